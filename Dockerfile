@@ -1,0 +1,22 @@
+# Built in one stage, run in another: the image holds the runtime, the sources and the production dependencies, nothing else.
+FROM oven/bun:1.4.5-alpine AS build
+WORKDIR /app
+COPY package.json bun.lock bunfig.toml ./
+RUN bun install --frozen-lockfile --production
+
+FROM oven/bun:1.4.5-alpine
+WORKDIR /app
+ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000 GATEWAY_DATA_DIR=/data BUN_CONFIG_MAX_HTTP_REQUESTS=8192 \
+    HTTP_PROXY= HTTPS_PROXY= http_proxy= https_proxy= ALL_PROXY=
+COPY --from=build /app/node_modules ./node_modules
+COPY package.json bunfig.toml ./
+COPY drizzle ./drizzle
+COPY src ./src
+RUN mkdir -p /data && chown bun:bun /data && chmod 700 /data
+USER bun
+VOLUME /data
+EXPOSE 3000
+HEALTHCHECK --interval=10s --timeout=3s --start-period=15s --retries=3 \
+  CMD ["bun", "-e", "const r = await fetch(`http://127.0.0.1:${process.env.PORT}/readyz`); process.exit(r.ok ? 0 : 1)"]
+# `bun` itself, not a script runner in front of it: SIGTERM must reach the gateway.
+CMD ["bun", "src/main.ts"]

@@ -1,0 +1,139 @@
+import { Elysia } from 'elysia'
+import packageJson from '../package.json'
+import type { Message } from './core/chat.ts'
+import { readPrompt } from './core/classify.ts'
+import { GatewayError } from './core/errors.ts'
+import { fullName, leavingSoon, type Model } from './core/models.ts'
+import { score } from './core/scoring.ts'
+import type { Deps } from './deps.ts'
+import { bodyLimits } from './http/body.ts'
+import { callerAddress } from './http/callers.ts'
+import { failureResponse, toGatewayError } from './http/failures.ts'
+import { deprecationHeaders } from './http/headers.ts'
+import type { ExchangeDeps } from './http/exchange.ts'
+import { checkHost } from './http/hosts.ts'
+import { policies } from './http/policies.ts'
+import { chat } from './modules/chat/routes.ts'
+import { compatible } from './modules/compatible/routes.ts'
+import { estimate } from './modules/estimate.ts'
+import { models } from './modules/models.ts'
+import { answer } from './pipeline/answer.ts'
+import { pace } from './pipeline/pace.ts'
+import { healthKey } from './pipeline/route.ts'
+
+export const version = packageJson.version
+
+/** How long a connection may be silent before it has shown a key; authenticated requests lift it for themselves. */
+const strangerTimeoutSeconds = 10
+
+/** The whole HTTP surface over one set of dependencies. Nothing here knows what is embedded and what is not. */
+export function createApp(deps: Deps) {
+  const exchangeDeps: ExchangeDeps & { newRequestId: () => string } = {
+    answer: (caller, ask, request) => answer(deps, caller, ask, request),
+    pace: (events, mode) => pace(events, mode, deps.paceClock),
+    inFlight: deps.inFlight,
+    keys: deps.keys,
+    clock: deps.clock,
+    meter: deps.meter,
+    newRequestId: deps.newRequestId,
+    deprecation: name => {
+      const model = deps.catalogue.resolve(name)
+      return model?.deprecated ? deprecationHeaders(model.deprecationDate, model.successor) : {}
+    },
+    logFailure: (requestId, error) => logFailure(deps, requestId, error),
+  }
+  return new Elysia({
+    normalize: false,
+    serve: { maxRequestBodySize: bodyLimits.chatWithImages, idleTimeout: strangerTimeoutSeconds },
+  })
+    .onRequest(({ request }) => {
+      checkHost(request, deps.allowedHosts)
+    })
+    .onError(({ error, code, request }) => {
+      const requestId = deps.newRequestId()
+      const refusal = code === 'NOT_FOUND' ? notFound(request) : toGatewayError(error)
+      logFailure(deps, requestId, refusal)
+      return failureResponse(refusal, requestId)
+    })
+    .use(chat(exchangeDeps))
+    .use(compatible(exchangeDeps))
+    .use(models({ ...deps, health: { report: () => healthReport(deps) } }))
+    .use(
+      estimate({
+        ...deps,
+        chooseModel: messages => likelyChoice(deps, messages),
+        addressOf: (request, server) =>
+          callerAddress(
+            server?.requestIP(request)?.address ?? null,
+            request.headers.get('x-forwarded-for'),
+            deps.config.isTrustedProxy,
+          ),
+      }),
+    )
+    .use(probes(deps))
+}
+
+/** Every offered model's health; one that was never asked is thought well of. */
+function healthReport(deps: Deps) {
+  const known = new Map(deps.health.list().map(entry => [entry.key, entry]))
+  return deps.catalogue.list.map(model => {
+    const entry = known.get(healthKey({ model }))
+    return {
+      model: fullName(model),
+      state: entry?.state ?? 'healthy',
+      since: entry === undefined ? null : new Date(entry.since).toISOString(),
+    }
+  })
+}
+
+/** The model that auto-routing would choose for these messages, account and health aside. */
+function likelyChoice(deps: Deps, messages: readonly Message[]): Model | null {
+  const today = new Date(deps.clock.now()).toISOString().slice(0, 10)
+  const staying = deps.catalogue.list.filter(model => !leavingSoon(model, today))
+  const { complexity } = readPrompt(messages)
+  return score(staying, { strategy: null, complexity, testMode: false })[0]?.model ?? null
+}
+
+function probes(deps: Deps) {
+  const app = new Elysia({ name: 'probes' })
+    .get('/healthz', () => json({ status: 'ok', version }), { detail: policies.open })
+    .get('/readyz', () => (deps.readiness.isReady ? json({ status: 'ready' }) : json({ status: 'not_ready' }, 503)), {
+      detail: policies.open,
+    })
+    .get('/', () => json({ name: 'gateway-ai', version, endpoints }), { detail: policies.open })
+  const directives = deps.simulator?.directives
+  if (directives === undefined) return app
+  return app.get('/simulator/directives', () => json({ data: directives }), { detail: policies.open })
+}
+
+const endpoints = [
+  'POST /v1/chat/completions',
+  'POST /api/v1/chat',
+  'POST /api/v1/chat/estimate',
+  'GET /v1/models',
+  'GET /api/v1/models',
+  'GET /api/v1/models/health',
+  'GET /healthz',
+  'GET /readyz',
+] as const
+
+function json(body: object, status = 200): Response {
+  return Response.json(body, { status, headers: { 'cache-control': 'no-store' } })
+}
+
+function notFound(request: Request): GatewayError {
+  const { pathname } = new URL(request.url)
+  const known = endpoints.find(endpoint => endpoint.endsWith(` ${pathname}`))
+  return new GatewayError(
+    'not_found',
+    known === undefined
+      ? 'There is nothing at this address. GET / lists the endpoints.'
+      : `This address takes another method: ${known}.`,
+  )
+}
+
+function logFailure(deps: Pick<Deps, 'log'>, requestId: string, error: GatewayError): void {
+  const fields = { request_id: requestId, code: error.code, status: error.status, detail: error.detail }
+  if (error.status >= 500) deps.log.error('request_failed', fields)
+  else deps.log.debug('request_refused', fields)
+}

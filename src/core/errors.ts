@@ -1,0 +1,114 @@
+/**
+ * Every refusal and failure the gateway speaks of, once: the code says what happened, the table says with which
+ * status and type it reaches the caller (`contract.md` section 6). Each error is written twice: `message` tells the
+ * caller what to do next, `detail` tells the operator what happened and never leaves the process.
+ */
+
+type Row = { readonly status: number; readonly type: ErrorType }
+
+export type ErrorType =
+  | 'invalid_request_error'
+  | 'content_policy_violation'
+  | 'authentication_error'
+  | 'billing_error'
+  | 'permission_error'
+  | 'not_found_error'
+  | 'conflict_error'
+  | 'rate_limit_error'
+  | 'insufficient_quota'
+  | 'upstream_error'
+
+export const errorTable = {
+  invalid_request: { status: 400, type: 'invalid_request_error' },
+  invalid_json: { status: 400, type: 'invalid_request_error' },
+  context_length_exceeded: { status: 400, type: 'invalid_request_error' },
+  unsupported_parameter: { status: 400, type: 'invalid_request_error' },
+  model_deprecated: { status: 400, type: 'invalid_request_error' },
+  content_blocked: { status: 400, type: 'content_policy_violation' },
+  invalid_api_key: { status: 401, type: 'authentication_error' },
+  invalid_token: { status: 401, type: 'authentication_error' },
+  invalid_credentials: { status: 401, type: 'authentication_error' },
+  payment_required: { status: 402, type: 'billing_error' },
+  forbidden: { status: 403, type: 'permission_error' },
+  misdirected: { status: 421, type: 'permission_error' },
+  model_not_found: { status: 404, type: 'not_found_error' },
+  not_found: { status: 404, type: 'not_found_error' },
+  conflict: { status: 409, type: 'conflict_error' },
+  already_completed: { status: 409, type: 'conflict_error' },
+  body_too_large: { status: 413, type: 'invalid_request_error' },
+  requests_per_minute_exceeded: { status: 429, type: 'rate_limit_error' },
+  concurrent_requests_exceeded: { status: 429, type: 'rate_limit_error' },
+  ip_rate_limited: { status: 429, type: 'rate_limit_error' },
+  daily_tokens_exceeded: { status: 429, type: 'insufficient_quota' },
+  daily_cost_exceeded: { status: 429, type: 'insufficient_quota' },
+  upstream_failed: { status: 502, type: 'upstream_error' },
+  no_model_available: { status: 503, type: 'upstream_error' },
+  service_unavailable: { status: 503, type: 'upstream_error' },
+  upstream_timeout: { status: 504, type: 'upstream_error' },
+} as const satisfies Record<string, Row>
+
+export type ErrorCode = keyof typeof errorTable
+
+export type ErrorOptions = {
+  /** Dotted path of the field at fault, as the caller wrote it: `messages.0.content`. */
+  readonly param?: string | null
+  /** For the operator's log alone: what really happened. Never a prompt, an answer or a secret. */
+  readonly detail?: string
+  /** Milliseconds after which the same request may succeed. */
+  readonly retryAfterMs?: number
+  /** Overrides what the client libraries would do by status: `false` stops their own retries. */
+  readonly shouldRetry?: boolean
+  /** Moderation: which layer refused and under which category. */
+  readonly layer?: string
+  readonly category?: string
+}
+
+/** The one error that reaches callers. Anything else thrown becomes a 503 `service_unavailable` at the edge. */
+export class GatewayError extends Error {
+  readonly code: ErrorCode
+  readonly param: string | null
+  readonly detail: string | null
+  readonly retryAfterMs: number | null
+  readonly shouldRetry: boolean | null
+  readonly layer: string | null
+  readonly category: string | null
+
+  constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
+    super(message)
+    this.name = 'GatewayError'
+    this.code = code
+    this.param = options.param ?? null
+    this.detail = options.detail ?? null
+    this.retryAfterMs = options.retryAfterMs ?? null
+    this.shouldRetry = options.shouldRetry ?? null
+    this.layer = options.layer ?? null
+    this.category = options.category ?? null
+  }
+
+  get status(): number {
+    return errorTable[this.code].status
+  }
+
+  get type(): ErrorType {
+    return errorTable[this.code].type
+  }
+}
+
+/** The code as the wire names it: a wrong `Host` is `forbidden` with status 421 (`security.md` H1). */
+export function wireCode(code: ErrorCode): string {
+  return code === 'misdirected' ? 'forbidden' : code
+}
+
+/** The JSON body every refusal has, whatever endpoint it left from. */
+export function errorBody(error: GatewayError, requestId: string): { error: Record<string, unknown> } {
+  return {
+    error: {
+      type: error.type,
+      code: wireCode(error.code),
+      message: error.message,
+      param: error.param,
+      request_id: requestId,
+      ...(error.layer === null ? {} : { layer: error.layer, category: error.category }),
+    },
+  }
+}

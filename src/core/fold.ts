@@ -1,0 +1,92 @@
+import type { ChatEvent, FinishReason, TokenLogprob, ToolCall } from './chat.ts'
+
+/** One of the answers asked for, whole. Text that never came is empty. */
+export type FoldedChoice = {
+  readonly index: number
+  readonly text: string
+  readonly reasoning: string
+  readonly refusal: string
+  readonly toolCalls: readonly ToolCall[]
+  /** null: the answer was cut before its end. */
+  readonly finishReason: FinishReason | null
+  readonly logprobs: readonly TokenLogprob[]
+}
+
+/** In order of their index; at least one. */
+export type FoldedAnswer = { readonly choices: readonly FoldedChoice[] }
+
+export type Fold = {
+  add(event: ChatEvent): void
+  result(): FoldedAnswer
+}
+
+type OpenChoice = {
+  text: string
+  reasoning: string
+  refusal: string
+  readonly calls: { id: string; name: string; signature: string | null; text: string }[]
+  finishReason: FinishReason | null
+  readonly logprobs: TokenLogprob[]
+}
+
+/** Gathers the events of an answer into the whole of it. Order within a choice is kept; choices may interleave. */
+export function createFold(): Fold {
+  const choices = new Map<number, OpenChoice>()
+  const at = (index: number): OpenChoice => {
+    let choice = choices.get(index)
+    if (choice === undefined) {
+      choice = { text: '', reasoning: '', refusal: '', calls: [], finishReason: null, logprobs: [] }
+      choices.set(index, choice)
+    }
+    return choice
+  }
+  return {
+    add(event) {
+      switch (event.type) {
+        case 'text':
+          at(event.choice).text += event.text
+          break
+        case 'reasoning':
+          at(event.choice).reasoning += event.text
+          break
+        case 'refusal':
+          at(event.choice).refusal += event.text
+          break
+        case 'tool_call':
+          at(event.choice).calls[event.index] = { id: event.id, name: event.name, signature: event.signature, text: '' }
+          break
+        case 'tool_arguments': {
+          const call = at(event.choice).calls[event.index]
+          if (call !== undefined) call.text += event.text
+          break
+        }
+        case 'logprobs':
+          at(event.choice).logprobs.push(...event.tokens)
+          break
+        case 'finish':
+          at(event.choice).finishReason = event.reason
+          break
+        case 'opened':
+        case 'done':
+          break
+      }
+    },
+    result() {
+      if (choices.size === 0) at(0)
+      return { choices: [...choices].sort(([one], [other]) => one - other).map(folded) }
+    },
+  }
+}
+
+function folded([index, { text, reasoning, refusal, calls, finishReason, logprobs }]: [
+  number,
+  OpenChoice,
+]): FoldedChoice {
+  const toolCalls = calls.map(call => ({
+    id: call.id,
+    name: call.name,
+    arguments: call.text,
+    signature: call.signature,
+  }))
+  return { index, text, reasoning, refusal, toolCalls, finishReason, logprobs }
+}

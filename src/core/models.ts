@@ -1,0 +1,491 @@
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { type Ask, type ReasoningEffort, reasoningEfforts } from './chat.ts'
+
+/** Prices in USD per million tokens, as the catalogue's sources print them; null = no price of its own: the input price. */
+export type Prices = {
+  readonly input: number
+  readonly output: number
+  readonly cachedInput: number | null
+  readonly cacheWrite: number | null
+}
+
+/** `longContext` prices hold for the whole request once its input tokens (cached included) exceed `aboveInputTokens`. */
+export type Pricing = Prices & { readonly longContext: (Prices & { readonly aboveInputTokens: number }) | null }
+
+export const tiers = ['economy', 'standard', 'premium'] as const
+export type Tier = (typeof tiers)[number]
+
+export type Capabilities = {
+  readonly vision: boolean
+  readonly tools: boolean
+  readonly jsonSchema: boolean
+  readonly reasoning: boolean
+  readonly streaming: boolean
+  readonly webSearch: boolean
+}
+
+/** How a model's reasoning is steered on its own wire. */
+export type ReasoningControl =
+  | { readonly kind: 'none' }
+  /** OpenAI: `reasoning_effort`. */
+  | { readonly kind: 'effort' }
+  /** Anthropic: `thinking.type` adaptive with `output_config.effort`; `off` is what `none` becomes. */
+  | { readonly kind: 'adaptive'; readonly off: 'disabled' | 'between_tools' | 'lowest_effort' }
+  /** Anthropic: `thinking.budget_tokens`, at least 1,024 and under `max_tokens`. */
+  | { readonly kind: 'budget'; readonly minimum: number; readonly maximum: number; readonly canDisable: boolean }
+  /** Google: `thinkingConfig.thinkingLevel`. */
+  | { readonly kind: 'level' }
+  /** Google: `thinkingConfig.thinkingBudget`; 0 switches it off where `canDisable`. */
+  | { readonly kind: 'token_budget'; readonly minimum: number; readonly maximum: number; readonly canDisable: boolean }
+
+/**
+ * What a model's API takes, as data: an adapter drops or adapts a parameter by these rules before the upstream is asked,
+ * and never learns them from its 400 (`wire-formats.md` 1.9, 2.1, 3.1).
+ */
+export type ParameterRules = {
+  /** temperature, top_p (and for OpenAI logprobs). */
+  readonly sampling: 'accepted' | 'rejected' | 'only_with_effort_none' | 'accepted_when_thinking_disabled'
+  readonly maximumTemperature: number
+  /** False: of temperature and top_p only temperature is sent. */
+  readonly temperatureWithTopP: boolean
+  readonly penalties: boolean
+  readonly seed: boolean
+  readonly logitBias: boolean
+  readonly logprobs: boolean
+  readonly maximumTopLogprobs: number
+  /** Most stop sequences it takes; 0 = none. */
+  readonly maximumStops: number
+  /** Most answers per request (`n`). */
+  readonly maximumChoices: number
+  /** Name of the output cap on the OpenAI wire. */
+  readonly outputCapField: 'max_completion_tokens' | 'max_tokens'
+  /** What `system` text is called on the OpenAI wire. */
+  readonly systemRole: 'system' | 'developer'
+  /** tool_choice `required` or a named tool. */
+  readonly forcedToolChoice: 'accepted' | 'rejected' | 'rejected_when_thinking'
+  /** Function tools need `reasoning_effort: "none"` (OpenAI gpt-5.6 on Chat Completions). */
+  readonly toolsNeedEffortNone: boolean
+  /** A final assistant message may be continued. */
+  readonly prefill: boolean
+  /** Ordered as `reasoningEfforts`; empty = no such parameter. */
+  readonly efforts: readonly ReasoningEffort[]
+  readonly reasoning: ReasoningControl
+  /** OpenAI-compatible servers: fields outside the safe core of `wire-formats.md` section 6 that are known to work. */
+  readonly streamOptions: boolean
+  readonly parallelToolCalls: boolean
+  readonly responseFormat: 'json_schema' | 'json_object' | 'none'
+  /** Unknown fields of the caller's request may be sent along. */
+  readonly passExtras: boolean
+}
+
+export type QualityScore = {
+  readonly metric: 'artificial_analysis_intelligence_index' | 'livebench_global_average' | 'arena_text_score'
+  readonly value: number
+  readonly variant: string
+  readonly source: string
+  readonly date: string
+}
+
+export type MeasuredSpeed = {
+  readonly tokensPerSecond: number
+  /** Includes the thinking at the effort that `variant` names. */
+  readonly firstTokenSeconds: number
+  readonly variant: string
+  readonly source: string
+  readonly date: string
+}
+
+/** Where a catalogue row's facts come from, by source key, and what is published about its speed. */
+export type Evidence = {
+  readonly limitsSource: string
+  readonly deprecationSource: string | null
+  readonly releaseDateBasis: string
+  readonly notes: string | null
+  readonly speed: MeasuredSpeed | null
+  /** The predecessor whose score and speed stand in where the model has none. */
+  readonly nearestRelative: (QualityScore & { readonly id: string; readonly speed: MeasuredSpeed | null }) | null
+}
+
+/** Figures that routing compares; each derived in `catalogue.ts` from a named source, on one scale for all models. */
+export type RoutingFigures = {
+  /** 0–1, higher is better. */
+  readonly quality: number
+  /** Output tokens a second. */
+  readonly tokensPerSecond: number
+  /** Milliseconds to the first token. */
+  readonly firstTokenMs: number
+  /** True where no public score exists for the model itself and a relative's stands in. Of speed, `Evidence` tells. */
+  readonly estimated: boolean
+}
+
+export type Model = {
+  /** As the provider's API takes it. */
+  readonly id: string
+  /** `openai`, `anthropic`, `google`, or a configured provider's id. */
+  readonly provider: string
+  readonly displayName: string
+  readonly tier: Tier
+  readonly pricing: Pricing
+  readonly pricingSource: string
+  readonly contextWindow: number
+  readonly maxInputTokens: number | null
+  readonly maxOutputTokens: number
+  readonly capabilities: Capabilities
+  readonly parameters: ParameterRules
+  readonly aliases: readonly string[]
+  readonly marketplaceAliases: readonly string[]
+  readonly deprecated: boolean
+  /** `YYYY-MM-DD`, first day (UTC) on which it no longer serves. */
+  readonly deprecationDate: string | null
+  /** Full name of the model to move to, where deprecated. */
+  readonly successor: string | null
+  readonly releaseDate: string | null
+  readonly qualityScores: readonly QualityScore[]
+  readonly figures: RoutingFigures
+  /** Of catalogue models alone. */
+  readonly evidence?: Evidence
+}
+
+/** The name that answers carry: `provider/model`. */
+export function fullName(model: Pick<Model, 'id' | 'provider'>): string {
+  return `${model.provider}/${model.id}`
+}
+
+/** The model string that lets the gateway choose. */
+export const autoModel = 'gateway-ai'
+
+/** Price per million tokens with three tokens in for one out, in USD: what tiers are drawn by. */
+export function blendedPrice(prices: Pick<Prices, 'input' | 'output'>): number {
+  return (3 * prices.input + prices.output) / 4
+}
+
+/** The tier that a price falls into. */
+export function tierOf(prices: Pick<Prices, 'input' | 'output'>): Tier {
+  const price = blendedPrice(prices)
+  if (price <= 1.75) return 'economy'
+  return price <= 7 ? 'standard' : 'premium'
+}
+
+/** The models on offer, and who is meant by a name. */
+export type Catalogue = {
+  readonly list: readonly Model[]
+  /** The model of that name, in any case: `id`, `provider/id`, an alias, a reseller's name. Null = no such model. */
+  resolve(name: string): Model | null
+}
+
+const maximumNameCharacters = 256
+
+/**
+ * Looks names up in one table. Where two models share a name, the one more exactly named has it: `provider/id` before
+ * `provider/alias` before a bare id before a bare alias, and within these the earlier in `models`.
+ */
+export function buildCatalogue(models: readonly Model[]): Catalogue {
+  const byName = new Map<string, Model>()
+  const add = (namesOf: (model: Model) => readonly string[]) => {
+    for (const model of models) {
+      for (const name of namesOf(model)) {
+        const key = name.toLowerCase()
+        if (!byName.has(key)) byName.set(key, model)
+      }
+    }
+  }
+  add(model => [fullName(model)])
+  add(model => [...model.aliases.map(id => fullName({ id, provider: model.provider })), ...model.marketplaceAliases])
+  add(model => [model.id])
+  add(model => model.aliases)
+  return {
+    list: models,
+    resolve: name => (name.length > maximumNameCharacters ? null : (byName.get(name.toLowerCase()) ?? null)),
+  }
+}
+
+export type Deprecation = 'current' | 'deprecated' | 'retired'
+
+/** Where a model stands on a day (`YYYY-MM-DD`, UTC, or any longer ISO time): on its deprecation date it is retired. */
+export function deprecationOf(model: Pick<Model, 'deprecated' | 'deprecationDate'>, todayIso: string): Deprecation {
+  if (model.deprecationDate !== null && todayIso.slice(0, 10) >= model.deprecationDate) return 'retired'
+  return model.deprecated ? 'deprecated' : 'current'
+}
+
+const leavingDays = 7
+
+/** True from 7 days before a model's deprecation date on: auto-routing no longer chooses it. */
+export function leavingSoon(model: Pick<Model, 'deprecationDate'>, todayIso: string): boolean {
+  if (model.deprecationDate === null) return false
+  return Date.parse(model.deprecationDate) - Date.parse(todayIso.slice(0, 10)) <= leavingDays * 86_400_000
+}
+
+/** What a request needs of whoever is to answer it: where one of these is missing, the answer would be another one. */
+export type Needs = {
+  readonly stream: boolean
+  readonly vision: boolean
+  readonly tools: boolean
+  readonly forcedTool: boolean
+  readonly responseFormat: 'text' | 'json_object' | 'json_schema'
+  readonly choices: number
+  readonly logprobs: boolean
+  /** 0 = not asked for. */
+  readonly topLogprobs: number
+  /** A reasoning effort above `none` was asked for: some models then give no log probabilities. */
+  readonly reasoning: boolean
+}
+
+/** Reads off an ask what only some models can do. What can be left out or approached (`temperature`, …) is no need. */
+export function needsOf(ask: Ask): Needs {
+  return {
+    stream: ask.stream !== null,
+    vision: ask.messages.some(
+      message => message.role === 'user' && message.content.some(part => part.type === 'image'),
+    ),
+    tools: ask.tools.length > 0,
+    forcedTool:
+      ask.tools.length > 0 &&
+      (ask.toolChoice === 'required' || typeof ask.toolChoice === 'object') &&
+      ask.toolChoice !== null,
+    responseFormat: ask.responseFormat.type,
+    choices: ask.choices,
+    logprobs: ask.logprobs,
+    topLogprobs: ask.logprobs ? (ask.topLogprobs ?? 0) : 0,
+    reasoning: ask.reasoningEffort !== null && ask.reasoningEffort !== 'none',
+  }
+}
+
+/**
+ * The first need a model cannot meet; null = it can do what is asked. `param` is the compatible wire's name of the
+ * parameter at fault, `what` ends the sentence "this model does not support …".
+ */
+export function unmet(model: Model, needs: Needs): { readonly param: string; readonly what: string } | null {
+  const { capabilities, parameters } = model
+  if (needs.vision && !capabilities.vision) return { param: 'messages', what: 'images' }
+  if (needs.tools && !capabilities.tools) return { param: 'tools', what: 'tools' }
+  if (needs.tools && needs.reasoning && parameters.toolsNeedEffortNone)
+    return { param: 'reasoning_effort', what: 'reasoning beside tools' }
+  if (needs.forcedTool && parameters.forcedToolChoice === 'rejected')
+    return { param: 'tool_choice', what: 'being made to call a tool' }
+  if (!givesFormat(model, needs.responseFormat))
+    return { param: 'response_format', what: `the response format \`${needs.responseFormat}\`` }
+  if (needs.stream && !capabilities.streaming) return { param: 'stream', what: 'streaming' }
+  if (needs.choices > parameters.maximumChoices) {
+    const most = parameters.maximumChoices
+    return { param: 'n', what: most === 1 ? 'more than one choice' : `more than ${most} choices` }
+  }
+  if (needs.logprobs && !givesLogprobs(parameters, needs)) return { param: 'logprobs', what: 'log probabilities' }
+  if (needs.topLogprobs > parameters.maximumTopLogprobs)
+    return { param: 'top_logprobs', what: `${needs.topLogprobs} top log probabilities` }
+  return null
+}
+
+function givesFormat({ capabilities, parameters }: Model, format: Needs['responseFormat']): boolean {
+  switch (format) {
+    case 'text':
+      return true
+    case 'json_object':
+      return parameters.responseFormat !== 'none'
+    case 'json_schema':
+      return capabilities.jsonSchema && parameters.responseFormat === 'json_schema'
+  }
+}
+
+function givesLogprobs(parameters: ParameterRules, needs: Needs): boolean {
+  return parameters.logprobs && !(needs.reasoning && parameters.sampling === 'only_with_effort_none')
+}
+
+/** True where input and output fit the model's published window. Soft limits: for choosing a model, not for refusing. */
+export function fitsWindow(model: Model, inputTokens: number, outputTokens: number): boolean {
+  return (
+    inputTokens <= (model.maxInputTokens ?? model.contextWindow) && inputTokens + outputTokens <= model.contextWindow
+  )
+}
+
+const strict = { additionalProperties: false } as const
+const price = Type.Number({ minimum: 0, maximum: 1_000_000 })
+const optional = <S extends TSchema>(schema: S) => Type.Optional(schema)
+const flag = Type.Optional(Type.Boolean())
+const oneOf = <const V extends readonly string[]>(values: V) =>
+  Type.Union(values.map(value => Type.Literal(value as V[number])))
+const name = Type.String({ minLength: 1, maxLength: maximumNameCharacters })
+const day = Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}$', maxLength: 10, description: 'a date: YYYY-MM-DD' })
+const tokens = Type.Integer({ minimum: 1, maximum: 100_000_000 })
+
+const priceFields = {
+  input_per_mtok: price,
+  output_per_mtok: price,
+  cached_input_per_mtok: optional(price),
+  cache_write_per_mtok: optional(price),
+}
+
+/**
+ * A model of a provider that the operator configures (`GATEWAY_CONFIG`, `providers[].models[]`). Prices are USD per
+ * million tokens and must be there, since a model without a known price is not routable; 0 is a price.
+ */
+export const configuredModelSchema = Type.Object(
+  {
+    id: name,
+    display_name: optional(name),
+    tier: optional(oneOf(tiers)),
+    pricing: Type.Object(
+      {
+        ...priceFields,
+        long_context: optional(
+          Type.Object(
+            { above_input_tokens: Type.Integer({ minimum: 0, maximum: 100_000_000 }), ...priceFields },
+            strict,
+          ),
+        ),
+      },
+      strict,
+    ),
+    context_window: optional(tokens),
+    max_input_tokens: optional(tokens),
+    max_output_tokens: optional(tokens),
+    capabilities: optional(
+      Type.Object(
+        { vision: flag, tools: flag, json_schema: flag, reasoning: flag, streaming: flag, web_search: flag },
+        strict,
+      ),
+    ),
+    parameters: optional(
+      Type.Object(
+        {
+          sampling: optional(oneOf(['accepted', 'rejected', 'only_with_effort_none'])),
+          maximum_temperature: optional(Type.Number({ minimum: 0, maximum: 2 })),
+          temperature_with_top_p: flag,
+          penalties: flag,
+          seed: flag,
+          logit_bias: flag,
+          logprobs: flag,
+          maximum_top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
+          maximum_stops: optional(Type.Integer({ minimum: 0, maximum: 64 })),
+          maximum_choices: optional(Type.Integer({ minimum: 1, maximum: 128 })),
+          output_cap_field: optional(oneOf(['max_completion_tokens', 'max_tokens'])),
+          system_role: optional(oneOf(['system', 'developer'])),
+          forced_tool_choice: optional(oneOf(['accepted', 'rejected', 'rejected_when_thinking'])),
+          tools_need_effort_none: flag,
+          prefill: flag,
+          efforts: optional(Type.Array(oneOf(reasoningEfforts), { maxItems: reasoningEfforts.length })),
+          stream_options: flag,
+          parallel_tool_calls: flag,
+          response_format: optional(oneOf(['json_schema', 'json_object', 'none'])),
+          pass_extras: flag,
+        },
+        strict,
+      ),
+    ),
+    aliases: optional(Type.Array(name, { maxItems: 32 })),
+    deprecated: flag,
+    deprecation_date: optional(day),
+    successor: optional(name),
+    release_date: optional(day),
+    quality: optional(Type.Number({ minimum: 0, maximum: 1 })),
+    tokens_per_second: optional(Type.Number({ minimum: 0, maximum: 1_000_000 })),
+    first_token_ms: optional(Type.Integer({ minimum: 0, maximum: 600_000 })),
+  },
+  strict,
+)
+
+export type ConfiguredModel = Static<typeof configuredModelSchema>
+
+/** What any server that calls itself OpenAI-compatible takes; the rest is sent only where its operator says it works. */
+const safeCore: ParameterRules = {
+  sampling: 'accepted',
+  maximumTemperature: 2,
+  temperatureWithTopP: true,
+  penalties: false,
+  seed: false,
+  logitBias: false,
+  logprobs: false,
+  maximumTopLogprobs: 0,
+  maximumStops: 4,
+  maximumChoices: 1,
+  outputCapField: 'max_tokens',
+  systemRole: 'system',
+  forcedToolChoice: 'accepted',
+  toolsNeedEffortNone: false,
+  prefill: true,
+  efforts: [],
+  reasoning: { kind: 'none' },
+  streamOptions: false,
+  parallelToolCalls: false,
+  responseFormat: 'none',
+  passExtras: true,
+}
+
+/** What is assumed of a configured model of which its operator says nothing: it works, and is chosen with caution. */
+const unknownModel = {
+  contextWindow: 128_000,
+  maxOutputTokens: 16_384,
+  quality: 0.3,
+  tokensPerSecond: 50,
+  firstTokenMs: 1_000,
+}
+
+/** A configured row as a model. What the row leaves open is filled in; nothing is checked here but by the schema. */
+export function toModel(providerId: string, row: ConfiguredModel): Model {
+  const pricing = pricesOf(row.pricing)
+  const longContext = row.pricing.long_context
+  const { efforts = safeCore.efforts, ...rules } = camelKeys(row.parameters ?? {})
+  const contextWindow = row.context_window ?? unknownModel.contextWindow
+  return {
+    id: row.id,
+    provider: providerId,
+    displayName: row.display_name ?? row.id,
+    tier: row.tier ?? tierOf(pricing),
+    pricing: {
+      ...pricing,
+      longContext: longContext ? { aboveInputTokens: longContext.above_input_tokens, ...pricesOf(longContext) } : null,
+    },
+    pricingSource: 'config',
+    contextWindow,
+    maxInputTokens: row.max_input_tokens ?? null,
+    maxOutputTokens: row.max_output_tokens ?? Math.min(unknownModel.maxOutputTokens, contextWindow),
+    capabilities: {
+      vision: false,
+      tools: true,
+      jsonSchema: rules.responseFormat === 'json_schema',
+      reasoning: efforts.length > 0,
+      streaming: true,
+      webSearch: false,
+      ...camelKeys(row.capabilities ?? {}),
+    },
+    parameters: {
+      ...safeCore,
+      ...rules,
+      efforts: reasoningEfforts.filter(effort => efforts.includes(effort)),
+      reasoning: { kind: efforts.length > 0 ? 'effort' : 'none' },
+    },
+    aliases: row.aliases ?? [],
+    marketplaceAliases: [],
+    deprecated: row.deprecated ?? row.deprecation_date !== undefined,
+    deprecationDate: row.deprecation_date ?? null,
+    successor: row.successor ?? null,
+    releaseDate: row.release_date ?? null,
+    qualityScores: [],
+    figures: {
+      quality: row.quality ?? unknownModel.quality,
+      tokensPerSecond: row.tokens_per_second ?? unknownModel.tokensPerSecond,
+      firstTokenMs: row.first_token_ms ?? unknownModel.firstTokenMs,
+      estimated: row.quality === undefined,
+    },
+  }
+}
+
+function pricesOf(row: Static<ReturnType<typeof Type.Object<typeof priceFields>>>): Prices {
+  return {
+    input: row.input_per_mtok,
+    output: row.output_per_mtok,
+    cachedInput: row.cached_input_per_mtok ?? null,
+    cacheWrite: row.cache_write_per_mtok ?? null,
+  }
+}
+
+type Camel<S extends string> = S extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : S
+type CamelKeys<T> = { [K in keyof T as K extends string ? Camel<K> : never]: T[K] }
+
+/** The config file's `snake_case` fields under our names: one rule instead of a line for each. */
+function camelKeys<T extends object>(row: T): CamelKeys<T> {
+  const renamed = Object.entries(row).map(([key, value]) => [
+    key.replace(/_(.)/g, (_, letter) => letter.toUpperCase()),
+    value,
+  ])
+  return Object.fromEntries(renamed) as CamelKeys<T>
+}

@@ -1,0 +1,66 @@
+/** API keys: how they are made, told from typing errors without asking a store, and reduced to what may be stored. */
+
+const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const prefix = 'gw_live_'
+const idCharacters = 12
+const secretCharacters = 43
+const checksumCharacters = 6
+const bodyCharacters = prefix.length + idCharacters + 1 + secretCharacters
+const shape = new RegExp(
+  `^${prefix}[0-9A-Za-z]{${idCharacters}}_[0-9A-Za-z]{${secretCharacters + checksumCharacters}}$`,
+)
+
+/** Bytes from here on would make the first letters of the alphabet likelier than the last. */
+const unbiasedBytes = 256 - (256 % alphabet.length)
+
+export type RandomBytes = (count: number) => Uint8Array
+
+/** A fresh key. `key` is shown once; `prefix` (`gw_live_<id>…`) is how it is spoken of; `digest` is what is stored. */
+export type MintedKey = {
+  readonly key: string
+  readonly id: string
+  readonly prefix: string
+  readonly digest: string
+}
+
+/** Makes a key (`gw_live_<12 id>_<43 secret><6 checksum>`, base62) from `randomBytes`, which must be cryptographic. */
+export function mintApiKey(randomBytes: RandomBytes): MintedKey {
+  const id = randomBase62(idCharacters, randomBytes)
+  const body = `${prefix}${id}_${randomBase62(secretCharacters, randomBytes)}`
+  const key = body + checksumOf(body)
+  return { key, id, prefix: `${prefix}${id}…`, digest: digestOf(key) }
+}
+
+/** The public id of a well-formed key; null where shape or checksum is wrong. Says nothing about whether it exists. */
+export function parseApiKey(text: string): { readonly id: string } | null {
+  // The length first: a header of kilobytes is not worth a pattern.
+  if (text.length !== bodyCharacters + checksumCharacters || !shape.test(text)) return null
+  if (text.slice(bodyCharacters) !== checksumOf(text.slice(0, bodyCharacters))) return null
+  return { id: text.slice(prefix.length, prefix.length + idCharacters) }
+}
+
+/** SHA-256 of a secret in lower-case hex. */
+export function digestOf(text: string): string {
+  return Bun.SHA256.hash(text, 'hex')
+}
+
+/** `count` characters of base62, each equally likely. */
+export function randomBase62(count: number, randomBytes: RandomBytes): string {
+  let text = ''
+  while (text.length < count) {
+    for (const byte of randomBytes(count)) {
+      if (byte < unbiasedBytes && text.length < count) text += alphabet.charAt(byte % alphabet.length)
+    }
+  }
+  return text
+}
+
+function checksumOf(body: string): string {
+  let rest = Bun.hash.crc32(body)
+  let text = ''
+  for (let place = 0; place < checksumCharacters; place++) {
+    text = alphabet.charAt(rest % alphabet.length) + text
+    rest = Math.floor(rest / alphabet.length)
+  }
+  return text
+}

@@ -1,0 +1,47 @@
+import { type Static, Type } from '@sinclair/typebox'
+
+/**
+ * One request's line in the ledger: written once, however the request ended, and content-free. It is a schema because
+ * it is read back from a journal file or a stream, where a torn line must be told from a whole one.
+ */
+export const usageRecordSchema = Type.Object(
+  {
+    request_id: Type.String({ maxLength: 64 }),
+    account_id: Type.String({ maxLength: 64 }),
+    key_id: Type.String({ maxLength: 64 }),
+    /** Epoch milliseconds of admission; the UTC day it is billed on. */
+    at_ms: Type.Integer({ minimum: 0 }),
+    /** Empty where no model was reached. */
+    provider: Type.String({ maxLength: 64 }),
+    model: Type.String({ maxLength: 256 }),
+    routing_mode: Type.Union([Type.Literal('auto'), Type.Literal('manual')]),
+    strategy: Type.Union([Type.String({ maxLength: 16 }), Type.Null()]),
+    query_type: Type.Union([Type.String({ maxLength: 32 }), Type.Null()]),
+    streamed: Type.Boolean(),
+    status: Type.Union([
+      Type.Literal('completed'),
+      Type.Literal('failed'),
+      Type.Literal('client_closed'),
+      Type.Literal('blocked'),
+    ]),
+    error_code: Type.Union([Type.String({ maxLength: 64 }), Type.Null()]),
+    finish_reason: Type.Union([Type.String({ maxLength: 32 }), Type.Null()]),
+    input_tokens: Type.Integer({ minimum: 0 }),
+    cached_input_tokens: Type.Integer({ minimum: 0 }),
+    cache_write_tokens: Type.Integer({ minimum: 0 }),
+    output_tokens: Type.Integer({ minimum: 0 }),
+    reasoning_tokens: Type.Integer({ minimum: 0 }),
+    /** The counts are ours, not the provider's. */
+    estimated: Type.Boolean(),
+    /** Integers of 1e-8 USD. 0 ≤ billed ≤ reserved. */
+    billed_microcents: Type.Integer({ minimum: 0 }),
+    reserved_microcents: Type.Integer({ minimum: 0 }),
+    attempts: Type.Integer({ minimum: 0, maximum: 16 }),
+    latency_ms: Type.Integer({ minimum: 0 }),
+    first_token_ms: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()]),
+    metadata: Type.Union([Type.Record(Type.String({ maxLength: 64 }), Type.String({ maxLength: 512 })), Type.Null()]),
+  },
+  { additionalProperties: false },
+)
+
+export type UsageRecord = Static<typeof usageRecordSchema>

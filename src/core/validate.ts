@@ -1,0 +1,700 @@
+/**
+ * Where foreign values become ours: JSON text, bodies, headers. Each refusal names the one field to correct and what it
+ * must be, and never repeats what was sent. Compiled checks say yes; only a refused value is walked, and only as far as
+ * its first fault: TypeBox's own error list grows with the body and is built in full for every union.
+ */
+import { Kind, type Static, type TObject, type TProperties, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
+import { TypeCompiler } from '@sinclair/typebox/compiler'
+import {
+  type Ask,
+  type ContentPart,
+  type Message,
+  type ResponseFormat,
+  reasoningEfforts,
+  strategies,
+  streamModes,
+  type Tool,
+  type ToolCall,
+  type ToolChoice,
+} from './chat.ts'
+import { type ErrorCode, GatewayError } from './errors.ts'
+
+const maximumKeyCharacters = 64
+
+/** The part of TypeBox's vocabulary that our schemas use. `description` and `unmatched` are read by this file. */
+type Shape = {
+  readonly [Kind]: string
+  /** Says in words what a value must be, where the schema alone would read badly (a pattern). */
+  readonly description?: string
+  /** Error code of a value that is well formed but not one of those taken. */
+  readonly unmatched?: ErrorCode
+  readonly const?: unknown
+  readonly anyOf?: readonly Shape[]
+  readonly items?: Shape
+  readonly properties?: Readonly<Record<string, Shape>>
+  readonly patternProperties?: Readonly<Record<string, Shape>>
+  readonly required?: readonly string[]
+  readonly additionalProperties?: boolean | Shape
+  readonly [bound: `${'min' | 'max'}${string}`]: number | undefined
+  readonly pattern?: string
+}
+
+/** `text` is put into words only for the one fault that is told: a union tries every member. */
+type Fault = { readonly path: readonly string[]; readonly text: () => string; readonly code: ErrorCode }
+
+/**
+ * A check of foreign values against `schema`, compiled at its first use. Returns the value as it came, typed; throws
+ * `GatewayError` `invalid_request` (or the schema's own `unmatched` code) whose `param` is the dotted path of the first
+ * fault: `messages.0.content.1.image_url.url`.
+ */
+export function checker<S extends TSchema>(schema: S): (value: unknown) => Static<S> {
+  let compiled: { Check(value: unknown): value is Static<S> } | null = null
+  return value => {
+    compiled ??= TypeCompiler.Compile(schema)
+    if (compiled.Check(value)) return value
+    throw refusal(faultOf(schema as unknown as Shape, value) ?? fault(() => 'is not valid'))
+  }
+}
+
+/** A `GatewayError` about one field: `param` in backquotes, then `text` (`must be …`). */
+export function invalid(param: string, text: string, code: ErrorCode = 'invalid_request'): GatewayError {
+  return new GatewayError(code, `\`${param}\` ${text}.`, { param })
+}
+
+/**
+ * The object that a JSON body holds. Throws `invalid_json` where it is no JSON or nests deeper than `maximumDepth`,
+ * `invalid_request` where it is no object.
+ */
+export function parseJson(text: string, maximumDepth = 32): Readonly<Record<string, unknown>> {
+  if (nestsDeeperThan(text, maximumDepth)) {
+    throw new GatewayError(
+      'invalid_json',
+      `The body nests deeper than ${maximumDepth} levels: flatten it and send it again.`,
+    )
+  }
+  const value = parsed(text)
+  if (!isObject(value)) throw new GatewayError('invalid_request', 'The body must be a JSON object: `{ … }`.')
+  return value
+}
+
+/** A header's value where it is one of `allowed`, in any case; null where the header is absent. Throws `invalid_request`. */
+export function headerChoice<T extends string>(headers: Headers, name: string, allowed: readonly T[]): T | null {
+  const sent = headers.get(name)
+  if (sent === null) return null
+  const value = sent.trim().toLowerCase()
+  const choice = allowed.find(one => one === value)
+  if (choice === undefined) throw invalid(name, `must be ${listed(allowed.map(quoted))}, or not be sent`)
+  return choice
+}
+
+/** A header that says `true` or `false` (also `1` and `0`); null where it is absent. Throws `invalid_request`. */
+export function headerFlag(headers: Headers, name: string): boolean | null {
+  const choice = headerChoice(headers, name, ['true', 'false', '1', '0'])
+  return choice === null ? null : choice === 'true' || choice === '1'
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // The engine's own message quotes the text it stumbled over.
+    throw new GatewayError('invalid_json', 'The body is not valid JSON: send one JSON object, encoded in UTF-8.')
+  }
+}
+
+/** Before parsing, since a parser recurses. Strings are skipped whole: an image of megabytes is one search. */
+function nestsDeeperThan(text: string, maximumDepth: number): boolean {
+  let depth = 0
+  for (let at = 0; at < text.length; at++) {
+    switch (text.charCodeAt(at)) {
+      case 0x22:
+        at = closingQuote(text, at)
+        break
+      case 0x5b:
+      case 0x7b:
+        if (++depth > maximumDepth) return true
+        break
+      case 0x5d:
+      case 0x7d:
+        depth--
+    }
+  }
+  return false
+}
+
+function closingQuote(text: string, opening: number): number {
+  for (let at = text.indexOf('"', opening + 1); at !== -1; at = text.indexOf('"', at + 1)) {
+    let slashes = 0
+    while (text.charCodeAt(at - 1 - slashes) === 0x5c) slashes++
+    if (slashes % 2 === 0) return at
+  }
+  return text.length
+}
+
+function refusal({ path, text, code }: Fault): GatewayError {
+  const param = path.join('.')
+  return param === '' ? new GatewayError(code, `The body ${text()}.`) : invalid(param, text(), code)
+}
+
+/** The first fault of a value, in the schema's own order; null where there is none. */
+function faultOf(shape: Shape, value: unknown): Fault | null {
+  switch (shape[Kind]) {
+    case 'Object':
+      return isObject(value) ? objectFault(shape, value) : wrong(shape)
+    case 'Record':
+      return isObject(value) ? recordFault(shape, value) : wrong(shape)
+    case 'Array':
+      return Array.isArray(value) ? arrayFault(shape, value) : wrong(shape)
+    case 'Union':
+      return unionFault(shape, value)
+    case 'Literal':
+      if (value === shape.const) return null
+      return wrong(shape, typeof value === typeof shape.const ? shape.unmatched : undefined)
+    case 'String':
+      return typeof value === 'string' && fitsString(shape, value) ? null : wrong(shape)
+    case 'Number':
+    case 'Integer':
+      return typeof value === 'number' && fitsNumber(shape, value) ? null : wrong(shape)
+    case 'Boolean':
+      return typeof value === 'boolean' ? null : wrong(shape)
+    case 'Null':
+      return value === null ? null : wrong(shape, shape.unmatched)
+    default:
+      return null
+  }
+}
+
+function objectFault(shape: Shape, value: Readonly<Record<string, unknown>>): Fault | null {
+  const properties = shape.properties ?? {}
+  const required = shape.required ?? []
+  // What kind of object it is comes before what it lacks to be that kind.
+  const tag = required.find(key => Object.hasOwn(value, key) && literals(properties[key]).length > 0)
+  const mistaken = tag === undefined ? null : propertyFault(properties[tag], value, tag)
+  if (mistaken !== null) return mistaken
+  const lacking = required.find(key => !Object.hasOwn(value, key))
+  if (lacking !== undefined) return under(lacking, missing(properties[lacking]))
+  if (shape.additionalProperties === false) {
+    const unknown = Object.keys(value).find(key => !Object.hasOwn(properties, key))
+    if (unknown !== undefined)
+      return under(
+        unknown,
+        fault(() => 'is not a known field here: remove it or correct its name'),
+      )
+  }
+  for (const [key, property] of Object.entries(properties)) {
+    const found = propertyFault(property, value, key)
+    if (found !== null) return found
+  }
+  return null
+}
+
+function propertyFault(shape: Shape | undefined, value: Readonly<Record<string, unknown>>, key: string): Fault | null {
+  const found = shape !== undefined && Object.hasOwn(value, key) ? faultOf(shape, value[key]) : null
+  return found && under(key, found)
+}
+
+function recordFault(shape: Shape, value: Readonly<Record<string, unknown>>): Fault | null {
+  const entries = Object.entries(value)
+  if (!within(entries.length, shape.minProperties, shape.maxProperties)) return wrong(shape)
+  for (const [pattern, entry] of Object.entries(shape.patternProperties ?? {})) {
+    const names = new RegExp(pattern)
+    for (const [key, one] of entries) {
+      const taken = names.test(key)
+      if (!taken && shape.additionalProperties === false) {
+        return under(
+          key,
+          fault(() => 'has a name that is not taken here: correct it'),
+        )
+      }
+      const found = taken ? faultOf(entry, one) : null
+      if (found !== null) return under(key, found)
+    }
+  }
+  return null
+}
+
+function arrayFault(shape: Shape, value: readonly unknown[]): Fault | null {
+  if (!within(value.length, shape.minItems, shape.maxItems)) return wrong(shape)
+  for (const [index, item] of value.entries()) {
+    const found = shape.items === undefined ? null : faultOf(shape.items, item)
+    if (found !== null) return under(String(index), found)
+  }
+  return null
+}
+
+/** The fault of the member that was meant: the one whose `type` or `role` the value names, else the one of its kind. */
+function unionFault(shape: Shape, value: unknown): Fault | null {
+  const meant = membersOf(shape).filter(member => kindOf(member) === kindOfValue(value))
+  if (!isObject(value) || meant.length < 2) {
+    const faults = meant.map(member => faultOf(member, value))
+    if (faults.includes(null)) return null
+    return (faults.length === 1 && faults[0]) || wrong(shape, faults.length > 1 ? unmatchedOf(shape) : undefined)
+  }
+  const tag = tagOf(meant)
+  if (tag === null) return meant.some(member => faultOf(member, value) === null) ? null : wrong(shape)
+  const named = meant.find(member => literals(member.properties?.[tag]).some(one => one.const === value[tag]))
+  if (named !== undefined) return faultOf(named, value)
+  const taken: Shape = { [Kind]: 'Union', anyOf: meant.flatMap(member => literals(member.properties?.[tag])) }
+  if (!Object.hasOwn(value, tag)) return under(tag, missing(taken))
+  return under(tag, wrong(taken, typeof value[tag] === 'string' ? unmatchedOf(taken) : undefined))
+}
+
+/** Unions within unions (`nullable(oneOf(…))`) are one. */
+function membersOf(shape: Shape): readonly Shape[] {
+  return (shape.anyOf ?? []).flatMap(member => (member[Kind] === 'Union' ? membersOf(member) : [member]))
+}
+
+function unmatchedOf(shape: Shape): ErrorCode | undefined {
+  return shape.unmatched ?? shape.anyOf?.find(member => member.unmatched !== undefined)?.unmatched
+}
+
+/** The field by which the members of a union of objects are told apart: a literal in each of them. */
+function tagOf(members: readonly Shape[]): string | null {
+  const keys = Object.keys(members[0]?.properties ?? {})
+  return keys.find(key => members.every(member => literals(member.properties?.[key]).length > 0)) ?? null
+}
+
+function literals(shape: Shape | undefined): readonly Shape[] {
+  const members = shape?.[Kind] === 'Union' ? membersOf(shape) : shape === undefined ? [] : [shape]
+  return members.every(member => member[Kind] === 'Literal') ? members : []
+}
+
+function kindOf(shape: Shape): string {
+  switch (shape[Kind]) {
+    case 'Literal':
+      return typeof shape.const
+    case 'Integer':
+      return 'number'
+    case 'Record':
+      return 'object'
+    default:
+      return shape[Kind].toLowerCase()
+  }
+}
+
+function kindOfValue(value: unknown): string {
+  if (value === null) return 'null'
+  return Array.isArray(value) ? 'array' : typeof value
+}
+
+function fitsString(shape: Shape, value: string): boolean {
+  if (!within(value.length, shape.minLength, shape.maxLength)) return false
+  return shape.pattern === undefined || new RegExp(shape.pattern).test(value)
+}
+
+function fitsNumber(shape: Shape, value: number): boolean {
+  const fits = shape[Kind] === 'Integer' ? Number.isInteger(value) : Number.isFinite(value)
+  return fits && within(value, shape.minimum, shape.maximum)
+}
+
+function within(value: number, minimum: number | undefined, maximum: number | undefined): boolean {
+  return value >= (minimum ?? -Infinity) && value <= (maximum ?? Infinity)
+}
+
+function missing(shape: Shape | undefined): Fault {
+  return fault(() => `is missing: it must be ${shape === undefined ? 'sent' : described(shape)}`)
+}
+
+function wrong(shape: Shape, code?: ErrorCode): Fault {
+  return fault(() => `must be ${described(shape)}`, code)
+}
+
+function fault(text: () => string, code: ErrorCode = 'invalid_request'): Fault {
+  return { path: [], text, code }
+}
+
+function under(key: string, found: Fault): Fault {
+  return { ...found, path: [shortened(key), ...found.path] }
+}
+
+/** What a schema takes, in words: `an integer from 1 to 128`, `"auto", "none" or an object`. */
+function described(shape: Shape): string {
+  if (shape.description !== undefined) return shape.description
+  switch (shape[Kind]) {
+    case 'Union':
+      return listed([
+        ...new Set(
+          membersOf(shape)
+            .filter(member => member[Kind] !== 'Null')
+            .map(described),
+        ),
+      ])
+    case 'Literal':
+      return quoted(shape.const)
+    case 'String':
+      return `a string${ranged(shape.minLength, shape.maxLength, 'of', ' characters')}`
+    case 'Array':
+      return `an array${ranged(shape.minItems, shape.maxItems, 'of', ' items')}`
+    case 'Number':
+      return `a number${ranged(shape.minimum, shape.maximum, 'from', '')}`
+    case 'Integer':
+      return `an integer${ranged(shape.minimum, shape.maximum, 'from', '')}`
+    case 'Boolean':
+      return 'true or false'
+    case 'Null':
+      return 'null'
+    case 'Record':
+      return `an object${ranged(shape.minProperties, shape.maxProperties, 'of', ' fields')}`
+    default:
+      return 'an object'
+  }
+}
+
+function ranged(minimum: number | undefined, maximum: number | undefined, lead: string, unit: string): string {
+  if (minimum !== undefined && maximum !== undefined) return ` ${lead} ${minimum} to ${maximum}${unit}`
+  if (maximum !== undefined) return ` of at most ${maximum}${unit}`
+  return minimum === undefined ? '' : ` of at least ${minimum}${unit}`
+}
+
+function listed(words: readonly string[]): string {
+  return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`
+}
+
+function quoted(value: unknown): string {
+  return JSON.stringify(value)
+}
+
+/** A caller's own key is named back to it, within bounds and as well-formed text. */
+function shortened(key: string): string {
+  return key.slice(0, maximumKeyCharacters).toWellFormed()
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/* What both chat endpoints take. The compatible one leaves its objects open, ours closes them: hence the factories. */
+
+export const autoModel = 'gateway-ai'
+export const maximumMessages = 512
+export const maximumTools = 128
+
+/** Chat text. No length of its own: the cap on the body (2 MB, 32 MB with images) is its bound. */
+export const bodyText = Type.String({ boundedBy: 'body' })
+
+/** An address of an image; a `data:` one holds the image itself, so the body is its bound too. */
+export const imageAddress = Type.String({
+  boundedBy: 'body',
+  pattern: '^(?:[hH][tT][tT][pP][sS]?://|[dD][aA][tT][aA]:)',
+  description: 'an http, https or data: address',
+})
+
+export const functionName = Type.String({
+  maxLength: 64,
+  pattern: '^[A-Za-z0-9_-]+$',
+  description: 'a name of 1 to 64 letters, digits, `_` or `-`',
+})
+
+export const callId = Type.String({ minLength: 1, maxLength: 512 })
+
+/** A field that may be absent or null, which is the same. */
+export function nullable<S extends TSchema>(schema: S) {
+  return Type.Optional(Type.Union([schema, Type.Null()]))
+}
+
+/** One of a closed set of strings. `unmatched` is the error code of a string outside of it. */
+export function oneOf<const T extends string>(
+  values: readonly T[],
+  unmatched: ErrorCode = 'invalid_request',
+): TUnsafe<T> {
+  const literal = values.map(value => Type.Literal(value, { unmatched }))
+  return Type.Union(literal, { unmatched }) as unknown as TUnsafe<T>
+}
+
+function closedOrOpen(additionalProperties: boolean): <P extends TProperties>(properties: P) => TObject<P> {
+  return properties => Type.Object(properties, { additionalProperties })
+}
+
+/** A tool call in the conversation's history, with Google's signature where it has one. */
+export function toolCallSchema(additionalProperties: boolean) {
+  const object = closedOrOpen(additionalProperties)
+  const google = object({ thought_signature: nullable(bodyText) })
+  return object({
+    id: callId,
+    type: oneOf(['function'], 'unsupported_parameter'),
+    function: object({ name: functionName, arguments: bodyText }),
+    extra_content: nullable(object({ google: nullable(google) })),
+  })
+}
+
+/** The fields that mean the same on both endpoints; `additionalProperties` holds for every object below them. */
+export function askFields(additionalProperties: boolean) {
+  const object = closedOrOpen(additionalProperties)
+  const jsonSchema = Type.Object({}, { additionalProperties: true })
+  const named = object({ type: oneOf(['function'], 'unsupported_parameter'), function: object({ name: functionName }) })
+  return {
+    model: nullable(Type.String({ minLength: 1, maxLength: 256 })),
+    mode: nullable(oneOf([autoModel])),
+    strategy: nullable(oneOf(strategies)),
+    stream: nullable(Type.Boolean()),
+    stream_mode: nullable(oneOf(streamModes)),
+    enhance_prompt: nullable(Type.Boolean()),
+    test_mode: nullable(Type.Boolean()),
+    fallback: nullable(Type.Boolean()),
+    web: nullable(oneOf(['auto', 'off'])),
+    metadata: nullable(
+      Type.Record(Type.String({ pattern: '^[\\s\\S]{1,64}$' }), Type.String({ maxLength: 512 }), {
+        additionalProperties: false,
+        maxProperties: 16,
+        description: 'an object of at most 16 strings, names up to 64 and values up to 512 characters',
+      }),
+    ),
+    max_output_tokens: nullable(Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 })),
+    temperature: nullable(Type.Number({ minimum: 0, maximum: 2 })),
+    top_p: nullable(Type.Number({ minimum: 0, maximum: 1 })),
+    seed: nullable(Type.Integer({ minimum: -(2 ** 63), maximum: 2 ** 63 })),
+    stop: nullable(
+      Type.Union([Type.String({ maxLength: 1024 }), Type.Array(Type.String({ maxLength: 1024 }), { maxItems: 4 })]),
+    ),
+    reasoning_effort: nullable(oneOf(reasoningEfforts)),
+    tools: nullable(
+      Type.Array(
+        object({
+          type: oneOf(['function'], 'unsupported_parameter'),
+          function: object({
+            name: functionName,
+            description: nullable(bodyText),
+            parameters: nullable(jsonSchema),
+            strict: nullable(Type.Boolean()),
+          }),
+        }),
+        { maxItems: maximumTools },
+      ),
+    ),
+    tool_choice: nullable(
+      Type.Union([
+        oneOf(['auto', 'none', 'required']),
+        named,
+        object({
+          type: Type.Literal('allowed_tools'),
+          allowed_tools: object({
+            mode: oneOf(['auto', 'required']),
+            tools: Type.Array(named, { minItems: 1, maxItems: maximumTools }),
+          }),
+        }),
+      ]),
+    ),
+    response_format: nullable(
+      Type.Union([
+        object({ type: oneOf(['text', 'json_object'], 'unsupported_parameter') }),
+        object({
+          type: Type.Literal('json_schema'),
+          json_schema: object({
+            name: functionName,
+            description: nullable(bodyText),
+            schema: nullable(jsonSchema),
+            strict: nullable(Type.Boolean()),
+          }),
+        }),
+      ]),
+    ),
+  }
+}
+
+type AskFields = Static<TObject<ReturnType<typeof askFields>>>
+
+/** What the shared fields and the `X-Gateway-*` headers ask for; a header wins over the body. Throws `invalid_request`. */
+export function readAskFields(body: AskFields, headers: Headers) {
+  const noFallback = headerFlag(headers, 'X-Gateway-No-Fallback')
+  const streamMode = headerChoice(headers, 'X-Gateway-Stream-Mode', streamModes) ?? body.stream_mode ?? null
+  if (body.mode === autoModel && (body.model ?? autoModel) !== autoModel) {
+    throw invalid('mode', `must not be "${autoModel}" beside another \`model\`: send one of the two`)
+  }
+  const tools = (body.tools ?? []).map(readTool)
+  const choice = readToolChoice(body.tool_choice ?? null, tools)
+  return {
+    model: body.model === autoModel ? null : (body.model ?? null),
+    strategy: headerChoice(headers, 'X-Gateway-Strategy', strategies) ?? body.strategy ?? null,
+    stream: (body.stream ?? streamMode !== null) ? (streamMode ?? 'buffered') : null,
+    maxOutputTokens: body.max_output_tokens ?? null,
+    temperature: body.temperature ?? null,
+    topP: body.top_p ?? null,
+    seed: body.seed ?? null,
+    // An empty sequence would stop before the first word, where it is taken at all.
+    stop: [body.stop ?? []].flat().filter(sequence => sequence !== ''),
+    ...choice,
+    responseFormat: readResponseFormat(body.response_format ?? null),
+    reasoningEffort: body.reasoning_effort ?? null,
+    fallback: noFallback === null ? (body.fallback ?? true) : !noFallback,
+    web: headerChoice(headers, 'X-Gateway-Web', ['auto', 'off']) ?? body.web ?? 'auto',
+    enhance: headerFlag(headers, 'X-Gateway-Enhance') ?? body.enhance_prompt ?? false,
+    testMode: headerFlag(headers, 'X-Gateway-Test-Mode') ?? body.test_mode ?? false,
+    metadata: body.metadata ?? null,
+  } satisfies Partial<Ask>
+}
+
+function readTool(
+  tool: NonNullable<AskFields['tools']>[number],
+  index: number,
+  tools: NonNullable<AskFields['tools']>,
+): Tool {
+  const { name, description, parameters, strict } = tool.function
+  if (tools.findIndex(one => one.function.name === name) < index) {
+    throw invalid(`tools.${index}.function.name`, 'is the name of an earlier tool too: give each its own')
+  }
+  return {
+    name,
+    description: description ?? null,
+    parameters: (parameters as Tool['parameters'] | undefined) ?? null,
+    strict: strict ?? null,
+  }
+}
+
+type ToolChoiceField = Exclude<AskFields['tool_choice'], undefined>
+
+/** `allowed_tools` is the mode over the tools it names: the others are left out of the ask. */
+function readToolChoice(
+  choice: ToolChoiceField,
+  tools: readonly Tool[],
+): { tools: readonly Tool[]; toolChoice: ToolChoice | null } {
+  // Without tools there is nothing to choose from; only a demand for one cannot be met.
+  if (choice === null || choice === 'auto' || choice === 'none')
+    return { tools, toolChoice: tools.length === 0 ? null : choice }
+  if (tools.length === 0) throw invalid('tool_choice', 'asks for a tool, but `tools` is empty: send the tools too')
+  if (choice === 'required') return { tools, toolChoice: choice }
+  if (choice.type === 'function') {
+    demandTool(choice.function.name, tools, 'tool_choice.function.name')
+    return { tools, toolChoice: { name: choice.function.name } }
+  }
+  const allowed = choice.allowed_tools.tools.map(({ function: { name } }, index) => {
+    demandTool(name, tools, `tool_choice.allowed_tools.tools.${index}.function.name`)
+    return name
+  })
+  return { tools: tools.filter(tool => allowed.includes(tool.name)), toolChoice: choice.allowed_tools.mode }
+}
+
+function demandTool(name: string, tools: readonly Tool[], param: string): void {
+  if (!tools.some(tool => tool.name === name)) throw invalid(param, 'must be the name of one of `tools`')
+}
+
+function readResponseFormat(format: Exclude<AskFields['response_format'], undefined>): ResponseFormat {
+  if (format === null) return { type: 'text' }
+  if (format.type !== 'json_schema') return { type: format.type }
+  const { name, description, schema, strict } = format.json_schema
+  return {
+    type: 'json_schema',
+    name,
+    description: description ?? null,
+    schema: (schema as Record<string, unknown> | undefined) ?? {},
+    strict: strict ?? null,
+  }
+}
+
+type WirePart =
+  | { readonly type: 'text' | 'input_text'; readonly text: string }
+  | {
+      readonly type: 'image_url'
+      readonly image_url: { readonly url: string; readonly detail?: 'auto' | 'low' | 'high' | null }
+    }
+  | { readonly type: 'image'; readonly url: string; readonly detail?: 'auto' | 'low' | 'high' | null }
+  | { readonly type: 'refusal'; readonly refusal: string }
+
+type WireContent = string | readonly WirePart[] | null | undefined
+
+/** A checked message of either endpoint. */
+export type WireMessage =
+  | { readonly role: 'system' | 'developer'; readonly content: WireContent }
+  | { readonly role: 'user'; readonly content: WireContent; readonly name?: string | null }
+  | {
+      readonly role: 'assistant'
+      readonly content?: WireContent
+      readonly refusal?: string | null
+      readonly reasoning_content?: string | null
+      readonly reasoning?: string | null
+      readonly tool_calls?: readonly Static<ReturnType<typeof toolCallSchema>>[] | null
+      readonly function_call?: { readonly name: string; readonly arguments: string } | null
+      readonly name?: string | null
+    }
+  | { readonly role: 'tool'; readonly content: WireContent; readonly tool_call_id: string }
+  | { readonly role: 'function'; readonly content: WireContent; readonly name: string }
+
+/**
+ * The conversation, from `messages` or from `prompt`: exactly one of the two. A tool's result must answer a call of the
+ * assistant's turn right before it, as every upstream demands. Throws `invalid_request`.
+ */
+export function readConversation(
+  messages: string | readonly WireMessage[] | null,
+  prompt: string | null,
+): readonly Message[] {
+  if (messages !== null && prompt !== null)
+    throw invalid('prompt', 'cannot be sent beside `messages`: send one of the two')
+  const asked = messages ?? prompt
+  if (asked === null) throw invalid('messages', 'is missing: send an array of messages, or `prompt` with a string')
+  if (typeof asked === 'string') return [{ role: 'user', content: [{ type: 'text', text: asked }], name: null }]
+  let open: readonly ToolCall[] = []
+  return asked.map((message, index) => {
+    const read = readMessage(message, index, open)
+    if (read.role === 'assistant') open = read.toolCalls
+    else if (read.role !== 'tool') open = []
+    return read
+  })
+}
+
+function readMessage(message: WireMessage, index: number, open: readonly ToolCall[]): Message {
+  switch (message.role) {
+    case 'system':
+    case 'developer':
+      return { role: 'system', text: textOf(message.content, '\n') }
+    case 'user':
+      return { role: 'user', content: partsOf(message.content), name: message.name ?? null }
+    case 'assistant':
+      return {
+        role: 'assistant',
+        text: textOf(message.content, '') || message.refusal || (message.content == null ? null : ''),
+        reasoning: message.reasoning_content || message.reasoning || null,
+        toolCalls: readToolCalls(message, index),
+        name: message.name ?? null,
+      }
+    case 'tool': {
+      if (open.some(call => call.id === message.tool_call_id)) {
+        return { role: 'tool', callId: message.tool_call_id, text: textOf(message.content, '\n') }
+      }
+      throw invalid(
+        `messages.${index}.tool_call_id`,
+        'must be the id of a call in `tool_calls` of the assistant message before it',
+      )
+    }
+    case 'function': {
+      const call = open.find(one => one.name === message.name)
+      if (call !== undefined) return { role: 'tool', callId: call.id, text: textOf(message.content, '\n') }
+      throw invalid(
+        `messages.${index}.name`,
+        'must be the name of the `function_call` in the assistant message before it',
+      )
+    }
+  }
+}
+
+function readToolCalls(message: WireMessage & { role: 'assistant' }, index: number): readonly ToolCall[] {
+  const calls = (message.tool_calls ?? []).map(call => ({
+    id: call.id,
+    name: call.function.name,
+    arguments: call.function.arguments,
+    signature: call.extra_content?.google?.thought_signature ?? null,
+  }))
+  if (message.function_call == null) return calls
+  // A deprecated call has no id of its own.
+  return [...calls, { ...message.function_call, id: `call_${index}`, signature: null }]
+}
+
+function textOf(content: WireContent, between: string): string {
+  if (typeof content === 'string') return content
+  return (content ?? []).map(part => ('text' in part ? part.text : 'refusal' in part ? part.refusal : '')).join(between)
+}
+
+function partsOf(content: WireContent): readonly ContentPart[] {
+  if (typeof content === 'string') return [{ type: 'text', text: content }]
+  return (content ?? []).filter(part => part.type !== 'refusal').map(readPart)
+}
+
+function readPart(part: Exclude<WirePart, { type: 'refusal' }>): ContentPart {
+  switch (part.type) {
+    case 'text':
+    case 'input_text':
+      return { type: 'text', text: part.text }
+    case 'image_url':
+      return { type: 'image', url: part.image_url.url, detail: part.image_url.detail ?? null }
+    case 'image':
+      return { type: 'image', url: part.url, detail: part.detail ?? null }
+  }
+}

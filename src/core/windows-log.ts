@@ -1,0 +1,60 @@
+/**
+ * A sliding window kept as a log of times: exact, and exact about when it opens again, which two-bucket counters are not.
+ * A ring that grows as needed. Times are milliseconds; a clock that steps back is read as standing still.
+ */
+export type WindowLog = {
+  /** How many of the times added lie in the window that ends at `now`: later than `now - windowMs`. */
+  count(now: number): number
+  add(now: number): void
+  /** Milliseconds from `now` until fewer than `limit` times are in the window; 0 where that is so already. */
+  waitUntilUnder(limit: number, now: number): number
+  /** Milliseconds from `now` until the window is empty. */
+  waitUntilEmpty(now: number): number
+}
+
+/** An empty log over a window of `windowMs`. */
+export function createWindowLog(windowMs: number): WindowLog {
+  let ring = new Float64Array(8)
+  let first = 0
+  let size = 0
+  let newest = Number.NEGATIVE_INFINITY
+
+  const at = (index: number) => ring[(first + index) % ring.length] ?? 0
+  const settle = (now: number) => {
+    newest = Math.max(newest, now)
+    while (size > 0 && at(0) <= newest - windowMs) {
+      first = (first + 1) % ring.length
+      size--
+    }
+    return newest
+  }
+  const grow = () => {
+    const larger = new Float64Array(ring.length * 2)
+    for (let index = 0; index < size; index++) larger[index] = at(index)
+    ring = larger
+    first = 0
+  }
+
+  return {
+    count(now) {
+      settle(now)
+      return size
+    },
+    add(now) {
+      const time = settle(now)
+      if (size === ring.length) grow()
+      ring[(first + size) % ring.length] = time
+      size++
+    },
+    waitUntilUnder(limit, now) {
+      const time = settle(now)
+      // No room ever comes under a limit of nothing: a whole window is the honest wait.
+      if (limit <= 0) return windowMs
+      return size < limit ? 0 : at(size - limit) + windowMs - time
+    },
+    waitUntilEmpty(now) {
+      const time = settle(now)
+      return size === 0 ? 0 : at(size - 1) + windowMs - time
+    },
+  }
+}

@@ -1,0 +1,137 @@
+/**
+ * One chat exchange, the same for both endpoints: who asks, what they ask, and the answer in the endpoint's own face, as
+ * one JSON body or as a stream.
+ */
+import type { Ask, ChatEvents, Opening, Receipt, StreamMode } from '../core/chat.ts'
+import { GatewayError } from '../core/errors.ts'
+import { createFold, type FoldedAnswer } from '../core/fold.ts'
+import type { Caller, Standing } from '../core/plans.ts'
+import { parseJson } from '../core/validate.ts'
+import { bodyLimits, checkContentType, readBody } from './body.ts'
+import { authenticate, type KeyDirectory } from './callers.ts'
+import { failureResponse, toGatewayError } from './failures.ts'
+import { callerHeaders, type HeaderPairs, openingHeaders, receiptHeaders } from './headers.ts'
+import { type StreamFace, streamResponse } from './stream.ts'
+
+/** A request as an endpoint understood it, and how that endpoint frames the answer. */
+export type Spoken = {
+  readonly ask: Ask
+  readonly stream: (requestId: string) => StreamFace
+  readonly body: (answer: FoldedAnswer, opening: Opening, receipt: Receipt) => object
+}
+
+/** Reads a parsed body. Throws `GatewayError` naming the field at fault. */
+export type Listen = (body: unknown, headers: Headers, bodyCharacters: number) => Spoken
+
+export type ExchangeDeps = {
+  readonly answer: (caller: Caller, ask: Ask, request: { id: string; signal: AbortSignal }) => ChatEvents
+  readonly pace: (events: ChatEvents, mode: StreamMode) => ChatEvents
+  readonly keys: KeyDirectory
+  readonly clock: { after(milliseconds: number, action: () => void): () => void }
+  readonly meter: { standing(accountId: string, limits: Caller['limits']): Standing | null }
+  /** Headers announcing that the serving model is on its way out. */
+  readonly deprecation: (model: string) => HeaderPairs
+  readonly inFlight: InFlight
+  readonly logFailure: (requestId: string, error: GatewayError) => void
+}
+
+/** The requests now being answered, so that a draining process can end those that run too long. */
+export type InFlight = { add(abort: AbortController): void; delete(abort: AbortController): void }
+
+/** Answers one chat request. Never throws: every failure before the status is a refusal with the contract's envelope. */
+export async function exchange(
+  deps: ExchangeDeps,
+  listen: Listen,
+  request: Request,
+  requestId: string,
+  liftIdleTimeout: () => void,
+): Promise<Response> {
+  let caller: Caller | null = null
+  try {
+    caller = await authenticate(deps.keys, request.headers)
+    checkContentType(request.headers)
+    const text = await readBody(request, bodyLimits.chat)
+    // Strangers and slow senders live under the server's short idle timeout; from here on the deadlines are ours.
+    liftIdleTimeout()
+    const spoken = listen(parseJson(text), request.headers, text.length)
+    const abort = new AbortController()
+    request.signal.addEventListener('abort', () => abort.abort(), { once: true })
+    if (request.signal.aborted) abort.abort()
+    const events = tracked(deps, abort, deps.answer(caller, spoken.ask, { id: requestId, signal: abort.signal }))
+    const common = { 'x-request-id': requestId }
+    return spoken.ask.stream === null
+      ? await wholeAnswer(deps, events, spoken, caller, common)
+      : await streamedAnswer(deps, deps.pace(events, spoken.ask.stream), spoken, caller, requestId, abort, common)
+  } catch (thrown) {
+    const error = toGatewayError(thrown)
+    deps.logFailure(requestId, error)
+    return failureResponse(error, requestId, callerHeaders(deps, caller))
+  }
+}
+
+async function* tracked(deps: ExchangeDeps, abort: AbortController, events: ChatEvents): ChatEvents {
+  deps.inFlight.add(abort)
+  try {
+    yield* events
+  } finally {
+    deps.inFlight.delete(abort)
+  }
+}
+
+async function wholeAnswer(
+  deps: ExchangeDeps,
+  events: ChatEvents,
+  spoken: Spoken,
+  caller: Caller,
+  common: HeaderPairs,
+): Promise<Response> {
+  const fold = createFold()
+  let opening: Opening | null = null
+  let receipt: Receipt | null = null
+  for await (const batch of events)
+    for (const event of batch) {
+      if (event.type === 'opened') opening = event.opening
+      else if (event.type === 'done') receipt = event.receipt
+      else fold.add(event)
+    }
+  if (opening === null || receipt === null) throw new GatewayError('upstream_failed', 'The answer broke off. Ask again.')
+  return new Response(JSON.stringify(spoken.body(fold.result(), opening, receipt)), {
+    headers: {
+      'content-type': 'application/json',
+      'cache-control': 'no-store',
+      ...common,
+      ...openingHeaders(opening),
+      ...receiptHeaders(receipt),
+      ...deps.deprecation(opening.model),
+      ...callerHeaders(deps, caller),
+    },
+  })
+}
+
+function streamedAnswer(
+  deps: ExchangeDeps,
+  events: ChatEvents,
+  spoken: Spoken,
+  caller: Caller,
+  requestId: string,
+  abort: AbortController,
+  common: HeaderPairs,
+): Promise<Response> {
+  return streamResponse({
+    events,
+    face: spoken.stream(requestId),
+    abort: () => abort.abort(),
+    clock: deps.clock,
+    headers: opening => ({
+      ...common,
+      ...(opening === null ? {} : openingHeaders(opening)),
+      ...(opening === null ? {} : deps.deprecation(opening.model)),
+      ...callerHeaders(deps, caller),
+    }),
+    toError: thrown => {
+      const error = toGatewayError(thrown)
+      deps.logFailure(requestId, error)
+      return error
+    },
+  })
+}

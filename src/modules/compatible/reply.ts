@@ -1,0 +1,226 @@
+/**
+ * An answer on the chat-completions wire: one body, or chunks. A chunk is a template around one JSON string, since a
+ * stream is mostly text deltas and the rest of a chunk never changes.
+ */
+import type { ChatEvent, FinishReason, Opening, Receipt, TokenLogprob, ToolCall } from '../../core/chat.ts'
+import { errorBody, type GatewayError } from '../../core/errors.ts'
+import type { FoldedAnswer, FoldedChoice } from '../../core/fold.ts'
+import { toUsd } from '../../core/money.ts'
+import type { StreamFace } from '../../http/stream.ts'
+import type { CompatibleAsk } from './request.ts'
+
+/** What the caller said that shapes the reply. */
+export type ReplyStyle = Pick<CompatibleAsk, 'includeUsage' | 'legacyFunctions'>
+
+export type ChunkFramer = { frame(batch: readonly ChatEvent[]): string }
+
+/** The chunk being gathered: neighbouring pieces of one field of one choice become one chunk. */
+type Piece = {
+  readonly choice: number
+  /** The delta's JSON around the piece's text. */
+  readonly before: string
+  readonly after: string
+  text: string
+  readonly tokens: TokenLogprob[]
+}
+
+/**
+ * Frames one answer as server-sent chunks; made per answer, since it remembers who has begun. `opening` may be left out
+ * where the batches begin with `opened`. Finish chunks, the usage chunk and `[DONE]` come with `done` and never before:
+ * an answer that was cut or not settled must not look finished.
+ */
+export function chunkFramer(style: ReplyStyle, opening: Opening | null = null): ChunkFramer {
+  let head = opening === null ? '' : chunkHead(opening)
+  const tail = style.includeUsage ? ',"usage":null}\n\n' : '}\n\n'
+  const begun = new Set<number>()
+  const finished = new Map<number, FinishReason>()
+  let piece: Piece | null = null
+  let out = ''
+
+  const chunk = (choice: number, delta: string, logprobs = 'null', reason = 'null') => {
+    out += `${head}"choices":[{"index":${choice},"delta":${delta},"logprobs":${logprobs},"finish_reason":${reason}}]${tail}`
+  }
+  const flush = () => {
+    if (piece === null) return
+    const { choice, before, text, after, tokens } = piece
+    chunk(
+      choice,
+      before + JSON.stringify(text) + after,
+      tokens.length === 0 ? 'null' : JSON.stringify(logprobsOf(tokens)),
+    )
+    piece = null
+  }
+  const begin = (choice: number) => {
+    if (begun.has(choice)) return
+    begun.add(choice)
+    flush()
+    chunk(choice, '{"role":"assistant","content":"","refusal":null}')
+  }
+  const gather = (choice: number, before: string, after: string, text: string): Piece => {
+    begin(choice)
+    if (piece?.choice === choice && piece.before === before) piece.text += text
+    else {
+      flush()
+      piece = { choice, before, after, text, tokens: [] }
+    }
+    return piece
+  }
+  const openCall = (choice: number, index: number, call: Omit<ToolCall, 'arguments'>) => {
+    flush()
+    const wire = wireCall({ ...call, arguments: '' })
+    const field = style.legacyFunctions
+      ? `"function_call":${JSON.stringify(wire.function)}`
+      : `"tool_calls":[${JSON.stringify({ index, ...wire })}]`
+    // The first chunk of a turn of calls carries the first call.
+    chunk(choice, begun.has(choice) ? `{${field}}` : `{"role":"assistant","content":null,${field},"refusal":null}`)
+    begun.add(choice)
+  }
+  const end = (receipt: Receipt) => {
+    flush()
+    for (const choice of finished.keys()) begin(choice)
+    for (const [choice, reason] of finished) chunk(choice, '{}', 'null', JSON.stringify(wireReason(reason, style)))
+    if (style.includeUsage) out += `${head}"choices":[],"usage":${JSON.stringify(usageOf(receipt))}}\n\n`
+    out += 'data: [DONE]\n\n'
+  }
+  const add = (event: ChatEvent) => {
+    switch (event.type) {
+      case 'opened':
+        head = chunkHead(event.opening)
+        break
+      case 'text':
+        gather(event.choice, '{"content":', '}', event.text)
+        break
+      case 'reasoning':
+        gather(event.choice, '{"reasoning_content":', '}', event.text)
+        break
+      case 'refusal':
+        gather(event.choice, '{"refusal":', '}', event.text)
+        break
+      case 'logprobs':
+        // They belong to the text beside them; alone they go with an empty piece of it.
+        if (piece?.choice === event.choice) piece.tokens.push(...event.tokens)
+        else gather(event.choice, '{"content":', '}', '').tokens.push(...event.tokens)
+        break
+      case 'tool_call':
+        if (event.index === 0 || !style.legacyFunctions) openCall(event.choice, event.index, event)
+        break
+      case 'tool_arguments':
+        if (!style.legacyFunctions) {
+          gather(event.choice, `{"tool_calls":[{"index":${event.index},"function":{"arguments":`, '}}]}', event.text)
+        } else if (event.index === 0) {
+          gather(event.choice, '{"function_call":{"arguments":', '}}', event.text)
+        }
+        break
+      case 'finish':
+        finished.set(event.choice, event.reason)
+        break
+      case 'done':
+        end(event.receipt)
+        break
+    }
+  }
+  return {
+    frame(batch) {
+      out = ''
+      for (const event of batch) add(event)
+      flush()
+      return out
+    },
+  }
+}
+
+/** One streamed answer's face. `requestId` may be left out: it is learnt with `opened`. */
+export function compatibleStream(style: ReplyStyle, requestId = ''): StreamFace {
+  const { frame } = chunkFramer(style)
+  let id = requestId
+  return {
+    frame(batch) {
+      const first = batch[0]
+      if (first?.type === 'opened') id = first.opening.requestId
+      return frame(batch)
+    },
+    failure: error => errorFrame(error, id),
+  }
+}
+
+/** The event of a failure after the status has gone. Nothing follows it, `[DONE]` neither. */
+export function errorFrame(error: GatewayError, requestId: string): string {
+  return `data: ${JSON.stringify(errorBody(error, requestId))}\n\n`
+}
+
+/** The body of a whole answer. */
+export function completionBody(folded: FoldedAnswer, receipt: Receipt, opening: Opening, style: ReplyStyle): object {
+  return {
+    id: opening.requestId,
+    object: 'chat.completion',
+    created: opening.createdAt,
+    model: opening.model,
+    choices: folded.choices.map(choice => ({
+      index: choice.index,
+      message: messageOf(choice, style),
+      logprobs: choice.logprobs.length === 0 ? null : logprobsOf(choice.logprobs),
+      finish_reason: wireReason(choice.finishReason ?? 'stop', style),
+    })),
+    usage: usageOf(receipt),
+  }
+}
+
+function messageOf({ text, reasoning, refusal, toolCalls }: FoldedChoice, style: ReplyStyle): object {
+  const calls = toolCalls.map(wireCall)
+  return {
+    role: 'assistant',
+    // Null only where something else stands in for text: an answer that used its cap up in reasoning is an empty one.
+    content: text === '' && (calls.length > 0 || refusal !== '') ? null : text,
+    refusal: refusal === '' ? null : refusal,
+    annotations: [],
+    ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
+    ...(calls.length === 0
+      ? {}
+      : style.legacyFunctions
+        ? { function_call: calls[0]?.function }
+        : { tool_calls: calls }),
+  }
+}
+
+function wireCall({ id, name, arguments: json, signature }: ToolCall) {
+  return {
+    id,
+    type: 'function',
+    function: { name, arguments: json },
+    ...(signature === null ? {} : { extra_content: { google: { thought_signature: signature } } }),
+  }
+}
+
+function wireReason(reason: FinishReason, style: ReplyStyle): FinishReason | 'function_call' {
+  return reason === 'tool_calls' && style.legacyFunctions ? 'function_call' : reason
+}
+
+function logprobsOf(tokens: readonly TokenLogprob[]): object {
+  return { content: tokens, refusal: null }
+}
+
+function usageOf({ usage, cost }: Receipt): object {
+  return {
+    prompt_tokens: usage.inputTokens,
+    completion_tokens: usage.outputTokens,
+    total_tokens: usage.inputTokens + usage.outputTokens,
+    prompt_tokens_details: {
+      cached_tokens: usage.cachedInputTokens,
+      cache_write_tokens: usage.cacheWriteTokens,
+      audio_tokens: 0,
+    },
+    completion_tokens_details: {
+      reasoning_tokens: usage.reasoningTokens,
+      audio_tokens: 0,
+      accepted_prediction_tokens: 0,
+      rejected_prediction_tokens: 0,
+    },
+    cost_usd: toUsd(cost.total),
+  }
+}
+
+/** Every chunk begins like this; `choices` follows. */
+function chunkHead({ requestId, createdAt, model }: Opening): string {
+  const fields = { id: requestId, object: 'chat.completion.chunk', created: createdAt, model }
+  return `data: ${JSON.stringify(fields).slice(0, -1)},`
+}

@@ -1,0 +1,24 @@
+import { Elysia } from 'elysia'
+import { type ExchangeDeps, exchange, type Listen } from '../../http/exchange.ts'
+import { policies } from '../../http/policies.ts'
+import { compatibleStream, completionBody } from './reply.ts'
+import { readCompatible } from './request.ts'
+
+const listen: Listen = (body, headers, bodyCharacters) => {
+  const spoken = readCompatible(body, headers, bodyCharacters)
+  return {
+    ask: spoken.ask,
+    stream: requestId => compatibleStream(spoken, requestId),
+    body: (answer, opening, receipt) => completionBody(answer, receipt, opening, spoken),
+  }
+}
+
+/** `POST /v1/chat/completions`: the chat-completions wire format, for existing client libraries. */
+export function compatible(deps: ExchangeDeps & { readonly newRequestId: () => string }) {
+  return new Elysia({ name: 'compatible' }).post(
+    '/v1/chat/completions',
+    ({ request, server }) =>
+      exchange(deps, listen, request, deps.newRequestId(), () => server?.timeout(request, 0)),
+    { parse: 'none', detail: { summary: 'Chat completions', ...policies.apiKey } },
+  )
+}

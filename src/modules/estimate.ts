@@ -1,0 +1,174 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import type { ContentPart, Message } from '../core/chat.ts'
+import { GatewayError } from '../core/errors.ts'
+import { type Estimate, estimateCost, measurePrompt } from '../core/estimate.ts'
+import { autoModel, type Catalogue, deprecationOf, fullName, type Model } from '../core/models.ts'
+import { toUsd } from '../core/money.ts'
+import { checker, invalid, parseJson } from '../core/validate.ts'
+import { createLimiter } from '../core/windows.ts'
+import { bodyLimits, checkContentType, readBody } from '../http/body.ts'
+
+/** Nobody asks for a key here, so what a stranger can make us count is small, and counted. */
+const maximumPromptCharacters = 32_768
+/** Together they keep the loop busy for a tenth of the time at most: dense text takes 10 to 20 ms to count. */
+const limits = {
+  each: { perMinute: 20, burst: 5 },
+  together: { perMinute: 300, burst: 50 },
+  maximumAddresses: 10_000,
+}
+
+const strict = { additionalProperties: false } as const
+const text = Type.String({ maxLength: maximumPromptCharacters })
+const partSchema = Type.Union([
+  Type.Object({ type: Type.Literal('text'), text }, strict),
+  Type.Object(
+    {
+      type: Type.Literal('image_url'),
+      image_url: Type.Object(
+        {
+          url: Type.String({ minLength: 1, maxLength: bodyLimits.other }),
+          detail: Type.Optional(Type.Union([Type.Literal('auto'), Type.Literal('low'), Type.Literal('high')])),
+        },
+        strict,
+      ),
+    },
+    strict,
+  ),
+])
+const messageSchema = Type.Object(
+  {
+    role: Type.Union([Type.Literal('system'), Type.Literal('user'), Type.Literal('assistant')]),
+    content: Type.Union([text, Type.Array(partSchema, { minItems: 1, maxItems: 64 })]),
+  },
+  strict,
+)
+
+/** `messages` or `prompt`; no `model`, or `gateway-ai`, = the model that auto-routing would most likely choose. */
+export const estimateRequestSchema = Type.Object(
+  {
+    messages: Type.Optional(Type.Array(messageSchema, { minItems: 1, maxItems: 256 })),
+    prompt: Type.Optional(Type.String({ minLength: 1, maxLength: maximumPromptCharacters })),
+    model: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
+    max_output_tokens: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000_000 })),
+  },
+  strict,
+)
+type EstimateRequest = Static<typeof estimateRequestSchema>
+const checkRequest = checker(estimateRequestSchema)
+
+export type EstimateDeps = {
+  readonly catalogue: Catalogue
+  /** The model auto-routing would choose for these messages; null = none can serve now. */
+  readonly chooseModel: (messages: readonly Message[]) => Model | null
+  /** The caller's address, IPv6 by network; `server` is Elysia's own. */
+  readonly addressOf: (request: Request, server: Bun.Server<unknown> | null) => string
+  readonly clock: { now(): number }
+}
+
+/**
+ * `POST /api/v1/chat/estimate`: what a request would cost on the model it names and on every other one. Free, without a
+ * key, 20 a minute from one address.
+ */
+export function estimate({ catalogue, chooseModel, addressOf, clock }: EstimateDeps) {
+  const limiter = createLimiter(limits)
+
+  return new Elysia({ name: 'estimates' }).post(
+    '/api/v1/chat/estimate',
+    async ({ request, server }) => {
+      refuseHaste(limiter.take(addressOf(request, server), clock.now()))
+      checkContentType(request.headers)
+      const body = checkRequest(parseJson(await readBody(request, bodyLimits.other)))
+      const messages = messagesOf(body)
+      const today = new Date(clock.now()).toISOString()
+      const model = modelOf(body, catalogue, today) ?? chooseModel(messages)
+      if (model === null) throw new GatewayError('no_model_available', 'No model can take this request right now.')
+      const prompt = await measurePrompt(messages)
+      const cap = body.max_output_tokens ?? null
+      const available = catalogue.list.filter(other => deprecationOf(other, today) !== 'retired')
+      return Response.json(
+        {
+          ...shown(estimateCost(model, prompt, cap)),
+          models: available.map(other => shown(estimateCost(other, prompt, cap))),
+        },
+        { headers: { 'cache-control': 'no-store', 'access-control-allow-origin': '*' } },
+      )
+    },
+    { parse: 'none' },
+  )
+}
+
+function refuseHaste(waitMs: number): void {
+  if (waitMs === 0) return
+  throw new GatewayError(
+    'ip_rate_limited',
+    'Too many estimates from this address: wait as long as `retry-after` says.',
+    {
+      retryAfterMs: waitMs,
+    },
+  )
+}
+
+function messagesOf({ messages, prompt }: EstimateRequest): readonly Message[] {
+  if (prompt !== undefined && messages !== undefined) throw invalid('prompt', 'cannot be sent beside `messages`')
+  if (prompt !== undefined) return [{ role: 'user', content: [{ type: 'text', text: prompt }], name: null }]
+  if (messages === undefined) throw invalid('messages', 'is missing: send `messages` or `prompt`')
+  const read = messages.map(messageOf)
+  const characters = read.reduce((sum, message) => sum + charactersOf(message), 0)
+  if (characters > maximumPromptCharacters)
+    throw invalid('messages', `must hold at most ${maximumPromptCharacters} characters in all`, 'body_too_large')
+  return read
+}
+
+function messageOf({ role, content }: Static<typeof messageSchema>): Message {
+  const parts: readonly ContentPart[] =
+    typeof content === 'string' ? [{ type: 'text', text: content }] : content.map(partOf)
+  switch (role) {
+    case 'user':
+      return { role, content: parts, name: null }
+    case 'system':
+      return { role, text: plain(parts) }
+    case 'assistant':
+      return { role, text: plain(parts), reasoning: null, toolCalls: [], name: null }
+  }
+}
+
+function partOf(part: Static<typeof partSchema>): ContentPart {
+  if (part.type === 'text') return part
+  return { type: 'image', url: part.image_url.url, detail: part.image_url.detail ?? null }
+}
+
+function plain(parts: readonly ContentPart[]): string {
+  return parts.map(part => (part.type === 'text' ? part.text : '')).join('\n')
+}
+
+function charactersOf(message: Message): number {
+  if (message.role === 'user') return plain(message.content).length
+  return message.text?.length ?? 0
+}
+
+/** The model the caller names; null = auto-routing. Throws 404 for an unknown one, 400 for one past its date. */
+function modelOf({ model: name }: EstimateRequest, catalogue: Catalogue, today: string): Model | null {
+  if (name === undefined || name.toLowerCase() === autoModel) return null
+  const model = catalogue.resolve(name)
+  if (model === null)
+    throw new GatewayError('model_not_found', 'There is no such model. GET /v1/models lists those there are.', {
+      param: 'model',
+    })
+  if (deprecationOf(model, today) !== 'retired') return model
+  const instead = model.successor === null ? 'GET /v1/models lists those there are.' : `Use \`${model.successor}\`.`
+  throw new GatewayError('model_deprecated', `\`${fullName(model)}\` is no longer served. ${instead}`, {
+    param: 'model',
+  })
+}
+
+function shown(one: Estimate) {
+  return {
+    model: fullName(one.model),
+    estimated_cost_usd: toUsd(one.costMicrocents),
+    confidence: one.confidence,
+    input_tokens: one.inputTokens,
+    expected_output_tokens: one.expectedOutputTokens,
+    maximum_cost_usd: one.maximumCostMicrocents === null ? null : toUsd(one.maximumCostMicrocents),
+  }
+}

@@ -1,0 +1,35 @@
+/** The way out to providers: HTTP, and the question whether a host answers at all. */
+
+export type Network = {
+  readonly fetch: (url: string, init: RequestInit) => Promise<Response>
+  /** Whether a TCP connection to the address's host can be made within `timeoutMs`. */
+  reaches(url: string, timeoutMs: number): Promise<boolean>
+}
+
+/** The real network. */
+export const systemNetwork: Network = {
+  fetch: (url, init) => fetch(url, init),
+  reaches(url, timeoutMs) {
+    const { hostname, port, protocol } = new URL(url)
+    return new Promise(resolve => {
+      const timer = setTimeout(() => resolve(false), timeoutMs)
+      const settle = (reached: boolean) => {
+        clearTimeout(timer)
+        resolve(reached)
+      }
+      Bun.connect({
+        hostname: hostname.replace(/^\[|\]$/g, ''),
+        port: Number(port || (protocol === 'https:' ? 443 : 80)),
+        socket: {
+          open(socket) {
+            socket.end()
+            settle(true)
+          },
+          data() {},
+          error: () => settle(false),
+          connectError: () => settle(false),
+        },
+      }).catch(() => settle(false))
+    })
+  },
+}

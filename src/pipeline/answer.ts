@@ -1,0 +1,48 @@
+/**
+ * One chat request, top to bottom. Whatever endpoint it came through and however it is delivered, this is its story; the
+ * files beside this one are its steps.
+ */
+import type { Ask, ChatEvents } from '../core/chat.ts'
+import { readPrompt } from '../core/classify.ts'
+import type { Caller } from '../core/plans.ts'
+import { estimateInputTokens } from '../core/tokens.ts'
+import type { Deps } from '../deps.ts'
+import { admit } from './admit.ts'
+import { call } from './call.ts'
+import { enrich } from './enrich.ts'
+import { moderate } from './moderate.ts'
+import { route } from './route.ts'
+import { settle } from './settle.ts'
+import { startTally } from './tally.ts'
+
+/**
+ * Answers one ask as batches of events: `opened`, content, `finish` per choice, and `done` once the usage record is
+ * durable. Throws `GatewayError`; before the first batch it becomes a status, after it an `error` event. Ending the
+ * generator or aborting `request.signal` ends the upstream call, and what arrived is settled.
+ */
+export async function* answer(
+  deps: Deps,
+  caller: Caller,
+  ask: Ask,
+  request: { readonly id: string; readonly signal: AbortSignal },
+): ChatEvents {
+  const tally = startTally(deps.clock, request.id)
+  // Reads the caller's own words only, so that no fetched text can move the choice; in process, so nothing is spent yet.
+  const plan = route(deps, caller, ask, readPrompt(ask.messages), estimateInputTokens(ask))
+  const seat = await admit(deps, caller, ask, plan, tally)
+  let receipt: Awaited<ReturnType<typeof settle>>
+  try {
+    const screened = await moderate(deps, ask)
+    const prepared = await enrich(deps, screened)
+    yield* call(deps, prepared, plan, tally, request.signal)
+    tally.outcome = 'completed'
+  } catch (failure) {
+    tally.fail(failure, request.signal)
+    throw failure
+  } finally {
+    // Success, refusal, failure, disconnect: all end here, once.
+    receipt = await settle(deps, caller, ask, plan, seat, tally)
+  }
+  // Only now is the answer over: its usage record is on disk, so a caller who saw the end is in the ledger.
+  yield [{ type: 'done', receipt }]
+}

@@ -1,0 +1,287 @@
+/**
+ * One call to one candidate: the request, the clock that runs while it is awaited, and its answer read piece by piece.
+ *
+ * Every wait for an upstream is bounded here and nowhere else: connection, first byte, first content, silence, and the
+ * whole request's deadline. One timer watches all five: it sleeps until the earliest could be due and looks again.
+ */
+import type { Deadlines } from '../config.ts'
+import type { Clock } from '../clock.ts'
+import type { Network } from '../network.ts'
+import type { AnswerPart, ProviderAsk, ProviderFailure, ProviderRequest } from '../providers/provider.ts'
+import { createEventSplitter, EventTooLongError } from '../providers/sse.ts'
+import type { Candidate } from './route.ts'
+
+export type UpstreamAttempt = {
+  readonly droppedParameters: readonly string[]
+  /** Parts of the next piece that arrived (perhaps none of them content); null once the body is over. Never throws. */
+  next(): Promise<readonly AnswerPart[] | null>
+  /** From here on silence is what is watched, not the first content. */
+  contentArrived(): void
+  /**
+   * Ends the upstream call if it still runs. Always called, also on paths that never read the body. After a `complete`
+   * answer the few bytes behind its terminal event are read off first, so that the connection can be used again.
+   */
+  close(complete: boolean): void
+}
+
+/** Longest JSON answer read, in bytes: a 128,000 token answer is about 1 MB. */
+const maximumAnswerBytes = 16 * 1_048_576
+/** How much of a refusal's body is read to tell why. */
+const maximumFailureBytes = 65_536
+
+/** How long the end of a body may take to follow its terminal event. */
+const maximumLingerMs = 500
+
+type Phase = 'connection' | 'first_byte' | 'first_content' | 'silence' | 'deadline'
+
+export function startAttempt(
+  deps: { readonly clock: Clock; readonly network: Network },
+  options: {
+    readonly candidate: Candidate
+    readonly ask: ProviderAsk
+    readonly deadlines: Deadlines
+    /** Monotonic milliseconds at which the whole request must be over. */
+    readonly deadlineAt: number
+    readonly signal: AbortSignal
+  },
+): UpstreamAttempt {
+  const { candidate, ask, signal } = options
+  const { provider, access } = candidate.endpoint
+  const request = provider.toRequest(ask, access)
+  const abort = new AbortController()
+  const watch = startWatch(deps, { ...options, url: request.url, expire: () => abort.abort() })
+  const leave = () => abort.abort()
+  signal.addEventListener('abort', leave, { once: true })
+  if (signal.aborted) leave()
+
+  let body: BodyReader | null = null
+  const broken = (): readonly AnswerPart[] => [{ type: 'failure', failure: watch.failure() ?? brokenConnection(body) }]
+
+  return {
+    droppedParameters: request.droppedParameters,
+    async next() {
+      try {
+        if (body !== null) return await body.next()
+        const response = await deps.network.fetch(request.url, requestInit(request, abort.signal))
+        watch.headersArrived()
+        body = readerFor(response, ask.stream, provider, watch.byteArrived)
+        return await body.next()
+      } catch {
+        return broken()
+      }
+    },
+    contentArrived: watch.contentArrived,
+    close(complete) {
+      watch.stop()
+      signal.removeEventListener('abort', leave)
+      if (body?.isOver()) return
+      // An unread body would keep the upstream producing, and us paying.
+      if (!complete || body === null) return abort.abort()
+      const cancel = deps.clock.after(maximumLingerMs, () => abort.abort())
+      void body.drain().then(cancel, cancel)
+    },
+  }
+}
+
+function requestInit(request: ProviderRequest, signal: AbortSignal): RequestInit {
+  return {
+    method: 'POST',
+    headers: request.headers,
+    body: request.body,
+    signal,
+    // A redirect would carry the provider's key to wherever it points.
+    redirect: 'error',
+  }
+}
+
+type BodyReader = {
+  next(): Promise<readonly AnswerPart[] | null>
+  isOver(): boolean
+  /** Reads what is left and throws it away. */
+  drain(): Promise<void>
+}
+
+/** Chooses how to read by what came, not by what was asked for: servers answer a stream with JSON and errors with 200. */
+function readerFor(
+  response: Response,
+  asStream: boolean,
+  provider: Candidate['endpoint']['provider'],
+  byteArrived: () => void,
+): BodyReader {
+  const contentType = response.headers.get('content-type') ?? ''
+  if (!response.ok) return wholeBody(response, maximumFailureBytes, byteArrived, text => [
+    { type: 'failure', failure: provider.readFailure(response.status, response.headers, text) },
+  ])
+  if (contentType.includes('json') || (!asStream && !contentType.includes('event-stream')))
+    return wholeBody(response, maximumAnswerBytes, byteArrived, text => provider.readResponse(parsed(text)))
+  if (contentType.includes('html')) return wholeBody(response, 0, byteArrived, () => [badAnswer('an HTML page')])
+  return eventBody(response, provider, byteArrived)
+}
+
+function wholeBody(
+  response: Response,
+  maximumBytes: number,
+  byteArrived: () => void,
+  read: (text: string) => readonly AnswerPart[],
+): BodyReader {
+  let over = false
+  return {
+    isOver: () => over,
+    drain: () => Promise.reject(new Error('a whole body is read at once')),
+    async next() {
+      if (over) return null
+      const text = await readText(response, maximumBytes, byteArrived)
+      over = text !== null
+      return read(text ?? '')
+    },
+  }
+}
+
+/** The body as text; null (and left unread) past `maximumBytes`. */
+async function readText(response: Response, maximumBytes: number, byteArrived: () => void): Promise<string | null> {
+  const declared = Number(response.headers.get('content-length') ?? Number.NaN)
+  if (declared <= maximumBytes && response.headers.get('content-encoding') === null) return response.text()
+  if (response.body === null) return ''
+  const decoder = new TextDecoder()
+  let text = ''
+  let bytes = 0
+  for await (const piece of response.body) {
+    byteArrived()
+    bytes += piece.byteLength
+    if (bytes > maximumBytes) return null
+    text += decoder.decode(piece, { stream: true })
+  }
+  return text + decoder.decode()
+}
+
+function eventBody(
+  response: Response,
+  provider: Candidate['endpoint']['provider'],
+  byteArrived: () => void,
+): BodyReader {
+  const splitter = createEventSplitter()
+  const reader = provider.streamReader()
+  const pieces = response.body?.getReader() ?? null
+  let over = false
+  const read = (events: ReturnType<typeof splitter.push>): AnswerPart[] => {
+    const parts: AnswerPart[] = []
+    for (const event of events) for (const part of reader.read(event)) parts.push(part)
+    return parts
+  }
+  return {
+    isOver: () => over,
+    async drain() {
+      while (pieces !== null && !(await pieces.read()).done);
+    },
+    async next() {
+      if (over) return null
+      const piece = pieces === null ? { done: true as const, value: undefined } : await pieces.read()
+      if (piece.done) {
+        over = true
+        return [...read(splitter.finish()), ...reader.finish()]
+      }
+      byteArrived()
+      try {
+        return read(splitter.push(piece.value))
+      } catch (cause) {
+        if (cause instanceof EventTooLongError) return [badAnswer('an event over the size limit')]
+        throw cause
+      }
+    },
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function badAnswer(detail: string): AnswerPart {
+  return { type: 'failure', failure: { kind: 'bad_answer', blame: 'upstream', retryable: true, retryAfterMs: null, detail } }
+}
+
+function brokenConnection(body: BodyReader | null): ProviderFailure {
+  return body === null
+    ? upstreamFailure('connection_failed', 'connection refused or reset')
+    : upstreamFailure('truncated', 'connection broke inside the answer')
+}
+
+function upstreamFailure(kind: ProviderFailure['kind'], detail: string): ProviderFailure {
+  return { kind, blame: 'upstream', retryable: true, retryAfterMs: null, detail }
+}
+
+/** The clock of one attempt. `failure()` says which wait ran out, null while none did. */
+function startWatch(
+  deps: { readonly clock: Clock; readonly network: Network },
+  options: {
+    readonly url: string
+    readonly ask: ProviderAsk
+    readonly deadlines: Deadlines
+    readonly deadlineAt: number
+    readonly expire: () => void
+  },
+) {
+  const { clock, network } = deps
+  const { deadlines, deadlineAt } = options
+  const startedAt = clock.monotonic()
+  const firstContentMs =
+    options.ask.ask.reasoningEffort !== null && ['high', 'xhigh', 'max'].includes(options.ask.ask.reasoningEffort)
+      ? deadlines.firstContentReasoningMs
+      : deadlines.firstContentMs
+  // `fetch` does not tell connecting from waiting: late in the connection's time a second, bare connection asks the question.
+  const probeAt = startedAt + deadlines.connectMs / 2
+  let lastByteAt: number | null = null
+  let hasContent = false
+  let probed = false
+  let expired: Phase | null = null
+
+  const nextDue = (): { at: number; phase: Phase } => {
+    const dues: { at: number; phase: Phase }[] = [{ at: deadlineAt, phase: 'deadline' }]
+    if (lastByteAt === null) dues.push({ at: startedAt + deadlines.firstByteMs, phase: 'first_byte' })
+    else dues.push({ at: lastByteAt + deadlines.silenceMs, phase: 'silence' })
+    if (!hasContent) dues.push({ at: startedAt + firstContentMs, phase: 'first_content' })
+    if (lastByteAt === null && !probed) dues.push({ at: probeAt, phase: 'connection' })
+    return dues.reduce((earliest, due) => (due.at < earliest.at ? due : earliest))
+  }
+  const expire = (phase: Phase) => {
+    expired ??= phase
+    options.expire()
+  }
+  const look = () => {
+    const due = nextDue()
+    const now = clock.monotonic()
+    if (due.at > now) cancel = clock.after(due.at - now, look)
+    else if (due.phase === 'connection') {
+      probed = true
+      void network.reaches(options.url, deadlines.connectMs / 2).then(reached => {
+        if (!reached && lastByteAt === null && !stopped) expire('connection')
+      })
+      cancel = clock.after(Math.max(1, nextDue().at - now), look)
+    } else expire(due.phase)
+  }
+  let stopped = false
+  let cancel = clock.after(Math.max(1, nextDue().at - startedAt), look)
+  const byteArrived = () => {
+    lastByteAt = clock.monotonic()
+  }
+  return {
+    headersArrived: byteArrived,
+    byteArrived,
+    contentArrived() {
+      hasContent = true
+    },
+    stop() {
+      stopped = true
+      cancel()
+    },
+    failure(): ProviderFailure | null {
+      if (expired === null) return null
+      return expired === 'connection'
+        ? upstreamFailure('connection_failed', 'no connection within its deadline')
+        : upstreamFailure('timeout', `${expired} deadline passed`)
+    },
+  }
+}

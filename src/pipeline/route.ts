@@ -1,0 +1,304 @@
+import type { Ask, Strategy } from '../core/chat.ts'
+import type { Reading } from '../core/classify.ts'
+import { GatewayError } from '../core/errors.ts'
+import {
+  type Catalogue,
+  deprecationOf,
+  fitsWindow,
+  fullName,
+  leavingSoon,
+  type Model,
+  type Needs,
+  needsOf,
+  tiers,
+  unmet,
+} from '../core/models.ts'
+import { costOf } from '../core/money.ts'
+import type { Caller, Limits } from '../core/plans.ts'
+import { cheapness, diversify, explain, type Scored, score } from '../core/scoring.ts'
+import type { Access, Provider } from '../providers/provider.ts'
+import type { Standing } from '../stores/meter.ts'
+
+/** A provider that is configured here. `id` is what a model's `provider` names. */
+export type Endpoint = {
+  readonly id: string
+  readonly provider: Provider
+  readonly access: Access
+  readonly simulated: boolean
+}
+
+export type Candidate = {
+  readonly model: Model
+  readonly endpoint: Endpoint
+  /** 0–1 in auto mode; in manual mode 1 for the named model, nearness to it for the others. */
+  readonly score: number
+  readonly reason: string
+}
+
+export type Route = {
+  readonly mode: 'auto' | 'manual'
+  readonly strategy: Strategy | null
+  readonly reading: Reading
+  readonly inputTokens: number
+  readonly choices: number
+  /** In the order to be asked, at least one. More than are ever attempted: some may be skipped. */
+  readonly candidates: readonly Candidate[]
+  /** Models passed over, and why: content-free, for whoever asks how a choice came about. */
+  readonly dropped: readonly Dropped[]
+}
+
+export type Dropped = { readonly model: string; readonly reason: string }
+
+/** What routing must know of a candidate's health, by its key. */
+export type HealthView = {
+  /** False while it is to be left alone. */
+  mayTry(key: string): boolean
+  stateOf(key: string): 'healthy' | 'degraded' | 'unhealthy'
+}
+
+export type RouteDeps = {
+  readonly catalogue: Catalogue
+  readonly endpoints: ReadonlyMap<string, Endpoint>
+  readonly health: HealthView
+  readonly meter: { standing(accountId: string, limits: Limits): Standing | null }
+  readonly clock: { /** Epoch milliseconds. */ now(): number }
+}
+
+/** At most this many candidates are handed on: three are attempted, the others stand by for those that are skipped. */
+const maximumCandidates = 6
+
+/** Health is kept per provider, model and credential; a configured provider has one credential. */
+export function healthKey({ model }: Pick<Candidate, 'model'>): string {
+  return fullName(model)
+}
+
+/**
+ * Chooses who is asked, in which order. A named model comes first, whatever soft limits say of it; without a name the
+ * strategy or the prompt chooses among all that can take the request. Throws `GatewayError` where nobody can:
+ * `model_not_found`, `model_deprecated`, `unsupported_parameter`, `context_length_exceeded`, `no_model_available`.
+ */
+export function route(deps: RouteDeps, caller: Caller, ask: Ask, reading: Reading, inputTokens: number): Route {
+  const request: Request = { ask, caller, reading, inputTokens, needs: needsOf(ask), today: isoDay(deps.clock.now()) }
+  const { candidates, dropped } = ask.model === null ? automatic(deps, request) : named(deps, request, ask.model)
+  const mode = ask.model === null ? 'auto' : 'manual'
+  return { mode, strategy: ask.strategy, reading, inputTokens, choices: ask.choices, candidates, dropped }
+}
+
+type Request = {
+  readonly ask: Ask
+  readonly caller: Caller
+  readonly reading: Reading
+  readonly inputTokens: number
+  readonly needs: Needs
+  /** `YYYY-MM-DD`, UTC. */
+  readonly today: string
+}
+
+type Choice = Pick<Route, 'candidates' | 'dropped'>
+
+function automatic(deps: RouteDeps, request: Request): Choice {
+  const { able, dropped } = sift(deps, request)
+  if (able.length === 0) throw nobody(dropped, request)
+  const affordable = withinBudget(deps, request, able, dropped)
+  const choice = {
+    strategy: request.ask.strategy,
+    complexity: request.reading.complexity,
+    testMode: request.ask.testMode,
+  }
+  const ordered = restingLast(deps, score(affordable, choice))
+  return { candidates: candidatesOf(deps, ordered, ({ model }) => explain(model, choice)), dropped }
+}
+
+function named(deps: RouteDeps, request: Request, name: string): Choice {
+  const model = namedModel(deps, request, name)
+  const endpoint = deps.endpoints.get(model.provider)
+  if (endpoint === undefined) throw notConfigured(model)
+  const first: Candidate = { model, endpoint, score: 1, reason: 'named by the caller' }
+  if (!request.ask.fallback) return { candidates: [first], dropped: [] }
+  const { able, dropped } = sift(deps, request)
+  const others = withinBudget(deps, request, able, dropped).filter(other => other !== model)
+  const nearest = others
+    .map(other => ({ model: other, score: nearness(model, other) }))
+    .sort((left, right) => right.score - left.score || (fullName(left.model) < fullName(right.model) ? -1 : 1))
+  const fallbacks = candidatesOf(
+    deps,
+    restingLast(deps, nearest).slice(0, maximumCandidates - 1),
+    () => `stands in for ${fullName(model)}`,
+  )
+  return { candidates: [first, ...fallbacks], dropped }
+}
+
+/** The model a caller named, if it exists, still serves, and can do what is asked. */
+function namedModel(deps: RouteDeps, { needs, today }: Request, name: string): Model {
+  const model = deps.catalogue.resolve(name)
+  if (model === null) throw unknownModel(deps.catalogue, name)
+  if (deprecationOf(model, today) === 'retired') {
+    const advice = model.successor === null ? 'Choose another one' : `Use ${model.successor} instead`
+    const message = `${fullName(model)} is retired since ${model.deprecationDate}. ${advice}.`
+    throw new GatewayError('model_deprecated', message, { param: 'model' })
+  }
+  const lacking = unmet(model, needs)
+  if (lacking !== null) {
+    const message = `${fullName(model)} does not support ${lacking.what}. Leave it out, or choose another model.`
+    throw new GatewayError('unsupported_parameter', message, { param: lacking.param })
+  }
+  return model
+}
+
+type DropCause =
+  | { readonly cause: 'elsewhere' | 'window' | 'budget'; readonly reason: string }
+  | { readonly cause: 'unmet'; readonly reason: string; readonly param: string }
+type Loss = Dropped & DropCause
+
+/** All models that may and can take the request unasked, and why each other one does not. */
+function sift(deps: RouteDeps, request: Request): { readonly able: readonly Model[]; readonly dropped: Loss[] } {
+  const able: Model[] = []
+  const dropped: Loss[] = []
+  for (const model of deps.catalogue.list) {
+    const cause = causeToDrop(deps, request, model)
+    if (cause === null) able.push(model)
+    else dropped.push({ model: fullName(model), ...cause })
+  }
+  return { able, dropped }
+}
+
+function causeToDrop(deps: RouteDeps, { ask, needs, inputTokens, today }: Request, model: Model): DropCause | null {
+  if (!deps.endpoints.has(model.provider)) return { cause: 'elsewhere', reason: 'its provider is not configured' }
+  if (leavingSoon(model, today)) return { cause: 'elsewhere', reason: 'it is about to be retired' }
+  if (ask.testMode && model.tier === 'premium') return { cause: 'elsewhere', reason: 'premium, and this is a test' }
+  const lacking = unmet(model, needs)
+  if (lacking !== null) return { cause: 'unmet', reason: `it does not support ${lacking.what}`, param: lacking.param }
+  if (!fitsWindow(model, inputTokens, 1)) return { cause: 'window', reason: 'the conversation exceeds its window' }
+  return null
+}
+
+/**
+ * Leaves out what the account can no longer pay for, even with one token of output. If that is everything, all stay: it
+ * is the meter that refuses, with the limit and the time it ends.
+ */
+function withinBudget(deps: RouteDeps, request: Request, able: readonly Model[], dropped: Loss[]): readonly Model[] {
+  const standing = deps.meter.standing(request.caller.accountId, request.caller.limits)
+  if (standing === null) return able
+  const left = standing.costMicrocents.remaining
+  const affordable = able.filter(model => leastCost(model, request.inputTokens) <= left)
+  if (affordable.length === 0 || affordable.length === able.length) return able
+  const reason = 'it costs more than the account has left today'
+  for (const model of able)
+    if (!affordable.includes(model)) dropped.push({ model: fullName(model), cause: 'budget', reason })
+  return affordable
+}
+
+/** In micro-cents, with one token of output. */
+function leastCost(model: Model, inputTokens: number): number {
+  return costOf(model, { inputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 1, reasoningTokens: 0 })
+}
+
+const degradedPenalty = 0.1
+
+/** Models that are not well go behind all others, never away: the last one left is still worth a try. */
+function restingLast(deps: RouteDeps, scored: readonly Scored[]): Scored[] {
+  const well: Scored[] = []
+  const resting: Scored[] = []
+  for (const entry of scored) {
+    const key = healthKey(entry)
+    const state = deps.health.stateOf(key)
+    if (state === 'unhealthy' || !deps.health.mayTry(key)) resting.push(entry)
+    else well.push(state === 'degraded' ? { ...entry, score: Math.max(0, entry.score - degradedPenalty) } : entry)
+  }
+  well.sort((left, right) => right.score - left.score)
+  const healthy = diversify(well, maximumCandidates)
+  return [...healthy, ...diversify(resting, maximumCandidates - healthy.length)]
+}
+
+function candidatesOf(
+  deps: RouteDeps,
+  scored: readonly Scored[],
+  reason: (of: Scored) => string,
+): readonly Candidate[] {
+  return scored.flatMap(entry => {
+    const endpoint = deps.endpoints.get(entry.model.provider)
+    return endpoint === undefined ? [] : [{ ...entry, endpoint, reason: reason(entry) }]
+  })
+}
+
+/** 0–1: how well a model stands in for another. A provider of its own counts, since the first one may be down as a whole. */
+function nearness(model: Model, other: Model): number {
+  const apart =
+    Math.abs(model.figures.quality - other.figures.quality) +
+    0.15 * Math.abs(tiers.indexOf(model.tier) - tiers.indexOf(other.tier)) +
+    0.1 * Math.max(0, cheapness(model) - cheapness(other)) +
+    (model.provider === other.provider ? 0.2 : 0)
+  return Math.max(0, 1 - apart)
+}
+
+function isoDay(epochMs: number): string {
+  return new Date(epochMs).toISOString().slice(0, 10)
+}
+
+/** Nobody can take it. The nearest miss is named: what all others were lost to before the last filter. */
+function nobody(dropped: readonly Loss[], { inputTokens }: Request): GatewayError {
+  if (dropped.some(({ cause }) => cause === 'window')) {
+    const message = `The conversation has about ${inputTokens} tokens, more than any model that can do what is asked takes. Shorten it.`
+    return new GatewayError('context_length_exceeded', message, { param: 'messages' })
+  }
+  const params = dropped.flatMap(loss => (loss.cause === 'unmet' ? [loss.param] : []))
+  const [param] = params.toSorted((left, right) => countOf(params, right) - countOf(params, left))
+  if (param !== undefined) {
+    const message = `No model here supports \`${param}\` as this request uses it. Change it or leave it out.`
+    return new GatewayError('unsupported_parameter', message, { param })
+  }
+  return new GatewayError('no_model_available', 'No model can take this request right now. Try again later.', {
+    retryAfterMs: 5000,
+    detail: 'no model is left once those not configured, retiring, or out of test mode are taken out',
+  })
+}
+
+function countOf(values: readonly string[], wanted: string): number {
+  return values.filter(value => value === wanted).length
+}
+
+function notConfigured(model: Model): GatewayError {
+  const message = `${fullName(model)} is known, but its provider is not configured here. Choose one of GET /api/v1/models.`
+  return new GatewayError('model_not_found', message, { param: 'model' })
+}
+
+/** The message repeats nothing of the unknown name: it may be a key pasted into the wrong field. */
+function unknownModel(catalogue: Catalogue, name: string): GatewayError {
+  const near = nearNames(catalogue, name)
+  const hint = near.length === 0 ? '' : ` Did you mean ${near.join(' or ')}?`
+  const message = `There is no model of that name.${hint} GET /api/v1/models lists them; leave \`model\` out to have one chosen.`
+  return new GatewayError('model_not_found', message, { param: 'model' })
+}
+
+const leastSimilar = 0.5
+const maximumHints = 2
+
+function nearNames({ list }: Catalogue, name: string): string[] {
+  const wanted = pairsOf(name)
+  return list
+    .map(model => ({
+      name: fullName(model),
+      similarity: Math.max(
+        ...[fullName(model), model.id, ...model.aliases].map(known => likeness(wanted, pairsOf(known))),
+      ),
+    }))
+    .filter(({ similarity }) => similarity >= leastSimilar)
+    .sort((left, right) => right.similarity - left.similarity)
+    .slice(0, maximumHints)
+    .map(near => near.name)
+}
+
+const longestCompared = 64
+
+/** The pairs of neighbouring characters in a name. */
+function pairsOf(name: string): Set<string> {
+  const text = ` ${name.slice(0, longestCompared).toLowerCase()} `
+  return new Set(Array.from({ length: text.length - 1 }, (_, at) => text.slice(at, at + 2)))
+}
+
+/** Dice's coefficient of two names' pairs, 0–1. */
+function likeness(left: ReadonlySet<string>, right: ReadonlySet<string>): number {
+  let shared = 0
+  for (const pair of left) if (right.has(pair)) shared++
+  return (2 * shared) / (left.size + right.size)
+}

@@ -1,0 +1,128 @@
+import type { Ask, Receipt, TokenUsage } from '../core/chat.ts'
+import { fullName, type Model } from '../core/models.ts'
+import { costOf } from '../core/money.ts'
+import type { Caller } from '../core/plans.ts'
+import { estimateTokens } from '../core/tokens.ts'
+import type { UsageRecord } from '../core/usage.ts'
+import type { Deps } from '../deps.ts'
+import type { Seat } from '../stores/meter.ts'
+import { servedModel } from './call.ts'
+import type { Route } from './route.ts'
+import type { Serving, Tally } from './tally.ts'
+
+const dayMs = 86_400_000
+
+/**
+ * Gives the seat back, turns the reservation into what was really used, and writes the usage record, in one step of the
+ * meter. Runs once for every admitted request, whoever ended it. Resolves when the record is durable.
+ */
+export async function settle(
+  deps: Deps,
+  caller: Caller,
+  ask: Ask,
+  plan: Route,
+  admitted: Seat,
+  tally: Tally,
+): Promise<Receipt> {
+  const seat = tally.seat ?? admitted
+  const serving = tally.serving
+  const model = servedModel(deps, serving)
+  const { usage, estimated } = used(plan, ask, serving, tally.outcome === 'completed')
+  const owed = model === null ? 0 : costOf(model, usage)
+  // Never more than was reserved: what an upstream counts beyond it is ours to bear, and to hear of.
+  const billed = Math.min(owed, seat.reservedMicrocents)
+  if (owed > billed)
+    deps.log.warn('billed_less_than_used', { request_id: tally.requestId, owed, billed, model: plan.candidates[0]?.model.id ?? '' })
+  const record = recordOf(deps, caller, ask, plan, seat, tally, model, usage, estimated, billed)
+  await deps.meter.settle({ seat, tokens: usage.inputTokens + usage.outputTokens, microcents: billed, record })
+  return {
+    requestId: tally.requestId,
+    model: model === null ? '' : fullName(model),
+    provider: model?.provider ?? '',
+    usage,
+    estimated,
+    cost: { model: billed, search: 0, fetch: 0, total: billed },
+    routing: {
+      mode: plan.mode,
+      strategy: plan.strategy,
+      queryType: plan.reading.queryType,
+      complexity: plan.reading.complexity,
+      learned: false,
+      attempts: tally.attempts,
+    },
+    enhancement: null,
+    web: { searched: false, sources: [] },
+  }
+}
+
+const nothing: TokenUsage = {
+  inputTokens: 0,
+  cachedInputTokens: 0,
+  cacheWriteTokens: 0,
+  outputTokens: 0,
+  reasoningTokens: 0,
+}
+
+/**
+ * What is owed for: the upstream's own count where the answer was whole and it gave one, ours otherwise. Of a cut answer
+ * what arrived is owed; of one of which nothing arrived, nothing.
+ */
+function used(plan: Route, ask: Ask, serving: Serving | null, completed: boolean) {
+  if (serving === null) return { usage: nothing, estimated: false }
+  const reported = serving.usage
+  if (completed && reported !== null) return { usage: reported, estimated: false }
+  if (!completed && !serving.hasContent && reported === null) return { usage: nothing, estimated: false }
+  const output = Math.min(estimateTokens(serving.text), (serving.candidate.model.maxOutputTokens ?? 0) * ask.choices)
+  return {
+    usage: {
+      ...nothing,
+      ...reported,
+      inputTokens: reported?.inputTokens ?? plan.inputTokens,
+      // An early count (Anthropic sends one with the first event) is a floor, not the sum.
+      outputTokens: Math.max(reported?.outputTokens ?? 0, output),
+    },
+    estimated: true,
+  }
+}
+
+function recordOf(
+  deps: Deps,
+  caller: Caller,
+  ask: Ask,
+  plan: Route,
+  seat: Seat,
+  tally: Tally,
+  model: Model | null,
+  usage: TokenUsage,
+  estimated: boolean,
+  billed: number,
+): UsageRecord {
+  return {
+    request_id: tally.requestId,
+    account_id: caller.accountId,
+    key_id: caller.keyId,
+    // A request belongs to the day its reservation was taken on.
+    at_ms: Math.max(tally.startedAt, seat.day * dayMs),
+    provider: model?.provider ?? '',
+    model: model?.id ?? '',
+    routing_mode: plan.mode,
+    strategy: plan.strategy,
+    query_type: plan.reading.queryType,
+    streamed: ask.stream !== null,
+    status: tally.outcome,
+    error_code: tally.errorCode,
+    finish_reason: tally.outcome === 'completed' ? (tally.serving?.finishes.get(0) ?? null) : null,
+    input_tokens: usage.inputTokens,
+    cached_input_tokens: usage.cachedInputTokens,
+    cache_write_tokens: usage.cacheWriteTokens,
+    output_tokens: usage.outputTokens,
+    reasoning_tokens: usage.reasoningTokens,
+    estimated,
+    billed_microcents: billed,
+    reserved_microcents: seat.reservedMicrocents,
+    attempts: tally.attempts.length,
+    latency_ms: Math.round(deps.clock.monotonic() - tally.startedMonotonic),
+    first_token_ms: tally.firstContentMs === null ? null : Math.round(tally.firstContentMs),
+    metadata: ask.metadata === null ? null : { ...ask.metadata },
+  }
+}

@@ -1,0 +1,127 @@
+import type { Attempt, ChatEvent, FinishReason, TokenUsage } from '../core/chat.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { Clock } from '../clock.ts'
+import type { AnswerPart, ProviderFailure } from '../providers/provider.ts'
+import type { Candidate } from './route.ts'
+import type { Seat } from '../stores/meter.ts'
+
+export type Outcome = 'completed' | 'failed' | 'client_closed' | 'blocked'
+
+/** What one request has used and done so far: written by the steps as it happens, read once when it is settled. */
+export type Tally = {
+  readonly requestId: string
+  /** Epoch milliseconds, and monotonic ones for durations. */
+  readonly startedAt: number
+  readonly startedMonotonic: number
+  readonly attempts: Attempt[]
+  /** Milliseconds spent waiting for upstreams that failed; with the serving one's own wait, what is not our overhead. */
+  upstreamMs: number
+  seat: Seat | null
+  /** The candidate whose answer is being read. */
+  serving: Serving | null
+  firstContentMs: number | null
+  droppedParameters: readonly string[]
+  /** Until someone knows better, the caller left: a generator that is ended from outside tells nobody why. */
+  outcome: Outcome
+  errorCode: string | null
+  fail(failure: unknown, signal: AbortSignal): void
+}
+
+/** What has been read of one upstream answer. */
+export type Serving = {
+  readonly candidate: Candidate
+  /** Text of every kind that arrived; counted only where the upstream gives no count, and never stored. */
+  text: string
+  usage: TokenUsage | null
+  readonly finishes: Map<number, FinishReason>
+  /** Model that the upstream says served. */
+  upstreamModel: string | null
+  hasContent: boolean
+  ended: boolean
+  failure: ProviderFailure | null
+}
+
+/** A tally for a request that begins now. */
+export function startTally(clock: Clock, requestId: string): Tally {
+  return {
+    requestId,
+    startedAt: clock.now(),
+    startedMonotonic: clock.monotonic(),
+    attempts: [],
+    upstreamMs: 0,
+    seat: null,
+    serving: null,
+    firstContentMs: null,
+    droppedParameters: [],
+    outcome: 'client_closed',
+    errorCode: null,
+    fail(failure, signal) {
+      // The caller who left is told apart from the gateway that had to end a request and gave its reason.
+      if (signal.aborted && !(signal.reason instanceof GatewayError)) return
+      const error = failure instanceof GatewayError ? failure : null
+      this.outcome = error?.code === 'content_blocked' && error.layer !== 'provider' ? 'blocked' : 'failed'
+      this.errorCode = error?.code ?? 'service_unavailable'
+    },
+  }
+}
+
+/** An upstream answer of which nothing has been read yet. */
+export function startServing(candidate: Candidate): Serving {
+  return {
+    candidate,
+    text: '',
+    usage: null,
+    finishes: new Map(),
+    upstreamModel: null,
+    hasContent: false,
+    ended: false,
+    failure: null,
+  }
+}
+
+/**
+ * Notes what the parts say of the answer and hands back the content among them, in order. Finish reasons stay here until
+ * the answer has truly ended: a cut one never shows them.
+ */
+export function takeIn(serving: Serving, parts: readonly AnswerPart[]): ChatEvent[] {
+  const content: ChatEvent[] = []
+  for (const part of parts) {
+    switch (part.type) {
+      case 'text':
+      case 'reasoning':
+      case 'refusal':
+      case 'tool_arguments':
+        if (part.text === '') break
+        serving.text += part.text
+        serving.hasContent = true
+        content.push(part)
+        break
+      case 'tool_call':
+        serving.text += part.name
+        serving.hasContent = true
+        content.push(part)
+        break
+      case 'logprobs':
+        content.push(part)
+        break
+      case 'served':
+        serving.upstreamModel = part.model ?? serving.upstreamModel
+        break
+      case 'finish':
+        if (!serving.finishes.has(part.choice)) serving.finishes.set(part.choice, part.reason)
+        break
+      case 'usage':
+        serving.usage = part.usage
+        break
+      case 'end':
+        serving.ended = true
+        break
+      case 'failure':
+        serving.failure ??= part.failure
+        break
+      default:
+        part satisfies never
+    }
+  }
+  return content
+}

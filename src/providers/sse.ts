@@ -1,0 +1,131 @@
+/**
+ * Server-Sent Events, read synchronously from byte pieces cut anywhere (WHATWG HTML 9.2.6).
+ *
+ * A pull parser over an async iterator would cost a promise per event; a splitter that is fed bytes and hands back
+ * events costs none, which is what lets one process carry thousands of token streams.
+ */
+
+export type ServerSentEvent = {
+  /** `event:` line, '' where there was none. */
+  readonly name: string
+  /** `data:` lines joined with LF. */
+  readonly data: string
+}
+
+/** Longest line and event taken, in characters: past it the upstream is misbehaving (`faults.md` section 4). */
+export const maximumEventCharacters = 1_048_576
+
+export class EventTooLongError extends Error {}
+
+export type EventSplitter = {
+  /** Events completed by these bytes. Throws `EventTooLongError` past the bound. */
+  push(bytes: Uint8Array): ServerSentEvent[]
+  /** The body ended: an unterminated last event is still handed out. */
+  finish(): ServerSentEvent[]
+}
+
+const lineFeed = 10
+const space = 32
+const colon = 58
+
+/**
+ * A splitter for one stream. A carriage return at the end of one read and a line feed at the start of the next are one
+ * line end; a byte order mark, comments, `id:` and `retry:` yield nothing; broken UTF-8 becomes U+FFFD.
+ */
+export function createEventSplitter(): EventSplitter {
+  const decoder = new TextDecoder()
+  let events: ServerSentEvent[] = []
+  /** Begun line: grows as a rope, which is flattened once, when its end arrives. */
+  let carry = ''
+  let skipLineFeed = false
+  let name = ''
+  let data: string | null = null
+
+  function bound(characters: number): void {
+    if (characters <= maximumEventCharacters) return
+    carry = ''
+    data = null
+    events = []
+    throw new EventTooLongError(`An event or line is longer than ${maximumEventCharacters} characters.`)
+  }
+
+  function dispatch(): void {
+    if (data !== null) events.push({ name, data })
+    name = ''
+    data = null
+  }
+
+  /** One line, `source` from `start` to `end` without its line end: no copy is made of it but its value. */
+  function takeLine(source: string, start: number, end: number): void {
+    if (start === end) {
+      dispatch()
+      return
+    }
+    bound(end - start)
+    if (source.charCodeAt(start) === colon) return
+    const isData = source.startsWith('data', start)
+    const afterName = start + (isData ? 4 : 5)
+    if (!isData && !source.startsWith('event', start)) return
+    if (afterName !== end && source.charCodeAt(afterName) !== colon) return
+    const spaced = afterName + 1 < end && source.charCodeAt(afterName + 1) === space
+    const value = source.slice(Math.min(end, afterName + (spaced ? 2 : 1)), end)
+    if (!isData) name = value
+    else if (data === null) data = value
+    else {
+      bound(data.length + value.length + 1)
+      data = `${data}\n${value}`
+    }
+  }
+
+  function endLine(text: string, start: number, end: number): void {
+    if (carry === '') takeLine(text, start, end)
+    else {
+      const line = carry + text.slice(start, end)
+      carry = ''
+      takeLine(line, 0, line.length)
+    }
+  }
+
+  function take(text: string): void {
+    if (text === '') return
+    let start = skipLineFeed && text.charCodeAt(0) === lineFeed ? 1 : 0
+    skipLineFeed = false
+    let feed = text.indexOf('\n', start)
+    let carriage = text.indexOf('\r', start)
+    while (feed !== -1 || carriage !== -1) {
+      if (carriage === -1 || (feed !== -1 && feed < carriage)) {
+        endLine(text, start, feed)
+        start = feed + 1
+      } else {
+        endLine(text, start, carriage)
+        start = carriage + 1
+        if (start === text.length) skipLineFeed = true
+        else if (start === feed) start += 1
+        carriage = text.indexOf('\r', start)
+      }
+      if (feed !== -1 && feed < start) feed = text.indexOf('\n', start)
+    }
+    if (start === text.length) return
+    bound(carry.length + text.length - start)
+    carry += text.slice(start)
+  }
+
+  function drain(): ServerSentEvent[] {
+    const completed = events
+    events = []
+    return completed
+  }
+
+  return {
+    push(bytes) {
+      take(decoder.decode(bytes, { stream: true }))
+      return drain()
+    },
+    finish() {
+      take(decoder.decode())
+      endLine('', 0, 0)
+      dispatch()
+      return drain()
+    },
+  }
+}

@@ -1,0 +1,178 @@
+/**
+ * The one way to Postgres: a pool behind a deadline. A frozen server hangs a query for ever and its driver with it, so a
+ * missed deadline ends the wait, and the pool is replaced. What was given up on may still be carried out: every write is
+ * safe to repeat by its id.
+ */
+import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js'
+import { migrate as applyMigrations } from 'drizzle-orm/postgres-js/migrator'
+import postgres, { type Sql } from 'postgres'
+import { GatewayError } from '../core/errors.ts'
+
+/** A connection string, or the embedded database's socket. */
+export type DatabaseAddress = string | { readonly socketPath: string }
+
+/** Both faces of one pool: plain SQL, and Drizzle over the tables. */
+export type Connected = { readonly sql: Sql; readonly orm: PostgresJsDatabase }
+
+export type Database = {
+  /**
+   * Runs `work` on the pool. Throws `GatewayError` `service_unavailable` where Postgres does not answer within
+   * `deadlineMs` (1 s unless told) or cannot be reached; what Postgres itself refuses is thrown as it comes.
+   */
+  run<T>(work: (connected: Connected) => PromiseLike<T>, deadlineMs?: number): Promise<T>
+  readonly address: DatabaseAddress
+  close(): Promise<void>
+}
+
+export type DatabaseOptions = {
+  /** Connections at most; the embedded database takes them one at a time anyway. */
+  readonly connections?: number
+}
+
+const requestDeadlineMs = 1000
+const migrationDeadlineMs = 60_000
+const lockTimeoutMs = 2000
+const lockTries = 5
+/** Any number will do that no one else uses on this database. */
+const migrationLock = 7_245_001_501
+
+/** A pool on `address`. Nothing is dialled before the first query. */
+export function openDatabase(address: DatabaseAddress, options: DatabaseOptions = {}): Database {
+  const connections = options.connections ?? (typeof address === 'string' ? 10 : 4)
+  const open = (): Connected => {
+    const sql = dial(address, connections)
+    return { sql, orm: drizzle(sql) }
+  }
+  let current = open()
+  let closed = false
+
+  return {
+    address,
+    async run(work, deadlineMs = requestDeadlineMs) {
+      const used = current
+      try {
+        return await deadline(Promise.resolve(work(used)), deadlineMs)
+      } catch (error) {
+        if (error instanceof MissedDeadline && used === current && !closed) {
+          current = open()
+          // Rejects what is pending at once; waiting for it would be waiting for the frozen server.
+          used.sql.end({ timeout: 0 }).catch(() => {})
+        }
+        throw isUnavailable(error) ? unavailable(error) : error
+      }
+    },
+    async close() {
+      closed = true
+      await current.sql.end({ timeout: 1 })
+    },
+  }
+}
+
+/**
+ * Brings the schema up to date, one gateway at a time. Gives up (and throws) rather than queue behind a long transaction:
+ * whoever waits for a table's lock stops everybody behind it.
+ */
+export async function migrate(database: Database): Promise<void> {
+  const sql = dial(database.address, 1)
+  try {
+    await deadline(migrateOn(sql), migrationDeadlineMs)
+  } finally {
+    await sql.end({ timeout: 1 })
+  }
+}
+
+async function migrateOn(sql: Sql): Promise<void> {
+  await sql.unsafe(`set lock_timeout = ${lockTimeoutMs}`)
+  for (let tries = 1; ; tries++) {
+    try {
+      await sql`select pg_advisory_lock(${migrationLock})`
+      break
+    } catch (error) {
+      if (tries === lockTries) throw error
+    }
+  }
+  try {
+    await applyMigrations(drizzle(sql), { migrationsFolder: new URL('../../drizzle', import.meta.url).pathname })
+  } finally {
+    await sql`select pg_advisory_unlock(${migrationLock})`
+  }
+}
+
+/** The wait for `promise` ran out. */
+export class MissedDeadline extends Error {
+  constructor(deadlineMs: number) {
+    super(`no answer within ${deadlineMs} ms`)
+    this.name = 'MissedDeadline'
+  }
+}
+
+/** `promise`, or a `MissedDeadline` after `deadlineMs`. What becomes of the promise later is nobody's business. */
+export function deadline<T>(promise: Promise<T>, deadlineMs: number): Promise<T> {
+  return new Promise((done, fail) => {
+    const timer = setTimeout(() => fail(new MissedDeadline(deadlineMs)), deadlineMs)
+    promise.then(done, fail).finally(() => clearTimeout(timer))
+  })
+}
+
+/** Whether a failure says that Postgres is not there (gone, frozen, starting, full), rather than that it refused. */
+export function isUnavailable(error: unknown): boolean {
+  if (error instanceof MissedDeadline) return true
+  const code = codeOf(error)
+  return code !== null && (networkCodes.has(code) || /^(08|53|57P0)/.test(code))
+}
+
+const networkCodes = new Set([
+  'CONNECTION_CLOSED',
+  'CONNECTION_DESTROYED',
+  'CONNECTION_ENDED',
+  'CONNECT_TIMEOUT',
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOENT',
+  'ENOTFOUND',
+  'EPIPE',
+  'ETIMEDOUT',
+  'FailedToOpenSocket',
+])
+
+/** A driver's or Postgres' error code; Drizzle wraps the error that carries it. */
+function codeOf(error: unknown): string | null {
+  for (let at = error, depth = 0; at instanceof Error && depth < 4; at = at.cause, depth++) {
+    if ('code' in at && typeof at.code === 'string') return at.code
+  }
+  return null
+}
+
+function unavailable(error: unknown): GatewayError {
+  const detail = `postgres: ${codeOf(error) ?? (error instanceof Error ? error.message : 'unreachable')}`
+  return new GatewayError(
+    'service_unavailable',
+    'The service cannot reach its database right now. Try again shortly.',
+    {
+      retryAfterMs: 1000,
+      detail,
+    },
+  )
+}
+
+function dial(address: DatabaseAddress, connections: number): Sql {
+  const options = {
+    max: connections,
+    connect_timeout: 1,
+    // One round trip less at each connection; no array type of ours needs it.
+    fetch_types: false,
+    onnotice: () => {},
+    connection: { application_name: 'gateway-ai', TimeZone: 'UTC' },
+  }
+  if (typeof address === 'string') return postgres(address, options)
+  return postgres({
+    ...options,
+    path: address.socketPath,
+    host: 'localhost',
+    user: 'postgres',
+    database: 'postgres',
+    ssl: false,
+  })
+}

@@ -1,0 +1,227 @@
+/**
+ * The embedded Postgres: PGlite in a worker thread, so that no query stalls the event loop, answering the wire protocol on
+ * a Unix socket, so that the same driver and SQL serve as with a real one.
+ *
+ * PGlite is one backend. Connections therefore take turns, and a turn is a whole one: it begins with a client's first
+ * message and ends when the backend is ready again outside a transaction. Anything shorter would let one client execute
+ * what another has bound. `@electric-sql/pglite-socket` hands over between single messages, which is why it is not used.
+ * What is given up: session state (`SET`, session-level advisory locks) is shared by all connections.
+ */
+import { existsSync, renameSync, rmSync } from 'node:fs'
+import { PGlite } from '@electric-sql/pglite'
+import type { Socket } from 'bun'
+
+declare const self: Worker
+
+export type WorkerOrder =
+  | { readonly type: 'open'; readonly directory: string; readonly socketPath: string }
+  | { readonly type: 'close' }
+export type WorkerReport =
+  | { readonly type: 'ready' }
+  | { readonly type: 'failed'; readonly detail: string }
+  | { readonly type: 'closed' }
+
+type Connection = {
+  readonly socket: Socket<Connection>
+  /** Received and not yet executed. */
+  incoming: Buffer
+  /** Answered and not yet taken by the socket. */
+  outgoing: Buffer[]
+  started: boolean
+  gone: boolean
+}
+
+/** Frontend messages that only open or extend a turn: Bind, Close, Describe, Execute, Flush, Parse, and COPY's own. */
+const openers = new Set([...'BCDEHPdcf'].map(letter => letter.charCodeAt(0)))
+const maximumConnections = 32
+const maximumMessageBytes = 64 << 20
+const terminate = 'X'.charCodeAt(0)
+const sslRequest = 80877103
+const cancelRequest = 80877102
+const syncMessage = Uint8Array.of(0x53, 0, 0, 0, 4)
+const noBytes = Buffer.alloc(0)
+
+let database: PGlite | null = null
+let listener: ReturnType<typeof Bun.listen> | null = null
+const connections = new Set<Connection>()
+/** The connection whose turn it is, and whether its last message left the turn open. */
+let owner: Connection | null = null
+let turnIsOpen = false
+
+self.onmessage = async (event: MessageEvent<WorkerOrder>) => {
+  const order = event.data
+  try {
+    switch (order.type) {
+      case 'open':
+        database = await openDatabase(order.directory)
+        listener = listen(order.socketPath)
+        report({ type: 'ready' })
+        break
+      case 'close':
+        listener?.stop(true)
+        if (owner !== null) release(owner)
+        await database?.close()
+        report({ type: 'closed' })
+        break
+      default:
+        order satisfies never
+    }
+  } catch (error) {
+    report({ type: 'failed', detail: String(error) })
+  }
+}
+
+function report(message: WorkerReport): void {
+  self.postMessage(message)
+}
+
+/** A first start is made aside and renamed when whole: one that was killed leaves nothing that looks like a database. */
+async function openDatabase(directory: string): Promise<PGlite> {
+  if (!existsSync(directory)) {
+    const unfinished = `${directory}.unfinished`
+    rmSync(unfinished, { recursive: true, force: true })
+    const first = await PGlite.create({ dataDir: unfinished })
+    await first.close()
+    renameSync(unfinished, directory)
+  }
+  return PGlite.create({
+    dataDir: directory,
+    // One backend with small tables: the default of 128 MB would only be resident memory.
+    startParams: [...PGlite.defaultStartParams, '-c', 'shared_buffers=16MB'],
+  })
+}
+
+function listen(socketPath: string) {
+  return Bun.listen<Connection>({
+    unix: socketPath,
+    socket: {
+      open(socket) {
+        const connection = { socket, incoming: noBytes, outgoing: [], started: false, gone: false }
+        socket.data = connection
+        if (connections.size < maximumConnections) connections.add(connection)
+        else socket.end()
+      },
+      data(socket, bytes) {
+        const connection = socket.data
+        connection.incoming =
+          connection.incoming.length === 0 ? Buffer.from(bytes) : Buffer.concat([connection.incoming, bytes])
+        serve()
+      },
+      drain: socket => flush(socket.data),
+      close: socket => leave(socket.data),
+      error: socket => leave(socket.data),
+    },
+  })
+}
+
+function leave(connection: Connection): void {
+  connection.gone = true
+  connections.delete(connection)
+  if (owner === connection) release(connection)
+  // Nobody is left who could know a prepared statement by name.
+  if (connections.size === 0) executeAlone('DEALLOCATE ALL')
+  serve()
+}
+
+/** Ends what a departed client left open: its unfinished turn, then its transaction. */
+function release(connection: Connection): void {
+  if (turnIsOpen) execute(connection, syncMessage)
+  if (database?.isInTransaction()) executeAlone('ROLLBACK')
+  turnIsOpen = false
+  owner = null
+}
+
+function executeAlone(sql: string): void {
+  const text = Buffer.from(`${sql}\0`)
+  const head = Buffer.alloc(5)
+  head.write('Q')
+  head.writeInt32BE(text.length + 4, 1)
+  attempt(() => database?.execProtocolRawSync(Buffer.concat([head, text])))
+}
+
+/** Runs whatever may run: the owner's messages while it has the turn, then each other connection's in order of arrival. */
+function serve(): void {
+  for (let ran = true; ran; ) {
+    ran = false
+    for (const connection of owner === null ? [...connections] : [owner]) {
+      if (owner !== null && owner !== connection) continue
+      const message = nextMessage(connection)
+      if (message === null) continue
+      ran = true
+      take(connection, message)
+    }
+  }
+}
+
+function take(connection: Connection, message: Buffer): void {
+  if (!connection.started) greet(connection, message)
+  else if (message[0] === terminate) connection.socket.end()
+  else {
+    owner = connection
+    turnIsOpen = openers.has(message[0] ?? 0)
+    execute(connection, message)
+    if (turnIsOpen || database?.isInTransaction()) return
+    owner = null
+    // Last in the line now, so that one busy client cannot keep the turn from the others.
+    if (connections.delete(connection)) connections.add(connection)
+  }
+}
+
+/** The messages before a session: they have no type. */
+function greet(connection: Connection, message: Buffer): void {
+  const code = message.length >= 8 ? message.readInt32BE(4) : 0
+  if (code === sslRequest) send(connection, Buffer.from('N'))
+  else if (code === cancelRequest) connection.socket.end()
+  else {
+    connection.started = true
+    execute(connection, message)
+  }
+}
+
+/** One whole message off the connection's buffer, its header included; null where there is none yet. */
+function nextMessage(connection: Connection): Buffer | null {
+  const { incoming } = connection
+  const lengthAt = connection.started ? 1 : 0
+  if (connection.gone || incoming.length < lengthAt + 4) return null
+  const length = lengthAt + incoming.readInt32BE(lengthAt)
+  if (length < lengthAt + 4 || length > maximumMessageBytes) {
+    connection.socket.end()
+    return null
+  }
+  if (incoming.length < length) return null
+  connection.incoming = incoming.subarray(length)
+  return incoming.subarray(0, length)
+}
+
+function execute(connection: Connection, message: Uint8Array): void {
+  attempt(() => {
+    const answer = database?.execProtocolRawSync(message)
+    if (answer !== undefined && answer.length > 0) send(connection, Buffer.from(answer))
+  })
+}
+
+/** An exception from the backend is a panic (a full disk under its log): the thread that holds it must be started anew. */
+function attempt(action: () => void): void {
+  try {
+    action()
+  } catch (error) {
+    report({ type: 'failed', detail: String(error) })
+  }
+}
+
+function send(connection: Connection, bytes: Buffer): void {
+  if (connection.gone) return
+  connection.outgoing.push(bytes)
+  flush(connection)
+}
+
+function flush(connection: Connection): void {
+  for (let bytes = connection.outgoing[0]; bytes !== undefined && !connection.gone; bytes = connection.outgoing[0]) {
+    const taken = connection.socket.write(bytes)
+    if (taken < bytes.length) {
+      connection.outgoing[0] = bytes.subarray(Math.max(0, taken))
+      return
+    }
+    connection.outgoing.shift()
+  }
+}

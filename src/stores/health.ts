@@ -1,0 +1,149 @@
+/**
+ * What this process has heard of each upstream, and how many second tries it may spend. In memory: another process learns
+ * the same within a few requests, and a restart may begin with trust.
+ */
+import {
+  admission,
+  afterFirstToken,
+  afterOutcome,
+  type Health,
+  type HealthOutcome,
+  type HealthState,
+  probing,
+  stateAt,
+  unknownHealth,
+} from '../core/health.ts'
+
+export type HealthReport = {
+  readonly outcome: HealthOutcome
+  /** Milliseconds an upstream asked to be left alone for. */
+  readonly retryAfterMs?: number | null
+  readonly firstTokenMs?: number | null
+}
+
+export type HealthEntry = {
+  readonly key: string
+  readonly state: HealthState
+  /** Epoch milliseconds since which it is in this state. */
+  readonly since: number
+  /** Moving average; null = never measured. */
+  readonly firstTokenMs: number | null
+}
+
+/** Keys are `provider/model`, and `provider/model#credential` where a provider has several credentials. */
+export type HealthBook = {
+  report(key: string, report: HealthReport): void
+  stateOf(key: string): HealthState
+  /** Whether to ask it now: false while it rests, and while another's probe of it is under way. Changes nothing. */
+  mayTry(key: string): boolean
+  /** Told when an attempt begins: of one that heals, it is the probe until its outcome is reported, 30 s at most. */
+  beginAttempt(key: string): void
+  /** Moving average of the milliseconds to the first token; null = never measured. */
+  firstTokenMs(key: string): number | null
+  list(): readonly HealthEntry[]
+  /** Counts a request as active until its `end`, which may be called twice. */
+  beginRequest(): { end(): void }
+  /** A second or third try, if the budget has one (a fifth of the active requests, three at least); null where it has not. */
+  beginRetry(key: string): { end(): void } | null
+}
+
+type Line = { health: Health; state: HealthState; since: number }
+
+const retriesPerRequest = 0.2
+const minimumRetries = 3
+/** Keys come from the catalogue, which is small; this only bounds a mistake. */
+const maximumKeys = 10_000
+
+/** An empty book: everyone is thought well. */
+export function createHealthBook({ clock }: { readonly clock: { now(): number; monotonic(): number } }): HealthBook {
+  const lines = new Map<string, Line>()
+  let activeRequests = 0
+  let activeRetries = 0
+
+  const lineOf = (key: string): Line => {
+    const line = lines.get(key)
+    if (line !== undefined) return line
+    const fresh: Line = { health: unknownHealth, state: 'healthy', since: clock.now() }
+    if (lines.size < maximumKeys) lines.set(key, fresh)
+    return fresh
+  }
+  const update = (key: string, change: (health: Health) => Health) => {
+    const line = lineOf(key)
+    line.health = change(line.health)
+    look(line)
+  }
+  /** States change by time alone too: `since` is told when someone looks. */
+  const look = (line: Line): HealthState => {
+    const state = stateAt(line.health, clock.monotonic())
+    if (state !== line.state) {
+      line.state = state
+      line.since = clock.now()
+    }
+    return state
+  }
+  const worst = (key: string): HealthState => {
+    const provider = lines.get(providerKey(key))
+    const state = look(lineOf(key))
+    return provider !== undefined && look(provider) === 'unhealthy' ? 'unhealthy' : state
+  }
+
+  return {
+    report(key, { outcome, retryAfterMs, firstTokenMs }) {
+      const now = clock.monotonic()
+      // A refused credential is refused for all of the provider's models, and an answer from one proves it for all.
+      if (outcome === 'switched_off') return update(providerKey(key), health => afterOutcome(health, outcome, now))
+      if (outcome === 'ok' && lines.has(providerKey(key))) lines.delete(providerKey(key))
+      update(key, health => {
+        const after = afterOutcome(health, outcome, now, retryAfterMs)
+        return firstTokenMs == null ? after : afterFirstToken(after, firstTokenMs)
+      })
+    },
+    stateOf: worst,
+    mayTry(key) {
+      const now = clock.monotonic()
+      return [providerKey(key), key].every(one => admission(lines.get(one)?.health ?? unknownHealth, now) !== 'no')
+    },
+    beginAttempt(key) {
+      const now = clock.monotonic()
+      for (const one of [providerKey(key), key]) {
+        const line = lines.get(one)
+        if (line !== undefined && admission(line.health, now) === 'probe') line.health = probing(line.health, now)
+      }
+    },
+    firstTokenMs: key => lines.get(key)?.health.firstTokenMs ?? null,
+    list: () =>
+      [...lines]
+        .filter(([key]) => key.includes('/'))
+        .map(([key, line]) => ({ key, state: worst(key), since: line.since, firstTokenMs: line.health.firstTokenMs })),
+    beginRequest() {
+      activeRequests++
+      return once(() => {
+        activeRequests--
+      })
+    },
+    beginRetry() {
+      if (activeRetries >= Math.max(minimumRetries, Math.floor(activeRequests * retriesPerRequest))) return null
+      activeRetries++
+      return once(() => {
+        activeRetries--
+      })
+    },
+  }
+}
+
+/** `openai/gpt-5#2` → `openai#2`: whom a credential belongs to. Holds no slash, so it is no model's key. */
+function providerKey(key: string): string {
+  const credential = key.includes('#') ? key.slice(key.lastIndexOf('#')) : ''
+  return key.slice(0, key.indexOf('/')) + credential
+}
+
+function once(action: () => void): { end(): void } {
+  let ended = false
+  return {
+    end() {
+      if (ended) return
+      ended = true
+      action()
+    },
+  }
+}

@@ -1,0 +1,257 @@
+/**
+ * API keys: their records, and the directory that the hot path asks. The directory answers from memory, keyed by the full
+ * digest. What keeps it true is not its entries' age but the poll: twice a second it asks for everything that has changed.
+ */
+import { timingSafeEqual } from 'node:crypto'
+import { and, asc, eq, isNull, type SQL, sql } from 'drizzle-orm'
+import { GatewayError } from '../core/errors.ts'
+import type { Caller } from '../core/plans.ts'
+import { digestOf, parseApiKey } from '../core/secrets.ts'
+import { limitsOf } from './accounts.ts'
+import type { Database } from './database.ts'
+import { type ApiKey, accounts, apiKeys, type NewApiKey } from './tables.ts'
+
+/** Stores a key's record; the same id again changes nothing. */
+export async function createKey(database: Database, key: NewApiKey): Promise<void> {
+  await database.run(({ orm }) => orm.insert(apiKeys).values(key).onConflictDoNothing({ target: apiKeys.id }))
+}
+
+/** An account's keys, oldest first, revoked ones included; 1,000 at most. */
+export function listKeys(database: Database, accountId: string): Promise<ApiKey[]> {
+  return database.run(({ orm }) =>
+    orm
+      .select()
+      .from(apiKeys)
+      .where(eq(apiKeys.accountId, accountId))
+      .orderBy(asc(apiKeys.createdAt), asc(apiKeys.id))
+      .limit(1000),
+  )
+}
+
+/** Revokes an account's key as of `at`. False where the account has no such key that is still valid. */
+export async function revokeKey(database: Database, accountId: string, keyId: string, at: Date): Promise<boolean> {
+  const rows = await database.run(({ orm }) =>
+    orm
+      .update(apiKeys)
+      .set({ revokedAt: at, updatedAt: sql`clock_timestamp()` })
+      .where(and(eq(apiKeys.id, keyId), eq(apiKeys.accountId, accountId), isNull(apiKeys.revokedAt)))
+      .returning({ id: apiKeys.id }),
+  )
+  return rows.length > 0
+}
+
+export type KeyDirectory = {
+  /**
+   * The caller behind a key; null for one that is malformed, unknown, revoked or expired. Known keys are answered at once,
+   * also while Postgres is away. Rejects with `service_unavailable` for a key that cannot be looked up right now.
+   */
+  find(key: string): Caller | null | Promise<Caller | null>
+  /** Writes what is pending of `last_used_at` and stops the timers. */
+  close(): Promise<void>
+}
+
+export type KeyDirectoryOptions = {
+  readonly database: Database
+  readonly clock: { now(): number }
+  /** 0 ≤ x < 1, for the jitter of expiries. */
+  readonly random: () => number
+}
+
+type Entry = { readonly caller: Caller; readonly expiresAt: number; refreshAt: number }
+type Row = Awaited<ReturnType<typeof keyRows>>[number]
+
+const freshMs = 30_000
+const unknownMs = 5_000
+const pollMs = 500
+const touchMs = 1_000
+/** Polls look back this far behind the newest change seen: a transaction may commit after a younger one. */
+const overlapMs = 5_000
+const maximumEntries = 100_000
+const maximumUnknown = 10_000
+const maximumLookups = 256
+const maximumChanges = 1_000
+
+/** The directory of keys for one process. Starts two timers, neither of which keeps the process alive. */
+export function createKeyDirectory({ database, clock, random }: KeyDirectoryOptions): KeyDirectory {
+  const known = new Map<string, Entry>()
+  const unknown = new Map<string, number>()
+  const lookups = new Map<string, Promise<Caller | null>>()
+  const touched = new Map<string, number>()
+  /** Newest change seen, by the database's clock; null before the first poll. */
+  let changesSeen: Date | null = null
+
+  const take = (digest: string, row: Row | null): Caller | null => {
+    const isValid =
+      row !== null && row.revokedAt === null && !(row.expiresAt !== null && row.expiresAt.getTime() <= clock.now())
+    if (row === null || !isValid) {
+      known.delete(digest)
+      remember(unknown, digest, clock.now() + unknownMs, maximumUnknown)
+      return null
+    }
+    unknown.delete(digest)
+    const caller: Caller = {
+      accountId: row.accountId,
+      keyId: row.keyId,
+      plan: row.plan,
+      limits: limitsOf(row),
+    }
+    const refreshAt = clock.now() + freshMs * (0.9 + 0.2 * random())
+    remember(
+      known,
+      digest,
+      { caller, expiresAt: row.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY, refreshAt },
+      maximumEntries,
+    )
+    return caller
+  }
+
+  const lookUp = (digest: string, publicId: string): Promise<Caller | null> => {
+    const running = lookups.get(digest)
+    if (running !== undefined) return running
+    if (lookups.size >= maximumLookups) return Promise.reject(tooManyLookups())
+    const lookup = keyRows(database, eq(apiKeys.publicId, publicId), 1)
+      .then(rows => take(digest, rows.find(row => sameDigest(row.digest, digest)) ?? null))
+      .finally(() => lookups.delete(digest))
+    lookups.set(digest, lookup)
+    return lookup
+  }
+
+  const poll = async () => {
+    const since = changesSeen === null ? null : new Date(changesSeen.getTime() - overlapMs)
+    if (since === null) {
+      changesSeen = await databaseTime(database)
+      return
+    }
+    const rows = await keyRows(database, changedSince(since), maximumChanges)
+    for (const row of rows) {
+      if (row.changedAt.getTime() > (changesSeen?.getTime() ?? 0)) changesSeen = row.changedAt
+      if (known.has(row.digest) || unknown.has(row.digest)) take(row.digest, row)
+    }
+    // More changed than a poll carries: forget rather than be wrong about the rest.
+    if (rows.length === maximumChanges) {
+      known.clear()
+      unknown.clear()
+      changesSeen = await databaseTime(database)
+    }
+  }
+
+  const touch = async () => {
+    const batch = [...touched].map(([id, at]) => ({ id, at: new Date(at).toISOString() }))
+    touched.clear()
+    if (batch.length > 0) await writeLastUsed(database, batch)
+  }
+
+  const timers = [every(pollMs, poll), every(touchMs, touch)]
+
+  return {
+    find(key) {
+      const parsed = parseApiKey(key)
+      if (parsed === null) return null
+      const digest = digestOf(key)
+      const now = clock.now()
+      const entry = known.get(digest)
+      if (entry !== undefined) {
+        if (entry.expiresAt <= now) return null
+        if (entry.refreshAt <= now) {
+          // Behind the caller's back: a store that does not answer is no reason to make a known key wait.
+          entry.refreshAt = now + unknownMs
+          lookUp(digest, parsed.id).catch(() => {})
+        }
+        touched.set(entry.caller.keyId, now)
+        return entry.caller
+      }
+      const refusedUntil = unknown.get(digest)
+      if (refusedUntil !== undefined && refusedUntil > now) return null
+      return lookUp(digest, parsed.id)
+    },
+    async close() {
+      for (const stop of timers) stop()
+      await touch().catch(() => {})
+    },
+  }
+}
+
+function keyRows(database: Database, condition: SQL, limit: number) {
+  return database.run(({ orm }) =>
+    orm
+      .select({
+        digest: apiKeys.digest,
+        keyId: apiKeys.id,
+        accountId: apiKeys.accountId,
+        revokedAt: apiKeys.revokedAt,
+        expiresAt: apiKeys.expiresAt,
+        plan: accounts.plan,
+        requestsPerMinute: accounts.requestsPerMinute,
+        concurrentRequests: accounts.concurrentRequests,
+        dailyTokens: accounts.dailyTokens,
+        dailyCostMicrocents: accounts.dailyCostMicrocents,
+        changedAt: sql`greatest(${apiKeys.updatedAt}, ${accounts.updatedAt})`.mapWith(apiKeys.updatedAt),
+      })
+      .from(apiKeys)
+      .innerJoin(accounts, eq(accounts.id, apiKeys.accountId))
+      .where(condition)
+      .limit(limit),
+  )
+}
+
+/** Two index ranges joined: an `or` across the two tables would read both of them whole, twice a second. */
+function changedSince(since: Date): SQL {
+  const at = since.toISOString()
+  return sql`${apiKeys.id} in (
+    select id from api_keys where updated_at > ${at}::timestamptz
+    union
+    select api_keys.id from accounts join api_keys on api_keys.account_id = accounts.id
+    where accounts.updated_at > ${at}::timestamptz)`
+}
+
+async function databaseTime(database: Database): Promise<Date> {
+  const rows = await database.run(({ sql: query }) => query<{ now: Date }[]>`select clock_timestamp() as now`)
+  const now = rows[0]?.now
+  if (now === undefined) throw new Error('the database told no time')
+  return new Date(now)
+}
+
+function writeLastUsed(database: Database, batch: readonly { readonly id: string; readonly at: string }[]) {
+  return database.run(
+    ({ sql: query }) => query`
+      update api_keys set last_used_at = used.at
+      from json_to_recordset(${JSON.stringify(batch)}::text::json) as used(id text, at timestamptz)
+      where api_keys.id = used.id and (last_used_at is null or last_used_at < used.at)`,
+  )
+}
+
+/** Sets an entry as the newest; the oldest leaves where there would be too many. */
+function remember<K, V>(map: Map<K, V>, key: K, value: V, maximum: number): void {
+  map.delete(key)
+  map.set(key, value)
+  if (map.size <= maximum) return
+  const oldest = map.keys().next()
+  if (!oldest.done) map.delete(oldest.value)
+}
+
+function sameDigest(one: string, other: string): boolean {
+  return one.length === other.length && timingSafeEqual(Buffer.from(one), Buffer.from(other))
+}
+
+/** Repeats `work`, one run at a time; a failed run is made good by the next. Returns what stops it. */
+function every(periodMs: number, work: () => Promise<void>): () => void {
+  let running = false
+  const timer = setInterval(() => {
+    if (running) return
+    running = true
+    work()
+      .catch(() => {})
+      .finally(() => {
+        running = false
+      })
+  }, periodMs)
+  timer.unref()
+  return () => clearInterval(timer)
+}
+
+function tooManyLookups(): GatewayError {
+  return new GatewayError('service_unavailable', 'Too many unknown keys are being looked up. Try again shortly.', {
+    retryAfterMs: 1000,
+    detail: 'key lookups at their bound',
+  })
+}

@@ -1,0 +1,314 @@
+/**
+ * The meter in one process: every decision is synchronous, so taking all four limits or none needs no lock. Day counters
+ * hold what is spent plus what is reserved; they begin with what the ledger and the journal know of the account's day.
+ *
+ * Seats belong to the process and end with it. One that is never settled (a defect elsewhere) is taken back after
+ * `leaseMs`, with its reservation; if it is settled after all, what it used still counts.
+ */
+import { GatewayError } from '../core/errors.ts'
+import type { Limits } from '../core/plans.ts'
+import type { UsageRecord } from '../core/usage.ts'
+import { createWindowLog, type WindowLog } from '../core/windows-log.ts'
+import { type Journal, JournalUnwritable } from './journal.ts'
+import type { Admission, AdmitRequest, Meter, RefusalCode, Seat, Settlement, Standing } from './meter.ts'
+
+/** What an account has used of a day. Money is an integer of 1e-8 USD. */
+export type Spent = { readonly tokens: number; readonly microcents: number }
+
+export type LocalMeterOptions = {
+  readonly clock: { now(): number }
+  readonly journal: Pick<Journal, 'append' | 'isWritable' | 'untilDurable'>
+  /** What ledger and journal know of an account's UTC day (since the epoch). Asked once, on first sight. */
+  readonly seed: (accountId: string, day: number) => Promise<Spent>
+}
+
+type Held = { seat: Seat; readonly limits: Limits; readonly admittedAt: number; lapsed: boolean }
+type Counters = { tokens: number; microcents: number }
+type Account = {
+  readonly requests: WindowLog
+  /** In order of admission. */
+  readonly seats: Map<string, Held>
+  lapsedSeats: number
+  readonly days: Map<number, Counters>
+  usedAt: number
+}
+type Grant = { readonly outputCap: number; readonly tokens: number; readonly microcents: number }
+
+const minuteMs = 60_000
+const dayMs = 86_400_000
+const seatRetryMs = 1000
+const leaseMs = 15 * minuteMs
+const idleMs = 10 * minuteMs
+const durableDeadlineMs = 2000
+const maximumAccounts = 100_000
+/** Idle accounts looked for at a time, once there are too many. */
+const maximumSweep = 1000
+/** Seats of settled requests that are remembered, so that a repeated id is answered as before. */
+const maximumSettled = 20_000
+const perMillion = 1_000_000n
+
+/** An in-process meter. `close` ends nothing: journal and ledger belong to others. */
+export function createLocalMeter({ clock, journal, seed }: LocalMeterOptions): Meter {
+  const accounts = new Map<string, Account>()
+  const seeding = new Map<string, Promise<Account>>()
+  const settled = new Map<string, Pick<Held, 'seat' | 'limits'>>()
+
+  const firstSight = (accountId: string): Promise<Account> => {
+    const running = seeding.get(accountId)
+    if (running !== undefined) return running
+    const now = clock.now()
+    const day = dayOf(now)
+    const seeded = seed(accountId, day)
+      .then(spent => {
+        if (accounts.size >= maximumAccounts) evictIdle(accounts, now)
+        const account = newAccount(day, spent, now)
+        accounts.set(accountId, account)
+        return account
+      })
+      .finally(() => seeding.delete(accountId))
+    seeding.set(accountId, seeded)
+    return seeded
+  }
+
+  const decide = (account: Account, request: AdmitRequest): Admission => {
+    const now = clock.now()
+    const { limits, requestId } = request
+    const before = account.seats.get(requestId) ?? settled.get(requestId)
+    if (before !== undefined) return { admitted: true, seat: before.seat, standing: standingOf(account, limits, now) }
+    if (!journal.isWritable()) throw journalGone()
+
+    account.usedAt = now
+    takeBackLapsed(account, now)
+    const day = dayOf(now)
+    const refuse = (code: RefusalCode, retryAfterMs: number): Admission => ({
+      admitted: false,
+      code,
+      retryAfterMs: Math.max(1, Math.ceil(retryAfterMs)),
+      standing: standingOf(account, limits, now),
+    })
+    const wait = account.requests.waitUntilUnder(limits.requestsPerMinute, now)
+    if (wait > 0) return refuse('requests_per_minute_exceeded', wait)
+    const freeSeats = limits.concurrentRequests - seatsTaken(account)
+    if (freeSeats <= 0) return refuse('concurrent_requests_exceeded', seatRetryMs)
+    const counters = countersOf(account, day)
+    const grant = grantOf(request, counters, freeSeats)
+    if (typeof grant === 'string') return refuse(grant, untilMidnight(now))
+
+    account.requests.add(now)
+    counters.tokens += grant.tokens
+    counters.microcents += grant.microcents
+    const seat: Seat = {
+      requestId,
+      accountId: request.accountId,
+      outputCap: grant.outputCap,
+      reservedTokens: grant.tokens,
+      reservedMicrocents: grant.microcents,
+      day,
+    }
+    account.seats.set(requestId, { seat, limits, admittedAt: now, lapsed: false })
+    return { admitted: true, seat, standing: standingOf(account, limits, now) }
+  }
+
+  return {
+    admit(request) {
+      const account = accounts.get(request.accountId)
+      if (account === undefined) return firstSight(request.accountId).then(seen => decide(seen, request))
+      try {
+        return Promise.resolve(decide(account, request))
+      } catch (error) {
+        return Promise.reject(error)
+      }
+    },
+
+    raise(seat, reservedTokens, reservedMicrocents) {
+      const account = accounts.get(seat.accountId)
+      const held = account?.seats.get(seat.requestId)
+      if (account === undefined || held === undefined || held.lapsed) return Promise.resolve(null)
+      const counters = countersOf(account, held.seat.day)
+      const tokens = counters.tokens + Math.max(0, reservedTokens - held.seat.reservedTokens)
+      const microcents = counters.microcents + Math.max(0, reservedMicrocents - held.seat.reservedMicrocents)
+      if (tokens > held.limits.dailyTokens || microcents > held.limits.dailyCostMicrocents) return Promise.resolve(null)
+      held.seat = {
+        ...held.seat,
+        reservedTokens: held.seat.reservedTokens + tokens - counters.tokens,
+        reservedMicrocents: held.seat.reservedMicrocents + microcents - counters.microcents,
+      }
+      counters.tokens = tokens
+      counters.microcents = microcents
+      return Promise.resolve(held.seat)
+    },
+
+    async settle(settlement) {
+      const { accountId, requestId } = settlement.seat
+      const account =
+        accounts.get(accountId) ?? newAccount(settlement.seat.day, { tokens: 0, microcents: 0 }, clock.now())
+      const held = account.seats.get(requestId)
+      if (held === undefined) {
+        await journal.untilDurable(requestId, durableDeadlineMs)
+        return standingOf(account, settled.get(requestId)?.limits ?? noLimits, clock.now())
+      }
+      // The seat first: whatever fails from here on, it is free and settled once.
+      account.seats.delete(requestId)
+      remember(settled, requestId, { seat: held.seat, limits: held.limits })
+      const spent = spentBy(settlement, held.seat)
+      const counters = countersOf(account, held.seat.day)
+      if (held.lapsed) account.lapsedSeats--
+      else giveBack(counters, held.seat)
+      counters.tokens += spent.tokens
+      counters.microcents += spent.microcents
+      try {
+        journal.append(recordOf(settlement.record, held.seat, spent))
+      } catch (error) {
+        if (!(error instanceof JournalUnwritable)) throw error
+        await journal.untilDurable(requestId, durableDeadlineMs).catch(() => {
+          throw journalGone()
+        })
+      }
+      return standingOf(account, held.limits, clock.now())
+    },
+
+    standing(accountId, limits) {
+      const account = accounts.get(accountId)
+      return account === undefined ? null : standingOf(account, limits, clock.now())
+    },
+
+    close: () => Promise.resolve(),
+  }
+}
+
+/**
+ * How many output tokens an account can pay for, and what that reserves; or the limit that not even one fits under. Money is
+ * counted in 1e-8 USD times a million, where prices are whole and nothing is rounded before the one ceiling at the end;
+ * such products outgrow a double.
+ */
+function grantOf(request: AdmitRequest, counters: Counters, freeSeats: number): Grant | RefusalCode {
+  const { limits, choices, inputTokens } = request
+  const wanted = Math.max(1, request.outputTokens)
+
+  const tokensLeft = limits.dailyTokens - counters.tokens - inputTokens
+  const tokensShared = request.fairShare
+    ? Math.max(Math.floor(tokensLeft / freeSeats), Math.min(tokensLeft, choices))
+    : tokensLeft
+  const cap = Math.min(wanted, Math.floor(tokensShared / choices))
+  if (cap < 1) return 'daily_tokens_exceeded'
+
+  const inputCost = BigInt(inputTokens) * BigInt(request.inputPrice)
+  const outputPrice = BigInt(choices) * BigInt(request.outputPrice)
+  const left =
+    BigInt(limits.dailyCostMicrocents - counters.microcents - request.extraMicrocents) * perMillion - inputCost
+  if (left < outputPrice) return 'daily_cost_exceeded'
+  const share = request.fairShare ? left / BigInt(freeSeats) : left
+  const affordable = outputPrice === 0n ? cap : Number(share / outputPrice)
+  const outputCap = Math.max(1, Math.min(cap, affordable))
+
+  const cost = inputCost + BigInt(outputCap) * outputPrice
+  return {
+    outputCap,
+    tokens: inputTokens + outputCap * choices,
+    microcents: Number((cost + perMillion - 1n) / perMillion) + request.extraMicrocents,
+  }
+}
+
+/** What counts: never more than was reserved, so that a settlement cannot carry an account over its limits. */
+function spentBy(settlement: Settlement, seat: Seat): Spent {
+  return {
+    tokens: Math.max(0, Math.min(settlement.tokens, seat.reservedTokens)),
+    microcents: Math.max(0, Math.min(settlement.microcents, seat.reservedMicrocents)),
+  }
+}
+
+/** The record as the ledger will hold it: on the reservation's day, and billed what the meter counted. */
+function recordOf(record: UsageRecord, seat: Seat, spent: Spent): UsageRecord {
+  return {
+    ...record,
+    at_ms: Math.min(Math.max(record.at_ms, seat.day * dayMs), (seat.day + 1) * dayMs - 1),
+    billed_microcents: spent.microcents,
+    reserved_microcents: seat.reservedMicrocents,
+  }
+}
+
+function standingOf(account: Account, limits: Limits, now: number): Standing {
+  const counters = account.days.get(dayOf(now))
+  const left = (limit: number, used: number) => Math.max(0, limit - used)
+  return {
+    requests: {
+      limit: limits.requestsPerMinute,
+      remaining: left(limits.requestsPerMinute, account.requests.count(now)),
+      resetMs: account.requests.waitUntilEmpty(now),
+    },
+    tokens: {
+      limit: limits.dailyTokens,
+      remaining: left(limits.dailyTokens, counters?.tokens ?? 0),
+      resetMs: untilMidnight(now),
+    },
+    costMicrocents: {
+      limit: limits.dailyCostMicrocents,
+      remaining: left(limits.dailyCostMicrocents, counters?.microcents ?? 0),
+    },
+    seats: { limit: limits.concurrentRequests, remaining: left(limits.concurrentRequests, seatsTaken(account)) },
+  }
+}
+
+function newAccount(day: number, spent: Spent, now: number): Account {
+  return {
+    requests: createWindowLog(minuteMs),
+    seats: new Map(),
+    lapsedSeats: 0,
+    days: new Map([[day, { ...spent }]]),
+    usedAt: now,
+  }
+}
+
+/** The counters of a day. A new day begins with none; earlier ones go once no seat is left to settle on them. */
+function countersOf(account: Account, day: number): Counters {
+  const counters = account.days.get(day)
+  if (counters !== undefined) return counters
+  const held = new Set([...account.seats.values()].map(one => one.seat.day))
+  for (const earlier of account.days.keys()) if (!held.has(earlier)) account.days.delete(earlier)
+  const fresh = { tokens: 0, microcents: 0 }
+  account.days.set(day, fresh)
+  return fresh
+}
+
+function takeBackLapsed(account: Account, now: number): void {
+  for (const held of account.seats.values()) {
+    if (held.lapsed) continue
+    if (held.admittedAt > now - leaseMs) return
+    held.lapsed = true
+    account.lapsedSeats++
+    giveBack(countersOf(account, held.seat.day), held.seat)
+  }
+}
+
+function giveBack(counters: Counters, seat: Seat): void {
+  counters.tokens -= seat.reservedTokens
+  counters.microcents -= seat.reservedMicrocents
+}
+
+/** Accounts that have been idle are read from the ledger again, should they come back. */
+function evictIdle(accounts: Map<string, Account>, now: number): void {
+  let swept = 0
+  for (const [id, account] of accounts) {
+    if (account.seats.size === 0 && account.usedAt < now - idleMs) accounts.delete(id)
+    if (++swept === maximumSweep) return
+  }
+}
+
+function remember<V>(map: Map<string, V>, key: string, value: V): void {
+  map.set(key, value)
+  if (map.size <= maximumSettled) return
+  const oldest = map.keys().next()
+  if (!oldest.done) map.delete(oldest.value)
+}
+
+function journalGone(): GatewayError {
+  return new GatewayError('service_unavailable', 'The service cannot record usage right now. Try again shortly.', {
+    retryAfterMs: 1000,
+    detail: 'the usage journal cannot be written',
+  })
+}
+
+const noLimits: Limits = { requestsPerMinute: 0, concurrentRequests: 0, dailyTokens: 0, dailyCostMicrocents: 0 }
+const seatsTaken = (account: Account) => account.seats.size - account.lapsedSeats
+const dayOf = (now: number) => Math.floor(now / dayMs)
+const untilMidnight = (now: number) => (dayOf(now) + 1) * dayMs - now

@@ -1,0 +1,73 @@
+/**
+ * The port behind which limits are kept: in process (`meter-local.ts`), in Redis next. All four limits are taken or none,
+ * in one step, before any work is spent. A seat taken is settled exactly once, by request id, however the request ended,
+ * and its usage record leaves in the same step, durable before `settle` resolves.
+ */
+import type { Limits, Standing } from '../core/plans.ts'
+import type { UsageRecord } from '../core/usage.ts'
+
+export type { Standing } from '../core/plans.ts'
+
+export type AdmitRequest = {
+  readonly requestId: string
+  readonly accountId: string
+  readonly limits: Limits
+  /** Estimated, on the high side. */
+  readonly inputTokens: number
+  /** Wanted output cap for one answer. */
+  readonly outputTokens: number
+  /** Answers asked for (`n`): output is reserved n-fold. */
+  readonly choices: number
+  /**
+   * True where the caller gave no cap: the cap is then at most a fair share of what the account has left (what remains
+   * divided by its free seats). False: clamped to what remains.
+   */
+  readonly fairShare: boolean
+  /** Integers of 1e-8 USD per million tokens. */
+  readonly inputPrice: number
+  readonly outputPrice: number
+  /** Integer of 1e-8 USD on top of tokens (web search, page fetches). */
+  readonly extraMicrocents: number
+}
+
+export type Seat = {
+  readonly requestId: string
+  readonly accountId: string
+  /** Granted cap for each answer: at most what was wanted, at least 1. */
+  readonly outputCap: number
+  readonly reservedTokens: number
+  readonly reservedMicrocents: number
+  /** Days since the epoch (UTC) of the reservation; it settles there. */
+  readonly day: number
+}
+
+export type RefusalCode =
+  | 'requests_per_minute_exceeded'
+  | 'concurrent_requests_exceeded'
+  | 'daily_tokens_exceeded'
+  | 'daily_cost_exceeded'
+
+export type Admission =
+  | { readonly admitted: true; readonly seat: Seat; readonly standing: Standing }
+  | { readonly admitted: false; readonly code: RefusalCode; readonly retryAfterMs: number; readonly standing: Standing }
+
+export type Settlement = {
+  readonly seat: Seat
+  /** Tokens counted against the day: input + output as billed. */
+  readonly tokens: number
+  /** At most `seat.reservedMicrocents`; the meter clamps and the record with it. */
+  readonly microcents: number
+  readonly record: UsageRecord
+}
+
+export type Meter = {
+  /** A repeated request id is answered as before. A refusal writes nothing. */
+  admit(request: AdmitRequest): Promise<Admission>
+  /** Enlarges a reservation for a dearer fallback, all or nothing; null = the account cannot pay it. */
+  raise(seat: Seat, reservedTokens: number, reservedMicrocents: number): Promise<Seat | null>
+  /** Once per request id; a second settling changes nothing. Resolves when the record is durable. */
+  settle(settlement: Settlement): Promise<Standing>
+  /** Last known standing, from memory; null = never seen. */
+  standing(accountId: string, limits: Limits): Standing | null
+  close(): Promise<void>
+}

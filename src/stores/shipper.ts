@@ -1,0 +1,190 @@
+/**
+ * Carries usage records from the journal into Postgres: in batches, oldest first, again and again until they are there.
+ * A batch's rows and its daily sums are one statement, and only rows that are new are summed, so that a batch whose
+ * outcome nobody learned may simply be sent again.
+ */
+
+import { GatewayError } from '../core/errors.ts'
+import type { UsageRecord } from '../core/usage.ts'
+import { type Database, isUnavailable } from './database.ts'
+import type { Journal } from './journal.ts'
+
+type Fields = Readonly<Record<string, string | number | boolean | null>>
+
+export type ShipperOptions = {
+  readonly journal: Pick<Journal, 'take' | 'setAside' | 'backlog'>
+  readonly database: Database
+  readonly clock: { now(): number }
+  readonly log: { warn(event: string, fields?: Fields): void; error(event: string, fields?: Fields): void }
+}
+
+export type Shipper = {
+  /** Ships what is there, for `deadlineMs` at most; true where nothing is left. For the way out. */
+  drain(deadlineMs: number): Promise<boolean>
+  /** Stops the timer and waits for the batch under way. */
+  close(): Promise<void>
+}
+
+const maximumBatch = 500
+const tickMs = 100
+const insertDeadlineMs = 5000
+const firstBackoffMs = 200
+const maximumBackoffMs = 5000
+
+/** Starts shipping. The timer does not keep the process alive. */
+export function createShipper({ journal, database, clock, log }: ShipperOptions): Shipper {
+  let running: Promise<void> | null = null
+  let failures = 0
+  let notBefore = 0
+  let partitionedMonth = ''
+
+  const shipAll = async () => {
+    for (let batch = journal.take(maximumBatch); batch !== null; batch = journal.take(maximumBatch)) {
+      await partition(batch.records)
+      if (batch.records.length > 0) await ship(batch.records)
+      batch.release()
+      failures = 0
+      if (batch.records.length < maximumBatch) return
+    }
+  }
+
+  const ship = async (records: readonly UsageRecord[]): Promise<void> => {
+    try {
+      await insert(database, records)
+    } catch (error) {
+      if (isAway(error)) throw error
+      // One row that the tables refuse must not hold up the others for ever: halve until it stands alone.
+      if (records.length > 1) {
+        const half = Math.ceil(records.length / 2)
+        await ship(records.slice(0, half))
+        return ship(records.slice(half))
+      }
+      for (const record of records) {
+        journal.setAside(record)
+        log.error('usage_record_refused', { request_id: record.request_id, detail: reasonOf(error) })
+      }
+    }
+  }
+
+  /** Before the first record of a month: the partition of that month and of the next. */
+  const partition = async (records: readonly UsageRecord[]) => {
+    const at = Math.max(clock.now(), ...records.map(record => record.at_ms))
+    const month = new Date(at).toISOString().slice(0, 7)
+    if (month === partitionedMonth) return
+    try {
+      for (const ahead of [0, 1]) await addMonth(database, at, ahead)
+    } catch (error) {
+      if (isAway(error)) throw error
+      // The default partition takes the rows all the same.
+      log.warn('usage_partition_not_made', { month, detail: reasonOf(error) })
+    }
+    partitionedMonth = month
+  }
+
+  const run = (): Promise<void> => {
+    running ??= shipAll()
+      .catch(error => {
+        failures++
+        notBefore = clock.now() + Math.min(maximumBackoffMs, firstBackoffMs * 2 ** Math.min(failures, 8))
+        if (failures === 1 || failures % 20 === 0)
+          log.warn('usage_not_shipped', { backlog: journal.backlog(), failures, detail: reasonOf(error) })
+      })
+      .finally(() => {
+        running = null
+      })
+    return running
+  }
+
+  const timer = setInterval(() => {
+    if (running === null && clock.now() >= notBefore && journal.backlog() > 0) run().catch(() => {})
+  }, tickMs)
+  timer.unref()
+
+  return {
+    async drain(deadlineMs) {
+      const until = clock.now() + deadlineMs
+      while (journal.backlog() > 0 && clock.now() < until) {
+        const before = failures
+        await Promise.race([run(), Bun.sleep(until - clock.now())])
+        if (failures > before) await Bun.sleep(Math.min(tickMs, Math.max(0, until - clock.now())))
+      }
+      return journal.backlog() === 0
+    },
+    async close() {
+      clearInterval(timer)
+      await running
+    },
+  }
+}
+
+/** Records into the ledger, and what is new of them into the daily sums. Ordered, so that two gateways cannot deadlock. */
+function insert(database: Database, records: readonly UsageRecord[]): Promise<unknown> {
+  return database.run(
+    ({ sql }) => sql`
+      with inserted as (
+        insert into usage_records (
+          request_id, at, account_id, key_id, provider, model, routing_mode, strategy, query_type, streamed, status,
+          error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
+          estimated, billed_microcents, reserved_microcents, attempts, latency_ms, first_token_ms, metadata)
+        select
+          request_id, to_timestamp(at_ms / 1000.0), account_id, key_id, provider, model, routing_mode, strategy, query_type,
+          streamed, status, error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens,
+          reasoning_tokens, estimated, billed_microcents, reserved_microcents, attempts, latency_ms, first_token_ms, metadata
+        from json_to_recordset(${JSON.stringify(records)}::text::json) as record(
+          request_id text, at_ms bigint, account_id text, key_id text, provider text, model text, routing_mode text,
+          strategy text, query_type text, streamed boolean, status text, error_code text, finish_reason text,
+          input_tokens bigint, cached_input_tokens bigint, cache_write_tokens bigint, output_tokens bigint,
+          reasoning_tokens bigint, estimated boolean, billed_microcents bigint, reserved_microcents bigint, attempts smallint,
+          latency_ms bigint, first_token_ms bigint, metadata jsonb)
+        order by account_id, request_id
+        on conflict do nothing
+        returning *)
+      insert into usage_daily (
+        account_id, day, key_id, model, requests, completed, input_tokens, cached_input_tokens, output_tokens,
+        reasoning_tokens, billed_microcents)
+      select
+        account_id, (at at time zone 'UTC')::date, key_id, case when model = '' then '' else provider || '/' || model end,
+        count(*), count(*) filter (where status = 'completed'), sum(input_tokens), sum(cached_input_tokens),
+        sum(output_tokens), sum(reasoning_tokens), sum(billed_microcents)
+      from inserted
+      group by 1, 2, 3, 4
+      order by 1, 2, 3, 4
+      on conflict (account_id, day, key_id, model) do update set
+        requests = usage_daily.requests + excluded.requests,
+        completed = usage_daily.completed + excluded.completed,
+        input_tokens = usage_daily.input_tokens + excluded.input_tokens,
+        cached_input_tokens = usage_daily.cached_input_tokens + excluded.cached_input_tokens,
+        output_tokens = usage_daily.output_tokens + excluded.output_tokens,
+        reasoning_tokens = usage_daily.reasoning_tokens + excluded.reasoning_tokens,
+        billed_microcents = usage_daily.billed_microcents + excluded.billed_microcents`,
+    insertDeadlineMs,
+  )
+}
+
+/** The partition of the month `ahead` months after `at`. Gives up on its lock after 2 s: it must not stop the ledger. */
+function addMonth(database: Database, at: number, ahead: number): Promise<unknown> {
+  const date = new Date(at)
+  const first = (months: number) =>
+    new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + months, 1)).toISOString().slice(0, 10)
+  const from = first(ahead)
+  // Digits and hyphens of our own making: a table's name and bounds cannot be parameters.
+  const name = `usage_records_${from.slice(0, 7).replace('-', '_')}`
+  return database.run(
+    ({ sql }) =>
+      sql.begin(async transaction => {
+        await transaction`set local lock_timeout = 2000`
+        await transaction.unsafe(
+          `create table if not exists ${name} partition of usage_records for values from ('${from} 00:00+00') to ('${first(ahead + 1)} 00:00+00')`,
+        )
+      }),
+    insertDeadlineMs,
+  )
+}
+
+const isAway = (error: unknown) =>
+  isUnavailable(error) || (error instanceof GatewayError && error.code === 'service_unavailable')
+
+function reasonOf(error: unknown): string {
+  if (error instanceof GatewayError) return error.detail ?? error.code
+  return error instanceof Error ? error.message : String(error)
+}

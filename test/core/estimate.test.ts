@@ -1,0 +1,82 @@
+import { describe, expect, test } from 'bun:test'
+import { catalogue } from '../../src/core/catalogue.ts'
+import type { Message } from '../../src/core/chat.ts'
+import { estimateCost, measurePrompt } from '../../src/core/estimate.ts'
+import type { Model } from '../../src/core/models.ts'
+import { costOf } from '../../src/core/money.ts'
+
+const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })
+const image: Message = {
+  role: 'user',
+  content: [{ type: 'image', url: 'https://example.org/a.png', detail: null }],
+  name: null,
+}
+
+function named(id: string): Model {
+  const model = catalogue.find(one => one.id === id)
+  if (model === undefined) throw new Error(`${id} is not in the catalogue`)
+  return model
+}
+
+describe('an estimate', () => {
+  test('costs what its own token counts cost at the catalogue prices', async () => {
+    const prompt = await measurePrompt([user('Write a function that reverses a list.')])
+    for (const model of catalogue) {
+      const one = estimateCost(model, prompt, null)
+      const tokens = { inputTokens: one.inputTokens, outputTokens: one.expectedOutputTokens }
+      expect(one.costMicrocents).toBe(
+        costOf(model, { ...tokens, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }),
+      )
+      expect(one.costMicrocents).toBeGreaterThan(0)
+    }
+  })
+
+  test('never expects more output than the caller or the model allows', async () => {
+    const prompt = await measurePrompt([user('Write a comprehensive report on rivers.')])
+    for (const model of catalogue) {
+      expect(estimateCost(model, prompt, 7).expectedOutputTokens).toBe(7)
+      expect(estimateCost(model, prompt, 10_000_000).expectedOutputTokens).toBeLessThanOrEqual(model.maxOutputTokens)
+    }
+  })
+
+  test.each([
+    ['gpt-5.5', 100, [user('hi')], 'high'],
+    ['gpt-5.5', null, [user('hi')], 'medium'],
+    ['gpt-5.5', 100, [image], 'medium'],
+    ['gpt-5.5', null, [image], 'low'],
+    ['claude-opus-5-5', 100, [user('hi')], 'medium'],
+    ['gemini-3.8-flash', null, [user('hi')], 'low'],
+  ] as const)(
+    'of %s with an output cap of %p is trusted as far as its parts',
+    async (id, cap, messages, confidence) => {
+      expect(estimateCost(named(id), await measurePrompt(messages), cap).confidence).toBe(confidence)
+    },
+  )
+
+  test('names the most it can cost exactly where it is sure, and never less than the estimate', async () => {
+    const prompt = await measurePrompt([user('hi')])
+    for (const model of catalogue) {
+      const { confidence, costMicrocents, maximumCostMicrocents } = estimateCost(model, prompt, 2_000)
+      expect(maximumCostMicrocents !== null).toBe(confidence === 'high')
+      expect(maximumCostMicrocents ?? Infinity).toBeGreaterThanOrEqual(costMicrocents)
+    }
+  })
+
+  test.each([
+    ['What is the capital of Peru?', 'brief'],
+    ['Please debug this:\n```\nx = 1\n```', 'code'],
+    ['Write an essay on rain', 'long_form'],
+    ['Tell me something about otters', 'general'],
+    [`${'Notes of a meeting. '.repeat(600)}Sum it up.`, 'document'],
+    [`${'Notes of a meeting. '.repeat(600)}Turn it into a blog post.`, 'long_form'],
+  ])('%.40s is read as %s', async (text, shape) => {
+    expect((await measurePrompt([user(text)])).shape).toBe(shape as never)
+  })
+
+  test('expects more of a model that always reasons than of the same without', async () => {
+    const prompt = await measurePrompt([user('Tell me something about otters')])
+    const expected = (id: string) => estimateCost(named(id), prompt, null).expectedOutputTokens
+    expect(expected('gpt-6.1-sol')).toBeGreaterThan(expected('gpt-6.1-terra'))
+    expect(expected('claude-opus-5-5')).toBeGreaterThan(expected('claude-haiku-4-5'))
+  })
+})

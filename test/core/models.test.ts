@@ -1,0 +1,245 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { catalogue } from '../../src/core/catalogue.ts'
+import type { Ask } from '../../src/core/chat.ts'
+import { GatewayError } from '../../src/core/errors.ts'
+import {
+  buildCatalogue,
+  configuredModelSchema,
+  deprecationOf,
+  fitsWindow,
+  fullName,
+  leavingSoon,
+  type Model,
+  needsOf,
+  toModel,
+  unmet,
+} from '../../src/core/models.ts'
+import { checker } from '../../src/core/validate.ts'
+
+const pricing = { input_per_mtok: 0.5, output_per_mtok: 1 }
+const openrouter = toModel('openrouter', { id: 'anthropic/claude-opus-5.5:free', pricing, aliases: ['opus-free'] })
+const ollama = toModel('ollama', { id: 'GPT-4.1', pricing: { input_per_mtok: 0, output_per_mtok: 0 } })
+const reseller = toModel('reseller', { id: 'anthropic/claude-opus-5.5', pricing })
+const all = buildCatalogue([...catalogue, openrouter, ollama, reseller])
+
+function named(id: string): Model {
+  const model = catalogue.find(one => one.id === id)
+  if (model === undefined) throw new Error(`${id} is not in the catalogue`)
+  return model
+}
+
+describe('a name', () => {
+  test.each([
+    ['gpt-5.5', 'openai/gpt-5.5'],
+    ['openai/gpt-5.5', 'openai/gpt-5.5'],
+    ['OpenAI/GPT-5.5', 'openai/gpt-5.5'],
+    ['gpt-5.5-2026-04-23', 'openai/gpt-5.5'],
+    ['openai/gpt-5.5-2026-04-23', 'openai/gpt-5.5'],
+    ['anthropic/claude-haiku-4.5', 'anthropic/claude-haiku-4-5'],
+    ['claude-haiku-4-5-20251001', 'anthropic/claude-haiku-4-5'],
+    ['openrouter/anthropic/claude-opus-5.5:free', 'openrouter/anthropic/claude-opus-5.5:free'],
+    ['anthropic/claude-opus-5.5:free', 'openrouter/anthropic/claude-opus-5.5:free'],
+    ['opus-free', 'openrouter/anthropic/claude-opus-5.5:free'],
+    ['ollama/gpt-4.1', 'ollama/GPT-4.1'],
+  ])('%s is %s', (name, model) => {
+    const found = all.resolve(name)
+    expect(found === null ? null : fullName(found)).toBe(model)
+  })
+
+  test.each([
+    '',
+    'gateway-ai',
+    'gpt-5.5 ',
+    'anthropic/gpt-5.5',
+    'openai//gpt-5.5',
+    '/gpt-5.5',
+    '__proto__',
+    'constructor',
+    'a'.repeat(1e6),
+  ])('%.20s is nobody', name => {
+    expect(all.resolve(name)).toBeNull()
+  })
+
+  test('of two models belongs to the one listed first, and a provider named in front decides', () => {
+    expect(all.resolve('gpt-4.1')).toBe(named('gpt-4.1'))
+    expect(all.resolve('ollama/gpt-4.1')).toBe(ollama)
+    expect(all.resolve('anthropic/claude-opus-5.5')).toBe(named('claude-opus-5-5'))
+    expect(all.resolve('reseller/anthropic/claude-opus-5.5')).toBe(reseller)
+  })
+
+  test('in full always finds its own model', () => {
+    for (const model of all.list) expect(all.resolve(fullName(model))).toBe(model)
+  })
+})
+
+describe('deprecation', () => {
+  const model = named('gemini-2.5-pro')
+
+  test.each([
+    ['2026-11-23', 'deprecated', false],
+    ['2026-11-24', 'deprecated', true],
+    ['2026-11-30T23:59:59.999Z', 'deprecated', true],
+    ['2026-12-01', 'retired', true],
+    ['2027-12-01T00:00:00.000Z', 'retired', true],
+  ])('on %s a model that ends on 2026-12-01 is %s, and passed over by auto-routing: %p', (today, state, leaving) => {
+    expect(deprecationOf(model, today)).toBe(state as ReturnType<typeof deprecationOf>)
+    expect(leavingSoon(model, today)).toBe(leaving as boolean)
+  })
+
+  test('never touches a model without a date', () => {
+    expect(deprecationOf(named('gpt-5.5'), '2099-01-01')).toBe('current')
+    expect(leavingSoon(named('gpt-5.5'), '2099-01-01')).toBe(false)
+  })
+})
+
+const plain: Ask = {
+  messages: [{ role: 'user', content: [{ type: 'text', text: 'hello' }], name: null }],
+  model: null,
+  strategy: null,
+  stream: null,
+  maxOutputTokens: null,
+  temperature: 0.5,
+  topP: null,
+  presencePenalty: 1,
+  frequencyPenalty: null,
+  seed: 1,
+  logitBias: null,
+  logprobs: false,
+  topLogprobs: null,
+  stop: ['a', 'b', 'c', 'd'],
+  choices: 1,
+  tools: [],
+  toolChoice: null,
+  parallelToolCalls: null,
+  responseFormat: { type: 'text' },
+  reasoningEffort: null,
+  endUser: null,
+  extras: {},
+  fallback: true,
+  web: 'auto',
+  enhance: false,
+  testMode: false,
+  metadata: null,
+  bodyCharacters: 100,
+}
+const tool = { name: 'look', description: null, parameters: null, strict: null }
+const image = { type: 'image', url: 'https://example.org/a.png', detail: null } as const
+
+describe('what a request needs', () => {
+  test('is met by every model of the catalogue where it only sets parameters that can be left out', () => {
+    for (const model of catalogue) expect(unmet(model, needsOf(plain))).toBeNull()
+  })
+
+  const local = toModel('ollama', { id: 'llama', pricing })
+  const schema = { type: 'json_schema', name: 'x', description: null, schema: {}, strict: null } as const
+  test.each<[string, Model, Partial<Ask>, string | null]>([
+    ['an image', local, { messages: [{ role: 'user', content: [image], name: null }] }, 'messages'],
+    ['a JSON schema', local, { responseFormat: schema }, 'response_format'],
+    ['a JSON object', local, { responseFormat: { type: 'json_object' } }, 'response_format'],
+    ['tools', { ...local, capabilities: { ...local.capabilities, tools: false } }, { tools: [tool] }, 'tools'],
+    [
+      'a stream',
+      { ...local, capabilities: { ...local.capabilities, streaming: false } },
+      { stream: 'buffered' },
+      'stream',
+    ],
+    ['two choices', named('claude-opus-5-5'), { choices: 2 }, 'n'],
+    ['eight choices', named('gemini-3.8-flash'), { choices: 8 }, null],
+    ['nine choices', named('gemini-3.8-flash'), { choices: 9 }, 'n'],
+    ['log probabilities', named('gemini-3.8-flash'), { logprobs: true }, 'logprobs'],
+    ['log probabilities', named('gpt-5.5'), { logprobs: true }, null],
+    ['log probabilities beside reasoning', named('gpt-5.5'), { logprobs: true, reasoningEffort: 'low' }, 'logprobs'],
+    ['top log probabilities', named('gpt-5.5'), { logprobs: true, topLogprobs: 2 }, 'top_logprobs'],
+    ['top log probabilities', named('gpt-4.1'), { logprobs: true, topLogprobs: 20 }, null],
+    ['a forced tool', named('claude-opus-5-5'), { tools: [tool], toolChoice: 'required' }, 'tool_choice'],
+    ['a named tool', named('claude-fable-5-2'), { tools: [tool], toolChoice: { name: 'look' } }, 'tool_choice'],
+    ['a tool by choice', named('claude-opus-5-5'), { tools: [tool], toolChoice: 'auto' }, null],
+    ['a forced tool', named('claude-haiku-5-5'), { tools: [tool], toolChoice: 'required' }, null],
+  ])('%s: of $id', (_, model, asked, param) => {
+    expect(unmet(model, needsOf({ ...plain, ...asked }))?.param ?? null).toBe(param)
+  })
+
+  test('of the window is met up to its last token', () => {
+    const model = named('gpt-5.5')
+    expect(fitsWindow(model, 922_000, 128_000)).toBe(true)
+    expect(fitsWindow(model, 922_001, 1)).toBe(false)
+    expect(fitsWindow(named('claude-haiku-4-5'), 199_000, 1_001)).toBe(false)
+  })
+})
+
+describe('a configured model', () => {
+  const check = checker(configuredModelSchema)
+
+  test('needs nothing but an id and a price, and then takes only what every compatible server takes', () => {
+    const model = toModel('groq', check({ id: 'vendor/small', pricing: { input_per_mtok: 0, output_per_mtok: 0 } }))
+    expect(model).toMatchObject({
+      id: 'vendor/small',
+      provider: 'groq',
+      tier: 'economy',
+      deprecated: false,
+      capabilities: { vision: false, tools: true, jsonSchema: false, reasoning: false, streaming: true },
+      parameters: { outputCapField: 'max_tokens', systemRole: 'system', streamOptions: false, maximumChoices: 1 },
+      figures: { estimated: true },
+    })
+    expect(model.pricing).toEqual({ input: 0, output: 0, cachedInput: null, cacheWrite: null, longContext: null })
+  })
+
+  test('takes what its operator says it takes', () => {
+    const model = toModel(
+      'vllm',
+      check({
+        id: 'big',
+        pricing: { ...pricing, cached_input_per_mtok: 0.1, long_context: { above_input_tokens: 1_000, ...pricing } },
+        context_window: 8_192,
+        capabilities: { vision: true },
+        parameters: {
+          response_format: 'json_schema',
+          efforts: ['high', 'low'],
+          maximum_choices: 4,
+          stream_options: true,
+        },
+        deprecation_date: '2027-01-01',
+        quality: 0.5,
+      }),
+    )
+    expect(model).toMatchObject({
+      maxOutputTokens: 8_192,
+      capabilities: { vision: true, jsonSchema: true, reasoning: true },
+      parameters: { efforts: ['low', 'high'], reasoning: { kind: 'effort' }, maximumChoices: 4, streamOptions: true },
+      pricing: { cachedInput: 0.1, longContext: { aboveInputTokens: 1_000, input: 0.5, cachedInput: null } },
+      deprecated: true,
+      figures: { quality: 0.5, estimated: false },
+    })
+  })
+
+  test.each<[object, string]>([
+    [{ id: 'x' }, 'pricing'],
+    [{ id: 'x', pricing: { input_per_mtok: 1 } }, 'pricing.output_per_mtok'],
+    [{ id: 'x', pricing: { input_per_mtok: -1, output_per_mtok: 1 } }, 'pricing.input_per_mtok'],
+    [{ id: '', pricing }, 'id'],
+    [{ id: 'x', pricing, tier: 'free' }, 'tier'],
+    [{ id: 'x', pricing, deprecation_date: 'soon' }, 'deprecation_date'],
+    [{ id: 'x', pricing, parameters: { temperatur: true } }, 'parameters.temperatur'],
+  ])('%j is refused, naming %s', (row, param) => {
+    expect(paramOf(() => check(row))).toBe(param)
+  })
+
+  test('answers to its own name whatever it is called', () => {
+    fc.assert(
+      fc.property(fc.string({ minLength: 1, maxLength: 100, unit: 'binary' }), id => {
+        const model = toModel('local', { id, pricing })
+        expect(buildCatalogue([...catalogue, model]).resolve(`local/${id}`)).toBe(model)
+      }),
+    )
+  })
+})
+
+function paramOf(act: () => unknown): string | null {
+  try {
+    act()
+    return null
+  } catch (thrown) {
+    return thrown instanceof GatewayError ? thrown.param : String(thrown)
+  }
+}

@@ -1,0 +1,1967 @@
+import { describe, expect, test } from 'bun:test'
+import Ajv from 'ajv/dist/2020'
+import fc from 'fast-check'
+import { type Ask, type Message, reasoningEfforts, type TokenUsage } from '../../src/core/chat.ts'
+import type { Model, ParameterRules } from '../../src/core/models.ts'
+import { openai } from '../../src/providers/openai.ts'
+import type { AnswerPart, ProviderRequest } from '../../src/providers/provider.ts'
+import { createEventSplitter } from '../../src/providers/sse.ts'
+import { cutOffsets, everyByte, mergeParts, type Recording, readRecording, recordings } from './recordings.ts'
+
+const official = openai({ official: true })
+const compatible = openai({ official: false })
+
+type Json = Record<string, unknown>
+
+// ------------------------------------------------------------------------------------------------ building asks
+
+const generousRules: ParameterRules = {
+  sampling: 'accepted',
+  maximumTemperature: 2,
+  temperatureWithTopP: true,
+  penalties: true,
+  seed: true,
+  logitBias: true,
+  logprobs: true,
+  maximumTopLogprobs: 20,
+  maximumStops: 4,
+  maximumChoices: 8,
+  outputCapField: 'max_completion_tokens',
+  systemRole: 'system',
+  forcedToolChoice: 'accepted',
+  toolsNeedEffortNone: false,
+  prefill: true,
+  efforts: reasoningEfforts,
+  reasoning: { kind: 'effort' },
+  streamOptions: true,
+  parallelToolCalls: true,
+  responseFormat: 'json_schema',
+  passExtras: true,
+}
+
+const strictRules: ParameterRules = {
+  ...generousRules,
+  sampling: 'rejected',
+  penalties: false,
+  seed: false,
+  logitBias: false,
+  logprobs: false,
+  maximumTopLogprobs: 0,
+  maximumStops: 0,
+  maximumChoices: 1,
+  systemRole: 'developer',
+  forcedToolChoice: 'rejected',
+  efforts: ['low', 'medium', 'high'],
+  streamOptions: false,
+  parallelToolCalls: false,
+  responseFormat: 'none',
+  passExtras: false,
+}
+
+function modelWith(rules: Partial<ParameterRules> = {}, id = 'gpt-5.5'): Model {
+  return {
+    id,
+    provider: 'openai',
+    displayName: id,
+    tier: 'standard',
+    pricing: { input: 1, output: 2, cachedInput: null, cacheWrite: null, longContext: null },
+    pricingSource: 'test',
+    contextWindow: 100_000,
+    maxInputTokens: null,
+    maxOutputTokens: 10_000,
+    capabilities: { vision: true, tools: true, jsonSchema: true, reasoning: true, streaming: true, webSearch: false },
+    parameters: { ...generousRules, ...rules },
+    aliases: [],
+    marketplaceAliases: [],
+    deprecated: false,
+    deprecationDate: null,
+    successor: null,
+    releaseDate: null,
+    qualityScores: [],
+    figures: { quality: 0.5, tokensPerSecond: 50, firstTokenMs: 500, estimated: true },
+  }
+}
+
+const hello: Message = { role: 'user', content: [{ type: 'text', text: 'Hello' }], name: null }
+
+function askWith(fields: Partial<Ask> = {}): Ask {
+  return {
+    messages: [hello],
+    model: null,
+    strategy: null,
+    stream: null,
+    maxOutputTokens: null,
+    temperature: null,
+    topP: null,
+    presencePenalty: null,
+    frequencyPenalty: null,
+    seed: null,
+    logitBias: null,
+    logprobs: false,
+    topLogprobs: null,
+    stop: [],
+    choices: 1,
+    tools: [],
+    toolChoice: null,
+    parallelToolCalls: null,
+    responseFormat: { type: 'text' },
+    reasoningEffort: null,
+    endUser: null,
+    extras: {},
+    fallback: true,
+    web: 'off',
+    enhance: false,
+    testMode: false,
+    metadata: null,
+    bodyCharacters: 100,
+    ...fields,
+  }
+}
+
+type Situation = {
+  readonly ask?: Partial<Ask>
+  readonly rules?: Partial<ParameterRules>
+  readonly id?: string
+  readonly stream?: boolean
+  readonly provider?: typeof official
+  readonly baseUrl?: string
+  readonly apiKey?: string | null
+}
+
+function requestFor(situation: Situation): ProviderRequest {
+  const { ask, rules, id, stream = false, provider = official, baseUrl, apiKey = 'key' } = situation
+  return provider.toRequest(
+    { ask: askWith(ask), model: modelWith(rules, id), outputCap: 1000, stream },
+    { baseUrl: baseUrl ?? 'https://api.openai.com/v1', apiKey },
+  )
+}
+
+function bodyFor(situation: Situation): Json {
+  return JSON.parse(requestFor(situation).body) as Json
+}
+
+const weather = {
+  name: 'weather',
+  description: 'Weather of a city',
+  parameters: { type: 'object', properties: { city: { type: 'string' } } },
+  strict: null,
+}
+
+const fullAsk: Partial<Ask> = {
+  temperature: 0.7,
+  topP: 0.9,
+  presencePenalty: 0.1,
+  frequencyPenalty: 0.2,
+  seed: 7,
+  logitBias: { '50256': -100 },
+  logprobs: true,
+  topLogprobs: 5,
+  stop: ['END'],
+  choices: 2,
+  tools: [weather],
+  toolChoice: { name: 'weather' },
+  parallelToolCalls: false,
+  responseFormat: { type: 'json_schema', name: 'answer', description: null, schema: { type: 'object' }, strict: true },
+  reasoningEffort: 'medium',
+  endUser: 'customer-1',
+}
+
+// ------------------------------------------------------------------------------------------------ the wire's schema
+
+const nonEmpty = { type: 'string', minLength: 1 }
+const parts = {
+  type: 'array',
+  minItems: 1,
+  items: {
+    oneOf: [
+      {
+        type: 'object',
+        properties: { type: { const: 'text' }, text: { type: 'string' } },
+        required: ['type', 'text'],
+        additionalProperties: false,
+      },
+      {
+        type: 'object',
+        properties: {
+          type: { const: 'image_url' },
+          image_url: {
+            type: 'object',
+            properties: { url: nonEmpty, detail: { enum: ['auto', 'low', 'high'] } },
+            required: ['url'],
+            additionalProperties: false,
+          },
+        },
+        required: ['type', 'image_url'],
+        additionalProperties: false,
+      },
+    ],
+  },
+}
+const message = {
+  oneOf: [
+    {
+      type: 'object',
+      properties: { role: { enum: ['system', 'developer'] }, content: { type: 'string' } },
+      required: ['role', 'content'],
+      additionalProperties: false,
+    },
+    {
+      type: 'object',
+      properties: { role: { const: 'user' }, content: { anyOf: [{ type: 'string' }, parts] }, name: nonEmpty },
+      required: ['role', 'content'],
+      additionalProperties: false,
+    },
+    {
+      type: 'object',
+      properties: {
+        role: { const: 'assistant' },
+        content: { type: ['string', 'null'] },
+        reasoning_content: { type: 'string' },
+        name: nonEmpty,
+        tool_calls: {
+          type: 'array',
+          minItems: 1,
+          items: {
+            type: 'object',
+            properties: {
+              id: nonEmpty,
+              type: { const: 'function' },
+              function: {
+                type: 'object',
+                properties: { name: nonEmpty, arguments: nonEmpty },
+                required: ['name', 'arguments'],
+                additionalProperties: false,
+              },
+            },
+            required: ['id', 'type', 'function'],
+            additionalProperties: false,
+          },
+        },
+      },
+      required: ['role', 'content'],
+      additionalProperties: false,
+      if: { properties: { content: { type: 'null' } } },
+      // biome-ignore lint/suspicious/noThenProperty: JSON Schema's own word
+      then: { required: ['tool_calls'] },
+    },
+    {
+      type: 'object',
+      properties: { role: { const: 'tool' }, tool_call_id: nonEmpty, content: { type: 'string' } },
+      required: ['role', 'tool_call_id', 'content'],
+      additionalProperties: false,
+    },
+  ],
+}
+const unit = { type: 'number', minimum: -2, maximum: 2 }
+const requestSchema = {
+  type: 'object',
+  properties: {
+    model: nonEmpty,
+    messages: { type: 'array', items: message },
+    stream: { const: true },
+    stream_options: { type: 'object', properties: { include_usage: { const: true } }, additionalProperties: false },
+    max_tokens: { type: 'integer', minimum: 1 },
+    max_completion_tokens: { type: 'integer', minimum: 1 },
+    temperature: { type: 'number', minimum: 0, maximum: 2 },
+    top_p: { type: 'number', minimum: 0, maximum: 1 },
+    presence_penalty: unit,
+    frequency_penalty: unit,
+    seed: { type: 'integer' },
+    logit_bias: { type: 'object', additionalProperties: { type: 'number', minimum: -100, maximum: 100 } },
+    logprobs: { const: true },
+    top_logprobs: { type: 'integer', minimum: 0, maximum: 20 },
+    stop: { type: 'array', items: nonEmpty, minItems: 1, maxItems: 4 },
+    n: { type: 'integer', minimum: 2, maximum: 128 },
+    tools: {
+      type: 'array',
+      minItems: 1,
+      items: {
+        type: 'object',
+        properties: {
+          type: { const: 'function' },
+          function: {
+            type: 'object',
+            properties: {
+              name: { type: 'string', pattern: '^[A-Za-z0-9_-]{1,64}$' },
+              description: { type: 'string' },
+              parameters: { type: 'object' },
+              strict: { type: 'boolean' },
+            },
+            required: ['name'],
+            additionalProperties: false,
+          },
+        },
+        required: ['type', 'function'],
+        additionalProperties: false,
+      },
+    },
+    tool_choice: {
+      oneOf: [
+        { enum: ['auto', 'none', 'required'] },
+        {
+          type: 'object',
+          properties: {
+            type: { const: 'function' },
+            function: {
+              type: 'object',
+              properties: { name: nonEmpty },
+              required: ['name'],
+              additionalProperties: false,
+            },
+          },
+          required: ['type', 'function'],
+          additionalProperties: false,
+        },
+      ],
+    },
+    parallel_tool_calls: { type: 'boolean' },
+    response_format: {
+      oneOf: [
+        {
+          type: 'object',
+          properties: { type: { const: 'json_object' } },
+          required: ['type'],
+          additionalProperties: false,
+        },
+        {
+          type: 'object',
+          properties: {
+            type: { const: 'json_schema' },
+            json_schema: {
+              type: 'object',
+              properties: {
+                name: nonEmpty,
+                description: { type: 'string' },
+                schema: { type: 'object' },
+                strict: { type: 'boolean' },
+              },
+              required: ['name', 'schema'],
+              additionalProperties: false,
+            },
+          },
+          required: ['type', 'json_schema'],
+          additionalProperties: false,
+        },
+      ],
+    },
+    reasoning_effort: { enum: [...reasoningEfforts] },
+    safety_identifier: { type: 'string', maxLength: 128 },
+    user: { type: 'string' },
+    verbosity: { enum: ['low', 'medium', 'high'] },
+    service_tier: { type: 'string' },
+    store: { type: 'boolean' },
+  },
+  required: ['model', 'messages'],
+  oneOf: [{ required: ['max_tokens'] }, { required: ['max_completion_tokens'] }],
+  dependentRequired: {
+    stream_options: ['stream'],
+    tool_choice: ['tools'],
+    parallel_tool_calls: ['tools'],
+    top_logprobs: ['logprobs'],
+  },
+  additionalProperties: false,
+}
+const valid = new Ajv({ allErrors: true, strict: false }).compile(requestSchema)
+
+function expectValid(body: Json): void {
+  expect(valid(body) ? null : valid.errors).toBeNull()
+}
+
+describe('the request', () => {
+  test('a plain question carries the model, the messages and the reserved cap, nothing else', () => {
+    const request = requestFor({})
+    expect(request).toMatchInlineSnapshot(`
+      {
+        "body": "{"model":"gpt-5.5","messages":[{"role":"user","content":"Hello"}],"max_completion_tokens":1000}",
+        "droppedParameters": [],
+        "headers": {
+          "accept": "application/json",
+          "authorization": "Bearer key",
+          "content-type": "application/json",
+        },
+        "url": "https://api.openai.com/v1/chat/completions",
+      }
+    `)
+  })
+
+  test('everything a generous model takes is sent', () => {
+    const request = requestFor({ ask: fullAsk, stream: true })
+    expect(request.droppedParameters).toEqual([])
+    expect(JSON.parse(request.body)).toMatchInlineSnapshot(`
+      {
+        "frequency_penalty": 0.2,
+        "logit_bias": {
+          "50256": -100,
+        },
+        "logprobs": true,
+        "max_completion_tokens": 1000,
+        "messages": [
+          {
+            "content": "Hello",
+            "role": "user",
+          },
+        ],
+        "model": "gpt-5.5",
+        "n": 2,
+        "parallel_tool_calls": false,
+        "presence_penalty": 0.1,
+        "reasoning_effort": "medium",
+        "response_format": {
+          "json_schema": {
+            "name": "answer",
+            "schema": {
+              "type": "object",
+            },
+            "strict": true,
+          },
+          "type": "json_schema",
+        },
+        "safety_identifier": "customer-1",
+        "seed": 7,
+        "stop": [
+          "END",
+        ],
+        "stream": true,
+        "stream_options": {
+          "include_usage": true,
+        },
+        "temperature": 0.7,
+        "tool_choice": {
+          "function": {
+            "name": "weather",
+          },
+          "type": "function",
+        },
+        "tools": [
+          {
+            "function": {
+              "description": "Weather of a city",
+              "name": "weather",
+              "parameters": {
+                "properties": {
+                  "city": {
+                    "type": "string",
+                  },
+                },
+                "type": "object",
+              },
+            },
+            "type": "function",
+          },
+        ],
+        "top_logprobs": 5,
+        "top_p": 0.9,
+      }
+    `)
+  })
+
+  test('what a strict model rejects is left out and named', () => {
+    const request = requestFor({
+      ask: { ...fullAsk, extras: { verbosity: 'low', web_search_options: {} } },
+      rules: strictRules,
+      stream: true,
+    })
+    expect(request.droppedParameters).toMatchInlineSnapshot(`
+      [
+        "temperature",
+        "stop",
+        "n",
+        "tool_choice",
+        "response_format",
+        "web_search_options",
+        "top_p",
+        "presence_penalty",
+        "frequency_penalty",
+        "seed",
+        "logit_bias",
+        "logprobs",
+        "top_logprobs",
+        "parallel_tool_calls",
+      ]
+    `)
+    expect(JSON.parse(request.body)).toMatchInlineSnapshot(`
+      {
+        "max_completion_tokens": 1000,
+        "messages": [
+          {
+            "content": "Hello",
+            "role": "user",
+          },
+        ],
+        "model": "gpt-5.5",
+        "reasoning_effort": "medium",
+        "safety_identifier": "customer-1",
+        "stream": true,
+        "tool_choice": "auto",
+        "tools": [
+          {
+            "function": {
+              "description": "Weather of a city",
+              "name": "weather",
+              "parameters": {
+                "properties": {
+                  "city": {
+                    "type": "string",
+                  },
+                },
+                "type": "object",
+              },
+            },
+            "type": "function",
+          },
+        ],
+        "verbosity": "low",
+      }
+    `)
+  })
+
+  test('any ask under any rules is a valid request that keeps the rules', () => {
+    const effort = fc.constantFrom(...reasoningEfforts)
+    const nullable = <T>(value: fc.Arbitrary<T>) => fc.option(value)
+    const text = fc.string({ maxLength: 8, unit: 'binary' })
+    const messages: fc.Arbitrary<Message> = fc.oneof(
+      fc.record({ role: fc.constant('system' as const), text }),
+      fc.record({
+        role: fc.constant('user' as const),
+        content: fc.array(
+          fc.oneof(
+            fc.record({ type: fc.constant('text' as const), text }),
+            fc.record({
+              type: fc.constant('image' as const),
+              url: fc.webUrl(),
+              detail: nullable(fc.constantFrom('auto' as const, 'low' as const, 'high' as const)),
+            }),
+          ),
+          { maxLength: 3 },
+        ),
+        name: nullable(text),
+      }),
+      fc.record({
+        role: fc.constant('assistant' as const),
+        text: nullable(text),
+        reasoning: nullable(text),
+        toolCalls: fc.array(
+          fc.record({
+            id: fc.string({ minLength: 1, maxLength: 50 }),
+            name: fc.constant('weather'),
+            arguments: text,
+            signature: fc.constant(null),
+          }),
+          { maxLength: 2 },
+        ),
+        name: nullable(text),
+      }),
+      fc.record({ role: fc.constant('tool' as const), callId: fc.string({ minLength: 1, maxLength: 50 }), text }),
+    )
+    const asks = fc.record({
+      messages: fc.array(messages, { maxLength: 5 }),
+      temperature: nullable(fc.double({ min: 0, max: 2, noNaN: true })),
+      topP: nullable(fc.double({ min: 0, max: 1, noNaN: true })),
+      presencePenalty: nullable(fc.constantFrom(-2, 0, 2)),
+      seed: nullable(fc.integer()),
+      logitBias: nullable(fc.constant({ '1': 5 })),
+      logprobs: fc.boolean(),
+      topLogprobs: nullable(fc.integer({ min: 0, max: 20 })),
+      stop: fc.array(text, { maxLength: 6 }),
+      choices: fc.integer({ min: 1, max: 128 }),
+      tools: fc.constantFrom([], [weather], [{ name: 'now', description: null, parameters: null, strict: true }]),
+      toolChoice: nullable(fc.constantFrom('auto' as const, 'none' as const, 'required' as const, { name: 'weather' })),
+      parallelToolCalls: nullable(fc.boolean()),
+      responseFormat: fc.constantFrom<Ask['responseFormat'][]>(
+        { type: 'text' },
+        { type: 'json_object' },
+        { type: 'json_schema', name: 'a', description: 'b', schema: {}, strict: null },
+      ),
+      reasoningEffort: nullable(effort),
+      endUser: nullable(fc.string({ maxLength: 300 })),
+      extras: fc.constantFrom<Json[]>(
+        {},
+        { verbosity: 'low', store: null, model: 'x', messages: [], stream: false, n: 99 },
+      ),
+    })
+    const rules = fc.record({
+      sampling: fc.constantFrom(
+        'accepted' as const,
+        'rejected' as const,
+        'only_with_effort_none' as const,
+        'accepted_when_thinking_disabled' as const,
+      ),
+      maximumTemperature: fc.constantFrom(1, 1.5, 2),
+      temperatureWithTopP: fc.boolean(),
+      penalties: fc.boolean(),
+      seed: fc.boolean(),
+      logitBias: fc.boolean(),
+      logprobs: fc.boolean(),
+      maximumTopLogprobs: fc.constantFrom(0, 5, 20),
+      maximumStops: fc.constantFrom(0, 1, 4),
+      maximumChoices: fc.constantFrom(1, 8, 128),
+      outputCapField: fc.constantFrom('max_completion_tokens' as const, 'max_tokens' as const),
+      systemRole: fc.constantFrom('system' as const, 'developer' as const),
+      forcedToolChoice: fc.constantFrom('accepted' as const, 'rejected' as const, 'rejected_when_thinking' as const),
+      toolsNeedEffortNone: fc.boolean(),
+      efforts: fc.subarray([...reasoningEfforts]),
+      streamOptions: fc.boolean(),
+      parallelToolCalls: fc.boolean(),
+      responseFormat: fc.constantFrom('json_schema' as const, 'json_object' as const, 'none' as const),
+      passExtras: fc.boolean(),
+    })
+    fc.assert(
+      fc.property(asks, rules, fc.boolean(), fc.boolean(), (ask, given, stream, isOfficial) => {
+        const request = requestFor({ ask, rules: given, stream, provider: isOfficial ? official : compatible })
+        const body = JSON.parse(request.body) as Json
+        expectValid(body)
+        expect(request.body.isWellFormed() && !/(?<!\\)(?:\\\\)*\\ud[89a-f]/.test(request.body)).toBe(true)
+        expect(body.model).toBe('gpt-5.5')
+        expect(body[given.outputCapField]).toBe(1000)
+        expect(Number(body.temperature ?? 0)).toBeLessThanOrEqual(given.maximumTemperature)
+        expect((body.stop as string[] | undefined)?.length ?? 0).toBeLessThanOrEqual(given.maximumStops)
+        expect(Number(body.n ?? 1)).toBeLessThanOrEqual(given.maximumChoices)
+        if (given.sampling === 'rejected') expect(body).not.toContainKeys(['temperature'])
+        if (given.sampling === 'only_with_effort_none' && body.reasoning_effort !== 'none')
+          expect(body.temperature).toBeUndefined()
+        if (ask.tools.length > 0 && given.toolsNeedEffortNone) expect(body.reasoning_effort).toBe('none')
+        else if (body.reasoning_effort !== undefined) expect(given.efforts).toContain(body.reasoning_effort as 'low')
+        if (body.response_format !== undefined) expect(given.responseFormat).not.toBe('none')
+        if ((body.response_format as Json | undefined)?.type === 'json_object')
+          expect(JSON.stringify(body.messages)).toMatch(/json/i)
+        if (ask.temperature !== null && body.temperature === undefined)
+          expect(request.droppedParameters).toContain('temperature')
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  test('the address is joined without doubling, and `/v1` is added only where no version is named', () => {
+    const addressOf = (baseUrl: string) => requestFor({ baseUrl, provider: compatible }).url
+    expect(addressOf('https://api.openai.com/v1')).toBe('https://api.openai.com/v1/chat/completions')
+    expect(addressOf('https://api.openai.com/v1/')).toBe('https://api.openai.com/v1/chat/completions')
+    expect(addressOf('http://127.0.0.1:11434')).toBe('http://127.0.0.1:11434/v1/chat/completions')
+    expect(addressOf('https://api.groq.com/openai/')).toBe('https://api.groq.com/openai/v1/chat/completions')
+    expect(addressOf('https://openrouter.ai/api/v1')).toBe('https://openrouter.ai/api/v1/chat/completions')
+    expect(addressOf('https://host/v1beta/openai/')).toBe('https://host/v1beta/openai/chat/completions')
+    expect(addressOf('https://v1.host')).toBe('https://v1.host/v1/chat/completions')
+    expect(addressOf('https://host/chat/completions')).toBe('https://host/chat/completions')
+    expect(addressOf('https://x.openai.azure.com/openai/deployments/d?api-version=1')).toBe(
+      'https://x.openai.azure.com/openai/deployments/d/chat/completions?api-version=1',
+    )
+  })
+
+  test('the key is a bearer, on Azure an `api-key`, and absent where there is none', () => {
+    expect(requestFor({}).headers.authorization).toBe('Bearer key')
+    const azure = requestFor({ provider: compatible, baseUrl: 'https://x.openai.azure.com/openai/v1' }).headers
+    expect([azure['api-key'], azure.authorization]).toEqual(['key', undefined])
+    expect(requestFor({ apiKey: null }).headers).not.toContainKeys(['authorization'])
+  })
+
+  test('usage is asked for in every stream where the server knows how', () => {
+    expect(bodyFor({ stream: true }).stream_options).toEqual({ include_usage: true })
+    expect(bodyFor({ stream: true, rules: { streamOptions: false } })).not.toContainKeys(['stream_options'])
+    expect(bodyFor({ stream: false })).not.toContainKeys(['stream_options'])
+  })
+
+  test('an effort the model lacks becomes the nearest it has, on a tie the higher', () => {
+    const effortOf = (reasoningEffort: Ask['reasoningEffort'], efforts: ParameterRules['efforts']) =>
+      bodyFor({ ask: { reasoningEffort }, rules: { efforts } }).reasoning_effort
+    expect(effortOf('max', ['low', 'medium', 'high'])).toBe('high')
+    expect(effortOf('none', ['minimal', 'low'])).toBe('minimal')
+    expect(effortOf('minimal', ['none', 'low'])).toBe('low')
+    expect(effortOf('medium', ['medium'])).toBe('medium')
+    expect(effortOf('low', [])).toBeUndefined()
+    expect(effortOf(null, ['low'])).toBeUndefined()
+  })
+
+  test('a schema that the server does not take becomes json_object, and the messages carry the schema', () => {
+    const ask = {
+      messages: [{ role: 'system' as const, text: 'Be kind.' }, hello],
+      responseFormat: fullAsk.responseFormat,
+    }
+    const body = bodyFor({ ask: ask as Partial<Ask>, rules: { responseFormat: 'json_object' } })
+    expect(body.response_format).toEqual({ type: 'json_object' })
+    expect(body.messages).toEqual([
+      {
+        role: 'system',
+        content: 'Be kind.\n\nAnswer with one JSON object that follows this JSON schema: {"type":"object"}',
+      },
+      { role: 'user', content: 'Hello' },
+    ])
+  })
+
+  test('json_object gets the word JSON into the messages where it is missing, and only there', () => {
+    const responseFormat = { type: 'json_object' } as const
+    expect(bodyFor({ ask: { responseFormat } }).messages).toEqual([
+      { role: 'system', content: 'Answer with one JSON object.' },
+      { role: 'user', content: 'Hello' },
+    ])
+    const named: Message = { role: 'user', content: [{ type: 'text', text: 'As Json, please' }], name: null }
+    expect(bodyFor({ ask: { responseFormat, messages: [named] } }).messages).toEqual([
+      { role: 'user', content: 'As Json, please' },
+    ])
+  })
+
+  test('a tool choice without tools is not sent', () => {
+    expect(bodyFor({ ask: { toolChoice: 'required', parallelToolCalls: true } })).not.toContainKeys([
+      'tools',
+      'tool_choice',
+      'parallel_tool_calls',
+    ])
+  })
+
+  test('extras never override a field of ours; OpenAI gets its own ones, a compatible server all, a strict one none', () => {
+    const extras = {
+      model: 'evil',
+      messages: [],
+      stream: true,
+      n: 50,
+      user: 'x',
+      metadata: { a: 'b' },
+      verbosity: 'low',
+      top_k: 5,
+      min_p: null,
+      'bad\r\nname': 1,
+    }
+    const atOpenai = requestFor({ ask: { extras } })
+    expect(JSON.parse(atOpenai.body)).toEqual({
+      verbosity: 'low',
+      model: 'gpt-5.5',
+      messages: [{ role: 'user', content: 'Hello' }],
+      max_completion_tokens: 1000,
+    })
+    expect(atOpenai.droppedParameters).toEqual(['top_k'])
+    const elsewhere = bodyFor({ ask: { extras: { ...extras, __proto__: null } }, provider: compatible })
+    expect(elsewhere).toMatchObject({ top_k: 5, verbosity: 'low', model: 'gpt-5.5' })
+    expect(elsewhere).not.toContainKeys(['user', 'metadata', 'stream', 'n'])
+    const strict = requestFor({ ask: { extras }, provider: compatible, rules: { passExtras: false } })
+    expect(strict.droppedParameters).toEqual(['verbosity', 'top_k'])
+  })
+
+  test('OpenAI is not sent what its models answer with 400', () => {
+    const extras = { web_search_options: {}, prompt_cache_retention: '24h', modalities: ['text', 'audio'], audio: {} }
+    expect(requestFor({ ask: { extras }, id: 'gpt-6-luna' }).droppedParameters).toEqual(Object.keys(extras))
+    expect(bodyFor({ ask: { extras }, id: 'gpt-5.5' }).prompt_cache_retention).toBe('24h')
+  })
+
+  test('a conversation with images and tools keeps its order and its parts', () => {
+    const messages: Message[] = [
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'a' },
+          { type: 'image', url: 'data:image/png;base64,AA==', detail: 'low' },
+        ],
+        name: 'Ann',
+      },
+      {
+        role: 'assistant',
+        text: '',
+        reasoning: 'hm',
+        toolCalls: [
+          { id: 'c1', name: 'weather', arguments: '', signature: 's' },
+          { id: 'c2', name: 'weather', arguments: '{bad', signature: null },
+        ],
+        name: null,
+      },
+      { role: 'tool', callId: 'c1', text: 'sunny' },
+      { role: 'assistant', text: null, reasoning: null, toolCalls: [], name: 'white space' },
+    ]
+    expect(bodyFor({ ask: { messages } }).messages).toMatchInlineSnapshot(`
+      [
+        {
+          "content": [
+            {
+              "text": "a",
+              "type": "text",
+            },
+            {
+              "image_url": {
+                "detail": "low",
+                "url": "data:image/png;base64,AA==",
+              },
+              "type": "image_url",
+            },
+          ],
+          "name": "Ann",
+          "role": "user",
+        },
+        {
+          "content": null,
+          "role": "assistant",
+          "tool_calls": [
+            {
+              "function": {
+                "arguments": "{}",
+                "name": "weather",
+              },
+              "id": "c1",
+              "type": "function",
+            },
+            {
+              "function": {
+                "arguments": "{bad",
+                "name": "weather",
+              },
+              "id": "c2",
+              "type": "function",
+            },
+          ],
+        },
+        {
+          "content": "sunny",
+          "role": "tool",
+          "tool_call_id": "c1",
+        },
+        {
+          "content": "No result.",
+          "role": "tool",
+          "tool_call_id": "c2",
+        },
+        {
+          "content": "",
+          "role": "assistant",
+        },
+      ]
+    `)
+    const elsewhere = bodyFor({ ask: { messages }, provider: compatible }).messages as Json[]
+    expect(elsewhere[1]?.reasoning_content).toBe('hm')
+  })
+
+  test('text parts stay parts for OpenAI and are joined for servers that read plain text only', () => {
+    const content = [
+      { type: 'text', text: 'a' },
+      { type: 'text', text: 'b' },
+    ] as const
+    const ask = { messages: [{ role: 'user', content, name: null }] as Message[] }
+    expect((bodyFor({ ask }).messages as Json[])[0]?.content).toHaveLength(2)
+    expect((bodyFor({ ask, provider: compatible }).messages as Json[])[0]?.content).toBe('a\nb')
+  })
+
+  test('tool call ids are renamed where the server would refuse them, the same in call and result', () => {
+    const id = 'x'.repeat(41)
+    const messages: Message[] = [
+      {
+        role: 'assistant',
+        text: null,
+        reasoning: null,
+        toolCalls: [{ id, name: 'weather', arguments: '{}', signature: null }],
+        name: null,
+      },
+      { role: 'tool', callId: id, text: 'sunny' },
+    ]
+    const idsOf = (situation: Situation) =>
+      (
+        bodyFor({ ...situation, ask: { messages } }).messages as {
+          tool_calls?: { id: string }[]
+          tool_call_id?: string
+        }[]
+      ).map(({ tool_calls: calls, tool_call_id: result }) => calls?.[0]?.id ?? result)
+    expect(idsOf({})).toEqual(['call00001', 'call00001'])
+    expect(idsOf({ provider: compatible, baseUrl: 'https://api.mistral.ai/v1' })).toEqual(['call00001', 'call00001'])
+    expect(idsOf({ provider: compatible })).toEqual([id, id])
+  })
+
+  test('half a surrogate pair never reaches the upstream, text that spells its escape does', () => {
+    const text = 'a\ud83d b \\ud83d c 😀'
+    const body = bodyFor({ ask: { messages: [{ role: 'system', text }] } })
+    expect(body.messages).toEqual([{ role: 'system', content: 'a\ufffd b \\ud83d c 😀' }])
+  })
+})
+
+// ------------------------------------------------------------------------------------------------ reading answers
+
+const chunkOf = (fields: Json) => `data: ${JSON.stringify({ id: 'a1', model: 'm', choices: [], ...fields })}\n\n`
+const deltaOf = (delta: unknown, finish: unknown = null, index: unknown = 0) =>
+  chunkOf({ choices: [{ index, delta, finish_reason: finish }] })
+const done = 'data: [DONE]\n\n'
+
+function read(text: string, provider = compatible): AnswerPart[] {
+  return readRecording(provider.streamReader(), new TextEncoder().encode(text))
+}
+
+/** Without the parts that most cases do not speak of. */
+function contentOf(answer: readonly AnswerPart[]): AnswerPart[] {
+  return answer.filter(part => part.type !== 'served')
+}
+
+function failureIn(answer: readonly AnswerPart[]) {
+  return answer.flatMap(part => (part.type === 'failure' ? [part.failure] : []))[0]
+}
+
+const text = (value: string, choice = 0): AnswerPart => ({ type: 'text', choice, text: value })
+const finish = (reason: 'stop' | 'length' | 'tool_calls' | 'content_filter', choice = 0): AnswerPart => ({
+  type: 'finish',
+  choice,
+  reason,
+})
+const ended: AnswerPart = { type: 'end' }
+
+/** What was called, by the parts alone: also checks that each call is opened once, in order, before its arguments. */
+function callsIn(answer: readonly AnswerPart[]): { id: string; name: string; arguments: string }[] {
+  const calls: { id: string; name: string; arguments: string }[] = []
+  for (const part of answer) {
+    if (part.type === 'tool_call') {
+      expect(part.index).toBe(calls.length)
+      calls.push({ id: part.id, name: part.name, arguments: '' })
+    }
+    if (part.type === 'tool_arguments') {
+      const call = calls[part.index]
+      expect(call).toBeDefined()
+      if (call !== undefined) call.arguments += part.text
+    }
+  }
+  expect(new Set(calls.map(({ id }) => id)).size).toBe(calls.length)
+  return calls
+}
+
+const callDelta = (...calls: Json[]) => deltaOf({ tool_calls: calls })
+
+describe('the end of a stream', () => {
+  test('`[DONE]` after a finish reason is the end, and nothing after it is read', () => {
+    expect(
+      contentOf(read(deltaOf({ content: 'Hi' }) + deltaOf({}, 'stop') + done + deltaOf({ content: 'more' }))),
+    ).toEqual([text('Hi'), finish('stop'), ended])
+  })
+
+  test('a finish reason without `[DONE]` is an end when the body ends', () => {
+    expect(contentOf(read(deltaOf({ content: 'Hi' }, 'stop')))).toEqual([text('Hi'), finish('stop'), ended])
+  })
+
+  test('`[DONE]` without any finish reason is an end', () => {
+    expect(contentOf(read(deltaOf({ content: 'Hi' }) + done))).toEqual([text('Hi'), finish('stop'), ended])
+    expect(contentOf(read(done))).toEqual([finish('stop'), ended])
+  })
+
+  test('neither of them is a cut: no end is told', () => {
+    expect(contentOf(read(deltaOf({ content: 'Hi' })))).toEqual([text('Hi')])
+    expect(contentOf(read(deltaOf({ content: 'Hi' }, '')))).toEqual([text('Hi')])
+    expect(read('')).toEqual([])
+    const oneOfTwo = deltaOf({ content: 'a' }, 'stop', 0) + deltaOf({ content: 'b' }, null, 1)
+    expect(contentOf(read(oneOfTwo))).toEqual([text('a'), text('b', 1)])
+  })
+
+  test('a whole completion sent as one event is read', () => {
+    const whole = {
+      id: 'w',
+      model: 'm',
+      object: 'chat.completion',
+      choices: [{ index: 0, message: { role: 'assistant', content: 'Hi' }, finish_reason: 'stop' }],
+      usage: { prompt_tokens: 1, completion_tokens: 1 },
+    }
+    expect(contentOf(read(`data: ${JSON.stringify(whole)}\n\n`)).filter(part => part.type !== 'usage')).toEqual([
+      text('Hi'),
+      finish('stop'),
+      ended,
+    ])
+  })
+
+  test('a message that repeats the deltas at the end is not read twice', () => {
+    const last = chunkOf({ choices: [{ index: 0, message: { content: 'Hi' }, finish_reason: 'stop' }] })
+    expect(contentOf(read(deltaOf({ content: 'Hi' }) + last))).toEqual([text('Hi'), finish('stop'), ended])
+  })
+})
+
+describe('chunks of every shape', () => {
+  test('15: chunks without choices come first, between and last; id and model are those of the first chunk that has them', () => {
+    const answer = read(
+      chunkOf({ id: '', model: '', prompt_filter_results: [] }) +
+        chunkOf({ id: 'x', model: '' }) +
+        deltaOf({ content: 'Hi' }) +
+        chunkOf({}) +
+        done,
+    )
+    expect(answer).toEqual([{ type: 'served', id: 'x', model: 'm' }, text('Hi'), finish('stop'), ended])
+  })
+
+  test('16: usage is found in the last chunk, the finish chunk, the choice, x_groq; the last one counts', () => {
+    const usage = { prompt_tokens: 3, completion_tokens: 2 }
+    const places = [
+      deltaOf({}, 'stop') + chunkOf({ usage }),
+      chunkOf({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }], usage }),
+      chunkOf({ choices: [{ index: 0, delta: {}, finish_reason: 'stop', usage }] }),
+      chunkOf({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }], x_groq: { usage } }),
+      chunkOf({ usage: { prompt_tokens: 3, completion_tokens: 1 } }) + chunkOf({ usage: null }) + chunkOf({ usage }),
+    ]
+    for (const place of places) {
+      expect(read(place + done).find(part => part.type === 'usage')).toEqual({
+        type: 'usage',
+        usage: { inputTokens: 3, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 2, reasoningTokens: 0 },
+      })
+    }
+    expect(read(chunkOf({ usage: {} }) + done).some(part => part.type === 'usage')).toBe(false)
+  })
+
+  test('18: empty, null and missing deltas yield nothing', () => {
+    const silent = [
+      {},
+      { content: '' },
+      { content: null },
+      { role: '' },
+      { role: 'assistant', tool_calls: [] },
+      { tool_calls: null },
+      null,
+      undefined,
+    ]
+    expect(contentOf(read(silent.map(delta => deltaOf(delta)).join('') + done))).toEqual([finish('stop'), ended])
+  })
+
+  test('19, 20: of several finish reasons the first counts; strange ones are mapped, an unknown one is a stop', () => {
+    const reasonOf = (...reasons: unknown[]) =>
+      contentOf(read(reasons.map(reason => deltaOf({ content: 'x' }, reason)).join('') + done))[1]
+    expect(reasonOf('length', 'stop')).toEqual(finish('length'))
+    for (const reason of [
+      'stop',
+      'eos',
+      'eos_token',
+      'end',
+      'COMPLETE',
+      'brand_new',
+      '',
+      null,
+      7,
+      'constructor',
+      '__proto__',
+    ])
+      expect(reasonOf(reason)).toEqual(finish('stop'))
+    for (const reason of ['max_tokens', 'model_length', 'MAX_TOKENS'])
+      expect(reasonOf(reason)).toEqual(finish('length'))
+    for (const reason of ['content_filter', 'sensitive']) expect(reasonOf(reason)).toEqual(finish('content_filter'))
+  })
+
+  test('20: a finish reason that tells of a failure is one, and nothing follows it', () => {
+    for (const reason of ['error', 'network_error']) {
+      const answer = read(deltaOf({ content: 'x' }) + deltaOf({}, reason) + done)
+      expect(failureIn(answer)).toMatchObject({ kind: 'generation_failed', blame: 'upstream', retryable: true })
+      expect(answer.at(-1)?.type).toBe('failure')
+    }
+  })
+
+  test('21: a cap used up by reasoning is an answer without text', () => {
+    expect(contentOf(read(deltaOf({ content: '' }, 'length') + done))).toEqual([finish('length'), ended])
+  })
+
+  test('22: tool calls with `stop`, and `tool_calls` without calls, are told by what was sent', () => {
+    const call = callDelta({ index: 0, id: 'c', function: { name: 'f', arguments: '{}' } })
+    expect(read(call + deltaOf({}, 'stop') + done)).toContainEqual(finish('tool_calls'))
+    expect(read(deltaOf({ content: 'x' }, 'tool_calls') + done)).toContainEqual(finish('stop'))
+    expect(read(call + deltaOf({}, 'length') + done)).toContainEqual(finish('length'))
+  })
+
+  const piece = (index: unknown, id: unknown, name: unknown, args: unknown, rest: Json = {}) => ({
+    index,
+    id,
+    type: 'function',
+    function: { name, arguments: args },
+    ...rest,
+  })
+  const two = [
+    { id: 'a', name: 'f', arguments: '{"x":1}' },
+    { id: 'b', name: 'g', arguments: '{"y":2}' },
+  ]
+  const shapes: Readonly<Record<string, [stream: string, calls: { id: string; name: string; arguments: string }[]]>> = {
+    'as OpenAI sends them': [
+      callDelta(piece(0, 'a', 'f', '')) +
+        callDelta(piece(0, undefined, undefined, '{"x"')) +
+        callDelta(piece(0, undefined, undefined, ':1}')) +
+        callDelta(piece(1, 'b', 'g', '')) +
+        callDelta(piece(1, undefined, undefined, '{"y":2}')),
+      two,
+    ],
+    'all under index 0, told apart by id': [
+      callDelta(piece(0, 'a', 'f', '{"x":1}')) +
+        callDelta(piece(0, 'b', 'g', '{"y"')) +
+        callDelta(piece(0, 'b', 'g', ':2}')),
+      two,
+    ],
+    'all under index 0 with the same name, told apart by id': [
+      callDelta(piece(0, 'a', 'f', '{}')) + callDelta(piece(0, 'b', 'f', '{}')),
+      [
+        { id: 'a', name: 'f', arguments: '{}' },
+        { id: 'b', name: 'f', arguments: '{}' },
+      ],
+    ],
+    'without an index': [
+      callDelta(piece(undefined, 'a', 'f', '{"x":1}')) + callDelta(piece(undefined, 'b', 'g', '{"y":2}')),
+      two,
+    ],
+    'without an index, in pieces': [
+      callDelta(piece(undefined, 'a', 'f', '{"x"')) +
+        callDelta(piece(undefined, undefined, undefined, ':1}')) +
+        callDelta(piece(undefined, 'b', 'g', '{"y":2}')),
+      two,
+    ],
+    'from index 1 with a hole': [
+      callDelta(piece(1, 'a', 'f', '{"x":1}')) + callDelta(piece(5, 'b', 'g', '{"y":2}')),
+      two,
+    ],
+    interleaved: [
+      callDelta(piece(0, 'a', 'f', '{"x"'), piece(1, 'b', 'g', '{"y"')) +
+        callDelta(piece(1, undefined, undefined, ':2}'), piece(0, undefined, undefined, ':1}')),
+      two,
+    ],
+    'both in one chunk': [callDelta(piece(0, 'a', 'f', '{"x":1}'), piece(1, 'b', 'g', '{"y":2}')), two],
+    'the name after the arguments': [
+      callDelta(piece(0, 'a', undefined, '{"x"')) +
+        callDelta(piece(0, undefined, '', ':1}')) +
+        callDelta(piece(0, undefined, 'f', '')) +
+        callDelta(piece(1, 'b', 'g', '{"y":2}')),
+      two,
+    ],
+    'the name on every chunk': [
+      callDelta(piece(0, 'a', 'f', '')) +
+        callDelta(piece(0, 'a', 'f', '{"x"')) +
+        callDelta(piece(0, 'a', 'f', ':1}')) +
+        callDelta(piece(1, 'b', 'g', '{"y":2}')),
+      two,
+    ],
+    'the name in pieces': [
+      callDelta(piece(0, 'a', 'get_', '')) +
+        callDelta(piece(0, undefined, 'time', '')) +
+        callDelta(piece(0, undefined, undefined, '{}')),
+      [{ id: 'a', name: 'get_time', arguments: '{}' }],
+    ],
+    'the name growing': [
+      callDelta(piece(0, 'a', 'get', '')) +
+        callDelta(piece(0, 'a', 'get_time', '')) +
+        callDelta(piece(0, undefined, undefined, '{}')),
+      [{ id: 'a', name: 'get_time', arguments: '{}' }],
+    ],
+    'no id': [
+      callDelta(piece(0, undefined, 'f', '{"x":1}')) + callDelta(piece(1, '', 'g', '{"y":2}')),
+      [
+        { ...two[0], id: 'call_a1_0' },
+        { ...two[1], id: 'call_a1_1' },
+      ] as typeof two,
+    ],
+    'neither id nor index, one call per chunk': [
+      callDelta(piece(undefined, '', 'f', '{"x":1}')) +
+        callDelta(piece(undefined, '', 'f', '{"x":2}')) +
+        callDelta(piece(undefined, '', 'f', '{"x":2}')),
+      [
+        { id: 'call_a1_0', name: 'f', arguments: '{"x":1}' },
+        { id: 'call_a1_1', name: 'f', arguments: '{"x":2}' },
+        { id: 'call_a1_2', name: 'f', arguments: '{"x":2}' },
+      ],
+    ],
+    'the same id for all': [
+      callDelta(piece(0, '0', 'f', '{"x":1}')) + callDelta(piece(1, '0', 'g', '{"y":2}')),
+      [
+        { ...two[0], id: '0' },
+        { ...two[1], id: '0_1' },
+      ] as typeof two,
+    ],
+    'null arguments': [
+      callDelta(piece(0, 'a', 'f', null)) + callDelta(piece(0, null, null, null)),
+      [{ id: 'a', name: 'f', arguments: '{}' }],
+    ],
+    'empty arguments': [callDelta(piece(0, 'a', 'f', '')), [{ id: 'a', name: 'f', arguments: '{}' }]],
+    'arguments as an object': [callDelta(piece(0, 'a', 'f', { x: 1 })), [{ id: 'a', name: 'f', arguments: '{"x":1}' }]],
+    'no type, and text that looks complete early': [
+      callDelta({ index: 0, id: 'a', function: { name: 'f', arguments: '{"x":1}' } }) +
+        callDelta({ index: 0, function: { arguments: ' ' } }),
+      [{ id: 'a', name: 'f', arguments: '{"x":1} ' }],
+    ],
+    'the whole call once more at the end': [
+      callDelta(piece(0, 'a', 'f', '{"x"')) +
+        callDelta(piece(0, undefined, undefined, ':1}')) +
+        callDelta(piece(0, 'a', 'f', '{"x":1}')),
+      [two[0]] as typeof two,
+    ],
+    'noise that is no call': [
+      callDelta(piece(0, 'a', 'f', '{"x":1}')) + callDelta(piece(1, undefined, undefined, '')),
+      [two[0]] as typeof two,
+    ],
+    'the legacy function_call': [
+      deltaOf({ function_call: { name: 'f', arguments: '' } }) + deltaOf({ function_call: { arguments: '{"x":1}' } }),
+      [{ ...two[0], id: 'call_a1_0' }] as typeof two,
+    ],
+    'an emoji cut in its middle': [
+      callDelta(piece(0, 'a', 'f', '{"x":"\ud83d')) + callDelta(piece(0, undefined, undefined, '\ude00"}')),
+      [{ id: 'a', name: 'f', arguments: '{"x":"😀"}' }],
+    ],
+  }
+  for (const [shape, [stream, calls]] of Object.entries(shapes)) {
+    test(`23–26: tool calls, ${shape}`, () => {
+      expect(callsIn(read(stream + deltaOf({}, 'tool_calls') + done))).toEqual(calls)
+    })
+  }
+
+  test('23: arguments that never get a name are a bad answer; too many calls too', () => {
+    expect(failureIn(read(callDelta(piece(0, 'a', '', '{}')) + done))?.kind).toBe('bad_answer')
+    const many = Array.from({ length: 200 }, (_, index) => callDelta(piece(index, `c${index}`, 'f', '{}'))).join('')
+    expect(failureIn(read(many + done))?.kind).toBe('bad_answer')
+  })
+
+  test('27: text before, between and after calls stays in order', () => {
+    const stream =
+      deltaOf({ content: 'a' }) +
+      callDelta(piece(0, 'a', 'f', '')) +
+      deltaOf({ content: 'b' }) +
+      callDelta(piece(0, undefined, undefined, '{}')) +
+      deltaOf({ content: 'c' }, 'tool_calls') +
+      done
+    expect(contentOf(read(stream)).map(part => ('text' in part ? part.text : part.type))).toEqual([
+      'a',
+      'tool_call',
+      'b',
+      '{}',
+      'c',
+      'finish',
+      'end',
+    ])
+  })
+
+  test("28: of two reasoning fields with the same text one is read; Mistral's thinking parts are reasoning", () => {
+    const reasoning = (value: string): AnswerPart => ({ type: 'reasoning', choice: 0, text: value })
+    expect(
+      contentOf(
+        read(
+          deltaOf({ reasoning_content: 'hm', reasoning: 'hm', content: '' }) +
+            deltaOf({ reasoning: ' so' }) +
+            deltaOf({ content: 'Hi' }) +
+            done,
+        ),
+      ).slice(0, 2),
+    ).toEqual([reasoning('hm so'), text('Hi')])
+    expect(
+      contentOf(
+        read(
+          deltaOf({
+            reasoning_details: [
+              { type: 'reasoning.summary', summary: 'hm' },
+              { type: 'reasoning.encrypted', data: 'x' },
+            ],
+          }) + done,
+        ),
+      )[0],
+    ).toEqual(reasoning('hm'))
+    expect(
+      contentOf(
+        read(
+          deltaOf({
+            content: [{ type: 'thinking', thinking: [{ type: 'text', text: 'hm' }] }, { type: 'text', text: 'Hi' }, 5],
+          }) + done,
+        ),
+      ).slice(0, 2),
+    ).toEqual([reasoning('hm'), text('Hi')])
+  })
+
+  test('28: inline <think> at the start is reasoning however it is cut, except from OpenAI', () => {
+    const inline = '\n<think>why < not</think>\n\nAnswer <think>x'
+    for (let size = 1; size <= inline.length; size += 1) {
+      const pieces = inline.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? []
+      const stream = pieces.map(content => deltaOf({ content })).join('') + done
+      expect(contentOf(read(stream)).slice(0, 2)).toEqual([
+        { type: 'reasoning', choice: 0, text: 'why < not' },
+        text('Answer <think>x'),
+      ])
+      expect(contentOf(read(stream, official))[0]).toEqual(text(inline))
+    }
+  })
+
+  test('28: what only began like a tag is text after all, an unclosed thought stays a thought', () => {
+    for (const content of ['<', '<thin', '  <thinking>', ' '.repeat(100)])
+      expect(contentOf(read(deltaOf({ content }) + done))[0]).toEqual(text(content))
+    expect(contentOf(read(deltaOf({ content: '<think>a</thi' }) + done))[0]).toEqual({
+      type: 'reasoning',
+      choice: 0,
+      text: 'a</thi',
+    })
+    expect(contentOf(read(deltaOf({ content: '<thi' })))).toEqual([text('<thi')])
+  })
+
+  test('31: interleaved choices are kept apart, each with its own finish', () => {
+    const stream =
+      deltaOf({ content: 'a' }, null, 0) +
+      deltaOf({ content: 'b' }, null, 1) +
+      deltaOf({ content: 'c' }, 'stop', 0) +
+      deltaOf({}, 'length', 1) +
+      done
+    expect(contentOf(read(stream))).toEqual([
+      text('a'),
+      text('b', 1),
+      text('c'),
+      finish('stop'),
+      finish('length', 1),
+      ended,
+    ])
+  })
+
+  test('32: a refusal is streamed as one; `false` and empty ones are none', () => {
+    const stream =
+      deltaOf({ refusal: false }) +
+      deltaOf({ refusal: '' }) +
+      deltaOf({ refusal: 'No' }) +
+      deltaOf({ refusal: ', sorry' }, 'stop') +
+      done
+    expect(contentOf(read(stream))).toEqual([{ type: 'refusal', choice: 0, text: 'No, sorry' }, finish('stop'), ended])
+  })
+
+  test('33: logprobs come per token, in the shape the callers read', () => {
+    const token = { token: 'Hi', logprob: -0.5, bytes: [72, 105] }
+    const content = [{ ...token, top_logprobs: [{ ...token, extra: 1 }, null] }, { token: 5 }]
+    const stream =
+      chunkOf({ choices: [{ index: 0, delta: { content: 'Hi' }, logprobs: { content } }] }) +
+      chunkOf({ choices: [{ index: 0, delta: {}, logprobs: { content: null } }] }) +
+      done
+    expect(contentOf(read(stream))[1]).toEqual({
+      type: 'logprobs',
+      choice: 0,
+      tokens: [{ ...token, top_logprobs: [token] }],
+    })
+  })
+
+  test('34: half a surrogate pair waits for its other half, and is replaced where none comes', () => {
+    expect(contentOf(read(deltaOf({ content: 'a\ud83d' }) + deltaOf({ content: '\ude00b' }) + done))[0]).toEqual(
+      text('a😀b'),
+    )
+    expect(contentOf(read(deltaOf({ content: 'a\ud83d' }) + deltaOf({ content: 'b\udc00' }) + done))[0]).toEqual(
+      text('a\ufffdb\ufffd'),
+    )
+    expect(contentOf(read(deltaOf({ content: 'a\ud83d' }, 'stop') + done))[0]).toEqual(text('a\ufffd'))
+  })
+})
+
+describe('failures within an answer', () => {
+  test('an error frame is a failure, also beside choices, also by event name, also flat; its usage is still owed', () => {
+    const beside = chunkOf({
+      error: { code: 502, message: 'secret' },
+      choices: [{ index: 0, delta: { content: '' } }],
+      usage: { prompt_tokens: 1, completion_tokens: 2 },
+    })
+    expect(contentOf(read(deltaOf({ content: 'x' }) + beside + done)).map(part => part.type)).toEqual([
+      'text',
+      'usage',
+      'failure',
+    ])
+    for (const stream of [
+      'data: {"error":"secret"}\n\n',
+      'data: {"error":{}}\n\n',
+      'data: {"object":"error","message":"secret","code":500}\n\n',
+      'data: [{"error":{"message":"secret"}}]\n\n',
+      'data: {"detail":"secret"}\n\n',
+      'event: error\ndata: {"error":{"message":"secret"}}\n\n',
+      'event: error\ndata: {"message":"secret"}\n\n',
+      'event: error\ndata: secret\n\n',
+    ]) {
+      const answer = read(stream + deltaOf({ content: 'x' }) + done)
+      expect(failureIn(answer)).toMatchObject({ blame: 'upstream', retryable: true })
+      expect(answer).toHaveLength(1)
+      expect(JSON.stringify(answer)).not.toContain('secret')
+    }
+  })
+
+  test('its kind is read off the code or the wording', () => {
+    const kindOf = (error: unknown) => failureIn(read(`data: ${JSON.stringify({ error })}\n\n`))
+    expect(kindOf({ code: 429, message: '' })?.kind).toBe('rate_limited')
+    expect(kindOf({ type: 'overloaded_error' })?.kind).toBe('overloaded')
+    expect(kindOf({ code: 400, message: 'no' })).toMatchObject({
+      kind: 'generation_failed',
+      blame: 'upstream',
+      detail: '200 400',
+    })
+    expect(kindOf({ message: "This model's maximum context length is 10" })).toMatchObject({
+      kind: 'context_overflow',
+      blame: 'caller',
+    })
+    expect(kindOf({ code: 'content_filter' })).toMatchObject({ kind: 'content_filtered', retryable: false })
+  })
+
+  test('what is no JSON object is a bad answer; other named events and blank data are passed over', () => {
+    for (const data of ['{bad', 'null', '5', '"x"', '[]', '<html>'])
+      expect(failureIn(read(`data: ${data}\n\n${done}`))?.kind).toBe('bad_answer')
+    expect(
+      contentOf(
+        read(
+          `event: ping\ndata: x\n\nevent: ping\ndata: {}\n\ndata: \n\nevent: message\n${deltaOf({ content: 'Hi' })}${done}`,
+        ),
+      )[0],
+    ).toEqual(text('Hi'))
+  })
+
+  test('a whole body that is no completion is a bad answer', () => {
+    for (const body of [
+      null,
+      undefined,
+      'x',
+      5,
+      [],
+      {},
+      { choices: [] },
+      { choices: null, id: 'x' },
+      { choices: [null] },
+    ]) {
+      expect(failureIn(official.readResponse(body))?.kind).toBe('bad_answer')
+    }
+    expect(failureIn(compatible.readResponse({ error: { code: 503 } }))?.kind).toBe('unavailable')
+  })
+
+  test('a whole answer is read with all it holds', () => {
+    const body = {
+      id: 'r1',
+      model: 'm-2',
+      choices: [
+        {
+          index: 0,
+          message: {
+            content: 'Hi',
+            tool_calls: [
+              { id: '', function: { name: 'f', arguments: '' } },
+              {
+                id: '',
+                function: { name: 'f', arguments: '' },
+                extra_content: { google: { thought_signature: 'sig' } },
+              },
+            ],
+          },
+          finish_reason: 'stop',
+        },
+        { index: 1, finish_reason: 'content_filter' },
+      ],
+      usage: { prompt_tokens: 1, completion_tokens: 2 },
+    }
+    expect(official.readResponse(body)).toMatchInlineSnapshot(`
+      [
+        {
+          "id": "r1",
+          "model": "m-2",
+          "type": "served",
+        },
+        {
+          "type": "usage",
+          "usage": {
+            "cacheWriteTokens": 0,
+            "cachedInputTokens": 0,
+            "inputTokens": 1,
+            "outputTokens": 2,
+            "reasoningTokens": 0,
+          },
+        },
+        {
+          "choice": 0,
+          "text": "Hi",
+          "type": "text",
+        },
+        {
+          "choice": 0,
+          "id": "call_r1_0",
+          "index": 0,
+          "name": "f",
+          "signature": null,
+          "type": "tool_call",
+        },
+        {
+          "choice": 0,
+          "id": "call_r1_1",
+          "index": 1,
+          "name": "f",
+          "signature": "sig",
+          "type": "tool_call",
+        },
+        {
+          "choice": 0,
+          "index": 0,
+          "text": "{}",
+          "type": "tool_arguments",
+        },
+        {
+          "choice": 0,
+          "index": 1,
+          "text": "{}",
+          "type": "tool_arguments",
+        },
+        {
+          "choice": 0,
+          "reason": "tool_calls",
+          "type": "finish",
+        },
+        {
+          "choice": 1,
+          "reason": "content_filter",
+          "type": "finish",
+        },
+        {
+          "type": "end",
+        },
+      ]
+    `)
+  })
+})
+
+describe('token counts', () => {
+  const usageOf = (usage: unknown): TokenUsage | undefined =>
+    read(chunkOf({ usage }) + done).flatMap(part => (part.type === 'usage' ? [part.usage] : []))[0]
+
+  test('cached and cache-written input are parts of the input, reasoning of the output', () => {
+    expect(
+      usageOf({
+        prompt_tokens: 100,
+        completion_tokens: 50,
+        total_tokens: 150,
+        prompt_tokens_details: { cached_tokens: 60, cache_write_tokens: 30 },
+        completion_tokens_details: { reasoning_tokens: 20 },
+      }),
+    ).toEqual({ inputTokens: 100, cachedInputTokens: 60, cacheWriteTokens: 30, outputTokens: 50, reasoningTokens: 20 })
+  })
+
+  test("DeepSeek's and Kimi's cache counts are read", () => {
+    expect(
+      usageOf({ prompt_tokens: 10, completion_tokens: 1, prompt_cache_hit_tokens: 4, prompt_cache_miss_tokens: 6 })
+        ?.cachedInputTokens,
+    ).toBe(4)
+    expect(usageOf({ prompt_tokens: 10, completion_tokens: 1, cached_tokens: 3 })?.cachedInputTokens).toBe(3)
+  })
+
+  test('thinking counted in neither sum is output', () => {
+    expect(
+      usageOf({
+        prompt_tokens: 10,
+        completion_tokens: 5,
+        total_tokens: 35,
+        completion_tokens_details: { reasoning_tokens: 20 },
+      }),
+    ).toMatchObject({ outputTokens: 25, reasoningTokens: 20 })
+    expect(usageOf({ prompt_tokens: 35, completion_tokens: 12, total_tokens: 109 })).toMatchObject({
+      outputTokens: 74,
+      reasoningTokens: 62,
+    })
+  })
+
+  test('zero is zero; counts are whole, never negative, never absurd, and no part exceeds its whole', () => {
+    const count = fc.oneof(fc.integer(), fc.double(), fc.constantFrom(null, 'x', 1e308, -1, {}, []))
+    const counts = fc.record(
+      {
+        prompt_tokens: count,
+        completion_tokens: count,
+        total_tokens: count,
+        cached_tokens: count,
+        prompt_tokens_details: fc.oneof(
+          fc.constant(null),
+          fc.record({ cached_tokens: count, cache_write_tokens: count }),
+        ),
+        completion_tokens_details: fc.oneof(fc.constant(null), fc.record({ reasoning_tokens: count })),
+      },
+      { requiredKeys: [] },
+    )
+    expect(usageOf({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 })).toEqual({
+      inputTokens: 0,
+      cachedInputTokens: 0,
+      cacheWriteTokens: 0,
+      outputTokens: 0,
+      reasoningTokens: 0,
+    })
+    fc.assert(
+      fc.property(counts, wire => {
+        const usage = usageOf(wire)
+        if (usage === undefined) return
+        for (const value of Object.values(usage))
+          expect(Number.isSafeInteger(value) && value >= 0 && value <= 1e9).toBe(true)
+        expect(usage.cachedInputTokens + usage.cacheWriteTokens).toBeLessThanOrEqual(usage.inputTokens)
+        expect(usage.reasoningTokens).toBeLessThanOrEqual(usage.outputTokens)
+      }),
+    )
+  })
+})
+
+describe('refusals', () => {
+  const refused = (status: number, body: unknown = '', headers: Record<string, string> = {}) =>
+    official.readFailure(status, new Headers(headers), typeof body === 'string' ? body : JSON.stringify(body))
+
+  test('each status has its kind and its blame', () => {
+    const rows = [400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504, 529, 302].map(status => {
+      const { kind, blame, retryable } = refused(status, '<html>')
+      return `${status} ${kind} ${blame}${retryable ? ' retryable' : ''}`
+    })
+    expect(rows).toMatchInlineSnapshot(`
+      [
+        "400 request_refused caller",
+        "401 credential_refused us retryable",
+        "402 quota_exhausted us retryable",
+        "403 credential_refused us retryable",
+        "404 model_missing upstream retryable",
+        "408 timeout upstream retryable",
+        "409 unavailable upstream retryable",
+        "413 request_too_large caller",
+        "422 request_refused caller",
+        "429 rate_limited upstream retryable",
+        "500 unavailable upstream retryable",
+        "502 unavailable upstream retryable",
+        "503 unavailable upstream retryable",
+        "504 timeout upstream retryable",
+        "529 overloaded upstream retryable",
+        "302 bad_answer upstream retryable",
+      ]
+    `)
+  })
+
+  test('a type or code outranks the status', () => {
+    const kindOf = (status: number, error: Json) => refused(status, { error }).kind
+    expect(kindOf(429, { type: 'insufficient_quota', code: 'insufficient_quota' })).toBe('quota_exhausted')
+    expect(kindOf(429, { code: 'rate_limit_exceeded', message: 'Limit reached on tokens per day (TPD)' })).toBe(
+      'quota_exhausted',
+    )
+    expect(kindOf(429, { code: 'rate_limit_exceeded', message: 'on tokens per min (TPM), see account/billing' })).toBe(
+      'rate_limited',
+    )
+    expect(kindOf(413, { code: 'rate_limit_exceeded', message: 'reduce your message size' })).toBe('rate_limited')
+    expect(kindOf(400, { code: 'content_policy_violation' })).toBe('content_filtered')
+    expect(kindOf(403, { code: 403, message: 'flagged', metadata: { flagged_input: 'x' } })).toBe('content_filtered')
+    expect(kindOf(400, { code: 'model_decommissioned' })).toBe('model_missing')
+    expect(kindOf(400, { code: 'constructor', type: '__proto__' })).toBe('request_refused')
+  })
+
+  test("a conversation too long for the window is told by each server's wording", () => {
+    for (const message of [
+      "This model's maximum context length is 8192 tokens",
+      'Please reduce the length of the messages or completion',
+      'the request exceeds the available context size, try increasing it',
+      'prompt too long; exceeded max context length by 5 tokens',
+    ]) {
+      expect(refused(400, { error: { message } })).toMatchObject({
+        kind: 'context_overflow',
+        blame: 'caller',
+        retryable: true,
+      })
+    }
+    expect(refused(400, { object: 'error', message: 'maximum context length', code: 400 }).kind).toBe(
+      'context_overflow',
+    )
+    expect(refused(429, { error: { message: 'context length' } }).kind).toBe('rate_limited')
+  })
+
+  test('the wait is read as milliseconds, seconds, fractions or a date, and is never negative', () => {
+    const wait = (headers: Record<string, string>) => refused(429, '', headers).retryAfterMs
+    expect(wait({})).toBeNull()
+    expect(wait({ 'retry-after': '2' })).toBe(2000)
+    expect(wait({ 'retry-after': '0.25' })).toBe(250)
+    expect(wait({ 'retry-after': '0' })).toBe(0)
+    expect(wait({ 'retry-after': '-5' })).toBe(0)
+    expect(wait({ 'retry-after': '7', 'retry-after-ms': '120.5' })).toBe(121)
+    expect(wait({ 'retry-after': '1', 'retry-after-ms': '0' })).toBe(1000)
+    expect(wait({ 'retry-after': 'soon' })).toBeNull()
+    expect(wait({ 'retry-after': 'Fri, 20 Nov 2026 10:00:30 GMT' })).toBeNull()
+    expect(wait({ 'retry-after': 'Fri, 20 Nov 2026 10:00:30 GMT', date: 'Fri, 20 Nov 2026 10:00:00 GMT' })).toBe(30_000)
+    expect(wait({ 'retry-after': 'Fri, 20 Nov 2026 09:00:00 GMT', date: 'Fri, 20 Nov 2026 10:00:00 GMT' })).toBe(0)
+  })
+
+  test("nothing of the upstream's text gets into the detail, whatever the shape of the body", () => {
+    const secret = 'Key sk-SECRET and prompt'
+    const bodies = [
+      secret,
+      `<html>${secret}`,
+      { error: secret },
+      { detail: secret },
+      { message: secret },
+      [{ error: { message: secret } }],
+      { error: { message: secret, type: secret, code: secret } },
+      { error: { code: 'x'.repeat(65) } },
+      null,
+      5,
+    ]
+    for (const body of bodies) expect(refused(400, body).detail).toBe('400')
+    expect(refused(400, { error: { type: 'invalid_request_error', code: 'unsupported_value' } }).detail).toBe(
+      '400 invalid_request_error unsupported_value',
+    )
+    expect(refused(401, { error: { code: 401 } }).detail).toBe('401')
+  })
+})
+
+describe('whatever comes, the reader does not throw and keeps its promises', () => {
+  const json = fc.letrec(tie => ({
+    value: fc.oneof(
+      { maxDepth: 5 },
+      fc.constantFrom(
+        null,
+        true,
+        false,
+        0,
+        1,
+        -1,
+        1.5,
+        '',
+        'a',
+        '{}',
+        '{"a":1}',
+        '<think>',
+        '</think>',
+        'stop',
+        '\ud83d',
+      ),
+      tie('list'),
+      tie('object'),
+    ),
+    list: fc.array(tie('value'), { maxLength: 3 }),
+    object: fc.dictionary(
+      fc.constantFrom(
+        'id',
+        'index',
+        'choices',
+        'delta',
+        'message',
+        'content',
+        'tool_calls',
+        'function',
+        'name',
+        'arguments',
+        'finish_reason',
+        'usage',
+        'text',
+        'thinking',
+        'type',
+        'reasoning',
+        'logprobs',
+        'error',
+        'extra_content',
+        'google',
+        '__proto__',
+      ),
+      tie('value'),
+      { maxKeys: 6, noNullPrototype: true },
+    ),
+  })).value
+  const optional = (value: fc.Arbitrary<unknown>) => fc.oneof(value, fc.constant(undefined), json)
+  const name = fc.constantFrom('f', 'g', '', null)
+  const call = fc.record({
+    index: optional(fc.nat(3)),
+    id: optional(fc.constantFrom('a', 'b', '')),
+    function: fc.record({
+      name: optional(name),
+      arguments: optional(fc.constantFrom('', '{', '}', '{}', '"a"', '{"b":1}')),
+    }),
+  })
+  const delta = fc.record(
+    {
+      content: optional(fc.constantFrom('a', '<', 'think>', '</think>', ' ', '\ud83d', '\ude00')),
+      tool_calls: optional(fc.array(call, { maxLength: 3 })),
+      reasoning: optional(fc.constant('r')),
+    },
+    { requiredKeys: [] },
+  )
+  const choice = fc.record(
+    {
+      index: optional(fc.nat(2)),
+      delta: optional(delta),
+      finish_reason: optional(fc.constantFrom(null, 'stop', 'length')),
+    },
+    { requiredKeys: [] },
+  )
+  const event = fc.record({
+    name: fc.constantFrom('', '', '', '', 'message', 'ping', 'error'),
+    data: fc.oneof(
+      {
+        weight: 8,
+        arbitrary: fc
+          .record({ id: fc.constantFrom('x', ''), choices: fc.array(choice, { maxLength: 3 }) })
+          .map(value => JSON.stringify(value)),
+      },
+      { weight: 2, arbitrary: json.map(value => JSON.stringify(value) ?? '') },
+      fc.constantFrom('[DONE]', '{', ' '),
+    ),
+  })
+
+  test('any events: no throw, nothing after an end or failure, calls opened once in order with unique ids and arguments', () => {
+    fc.assert(
+      fc.property(fc.array(event, { maxLength: 12 }), fc.boolean(), (events, isOfficial) => {
+        const reader = (isOfficial ? official : compatible).streamReader()
+        const answer = [...events.flatMap(item => reader.read(item)), ...reader.finish()]
+        const last = answer.findIndex(part => part.type === 'end' || part.type === 'failure')
+        expect(last === -1 || last === answer.length - 1).toBe(true)
+        const ids = answer.flatMap(part => (part.type === 'tool_call' ? [part.id] : []))
+        expect(new Set(ids).size).toBe(ids.length)
+        for (const part of answer) if ('text' in part) expect(part.text !== '' && part.text.isWellFormed()).toBe(true)
+        for (const index of [0, 1, 2]) {
+          const own = answer.filter(part => 'choice' in part && part.choice === index)
+          const calls = callsIn(own)
+          if (answer.at(-1)?.type === 'end')
+            for (const { name: called, arguments: given } of calls) expect(called !== '' && given !== '').toBe(true)
+          expect(own.filter(part => part.type === 'finish').length).toBeLessThanOrEqual(1)
+        }
+        expect(reader.finish()).toEqual([])
+      }),
+      { numRuns: 3000 },
+    )
+  })
+
+  test('any whole body: one end or one failure, at the end', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          json,
+          fc.record({ choices: fc.array(fc.oneof(json, fc.record({ message: delta })), { maxLength: 3 }) }),
+        ),
+        body => {
+          const answer = compatible.readResponse(body)
+          expect(answer.filter(part => part.type === 'end' || part.type === 'failure')).toHaveLength(1)
+          expect(['end', 'failure']).toContain(answer.at(-1)?.type ?? '')
+        },
+      ),
+      { numRuns: 1000 },
+    )
+  })
+
+  test('any refusal body is read', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 300, max: 599 }),
+        fc.oneof(
+          fc.string(),
+          json.map(value => JSON.stringify(value) ?? ''),
+        ),
+        (status, body) => {
+          const failure = official.readFailure(status, new Headers(), body)
+          expect(failure.detail).toMatch(/^[a-z0-9_. -]+$/)
+        },
+      ),
+    )
+  })
+})
+
+// ------------------------------------------------------------------------------------------------ recorded traffic
+
+type Expected = {
+  texts: Record<number, string>
+  reasoning: Record<number, string>
+  calls: Record<string, { name: string; arguments: string }>
+  finished: Record<number, string | null>
+  usage: [number, number] | null
+  failed: boolean
+  done: boolean
+}
+
+/** Reads recorded payloads the naive way, as an oracle: recordings are of servers that number their calls. */
+function expectedOf(payloads: readonly unknown[]): Expected {
+  const expected: Expected = {
+    texts: {},
+    reasoning: {},
+    calls: {},
+    finished: {},
+    usage: null,
+    failed: false,
+    done: false,
+  }
+  for (const raw of payloads) {
+    if (raw === '[DONE]') {
+      expected.done = true
+      continue
+    }
+    // biome-ignore lint/suspicious/noExplicitAny: the oracle walks foreign JSON as it is
+    const payload = raw as any
+    const usage = payload.usage ?? payload.x_groq?.usage
+    if (usage)
+      expected.usage = [
+        usage.prompt_tokens,
+        Math.max(usage.completion_tokens, usage.total_tokens - usage.prompt_tokens),
+      ]
+    if (payload.error) expected.failed = true
+    for (const choice of payload.choices ?? []) {
+      const index: number = choice.index
+      const message = choice.delta ?? choice.message ?? {}
+      const pieces = typeof message.content === 'string' ? [{ text: message.content }] : (message.content ?? [])
+      for (const part of pieces) {
+        expected.texts[index] = (expected.texts[index] ?? '') + (part.text ?? '')
+        for (const thought of part.thinking ?? [])
+          expected.reasoning[index] = (expected.reasoning[index] ?? '') + thought.text
+      }
+      expected.reasoning[index] =
+        (expected.reasoning[index] ?? '') + (message.reasoning_content ?? message.reasoning ?? '')
+      const calls = [
+        ...(message.tool_calls ?? []),
+        ...(message.function_call ? [{ function: message.function_call }] : []),
+      ]
+      for (const [position, called] of calls.entries()) {
+        const key = `${index}.${called.index ?? position}`
+        expected.calls[key] ??= { name: '', arguments: '' }
+        const known = expected.calls[key]
+        known.name ||= called.function.name ?? ''
+        known.arguments += called.function.arguments ?? ''
+      }
+      expected.finished[index] ??= choice.finish_reason ?? null
+    }
+  }
+  return expected
+}
+
+function payloadsOf({ text: body }: Pick<Recording, 'text'>): unknown[] {
+  return body
+    .split('\n')
+    .filter(line => line.startsWith('data:'))
+    .map(line => line.slice(5).trim())
+    .map(data => (data === '[DONE]' ? data : JSON.parse(data)))
+}
+
+function expectAsRecorded(answer: readonly AnswerPart[], expected: Expected): void {
+  const joined = (type: 'text' | 'reasoning', choice: number) =>
+    answer.map(part => (part.type === type && part.choice === choice ? part.text : '')).join('')
+  for (const [index, value] of Object.entries(expected.texts)) expect(joined('text', Number(index))).toBe(value)
+  for (const [index, value] of Object.entries(expected.reasoning))
+    expect(joined('reasoning', Number(index))).toBe(value)
+  if (expected.failed) expect(answer.at(-1)?.type).toBe('failure')
+  else {
+    const calls = callsIn(answer).map(({ name, arguments: given }) => ({ name, arguments: given }))
+    expect(calls).toEqual(
+      Object.values(expected.calls).map(called => ({ ...called, arguments: called.arguments || '{}' })),
+    )
+    expect(answer.at(-1)).toEqual(ended)
+    expect(answer.filter(part => part.type === 'finish')).toHaveLength(Object.keys(expected.finished).length)
+  }
+  const usage = answer.flatMap(part => (part.type === 'usage' ? [part.usage] : []))[0]
+  expect(usage === undefined ? null : [usage.inputTokens, usage.outputTokens]).toEqual(expected.usage)
+}
+
+for (const folder of ['openai', 'compat'] as const) {
+  const provider = folder === 'openai' ? official : compatible
+  const all = recordings(folder)
+  const streams = all.filter(({ kind }) => kind === 'stream')
+
+  describe(`recorded ${folder} traffic`, () => {
+    for (const recording of streams) {
+      const { name, bytes } = recording
+      test(`${name}: the stream reads into what it says, however it is cut`, () => {
+        const whole = readRecording(provider.streamReader(), bytes)
+        expectAsRecorded(whole, expectedOf(payloadsOf(recording)))
+        for (const at of cutOffsets(bytes, bytes.length <= 8000 ? 8000 : 150)) {
+          if (!Bun.deepEquals(readRecording(provider.streamReader(), bytes, [at]), whole))
+            expect(`cut at ${at}`).toBe('read alike')
+        }
+        expect(readRecording(provider.streamReader(), bytes, everyByte(bytes))).toEqual(whole)
+      })
+
+      test(`${name}: cut short after any event it is not told as ended before it says so`, () => {
+        const events = [...createEventSplitter().push(bytes)]
+        for (let count = 0; count < events.length; count += 1) {
+          const reader = provider.streamReader()
+          const kept = events.slice(0, count)
+          const answer = mergeParts([...kept.flatMap(event => reader.read(event)), ...reader.finish()])
+          const { finished, done: closed } = expectedOf(
+            kept.map(({ data }) => (data === '[DONE]' ? data : JSON.parse(data))),
+          )
+          const reasons = Object.values(finished)
+          const evident = closed || (reasons.length > 0 && reasons.every(Boolean))
+          if (!evident) expect(answer).not.toContainEqual(ended)
+        }
+      })
+    }
+
+    for (const recording of all.filter(({ kind }) => kind === 'json')) {
+      const body: unknown = JSON.parse(recording.text)
+      if (recording.status >= 400) {
+        test(`${recording.name}: the refusal is read without its text`, () => {
+          const failure = provider.readFailure(recording.status, recording.headers, recording.text)
+          expect(failure.detail).toMatch(/^\d{3}(?: [a-z0-9_.-]{1,64}){0,2}$/)
+          expect(failure.blame).toBe(
+            { 400: 'caller', 401: 'us', 404: 'upstream', 429: 'upstream' }[recording.status] === 'caller' &&
+              /tool/.test(recording.name)
+              ? 'upstream'
+              : (({ 400: 'caller', 401: 'us', 404: 'upstream', 429: 'upstream' } as const)[recording.status] ??
+                  'upstream'),
+          )
+        })
+      } else if (recording.name === 'invalid-200-body') {
+        test('invalid-200-body: a body of status 200 that is no completion is a bad answer', () => {
+          expect(failureIn(provider.readResponse(body))?.kind).toBe('bad_answer')
+        })
+      } else {
+        test(`${recording.name}: the answer reads into what it says`, () => {
+          expectAsRecorded(mergeParts(provider.readResponse(body)), expectedOf([body]))
+        })
+      }
+    }
+  })
+}

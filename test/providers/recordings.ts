@@ -1,0 +1,143 @@
+/**
+ * Recorded provider traffic (`../shared/fixtures`), read where it is present, and the one way the reader tests play it:
+ * bytes cut at any offsets go through the splitter and a reader, and what was read is merged into one comparable answer.
+ */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import type { AnswerPart, StreamReader } from '../../src/providers/provider.ts'
+import { createEventSplitter } from '../../src/providers/sse.ts'
+
+export type RecordedProvider = 'openai' | 'compat' | 'anthropic' | 'gemini'
+
+export type Recording = {
+  readonly provider: RecordedProvider
+  /** File name without `.response.*`. */
+  readonly name: string
+  readonly kind: 'stream' | 'json'
+  readonly status: number
+  readonly headers: Headers
+  /** As the provider sent it; for a `.chunks.txt` the framing is put back. */
+  readonly bytes: Uint8Array
+  readonly text: string
+  readonly meta: Readonly<Record<string, unknown>>
+  /** The request body that was answered, where the source has it. */
+  readonly request: unknown
+}
+
+const folder = new URL('../../../shared/fixtures/', import.meta.url)
+
+/** All recordings of one provider. Where the shared folder is absent: none, and one line on stderr that says so. */
+export function recordings(provider: RecordedProvider): readonly Recording[] {
+  const here = new URL(`${provider}/`, folder)
+  if (!existsSync(here)) {
+    process.stderr.write(`not run: recorded ${provider} traffic (../shared/fixtures/${provider} is absent)\n`)
+    return []
+  }
+  const files = new Set(readdirSync(here))
+  return [...files]
+    .flatMap(file => {
+      const match = /^(.+)\.response\.(sse|chunks\.txt|json)$/.exec(file)
+      return match?.[1] === undefined ? [] : [readRecorded(provider, here, files, match[1], file)]
+    })
+    .sort((one, other) => (one.name + one.kind < other.name + other.kind ? -1 : 1))
+}
+
+function readRecorded(
+  provider: RecordedProvider,
+  here: URL,
+  files: ReadonlySet<string>,
+  name: string,
+  file: string,
+): Recording {
+  const kind = file.endsWith('.json') ? 'json' : 'stream'
+  const raw = readFileSync(new URL(file, here), 'utf8')
+  const text = file.endsWith('.chunks.txt') ? framed(provider, raw.split('\n').filter(Boolean)) : raw
+  const metaFile = [`${name}.${kind}.meta.json`, `${name}.meta.json`].find(candidate => files.has(candidate))
+  const meta = metaFile === undefined ? {} : json<Record<string, unknown>>(here, metaFile)
+  const status = meta.status ?? (/error/.test(name) ? Number(/error-(\d{3})/.exec(name)?.[1] ?? 400) : 200)
+  return {
+    provider,
+    name,
+    kind,
+    status: Number(status),
+    headers: new Headers((meta.response_headers ?? {}) as Record<string, string>),
+    bytes: new TextEncoder().encode(text),
+    text,
+    meta,
+    request: files.has(`${name}.request.json`) ? json<unknown>(here, `${name}.request.json`) : null,
+  }
+}
+
+function json<T>(here: URL, file: string): T {
+  return JSON.parse(readFileSync(new URL(file, here), 'utf8')) as T
+}
+
+/** Puts each provider's own framing back around bare JSON payloads. */
+function framed(provider: RecordedProvider, payloads: readonly string[]): string {
+  switch (provider) {
+    case 'openai':
+    case 'compat':
+      return `${payloads.map(payload => `data: ${payload}\n\n`).join('')}data: [DONE]\n\n`
+    case 'anthropic':
+      return payloads
+        .map(payload => `event: ${(JSON.parse(payload) as { type: string }).type}\ndata: ${payload}\n\n`)
+        .join('')
+    case 'gemini':
+      return payloads.map(payload => `data: ${payload}\r\n\r\n`).join('')
+  }
+}
+
+/** Feeds `bytes`, cut before each offset of `cuts` (ascending), and merges what was read. */
+export function readRecording(reader: StreamReader, bytes: Uint8Array, cuts: readonly number[] = []): AnswerPart[] {
+  const splitter = createEventSplitter()
+  const parts: AnswerPart[] = []
+  let from = 0
+  for (const to of [...cuts, bytes.length]) {
+    for (const event of splitter.push(bytes.subarray(from, to))) parts.push(...reader.read(event))
+    from = to
+  }
+  for (const event of splitter.finish()) parts.push(...reader.read(event))
+  parts.push(...reader.finish())
+  return mergeParts(parts)
+}
+
+/** Joins neighbouring pieces of one channel and keeps only the last `usage` and `served`: what counts of an answer. */
+export function mergeParts(parts: readonly AnswerPart[]): AnswerPart[] {
+  const merged: AnswerPart[] = []
+  const last = new Map(parts.map((part, position) => [part.type, position]))
+  for (const [position, part] of parts.entries()) {
+    if ((part.type === 'usage' || part.type === 'served') && last.get(part.type) !== position) continue
+    const before = merged.at(-1)
+    const joined = before === undefined ? null : join(before, part)
+    if (joined === null) merged.push(part)
+    else merged[merged.length - 1] = joined
+  }
+  return merged
+}
+
+function join(before: AnswerPart, part: AnswerPart): AnswerPart | null {
+  if (before.type === 'text' && part.type === 'text' && before.choice === part.choice) {
+    return { ...before, text: before.text + part.text }
+  }
+  if (before.type === 'reasoning' && part.type === 'reasoning' && before.choice === part.choice) {
+    return { ...before, text: before.text + part.text }
+  }
+  if (before.type === 'refusal' && part.type === 'refusal' && before.choice === part.choice) {
+    return { ...before, text: before.text + part.text }
+  }
+  if (before.type === 'tool_arguments' && part.type === 'tool_arguments') {
+    const same = before.choice === part.choice && before.index === part.index
+    return same ? { ...before, text: before.text + part.text } : null
+  }
+  return null
+}
+
+/** Where a stream's bytes may be cut in two: everywhere when short, evenly spread otherwise, never more than `most`. */
+export function cutOffsets(bytes: Uint8Array, most = 2000): number[] {
+  const step = Math.max(1, Math.ceil(bytes.length / most))
+  return Array.from({ length: Math.floor(bytes.length / step) + 1 }, (_, position) => position * step)
+}
+
+/** Every offset: the stream arrives byte by byte. */
+export function everyByte(bytes: Uint8Array): number[] {
+  return Array.from({ length: Math.max(0, bytes.length - 1) }, (_, position) => position + 1)
+}

@@ -1,0 +1,174 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import {
+  createEventSplitter,
+  EventTooLongError,
+  maximumEventCharacters,
+  type ServerSentEvent,
+} from '../../src/providers/sse.ts'
+
+const encoder = new TextEncoder()
+
+function split(text: string | Uint8Array, cuts: readonly number[] = []): ServerSentEvent[] {
+  const bytes = typeof text === 'string' ? encoder.encode(text) : text
+  const splitter = createEventSplitter()
+  const offsets = [0, ...cuts, bytes.length]
+  const events = offsets.slice(1).flatMap((to, position) => splitter.push(bytes.subarray(offsets[position], to)))
+  return [...events, ...splitter.finish()]
+}
+
+function dataOf(text: string): string[] {
+  return split(text).map(event => event.data)
+}
+
+/** The standard's algorithm written the slow and obvious way, on a whole text. */
+function naive(text: string): ServerSentEvent[] {
+  const events: ServerSentEvent[] = []
+  let name = ''
+  let lines: string[] = []
+  for (const line of [...text.replace(/^\uFEFF/, '').split(/\r\n|\r|\n/), '']) {
+    if (line === '') {
+      if (lines.length > 0) events.push({ name, data: lines.join('\n') })
+      name = ''
+      lines = []
+      continue
+    }
+    const at = line.indexOf(':')
+    const field = at === -1 ? line : line.slice(0, at)
+    const value = at === -1 ? '' : line.slice(at + 1).replace(/^ /, '')
+    if (field === 'data') lines.push(value)
+    if (field === 'event') name = value
+  }
+  return events
+}
+
+describe('a stream is split as the standard says', () => {
+  test('one read may hold many events, each ended by its blank line', () => {
+    expect(split('data: one\n\ndata: two\n\n')).toEqual([
+      { name: '', data: 'one' },
+      { name: '', data: 'two' },
+    ])
+  })
+
+  test('LF, CRLF and CR end lines, also mixed', () => {
+    expect(dataOf('data: a\r\n\r\ndata: b\r\rdata: c\n\ndata: d\r\n\n')).toEqual(['a', 'b', 'c', 'd'])
+  })
+
+  test('CR and LF in different reads are one line end', () => {
+    const splitter = createEventSplitter()
+    expect(splitter.push(encoder.encode('data: a\r'))).toEqual([])
+    expect(splitter.push(encoder.encode('\n'))).toEqual([])
+    expect(splitter.push(encoder.encode('data: b\r'))).toEqual([])
+    expect(splitter.push(encoder.encode('\n\r'))).toEqual([{ name: '', data: 'a\nb' }])
+    expect(splitter.push(encoder.encode('\n'))).toEqual([])
+    expect(splitter.finish()).toEqual([])
+  })
+
+  test('several data lines join with LF, one leading space is removed, the space may be missing', () => {
+    expect(dataOf('data:a\ndata:  b\ndata\ndata:\n\n')).toEqual(['a\n b\n\n'])
+  })
+
+  test('an event name belongs to its own event alone', () => {
+    expect(split('event: ping\ndata: 1\n\ndata: 2\n\n')).toEqual([
+      { name: 'ping', data: '1' },
+      { name: '', data: '2' },
+    ])
+  })
+
+  test('comments, ids, retries, unknown fields, look-alike fields and events without data yield nothing', () => {
+    expect(split(': hi\n\nid: 1\nretry: 5\n\nevent: x\n\ndatum: 1\ndata1: 2\neventual: 3\nfoo\n\n')).toEqual([])
+  })
+
+  test('a byte order mark at the start is skipped, also when cut', () => {
+    for (const cuts of [[], [1], [2], [1, 2]])
+      expect(split('\uFEFFdata: a\n\n', cuts)).toEqual([{ name: '', data: 'a' }])
+  })
+
+  test('an unterminated last event is handed out, with or without its line end', () => {
+    expect(dataOf('data: a\n\ndata: b')).toEqual(['a', 'b'])
+    expect(dataOf('data: b\n')).toEqual(['b'])
+    expect(dataOf('data: b\r')).toEqual(['b'])
+  })
+
+  test('broken UTF-8 becomes U+FFFD and never throws, also when it ends the body', () => {
+    expect(split(new Uint8Array([...encoder.encode('data: a'), 0xff, 0xe2, 0x82]))).toEqual([
+      { name: '', data: 'a\uFFFD\uFFFD' },
+    ])
+  })
+})
+
+const line = fc.oneof(
+  fc.constantFrom(
+    'data: x',
+    'data:',
+    'data',
+    ': c',
+    'event: e',
+    'event',
+    'id: 1',
+    'data: 🙂é',
+    'data: {"a":1}',
+    '',
+    '',
+    '',
+  ),
+  fc.string({ maxLength: 6, unit: 'grapheme' }).map(text => text.replaceAll(/[\r\n\uFEFF]/g, '')),
+)
+const stream = fc
+  .array(fc.tuple(line, fc.constantFrom('\n', '\r\n', '\r')), { maxLength: 20 })
+  .map(lines => lines.map(([text, end]) => text + end).join(''))
+
+describe('how the bytes are cut makes no difference', () => {
+  test('any stream cut at any offsets gives the events of the whole', () => {
+    fc.assert(
+      fc.property(stream, fc.array(fc.nat(400), { maxLength: 12 }), (text, offsets) => {
+        const bytes = encoder.encode(text)
+        const cuts = offsets.filter(offset => offset <= bytes.length).sort((one, other) => one - other)
+        expect(split(bytes, cuts)).toEqual(naive(text))
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  test('a stream cut in two at every offset, and byte by byte, gives the events of the whole', () => {
+    fc.assert(
+      fc.property(stream, text => {
+        const bytes = encoder.encode(text)
+        const whole = naive(text)
+        for (let at = 0; at <= bytes.length; at += 1) expect(split(bytes, [at])).toEqual(whole)
+        expect(split(bytes, Array.from(bytes.keys()))).toEqual(whole)
+      }),
+      { numRuns: 100 },
+    )
+  })
+})
+
+describe('memory is bounded', () => {
+  const long = 'x'.repeat(maximumEventCharacters)
+
+  test('an endless line is refused at the bound, in small reads, in one read, and as a comment', () => {
+    const piece = encoder.encode('x'.repeat(65_536))
+    const splitter = createEventSplitter()
+    const pushAll = () => {
+      for (let count = 0; count < 17; count += 1) splitter.push(piece)
+    }
+    expect(pushAll).toThrow(EventTooLongError)
+    expect(() => createEventSplitter().push(encoder.encode(`data: ${long}`))).toThrow(EventTooLongError)
+    expect(() => createEventSplitter().push(encoder.encode(`data: ${long}\n\n`))).toThrow(EventTooLongError)
+    expect(() => createEventSplitter().push(encoder.encode(`:${long}\n`))).toThrow(EventTooLongError)
+  })
+
+  test('an event of many lines is refused at the bound', () => {
+    const splitter = createEventSplitter()
+    const half = encoder.encode(`data: ${'x'.repeat(maximumEventCharacters / 2)}\n`)
+    splitter.push(half)
+    expect(() => splitter.push(half)).toThrow(EventTooLongError)
+  })
+
+  test('a line just within the bound is read, however small the reads', () => {
+    const text = `data: ${'x'.repeat(maximumEventCharacters - 6)}\n\n`
+    const bytes = encoder.encode(text)
+    const cuts = Array.from({ length: Math.floor(bytes.length / 64) }, (_, position) => position * 64)
+    expect(split(bytes, cuts)[0]?.data.length).toBe(maximumEventCharacters - 6)
+  })
+})

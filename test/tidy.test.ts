@@ -1,0 +1,147 @@
+/** The house's own rules, held by a test whose message says what to do instead. */
+import { describe, expect, test } from 'bun:test'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+
+const root = resolve(import.meta.dir, '..')
+
+type Source = { readonly path: string; readonly text: string; readonly imports: readonly string[] }
+
+function filesUnder(folder: string): string[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter(name => name.endsWith('.ts'))
+    .map(name => join(folder, name))
+    .sort()
+}
+
+const transpiler = new Bun.Transpiler({ loader: 'ts' })
+
+function read(path: string): Source {
+  const text = readFileSync(join(root, path), 'utf8')
+  const imports = transpiler.scanImports(text).map(({ path: target }) =>
+    target.startsWith('.') ? relative(root, resolve(root, dirname(path), target)) : target,
+  )
+  // A worker is started by address, not imported; it is reached all the same.
+  for (const [, target] of text.matchAll(/new URL\('(\.[^']+\.ts)', import\.meta\.url\)/g))
+    if (target !== undefined) imports.push(relative(root, resolve(root, dirname(path), target)))
+  return { path, text: withoutComments(text), imports }
+}
+
+function withoutComments(text: string): string {
+  return text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/(^|\s)\/\/.*$/gm, '$1')
+}
+
+const sources = filesUnder('src').map(read)
+const byPath = new Map(sources.map(source => [source.path, source]))
+const layerOf = (path: string) => path.split('/')[1] ?? ''
+const moduleOf = (path: string) => path.split('/').slice(0, 3).join('/').replace(/\.ts$/, '')
+
+/** Which layers of `src/` a layer may import at run time, beside its own folder. */
+const mayImport: Readonly<Record<string, readonly string[]>> = {
+  core: [],
+  providers: ['core'],
+  safety: ['core'],
+  web: ['core'],
+  stores: ['core'],
+  observe: ['core'],
+  pipeline: ['core', 'providers/sse.ts'],
+  http: ['core'],
+  modules: ['core', 'pipeline', 'http'],
+}
+
+describe('the layers', () => {
+  test('each layer imports only what stands below it', () => {
+    const wrong: string[] = []
+    for (const { path, imports } of sources) {
+      const layer = layerOf(path)
+      const allowed = mayImport[layer]
+      if (allowed === undefined) continue
+      for (const target of imports) {
+        if (!target.startsWith('src/')) continue
+        const own = layer === 'modules' ? moduleOf(target) === moduleOf(path) : layerOf(target) === layer
+        if (!own && !allowed.some(prefix => target.startsWith(`src/${prefix}`)))
+          wrong.push(`${path} imports ${target}: take it as a value in deps, or move the shared part to core`)
+      }
+    }
+    expect(wrong).toEqual([])
+  })
+
+  test('core is pure: TypeBox and the tokenizer are its only packages', () => {
+    const wrong = sources
+      .filter(({ path }) => layerOf(path) === 'core')
+      .flatMap(({ path, imports }) =>
+        imports
+          .filter(target => !target.startsWith('src/') && !/^(@sinclair\/typebox|gpt-tokenizer)(\/|$)/.test(target))
+          .map(target => `${path} imports ${target}: pass what it does in as a value`),
+      )
+    expect(wrong).toEqual([])
+  })
+
+  test('no file imports itself through others', () => {
+    const done = new Set<string>()
+    const walk = (path: string, trail: readonly string[]): string | null => {
+      if (trail.includes(path)) return [...trail.slice(trail.indexOf(path)), path].join(' → ')
+      if (done.has(path)) return null
+      for (const target of byPath.get(path)?.imports ?? []) {
+        const cycle = walk(target, [...trail, path])
+        if (cycle !== null) return cycle
+      }
+      done.add(path)
+      return null
+    }
+    expect(sources.map(({ path }) => walk(path, [])).filter(cycle => cycle !== null)).toEqual([])
+  })
+
+  test('every file is reached from an entry or a test', () => {
+    const reached = new Set<string>()
+    const walk = (path: string) => {
+      if (reached.has(path) || !existsSync(join(root, path))) return
+      reached.add(path)
+      for (const target of read(path).imports) walk(target)
+    }
+    for (const entry of ['src/main.ts', 'src/cli.ts']) walk(entry)
+    expect(sources.map(({ path }) => path).filter(path => !reached.has(path))).toEqual([])
+  })
+})
+
+describe('the rules', () => {
+  const found = (pattern: RegExp, where: (path: string) => boolean) =>
+    sources
+      .filter(({ path }) => where(path))
+      .flatMap(({ path, text }) => (pattern.test(text) ? [path] : []))
+
+  test('the environment is read in config.ts alone', () => {
+    expect(found(/\b(process|Bun)\.env\b|import\.meta\.env/, path => path !== 'src/config.ts')).toEqual([])
+  })
+
+  test('core, pipeline, http and modules take time, randomness and the network as values', () => {
+    const inner = (path: string) => ['core', 'pipeline', 'http', 'modules', 'providers'].includes(layerOf(path))
+    const clock = /\bDate\.now\(|\bnew Date\(\)|\bperformance\.now\(|\bMath\.random\(|(?<![.\w])fetch\(|\bsetTimeout\(|\bsetInterval\(/
+    expect(found(clock, path => inner(path) && !path.startsWith('src/providers/simulator/'))).toEqual([])
+  })
+
+  test('sockets are opened by the composition root, the stores’ drivers and the simulator alone', () => {
+    const network = /from '(node:)?(net|tls|dns|http|https|dgram)(\/promises)?'|\bBun\.(connect|listen|udpSocket)\b/
+    const may = ['src/deps.ts', 'src/config.ts', 'src/providers/simulator/', 'src/stores/embedded', 'src/network.ts']
+    expect(found(network, path => !may.some(prefix => path.startsWith(prefix)))).toEqual([])
+  })
+
+  test('no code is made from text, and nothing is spawned outside the command line', () => {
+    expect(found(/\beval\(|new Function\(|node:vm|\bBun\.spawn|child_process/, path => path !== 'src/cli.ts')).toEqual([])
+  })
+
+  test('no any, no non-null assertion, no silenced compiler', () => {
+    expect(found(/(:|\bas|<)\s*any\b|@ts-(ignore|expect-error|nocheck)|[\w)\]]!(\.|;|,|\)|\[)/, () => true)).toEqual([])
+  })
+
+  test('no SQL is built from text', () => {
+    expect(found(/\bsql\.raw\(|\.unsafe\(/, path => path !== 'src/stores/database.ts')).toEqual([])
+  })
+
+  test('no test is skipped or left alone', () => {
+    const wrong = filesUnder('test').filter(
+      path => path !== 'test/tidy.test.ts' && /\b(test|it|describe)\.(only|skip|todo)\(/.test(read(path).text),
+    )
+    expect(wrong).toEqual([])
+  })
+})
