@@ -584,15 +584,26 @@ function answerReader() {
     const all = [...choices].sort(([one], [other]) => one - other)
     const whole = mode === 'finish_missing' || all.every(([, choice]) => choice.finish !== null)
     if (dead || all.length === 0 || !whole) return []
-    dead = true
     const ends = all.flatMap(([index, choice]): AnswerPart[] => [
       ...closeCall(index, choice),
       { type: 'finish', choice: index, reason: reasonOf(choice) },
     ])
+    dead = true
     return [...ends, { type: 'end' }]
   }
 
-  return { take, fail, finish }
+  /** What nests deeper than the stack can be read as JSON, and not written again. */
+  const guarded =
+    <T>(read: (input: T) => readonly AnswerPart[]) =>
+    (input: T): readonly AnswerPart[] => {
+      try {
+        return read(input)
+      } catch {
+        return fail(badAnswer('nested too deep'))
+      }
+    }
+
+  return { take: guarded(take), fail, finish: guarded(finish) }
 }
 
 /** Calls end with STOP here: that they were made is read off the answer. */

@@ -50,14 +50,23 @@ type Dialect = {
   readonly toolId: RegExp
   readonly seedField: 'seed' | 'random_seed'
   readonly keyHeader: 'authorization' | 'api-key'
+  /** Wants the thought signature of each of its calls back. */
+  readonly signatures: boolean
 }
 
 const anyId = /^/
-const plainDialect: Dialect = { host: anyId, toolId: anyId, seedField: 'seed', keyHeader: 'authorization' }
+const plainDialect: Dialect = {
+  host: anyId,
+  toolId: anyId,
+  seedField: 'seed',
+  keyHeader: 'authorization',
+  signatures: false,
+}
 const officialDialect: Dialect = { ...plainDialect, toolId: /^.{1,40}$/s }
 const dialects: readonly Dialect[] = [
   { ...plainDialect, host: /(?:^|\.)mistral\.ai$/, toolId: /^[A-Za-z0-9]{9}$/, seedField: 'random_seed' },
   { ...plainDialect, host: /\.azure\.com$/, keyHeader: 'api-key' },
+  { ...plainDialect, host: /\.googleapis\.com$/, signatures: true },
 ]
 
 function toRequest({ ask, model, outputCap, stream }: ProviderAsk, access: Access, official: boolean): ProviderRequest {
@@ -329,7 +338,9 @@ function messageFor(message: Message, writing: Writing, toolId: (id: string) => 
         role: 'assistant',
         content: toolCalls.length > 0 ? text || null : (text ?? ''),
         ...(replayed ? { reasoning_content: reasoning } : {}),
-        ...(toolCalls.length === 0 ? {} : { tool_calls: toolCalls.map(call => toolCallFor(call, toolId)) }),
+        ...(toolCalls.length === 0
+          ? {}
+          : { tool_calls: toolCalls.map(call => toolCallFor(call, writing.dialect, toolId)) }),
         ...nameFor(name, writing),
       }
     }
@@ -338,9 +349,15 @@ function messageFor(message: Message, writing: Writing, toolId: (id: string) => 
 
 type History = Extract<Message, { role: 'assistant' }>['toolCalls'][number]
 
-function toolCallFor(call: History, toolId: (id: string) => string): Json {
+function toolCallFor(call: History, { signatures }: Dialect, toolId: (id: string) => string): Json {
   // Some servers parse the history's arguments: no text at all is no JSON.
-  return { id: toolId(call.id), type: 'function', function: { name: call.name, arguments: call.arguments || '{}' } }
+  const wire = {
+    id: toolId(call.id),
+    type: 'function',
+    function: { name: call.name, arguments: call.arguments || '{}' },
+  }
+  const signed = signatures && call.signature !== null
+  return signed ? { ...wire, extra_content: { google: { thought_signature: call.signature } } } : wire
 }
 
 /** Many compatible servers read plain text only, so text parts are joined for them. */
@@ -620,7 +637,7 @@ function createReader(official: boolean): Reader {
     const called = isRecord(wire.function) ? wire.function : {}
     const name = typeof called.name === 'string' ? called.name : ''
     const piece = argumentsOf(called.arguments)
-    const wireId = typeof wire.id === 'string' && wire.id !== '' ? wire.id : null
+    const wireId = named(wire.id)
     const wireIndex = indexOf(wire.index)
     const last = whole ? undefined : findCall(choice.calls, wireIndex, wireId, name)
     const repeated =
@@ -760,7 +777,7 @@ function parsed(text: string): unknown {
 }
 
 function named(value: unknown): string | null {
-  return typeof value === 'string' && value !== '' && value.length <= 256 ? value : null
+  return typeof value === 'string' && value !== '' && value.length <= 256 ? value.toWellFormed() : null
 }
 
 function indexOf(value: unknown): number | null {

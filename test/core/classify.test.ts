@@ -2,7 +2,6 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Message } from '../../src/core/chat.ts'
 import { readPrompt } from '../../src/core/classify.ts'
-import { report, sharedRows } from './shared-rows.ts'
 
 const user = (...texts: readonly string[]): Message => ({
   role: 'user',
@@ -33,14 +32,32 @@ describe('readPrompt: query type', () => {
   })
 
   test('is the same whatever the case and white space', () => {
-    const word = fc.constantFrom('write', 'python', 'function', 'error', 'poem', 'compare', 'plan', 'why', 'solve', 'über', 'код', 'x=1;', '{')
+    const word = fc.constantFrom(
+      'write',
+      'python',
+      'function',
+      'error',
+      'poem',
+      'compare',
+      'plan',
+      'why',
+      'solve',
+      'über',
+      'код',
+      'x=1;',
+      '{',
+    )
     fc.assert(
-      fc.property(fc.array(word, { minLength: 1, maxLength: 30 }), fc.constantFrom(' ', '\n', '\t  '), (words, space) => {
-        const plain = read(words.join(' '))
-        const other = read(words.join(space).toUpperCase())
-        expect([other.queryType, other.needsCurrent]).toEqual([plain.queryType, plain.needsCurrent])
-        expect(Math.abs(other.complexity - plain.complexity)).toBeLessThan(0.01)
-      }),
+      fc.property(
+        fc.array(word, { minLength: 1, maxLength: 30 }),
+        fc.constantFrom(' ', '\n', '\t  '),
+        (words, space) => {
+          const plain = read(words.join(' '))
+          const other = read(words.join(space).toUpperCase())
+          expect([other.queryType, other.needsCurrent]).toEqual([plain.queryType, plain.needsCurrent])
+          expect(Math.abs(other.complexity - plain.complexity)).toBeLessThan(0.01)
+        },
+      ),
     )
   })
 })
@@ -69,7 +86,13 @@ describe('readPrompt: complexity', () => {
   })
 
   test('grows with the conversation before it, a little', () => {
-    const before: Message = { role: 'assistant', text: 'word '.repeat(20_000), reasoning: null, toolCalls: [], name: null }
+    const before: Message = {
+      role: 'assistant',
+      text: 'word '.repeat(20_000),
+      reasoning: null,
+      toolCalls: [],
+      name: null,
+    }
     const alone = read('And the second one?').complexity
     const after = readPrompt([before, user('And the second one?')]).complexity
     expect(after).toBeGreaterThan(alone)
@@ -91,7 +114,8 @@ describe('readPrompt: what else it sees', () => {
   })
 
   test('finds addresses in order, without the punctuation after them', () => {
-    const text = 'See https://a.example/x?y=1, (HTTP://b.example/z). Not ftp://c.example nor "://". [d](https://d.example/p)'
+    const text =
+      'See https://a.example/x?y=1, (HTTP://b.example/z). Not ftp://c.example nor "://". [d](https://d.example/p)'
     expect(read(text).urls).toEqual(['https://a.example/x?y=1', 'HTTP://b.example/z', 'https://d.example/p'])
     expect(read('https://a.example '.repeat(50)).urls.length).toBe(16)
   })
@@ -129,9 +153,26 @@ describe('readPrompt: cost and accuracy', () => {
   test('is right about real prompts more often than not', async () => {
     const rows = await sharedRows('query-types')
     if (rows === null) return
-    const wanted = (row: Record<string, unknown>) => (row['type'] === 'others' ? 'other' : row['type'])
-    const right = rows.filter(row => read(String(row['prompt'])).queryType === wanted(row)).length
-    report(`readPrompt on query-types: ${right}/${rows.length} types as labelled (cues written with these rows in sight)`)
+    const wanted = (row: Record<string, unknown>) => (row.type === 'others' ? 'other' : row.type)
+    const right = rows.filter(row => read(String(row.prompt)).queryType === wanted(row)).length
+    report(
+      `readPrompt on query-types: ${right}/${rows.length} types as labelled (cues written with these rows in sight)`,
+    )
     expect(right / rows.length).toBeGreaterThan(0.6)
   })
 })
+
+/** Rows of a labelled set beside the checkout, null where it is not there: said in one line, never silent. */
+async function sharedRows(name: string): Promise<Record<string, unknown>[] | null> {
+  const file = Bun.file(new URL(`../../../shared/data/${name}/data.jsonl`, import.meta.url))
+  if (!(await file.exists())) {
+    report(`not run: ../shared/data/${name} is absent`)
+    return null
+  }
+  const lines = (await file.text()).trim().split('\n')
+  return lines.map(line => JSON.parse(line) as Record<string, unknown>)
+}
+
+function report(line: string): void {
+  process.stdout.write(`${line}\n`)
+}

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { compilePatterns, compileRules, firstBroken, safetyRules, scan } from '../../src/core/patterns.ts'
-import { report, sharedRows } from './shared-rows.ts'
 
 function matches(patterns: readonly string[], text: string): number[] {
   const found: number[] = []
@@ -41,13 +40,20 @@ describe('word patterns', () => {
   test('finds what a plain search over the words finds, for any text', () => {
     const word = fc.constantFrom('a', 'b', 'c')
     fc.assert(
-      fc.property(fc.array(word, { maxLength: 30 }), fc.tuple(word, word, word), fc.nat({ max: 3 }), (words, slots, gap) => {
-        const [first, second, third] = slots
-        const plain = words.some((one, i) =>
-          one === first && words.some((two, j) => two === second && j > i && j - i <= gap + 1 && words[j + 1] === third),
-        )
-        expect(matches([`${first} ~${gap} ${second} ${third}`], words.join(' ')).length > 0).toBe(plain)
-      }),
+      fc.property(
+        fc.array(word, { maxLength: 30 }),
+        fc.tuple(word, word, word),
+        fc.nat({ max: 3 }),
+        (words, slots, gap) => {
+          const [first, second, third] = slots
+          const plain = words.some(
+            (one, i) =>
+              one === first &&
+              words.some((two, j) => two === second && j > i && j - i <= gap + 1 && words[j + 1] === third),
+          )
+          expect(matches([`${first} ~${gap} ${second} ${third}`], words.join(' ')).length > 0).toBe(plain)
+        },
+      ),
       { numRuns: 500 },
     )
   })
@@ -105,19 +111,36 @@ describe('the first rule table', () => {
   test('hardly ever speaks up on ordinary prompts', async () => {
     const sets = [
       ['query-types', () => false],
-      ['prompt-injection', row => row['injection'] === 1],
-      ['harmful-requests', row => row['unsafe'] === 1],
-      ['xstest', row => row['unsafe'] === 1],
+      ['prompt-injection', row => row.injection === 1],
+      ['harmful-requests', row => row.unsafe === 1],
+      ['xstest', row => row.unsafe === 1],
     ] as const satisfies readonly (readonly [string, (row: Record<string, unknown>) => boolean])[]
     for (const [name, isBad] of sets) {
       const rows = await sharedRows(name)
       if (rows === null) continue
-      const broken = rows.map(row => ({ bad: isBad(row), hit: ruleFor(String(row['prompt'])) !== null }))
+      const broken = rows.map(row => ({ bad: isBad(row), hit: ruleFor(String(row.prompt)) !== null }))
       const bad = broken.filter(row => row.bad)
       const good = broken.filter(row => !row.bad)
       const falseHits = good.filter(row => row.hit).length
-      report(`patterns on ${name}: ${bad.filter(row => row.hit).length}/${bad.length} caught, ${falseHits}/${good.length} false`)
+      report(
+        `patterns on ${name}: ${bad.filter(row => row.hit).length}/${bad.length} caught, ${falseHits}/${good.length} false`,
+      )
       expect(falseHits / Math.max(1, good.length)).toBeLessThanOrEqual(0.005)
     }
   })
 })
+
+/** Rows of a labelled set beside the checkout, null where it is not there: said in one line, never silent. */
+async function sharedRows(name: string): Promise<Record<string, unknown>[] | null> {
+  const file = Bun.file(new URL(`../../../shared/data/${name}/data.jsonl`, import.meta.url))
+  if (!(await file.exists())) {
+    report(`not run: ../shared/data/${name} is absent`)
+    return null
+  }
+  const lines = (await file.text()).trim().split('\n')
+  return lines.map(line => JSON.parse(line) as Record<string, unknown>)
+}
+
+function report(line: string): void {
+  process.stdout.write(`${line}\n`)
+}

@@ -27,12 +27,12 @@ describe('readyLength', () => {
   })
 
   test('lets long text flow without any sentence, spaced or not', () => {
-    expect(shown('word '.repeat(40) + 'wo')).toBe('word '.repeat(40))
+    expect(shown(`${'word '.repeat(40)}wo`)).toBe('word '.repeat(40))
     expect(shown('漢'.repeat(200))).toBe('漢'.repeat(200))
   })
 
   test('never cuts a surrogate pair', () => {
-    expect(shown('😀'.repeat(100) + '\ud83d')).toBe('😀'.repeat(100))
+    expect(shown(`${'😀'.repeat(100)}\ud83d`)).toBe('😀'.repeat(100))
   })
 
   test('is a length within the text, and more than nothing once patience is over', () => {

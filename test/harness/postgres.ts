@@ -27,17 +27,21 @@ export async function startPostgres(): Promise<PrivatePostgres | null> {
   const data = join(folder, 'data')
   const run = async (program: string, args: readonly string[]) => {
     const command = [join(programs, program), ...args]
-    const child = Bun.spawn(user === null ? command : ['setpriv', `--reuid=${user.uid}`, `--regid=${user.gid}`, '--clear-groups', ...command], {
-      cwd: folder,
-      env: { PATH: process.env.PATH ?? '', LC_ALL: 'C' },
-      stdin: 'ignore',
-      stdout: Bun.file(join(folder, 'out.log')),
-      stderr: Bun.file(join(folder, 'error.log')),
-    })
+    const child = Bun.spawn(
+      user === null ? command : ['setpriv', `--reuid=${user.uid}`, `--regid=${user.gid}`, '--clear-groups', ...command],
+      {
+        cwd: folder,
+        env: { PATH: process.env.PATH ?? '', LC_ALL: 'C' },
+        stdin: 'ignore',
+        stdout: Bun.file(join(folder, 'out.log')),
+        stderr: Bun.file(join(folder, 'error.log')),
+      },
+    )
     if ((await child.exited) !== 0) throw new Error(`${program}: ${readFileSync(join(folder, 'error.log'), 'utf8')}`)
   }
   const settings = `-c listen_addresses='' -c unix_socket_directories='${folder}' -c fsync=off -c max_connections=50`
-  const start = () => run('pg_ctl', ['-D', data, '-w', '-t', '20', '-l', join(folder, 'server.log'), '-o', settings, 'start'])
+  const start = () =>
+    run('pg_ctl', ['-D', data, '-w', '-t', '20', '-l', join(folder, 'server.log'), '-o', settings, 'start'])
   await run('initdb', ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-sync'])
   await start()
   return {
@@ -63,7 +67,9 @@ function programsFolder(): string | null {
 function unprivilegedUser(): { readonly uid: number; readonly gid: number } | null {
   if (Bun.which('setpriv') === null) return null
   for (const name of ['postgres', 'nobody']) {
-    const line = readFileSync('/etc/passwd', 'utf8').split('\n').find(one => one.startsWith(`${name}:`))
+    const line = readFileSync('/etc/passwd', 'utf8')
+      .split('\n')
+      .find(one => one.startsWith(`${name}:`))
     const [, , uid, gid] = line?.split(':') ?? []
     if (uid !== undefined && gid !== undefined) return { uid: Number(uid), gid: Number(gid) }
   }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { ChatEvent, ChatEvents, StreamMode } from '../../src/core/chat.ts'
-import { createTicker, pace, type PaceClock } from '../../src/pipeline/pace.ts'
+import { createTicker, type PaceClock, pace } from '../../src/pipeline/pace.ts'
 
 type Step = { readonly after: number; readonly batch: readonly ChatEvent[] }
 type Write = { readonly at: number; readonly batch: readonly ChatEvent[] }
@@ -56,7 +56,11 @@ async function written(steps: readonly Step[], mode: StreamMode): Promise<{ writ
   const writes: Write[] = []
   const arrivals: number[] = []
   const consume = async () => {
-    for await (const batch of pace(source(clock, steps, at => arrivals.push(at)), mode, clock))
+    for await (const batch of pace(
+      source(clock, steps, at => arrivals.push(at)),
+      mode,
+      clock,
+    ))
       writes.push({ at: clock.now() - 1000, batch })
   }
   await clock.run(consume())
@@ -80,15 +84,26 @@ describe('pace: realtime', () => {
   })
 
   test('shows text that comes alone at once', async () => {
-    const { writes } = await written([{ after: 5, batch: [text('a')] }, { after: 40, batch: [text('b')] }, { after: 40, batch: [text('c')] }], 'realtime')
+    const { writes } = await written(
+      [
+        { after: 5, batch: [text('a')] },
+        { after: 40, batch: [text('b')] },
+        { after: 40, batch: [text('c')] },
+      ],
+      'realtime',
+    )
     expect(writes.map(({ at }) => at)).toEqual([5, 45, 85])
   })
 })
 
 describe('pace: buffered', () => {
   test('shows the first text at once, then whole sentences a beat apart', async () => {
-    const words = 'First it rains. Then the sun is out. Later it snows, and the wind blows. At last it is night. '.split(/(?<= )/)
-    const { writes } = await written(words.map(word => ({ after: 20, batch: [text(word)] })), 'buffered')
+    const words =
+      'First it rains. Then the sun is out. Later it snows, and the wind blows. At last it is night. '.split(/(?<= )/)
+    const { writes } = await written(
+      words.map(word => ({ after: 20, batch: [text(word)] })),
+      'buffered',
+    )
     expect(timed(writes)).toEqual([
       [20, 'First '],
       [120, 'it rains. '],
@@ -99,7 +114,10 @@ describe('pace: buffered', () => {
   })
 
   test('drains at once when the source ends: no artificial tail', async () => {
-    const steps = [{ after: 5, batch: [text('One. ')] }, { after: 1, batch: [text('Two. Three. '.repeat(500))] }]
+    const steps = [
+      { after: 5, batch: [text('One. ')] },
+      { after: 1, batch: [text('Two. Three. '.repeat(500))] },
+    ]
     const { writes } = await written(steps, 'buffered')
     expect(writes.at(-1)?.at).toBe(6)
   })
@@ -119,46 +137,94 @@ describe('pace: buffered', () => {
       { at: 3, batch: [text(' see'), call] },
       { at: 54, batch: [text(' so'), finish] },
     ])
-    const thought = await written([{ after: 1, batch: [reasoning('hm')] }, { after: 1, batch: [reasoning(' ha')] }, { after: 1, batch: [text('Yes')] }, { after: 300, batch: [] }], 'buffered')
+    const thought = await written(
+      [
+        { after: 1, batch: [reasoning('hm')] },
+        { after: 1, batch: [reasoning(' ha')] },
+        { after: 1, batch: [text('Yes')] },
+        { after: 300, batch: [] },
+      ],
+      'buffered',
+    )
     expect(thought.writes).toEqual([
       { at: 1, batch: [reasoning('hm')] },
       { at: 3, batch: [reasoning(' ha'), text('Yes')] },
     ])
   })
 
+  test('a slow writer is shown word by word once 250 ms of patience are over', async () => {
+    const { writes } = await written(
+      Array.from({ length: 12 }, (_, index) => ({ after: 60, batch: [text(`w${index} `)] })),
+      'buffered',
+    )
+    expect(writes.slice(0, 3)).toEqual([
+      { at: 60, batch: [text('w0 ')] },
+      { at: 370, batch: [text('w1 w2 w3 w4 w5 ')] },
+      { at: 670, batch: [text('w6 w7 w8 w9 w10 ')] },
+    ])
+  })
+
   test('reasoning is not paced like text: it flows every 10 ms', async () => {
-    const { writes } = await written(Array.from({ length: 50 }, () => ({ after: 2, batch: [reasoning('x')] })), 'buffered')
+    const { writes } = await written(
+      Array.from({ length: 50 }, () => ({ after: 2, batch: [reasoning('x')] })),
+      'buffered',
+    )
     expect(writes.length).toBeGreaterThanOrEqual(10)
   })
 })
 
 describe('pace: for any chunking', () => {
-  const pieces = fc.array(fc.tuple(fc.nat({ max: 120 }), fc.string({ unit: fc.constantFrom('a', 'b', ' ', '. ', ', ', '\n', '。', '漢', '😀'), minLength: 1, maxLength: 40 })), {
-    minLength: 1,
-    maxLength: 40,
-  })
-
-  test.each(['realtime', 'buffered'] as const)('%s: text in is text out, in order, and each event comes out once', async mode => {
-    await fc.assert(
-      fc.asyncProperty(pieces, fc.array(fc.nat({ max: 39 })), async (parts, toolsAt) => {
-        const steps = parts.map(([after, piece], index) => ({ after, batch: toolsAt.includes(index) ? [text(piece, index % 2), call] : [text(piece, index % 2)] }))
-        const flat = (batches: readonly (readonly ChatEvent[])[]) =>
-          batches.flat().reduce<string[]>((all, event) => {
-            if (event.type !== 'text') return [...all, event.type]
-            const last = all.at(-1)
-            return last?.startsWith(`${event.choice}:`) ? [...all.slice(0, -1), last + event.text] : [...all, `${event.choice}:${event.text}`]
-          }, [])
-        const { writes } = await written(steps, mode)
-        expect(flat(writes.map(({ batch }) => batch))).toEqual(flat(steps.map(({ batch }) => batch)))
-        expect(writes.every(({ batch }) => batch.length > 0)).toBe(true)
+  const pieces = fc.array(
+    fc.tuple(
+      fc.nat({ max: 120 }),
+      fc.string({
+        unit: fc.constantFrom('a', 'b', ' ', '. ', ', ', '\n', '。', '漢', '😀'),
+        minLength: 1,
+        maxLength: 40,
       }),
-      { numRuns: 60 },
-    )
+    ),
+    {
+      minLength: 1,
+      maxLength: 40,
+    },
+  )
+
+  test.each(['realtime', 'buffered'] as const)(
+    '%s: text in is text out, in order, and each event comes out once',
+    async mode => {
+      await fc.assert(
+        fc.asyncProperty(pieces, fc.array(fc.nat({ max: 39 })), async (parts, toolsAt) => {
+          const steps = parts.map(([after, piece], index) => ({
+            after,
+            batch: toolsAt.includes(index) ? [text(piece, index % 2), call] : [text(piece, index % 2)],
+          }))
+          const flat = (batches: readonly (readonly ChatEvent[])[]) => {
+            const joined: string[] = []
+            for (const event of batches.flat()) {
+              const label = event.type === 'text' ? `${event.choice}:` : event.type
+              const piece = event.type === 'text' ? event.text : ''
+              if (piece !== '' && joined.at(-1)?.startsWith(label)) joined.push(joined.pop() + piece)
+              else joined.push(label + piece)
+            }
+            return joined
+          }
+          const { writes } = await written(steps, mode)
+          expect(flat(writes.map(({ batch }) => batch))).toEqual(flat(steps.map(({ batch }) => batch)))
+          expect(writes.every(({ batch }) => batch.length > 0)).toBe(true)
+        }),
+        { numRuns: 60 },
+      )
+    },
+  )
+
+  const fewEnds = fc.array(fc.tuple(fc.nat({ max: 400 }), fc.stringMatching(/^[a-z]{0,2}[ ,]?[a-z]{1,3}[ .漢]?$/)), {
+    minLength: 1,
+    maxLength: 60,
   })
 
   test('latency and rate stay within their bounds', async () => {
     await fc.assert(
-      fc.asyncProperty(pieces, fc.constantFrom('realtime' as const, 'buffered' as const), async (parts, mode) => {
+      fc.asyncProperty(fewEnds, fc.constantFrom('realtime' as const, 'buffered' as const), async (parts, mode) => {
         const steps = parts.map(([after, piece]) => ({ after, batch: [text(piece)] }))
         const { writes, arrivals } = await written(steps, mode)
         let seen = 0
@@ -173,7 +239,9 @@ describe('pace: for any chunking', () => {
         }
         const inner = writes.slice(0, -1).map(({ at }) => at)
         if (mode === 'realtime') expect(new Set(inner.map(at => Math.floor(at / 10))).size).toBe(inner.length)
-        else for (let i = 1; i < inner.length; i++) expect((inner[i] ?? 0) - (inner[i - 1] ?? 0)).toBeGreaterThanOrEqual(100)
+        else
+          for (let i = 1; i < inner.length; i++)
+            expect((inner[i] ?? 0) - (inner[i - 1] ?? 0)).toBeGreaterThanOrEqual(100)
       }),
       { numRuns: 100 },
     )
@@ -263,7 +331,7 @@ describe('createTicker', () => {
       },
     })
     const woken: number[] = []
-    for (let index = 0; index < 1000; index++) ticker.sleep(index % 3 === 0 ? 7 : 20).then(() => woken.push(now))
+    for (let index = 0; index < 1000; index++) await ticker.sleep(index % 3 === 0 ? 7 : 20).then(() => woken.push(now))
     while (armed !== null) {
       const { at, action } = armed as { at: number; action: () => void }
       armed = null

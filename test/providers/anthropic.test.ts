@@ -291,6 +291,8 @@ describe('the request as a whole', () => {
     const written = 'a\ud800b \\ud800 \u{1f600} \\\\\udc00 \n'
     const { body } = anthropic.toRequest(question({ messages: [user(written)] }), access)
     expect(JSON.parse(body).messages[0].content[0].text).toBe('a\ufffdb \\ud800 \u{1f600} \\\\\ufffd \n')
+    const turns = messagesOf(user('Go'), assistant(null, ['a', 'f', '{"\\ud800":1}'])) as { content: Json[] }[]
+    expect(turns[1]?.content[0]?.input).toEqual({ '\ufffd': 1 })
   })
 })
 

@@ -532,6 +532,18 @@ describe('reading an answer', () => {
     expect(read('', '[DONE]')).toEqual([])
   })
 
+  test('arguments that nest deeper than the stack are a failure', () => {
+    const deep = `${'['.repeat(400_000)}${']'.repeat(400_000)}`
+    for (const open of ['', ',"willContinue":true']) {
+      const reader = google.streamReader()
+      const call = `{"functionCall":{"name":"a","args":{"x":${deep}}${open}}}`
+      const data = `{"candidates":[{"content":{"parts":[${call}]},"finishReason":"STOP"}]}`
+      const parts = [...reader.read({ name: '', data }), ...reader.finish()]
+      expect(failureIn(parts)?.kind).toBe('bad_answer')
+      expect(types(parts)).not.toContain('end')
+    }
+  })
+
   test('no event makes the reader throw, or say anything out of order', () => {
     const maybe = <T>(value: fc.Arbitrary<T>) =>
       fc.oneof({ weight: 4, arbitrary: value }, fc.jsonValue({ maxDepth: 2 }))

@@ -858,6 +858,16 @@ describe('the request', () => {
     expect(idsOf({ provider: compatible })).toEqual([id, id])
   })
 
+  test('a thought signature goes back to Google alone', () => {
+    const call = { id: 'c', name: 'weather', arguments: '{}', signature: 'sig' }
+    const messages: Message[] = [{ role: 'assistant', text: null, reasoning: null, toolCalls: [call], name: null }]
+    const sentTo = (baseUrl: string) => requestFor({ ask: { messages }, provider: compatible, baseUrl }).body
+    expect(sentTo('https://generativelanguage.googleapis.com/v1beta/openai/')).toContain(
+      '"extra_content":{"google":{"thought_signature":"sig"}}',
+    )
+    expect(sentTo('https://host/v1')).not.toContain('sig')
+  })
+
   test('half a surrogate pair never reaches the upstream, text that spells its escape does', () => {
     const text = 'a\ud83d b \\ud83d c 😀'
     const body = bodyFor({ ask: { messages: [{ role: 'system', text }] } })
@@ -945,11 +955,8 @@ describe('the end of a stream', () => {
       choices: [{ index: 0, message: { role: 'assistant', content: 'Hi' }, finish_reason: 'stop' }],
       usage: { prompt_tokens: 1, completion_tokens: 1 },
     }
-    expect(contentOf(read(`data: ${JSON.stringify(whole)}\n\n`)).filter(part => part.type !== 'usage')).toEqual([
-      text('Hi'),
-      finish('stop'),
-      ended,
-    ])
+    const answer: AnswerPart[] = contentOf(read(`data: ${JSON.stringify(whole)}\n\n`))
+    expect(answer.slice(1)).toEqual([text('Hi'), finish('stop'), ended])
   })
 
   test('a message that repeats the deltas at the end is not read twice', () => {
@@ -1825,6 +1832,30 @@ type Expected = {
   done: boolean
 }
 
+/** As the recordings hold them; what a server leaves out is optional. */
+type RecordedUsage = { prompt_tokens: number; completion_tokens: number; total_tokens: number }
+type RecordedPart = { text?: string; thinking?: { text: string }[] }
+type RecordedFunction = { name?: string; arguments?: string | null }
+type RecordedMessage = {
+  content?: string | RecordedPart[] | null
+  reasoning_content?: string | null
+  reasoning?: string | null
+  tool_calls?: { index?: number; function: RecordedFunction }[] | null
+  function_call?: RecordedFunction
+}
+type RecordedChoice = {
+  index: number
+  delta?: RecordedMessage
+  message?: RecordedMessage
+  finish_reason?: string | null
+}
+type RecordedPayload = {
+  usage?: RecordedUsage | null
+  x_groq?: { usage?: RecordedUsage }
+  error?: unknown
+  choices?: RecordedChoice[]
+}
+
 /** Reads recorded payloads the naive way, as an oracle: recordings are of servers that number their calls. */
 function expectedOf(payloads: readonly unknown[]): Expected {
   const expected: Expected = {
@@ -1841,8 +1872,7 @@ function expectedOf(payloads: readonly unknown[]): Expected {
       expected.done = true
       continue
     }
-    // biome-ignore lint/suspicious/noExplicitAny: the oracle walks foreign JSON as it is
-    const payload = raw as any
+    const payload = raw as RecordedPayload
     const usage = payload.usage ?? payload.x_groq?.usage
     if (usage)
       expected.usage = [
@@ -1851,9 +1881,10 @@ function expectedOf(payloads: readonly unknown[]): Expected {
       ]
     if (payload.error) expected.failed = true
     for (const choice of payload.choices ?? []) {
-      const index: number = choice.index
+      const { index } = choice
       const message = choice.delta ?? choice.message ?? {}
-      const pieces = typeof message.content === 'string' ? [{ text: message.content }] : (message.content ?? [])
+      const pieces: RecordedPart[] =
+        typeof message.content === 'string' ? [{ text: message.content }] : (message.content ?? [])
       for (const part of pieces) {
         expected.texts[index] = (expected.texts[index] ?? '') + (part.text ?? '')
         for (const thought of part.thinking ?? [])
@@ -1945,13 +1976,10 @@ for (const folder of ['openai', 'compat'] as const) {
         test(`${recording.name}: the refusal is read without its text`, () => {
           const failure = provider.readFailure(recording.status, recording.headers, recording.text)
           expect(failure.detail).toMatch(/^\d{3}(?: [a-z0-9_.-]{1,64}){0,2}$/)
-          expect(failure.blame).toBe(
-            { 400: 'caller', 401: 'us', 404: 'upstream', 429: 'upstream' }[recording.status] === 'caller' &&
-              /tool/.test(recording.name)
-              ? 'upstream'
-              : (({ 400: 'caller', 401: 'us', 404: 'upstream', 429: 'upstream' } as const)[recording.status] ??
-                  'upstream'),
-          )
+          const blames = { 400: 'caller', 401: 'us', 404: 'upstream', 429: 'upstream' } as const
+          // The model wrote the call that this server refused.
+          const ofTheModel = recording.name === 'groq-error-400-tool'
+          expect(failure.blame).toBe(ofTheModel ? 'upstream' : blames[recording.status as keyof typeof blames])
         })
       } else if (recording.name === 'invalid-200-body') {
         test('invalid-200-body: a body of status 200 that is no completion is a bad answer', () => {

@@ -1,0 +1,250 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { catalogue } from '../../src/core/catalogue.ts'
+import { type Ask, type Strategy, strategies } from '../../src/core/chat.ts'
+import type { Reading } from '../../src/core/classify.ts'
+import { GatewayError } from '../../src/core/errors.ts'
+import { buildCatalogue, fitsWindow, fullName, type Model, needsOf, unmet } from '../../src/core/models.ts'
+import { type Caller, plans } from '../../src/core/plans.ts'
+import { type Endpoint, type Route, type RouteDeps, route } from '../../src/pipeline/route.ts'
+import type { Provider } from '../../src/providers/provider.ts'
+
+const today = Date.parse('2026-11-20T12:00:00Z')
+const caller: Caller = { accountId: 'acc_1', keyId: 'key_1', plan: 'usage', limits: plans.usage }
+const reading: Reading = { queryType: 'other', complexity: 0.3, needsCurrent: false, urls: [], words: 5 }
+
+/** Routing looks at who is configured and never calls it. */
+const endpoint = (id: string): Endpoint => ({
+  id,
+  provider: {} as Provider,
+  access: { baseUrl: 'http://127.0.0.1:1', apiKey: null },
+  simulated: true,
+})
+
+type World = {
+  readonly providers?: readonly string[]
+  readonly models?: readonly Model[]
+  readonly unhealthy?: readonly string[]
+  readonly cooling?: readonly string[]
+  readonly degraded?: readonly string[]
+  /** Micro-cents left today. */
+  readonly left?: number
+  readonly now?: number
+}
+
+function world(given: World = {}): RouteDeps {
+  const providers = given.providers ?? ['openai', 'anthropic', 'google']
+  return {
+    catalogue: buildCatalogue(given.models ?? catalogue),
+    endpoints: new Map(providers.map(id => [id, endpoint(id)])),
+    health: {
+      mayTry: key => !given.cooling?.includes(key),
+      stateOf: key =>
+        given.unhealthy?.includes(key) ? 'unhealthy' : given.degraded?.includes(key) ? 'degraded' : 'healthy',
+    },
+    meter: {
+      standing: () =>
+        given.left === undefined
+          ? null
+          : {
+              requests: { limit: 30, remaining: 30, resetMs: 0 },
+              tokens: { limit: 500_000, remaining: 500_000, resetMs: 0 },
+              costMicrocents: { limit: 167_000_000, remaining: given.left },
+              seats: { limit: 5, remaining: 5 },
+            },
+    },
+    clock: { now: () => given.now ?? today },
+  }
+}
+
+function asking(given: Partial<Ask> = {}): Ask {
+  return {
+    messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }], name: null }],
+    model: null,
+    strategy: null,
+    stream: null,
+    maxOutputTokens: null,
+    temperature: null,
+    topP: null,
+    presencePenalty: null,
+    frequencyPenalty: null,
+    seed: null,
+    logitBias: null,
+    logprobs: false,
+    topLogprobs: null,
+    stop: [],
+    choices: 1,
+    tools: [],
+    toolChoice: null,
+    parallelToolCalls: null,
+    responseFormat: { type: 'text' },
+    reasoningEffort: null,
+    endUser: null,
+    extras: {},
+    fallback: true,
+    web: 'auto',
+    enhance: false,
+    testMode: false,
+    metadata: null,
+    bodyCharacters: 0,
+    ...given,
+  }
+}
+
+const routed = (ask: Partial<Ask> = {}, given: World = {}, inputTokens = 100, read: Partial<Reading> = {}): Route =>
+  route(world(given), caller, asking(ask), { ...reading, ...read }, inputTokens)
+const names = (plan: Route) => plan.candidates.map(({ model }) => fullName(model))
+
+function refused(...given: Parameters<typeof routed>): GatewayError {
+  try {
+    routed(...given)
+  } catch (thrown) {
+    if (thrown instanceof GatewayError) return thrown
+    throw thrown
+  }
+  throw new Error('was routed')
+}
+
+describe('a named model', () => {
+  test('comes first, and fallbacks from other providers stand behind it', () => {
+    const plan = routed({ model: 'claude-opus-5-5' })
+    expect([plan.mode, names(plan)[0]]).toEqual(['manual', 'anthropic/claude-opus-5-5'])
+    expect(plan.candidates[1]?.model.provider).not.toBe('anthropic')
+    expect(new Set(names(plan)).size).toBe(plan.candidates.length)
+    expect(plan.candidates.length).toBeWithin(3, 7)
+  })
+
+  test('is alone where the caller wants no fallback', () => {
+    expect(names(routed({ model: 'openai/gpt-5.5', fallback: false }))).toEqual(['openai/gpt-5.5'])
+  })
+
+  test('is asked first even where it is unwell, leaving soon, premium in test mode, or its window looks too small', () => {
+    expect(
+      names(routed({ model: 'openai/gpt-5.5', testMode: true }, { unhealthy: ['openai/gpt-5.5'] }, 5_000_000))[0],
+    ).toBe('openai/gpt-5.5')
+    expect(names(routed({ model: 'claude-sonnet-4-5' }))[0]).toBe('anthropic/claude-sonnet-4-5')
+  })
+
+  test('that nobody knows is a 404 with near names, and without the name itself', () => {
+    const error = refused({ model: 'gpt-5.55-canary' })
+    expect([error.code, error.status, error.param]).toEqual(['model_not_found', 404, 'model'])
+    expect(error.message).toContain('openai/gpt-5.5')
+    expect(error.message).not.toContain('canary')
+    expect(refused({ model: '?' }).message).not.toContain('Did you mean')
+    expect(refused({ model: 'x'.repeat(100_000) }).code).toBe('model_not_found')
+  })
+
+  test('whose provider is not configured is a 404 that says so', () => {
+    const error = refused({ model: 'openai/gpt-5.5' }, { providers: ['google'] })
+    expect([error.code, error.param]).toEqual(['model_not_found', 'model'])
+    expect(error.message).toContain('not configured')
+  })
+
+  test('past its date is a 400 naming the successor; on the day before it still serves', () => {
+    const old = catalogue.find(model => model.id === 'gemini-2.5-flash')
+    if (old?.deprecationDate == null) throw new Error('the catalogue has changed')
+    const day = Date.parse(old.deprecationDate)
+    const error = refused({ model: fullName(old) }, { now: day })
+    expect([error.code, error.status, error.param]).toEqual(['model_deprecated', 400, 'model'])
+    if (old.successor !== null) expect(error.message).toContain(old.successor)
+    expect(names(routed({ model: fullName(old) }, { now: day - 1 }))[0]).toBe(fullName(old))
+  })
+
+  test('that cannot do what is asked is a 400 with the parameter', () => {
+    const error = refused({ model: 'claude-opus-5-5', choices: 3 })
+    expect([error.code, error.status, error.param]).toEqual(['unsupported_parameter', 400, 'n'])
+  })
+})
+
+describe('without a name', () => {
+  test('a simple prompt goes to a cheap model, a complex one to a capable one', () => {
+    const simple = routed({}, {}, 100, { complexity: 0 }).candidates[0]
+    const complex = routed({}, {}, 100, { complexity: 1 }).candidates[0]
+    expect(simple?.model.tier).toBe('economy')
+    expect(complex?.model.figures.quality ?? 0).toBeGreaterThan(simple?.model.figures.quality ?? 1)
+  })
+
+  test('balanced chooses the same for every prompt', () => {
+    const first = routed({ strategy: 'balanced' }, {}, 100, { complexity: 0 })
+    expect(names(routed({ strategy: 'balanced' }, {}, 100, { complexity: 1 }))).toEqual(names(first))
+  })
+
+  test('an unhealthy or cooling model goes last, and is still there when all of them are', () => {
+    const [best] = names(routed())
+    for (const sick of [{ unhealthy: [best ?? ''] }, { cooling: [best ?? ''] }])
+      expect(names(routed({}, sick))[0]).not.toBe(best)
+    expect(names(routed({}, { unhealthy: catalogue.map(fullName) })).length).toBeGreaterThan(0)
+    const only = catalogue.filter(model => fullName(model) === best)
+    expect(names(routed({}, { models: only, unhealthy: [best ?? ''], cooling: [best ?? ''] }))).toEqual([best ?? ''])
+  })
+
+  test('models that the account cannot pay for are dropped, but never all: refusing is the meter’s', () => {
+    const plan = routed({ strategy: 'quality' }, { left: 200_000 }, 1000)
+    expect(names(plan)).not.toContain('anthropic/claude-fable-5-2')
+    expect(plan.dropped.some(({ reason }) => reason.includes('left today'))).toBe(true)
+    expect(routed({}, { left: 0 }).candidates.length).toBeGreaterThan(0)
+  })
+
+  test('too long for all is context_length_exceeded, long for some goes to the others', () => {
+    const error = refused({}, {}, 50_000_000)
+    expect([error.code, error.status]).toEqual(['context_length_exceeded', 400])
+    for (const { model } of routed({}, {}, 500_000).candidates) expect(fitsWindow(model, 500_000, 1)).toBe(true)
+  })
+
+  test('a parameter that none has is unsupported_parameter naming it', () => {
+    const error = refused({ choices: 500 })
+    expect([error.code, error.param]).toEqual(['unsupported_parameter', 'n'])
+  })
+
+  test('with no provider at all it is 503 no_model_available, with a time to come back', () => {
+    const error = refused({}, { providers: [] })
+    expect([error.code, error.status]).toEqual(['no_model_available', 503])
+    expect(error.retryAfterMs).toBeGreaterThan(0)
+  })
+})
+
+test('no candidate ever breaks capability, window, test mode, retirement or configuration; the choice is deterministic', () => {
+  const asks = fc.record({
+    strategy: fc.constantFrom<Strategy | null>(null, ...strategies),
+    testMode: fc.boolean(),
+    choices: fc.constantFrom(1, 2, 9),
+    logprobs: fc.boolean(),
+    stream: fc.constantFrom(null, 'buffered' as const),
+    model: fc.constantFrom(null, 'gpt-5.5', 'gemini-3.8-flash'),
+  })
+  const worlds = fc.record({
+    providers: fc.subarray(['openai', 'anthropic', 'google']),
+    unhealthy: fc.subarray(catalogue.map(fullName)),
+    left: fc.nat({ max: 3_000_000 }),
+    now: fc.constantFrom(today, Date.parse('2026-12-15'), Date.parse('2027-06-01')),
+  })
+  fc.assert(
+    fc.property(
+      asks,
+      worlds,
+      fc.nat({ max: 1_200_000 }),
+      fc.double({ min: 0, max: 1, noNaN: true }),
+      (ask, given, tokens, complexity) => {
+        let plan: Route
+        try {
+          plan = routed(ask, given, tokens, { complexity })
+        } catch (thrown) {
+          expect(thrown).toBeInstanceOf(GatewayError)
+          return
+        }
+        const day = new Date(given.now).toISOString().slice(0, 10)
+        expect(plan.candidates.length).toBeWithin(1, 7)
+        for (const { model, endpoint, score } of plan.candidates.slice(ask.model === null ? 0 : 1)) {
+          expect(unmet(model, needsOf(asking(ask)))).toBeNull()
+          expect(fitsWindow(model, tokens, 1)).toBe(true)
+          expect(ask.testMode && model.tier === 'premium').toBe(false)
+          expect(model.deprecationDate === null || model.deprecationDate > day).toBe(true)
+          expect(given.providers).toContain(endpoint.id)
+          expect(score).toBeWithin(0, 1.000001)
+        }
+        expect(names(routed(ask, given, tokens, { complexity }))).toEqual(names(plan))
+      },
+    ),
+    { numRuns: 150 },
+  )
+})

@@ -1,0 +1,200 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { copyFileSync, fsync, mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { JournalUnwritable, type JournalOptions, openJournal } from '../../src/stores/journal.ts'
+import { temporaryFolder, usageRecord } from './support.ts'
+
+let folder = temporaryFolder()
+beforeEach(() => {
+  folder = temporaryFolder()
+})
+afterEach(() => folder.remove())
+
+const open = (changes: Partial<JournalOptions> = {}) => openJournal({ directory: join(folder.path, 'journal'), ...changes })
+const files = () => readdirSync(join(folder.path, 'journal')).sort()
+const record = (index: number) => usageRecord({ request_id: `req_${index}`, metadata: { note: 'ü\n"' } })
+
+function shipAll(journal: ReturnType<typeof open>, maximum = 7): string[] {
+  const ids: string[] = []
+  for (let batch = journal.take(maximum); batch !== null; batch = journal.take(maximum)) {
+    ids.push(...batch.records.map(one => one.request_id))
+    batch.release()
+  }
+  return ids
+}
+
+test('what was appended is shipped once, in order, and nothing of it stays on disk', async () => {
+  const journal = open({ segmentBytes: 4096 })
+  for (let index = 0; index < 100; index++) journal.append(record(index))
+  expect(journal.backlog()).toBe(100)
+  expect(files().length).toBeGreaterThan(5)
+  expect(shipAll(journal)).toEqual(Array.from({ length: 100 }, (_, index) => `req_${index}`))
+  expect(journal.take(1)).toBeNull()
+  await journal.close()
+  expect(files()).toEqual([])
+})
+
+test('a batch that is not released is handed out again', () => {
+  const journal = open()
+  journal.append(record(1))
+  expect(journal.take(10)?.records).toEqual([record(1)])
+  expect(journal.take(10)?.records).toEqual([record(1)])
+})
+
+test('C5 the folder is 0700 and its files are 0600', () => {
+  open().append(record(1))
+  expect(statSync(join(folder.path, 'journal')).mode & 0o777).toBe(0o700)
+  expect(statSync(join(folder.path, 'journal', files()[0] ?? '')).mode & 0o777).toBe(0o600)
+})
+
+test('a record is on disk when append returns, without a close: it survives kill -9', async () => {
+  const script = `
+    const { openJournal } = await import(${JSON.stringify(new URL('../../src/stores/journal.ts', import.meta.url).pathname)})
+    const journal = openJournal({ directory: ${JSON.stringify(join(folder.path, 'journal'))} })
+    for (const record of ${JSON.stringify([1, 2, 3].map(record))}) journal.append(record)
+    process.kill(process.pid, 'SIGKILL')`
+  await Bun.spawn(['bun', '-e', script]).exited
+  expect(shipAll(open())).toEqual(['req_1', 'req_2', 'req_3'])
+})
+
+test('cut at every byte and replayed twice, the journal gives the whole lines and nothing else', async () => {
+  const journal = open()
+  const ends: number[] = []
+  const path = () => join(folder.path, 'journal', files()[0] ?? '')
+  for (let index = 0; index < 3; index++) {
+    journal.append(record(index))
+    ends.push(statSync(path()).size)
+  }
+  await journal.close()
+  const whole = readFileSync(path())
+  for (let cut = 0; cut <= whole.length; cut++) {
+    const directory = join(folder.path, `cut-${cut}`)
+    mkdirSync(directory)
+    writeFileSync(join(directory, '000000000001.log'), whole.subarray(0, cut))
+    const expected = ends.flatMap((end, index) => (end <= cut ? [`req_${index}`] : []))
+    const damage: string[] = []
+    // The first replay dies before it releases anything.
+    const first = openJournal({ directory, onDamage: detail => damage.push(detail) })
+    expect(first.take(10)?.records.map(one => one.request_id) ?? []).toEqual(expected)
+    await first.close()
+    const second = openJournal({ directory })
+    expect(shipAll(second)).toEqual(expected)
+    await second.close()
+    expect(readdirSync(directory)).toEqual([])
+    expect(damage).toEqual([])
+  }
+})
+
+test('a byte changed in the middle costs its own line only, and is said', async () => {
+  const journal = open()
+  for (let index = 0; index < 3; index++) journal.append(record(index))
+  await journal.close()
+  const path = join(folder.path, 'journal', files()[0] ?? '')
+  const bytes = readFileSync(path)
+  bytes[Math.floor(bytes.length / 2)] = 0x7f
+  writeFileSync(path, bytes)
+  const damage: string[] = []
+  expect(shipAll(open({ onDamage: detail => damage.push(detail) }))).toEqual(['req_0', 'req_2'])
+  expect(damage.length).toBeGreaterThan(0)
+})
+
+test('what is not released is there after a restart, together with what is new', async () => {
+  const first = open()
+  for (let index = 0; index < 10; index++) first.append(record(index))
+  first.take(4)?.release()
+  await first.close()
+  const second = open()
+  second.append(record(10))
+  const ids = new Set(shipAll(second))
+  for (let index = 4; index <= 10; index++) expect(ids.has(`req_${index}`)).toBe(true)
+  await second.close()
+  expect(files()).toEqual([])
+})
+
+test('unshipped records are found by account and day, also in segments that only lie on disk', () => {
+  const journal = open({ segmentBytes: 1000 })
+  for (let index = 0; index < 20; index++) journal.append(record(index))
+  journal.append(usageRecord({ request_id: 'other', account_id: 'acc_2' }))
+  journal.append(usageRecord({ request_id: 'later', at_ms: record(0).at_ms + 86_400_000 }))
+  journal.take(5)?.release()
+  const day = Math.floor(record(0).at_ms / 86_400_000)
+  expect(journal.unshipped('acc_1', day).map(one => one.request_id)).toEqual(Array.from({ length: 15 }, (_, index) => `req_${index + 5}`))
+})
+
+const full = (after: number) => {
+  const disk = { isFull: true, room: after }
+  const write: typeof writeSync = (descriptor: number, data: string | NodeJS.ArrayBufferView, ...rest: unknown[]) => {
+    if (disk.isFull && disk.room <= 0) throw Object.assign(new Error('no space left'), { code: 'ENOSPC' })
+    const bytes = Buffer.from(data as Uint8Array).subarray(Number(rest[0] ?? 0))
+    const part = disk.isFull ? bytes.subarray(0, disk.room) : bytes
+    disk.room -= part.length
+    return writeSync(descriptor, part)
+  }
+  return { disk, write }
+}
+
+test('a full disk: the record is kept in memory, nothing new may begin, and it is written when there is room', async () => {
+  const { disk, write } = full(100)
+  const journal = open({ system: { write, fsync } })
+  expect(() => journal.append(record(1))).toThrow(JournalUnwritable)
+  expect(journal.isWritable()).toBe(false)
+  expect(statSync(join(folder.path, 'journal', files()[0] ?? '')).size).toBe(0)
+  const durable = journal.untilDurable('req_1', 2000)
+  await expect(journal.untilDurable('req_1', 5)).rejects.toBeInstanceOf(JournalUnwritable)
+  disk.isFull = false
+  await Bun.sleep(260)
+  const again = journal.untilDurable('req_1', 2000)
+  expect(journal.isWritable()).toBe(true)
+  await again
+  expect(journal.backlog()).toBe(1)
+  await journal.close()
+  expect(shipAll(open())).toEqual(['req_1'])
+  durable.catch(() => {})
+})
+
+test('a full disk with a store that answers: what only memory holds is shipped all the same', async () => {
+  const { write } = full(0)
+  const journal = open({ system: { write, fsync } })
+  expect(() => journal.append(record(1))).toThrow(JournalUnwritable)
+  const durable = journal.untilDurable('req_1', 2000)
+  expect(shipAll(journal)).toEqual(['req_1'])
+  await durable
+  expect(journal.isWritable()).toBe(true)
+})
+
+test('after a failed fsync the file is dead: its records go to a new one', async () => {
+  let failures = 1
+  const failing = ((descriptor: number, done: (error: NodeJS.ErrnoException | null) => void) =>
+    failures-- > 0 ? queueMicrotask(() => done(Object.assign(new Error('EIO'), { code: 'EIO' }))) : fsync(descriptor, done)) as typeof fsync
+  const damage: string[] = []
+  const journal = open({ fsyncEveryMs: 10, system: { write: writeSync, fsync: failing }, onDamage: detail => damage.push(detail) })
+  journal.append(record(1))
+  const [dead] = files()
+  await Bun.sleep(50)
+  expect(damage).toHaveLength(1)
+  expect(files()).not.toContain(dead)
+  journal.append(record(2))
+  expect(journal.backlog()).toBe(2)
+  await journal.close()
+  expect(shipAll(open())).toEqual(['req_1', 'req_2'])
+})
+
+test('a refused record is set aside in a file that no start reads or deletes', async () => {
+  const journal = open()
+  journal.setAside(record(1))
+  await journal.close()
+  expect(open().backlog()).toBe(0)
+  expect(files()).toEqual(['refused.log'])
+  copyFileSync(join(folder.path, 'journal', 'refused.log'), join(folder.path, 'copy'))
+  truncateSync(join(folder.path, 'copy'), 0)
+})
+
+test('an append is cheap', () => {
+  const journal = open()
+  for (let index = 0; index < 2000; index++) journal.append(record(index))
+  const started = performance.now()
+  for (let index = 0; index < 2000; index++) journal.append(record(index))
+  const each = ((performance.now() - started) / 2000) * 1000
+  process.stdout.write(`journal append: ${each.toFixed(1)} µs\n`)
+  expect(each).toBeLessThan(200)
+})
