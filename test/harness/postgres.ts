@@ -1,4 +1,4 @@
-/** A private real Postgres in a temporary folder, on a Unix socket of its own: never a shared server, nothing left behind. */
+/** A private real Postgres in a temporary folder, on a loopback port of its own: never a shared server, nothing left behind. */
 import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -39,13 +39,14 @@ export async function startPostgres(): Promise<PrivatePostgres | null> {
     )
     if ((await child.exited) !== 0) throw new Error(`${program}: ${readFileSync(join(folder, 'error.log'), 'utf8')}`)
   }
-  const settings = `-c listen_addresses='' -c unix_socket_directories='${folder}' -c fsync=off -c max_connections=50`
+  const port = freePort()
+  const settings = `-c listen_addresses=127.0.0.1 -c port=${port} -c unix_socket_directories='${folder}' -c fsync=off -c max_connections=50`
   const start = () =>
     run('pg_ctl', ['-D', data, '-w', '-t', '20', '-l', join(folder, 'server.log'), '-o', settings, 'start'])
   await run('initdb', ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-sync'])
   await start()
   return {
-    url: `postgres://postgres@localhost/postgres?host=${encodeURIComponent(folder)}`,
+    url: `postgres://postgres@127.0.0.1:${port}/postgres`,
     pids: () => serverPids(data),
     crash: () => run('pg_ctl', ['-D', data, '-m', 'immediate', '-w', 'stop']),
     start,
@@ -74,6 +75,12 @@ function unprivilegedUser(): { readonly uid: number; readonly gid: number } | nu
     if (uid !== undefined && gid !== undefined) return { uid: Number(uid), gid: Number(gid) }
   }
   return null
+}
+
+function freePort(): number {
+  const probe = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
+  probe.stop(true)
+  return probe.port
 }
 
 function serverPids(data: string): number[] {

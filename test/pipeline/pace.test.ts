@@ -331,7 +331,7 @@ describe('createTicker', () => {
       },
     })
     const woken: number[] = []
-    for (let index = 0; index < 1000; index++) await ticker.sleep(index % 3 === 0 ? 7 : 20).then(() => woken.push(now))
+    for (let index = 0; index < 1000; index++) void ticker.sleep(index % 3 === 0 ? 7 : 20).then(() => woken.push(now))
     while (armed !== null) {
       const { at, action } = armed as { at: number; action: () => void }
       armed = null

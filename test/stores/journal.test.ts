@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { copyFileSync, fsync, mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync, writeSync } from 'node:fs'
+import { fsync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { JournalUnwritable, type JournalOptions, openJournal } from '../../src/stores/journal.ts'
 import { temporaryFolder, usageRecord } from './support.ts'
@@ -116,7 +116,7 @@ test('unshipped records are found by account and day, also in segments that only
   for (let index = 0; index < 20; index++) journal.append(record(index))
   journal.append(usageRecord({ request_id: 'other', account_id: 'acc_2' }))
   journal.append(usageRecord({ request_id: 'later', at_ms: record(0).at_ms + 86_400_000 }))
-  journal.take(5)?.release()
+  while (journal.backlog() > 17) journal.take(1)?.release()
   const day = Math.floor(record(0).at_ms / 86_400_000)
   expect(journal.unshipped('acc_1', day).map(one => one.request_id)).toEqual(Array.from({ length: 15 }, (_, index) => `req_${index + 5}`))
 })
@@ -185,8 +185,6 @@ test('a refused record is set aside in a file that no start reads or deletes', a
   await journal.close()
   expect(open().backlog()).toBe(0)
   expect(files()).toEqual(['refused.log'])
-  copyFileSync(join(folder.path, 'journal', 'refused.log'), join(folder.path, 'copy'))
-  truncateSync(join(folder.path, 'copy'), 0)
 })
 
 test('an append is cheap', () => {

@@ -1,20 +1,18 @@
 /** A native chat body, read into an ask. Closed at every level: a misspelt field is named, not ignored. */
 import { Type } from '@sinclair/typebox'
-import type { Ask } from '../../core/chat.ts'
 import {
   askFields,
   bodyText,
   callId,
-  checker,
   imageAddress,
   maximumMessages,
   maximumTools,
-  nullable,
-  oneOf,
   readAskFields,
   readConversation,
   toolCallSchema,
-} from '../../core/validate.ts'
+} from '../../core/ask.ts'
+import type { Ask } from '../../core/chat.ts'
+import { checker, nullable, oneOf } from '../../core/validate.ts'
 
 const closed = { additionalProperties: false }
 const detail = nullable(oneOf(['auto', 'low', 'high']))

@@ -3,23 +3,20 @@
  * functions become tools. Strict in every field it knows.
  */
 import { type Static, Type } from '@sinclair/typebox'
-import type { Ask } from '../../core/chat.ts'
 import {
   askFields,
   bodyText,
   callId,
-  checker,
   functionName,
   imageAddress,
-  invalid,
   maximumMessages,
   maximumTools,
-  nullable,
-  oneOf,
   readAskFields,
   readConversation,
   toolCallSchema,
-} from '../../core/validate.ts'
+} from '../../core/ask.ts'
+import type { Ask } from '../../core/chat.ts'
+import { checker, invalid, nullable, oneOf } from '../../core/validate.ts'
 
 const open = { additionalProperties: true }
 const participant = nullable(Type.String({ maxLength: 256 }))

@@ -1,0 +1,256 @@
+/** What accounts, keys, ledger and shipper promise on every Postgres: the embedded one and a real one. */
+import { describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { GatewayError } from '../../src/core/errors.ts'
+import { plans } from '../../src/core/plans.ts'
+import { mintApiKey } from '../../src/core/secrets.ts'
+import { changeAccount, createAccount, findAccountByEmail, hasAccounts } from '../../src/stores/accounts.ts'
+import { type Database, migrate } from '../../src/stores/database.ts'
+import { openJournal } from '../../src/stores/journal.ts'
+import { createKey, createKeyDirectory, listKeys, revokeKey } from '../../src/stores/keys.ts'
+import { findRequest, seedFrom, spentOn } from '../../src/stores/ledger.ts'
+import { createShipper } from '../../src/stores/shipper.ts'
+import { temporaryFolder, usageRecord } from './support.ts'
+
+const random = (count: number) => crypto.getRandomValues(new Uint8Array(count))
+const clock = { now: () => Date.now() }
+let last = 0
+const fresh = (prefix: string) => `${prefix}_${Date.now().toString(36)}${++last}`
+
+/** An account of its own for each test, so that the tests share one database. */
+export async function newAccount(database: Database) {
+  const accountId = fresh('acc')
+  const email = `${accountId}@Example.test`
+  const at = new Date()
+  const owner = { id: fresh('usr'), accountId, email, passwordHash: 'argon2id', role: 'owner' as const, createdAt: at }
+  await createAccount(database, { id: accountId, name: 'Test', plan: 'usage', createdAt: at }, owner)
+  return { accountId, userId: owner.id, email }
+}
+
+export async function newKey(database: Database, owner: { accountId: string; userId: string }, expiresAt: Date | null = null) {
+  const minted = mintApiKey(random)
+  const keyId = fresh('key')
+  await createKey(database, { ...owner, id: keyId, name: 'k', publicId: minted.id, digest: minted.digest, createdAt: new Date(), expiresAt })
+  return { ...minted, keyId }
+}
+
+export async function eventually(holds: () => Promise<boolean> | boolean, withinMs: number): Promise<void> {
+  const until = performance.now() + withinMs
+  while (!(await holds())) {
+    if (performance.now() > until) throw new Error(`not within ${withinMs} ms`)
+    await Bun.sleep(10)
+  }
+}
+
+export const quiet = { warn: () => {}, error: () => {} }
+const directoryOn = (database: Database) => createKeyDirectory({ database, clock, random: () => 0.5 })
+
+export function databaseContract(name: string, open: () => Database | null): void {
+  const onDatabase = (title: string, body: (database: Database) => Promise<void>) =>
+    test(title, async () => {
+      const database = open()
+      if (database === null) process.stdout.write(`did not run on ${name}: ${title}\n`)
+      else await body(database)
+    })
+
+  describe(name, () => {
+    onDatabase('migrations may run again, and several at once', async database => {
+      await Promise.all([migrate(database), migrate(database)])
+    })
+
+    onDatabase('an account is found by its owner’s e-mail in any case, and made once', async database => {
+      const { accountId, userId, email } = await newAccount(database)
+      expect(await findAccountByEmail(database, email.toUpperCase())).toMatchObject({
+        account: { id: accountId, plan: 'usage', dailyTokens: null },
+        user: { id: userId, role: 'owner', email: email.toLowerCase() },
+      })
+      expect(await findAccountByEmail(database, "' or 1=1 --")).toBeNull()
+      expect(await hasAccounts(database)).toBe(true)
+      const again = { id: fresh('usr'), accountId, email, passwordHash: 'x', role: 'owner' as const, createdAt: new Date() }
+      await expect(createAccount(database, { id: fresh('acc'), name: 'B', plan: 'usage', createdAt: new Date() }, again)).rejects.toThrow()
+    })
+
+    onDatabase('K2 no table holds the key itself', async database => {
+      const { key } = await newKey(database, await newAccount(database))
+      const dump = await database.run(({ sql }) => sql`select json_agg(api_keys)::text as text from api_keys`)
+      expect(dump[0]?.text).not.toContain(key.slice(21, 64))
+    })
+
+    onDatabase('a key is recognised, from then on without a promise, with its plan’s limits', async database => {
+      const owner = await newAccount(database)
+      const { key, keyId } = await newKey(database, owner)
+      const keys = directoryOn(database)
+      const caller = { accountId: owner.accountId, keyId, plan: 'usage', limits: plans.usage }
+      expect(await keys.find(key)).toEqual(caller as never)
+      expect(keys.find(key)).toEqual(caller as never)
+      await keys.close()
+    })
+
+    onDatabase('unknown, malformed and expired keys are nobody’s', async database => {
+      const keys = directoryOn(database)
+      const { key } = await newKey(database, await newAccount(database), new Date(Date.now() - 1000))
+      expect(await keys.find(key)).toBeNull()
+      const unknown = mintApiKey(random).key
+      expect(await keys.find(unknown)).toBeNull()
+      expect(keys.find(unknown)).toBeNull()
+      expect(keys.find('gw_live_nonsense')).toBeNull()
+      await keys.close()
+    })
+
+    onDatabase('K4 a key with another’s public id is not that key', async database => {
+      const owner = await newAccount(database)
+      const real = await newKey(database, owner)
+      const keys = directoryOn(database)
+      // Same id, another secret, with a checksum that holds.
+      let calls = 0
+      const forged = mintApiKey(count => (calls++ === 0 ? idBytes(real.id) : random(count)))
+      expect(forged.id).toBe(real.id)
+      expect(await keys.find(forged.key)).toBeNull()
+      expect(await keys.find(real.key)).not.toBeNull()
+      await keys.close()
+    })
+
+    onDatabase('K6 a revoked key is refused within a second even while cached', async database => {
+      const owner = await newAccount(database)
+      const { key, keyId } = await newKey(database, owner)
+      const keys = directoryOn(database)
+      expect(await keys.find(key)).not.toBeNull()
+      await Bun.sleep(600)
+      expect(await revokeKey(database, owner.accountId, keyId, new Date())).toBe(true)
+      await eventually(() => keys.find(key) === null, 1000)
+      expect(await revokeKey(database, owner.accountId, keyId, new Date())).toBe(false)
+      expect((await listKeys(database, owner.accountId)).map(one => [one.id, one.revokedAt !== null])).toEqual([[keyId, true]])
+      await keys.close()
+    })
+
+    onDatabase('changed limits reach a cached key, and a key made after it was refused becomes known', async database => {
+      const owner = await newAccount(database)
+      const { key } = await newKey(database, owner)
+      const keys = directoryOn(database)
+      await keys.find(key)
+      await Bun.sleep(600)
+      expect(await changeAccount(database, owner.accountId, { plan: 'evaluation', requestsPerMinute: 77 })).toBe(true)
+      const limits = { ...plans.evaluation, requestsPerMinute: 77 }
+      await eventually(async () => Bun.deepEquals((await keys.find(key))?.limits, limits), 5000)
+
+      const minted = mintApiKey(random)
+      expect(await keys.find(minted.key)).toBeNull()
+      const row = { ...owner, id: fresh('key'), name: 'k', publicId: minted.id, digest: minted.digest, createdAt: new Date() }
+      await createKey(database, row)
+      await eventually(async () => (await keys.find(minted.key)) !== null, 6000)
+      await keys.close()
+    })
+
+    onDatabase('K10 last_used_at is written behind the request', async database => {
+      const owner = await newAccount(database)
+      const { key } = await newKey(database, owner)
+      const keys = directoryOn(database)
+      await keys.find(key)
+      keys.find(key)
+      await keys.close()
+      expect((await listKeys(database, owner.accountId))[0]?.lastUsedAt).toBeInstanceOf(Date)
+    })
+
+    onDatabase('many lookups of one key ask the store once', async database => {
+      const { key } = await newKey(database, await newAccount(database))
+      let asked = 0
+      const counted: Database = { ...database, run: (work, deadlineMs) => (asked++, database.run(work, deadlineMs)) }
+      const keys = directoryOn(counted)
+      const found = await Promise.all(Array.from({ length: 50 }, () => keys.find(key)))
+      expect(found.every(one => one !== null)).toBe(true)
+      expect(asked).toBe(1)
+      await keys.close()
+    })
+
+    onDatabase('shipped twice, records are in the ledger and in the daily sums once', async database => {
+      const accountId = fresh('acc')
+      const at = Date.UTC(2026, 4, 5, 23, 59, 59, 999)
+      const records = Array.from({ length: 1200 }, (_, index) =>
+        usageRecord({
+          request_id: `${accountId}_${index}`,
+          account_id: accountId,
+          at_ms: index % 2 === 0 ? at : at + 1,
+          metadata: index === 0 ? { note: 'a"b' } : null,
+          status: index % 3 === 0 ? 'failed' : 'completed',
+        }),
+      )
+      for (let round = 0; round < 2; round++) {
+        const folder = temporaryFolder()
+        const journal = openJournal({ directory: join(folder.path, 'journal') })
+        for (const record of records) journal.append(record)
+        const shipper = createShipper({ journal, database, clock, log: quiet })
+        expect(await shipper.drain(10_000)).toBe(true)
+        await shipper.close()
+        await journal.close()
+        folder.remove()
+      }
+      const day = Math.floor(at / 86_400_000)
+      expect(await spentOn(database, accountId, day)).toEqual({ tokens: 600 * 30, microcents: 600 * 30 })
+      expect(await spentOn(database, accountId, day + 1)).toEqual({ tokens: 600 * 30, microcents: 600 * 30 })
+      expect(await findRequest(database, accountId, `${accountId}_0`)).toMatchObject({ at: new Date(at), metadata: { note: 'a"b' }, billedMicrocents: 30 })
+      expect(await findRequest(database, 'acc_other', `${accountId}_0`)).toBeNull()
+      const sums = await database.run(({ sql }) => sql`select sum(requests)::int as requests, sum(completed)::int as completed from usage_daily where account_id = ${accountId}`)
+      expect({ ...sums[0] }).toEqual({ requests: 1200, completed: 800 })
+    })
+
+    onDatabase('a record that the ledger refuses is set aside and holds up no other', async database => {
+      const folder = temporaryFolder()
+      const accountId = fresh('acc')
+      const journal = openJournal({ directory: join(folder.path, 'journal') })
+      for (let index = 0; index < 20; index++)
+        journal.append(usageRecord({ request_id: `${accountId}_${index}`, account_id: accountId, billed_microcents: index === 7 ? 51 : 5 }))
+      const shipper = createShipper({ journal, database, clock, log: quiet })
+      expect(await shipper.drain(5000)).toBe(true)
+      expect((await spentOn(database, accountId, Math.floor(usageRecord().at_ms / 86_400_000))).microcents).toBe(95)
+      expect(await Bun.file(join(folder.path, 'journal', 'refused.log')).text()).toContain(`${accountId}_7`)
+      await shipper.close()
+      await journal.close()
+      folder.remove()
+    })
+
+    onDatabase('a meter’s seed counts what the journal still holds, and nothing twice', async database => {
+      const folder = temporaryFolder()
+      const accountId = fresh('acc')
+      const journal = openJournal({ directory: join(folder.path, 'journal') })
+      const records = Array.from({ length: 5 }, (_, index) => usageRecord({ request_id: `${accountId}_${index}`, account_id: accountId }))
+      for (const record of records) journal.append(record)
+      const day = Math.floor(usageRecord().at_ms / 86_400_000)
+      const seed = seedFrom(database, journal)
+      expect(await seed(accountId, day)).toEqual({ tokens: 150, microcents: 150 })
+      // Committed and not yet released: in the ledger and in the journal at once.
+      const held = { take: () => ({ records, release: () => {} }), setAside: () => {}, backlog: () => 5 }
+      const shipper = createShipper({ journal: held, database, clock, log: quiet })
+      await shipper.drain(300)
+      await shipper.close()
+      expect(await seed(accountId, day)).toEqual({ tokens: 150, microcents: 150 })
+      folder.remove()
+    })
+
+    onDatabase('each month has its partition', async database => {
+      const folder = temporaryFolder()
+      const journal = openJournal({ directory: join(folder.path, 'journal') })
+      const at = Date.UTC(2031, 11, 31)
+      journal.append(usageRecord({ request_id: fresh('req'), at_ms: at }))
+      const shipper = createShipper({ journal, database, clock, log: quiet })
+      await shipper.drain(5000)
+      await shipper.close()
+      const rows = await database.run(({ sql }) => sql`select distinct tableoid::regclass::text as name from usage_records where at = ${new Date(at).toISOString()}::timestamptz`)
+      expect(rows.map(row => row.name)).toEqual(['usage_records_2031_12'])
+      folder.remove()
+    })
+
+    onDatabase('a query that takes too long is a 503 in time, and the next one is served', async database => {
+      const started = performance.now()
+      const slow = database.run(({ sql }) => sql`select pg_sleep(0.6)`, 100)
+      await expect(slow).rejects.toMatchObject({ code: 'service_unavailable', retryAfterMs: 1000 })
+      expect(performance.now() - started).toBeLessThan(550)
+      await eventually(() => database.run(({ sql }) => sql`select 1`).then(() => true, error => !(error instanceof GatewayError)), 3000)
+    })
+  })
+}
+
+/** Bytes from which `randomBase62` makes exactly this text. */
+function idBytes(text: string): Uint8Array {
+  const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+  return Uint8Array.from(text, letter => alphabet.indexOf(letter))
+}

@@ -1,0 +1,148 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import postgres from 'postgres'
+import { DataFolderHeld, lockDataFolder } from '../../src/stores/data-folder.ts'
+import { type Database, migrate, openDatabase } from '../../src/stores/database.ts'
+import { connectEmbedded, type Embedded, openEmbedded } from '../../src/stores/embedded.ts'
+import { databaseContract } from './database.contract.ts'
+import { temporaryFolder } from './support.ts'
+
+const folder = temporaryFolder()
+const directory = join(folder.path, 'data')
+let embedded: Embedded | null = null
+let database: Database | null = null
+
+beforeAll(async () => {
+  embedded = await openEmbedded(directory)
+  database = openDatabase(embedded.address)
+  await migrate(database)
+}, 60_000)
+afterAll(async () => {
+  await database?.close()
+  await embedded?.close()
+  folder.remove()
+})
+
+databaseContract('embedded Postgres', () => database)
+
+function client() {
+  const address = embedded?.address
+  if (address === undefined || typeof address === 'string') throw new Error('no socket')
+  return postgres({ path: address.socketPath, host: 'localhost', user: 'postgres', database: 'postgres', max: 1, fetch_types: false, onnotice: () => {} })
+}
+
+test('C5 the folder is 0700', () => {
+  expect(statSync(directory).mode & 0o777).toBe(0o700)
+})
+
+test('clients that run at the same time never see each other’s answers', async () => {
+  const clients = Array.from({ length: 6 }, client)
+  const rounds = clients.map(async (sql, which) => {
+    for (let round = 0; round < 60; round++) {
+      // New text each time: parsed, described and bound in separate writes, where the others could come between.
+      const rows = await sql.unsafe(`select $1::text as said, ${which * 1000 + round} as number`, [`${which}-${round}`])
+      expect(rows[0]).toEqual({ said: `${which}-${round}`, number: which * 1000 + round })
+    }
+  })
+  await Promise.all(rounds)
+  await Promise.all(clients.map(sql => sql.end()))
+})
+
+test('a transaction is a client’s own, and is rolled back when its client vanishes', async () => {
+  const [one, other] = [client(), client()]
+  await one`create table if not exists vanishing (n int)`
+  const inside = one.begin(async transaction => {
+    await transaction`insert into vanishing values (1)`
+    await Bun.sleep(50)
+    await transaction`insert into vanishing values (2)`
+  })
+  await Bun.sleep(10)
+  const seen = await other`select count(*)::int as n from vanishing`
+  expect([0, 2]).toContain(seen[0]?.n)
+  await inside
+  const dying = one.begin(async transaction => {
+    await transaction`insert into vanishing values (3)`
+    await one.end({ timeout: 0 })
+  })
+  await dying.catch(() => {})
+  expect((await other`select count(*)::int as n from vanishing`)[0]?.n).toBe(2)
+  await other.end()
+})
+
+test('an error spoils only its own client’s work', async () => {
+  const [one, other] = [client(), client()]
+  const wrong = one`select ${'x'}::int`
+  const right = other`select ${1}::int as n`
+  await expect(wrong).rejects.toThrow()
+  expect((await right)[0]?.n).toBe(1)
+  expect((await one`select 2 as n`)[0]?.n).toBe(2)
+  await Promise.all([one.end(), other.end()])
+})
+
+test('a second gateway on the folder is refused, and told who has it', async () => {
+  await expect(openEmbedded(directory)).rejects.toThrow(`in use by process ${process.pid}`)
+  await expect(openEmbedded(directory)).rejects.toBeInstanceOf(DataFolderHeld)
+})
+
+test('the operator’s command uses the running gateway’s database', async () => {
+  const connected = await connectEmbedded(directory)
+  expect(connected.address).toEqual(embedded?.address ?? '')
+  await connected.close()
+  expect(await database?.run(({ sql }) => sql`select 1 as n`)).toHaveLength(1)
+})
+
+const serving = (path: string) => `
+  const { openEmbedded } = await import(${JSON.stringify(new URL('../../src/stores/embedded.ts', import.meta.url).pathname)})
+  const { openDatabase } = await import(${JSON.stringify(new URL('../../src/stores/database.ts', import.meta.url).pathname)})
+  const embedded = await openEmbedded(${JSON.stringify(path)})
+  const database = openDatabase(embedded.address)
+  await database.run(({ sql }) => sql.unsafe('create table if not exists kept (n int)'), 5000)
+  for (let n = 0; ; n++) {
+    await database.run(({ sql }) => sql\`insert into kept values (\${n})\`, 5000)
+    console.log(n)
+  }`
+
+test('killed at any moment, the database starts again with every commit it told of, its lock taken over', async () => {
+  // A path too long for a socket, too.
+  const path = join(folder.path, 'long'.repeat(30))
+  for (let round = 0; round < 3; round++) {
+    const child = Bun.spawn(['bun', '-e', serving(path)], { stdout: 'pipe', stderr: 'inherit' })
+    let told = ''
+    for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
+      told += text
+      if (told.split('\n').length > 20 + round * 15) break
+    }
+    child.kill('SIGKILL')
+    await child.exited
+    const started = performance.now()
+    const again = await openEmbedded(path)
+    process.stdout.write(`embedded start after kill -9: ${Math.round(performance.now() - started)} ms\n`)
+    const reopened = openDatabase(again.address)
+    const rows = await reopened.run(({ sql }) => sql`select count(*)::int as n from kept`)
+    expect(rows[0]?.n).toBeGreaterThanOrEqual(told.trim().split('\n').length - 1)
+    await reopened.run(({ sql }) => sql`delete from kept`)
+    await reopened.close()
+    await again.close()
+  }
+}, 90_000)
+
+test('a first start that was killed half-way leaves nothing that looks like a database', async () => {
+  const path = join(folder.path, 'unfinished')
+  mkdirSync(join(path, 'postgres.unfinished'), { recursive: true })
+  writeFileSync(join(path, 'postgres.unfinished', 'PG_VERSION'), '18')
+  const opened = await openEmbedded(path)
+  await opened.close()
+  expect(existsSync(join(path, 'postgres.unfinished'))).toBe(false)
+}, 60_000)
+
+test('a lock is given back, and that of a dead process or of an earlier one of the same number is taken over', () => {
+  const path = join(folder.path, 'lock')
+  lockDataFolder(path)()
+  for (const holder of ['{"pid":4194000,"began":null}', `{"pid":${process.pid},"began":"another boot/1"}`, '{"pid":', '']) {
+    writeFileSync(join(path, 'gateway.lock'), holder)
+    const release = lockDataFolder(path)
+    expect(() => lockDataFolder(path)).toThrow(DataFolderHeld)
+    release()
+  }
+})

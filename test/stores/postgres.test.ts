@@ -1,0 +1,95 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { mintApiKey } from '../../src/core/secrets.ts'
+import { type Database, migrate, openDatabase } from '../../src/stores/database.ts'
+import { openJournal } from '../../src/stores/journal.ts'
+import { createKeyDirectory } from '../../src/stores/keys.ts'
+import { spentOn } from '../../src/stores/ledger.ts'
+import { createShipper } from '../../src/stores/shipper.ts'
+import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
+import { databaseContract, eventually, newAccount, newKey, quiet } from './database.contract.ts'
+import { temporaryFolder, usageRecord } from './support.ts'
+
+let server: PrivatePostgres | null = null
+let database: Database | null = null
+
+beforeAll(async () => {
+  server = await startPostgres()
+  if (server === null) return
+  database = openDatabase(server.url)
+  await migrate(database)
+}, 60_000)
+afterAll(async () => {
+  await database?.close()
+  await server?.stop()
+}, 30_000)
+
+databaseContract('real Postgres', () => database)
+
+const random = (count: number) => crypto.getRandomValues(new Uint8Array(count))
+const clock = { now: () => Date.now() }
+
+function onServer(title: string, body: (server: PrivatePostgres, database: Database) => Promise<void>) {
+  test(title, async () => {
+    if (server === null || database === null) process.stdout.write(`did not run without a real Postgres: ${title}\n`)
+    else await body(server, database)
+  }, 60_000)
+}
+
+onServer('Postgres killed: known keys go on, unknown ones get 503, usage waits and arrives exactly', async (postgres, live) => {
+  const folder = temporaryFolder()
+  const owner = await newAccount(live)
+  const { key } = await newKey(live, owner)
+  const keys = createKeyDirectory({ database: live, clock, random: Math.random })
+  await keys.find(key)
+  const journal = openJournal({ directory: join(folder.path, 'journal') })
+  const shipper = createShipper({ journal, database: live, clock, log: quiet })
+  const append = (index: number) => journal.append(usageRecord({ request_id: `${owner.accountId}_${index}`, account_id: owner.accountId }))
+  append(1)
+  await postgres.crash()
+  append(2)
+  expect(keys.find(key)).toMatchObject({ accountId: owner.accountId })
+  const started = performance.now()
+  await expect(Promise.resolve(keys.find(mintApiKey(random).key))).rejects.toMatchObject({ code: 'service_unavailable' })
+  expect(performance.now() - started).toBeLessThan(1100)
+  expect(await shipper.drain(500)).toBe(false)
+  await postgres.start()
+  await eventually(() => journal.backlog() === 0, 10_000)
+  expect((await spentOn(live, owner.accountId, Math.floor(usageRecord().at_ms / 86_400_000))).microcents).toBe(60)
+  await shipper.close()
+  await keys.close()
+  await journal.close()
+  folder.remove()
+})
+
+onServer('Postgres frozen: every call ends within its deadline, and it is served again within 1 s of the thaw', async (postgres, live) => {
+  await live.run(({ sql }) => sql`select 1`)
+  const pids = postgres.pids()
+  for (const pid of pids) process.kill(pid, 'SIGSTOP')
+  try {
+    for (let round = 0; round < 3; round++) {
+      const started = performance.now()
+      await expect(live.run(({ sql }) => sql`select 1`)).rejects.toMatchObject({ code: 'service_unavailable' })
+      expect(performance.now() - started).toBeLessThan(1150)
+    }
+  } finally {
+    for (const pid of pids) process.kill(pid, 'SIGCONT')
+  }
+  await eventually(() => live.run(({ sql }) => sql`select 1`).then(() => true, () => false), 1000)
+})
+
+onServer('a long transaction makes the migrator give up rather than queue', async (_, live) => {
+  const blocker = live.run(
+    ({ sql }) =>
+      sql.begin(async transaction => {
+        await transaction`lock table drizzle.__drizzle_migrations in access exclusive mode`
+        await transaction`select pg_sleep(3)`
+      }),
+    10_000,
+  )
+  await Bun.sleep(100)
+  const started = performance.now()
+  await expect(migrate(live)).rejects.toThrow()
+  expect(performance.now() - started).toBeLessThan(2900)
+  await blocker
+})
