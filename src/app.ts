@@ -1,19 +1,24 @@
 import { Elysia } from 'elysia'
 import packageJson from '../package.json'
+import { catalogueDate } from './core/catalogue.ts'
 import type { Message } from './core/chat.ts'
 import { readPrompt } from './core/classify.ts'
 import { GatewayError } from './core/errors.ts'
 import { fullName, leavingSoon, type Model } from './core/models.ts'
+import { firstBroken } from './core/patterns.ts'
 import { score } from './core/scoring.ts'
+import { estimateInputTokens } from './core/tokens.ts'
 import type { Deps } from './deps.ts'
 import { bodyLimits } from './http/body.ts'
 import { callerAddress } from './http/callers.ts'
+import type { ExchangeDeps } from './http/exchange.ts'
 import { failureResponse, toGatewayError } from './http/failures.ts'
 import { deprecationHeaders } from './http/headers.ts'
-import type { ExchangeDeps } from './http/exchange.ts'
 import { checkHost } from './http/hosts.ts'
 import { policies } from './http/policies.ts'
+import { readNative } from './modules/chat/request.ts'
 import { chat } from './modules/chat/routes.ts'
+import { readCompatible } from './modules/compatible/request.ts'
 import { compatible } from './modules/compatible/routes.ts'
 import { estimate } from './modules/estimate.ts'
 import { models } from './modules/models.ts'
@@ -22,6 +27,9 @@ import { pace } from './pipeline/pace.ts'
 import { healthKey } from './pipeline/route.ts'
 
 export const version = packageJson.version
+
+/** Enough for the compiler to take an interest, too few to be felt at the start (a few milliseconds). */
+const warmUpRounds = 20
 
 /** How long a connection may be silent before it has shown a key; authenticated requests lift it for themselves. */
 const strangerTimeoutSeconds = 10
@@ -38,39 +46,61 @@ export function createApp(deps: Deps) {
     newRequestId: deps.newRequestId,
     deprecation: name => {
       const model = deps.catalogue.resolve(name)
-      return model?.deprecated ? deprecationHeaders(model.deprecationDate, model.successor) : {}
+      return model?.deprecated ? deprecationHeaders(catalogueDate, model.deprecationDate, model.successor) : {}
     },
     logFailure: (requestId, error) => logFailure(deps, requestId, error),
   }
-  return new Elysia({
-    normalize: false,
-    serve: { maxRequestBodySize: bodyLimits.chatWithImages, idleTimeout: strangerTimeoutSeconds },
-  })
-    .onRequest(({ request }) => {
-      checkHost(request, deps.allowedHosts)
+  return (
+    new Elysia({
+      normalize: false,
+      serve: { maxRequestBodySize: bodyLimits.chatWithImages, idleTimeout: strangerTimeoutSeconds },
     })
-    .onError(({ error, code, request }) => {
-      const requestId = deps.newRequestId()
-      const refusal = code === 'NOT_FOUND' ? notFound(request) : toGatewayError(error)
-      logFailure(deps, requestId, refusal)
-      return failureResponse(refusal, requestId)
-    })
-    .use(chat(exchangeDeps))
-    .use(compatible(exchangeDeps))
-    .use(models({ ...deps, health: { report: () => healthReport(deps) } }))
-    .use(
-      estimate({
-        ...deps,
-        chooseModel: messages => likelyChoice(deps, messages),
-        addressOf: (request, server) =>
-          callerAddress(
-            server?.requestIP(request)?.address ?? null,
-            request.headers.get('x-forwarded-for'),
-            deps.config.isTrustedProxy,
-          ),
-      }),
-    )
-    .use(probes(deps))
+      .onRequest(({ request }) => {
+        checkHost(request, deps.allowedHosts)
+      })
+      .onError(({ error, code, request }) => {
+        const requestId = deps.newRequestId()
+        const refusal = code === 'NOT_FOUND' ? notFound(request) : toGatewayError(error)
+        logFailure(deps, requestId, refusal)
+        return failureResponse(refusal, requestId)
+      })
+      .use(chat(exchangeDeps))
+      .use(compatible(exchangeDeps))
+      // Below the chat routes, which write their own and pay for no hook.
+      .onAfterHandle(({ response }) => {
+        if (response instanceof Response) response.headers.set('x-request-id', deps.newRequestId())
+      })
+      .use(models({ ...deps, health: { report: () => healthReport(deps) } }))
+      .use(
+        estimate({
+          ...deps,
+          chooseModel: messages => likelyChoice(deps, messages),
+          addressOf: (request, server) =>
+            callerAddress(
+              server?.requestIP(request)?.address ?? null,
+              request.headers.get('x-forwarded-for'),
+              deps.config.isTrustedProxy,
+            ),
+        }),
+      )
+      .use(probes(deps))
+  )
+}
+
+/**
+ * Does once, on a sample, what the first request would otherwise wait for: the request schemas are compiled at their first
+ * use, and the loops over a prompt's text are slow until they have run a while.
+ */
+export function warmUp(deps: Pick<Deps, 'safetyRules'>): void {
+  const sample = { messages: [{ role: 'user', content: 'Explain in two sentences why the sky is blue. '.repeat(20) }] }
+  const noHeaders = new Headers()
+  for (let round = 0; round < warmUpRounds; round++) {
+    const ask = readNative(sample, noHeaders, 0)
+    readCompatible(sample, noHeaders, 0)
+    readPrompt(ask.messages)
+    estimateInputTokens(ask)
+    for (const { content } of sample.messages) firstBroken(deps.safetyRules, content)
+  }
 }
 
 /** Every offered model's health; one that was never asked is thought well of. */

@@ -1,5 +1,5 @@
 /** Config → deps → app → listen; drains on SIGTERM. */
-import { createApp, version } from './app.ts'
+import { createApp, version, warmUp } from './app.ts'
 import { banner } from './banner.ts'
 import { type Config, ConfigError, readConfig } from './config.ts'
 import { GatewayError } from './core/errors.ts'
@@ -7,6 +7,7 @@ import { createDeps } from './deps.ts'
 
 const config = configOrExit()
 const deps = await createDeps(config).catch(exitWith)
+const t0 = performance.now(); warmUp(deps); process.stderr.write(`warm ${performance.now()-t0}\n`)
 const app = createApp(deps).listen({ port: config.port, hostname: config.host, reusePort: false })
 const { server } = app
 if (server === null) throw new Error('the server did not start')

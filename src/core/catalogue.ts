@@ -15,6 +15,9 @@ import {
   type RoutingFigures,
 } from './models.ts'
 
+/** The day (UTC) this file speaks of: what it calls deprecated was so by then. */
+export const catalogueDate = '2026-11-20'
+
 /** What each source key in this file means. */
 export const sources = {
   pi: {

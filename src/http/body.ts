@@ -10,17 +10,42 @@ export const bodyLimits = { chat: 2 * megabyte, chatWithImages: 32 * megabyte, o
 const imageMark = '"image'
 
 /**
- * The body's text. Throws 413 over the cap. The server itself stops reading at `chatWithImages`, whatever the framing; a
- * body between the two caps is let through only where it holds image parts.
+ * The body's text. Throws 413 over the cap, before more than the cap is held; a chat body between the two caps is let
+ * through only where it holds image parts.
  */
 export async function readBody(request: Request, limit: number): Promise<string> {
-  const declared = Number(request.headers.get('content-length') ?? 0)
-  if (declared > bodyLimits.chatWithImages || (limit === bodyLimits.other && declared > limit)) throw tooLarge(limit)
-  const text = await request.text()
-  // A character is at least a byte: only what may be over needs its bytes counted.
-  if (text.length * 3 <= limit || Buffer.byteLength(text) <= limit) return text
-  if (limit === bodyLimits.chat && text.includes(imageMark)) return text
+  const most = limit === bodyLimits.chat ? bodyLimits.chatWithImages : limit
+  const declared = request.headers.get('content-length')
+  if (Number(declared ?? 0) > most) throw tooLarge(limit)
+  const text = declared === null ? await countedText(request, most) : await request.text().catch(brokenOff)
+  // No character is more than three bytes: only what may be over needs its bytes counted.
+  if (text === null) throw tooLarge(limit)
+  if (text.length * 3 <= limit || Buffer.byteLength(text) <= limit || (most > limit && text.includes(imageMark)))
+    return text
   throw tooLarge(limit)
+}
+
+/** A body that does not say how long it is, read as it comes; null = over `most` bytes. */
+async function countedText({ body }: Request, most: number): Promise<string | null> {
+  if (body === null) return ''
+  const decoder = new TextDecoder()
+  const pieces: string[] = []
+  let bytes = 0
+  try {
+    for await (const piece of body) {
+      bytes += piece.byteLength
+      if (bytes > most) return null
+      pieces.push(decoder.decode(piece, { stream: true }))
+    }
+  } catch {
+    return brokenOff()
+  }
+  return pieces.join('') + decoder.decode()
+}
+
+/** Whoever sent half a body is mostly gone, and it is no failure of ours. */
+function brokenOff(): never {
+  throw new GatewayError('invalid_request', 'The request body ended before it was complete. Send it again.')
 }
 
 /** JSON is the one form taken. An absent content type is forgiven, a wrong one is not. */

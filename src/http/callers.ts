@@ -54,5 +54,8 @@ function networkOf(address: string): string {
   const groups = head.split(':').filter(group => group !== '')
   const rest = tail.split(':').filter(group => group !== '')
   while (groups.length + rest.length < 8 && address.includes('::')) groups.push('0')
-  return `${[...groups, ...rest].slice(0, 4).map(group => Number.parseInt(group, 16).toString(16)).join(':')}::/64`
+  return `${[...groups, ...rest]
+    .slice(0, 4)
+    .map(group => Number.parseInt(group, 16).toString(16))
+    .join(':')}::/64`
 }

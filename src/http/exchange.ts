@@ -16,6 +16,8 @@ import { type StreamFace, streamResponse } from './stream.ts'
 /** A request as an endpoint understood it, and how that endpoint frames the answer. */
 export type Spoken = {
   readonly ask: Ask
+  /** Fields of the ask that the caller wrote under another name; errors use the caller's. */
+  readonly spelling: Readonly<Record<string, string>>
   readonly stream: (requestId: string) => StreamFace
   readonly body: (answer: FoldedAnswer, opening: Opening, receipt: Receipt) => object
 }
@@ -47,13 +49,14 @@ export async function exchange(
   liftIdleTimeout: () => void,
 ): Promise<Response> {
   let caller: Caller | null = null
+  let spoken: Spoken | null = null
   try {
     caller = await authenticate(deps.keys, request.headers)
     checkContentType(request.headers)
     const text = await readBody(request, bodyLimits.chat)
     // Strangers and slow senders live under the server's short idle timeout; from here on the deadlines are ours.
     liftIdleTimeout()
-    const spoken = listen(parseJson(text), request.headers, text.length)
+    spoken = listen(parseJson(text), request.headers, text.length)
     const abort = new AbortController()
     request.signal.addEventListener('abort', () => abort.abort(), { once: true })
     if (request.signal.aborted) abort.abort()
@@ -63,10 +66,21 @@ export async function exchange(
       ? await wholeAnswer(deps, events, spoken, caller, common)
       : await streamedAnswer(deps, deps.pace(events, spoken.ask.stream), spoken, caller, requestId, abort, common)
   } catch (thrown) {
-    const error = toGatewayError(thrown)
+    const error = spelt(toGatewayError(thrown), spoken?.spelling ?? {})
     deps.logFailure(requestId, error)
     return failureResponse(error, requestId, callerHeaders(deps, caller))
   }
+}
+
+/** The error about the field as the caller wrote it. */
+function spelt(error: GatewayError, spelling: Spoken['spelling']): GatewayError {
+  const written = error.param === null ? undefined : spelling[error.param]
+  if (written === undefined) return error
+  return new GatewayError(error.code, error.message.replaceAll(`\`${error.param}\``, `\`${written}\``), {
+    param: written,
+    ...(error.detail === null ? {} : { detail: error.detail }),
+    ...(error.shouldRetry === null ? {} : { shouldRetry: error.shouldRetry }),
+  })
 }
 
 async function* tracked(deps: ExchangeDeps, abort: AbortController, events: ChatEvents): ChatEvents {
@@ -94,7 +108,8 @@ async function wholeAnswer(
       else if (event.type === 'done') receipt = event.receipt
       else fold.add(event)
     }
-  if (opening === null || receipt === null) throw new GatewayError('upstream_failed', 'The answer broke off. Ask again.')
+  if (opening === null || receipt === null)
+    throw new GatewayError('upstream_failed', 'The answer broke off. Ask again.')
   return new Response(JSON.stringify(spoken.body(fold.result(), opening, receipt)), {
     headers: {
       'content-type': 'application/json',

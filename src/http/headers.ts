@@ -48,13 +48,14 @@ export function receiptHeaders(receipt: Receipt): HeaderPairs {
   return { 'x-gateway-cost-usd': String(toUsd(receipt.cost.total)) }
 }
 
-/** A model on its way out is announced by RFC 9745 and RFC 8594 headers. `deprecationDate` is `YYYY-MM-DD`. */
-export function deprecationHeaders(deprecationDate: string | null, successor: string | null): HeaderPairs {
-  if (deprecationDate === null) return {}
-  const sunset = new Date(`${deprecationDate}T00:00:00Z`)
+/**
+ * A model on its way out is announced by RFC 9745 and RFC 8594 headers: since when it is deprecated, and on which day it
+ * ends, where one is set. Dates are `YYYY-MM-DD`, `since` in the past.
+ */
+export function deprecationHeaders(since: string, endsOn: string | null, successor: string | null): HeaderPairs {
   return {
-    deprecation: `@${Math.floor(sunset.getTime() / 1000)}`,
-    sunset: sunset.toUTCString(),
+    deprecation: `@${Date.parse(since) / 1000}`,
+    ...(endsOn === null ? {} : { sunset: new Date(endsOn).toUTCString() }),
     ...(successor === null ? {} : { link: `</api/v1/models>; rel="successor-version"; title="${successor}"` }),
   }
 }

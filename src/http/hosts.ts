@@ -23,5 +23,8 @@ export function checkHost(request: Request, allowed: ReadonlySet<string> | null)
   if (allowed === null) return
   const name = host.replace(/:\d+$/, '').toLowerCase()
   if (!allowed.has(name))
-    throw new GatewayError('misdirected', 'This gateway does not answer under that host name. Use one of ALLOWED_HOSTS.')
+    throw new GatewayError(
+      'misdirected',
+      'This gateway does not answer under that host name. Use one of ALLOWED_HOSTS.',
+    )
 }

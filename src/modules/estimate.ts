@@ -8,6 +8,7 @@ import { toUsd } from '../core/money.ts'
 import { checker, invalid, parseJson } from '../core/validate.ts'
 import { createLimiter } from '../core/windows.ts'
 import { bodyLimits, checkContentType, readBody } from '../http/body.ts'
+import { policies } from '../http/policies.ts'
 
 /** Nobody asks for a key here, so what a stranger can make us count is small, and counted. */
 const maximumPromptCharacters = 32_768
@@ -94,7 +95,7 @@ export function estimate({ catalogue, chooseModel, addressOf, clock }: EstimateD
         { headers: { 'cache-control': 'no-store', 'access-control-allow-origin': '*' } },
       )
     },
-    { parse: 'none' },
+    { parse: 'none', detail: { summary: 'What a request would cost', ...policies.open } },
   )
 }
 

@@ -10,6 +10,7 @@ import {
   type Model,
   type Prices,
 } from '../core/models.ts'
+import { policies } from '../http/policies.ts'
 
 const dayMs = 86_400_000
 
@@ -36,10 +37,18 @@ export function models({ catalogue, simulatedProviders, health, clock }: ModelsD
   const today = pagesOfToday(catalogue, simulatedProviders, clock)
 
   return new Elysia({ name: 'models' })
-    .get('/api/v1/models', ({ request }) => send(request, today().own))
-    .get('/api/v1/models/health', () => Response.json({ data: health.report() }, { headers: notKept }))
-    .get('/v1/models', ({ request }) => send(request, today().compatible))
-    .get('/v1/models/*', ({ request }) => send(request, today().one(nameIn(request.url))))
+    .get('/api/v1/models', ({ request }) => send(request, today().own), route('Models and their prices'))
+    .get(
+      '/api/v1/models/health',
+      () => Response.json({ data: health.report() }, { headers: notKept }),
+      route('Health of the models'),
+    )
+    .get('/v1/models', ({ request }) => send(request, today().compatible), route('Models'))
+    .get('/v1/models/*', ({ request }) => send(request, today().one(nameIn(request.url))), route('One model'))
+}
+
+function route(summary: string) {
+  return { detail: { summary, ...policies.open } }
 }
 
 const notKept = { 'cache-control': 'no-store', 'access-control-allow-origin': '*' }

@@ -75,7 +75,8 @@ export function healthKey({ model }: Pick<Candidate, 'model'>): string {
 /**
  * Chooses who is asked, in which order. A named model comes first, whatever soft limits say of it; without a name the
  * strategy or the prompt chooses among all that can take the request. Throws `GatewayError` where nobody can:
- * `model_not_found`, `model_deprecated`, `unsupported_parameter`, `context_length_exceeded`, `no_model_available`.
+ * `model_not_found`, `model_deprecated`, `invalid_request`, `unsupported_parameter`, `context_length_exceeded`,
+ * `no_model_available`.
  */
 export function route(deps: RouteDeps, caller: Caller, ask: Ask, reading: Reading, inputTokens: number): Route {
   const request: Request = { ask, caller, reading, inputTokens, needs: needsOf(ask), today: isoDay(deps.clock.now()) }
@@ -129,7 +130,7 @@ function named(deps: RouteDeps, request: Request, name: string): Choice {
 }
 
 /** The model a caller named, if it exists, still serves, and can do what is asked. */
-function namedModel(deps: RouteDeps, { needs, today }: Request, name: string): Model {
+function namedModel(deps: RouteDeps, { ask, needs, today }: Request, name: string): Model {
   const model = deps.catalogue.resolve(name)
   if (model === null) throw unknownModel(deps.catalogue, name)
   if (deprecationOf(model, today) === 'retired') {
@@ -141,6 +142,11 @@ function namedModel(deps: RouteDeps, { needs, today }: Request, name: string): M
   if (lacking !== null) {
     const message = `${fullName(model)} does not support ${lacking.what}. Leave it out, or choose another model.`
     throw new GatewayError('unsupported_parameter', message, { param: lacking.param })
+  }
+  // A stand-in that gives less is better than none, so only the model that was asked for itself refuses.
+  if ((ask.maxOutputTokens ?? 0) > model.maxOutputTokens) {
+    const message = `\`max_output_tokens\` must be at most ${model.maxOutputTokens} for ${fullName(model)}.`
+    throw new GatewayError('invalid_request', message, { param: 'max_output_tokens' })
   }
   return model
 }

@@ -54,6 +54,7 @@ export function kindOfStatus(status: number): AttemptFailure {
       return 'request_too_large'
     case 429:
       return 'rate_limited'
+    case 503:
     case 529:
       return 'overloaded'
   }

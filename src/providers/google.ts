@@ -779,7 +779,6 @@ function kindOf(status: number, { status: name, message, reason, quotas }: Upstr
   if (reason.startsWith('API_KEY_') || name === 'FAILED_PRECONDITION') return 'credential_refused'
   if (status === 400 && isContextOverflow(message)) return 'context_overflow'
   if (status === 429 && isSpent(quotas, message)) return 'quota_exhausted'
-  if (status === 503 && /overloaded|high demand/i.test(message)) return 'overloaded'
   // Cancelled on their side: the caller had no part in it.
   return status === 499 ? 'unavailable' : kindOfStatus(status)
 }

@@ -4,7 +4,7 @@
  *
  * PGlite is one backend. Connections therefore take turns, and a turn is a whole one: it begins with a client's first
  * message and ends when the backend is ready again outside a transaction. Anything shorter would let one client execute
- * what another has bound. `@electric-sql/pglite-socket` hands over between single messages, which is why it is not used.
+ * what another has bound: `@electric-sql/pglite-socket` hands over between single messages, and does let that happen.
  * What is given up: session state (`SET`, session-level advisory locks) is shared by all connections.
  */
 import { existsSync, renameSync, rmSync } from 'node:fs'

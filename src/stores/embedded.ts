@@ -52,6 +52,7 @@ export async function openEmbedded(
       await ordered(worker, { type: 'close' }, 'closed', closingDeadlineMs).catch(() => {})
       worker.terminate()
       rmSync(socketPath, { force: true })
+      if (dirname(socketPath) !== resolve(directory)) rmSync(dirname(socketPath), { recursive: true, force: true })
       release()
     }
     return { address: { socketPath }, close: () => (closing ??= close()) }

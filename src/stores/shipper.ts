@@ -29,7 +29,7 @@ const maximumBatch = 500
 const tickMs = 100
 const insertDeadlineMs = 5000
 const firstBackoffMs = 200
-const maximumBackoffMs = 5000
+const maximumBackoffMs = 2000
 
 /** Starts shipping. The timer does not keep the process alive. */
 export function createShipper({ journal, database, clock, log }: ShipperOptions): Shipper {

@@ -1687,7 +1687,7 @@ describe('a failure', () => {
     [422, 'whatever', '', 'request_refused caller false'],
     [429, 'rate_limit_error', 'per minute', 'rate_limited upstream true'],
     [500, 'api_error', '', 'unavailable upstream true'],
-    [503, 'invalid_request_error', '', 'unavailable upstream true'],
+    [503, 'invalid_request_error', '', 'overloaded upstream true'],
     [504, 'timeout_error', '', 'timeout upstream true'],
     [529, 'overloaded_error', '', 'overloaded upstream true'],
   ])('%p %s %p is %s', (status, type, message, expected) => {
@@ -1731,7 +1731,7 @@ describe('a failure', () => {
       '[{"error":{"type":5}}]',
     ]) {
       expect(anthropic.readFailure(503, new Headers(), body)).toMatchObject({
-        kind: 'unavailable',
+        kind: 'overloaded',
         detail: '503 without error type',
       })
     }

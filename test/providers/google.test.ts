@@ -651,7 +651,7 @@ describe('reading a failure', () => {
     [500, 'INTERNAL', '', 'unavailable', 'upstream', true],
     [501, 'UNIMPLEMENTED', '', 'unavailable', 'upstream', true],
     [503, 'UNAVAILABLE', 'This model is experiencing high demand.', 'overloaded', 'upstream', true],
-    [503, 'UNAVAILABLE', '', 'unavailable', 'upstream', true],
+    [503, 'UNAVAILABLE', '', 'overloaded', 'upstream', true],
     [504, 'DEADLINE_EXCEEDED', '', 'timeout', 'upstream', true],
   ] as const)('%i %s "%s" is %s', (code, status, message, kind, blame, retryable) => {
     const detail = status === '' ? `${code}` : `${code} ${status}`

@@ -1397,7 +1397,7 @@ describe('failures within an answer', () => {
     ]) {
       expect(failureIn(official.readResponse(body))?.kind).toBe('bad_answer')
     }
-    expect(failureIn(compatible.readResponse({ error: { code: 503 } }))?.kind).toBe('unavailable')
+    expect(failureIn(compatible.readResponse({ error: { code: 503 } }))?.kind).toBe('overloaded')
   })
 
   test('a whole answer is read with all it holds', () => {
@@ -1590,7 +1590,7 @@ describe('refusals', () => {
         "429 rate_limited upstream retryable",
         "500 unavailable upstream retryable",
         "502 unavailable upstream retryable",
-        "503 unavailable upstream retryable",
+        "503 overloaded upstream retryable",
         "504 timeout upstream retryable",
         "529 overloaded upstream retryable",
         "302 bad_answer upstream retryable",

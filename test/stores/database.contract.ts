@@ -27,10 +27,22 @@ export async function newAccount(database: Database) {
   return { accountId, userId: owner.id, email }
 }
 
-export async function newKey(database: Database, owner: { accountId: string; userId: string }, expiresAt: Date | null = null) {
+export async function newKey(
+  database: Database,
+  owner: { accountId: string; userId: string },
+  expiresAt: Date | null = null,
+) {
   const minted = mintApiKey(random)
   const keyId = fresh('key')
-  await createKey(database, { ...owner, id: keyId, name: 'k', publicId: minted.id, digest: minted.digest, createdAt: new Date(), expiresAt })
+  await createKey(database, {
+    ...owner,
+    id: keyId,
+    name: 'k',
+    publicId: minted.id,
+    digest: minted.digest,
+    createdAt: new Date(),
+    expiresAt,
+  })
   return { ...minted, keyId }
 }
 
@@ -66,8 +78,17 @@ export function databaseContract(name: string, open: () => Database | null): voi
       })
       expect(await findAccountByEmail(database, "' or 1=1 --")).toBeNull()
       expect(await hasAccounts(database)).toBe(true)
-      const again = { id: fresh('usr'), accountId, email, passwordHash: 'x', role: 'owner' as const, createdAt: new Date() }
-      await expect(createAccount(database, { id: fresh('acc'), name: 'B', plan: 'usage', createdAt: new Date() }, again)).rejects.toThrow()
+      const again = {
+        id: fresh('usr'),
+        accountId,
+        email,
+        passwordHash: 'x',
+        role: 'owner' as const,
+        createdAt: new Date(),
+      }
+      await expect(
+        createAccount(database, { id: fresh('acc'), name: 'B', plan: 'usage', createdAt: new Date() }, again),
+      ).rejects.toThrow()
     })
 
     onDatabase('K2 no table holds the key itself', async database => {
@@ -119,34 +140,46 @@ export function databaseContract(name: string, open: () => Database | null): voi
       expect(await revokeKey(database, owner.accountId, keyId, new Date())).toBe(true)
       await eventually(() => keys.find(key) === null, 1000)
       expect(await revokeKey(database, owner.accountId, keyId, new Date())).toBe(false)
-      expect((await listKeys(database, owner.accountId)).map(one => [one.id, one.revokedAt !== null])).toEqual([[keyId, true]])
+      expect((await listKeys(database, owner.accountId)).map(one => [one.id, one.revokedAt !== null])).toEqual([
+        [keyId, true],
+      ])
       await keys.close()
     })
 
-    onDatabase('changed limits reach a cached key, and a key made after it was refused becomes known', async database => {
-      const owner = await newAccount(database)
-      const { key } = await newKey(database, owner)
-      const keys = directoryOn(database)
-      await keys.find(key)
-      await Bun.sleep(600)
-      expect(await changeAccount(database, owner.accountId, { plan: 'evaluation', requestsPerMinute: 77 })).toBe(true)
-      const limits = { ...plans.evaluation, requestsPerMinute: 77 }
-      await eventually(async () => Bun.deepEquals((await keys.find(key))?.limits, limits), 5000)
+    onDatabase(
+      'changed limits reach a cached key, and a key made after it was refused becomes known',
+      async database => {
+        const owner = await newAccount(database)
+        const { key } = await newKey(database, owner)
+        const keys = directoryOn(database)
+        await keys.find(key)
+        await Bun.sleep(600)
+        expect(await changeAccount(database, owner.accountId, { plan: 'evaluation', requestsPerMinute: 77 })).toBe(true)
+        const limits = { ...plans.evaluation, requestsPerMinute: 77 }
+        await eventually(async () => Bun.deepEquals((await keys.find(key))?.limits, limits), 5000)
 
-      const minted = mintApiKey(random)
-      expect(await keys.find(minted.key)).toBeNull()
-      const row = { ...owner, id: fresh('key'), name: 'k', publicId: minted.id, digest: minted.digest, createdAt: new Date() }
-      await createKey(database, row)
-      await eventually(async () => (await keys.find(minted.key)) !== null, 6000)
-      await keys.close()
-    })
+        const minted = mintApiKey(random)
+        expect(await keys.find(minted.key)).toBeNull()
+        const row = {
+          ...owner,
+          id: fresh('key'),
+          name: 'k',
+          publicId: minted.id,
+          digest: minted.digest,
+          createdAt: new Date(),
+        }
+        await createKey(database, row)
+        await eventually(async () => (await keys.find(minted.key)) !== null, 6000)
+        await keys.close()
+      },
+    )
 
     onDatabase('K10 last_used_at is written behind the request', async database => {
       const owner = await newAccount(database)
       const { key } = await newKey(database, owner)
       const keys = directoryOn(database)
       await keys.find(key)
-      keys.find(key)
+      await keys.find(key)
       await keys.close()
       expect((await listKeys(database, owner.accountId))[0]?.lastUsedAt).toBeInstanceOf(Date)
     })
@@ -154,7 +187,13 @@ export function databaseContract(name: string, open: () => Database | null): voi
     onDatabase('many lookups of one key ask the store once', async database => {
       const { key } = await newKey(database, await newAccount(database))
       let asked = 0
-      const counted: Database = { ...database, run: (work, deadlineMs) => (asked++, database.run(work, deadlineMs)) }
+      const counted: Database = {
+        ...database,
+        run(work, deadlineMs) {
+          asked++
+          return database.run(work, deadlineMs)
+        },
+      }
       const keys = directoryOn(counted)
       const found = await Promise.all(Array.from({ length: 50 }, () => keys.find(key)))
       expect(found.every(one => one !== null)).toBe(true)
@@ -187,9 +226,16 @@ export function databaseContract(name: string, open: () => Database | null): voi
       const day = Math.floor(at / 86_400_000)
       expect(await spentOn(database, accountId, day)).toEqual({ tokens: 600 * 30, microcents: 600 * 30 })
       expect(await spentOn(database, accountId, day + 1)).toEqual({ tokens: 600 * 30, microcents: 600 * 30 })
-      expect(await findRequest(database, accountId, `${accountId}_0`)).toMatchObject({ at: new Date(at), metadata: { note: 'a"b' }, billedMicrocents: 30 })
+      expect(await findRequest(database, accountId, `${accountId}_0`)).toMatchObject({
+        at: new Date(at),
+        metadata: { note: 'a"b' },
+        billedMicrocents: 30,
+      })
       expect(await findRequest(database, 'acc_other', `${accountId}_0`)).toBeNull()
-      const sums = await database.run(({ sql }) => sql`select sum(requests)::int as requests, sum(completed)::int as completed from usage_daily where account_id = ${accountId}`)
+      const sums = await database.run(
+        ({ sql }) =>
+          sql`select sum(requests)::int as requests, sum(completed)::int as completed from usage_daily where account_id = ${accountId}`,
+      )
       expect({ ...sums[0] }).toEqual({ requests: 1200, completed: 800 })
     })
 
@@ -198,7 +244,13 @@ export function databaseContract(name: string, open: () => Database | null): voi
       const accountId = fresh('acc')
       const journal = openJournal({ directory: join(folder.path, 'journal') })
       for (let index = 0; index < 20; index++)
-        journal.append(usageRecord({ request_id: `${accountId}_${index}`, account_id: accountId, billed_microcents: index === 7 ? 51 : 5 }))
+        journal.append(
+          usageRecord({
+            request_id: `${accountId}_${index}`,
+            account_id: accountId,
+            billed_microcents: index === 7 ? 51 : 5,
+          }),
+        )
       const shipper = createShipper({ journal, database, clock, log: quiet })
       expect(await shipper.drain(5000)).toBe(true)
       expect((await spentOn(database, accountId, Math.floor(usageRecord().at_ms / 86_400_000))).microcents).toBe(95)
@@ -212,7 +264,9 @@ export function databaseContract(name: string, open: () => Database | null): voi
       const folder = temporaryFolder()
       const accountId = fresh('acc')
       const journal = openJournal({ directory: join(folder.path, 'journal') })
-      const records = Array.from({ length: 5 }, (_, index) => usageRecord({ request_id: `${accountId}_${index}`, account_id: accountId }))
+      const records = Array.from({ length: 5 }, (_, index) =>
+        usageRecord({ request_id: `${accountId}_${index}`, account_id: accountId }),
+      )
       for (const record of records) journal.append(record)
       const day = Math.floor(usageRecord().at_ms / 86_400_000)
       const seed = seedFrom(database, journal)
@@ -234,7 +288,10 @@ export function databaseContract(name: string, open: () => Database | null): voi
       const shipper = createShipper({ journal, database, clock, log: quiet })
       await shipper.drain(5000)
       await shipper.close()
-      const rows = await database.run(({ sql }) => sql`select distinct tableoid::regclass::text as name from usage_records where at = ${new Date(at).toISOString()}::timestamptz`)
+      const rows = await database.run(
+        ({ sql }) =>
+          sql`select distinct tableoid::regclass::text as name from usage_records where at = ${new Date(at).toISOString()}::timestamptz`,
+      )
       expect(rows.map(row => row.name)).toEqual(['usage_records_2031_12'])
       folder.remove()
     })
@@ -244,7 +301,16 @@ export function databaseContract(name: string, open: () => Database | null): voi
       const slow = database.run(({ sql }) => sql`select pg_sleep(0.6)`, 100)
       await expect(slow).rejects.toMatchObject({ code: 'service_unavailable', retryAfterMs: 1000 })
       expect(performance.now() - started).toBeLessThan(550)
-      await eventually(() => database.run(({ sql }) => sql`select 1`).then(() => true, error => !(error instanceof GatewayError)), 3000)
+      await eventually(
+        () =>
+          database
+            .run(({ sql }) => sql`select 1`)
+            .then(
+              () => true,
+              error => !(error instanceof GatewayError),
+            ),
+        3000,
+      )
     })
   })
 }

@@ -5,7 +5,7 @@ import postgres from 'postgres'
 import { DataFolderHeld, lockDataFolder } from '../../src/stores/data-folder.ts'
 import { type Database, migrate, openDatabase } from '../../src/stores/database.ts'
 import { connectEmbedded, type Embedded, openEmbedded } from '../../src/stores/embedded.ts'
-import { databaseContract } from './database.contract.ts'
+import { databaseContract, eventually } from './database.contract.ts'
 import { temporaryFolder } from './support.ts'
 
 const folder = temporaryFolder()
@@ -29,20 +29,78 @@ databaseContract('embedded Postgres', () => database)
 function client() {
   const address = embedded?.address
   if (address === undefined || typeof address === 'string') throw new Error('no socket')
-  return postgres({ path: address.socketPath, host: 'localhost', user: 'postgres', database: 'postgres', max: 1, fetch_types: false, onnotice: () => {} })
+  return postgres({
+    path: address.socketPath,
+    host: 'localhost',
+    user: 'postgres',
+    database: 'postgres',
+    max: 1,
+    fetch_types: false,
+    onnotice: () => {},
+  })
 }
+
+/** A client without a driver, which may stop between any two messages. */
+async function wireClient() {
+  const address = embedded?.address
+  if (address === undefined || typeof address === 'string') throw new Error('no socket')
+  let text = ''
+  const socket = await Bun.connect({
+    unix: address.socketPath,
+    socket: {
+      data(_, bytes) {
+        text += bytes.toString('latin1')
+      },
+    },
+  })
+  const parameters = Buffer.from('user\0postgres\0database\0postgres\0\0')
+  const head = Buffer.from([0, 0, 0, parameters.length + 8, 0, 3, 0, 0])
+  socket.write(Buffer.concat([head, parameters]))
+  await eventually(() => text.includes('Z\0\0\0\x05I'), 2000)
+  text = ''
+  return {
+    send: (...messages: Buffer[]) => socket.write(Buffer.concat(messages)),
+    heard: () => text,
+    close: () => socket.end(),
+  }
+}
+
+function message(type: string, body: Buffer): Buffer {
+  const head = Buffer.alloc(5)
+  head.write(type)
+  head.writeInt32BE(body.length + 4, 1)
+  return Buffer.concat([head, body])
+}
+
+const parse = (sql: string) => message('P', Buffer.from(`\0${sql}\0\0\0`))
+const bind = message('B', Buffer.alloc(8))
+const executeAndSync = Buffer.concat([message('E', Buffer.alloc(5)), message('S', Buffer.alloc(0))])
 
 test('C5 the folder is 0700', () => {
   expect(statSync(directory).mode & 0o777).toBe(0o700)
+})
+
+test('what one client has bound, no other client replaces: turns change hands only when the backend is ready', async () => {
+  const [one, other] = await Promise.all([wireClient(), wireClient()])
+  one.send(parse("select 'of one'"), bind)
+  await Bun.sleep(50)
+  other.send(parse("select 'of the other'"), bind)
+  await Bun.sleep(50)
+  one.send(executeAndSync)
+  other.send(executeAndSync)
+  await eventually(() => one.heard().includes('of one') && other.heard().includes('of the other'), 2000)
+  expect(one.heard()).not.toContain('of the other')
+  expect(other.heard()).not.toContain('of one')
+  one.close()
+  other.close()
 })
 
 test('clients that run at the same time never see each other’s answers', async () => {
   const clients = Array.from({ length: 6 }, client)
   const rounds = clients.map(async (sql, which) => {
     for (let round = 0; round < 60; round++) {
-      // New text each time: parsed, described and bound in separate writes, where the others could come between.
       const rows = await sql.unsafe(`select $1::text as said, ${which * 1000 + round} as number`, [`${which}-${round}`])
-      expect(rows[0]).toEqual({ said: `${which}-${round}`, number: which * 1000 + round })
+      expect({ ...rows[0] }).toEqual({ said: `${which}-${round}`, number: which * 1000 + round })
     }
   })
   await Promise.all(rounds)
@@ -139,7 +197,12 @@ test('a first start that was killed half-way leaves nothing that looks like a da
 test('a lock is given back, and that of a dead process or of an earlier one of the same number is taken over', () => {
   const path = join(folder.path, 'lock')
   lockDataFolder(path)()
-  for (const holder of ['{"pid":4194000,"began":null}', `{"pid":${process.pid},"began":"another boot/1"}`, '{"pid":', '']) {
+  for (const holder of [
+    '{"pid":4194000,"began":null}',
+    `{"pid":${process.pid},"began":"another boot/1"}`,
+    '{"pid":',
+    '',
+  ]) {
     writeFileSync(join(path, 'gateway.lock'), holder)
     const release = lockDataFolder(path)
     expect(() => lockDataFolder(path)).toThrow(DataFolderHeld)

@@ -9,7 +9,8 @@ const key = 'openai/gpt-test'
 function rig() {
   const clock = movableClock()
   const book = createHealthBook({ clock })
-  const report = (outcome: HealthOutcome, retryAfterMs?: number, of = key) => book.report(of, { outcome, retryAfterMs: retryAfterMs ?? null })
+  const report = (outcome: HealthOutcome, retryAfterMs?: number, of = key) =>
+    book.report(of, { outcome, retryAfterMs: retryAfterMs ?? null })
   return { clock, book, report }
 }
 
@@ -60,7 +61,10 @@ test('three failures in a row close the door, two do not', () => {
 
 test('more than half of the last twenty failing closes it, also with answers between', () => {
   const { book, report } = rig()
-  for (let round = 0; round < 5; round++) (['soft_failure', 'ok'] as const).forEach(one => report(one))
+  for (let round = 0; round < 5; round++) {
+    report('soft_failure')
+    report('ok')
+  }
   expect(book.mayTry(key)).toBe(true)
   report('soft_failure')
   expect(book.mayTry(key)).toBe(false)
@@ -80,7 +84,11 @@ test('a 429 rests for as long as asked, a minute at most, and is then open to al
 test('a refused credential switches off all models of the provider, and no other, until one of them answers', () => {
   const { clock, book, report } = rig()
   report('switched_off')
-  expect(['openai/other', 'anthropic/other', 'openai/other#2'].map(one => book.mayTry(one))).toEqual([false, true, true])
+  expect(['openai/other', 'anthropic/other', 'openai/other#2'].map(one => book.mayTry(one))).toEqual([
+    false,
+    true,
+    true,
+  ])
   expect(book.stateOf('openai/other')).toBe('unhealthy')
   clock.move(60_000)
   expect(book.mayTry('openai/other')).toBe(true)

@@ -1,16 +1,17 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { fsync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { JournalUnwritable, type JournalOptions, openJournal } from '../../src/stores/journal.ts'
+import { type JournalOptions, JournalUnwritable, openJournal } from '../../src/stores/journal.ts'
 import { temporaryFolder, usageRecord } from './support.ts'
 
-let folder = temporaryFolder()
+let folder = { path: '', remove: () => {} }
 beforeEach(() => {
   folder = temporaryFolder()
 })
 afterEach(() => folder.remove())
 
-const open = (changes: Partial<JournalOptions> = {}) => openJournal({ directory: join(folder.path, 'journal'), ...changes })
+const open = (changes: Partial<JournalOptions> = {}) =>
+  openJournal({ directory: join(folder.path, 'journal'), ...changes })
 const files = () => readdirSync(join(folder.path, 'journal')).sort()
 const record = (index: number) => usageRecord({ request_id: `req_${index}`, metadata: { note: 'ü\n"' } })
 
@@ -118,7 +119,9 @@ test('unshipped records are found by account and day, also in segments that only
   journal.append(usageRecord({ request_id: 'later', at_ms: record(0).at_ms + 86_400_000 }))
   while (journal.backlog() > 17) journal.take(1)?.release()
   const day = Math.floor(record(0).at_ms / 86_400_000)
-  expect(journal.unshipped('acc_1', day).map(one => one.request_id)).toEqual(Array.from({ length: 15 }, (_, index) => `req_${index + 5}`))
+  expect(journal.unshipped('acc_1', day).map(one => one.request_id)).toEqual(
+    Array.from({ length: 15 }, (_, index) => `req_${index + 5}`),
+  )
 })
 
 const full = (after: number) => {
@@ -165,9 +168,15 @@ test('a full disk with a store that answers: what only memory holds is shipped a
 test('after a failed fsync the file is dead: its records go to a new one', async () => {
   let failures = 1
   const failing = ((descriptor: number, done: (error: NodeJS.ErrnoException | null) => void) =>
-    failures-- > 0 ? queueMicrotask(() => done(Object.assign(new Error('EIO'), { code: 'EIO' }))) : fsync(descriptor, done)) as typeof fsync
+    failures-- > 0
+      ? queueMicrotask(() => done(Object.assign(new Error('EIO'), { code: 'EIO' })))
+      : fsync(descriptor, done)) as typeof fsync
   const damage: string[] = []
-  const journal = open({ fsyncEveryMs: 10, system: { write: writeSync, fsync: failing }, onDamage: detail => damage.push(detail) })
+  const journal = open({
+    fsyncEveryMs: 10,
+    system: { write: writeSync, fsync: failing },
+    onDamage: detail => damage.push(detail),
+  })
   journal.append(record(1))
   const [dead] = files()
   await Bun.sleep(50)

@@ -85,7 +85,11 @@ test('a known account is answered without waiting', async () => {
 test('prices and limits beyond a double are still exact', async () => {
   const { meter } = rig()
   const limits = { ...wide, dailyTokens: 10_000_000, dailyCostMicrocents: Number.MAX_SAFE_INTEGER }
-  const seat = admitted(await meter.admit(ask('a', { limits, inputTokens: 3_000_001, outputTokens: 1, inputPrice: 7_500_000_001, outputPrice: 1 })))
+  const seat = admitted(
+    await meter.admit(
+      ask('a', { limits, inputTokens: 3_000_001, outputTokens: 1, inputPrice: 7_500_000_001, outputPrice: 1 }),
+    ),
+  )
   expect(seat.reservedMicrocents).toBe(Number((3_000_001n * 7_500_000_001n + 1n + 999_999n) / 1_000_000n))
 })
 
@@ -105,8 +109,18 @@ test('against a naive model: never over a limit, billed ≤ reserved, settled on
       inputPrice: fc.integer({ min: 0, max: 3_000_000 }),
       outputPrice: fc.integer({ min: 0, max: 3_000_000 }),
     }),
-    fc.record({ kind: fc.constant('settle' as const), id: fc.integer({ min: 0, max: 25 }), tokens: fc.nat(3000), cost: fc.nat(3000) }),
-    fc.record({ kind: fc.constant('raise' as const), id: fc.integer({ min: 0, max: 25 }), tokens: fc.nat(3000), cost: fc.nat(3000) }),
+    fc.record({
+      kind: fc.constant('settle' as const),
+      id: fc.integer({ min: 0, max: 25 }),
+      tokens: fc.nat(3000),
+      cost: fc.nat(3000),
+    }),
+    fc.record({
+      kind: fc.constant('raise' as const),
+      id: fc.integer({ min: 0, max: 25 }),
+      tokens: fc.nat(3000),
+      cost: fc.nat(3000),
+    }),
     fc.record({ kind: fc.constant('move' as const), by: fc.oneof(fc.nat(40_000), fc.constant(43_200_000)) }),
   )
   await fc.assert(
@@ -116,7 +130,12 @@ test('against a naive model: never over a limit, billed ≤ reserved, settled on
       const seats = new Map<string, Seat>()
       const dayOf = (time: number) => Math.floor(time / 86_400_000)
       const used = (day: number) =>
-        lines.filter(line => line.day === day).reduce((sum, line) => ({ tokens: sum.tokens + line.tokens, cost: sum.cost + line.cost }), { tokens: 0, cost: 0 })
+        lines
+          .filter(line => line.day === day)
+          .reduce((sum, line) => ({ tokens: sum.tokens + line.tokens, cost: sum.cost + line.cost }), {
+            tokens: 0,
+            cost: 0,
+          })
       for (const step of commands) {
         const now = clock.now()
         if (step.kind === 'move') {
@@ -128,14 +147,23 @@ test('against a naive model: never over a limit, billed ≤ reserved, settled on
         const line = lines.find(one => one.id === id)
         if (step.kind === 'admit') {
           const answer = await meter.admit(
-            ask(id, { limits, inputTokens: step.input, outputTokens: step.output, choices: step.choices, fairShare: step.fairShare, inputPrice: step.inputPrice, outputPrice: step.outputPrice }),
+            ask(id, {
+              limits,
+              inputTokens: step.input,
+              outputTokens: step.output,
+              choices: step.choices,
+              fairShare: step.fairShare,
+              inputPrice: step.inputPrice,
+              outputPrice: step.outputPrice,
+            }),
           )
           if (line !== undefined) {
             expect(answer.admitted).toBe(true)
             continue
           }
           const before = used(dayOf(now))
-          const price = (cap: number) => Math.ceil((step.input * step.inputPrice + cap * step.choices * step.outputPrice) / 1_000_000)
+          const price = (cap: number) =>
+            Math.ceil((step.input * step.inputPrice + cap * step.choices * step.outputPrice) / 1_000_000)
           const expected =
             lines.filter(one => one.at > now - 60_000).length >= limits.requestsPerMinute
               ? 'requests_per_minute_exceeded'
@@ -158,7 +186,14 @@ test('against a naive model: never over a limit, billed ≤ reserved, settled on
             before.cost + price(seat.outputCap + 1) > limits.dailyCostMicrocents
           if (!step.fairShare) expect(isLargest).toBe(true)
           seats.set(id, seat)
-          lines.push({ id, at: now, day: seat.day, tokens: seat.reservedTokens, cost: seat.reservedMicrocents, open: true })
+          lines.push({
+            id,
+            at: now,
+            day: seat.day,
+            tokens: seat.reservedTokens,
+            cost: seat.reservedMicrocents,
+            open: true,
+          })
         } else {
           const seat = seats.get(id)
           if (seat === undefined || line === undefined) continue
@@ -167,7 +202,9 @@ test('against a naive model: never over a limit, billed ≤ reserved, settled on
             const rest = used(line.day)
             const tokens = Math.max(line.tokens, step.tokens)
             const cost = Math.max(line.cost, step.cost)
-            const fits = rest.tokens - line.tokens + tokens <= limits.dailyTokens && rest.cost - line.cost + cost <= limits.dailyCostMicrocents
+            const fits =
+              rest.tokens - line.tokens + tokens <= limits.dailyTokens &&
+              rest.cost - line.cost + cost <= limits.dailyCostMicrocents
             expect(raised !== null).toBe(line.open && fits)
             if (raised !== null) {
               seats.set(id, raised)
@@ -175,7 +212,12 @@ test('against a naive model: never over a limit, billed ≤ reserved, settled on
             }
           } else {
             await meter.settle(settlement(seat, step.tokens, step.cost, now))
-            if (line.open) Object.assign(line, { tokens: Math.min(step.tokens, line.tokens), cost: Math.min(step.cost, line.cost), open: false })
+            if (line.open)
+              Object.assign(line, {
+                tokens: Math.min(step.tokens, line.tokens),
+                cost: Math.min(step.cost, line.cost),
+                open: false,
+              })
           }
         }
         const today = used(dayOf(now))

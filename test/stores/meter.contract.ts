@@ -13,7 +13,12 @@ export type MeterRig = {
   close(): Promise<void>
 }
 
-export const wide: Limits = { requestsPerMinute: 1000, concurrentRequests: 10, dailyTokens: 1_000_000, dailyCostMicrocents: 1_000_000_000 }
+export const wide: Limits = {
+  requestsPerMinute: 1000,
+  concurrentRequests: 10,
+  dailyTokens: 1_000_000,
+  dailyCostMicrocents: 1_000_000_000,
+}
 
 export function ask(requestId: string, changes: Partial<AdmitRequest> = {}): AdmitRequest {
   return {
@@ -64,7 +69,11 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
 
   describe(name, () => {
     rigged('a seat reserves input plus cap, at a price rounded up once', async ({ meter }) => {
-      const seat = admitted(await meter.admit(ask('a', { inputTokens: 1, outputTokens: 3, inputPrice: 1, outputPrice: 1, extraMicrocents: 7 })))
+      const seat = admitted(
+        await meter.admit(
+          ask('a', { inputTokens: 1, outputTokens: 3, inputPrice: 1, outputPrice: 1, extraMicrocents: 7 }),
+        ),
+      )
       expect(seat).toMatchObject({ outputCap: 3, reservedTokens: 4, reservedMicrocents: 8 })
     })
 
@@ -94,20 +103,31 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
     rigged('a seat is free again once its request is settled', async ({ meter, clock }) => {
       const limits = { ...wide, concurrentRequests: 1 }
       const seat = admitted(await meter.admit(ask('a', { limits })))
-      expect(await meter.admit(ask('b', { limits }))).toMatchObject({ admitted: false, code: 'concurrent_requests_exceeded', retryAfterMs: 1000 })
+      expect(await meter.admit(ask('b', { limits }))).toMatchObject({
+        admitted: false,
+        code: 'concurrent_requests_exceeded',
+        retryAfterMs: 1000,
+      })
       await meter.settle(settlement(seat, 10, 10, clock.now()))
       expect((await meter.admit(ask('b', { limits }))).admitted).toBe(true)
     })
 
-    rigged('the day runs out by tokens, with the time until midnight UTC, and comes back then', async ({ meter, clock }) => {
-      const limits = { ...wide, dailyTokens: 300 }
-      const seat = admitted(await meter.admit(ask('a', { limits })))
-      await meter.settle(settlement(seat, 300, 10, clock.now()))
-      const untilMidnight = 86_400_000 - (clock.now() % 86_400_000)
-      expect(await meter.admit(ask('b', { limits }))).toMatchObject({ admitted: false, code: 'daily_tokens_exceeded', retryAfterMs: untilMidnight })
-      clock.move(untilMidnight)
-      expect((await meter.admit(ask('b', { limits }))).admitted).toBe(true)
-    })
+    rigged(
+      'the day runs out by tokens, with the time until midnight UTC, and comes back then',
+      async ({ meter, clock }) => {
+        const limits = { ...wide, dailyTokens: 300 }
+        const seat = admitted(await meter.admit(ask('a', { limits })))
+        await meter.settle(settlement(seat, 300, 10, clock.now()))
+        const untilMidnight = 86_400_000 - (clock.now() % 86_400_000)
+        expect(await meter.admit(ask('b', { limits }))).toMatchObject({
+          admitted: false,
+          code: 'daily_tokens_exceeded',
+          retryAfterMs: untilMidnight,
+        })
+        clock.move(untilMidnight)
+        expect((await meter.admit(ask('b', { limits }))).admitted).toBe(true)
+      },
+    )
 
     rigged('the day runs out by cost', async ({ meter, clock }) => {
       const limits = { ...wide, dailyCostMicrocents: 110_000 }
@@ -142,15 +162,23 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
     rigged('a given cap is clamped to what remains, by tokens and by cost', async ({ meter }) => {
       const byTokens = admitted(await meter.admit(ask('a', { limits: { ...wide, dailyTokens: 150 } })))
       expect(byTokens).toMatchObject({ outputCap: 50, reservedTokens: 150 })
-      const byCost = admitted(await meter.admit(ask('b', { accountId: 'acc_2', limits: { ...wide, dailyCostMicrocents: 10_000 + 3 * 500 + 499 } })))
+      const byCost = admitted(
+        await meter.admit(
+          ask('b', { accountId: 'acc_2', limits: { ...wide, dailyCostMicrocents: 10_000 + 3 * 500 + 499 } }),
+        ),
+      )
       expect(byCost).toMatchObject({ outputCap: 3, reservedMicrocents: 11_500 })
     })
 
     rigged('without a cap of its own a request gets a fair share of what its account has left', async ({ meter }) => {
       const limits = { ...plans.usage, dailyCostMicrocents: 1_000_000_000 }
-      const first = admitted(await meter.admit(ask('a', { limits, fairShare: true, outputTokens: 1_000_000, outputPrice: 0 })))
+      const first = admitted(
+        await meter.admit(ask('a', { limits, fairShare: true, outputTokens: 1_000_000, outputPrice: 0 })),
+      )
       expect(first.outputCap).toBe((500_000 - 100) / 5)
-      const second = admitted(await meter.admit(ask('b', { limits, fairShare: true, outputTokens: 1_000_000, outputPrice: 0 })))
+      const second = admitted(
+        await meter.admit(ask('b', { limits, fairShare: true, outputTokens: 1_000_000, outputPrice: 0 })),
+      )
       expect(second.outputCap).toBe((500_000 - first.reservedTokens - 100) / 4)
       const limited = { ...wide, dailyCostMicrocents: 10_000 + 10 * 500 * 7 }
       const byCost = admitted(await meter.admit(ask('c', { accountId: 'acc_2', limits: limited, fairShare: true })))
@@ -162,38 +190,54 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
       expect(admitted(await meter.admit(ask('a', { limits, fairShare: true }))).outputCap).toBe(1)
     })
 
-    rigged('a repeated id gets the seat it has and takes nothing again, before and after settling', async ({ meter, clock }) => {
-      const first = admitted(await meter.admit(ask('a')))
-      const standing = meter.standing('acc_1', wide)
-      expect(admitted(await meter.admit(ask('a')))).toEqual(first)
-      expect(meter.standing('acc_1', wide)).toEqual(standing)
-      const settled = await meter.settle(settlement(first, 10, 10, clock.now()))
-      expect(admitted(await meter.admit(ask('a')))).toEqual(first)
-      expect(meter.standing('acc_1', wide)).toEqual(settled)
-    })
+    rigged(
+      'a repeated id gets the seat it has and takes nothing again, before and after settling',
+      async ({ meter, clock }) => {
+        const first = admitted(await meter.admit(ask('a')))
+        const standing = meter.standing('acc_1', wide)
+        expect(admitted(await meter.admit(ask('a')))).toEqual(first)
+        expect(meter.standing('acc_1', wide)).toEqual(standing)
+        const settled = await meter.settle(settlement(first, 10, 10, clock.now()))
+        expect(admitted(await meter.admit(ask('a')))).toEqual(first)
+        expect(meter.standing('acc_1', wide)).toEqual(settled)
+      },
+    )
 
     rigged('a request is settled once, to what it really used', async ({ meter, clock, records }) => {
       const seat = admitted(await meter.admit(ask('a')))
       const once = await meter.settle(settlement(seat, 120, 20_000, clock.now()))
-      expect(once).toMatchObject({ tokens: { remaining: 999_880 }, costMicrocents: { remaining: 999_980_000 }, seats: { remaining: 10 } })
+      expect(once).toMatchObject({
+        tokens: { remaining: 999_880 },
+        costMicrocents: { remaining: 999_980_000 },
+        seats: { remaining: 10 },
+      })
       expect(await meter.settle(settlement(seat, 300, 110_000, clock.now()))).toEqual(once)
       expect((await records()).map(record => [record.request_id, record.billed_microcents])).toEqual([['a', 20_000]])
     })
 
-    rigged('what is billed is never more than was reserved, in the counters and in the record', async ({ meter, clock, records }) => {
-      const seat = admitted(await meter.admit(ask('a')))
-      const standing = await meter.settle(settlement(seat, 5_000_000, 9_000_000, clock.now()))
-      expect(standing.costMicrocents.remaining).toBe(wide.dailyCostMicrocents - seat.reservedMicrocents)
-      expect(standing.tokens.remaining).toBe(wide.dailyTokens - seat.reservedTokens)
-      expect((await records())[0]).toMatchObject({ billed_microcents: seat.reservedMicrocents, reserved_microcents: seat.reservedMicrocents })
-    })
+    rigged(
+      'what is billed is never more than was reserved, in the counters and in the record',
+      async ({ meter, clock, records }) => {
+        const seat = admitted(await meter.admit(ask('a')))
+        const standing = await meter.settle(settlement(seat, 5_000_000, 9_000_000, clock.now()))
+        expect(standing.costMicrocents.remaining).toBe(wide.dailyCostMicrocents - seat.reservedMicrocents)
+        expect(standing.tokens.remaining).toBe(wide.dailyTokens - seat.reservedTokens)
+        expect((await records())[0]).toMatchObject({
+          billed_microcents: seat.reservedMicrocents,
+          reserved_microcents: seat.reservedMicrocents,
+        })
+      },
+    )
 
     rigged('a reservation is raised whole or not at all', async ({ meter, clock, records }) => {
       const limits = { ...wide, dailyTokens: 1000, dailyCostMicrocents: 200_000 }
       const seat = admitted(await meter.admit(ask('a', { limits })))
       expect(await meter.raise(seat, 300, 200_001)).toBeNull()
       expect(await meter.raise(seat, 1001, 110_000)).toBeNull()
-      expect(meter.standing('acc_1', limits)).toMatchObject({ tokens: { remaining: 700 }, costMicrocents: { remaining: 90_000 } })
+      expect(meter.standing('acc_1', limits)).toMatchObject({
+        tokens: { remaining: 700 },
+        costMicrocents: { remaining: 90_000 },
+      })
       const raised = await meter.raise(seat, 300, 200_000)
       expect(raised).toEqual({ ...seat, reservedMicrocents: 200_000 })
       expect(meter.standing('acc_1', limits)).toMatchObject({ costMicrocents: { remaining: 0 } })

@@ -36,47 +36,65 @@ function onServer(title: string, body: (server: PrivatePostgres, database: Datab
   }, 60_000)
 }
 
-onServer('Postgres killed: known keys go on, unknown ones get 503, usage waits and arrives exactly', async (postgres, live) => {
-  const folder = temporaryFolder()
-  const owner = await newAccount(live)
-  const { key } = await newKey(live, owner)
-  const keys = createKeyDirectory({ database: live, clock, random: Math.random })
-  await keys.find(key)
-  const journal = openJournal({ directory: join(folder.path, 'journal') })
-  const shipper = createShipper({ journal, database: live, clock, log: quiet })
-  const append = (index: number) => journal.append(usageRecord({ request_id: `${owner.accountId}_${index}`, account_id: owner.accountId }))
-  append(1)
-  await postgres.crash()
-  append(2)
-  expect(keys.find(key)).toMatchObject({ accountId: owner.accountId })
-  const started = performance.now()
-  await expect(Promise.resolve(keys.find(mintApiKey(random).key))).rejects.toMatchObject({ code: 'service_unavailable' })
-  expect(performance.now() - started).toBeLessThan(1100)
-  expect(await shipper.drain(500)).toBe(false)
-  await postgres.start()
-  await eventually(() => journal.backlog() === 0, 10_000)
-  expect((await spentOn(live, owner.accountId, Math.floor(usageRecord().at_ms / 86_400_000))).microcents).toBe(60)
-  await shipper.close()
-  await keys.close()
-  await journal.close()
-  folder.remove()
-})
+onServer(
+  'Postgres killed: known keys go on, unknown ones get 503, usage waits and arrives exactly',
+  async (postgres, live) => {
+    const folder = temporaryFolder()
+    const owner = await newAccount(live)
+    const { key } = await newKey(live, owner)
+    const keys = createKeyDirectory({ database: live, clock, random: Math.random })
+    await keys.find(key)
+    const journal = openJournal({ directory: join(folder.path, 'journal') })
+    const shipper = createShipper({ journal, database: live, clock, log: quiet })
+    const append = (index: number) =>
+      journal.append(usageRecord({ request_id: `${owner.accountId}_${index}`, account_id: owner.accountId }))
+    append(1)
+    await postgres.crash()
+    append(2)
+    expect(keys.find(key)).toMatchObject({ accountId: owner.accountId })
+    const started = performance.now()
+    await expect(Promise.resolve(keys.find(mintApiKey(random).key))).rejects.toMatchObject({
+      code: 'service_unavailable',
+    })
+    expect(performance.now() - started).toBeLessThan(1100)
+    expect(await shipper.drain(500)).toBe(false)
+    await postgres.start()
+    await eventually(() => journal.backlog() === 0, 10_000)
+    expect((await spentOn(live, owner.accountId, Math.floor(usageRecord().at_ms / 86_400_000))).microcents).toBe(60)
+    await shipper.close()
+    await keys.close()
+    await journal.close()
+    folder.remove()
+  },
+)
 
-onServer('Postgres frozen: every call ends within its deadline, and it is served again within 1 s of the thaw', async (postgres, live) => {
-  await live.run(({ sql }) => sql`select 1`)
-  const pids = postgres.pids()
-  for (const pid of pids) process.kill(pid, 'SIGSTOP')
-  try {
-    for (let round = 0; round < 3; round++) {
-      const started = performance.now()
-      await expect(live.run(({ sql }) => sql`select 1`)).rejects.toMatchObject({ code: 'service_unavailable' })
-      expect(performance.now() - started).toBeLessThan(1150)
+onServer(
+  'Postgres frozen: every call ends within its deadline, and it is served again within 1 s of the thaw',
+  async (postgres, live) => {
+    await live.run(({ sql }) => sql`select 1`)
+    const pids = postgres.pids()
+    for (const pid of pids) process.kill(pid, 'SIGSTOP')
+    try {
+      for (let round = 0; round < 3; round++) {
+        const started = performance.now()
+        await expect(live.run(({ sql }) => sql`select 1`)).rejects.toMatchObject({ code: 'service_unavailable' })
+        expect(performance.now() - started).toBeLessThan(1150)
+      }
+    } finally {
+      for (const pid of pids) process.kill(pid, 'SIGCONT')
     }
-  } finally {
-    for (const pid of pids) process.kill(pid, 'SIGCONT')
-  }
-  await eventually(() => live.run(({ sql }) => sql`select 1`).then(() => true, () => false), 1000)
-})
+    await eventually(
+      () =>
+        live
+          .run(({ sql }) => sql`select 1`)
+          .then(
+            () => true,
+            () => false,
+          ),
+      1000,
+    )
+  },
+)
 
 onServer('a long transaction makes the migrator give up rather than queue', async (_, live) => {
   const blocker = live.run(

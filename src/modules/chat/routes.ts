@@ -6,6 +6,7 @@ import { readNative } from './request.ts'
 
 const listen: Listen = (body, headers, bodyCharacters) => ({
   ask: readNative(body, headers, bodyCharacters),
+  spelling: {},
   stream: nativeStream,
   body: (answer, _opening, receipt) => nativeBody(answer, receipt),
 })
@@ -14,8 +15,7 @@ const listen: Listen = (body, headers, bodyCharacters) => ({
 export function chat(deps: ExchangeDeps & { readonly newRequestId: () => string }) {
   return new Elysia({ name: 'chat' }).post(
     '/api/v1/chat',
-    ({ request, server }) =>
-      exchange(deps, listen, request, deps.newRequestId(), () => server?.timeout(request, 0)),
+    ({ request, server }) => exchange(deps, listen, request, deps.newRequestId(), () => server?.timeout(request, 0)),
     { parse: 'none', detail: { summary: 'Chat', ...policies.apiKey } },
   )
 }

@@ -126,6 +126,8 @@ export const compatibleSchema = Type.Object({ ...askSchema.properties, ...extraS
 type Body = Static<typeof compatibleSchema>
 
 const check = checker(compatibleSchema)
+/** The output cap's names, the newest of the wire first: it wins over the others. */
+const capFields = ['max_completion_tokens', 'max_tokens', 'max_output_tokens'] as const
 const readHere = new Set(Object.keys(askSchema.properties))
 
 /** An ask, and what the compatible reply must know beside it. */
@@ -135,6 +137,8 @@ export type CompatibleAsk = {
   readonly includeUsage: boolean
   /** The caller spoke of `functions`: the reply uses `function_call`. */
   readonly legacyFunctions: boolean
+  /** Shared fields that this wire has other names for, under the name this caller used. */
+  readonly spelling: Readonly<Record<string, string>>
 }
 
 /**
@@ -145,10 +149,11 @@ export function readCompatible(value: unknown, headers: Headers, bodyCharacters:
   const body = check(value)
   checkTogether(body)
   const legacyFunctions = (body.functions?.length ?? 0) > 0
+  const cap = capFields.find(name => body[name] != null)
   const ask: Ask = {
     ...readAskFields(legacyFunctions ? withTools(body) : body, headers),
     messages: readConversation(body.messages ?? null, body.prompt ?? null),
-    maxOutputTokens: body.max_completion_tokens ?? body.max_tokens ?? body.max_output_tokens ?? null,
+    maxOutputTokens: cap === undefined ? null : (body[cap] ?? null),
     presencePenalty: body.presence_penalty ?? null,
     frequencyPenalty: body.frequency_penalty ?? null,
     logitBias: body.logit_bias ?? null,
@@ -163,7 +168,11 @@ export function readCompatible(value: unknown, headers: Headers, bodyCharacters:
   }
   if (ask.stream === null && body.stream_options != null)
     throw invalid('stream_options', 'goes with `stream: true` only: leave it out')
-  return { ask, includeUsage: body.stream_options?.include_usage ?? false, legacyFunctions }
+  const spelling = {
+    ...(cap === undefined ? {} : { max_output_tokens: cap }),
+    ...(legacyFunctions ? { tools: 'functions', tool_choice: 'function_call' } : {}),
+  }
+  return { ask, includeUsage: body.stream_options?.include_usage ?? false, legacyFunctions, spelling }
 }
 
 function checkTogether(body: Body): void {

@@ -8,6 +8,7 @@ const listen: Listen = (body, headers, bodyCharacters) => {
   const spoken = readCompatible(body, headers, bodyCharacters)
   return {
     ask: spoken.ask,
+    spelling: spoken.spelling,
     stream: requestId => compatibleStream(spoken, requestId),
     body: (answer, opening, receipt) => completionBody(answer, receipt, opening, spoken),
   }
@@ -17,8 +18,7 @@ const listen: Listen = (body, headers, bodyCharacters) => {
 export function compatible(deps: ExchangeDeps & { readonly newRequestId: () => string }) {
   return new Elysia({ name: 'compatible' }).post(
     '/v1/chat/completions',
-    ({ request, server }) =>
-      exchange(deps, listen, request, deps.newRequestId(), () => server?.timeout(request, 0)),
+    ({ request, server }) => exchange(deps, listen, request, deps.newRequestId(), () => server?.timeout(request, 0)),
     { parse: 'none', detail: { summary: 'Chat completions', ...policies.apiKey } },
   )
 }

@@ -1,0 +1,417 @@
+/** The official `openai` client, pointed at `/v1` as its users would. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import OpenAI from 'openai'
+import { makeParseableResponseFormat } from 'openai/lib/parser'
+import type { Gateway } from '../harness/gateway.ts'
+import { allModels, namedModels, oneEach, type Place, pixel, placeSchema, simulatedPlace, startOnServiceDay } from './support.ts'
+
+let gateway: Gateway
+let client: OpenAI
+
+beforeAll(async () => {
+  gateway = await startOnServiceDay()
+  client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: gateway.key, maxRetries: 0, logLevel: 'off' })
+}, 20_000)
+afterAll(() => gateway.stop())
+
+const user = (content: string) => ({ role: 'user', content }) as const
+const weather = {
+  type: 'function',
+  function: { name: 'weather', description: 'Weather of a place', parameters: { ...placeSchema } },
+} satisfies OpenAI.ChatCompletionTool
+const clock = { type: 'function', function: { name: 'clock' } } satisfies OpenAI.ChatCompletionTool
+
+describe('chat', () => {
+  test.each([...allModels])('%s answers', async model => {
+    const answer = await client.chat.completions.create({ model, messages: [user('Say hello')] })
+    expect(answer.object).toBe('chat.completion')
+    expect(answer.id).toStartWith('req_')
+    expect(answer.model).toMatch(model === 'gateway-ai' ? /^\w+\/./ : new RegExp(`^${model}$`))
+    const [choice] = answer.choices
+    expect(choice).toMatchObject({ index: 0, finish_reason: 'stop', logprobs: null, message: { role: 'assistant' } })
+    expect(choice?.message.content).toContain('You asked: “Say hello”.')
+    expect(choice?.message.refusal).toBeNull()
+    expect(answer.usage?.total_tokens).toBe(
+      (answer.usage?.prompt_tokens ?? 0) + (answer.usage?.completion_tokens ?? 0),
+    )
+  })
+
+  test('a name without its provider and an alias reach the same model, and the answer names it in full', async () => {
+    for (const model of ['claude-haiku-5-5', 'anthropic/claude-haiku-5-5']) {
+      expect((await client.chat.completions.create({ model, messages: [user('Hi')] })).model).toBe(
+        'anthropic/claude-haiku-5-5',
+      )
+    }
+  })
+
+  test('a conversation with a system prompt and earlier turns is taken', async () => {
+    for (const model of oneEach) {
+      const answer = await client.chat.completions.create({
+        model,
+        messages: [
+          { role: 'developer', content: 'Be brief.' },
+          { role: 'user', content: [{ type: 'text', text: 'One' }], name: 'ada' },
+          { role: 'assistant', content: 'Two' },
+          user('Three'),
+        ],
+      })
+      expect(answer.choices[0]?.message.content).toContain('Three')
+    }
+  })
+
+  test.each([...namedModels])('%s takes an image as a data address', async model => {
+    const answer = await client.chat.completions.create({
+      model,
+      messages: [
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: 'What is this?' },
+            { type: 'image_url', image_url: { url: pixel, detail: 'low' } },
+          ],
+        },
+      ],
+    })
+    expect(answer.choices[0]?.message.content).toContain('You sent an image')
+  })
+
+  test('a cap on the output ends with `length`, a stop sequence before its own text', async () => {
+    for (const model of namedModels) {
+      const messages = [user('Tell me [[sim:tokens=200]]')]
+      const capped = await client.chat.completions.create({ model, messages, max_tokens: 20 })
+      expect(capped.choices[0]?.finish_reason).toBe('length')
+      expect(capped.usage?.completion_tokens).toBeLessThanOrEqual(20)
+      const newer = await client.chat.completions.create({ model, messages, max_completion_tokens: 20, stream: true })
+      const reasons: (string | null)[] = []
+      for await (const { choices } of newer) reasons.push(...choices.map(choice => choice.finish_reason))
+      expect(reasons.at(-1)).toBe('length')
+      const stopped = await client.chat.completions.create({ model, messages: [user('Say STOP now')], stop: ['STOP'] })
+      expect(stopped.choices[0]?.message.content).toEndWith('“Say ')
+      expect(stopped.choices[0]?.finish_reason).toBe('stop')
+    }
+  })
+
+  test('several answers come with their log probabilities', async () => {
+    const body = { model: 'openai/gpt-4.1', messages: [user('Hi')], n: 2, logprobs: true, top_logprobs: 2 } as const
+    const answer = await client.chat.completions.create(body)
+    expect(answer.choices.map(choice => choice.index)).toEqual([0, 1])
+    for (const { logprobs, message } of answer.choices) {
+      expect(logprobs?.content?.map(({ token }) => token).join('')).toBe(message.content ?? '')
+      expect(logprobs?.content?.[0]?.top_logprobs).toHaveLength(2)
+    }
+    const streamed = await client.chat.completions.stream({ ...body, stream: true }).finalChatCompletion()
+    expect(streamed.choices.map(({ message: { content }, logprobs }) => ({ content, logprobs }))).toEqual(
+      answer.choices.map(({ message: { content }, logprobs }) => ({ content, logprobs })),
+    )
+  })
+
+  test.each(['openai/gpt-5.4-mini', 'anthropic/claude-sonnet-4-6', 'google/gemini-3.5-flash'])(
+    '%s reasons as hard as it is told to',
+    async model => {
+      const ask = (reasoning_effort: 'low' | 'high') =>
+        client.chat.completions.create({ model, messages: [user('Think')], reasoning_effort })
+      const [low, high] = await Promise.all([ask('low'), ask('high')])
+      const tokens = (answer: OpenAI.ChatCompletion) => answer.usage?.completion_tokens_details?.reasoning_tokens ?? 0
+      expect(tokens(high)).toBeGreaterThan(tokens(low))
+    },
+  )
+})
+
+describe('streams', () => {
+  test.each([...allModels])('%s says in chunks what it says whole', async model => {
+    const body = { model, messages: [user('Say hello')] }
+    const whole = await client.chat.completions.create(body)
+    const stream = await client.chat.completions.create({ ...body, stream: true })
+    let text = ''
+    const ids = new Set<string>()
+    const reasons: string[] = []
+    for await (const { id, object, choices, usage } of stream) {
+      expect(object).toBe('chat.completion.chunk')
+      expect(usage).toBeUndefined()
+      ids.add(id)
+      for (const { delta, finish_reason } of choices) {
+        text += delta.content ?? ''
+        if (finish_reason !== null) reasons.push(finish_reason)
+      }
+    }
+    expect(text).toBe(whole.choices[0]?.message.content ?? '')
+    expect(ids.size).toBe(1)
+    expect(reasons).toEqual(['stop'])
+  })
+
+  test('usage comes last and only when it is asked for', async () => {
+    for (const model of namedModels) {
+      const chunks = await Array.fromAsync(
+        await client.chat.completions.create({
+          model,
+          messages: [user('Hi')],
+          stream: true,
+          stream_options: { include_usage: true },
+        }),
+      )
+      expect(chunks.slice(0, -1).every(({ usage }) => usage === null)).toBe(true)
+      expect(chunks.at(-1)?.choices).toEqual([])
+      expect(chunks.at(-1)?.usage?.completion_tokens).toBeGreaterThan(0)
+    }
+  })
+
+  test('the stream helper puts the whole completion together', async () => {
+    for (const model of allModels) {
+      const stream = client.chat.completions.stream({
+        model,
+        messages: [user('Say hello')],
+        stream_options: { include_usage: true },
+      })
+      let text = ''
+      stream.on('content.delta', ({ delta }) => {
+        text += delta
+      })
+      const answer = await stream.finalChatCompletion()
+      expect(answer.choices[0]?.message.content).toBe(text)
+      expect(text).toContain('Say hello')
+      expect(answer.choices[0]?.finish_reason).toBe('stop')
+      expect((await stream.totalUsage()).total_tokens).toBeGreaterThan(0)
+    }
+  })
+
+  test('a stream passes through a web stream of lines and is read again at the other end', async () => {
+    const stream = client.chat.completions.stream({ model: oneEach[1], messages: [user('Say hello')] })
+    const { ChatCompletionStream } = await import('openai/lib/ChatCompletionStream')
+    const read = ChatCompletionStream.fromReadableStream(stream.toReadableStream())
+    expect(await read.finalContent()).toContain('Say hello')
+    const raw = await client.chat.completions.create({ model: oneEach[2], messages: [user('Hi')], stream: true })
+    const lines = (await new Response(raw.toReadableStream()).text()).trim().split('\n')
+    expect(lines.every(line => JSON.parse(line).object === 'chat.completion.chunk')).toBe(true)
+  })
+
+  test('two readers of one stream see the same', async () => {
+    const stream = await client.chat.completions.create({ model: oneEach[0], messages: [user('Hi')], stream: true })
+    const [one, other] = await Promise.all(stream.tee().map(branch => Array.fromAsync(branch)))
+    expect(one).toEqual(other ?? [])
+  })
+
+  test('reasoning travels beside the text', async () => {
+    for (const model of ['anthropic/claude-sonnet-4-6', 'google/gemini-3.5-flash']) {
+      const messages = [user('Think [[sim:reasoning=20]]')]
+      const whole = await client.chat.completions.create({ model, messages, reasoning_effort: 'low' })
+      expect(whole.choices[0]?.message).toMatchObject({ reasoning_content: expect.stringContaining('question') })
+      const stream = client.chat.completions.stream({ model, messages, reasoning_effort: 'low' })
+      expect(await stream.finalMessage()).toMatchObject({
+        content: whole.choices[0]?.message.content ?? '',
+        reasoning_content: expect.stringContaining('question'),
+      })
+    }
+  })
+
+  test('a refusal is a refusal, whole and streamed', async () => {
+    const body = { model: 'openai/gpt-5.4-mini', messages: [user('No [[sim:refusal]]')] }
+    const whole = await client.chat.completions.create(body)
+    expect(whole.choices[0]?.message).toMatchObject({ content: null, refusal: expect.stringContaining('cannot') })
+    const streamed = await client.chat.completions.stream(body).finalMessage()
+    expect(streamed.refusal).toBe(whole.choices[0]?.message.refusal ?? '')
+  })
+})
+
+describe('tools', () => {
+  test.each([...namedModels])('%s calls one tool and several at once, whole and streamed', async model => {
+    for (const [count, tools] of [
+      [1, [weather]],
+      [3, [weather, clock]],
+    ] as const) {
+      const body = { model, messages: [user(`Weather? [[sim:parallel=${count}]]`)], tools: [...tools] }
+      const whole = await client.chat.completions.create(body)
+      const streamed = await client.chat.completions.stream(body).finalChatCompletion()
+      for (const { choices } of [whole, streamed]) {
+        const calls = functionCalls(choices[0]?.message)
+        expect(choices[0]?.finish_reason).toBe('tool_calls')
+        expect(choices[0]?.message.content).toBeFalsy()
+        expect(calls.map(call => call.function.name)).toEqual(['weather', 'clock', 'weather'].slice(0, count))
+        expect(JSON.parse(calls[0]?.function.arguments ?? '')).toEqual(simulatedPlace)
+        expect(new Set(calls.map(call => call.id)).size).toBe(count)
+      }
+    }
+  })
+
+  test.each([...allModels])('%s is told the result of its calls and answers in text', async model => {
+    const messages: OpenAI.ChatCompletionMessageParam[] = [user('Weather? [[sim:parallel=2]]')]
+    const first = await client.chat.completions.create({ model, messages, tools: [weather, clock] })
+    const reply = first.choices[0]?.message
+    if (reply === undefined) throw new Error('an answer has a choice')
+    messages.push(reply)
+    for (const call of functionCalls(reply))
+      messages.push({ role: 'tool', tool_call_id: call.id, content: `${call.function.name}: 18 degrees` })
+    const second = await client.chat.completions.create({ model, messages, tools: [weather, clock] })
+    expect(second.choices[0]?.finish_reason).toBe('stop')
+    expect(second.choices[0]?.message.content).toContain('weather: 18 degrees')
+    expect(second.choices[0]?.message.content).toContain('clock: 18 degrees')
+  })
+
+  test.each([...namedModels])('runTools goes the whole way with %s', async model => {
+    const asked: unknown[] = []
+    const tools = [
+      {
+        type: 'function',
+        function: {
+          name: 'weather',
+          description: 'Weather of a place',
+          parameters: placeSchema,
+          parse: (text: string): Place => JSON.parse(text),
+          function: (place: Place) => {
+            asked.push(place)
+            return `18 degrees in ${place.city}`
+          },
+        },
+      },
+    ] satisfies Parameters<typeof client.chat.completions.runTools>[0]['tools']
+    const messages = [user('Weather? [[sim:parallel=2]]')]
+    const run = client.chat.completions.runTools({ model, messages, tools })
+    expect(await run.finalContent()).toContain('18 degrees in simulated city')
+    expect(run.allChatCompletions()).toHaveLength(2)
+    const streamed = client.chat.completions.runTools({ model, messages, tools, stream: true })
+    expect(await streamed.finalContent()).toContain('18 degrees in simulated city')
+    expect(asked).toEqual(Array(4).fill(simulatedPlace))
+  })
+
+  test('a tool that must be called is called, one that must not is not', async () => {
+    for (const model of namedModels) {
+      const body = { model, messages: [user('Weather?')], tools: [weather, clock] }
+      const named = await client.chat.completions.create({
+        ...body,
+        tool_choice: { type: 'function', function: { name: 'clock' } },
+      })
+      expect(functionCalls(named.choices[0]?.message).map(call => call.function)).toEqual([
+        { name: 'clock', arguments: '{}' },
+      ])
+      const required = await client.chat.completions.create({ ...body, tool_choice: 'required' })
+      expect(required.choices[0]?.finish_reason).toBe('tool_calls')
+      const none = await client.chat.completions.create({
+        ...body,
+        messages: [user('Weather? [[sim:parallel=1]]')],
+        tool_choice: 'none',
+      })
+      expect(none.choices[0]?.message.content).toContain('Weather?')
+      const oneByOne = await client.chat.completions.create({
+        ...body,
+        messages: [user('Weather? [[sim:parallel=3]]')],
+        parallel_tool_calls: false,
+      })
+      expect(oneByOne.choices[0]?.message.tool_calls).toHaveLength(1)
+    }
+  })
+
+  test('the deprecated functions get their own words back', async () => {
+    for (const model of namedModels) {
+      const { function: spoken } = weather
+      const body = {
+        model,
+        messages: [user('Weather?')] as OpenAI.ChatCompletionMessageParam[],
+        functions: [spoken],
+        function_call: { name: 'weather' },
+      }
+      const whole = await client.chat.completions.create(body)
+      const streamed = await client.chat.completions.stream(body).finalChatCompletion()
+      for (const { choices } of [whole, streamed]) {
+        expect(choices[0]?.finish_reason).toBe('function_call')
+        expect(choices[0]?.message.function_call?.name).toBe('weather')
+        expect(JSON.parse(choices[0]?.message.function_call?.arguments ?? '')).toEqual(simulatedPlace)
+        expect(choices[0]?.message.tool_calls).toBeUndefined()
+      }
+      const reply = whole.choices[0]?.message
+      if (reply === undefined) throw new Error('an answer has a choice')
+      const result = { role: 'function', name: 'weather', content: '18 degrees' } as const
+      const last = await client.chat.completions.create({
+        model,
+        functions: [spoken],
+        messages: [...body.messages, reply, result],
+      })
+      expect(last.choices[0]?.message.content).toContain('18 degrees')
+    }
+  })
+})
+
+describe('JSON', () => {
+  test.each([...allModels])('%s answers in the schema asked for, parsed', async model => {
+    const format = makeParseableResponseFormat<Place>(
+      { type: 'json_schema', json_schema: { name: 'place', strict: true, schema: placeSchema } },
+      text => JSON.parse(text),
+    )
+    const body = { model, messages: [user('Where?')], response_format: format }
+    const whole = await client.chat.completions.parse(body)
+    expect(whole.choices[0]?.message.parsed).toEqual(simulatedPlace)
+    const streamed = await client.chat.completions.stream(body).finalChatCompletion()
+    expect(streamed.choices[0]?.message.parsed).toEqual(simulatedPlace)
+  })
+
+  test.each([...namedModels])('%s answers with a JSON object', async model => {
+    const answer = await client.chat.completions.create({
+      model,
+      messages: [user('Some JSON, please')],
+      response_format: { type: 'json_object' },
+    })
+    expect(JSON.parse(answer.choices[0]?.message.content ?? '')).toMatchObject({ simulated: true })
+  })
+})
+
+describe('models and headers', () => {
+  test('the list begins with gateway-ai, and every entry can be retrieved by its id', async () => {
+    const models = await Array.fromAsync(client.models.list())
+    expect(models[0]?.id).toBe('gateway-ai')
+    expect(models).toHaveLength(24)
+    for (const model of models) expect(await client.models.retrieve(model.id)).toEqual(model)
+  })
+
+  test('a model is found under an id with a slash', async () => {
+    const found = await client.models.retrieve('anthropic/claude-haiku-5-5')
+    expect(found).toMatchObject({ object: 'model', owned_by: 'anthropic' })
+    expect(await client.models.retrieve('claude-haiku-5-5')).toEqual(found)
+  })
+
+  test('the headers say who served, what it cost and what is left', async () => {
+    const { data, response, request_id } = await client.chat.completions
+      .create({ model: oneEach[0], messages: [user('Hi')] })
+      .withResponse()
+    const header = (name: string) => response.headers.get(name)
+    expect(request_id).toBe(data.id)
+    expect(data._request_id).toBe(data.id)
+    expect(header('x-gateway-model')).toBe(data.model)
+    expect(header('x-gateway-provider')).toBe('openai')
+    expect(header('x-gateway-attempts')).toBe('1')
+    expect(Number(header('x-gateway-cost-usd'))).toBeGreaterThan(0)
+    expect(data.usage).toMatchObject({ cost_usd: Number(header('x-gateway-cost-usd')) })
+    expect(Number(header('x-ratelimit-remaining-requests'))).toBeGreaterThan(0)
+    expect(header('deprecation')).toBeNull()
+    const streamed = await client.chat.completions
+      .create({ model: oneEach[0], messages: [user('Hi')], stream: true })
+      .withResponse()
+    expect(streamed.response.headers.get('x-gateway-model')).toBe(oneEach[0])
+    const [first] = await Array.fromAsync(streamed.data)
+    expect(first?.id).toBe(streamed.request_id ?? '')
+  })
+
+  test('a model on its way out says until when it serves, whole and streamed', async () => {
+    const messages = [user('Hi')]
+    for (const { response } of [
+      await client.chat.completions.create({ model: 'openai/gpt-4.1', messages }).withResponse(),
+      await client.chat.completions.create({ model: 'openai/gpt-4.1', messages, stream: true }).withResponse(),
+    ]) {
+      expect(response.headers.get('deprecation')).toMatch(/^@\d+$/)
+      expect(Date.parse(response.headers.get('sunset') ?? '')).toBe(Date.parse('2027-01-14'))
+      if (!response.bodyUsed) await response.body?.cancel()
+    }
+  })
+
+  test('the gateway’s own headers are taken', async () => {
+    const { data, response } = await client.chat.completions
+      .create(
+        { model: 'gateway-ai', messages: [user('Hi')], stream: true },
+        { headers: { 'X-Gateway-Strategy': 'cost', 'X-Gateway-Stream-Mode': 'realtime' } },
+      )
+      .withResponse()
+    expect(response.headers.get('content-type')).toStartWith('text/event-stream')
+    expect((await Array.fromAsync(data)).length).toBeGreaterThan(2)
+  })
+})
+
+function functionCalls(message: OpenAI.ChatCompletionMessage | undefined) {
+  return (message?.tool_calls ?? []).filter(call => call.type === 'function')
+}

@@ -1,0 +1,107 @@
+import { describe, expect, test } from 'bun:test'
+import { Elysia } from 'elysia'
+import { catalogue } from '../../src/core/catalogue.ts'
+import { buildCatalogue } from '../../src/core/models.ts'
+import { failureResponse, toGatewayError } from '../../src/http/failures.ts'
+import { estimate } from '../../src/modules/estimate.ts'
+
+function start() {
+  const clock = { time: Date.parse('2026-11-20T12:00:00Z'), now: () => clock.time }
+  const names = buildCatalogue(catalogue)
+  const app = new Elysia({ normalize: false })
+    .onError(({ error }) => failureResponse(toGatewayError(error), 'req_test'))
+    .use(
+      estimate({
+        catalogue: names,
+        chooseModel: () => names.resolve('gpt-6-luna'),
+        addressOf: request => request.headers.get('x-test-address') ?? 'one',
+        clock,
+      }),
+    )
+  const send = (body: string, headers: Record<string, string> = {}) =>
+    app.handle(
+      new Request('http://localhost/api/v1/chat/estimate', {
+        method: 'POST',
+        body,
+        headers: { 'content-type': 'application/json', ...headers },
+      }),
+    )
+  return { clock, send, post: (body: unknown) => send(JSON.stringify(body)) }
+}
+const messages = [{ role: 'user', content: 'What is the capital of Peru?' }]
+
+describe('POST /api/v1/chat/estimate', () => {
+  test('200: the estimate of the named model, and of every other one', async () => {
+    const body = await (await start().post({ messages, model: 'gpt-5.5', max_output_tokens: 50 })).json()
+    expect(body).toMatchObject({ model: 'openai/gpt-5.5', confidence: 'high', expected_output_tokens: 50 })
+    expect(body.estimated_cost_usd).toBeGreaterThan(0)
+    expect(body.models).toHaveLength(23)
+  })
+
+  test.each([{ messages }, { messages, model: 'gateway-ai' }, { prompt: 'hi' }])(
+    '200: %j is estimated for the model that auto-routing would choose',
+    async body => {
+      expect(await (await start().post(body)).json()).toMatchObject({ model: 'openai/gpt-6-luna' })
+    },
+  )
+
+  test('200: text and image parts', async () => {
+    const content = [
+      { type: 'text', text: 'What is this?' },
+      { type: 'image_url', image_url: { url: 'https://example.org/a.png', detail: 'low' } },
+    ]
+    const { input_tokens } = await (await start().post({ messages: [{ role: 'user', content }], model: 'gpt-5.5' })).json()
+    expect(input_tokens).toBeGreaterThan(85)
+  })
+
+  test.each<[unknown, number, string, string | null]>([
+    [{}, 400, 'invalid_request', 'messages'],
+    [{ messages: [] }, 400, 'invalid_request', 'messages'],
+    [{ messages, prompt: 'hi' }, 400, 'invalid_request', 'prompt'],
+    [{ messages: [{ role: 'robot', content: 'hi' }] }, 400, 'invalid_request', 'messages.0.role'],
+    [{ messages: [{ role: 'user', content: 5 }] }, 400, 'invalid_request', 'messages.0.content'],
+    [{ messages, max_output_tokens: 0 }, 400, 'invalid_request', 'max_output_tokens'],
+    [{ messages, max_output_tokens: '5' }, 400, 'invalid_request', 'max_output_tokens'],
+    [{ messages, surprise: 1 }, 400, 'invalid_request', 'surprise'],
+    [{ messages, model: 'nobody' }, 404, 'model_not_found', 'model'],
+    [{ prompt: 'a'.repeat(32_769) }, 400, 'invalid_request', 'prompt'],
+    [
+      { messages: Array.from({ length: 5 }, () => ({ role: 'user', content: 'a'.repeat(8_000) })) },
+      413,
+      'body_too_large',
+      'messages',
+    ],
+  ])('%.60j: %i %s, naming %s', async (body, status, code, param) => {
+    const answer = await start().post(body)
+    expect(answer.status).toBe(status)
+    expect((await answer.json()).error).toMatchObject({ code, param })
+  })
+
+  test('400 model_deprecated: a model past its date, naming its successor', async () => {
+    const { clock, post } = start()
+    clock.time = Date.parse('2026-12-01T00:00:00Z')
+    const answer = await post({ messages, model: 'gemini-2.5-pro' })
+    expect(answer.status).toBe(400)
+    const { error } = await answer.json()
+    expect(error).toMatchObject({ code: 'model_deprecated', param: 'model' })
+    expect(error.message).toContain('google/gemini-3.8-flash')
+    expect((await (await post({ messages, model: 'gpt-5.5' })).json()).models).toHaveLength(20)
+  })
+
+  test('400 invalid_json, 413 body_too_large', async () => {
+    const { send } = start()
+    expect((await send('{')).status).toBe(400)
+    expect((await send(`{"prompt":"${'a'.repeat(262_144)}"}`)).status).toBe(413)
+  })
+
+  test('429 ip_rate_limited from the sixth at once, with the time to wait; another address goes on', async () => {
+    const { clock, send, post } = start()
+    for (let count = 0; count < 5; count += 1) expect((await post({ prompt: 'hi' })).status).toBe(200)
+    const refused = await post({ prompt: 'hi' })
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '3'])
+    expect((await refused.json()).error.code).toBe('ip_rate_limited')
+    expect((await send('{"prompt":"hi"}', { 'x-test-address': 'two' })).status).toBe(200)
+    clock.time += 3_000
+    expect((await post({ prompt: 'hi' })).status).toBe(200)
+  })
+})
