@@ -210,9 +210,11 @@ export function deprecationOf(model: Pick<Model, 'deprecated' | 'deprecationDate
 const leavingDays = 7
 
 /** True from 7 days before a model's deprecation date on: auto-routing no longer chooses it. */
-export function leavingSoon(model: Pick<Model, 'deprecationDate'>, todayIso: string): boolean {
-  if (model.deprecationDate === null) return false
-  return Date.parse(model.deprecationDate) - Date.parse(todayIso.slice(0, 10)) <= leavingDays * 86_400_000
+export function leavingSoon({ deprecationDate }: Pick<Model, 'deprecationDate'>, todayIso: string): boolean {
+  if (deprecationDate === null) return false
+  // Far-off dates need no arithmetic: most models have none near, and this is asked for every model of every request.
+  if (deprecationDate.slice(0, 4) > todayIso.slice(0, 4) && !todayIso.startsWith('12', 5)) return false
+  return Date.parse(deprecationDate) - Date.parse(todayIso.slice(0, 10)) <= leavingDays * 86_400_000
 }
 
 /** What a request needs of whoever is to answer it: where one of these is missing, the answer would be another one. */

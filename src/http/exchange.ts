@@ -67,16 +67,19 @@ export async function exchange(
       : await streamedAnswer(deps, deps.pace(events, spoken.ask.stream), spoken, caller, requestId, abort, common)
   } catch (thrown) {
     const error = spelt(toGatewayError(thrown), spoken?.spelling ?? {})
-    deps.logFailure(requestId, error)
+    // A caller who left is nobody's failure, and nobody reads the answer.
+    if (!request.signal.aborted) deps.logFailure(requestId, error)
     return failureResponse(error, requestId, callerHeaders(deps, caller))
   }
 }
 
 /** The error about the field as the caller wrote it. */
 function spelt(error: GatewayError, spelling: Spoken['spelling']): GatewayError {
-  const written = error.param === null ? undefined : spelling[error.param]
+  const { param } = error
+  // A caller may name a field `constructor`.
+  const written = param !== null && Object.hasOwn(spelling, param) ? spelling[param] : undefined
   if (written === undefined) return error
-  return new GatewayError(error.code, error.message.replaceAll(`\`${error.param}\``, `\`${written}\``), {
+  return new GatewayError(error.code, error.message.replaceAll(`\`${param}\``, `\`${written}\``), {
     param: written,
     ...(error.detail === null ? {} : { detail: error.detail }),
     ...(error.shouldRetry === null ? {} : { shouldRetry: error.shouldRetry }),

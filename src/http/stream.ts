@@ -42,6 +42,7 @@ export async function streamResponse(options: {
   if (early?.done) throw new GatewayError('upstream_failed', 'The answer was empty.')
   const opened = early?.value.find(event => event.type === 'opened')
   const encoder = new TextEncoder()
+  let left = false
 
   const body = new ReadableStream<Uint8Array>(
     {
@@ -51,6 +52,8 @@ export async function streamResponse(options: {
           for (let frame = ''; frame === ''; ) {
             pending ??= events.next()
             const step = await within(pending, pingEveryMs, clock)
+            // Nobody is there any more, and how the upstream took its abort is no failure.
+            if (left) return
             if (step === null) return controller.enqueue(encoder.encode(ping))
             pending = null
             if (step.done) return controller.close()
@@ -58,11 +61,13 @@ export async function streamResponse(options: {
             if (frame !== '') controller.enqueue(encoder.encode(frame))
           }
         } catch (thrown) {
+          if (left) return
           controller.enqueue(encoder.encode(face.failure(options.toError(thrown))))
           controller.close()
         }
       },
       cancel() {
+        left = true
         abort()
         // Not awaited: a generator that is waiting for the upstream ends when the abort reaches it.
         void events.return().catch(() => undefined)

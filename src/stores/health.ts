@@ -57,9 +57,18 @@ const maximumKeys = 10_000
 /** An empty book: everyone is thought well. */
 export function createHealthBook({ clock }: { readonly clock: { now(): number; monotonic(): number } }): HealthBook {
   const lines = new Map<string, Line>()
+  const providerKeys = new Map<string, string>()
   let activeRequests = 0
   let activeRetries = 0
 
+  /** Asked for every model of every request: cutting strings anew would be most of this book's work. */
+  const providerOf = (key: string): string => {
+    const known = providerKeys.get(key)
+    if (known !== undefined) return known
+    const made = providerKey(key)
+    if (providerKeys.size < maximumKeys) providerKeys.set(key, made)
+    return made
+  }
   const lineOf = (key: string): Line => {
     const line = lines.get(key)
     if (line !== undefined) return line
@@ -82,7 +91,7 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
     return state
   }
   const worst = (key: string): HealthState => {
-    const provider = lines.get(providerKey(key))
+    const provider = lines.get(providerOf(key))
     const state = look(lineOf(key))
     return provider !== undefined && look(provider) === 'unhealthy' ? 'unhealthy' : state
   }
@@ -91,8 +100,8 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
     report(key, { outcome, retryAfterMs, firstTokenMs }) {
       const now = clock.monotonic()
       // A refused credential is refused for all of the provider's models, and an answer from one proves it for all.
-      if (outcome === 'switched_off') return update(providerKey(key), health => afterOutcome(health, outcome, now))
-      if (outcome === 'ok' && lines.has(providerKey(key))) lines.delete(providerKey(key))
+      if (outcome === 'switched_off') return update(providerOf(key), health => afterOutcome(health, outcome, now))
+      if (outcome === 'ok' && lines.has(providerOf(key))) lines.delete(providerOf(key))
       update(key, health => {
         const after = afterOutcome(health, outcome, now, retryAfterMs)
         return firstTokenMs == null ? after : afterFirstToken(after, firstTokenMs)
@@ -101,11 +110,12 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
     stateOf: worst,
     mayTry(key) {
       const now = clock.monotonic()
-      return [providerKey(key), key].every(one => admission(lines.get(one)?.health ?? unknownHealth, now) !== 'no')
+      const mayAsk = (one: string) => admission(lines.get(one)?.health ?? unknownHealth, now) !== 'no'
+      return mayAsk(providerOf(key)) && mayAsk(key)
     },
     beginAttempt(key) {
       const now = clock.monotonic()
-      for (const one of [providerKey(key), key]) {
+      for (const one of [providerOf(key), key]) {
         const line = lines.get(one)
         if (line !== undefined && admission(line.health, now) === 'probe') line.health = probing(line.health, now)
       }

@@ -104,7 +104,7 @@ function read({ headers }: RawRequest, body: Json, mint: Turn['mint']): ReturnTy
     tools: tools.map(tool => ({ name: String(tool.name), schema: tool.input_schema })),
     toolChoice: toolChoiceOf(body.tool_choice),
     parallelCalls: !(isJson(body.tool_choice) && body.tool_choice.disable_parallel_tool_use === true),
-    json: isJson(config.format) ? { schema: config.format.schema ?? null } : null,
+    json: isJson(config.format) ? { schema: config.format.schema ?? null } : toldJson(textOf(instructions)),
     reasoningTokens: thinkingTokens(thinking, config.effort),
     reasoningShown: thinking.display === 'summarized' || !refusesBudgets.test(String(body.model)),
     choices: 1,
@@ -116,6 +116,17 @@ function read({ headers }: RawRequest, body: Json, mint: Turn['mint']): ReturnTy
     events: true,
   }
   return { kind: 'question', question }
+}
+
+/** There is no parameter for JSON without a schema: a model is told in the system prompt, and obeys. */
+function toldJson(instructions: string): Question['json'] {
+  const told = instructions.match(/^Answer with one JSON (?:object|value)\b.*?(?: schema: (\{.*\}))?$/m)
+  if (told === null) return null
+  try {
+    return { schema: JSON.parse(told[1] ?? 'null') }
+  } catch {
+    return { schema: null }
+  }
 }
 
 const keyMissing: Failure = {
