@@ -9,7 +9,7 @@ import { firstBroken } from './core/patterns.ts'
 import { score } from './core/scoring.ts'
 import { estimateInputTokens } from './core/tokens.ts'
 import type { Deps } from './deps.ts'
-import { bodyLimits } from './http/body.ts'
+import { serverBodyLimit } from './http/body.ts'
 import { callerAddress } from './http/callers.ts'
 import type { ExchangeDeps } from './http/exchange.ts'
 import { failureResponse, toGatewayError } from './http/failures.ts'
@@ -53,7 +53,7 @@ export function createApp(deps: Deps) {
   return (
     new Elysia({
       normalize: false,
-      serve: { maxRequestBodySize: bodyLimits.chatWithImages, idleTimeout: strangerTimeoutSeconds },
+      serve: { maxRequestBodySize: serverBodyLimit, idleTimeout: strangerTimeoutSeconds },
     })
       .onRequest(({ request }) => {
         checkHost(request, deps.allowedHosts)

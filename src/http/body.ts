@@ -6,6 +6,12 @@ const megabyte = 1_048_576
 /** Bytes. A chat with images may be larger than one of text alone; everything else is small. */
 export const bodyLimits = { chat: 2 * megabyte, chatWithImages: 32 * megabyte, other: 262_144 } as const
 
+/**
+ * Where the server itself hangs up, without the contract's envelope. Far above what is read anywhere, so that whoever sends
+ * too much is told so in our words; what is over a limit is never held, however long it goes on.
+ */
+export const serverBodyLimit = 256 * megabyte
+
 /** What tells a chat with images from one without, looked for only in bodies over the smaller cap. */
 const imageMark = '"image'
 
