@@ -45,7 +45,10 @@ export function firstAccountLines(account: FirstAccount): string[] {
 }
 
 function curl(baseUrl: string, key: string): string[] {
-  const body = JSON.stringify({ model: 'gateway-ai', messages: [{ role: 'user', content: 'Say hello in one sentence.' }] })
+  const body = JSON.stringify({
+    model: 'gateway-ai',
+    messages: [{ role: 'user', content: 'Say hello in one sentence.' }],
+  })
   return [
     `  curl ${baseUrl}/v1/chat/completions \\`,
     `    -H 'authorization: Bearer ${key}' \\`,

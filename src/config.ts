@@ -96,6 +96,28 @@ const builtIn = [
 
 const minute = 60_000
 
+/** Bun's own bound on `fetch` calls at a time is 256: the next waits in silence, whatever host it is for. */
+const fewUpstreamCalls = 1_024
+const bunsUpstreamCalls = 256
+
+/** Where the data is: all of the configuration that a command on accounts and keys needs. */
+export type StoreConfig = Pick<Config, 'dataDirectory' | 'databaseUrl'>
+
+/** Reads only that, so that a wrong port does not stand in the way of revoking a key. Throws `ConfigError`. */
+export function readStoreConfig(environment: Environment = process.env): StoreConfig {
+  const problems: string[] = []
+  const config = storeConfig(reader(environment, problems))
+  if (problems.length > 0) throw new ConfigError(problems)
+  return config
+}
+
+function storeConfig(read: Reader): StoreConfig {
+  return {
+    dataDirectory: read.text('GATEWAY_DATA_DIR') ?? './.data',
+    databaseUrl: read.url('DATABASE_URL', ['postgres:', 'postgresql:']),
+  }
+}
+
 /**
  * Reads the configuration from an environment, `process.env` as a rule. Throws `ConfigError` with every problem found.
  */
@@ -104,13 +126,18 @@ export function readConfig(environment: Environment = process.env): Config {
   const warnings: string[] = []
   const read = reader(environment, problems)
 
-  const databaseUrl = read.url('DATABASE_URL', ['postgres:', 'postgresql:'])
+  const { dataDirectory, databaseUrl } = storeConfig(read)
   const redisUrl = read.text('REDIS_URL')
   const jwtSecret = read.secret('JWT_SECRET')
   const jwtSecretPrevious = read.secret('JWT_SECRET_PREVIOUS')
   if (databaseUrl !== null && jwtSecret === null)
-    problems.push('JWT_SECRET: needed beside DATABASE_URL; set it to at least 32 random bytes (openssl rand -base64 48)')
-  for (const [name, secret] of [['JWT_SECRET', jwtSecret], ['JWT_SECRET_PREVIOUS', jwtSecretPrevious]] as const)
+    problems.push(
+      'JWT_SECRET: needed beside DATABASE_URL; set it to at least 32 random bytes (openssl rand -base64 48)',
+    )
+  for (const [name, secret] of [
+    ['JWT_SECRET', jwtSecret],
+    ['JWT_SECRET_PREVIOUS', jwtSecretPrevious],
+  ] as const)
     if (secret !== null && Buffer.byteLength(secret) < 32) problems.push(`${name}: must be at least 32 bytes long`)
 
   const workers = read.text('WORKERS')
@@ -120,11 +147,18 @@ export function readConfig(environment: Environment = process.env): Config {
       problems.push('WORKERS: several processes share their limits through Redis; set REDIS_URL or take WORKERS out')
     else problems.push('WORKERS: this version keeps limits in process and runs as one; take WORKERS out')
   }
-  if (redisUrl !== null && !/^rediss?:\/\//.test(redisUrl)) problems.push('REDIS_URL: must start with redis:// or rediss://')
+  if (redisUrl !== null && !/^rediss?:\/\//.test(redisUrl))
+    problems.push('REDIS_URL: must start with redis:// or rediss://')
   if (redisUrl !== null)
     warnings.push('REDIS_URL is set, but this version keeps limits in process: run one gateway process only')
   for (const name of ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy', 'ALL_PROXY'])
     if (environment[name]) warnings.push(`${name} is set: calls to providers will go through that proxy`)
+
+  const upstreamCalls = read.integer('BUN_CONFIG_MAX_HTTP_REQUESTS', bunsUpstreamCalls, 1, 65_535)
+  if (upstreamCalls < fewUpstreamCalls)
+    warnings.push(
+      `BUN_CONFIG_MAX_HTTP_REQUESTS: only ${upstreamCalls} upstream calls at a time, the rest wait; set it to 8192, as \`bun run start\` does`,
+    )
 
   const host = read.text('HOST') ?? '127.0.0.1'
   const { settings, models } = readProviders(read, problems)
@@ -132,7 +166,7 @@ export function readConfig(environment: Environment = process.env): Config {
   const config: Config = {
     port: read.integer('PORT', 3000, 0, 65_535),
     host,
-    dataDirectory: read.text('GATEWAY_DATA_DIR') ?? './.data',
+    dataDirectory,
     databaseUrl,
     redisUrl,
     jwtSecret,
@@ -194,7 +228,11 @@ function readConfigFile(path: string | null, problems: string[]): Static<typeof 
   }
 }
 
-function checkedFile<S extends TSchema>(value: unknown, schema: S, problems: string[]): Static<S> | Record<string, never> {
+function checkedFile<S extends TSchema>(
+  value: unknown,
+  schema: S,
+  problems: string[],
+): Static<S> | Record<string, never> {
   if (Value.Check(schema, value)) return value
   for (const error of [...Value.Errors(schema, value)].slice(0, 16))
     problems.push(`GATEWAY_CONFIG: ${error.path.slice(1).replaceAll('/', '.') || 'the file'}: ${error.message}`)
@@ -235,7 +273,12 @@ function reader(environment: Environment, problems: string[]) {
     },
     list(name: string): readonly string[] | null {
       const raw = text(name)
-      return raw === null ? null : raw.split(',').map(item => item.trim()).filter(item => item !== '')
+      return raw === null
+        ? null
+        : raw
+            .split(',')
+            .map(item => item.trim())
+            .filter(item => item !== '')
     },
     url(name: string, protocols: readonly string[]): string | null {
       const raw = this.secret(name)
@@ -273,7 +316,12 @@ function isPrivateHost(hostname: string): boolean {
 
 function privateNetworks(): BlockList {
   const list = new BlockList()
-  for (const [network, prefix] of [['127.0.0.0', 8], ['10.0.0.0', 8], ['172.16.0.0', 12], ['192.168.0.0', 16]] as const)
+  for (const [network, prefix] of [
+    ['127.0.0.0', 8],
+    ['10.0.0.0', 8],
+    ['172.16.0.0', 12],
+    ['192.168.0.0', 16],
+  ] as const)
     list.addSubnet(network, prefix, 'ipv4')
   list.addAddress('::1', 'ipv6')
   list.addSubnet('fc00::', 7, 'ipv6')
@@ -283,11 +331,11 @@ function privateNetworks(): BlockList {
 function trustedProxies(cidrs: readonly string[], problems: string[]): (address: string) => boolean {
   const list = new BlockList()
   for (const cidr of cidrs) {
-    const [network = '', bits] = cidr.split('/')
+    const [, network = '', bits] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(cidr) ?? []
     const family = isIP(network)
-    const prefix = bits === undefined ? (family === 6 ? 128 : 32) : Number(bits)
-    if (family === 0 || !Number.isInteger(prefix) || prefix < 0 || prefix > (family === 6 ? 128 : 32))
-      problems.push(`TRUSTED_PROXIES: "${cidr}" is not an address or CIDR range`)
+    const longest = family === 6 ? 128 : 32
+    const prefix = bits === undefined ? longest : Number(bits)
+    if (family === 0 || prefix > longest) problems.push(`TRUSTED_PROXIES: "${cidr}" is not an address or CIDR range`)
     else list.addSubnet(network, prefix, family === 6 ? 'ipv6' : 'ipv4')
   }
   if (cidrs.length === 0) return () => false

@@ -73,7 +73,11 @@ export type InFlight = {
 const shippingDeadlineMs = 5_000
 
 /** What a caller may replace: the log's destination and time, for tests and for commands that print something else. */
-export type DepsOptions = { readonly clock?: Clock; readonly network?: Network; readonly writeLog?: (line: string) => void }
+export type DepsOptions = {
+  readonly clock?: Clock
+  readonly network?: Network
+  readonly writeLog?: (line: string) => void
+}
 
 /**
  * Opens the stores, migrates, makes the first account where there is none, and wires everything up. Throws where a store
@@ -132,7 +136,8 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       },
       readiness: { isReady: false },
       async close() {
-        if (!(await shipper.drain(shippingDeadlineMs))) log.warn('usage_left_in_journal', { records: journal.backlog() })
+        if (!(await shipper.drain(shippingDeadlineMs)))
+          log.warn('usage_left_in_journal', { records: journal.backlog() })
         for (const step of undo.reverse()) await step()
       },
     }

@@ -34,10 +34,15 @@ process.on('uncaughtException', cause => {
 })
 
 deps.readiness.isReady = true
-const url = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${server.port}`
+const url = `http://${urlHost(config.host)}:${server.port}`
 process.stdout.write(`${banner({ baseUrl: url, version, deps, keyOwner: await keyOwner() })}\n`)
 for (const warning of config.warnings) deps.log.warn('configuration', { warning })
-deps.log.info('ready', { url, version, started_in_ms: Math.round(performance.now()) })
+deps.log.info('ready', {
+  host: config.host,
+  port: server.port ?? 0,
+  version,
+  started_in_ms: Math.round(performance.now()),
+})
 
 function serve() {
   const app = createApp(deps)
@@ -51,6 +56,12 @@ function serve() {
   })
   if (app.server === null) throw new Error('the server did not start')
   return app.server
+}
+
+/** The host of an address that works from this machine. */
+function urlHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return '127.0.0.1'
+  return host.includes(':') ? `[${host}]` : host
 }
 
 /** Whose further keys a later start advises on; null where only the operator knows. */

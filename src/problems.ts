@@ -5,7 +5,7 @@ import { DataFolderHeld } from './stores/data-folder.ts'
 
 /** A thrown thing in words: a configuration's problems one a line, what we foresaw by its message, the rest with its kind. */
 export function problemText(cause: unknown): string {
-  if (cause instanceof ConfigError) return ['', ...cause.problems].join('\n  - ')
+  if (cause instanceof ConfigError) return ['the configuration is wrong.', ...cause.problems].join('\n  - ')
   if (cause instanceof DataFolderHeld) return cause.message
   if (cause instanceof GatewayError) return cause.detail === null ? cause.message : `${cause.message} (${cause.detail})`
   return cause instanceof Error ? `${cause.name}: ${cause.message}` : 'a thrown value'

@@ -39,7 +39,7 @@ const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-test-'))
 const reportPath = join(folder, 'report.xml')
 const filters = process.argv.slice(2)
 const run = Bun.spawnSync(
-  [process.execPath, 'test', '--reporter=junit', `--reporter-outfile=${reportPath}`, ...filters],
+  [process.execPath, 'test', '--timeout=20000', '--reporter=junit', `--reporter-outfile=${reportPath}`, ...filters],
   { stdout: 'inherit', stderr: 'inherit', env: { ...process.env, BUN_CONFIG_MAX_HTTP_REQUESTS: '8192' } },
 )
 const report = existsSync(reportPath) ? totals(readFileSync(reportPath, 'utf8')) : null

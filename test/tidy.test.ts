@@ -27,6 +27,14 @@ function read(path: string): Source {
   return { path, text: withoutComments(text), imports }
 }
 
+/** What is imported for its types alone leaves no trace at run time, and is part of the house all the same. */
+function typeImports(path: string): string[] {
+  const text = readFileSync(join(root, path), 'utf8')
+  return [...text.matchAll(/from '(\.[^']+\.ts)'/g)].flatMap(([, target]) =>
+    target === undefined ? [] : [relative(root, resolve(root, dirname(path), target))],
+  )
+}
+
 function withoutComments(text: string): string {
   return text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/(^|\s)\/\/.*$/gm, '$1')
 }
@@ -97,7 +105,7 @@ describe('the layers', () => {
     const walk = (path: string) => {
       if (reached.has(path) || !path.endsWith('.ts') || !existsSync(join(root, path))) return
       reached.add(path)
-      for (const target of read(path).imports) walk(target)
+      for (const target of [...read(path).imports, ...typeImports(path)]) walk(target)
     }
     for (const entry of ['src/main.ts', 'src/cli.ts']) walk(entry)
     expect(sources.map(({ path }) => path).filter(path => !reached.has(path))).toEqual([])

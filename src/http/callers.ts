@@ -40,9 +40,14 @@ export function callerAddress(
   isTrustedProxy: (address: string) => boolean,
 ): string {
   let address = unmapped(socketAddress ?? '')
-  const hops = (forwardedFor ?? '').split(',').map(hop => unmapped(hop.trim()))
+  const hops = (forwardedFor ?? '').split(',').map(hop => unmapped(withoutPort(hop.trim())))
   for (let index = hops.length - 1; index >= 0 && isTrustedProxy(address); index -= 1) address = hops[index] || address
   return address.includes(':') ? networkOf(address) : address
+}
+
+/** Some proxies write the port too, which is another one for every connection. */
+function withoutPort(hop: string): string {
+  return /^\[([^\]]*)\](?::\d+)?$/.exec(hop)?.[1] ?? /^([\d.]+):\d+$/.exec(hop)?.[1] ?? hop
 }
 
 function unmapped(address: string): string {

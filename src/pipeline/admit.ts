@@ -23,7 +23,8 @@ export async function admit(deps: Deps, caller: Caller, ask: Ask, plan: Route, t
     outputTokens: Math.min(ask.maxOutputTokens ?? deps.config.defaultMaxOutputTokens, first.model.maxOutputTokens),
     choices: ask.choices,
     fairShare: ask.maxOutputTokens === null,
-    inputPrice: prices.input,
+    // Nobody knows beforehand what will be cached or written.
+    inputPrice: Math.max(prices.input, prices.cachedInput, prices.cacheWrite),
     outputPrice: prices.output,
     extraMicrocents: 0,
   })
@@ -36,7 +37,10 @@ function refusal(admission: Extract<Admission, { admitted: false }>, limits: Lim
   const { code, retryAfterMs } = admission
   // An exhausted day does not come back within a client library's three tries.
   const isDaily = code === 'daily_tokens_exceeded' || code === 'daily_cost_exceeded'
-  return new GatewayError(code, refusalMessage(code, limits), { retryAfterMs, ...(isDaily ? { shouldRetry: false } : {}) })
+  return new GatewayError(code, refusalMessage(code, limits), {
+    retryAfterMs,
+    ...(isDaily ? { shouldRetry: false } : {}),
+  })
 }
 
 function refusalMessage(code: RefusalCode, limits: Limits): string {

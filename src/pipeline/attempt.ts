@@ -4,8 +4,9 @@
  * Every wait for an upstream is bounded here and nowhere else: connection, first byte, first content, silence, and the
  * whole request's deadline. One timer watches all five: it sleeps until the earliest could be due and looks again.
  */
-import type { Deadlines } from '../config.ts'
+
 import type { Clock } from '../clock.ts'
+import type { Deadlines } from '../config.ts'
 import type { Network } from '../network.ts'
 import type { AnswerPart, ProviderAsk, ProviderFailure, ProviderRequest } from '../providers/provider.ts'
 import { createEventSplitter, EventTooLongError } from '../providers/sse.ts'
@@ -13,6 +14,8 @@ import type { Candidate } from './route.ts'
 
 export type UpstreamAttempt = {
   readonly droppedParameters: readonly string[]
+  /** HTTP status of the answer, null while there is none. */
+  status(): number | null
   /** Parts of the next piece that arrived (perhaps none of them content); null once the body is over. Never throws. */
   next(): Promise<readonly AnswerPart[] | null>
   /** From here on silence is what is watched, not the first content. */
@@ -25,7 +28,9 @@ export type UpstreamAttempt = {
 }
 
 /** Longest JSON answer read, in bytes: a 128,000 token answer is about 1 MB. */
-const maximumAnswerBytes = 16 * 1_048_576
+const maximumAnswerBytes = 8 * 1_048_576
+/** A body this short comes in a few packets, so that no clock need run between them. */
+const maximumAtOnceBytes = 65_536
 /** How much of a refusal's body is read to tell why. */
 const maximumFailureBytes = 65_536
 
@@ -34,6 +39,7 @@ const maximumLingerMs = 500
 
 type Phase = 'connection' | 'first_byte' | 'first_content' | 'silence' | 'deadline'
 
+/** Prepares a call. Nothing is sent, and no clock runs, before the first `next`. */
 export function startAttempt(
   deps: { readonly clock: Clock; readonly network: Network },
   options: {
@@ -49,35 +55,43 @@ export function startAttempt(
   const { provider, access } = candidate.endpoint
   const request = provider.toRequest(ask, access)
   const abort = new AbortController()
-  const watch = startWatch(deps, { ...options, url: request.url, expire: () => abort.abort() })
   const leave = () => abort.abort()
-  signal.addEventListener('abort', leave, { once: true })
-  if (signal.aborted) leave()
-
+  let watch: Watch | null = null
   let body: BodyReader | null = null
-  const broken = (): readonly AnswerPart[] => [{ type: 'failure', failure: watch.failure() ?? brokenConnection(body) }]
+  let status: number | null = null
+
+  const send = async (watch: Watch): Promise<BodyReader> => {
+    signal.addEventListener('abort', leave, { once: true })
+    if (signal.aborted) leave()
+    const response = await deps.network.fetch(request.url, requestInit(request, abort.signal))
+    status = response.status
+    watch.byteArrived()
+    return readerFor(response, ask.stream, provider, watch.byteArrived)
+  }
 
   return {
     droppedParameters: request.droppedParameters,
+    status: () => status,
     async next() {
+      watch ??= startWatch(deps, { ...options, url: request.url, expire: leave })
+      watch.waits(true)
       try {
-        if (body !== null) return await body.next()
-        const response = await deps.network.fetch(request.url, requestInit(request, abort.signal))
-        watch.headersArrived()
-        body = readerFor(response, ask.stream, provider, watch.byteArrived)
+        body ??= await send(watch)
         return await body.next()
       } catch {
-        return broken()
+        return [{ type: 'failure', failure: watch.failure() ?? brokenConnection(body) }]
+      } finally {
+        watch.waits(false)
       }
     },
-    contentArrived: watch.contentArrived,
+    contentArrived: () => watch?.contentArrived(),
     close(complete) {
-      watch.stop()
+      watch?.stop()
       signal.removeEventListener('abort', leave)
       if (body?.isOver()) return
       // An unread body would keep the upstream producing, and us paying.
       if (!complete || body === null) return abort.abort()
-      const cancel = deps.clock.after(maximumLingerMs, () => abort.abort())
+      const cancel = deps.clock.after(maximumLingerMs, leave)
       void body.drain().then(cancel, cancel)
     },
   }
@@ -109,9 +123,10 @@ function readerFor(
   byteArrived: () => void,
 ): BodyReader {
   const contentType = response.headers.get('content-type') ?? ''
-  if (!response.ok) return wholeBody(response, maximumFailureBytes, byteArrived, text => [
-    { type: 'failure', failure: provider.readFailure(response.status, response.headers, text) },
-  ])
+  if (!response.ok)
+    return wholeBody(response, maximumFailureBytes, byteArrived, text => [
+      { type: 'failure', failure: provider.readFailure(response.status, response.headers, text) },
+    ])
   if (contentType.includes('json') || (!asStream && !contentType.includes('event-stream')))
     return wholeBody(response, maximumAnswerBytes, byteArrived, text => provider.readResponse(parsed(text)))
   if (contentType.includes('html')) return wholeBody(response, 0, byteArrived, () => [badAnswer('an HTML page')])
@@ -140,7 +155,8 @@ function wholeBody(
 /** The body as text; null (and left unread) past `maximumBytes`. */
 async function readText(response: Response, maximumBytes: number, byteArrived: () => void): Promise<string | null> {
   const declared = Number(response.headers.get('content-length') ?? Number.NaN)
-  if (declared <= maximumBytes && response.headers.get('content-encoding') === null) return response.text()
+  if (declared <= Math.min(maximumBytes, maximumAtOnceBytes) && response.headers.get('content-encoding') === null)
+    return response.text()
   if (response.body === null) return ''
   const decoder = new TextDecoder()
   let text = ''
@@ -200,7 +216,10 @@ function parsed(text: string): unknown {
 }
 
 function badAnswer(detail: string): AnswerPart {
-  return { type: 'failure', failure: { kind: 'bad_answer', blame: 'upstream', retryable: true, retryAfterMs: null, detail } }
+  return {
+    type: 'failure',
+    failure: { kind: 'bad_answer', blame: 'upstream', retryable: true, retryAfterMs: null, detail },
+  }
 }
 
 function brokenConnection(body: BodyReader | null): ProviderFailure {
@@ -213,7 +232,17 @@ function upstreamFailure(kind: ProviderFailure['kind'], detail: string): Provide
   return { kind, blame: 'upstream', retryable: true, retryAfterMs: null, detail }
 }
 
-/** The clock of one attempt. `failure()` says which wait ran out, null while none did. */
+type Watch = {
+  /** Silence is the upstream's only while we wait for it: a caller who reads slowly makes us read slowly. */
+  waits(isWaiting: boolean): void
+  byteArrived(): void
+  contentArrived(): void
+  stop(): void
+  /** Which wait ran out, null while none did. */
+  failure(): ProviderFailure | null
+}
+
+/** The clock of one attempt, running from now on. */
 function startWatch(
   deps: { readonly clock: Clock; readonly network: Network },
   options: {
@@ -223,53 +252,70 @@ function startWatch(
     readonly deadlineAt: number
     readonly expire: () => void
   },
-) {
+): Watch {
   const { clock, network } = deps
   const { deadlines, deadlineAt } = options
   const startedAt = clock.monotonic()
-  const firstContentMs =
-    options.ask.ask.reasoningEffort !== null && ['high', 'xhigh', 'max'].includes(options.ask.ask.reasoningEffort)
-      ? deadlines.firstContentReasoningMs
-      : deadlines.firstContentMs
-  // `fetch` does not tell connecting from waiting: late in the connection's time a second, bare connection asks the question.
-  const probeAt = startedAt + deadlines.connectMs / 2
-  let lastByteAt: number | null = null
+  const effort = options.ask.ask.reasoningEffort
+  const thinksLong = effort === 'high' || effort === 'xhigh' || effort === 'max'
+  const firstContentMs = thinksLong ? deadlines.firstContentReasoningMs : deadlines.firstContentMs
+  let isWaiting = true
+  let hasBytes = false
   let hasContent = false
-  let probed = false
+  let stopped = false
   let expired: Phase | null = null
+  /** When the upstream last gave a sign of life, or we last began to wait for one. */
+  let quietSince = startedAt
+  // `fetch` does not tell connecting from waiting: late in the connection's time a second, bare connection asks the question.
+  let probeAt = startedAt + deadlines.connectMs / 2
+  let lookAt = Number.POSITIVE_INFINITY
+  let cancel = () => {}
 
-  const nextDue = (): { at: number; phase: Phase } => {
+  const nextDue = (now: number): { readonly at: number; readonly phase: Phase } => {
     const dues: { at: number; phase: Phase }[] = [{ at: deadlineAt, phase: 'deadline' }]
-    if (lastByteAt === null) dues.push({ at: startedAt + deadlines.firstByteMs, phase: 'first_byte' })
-    else dues.push({ at: lastByteAt + deadlines.silenceMs, phase: 'silence' })
+    if (hasBytes) dues.push({ at: (isWaiting ? quietSince : now) + deadlines.silenceMs, phase: 'silence' })
+    else dues.push({ at: startedAt + deadlines.firstByteMs, phase: 'first_byte' }, { at: probeAt, phase: 'connection' })
     if (!hasContent) dues.push({ at: startedAt + firstContentMs, phase: 'first_content' })
-    if (lastByteAt === null && !probed) dues.push({ at: probeAt, phase: 'connection' })
     return dues.reduce((earliest, due) => (due.at < earliest.at ? due : earliest))
   }
   const expire = (phase: Phase) => {
-    expired ??= phase
+    if (stopped || expired !== null) return
+    expired = phase
     options.expire()
   }
+  const probe = () => {
+    probeAt = Number.POSITIVE_INFINITY
+    void network.reaches(options.url, deadlines.connectMs / 2).then(isReached => {
+      if (!isReached && !hasBytes) expire('connection')
+    })
+  }
   const look = () => {
-    const due = nextDue()
     const now = clock.monotonic()
-    if (due.at > now) cancel = clock.after(due.at - now, look)
-    else if (due.phase === 'connection') {
-      probed = true
-      void network.reaches(options.url, deadlines.connectMs / 2).then(reached => {
-        if (!reached && lastByteAt === null && !stopped) expire('connection')
-      })
-      cancel = clock.after(Math.max(1, nextDue().at - now), look)
-    } else expire(due.phase)
+    let due = nextDue(now)
+    if (due.at <= now && due.phase === 'connection') {
+      probe()
+      due = nextDue(now)
+    }
+    if (due.at <= now) return expire(due.phase)
+    lookAt = due.at
+    cancel = clock.after(due.at - now, look)
   }
-  let stopped = false
-  let cancel = clock.after(Math.max(1, nextDue().at - startedAt), look)
-  const byteArrived = () => {
-    lastByteAt = clock.monotonic()
-  }
+  look()
+
   return {
-    headersArrived: byteArrived,
-    byteArrived,
+    waits(waiting) {
+      isWaiting = waiting
+      if (waiting) quietSince = clock.monotonic()
+    },
+    byteArrived() {
+      quietSince = clock.monotonic()
+      if (hasBytes) return
+      hasBytes = true
+      // From here on silence counts, which may be due before the next look.
+      if (quietSince + deadlines.silenceMs >= lookAt) return
+      cancel()
+      look()
+    },
     contentArrived() {
       hasContent = true
     },
@@ -277,7 +323,7 @@ function startWatch(
       stopped = true
       cancel()
     },
-    failure(): ProviderFailure | null {
+    failure() {
       if (expired === null) return null
       return expired === 'connection'
         ? upstreamFailure('connection_failed', 'no connection within its deadline')

@@ -6,8 +6,9 @@
  */
 import type { AttemptFailure, ChatEvent, ChatEvents, Opening } from '../core/chat.ts'
 import { GatewayError } from '../core/errors.ts'
+import type { HealthOutcome } from '../core/health.ts'
 import { fullName } from '../core/models.ts'
-import { costOf } from '../core/money.ts'
+import { highestCostOf } from '../core/money.ts'
 import type { Deps } from '../deps.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
 import { startAttempt } from './attempt.ts'
@@ -18,16 +19,22 @@ import { type Serving, startServing, type Tally, takeIn } from './tally.ts'
 export const maximumAttempts = 3
 
 /**
- * Up to this output cap a JSON caller's answer is asked for in one piece. Above it the upstream is asked to stream, so
- * that a long answer can be told from a dead provider and a caller who leaves is billed for what arrived.
+ * Up to this output cap a JSON caller's answer is asked for in one piece: few enough tokens to be written well within the
+ * first byte's deadline. Above it the upstream is asked to stream, so that a long answer can be told from a dead provider
+ * and a caller who leaves is billed for what arrived.
  */
-const maximumWholeAnswerTokens = 1024
+const maximumWholeAnswerTokens = 512
 
 /** Longest text taken per token of the output cap: past it the upstream ignores the cap, and is cut off. */
 const maximumCharactersPerToken = 16
 
-type Failed = { readonly candidate: Candidate; readonly failure: ProviderFailure }
+type Failed = { readonly candidate: Candidate; readonly failure: ProviderFailure; readonly status: number | null }
 
+/**
+ * Asks the plan's candidates for an answer and yields it: `opened` and the first content in one batch, then content, then
+ * the finish reasons of an answer that truly ended. `tally.serving` is the answer to be paid for. Throws `GatewayError`
+ * when nobody answered, when the answer broke off after its first content had gone, and when `signal` aborts.
+ */
 export async function* call(
   deps: Deps,
   prepared: Prepared,
@@ -36,95 +43,98 @@ export async function* call(
   signal: AbortSignal,
 ): ChatEvents {
   const { ask } = prepared
-  const failed: Failed[] = []
   const deadlineAt = deps.clock.monotonic() + deps.config.deadlines.totalMs
-  let emptyAnswers = 0
   const queue = candidateQueue(deps, plan)
-
-  for (let candidate = queue.next(); candidate !== null; candidate = queue.next()) {
-    if (failed.length + emptyAnswers >= maximumAttempts) break
-    if (!worthTrying(candidate, failed)) continue
-    const seat = await affordable(deps, candidate, plan, tally)
-    if (seat === null) {
-      note(tally, candidate, 'skipped_over_budget', 0)
-      continue
-    }
-    const outputCap = Math.min(seat.outputCap, candidate.model.maxOutputTokens)
-    const stream = ask.stream !== null || outputCap > maximumWholeAnswerTokens
-    const key = healthKey(candidate)
-    const retry = drawsOnBudget(deps, candidate, failed) ? deps.health.beginRetry(key) : free
-    if (retry === null) continue
-    const startedAt = deps.clock.monotonic()
-    const serving = startServing(candidate)
-    tally.serving = serving
-    const attempt = startAttempt(deps, {
-      candidate,
-      ask: { ask, model: candidate.model, outputCap, stream },
-      deadlines: deps.config.deadlines,
-      deadlineAt,
-      signal,
-    })
-    tally.droppedParameters = attempt.droppedParameters
-    let held: ChatEvent[] = []
-    let committed = false
-    try {
-      for (;;) {
-        const parts = await attempt.next()
-        if (parts === null) break
-        const content = takeIn(serving, parts)
-        if (serving.hasContent && tally.firstContentMs === null) attempt.contentArrived()
-        if (content.length > 0) {
-          if (ask.stream === null || !serving.hasContent) held.push(...content)
-          else if (committed) yield content
+  const failed: Failed[] = []
+  /** An answer without content: what the caller gets if nobody has a better one. */
+  let empty: Serving | null = null
+  const active = deps.health.beginRequest()
+  try {
+    for (let candidate = queue.next(); candidate !== null; candidate = queue.next()) {
+      if (failed.length + (empty === null ? 0 : 1) >= maximumAttempts) break
+      if (!worthTrying(candidate, failed)) continue
+      const seat = await affordable(deps, candidate, plan, tally)
+      if (seat === null) {
+        note(tally, candidate, 'skipped_over_budget', 0)
+        continue
+      }
+      const outputCap = Math.min(seat.outputCap, candidate.model.maxOutputTokens)
+      const canStream = candidate.model.capabilities.streaming
+      const stream = ask.stream !== null || (canStream && outputCap > maximumWholeAnswerTokens)
+      const key = healthKey(candidate)
+      const attempt = startAttempt(deps, {
+        candidate,
+        ask: { ask, model: candidate.model, outputCap, stream },
+        deadlines: deps.config.deadlines,
+        deadlineAt,
+        signal,
+      })
+      const retry = drawsOnBudget(deps, candidate, failed) ? deps.health.beginRetry(key) : free
+      if (retry === null) continue
+      deps.health.beginAttempt(key)
+      const serving = startServing(candidate, attempt.droppedParameters, deps.clock.monotonic())
+      tally.serving = serving
+      const held: ChatEvent[] = []
+      let committed = false
+      try {
+        while (!serving.ended && serving.failure === null) {
+          const parts = await attempt.next()
+          if (parts === null) break
+          const content = takeIn(serving, parts)
+          if (serving.hasContent && serving.firstContentAt === null) {
+            serving.firstContentAt = deps.clock.monotonic()
+            attempt.contentArrived()
+          }
+          if (serving.text.length > outputCap * ask.choices * maximumCharactersPerToken + 4096)
+            serving.failure ??= endless
+          if (content.length === 0) continue
+          if (committed) yield content
           else {
+            for (const event of content) held.push(event)
+            // What failed in the same breath as it began has not been seen by anybody: it can still fall back.
+            if (ask.stream === null || !serving.hasContent || serving.failure !== null) continue
             committed = true
-            tally.firstContentMs = deps.clock.monotonic() - tally.startedMonotonic
-            note(tally, candidate, 'served', deps.clock.monotonic() - startedAt)
-            yield [{ type: 'opened', opening: openingOf(deps, tally, candidate, startedAt) }, ...held, ...content]
-            held = []
+            yield opened(deps, tally, serving, held)
           }
         }
-        if (serving.ended || serving.failure !== null) break
-        if (serving.text.length > outputCap * ask.choices * maximumCharactersPerToken + 4096)
-          serving.failure = endless
+      } finally {
+        attempt.close(serving.ended && serving.failure === null)
+        retry.end()
       }
-    } finally {
-      attempt.close(serving.ended && serving.failure === null)
-      retry.end()
-    }
 
-    const failure = serving.failure ?? (serving.ended ? null : truncated)
-    const durationMs = deps.clock.monotonic() - startedAt
-    if (failure === null && !(isEmpty(serving) && emptyAnswers === 0 && hasAnother(plan, failed))) {
-      deps.health.report(key, { outcome: 'ok', firstTokenMs: tally.firstContentMs ?? durationMs })
-      if (!committed) {
-        tally.firstContentMs ??= deps.clock.monotonic() - tally.startedMonotonic
-        note(tally, candidate, 'served', durationMs)
-        yield [{ type: 'opened', opening: openingOf(deps, tally, candidate, startedAt) }, ...held, ...finishesOf(serving)]
-      } else yield finishesOf(serving)
-      return
+      const failure = serving.failure ?? (serving.ended ? null : truncated)
+      // A caller who leaves is not a sick upstream.
+      if (failure !== null && signal.aborted) throw endedFromOutside(signal)
+      if (failure === null) {
+        deps.health.report(key, { outcome: 'ok', firstTokenMs: stream ? firstTokenMs(serving) : null })
+        if (!isEmpty(serving) || empty !== null || !ask.fallback) {
+          yield committed ? finishesOf(serving) : [...opened(deps, tally, serving, held), ...finishesOf(serving)]
+          return
+        }
+      } else {
+        reportFailure(deps, tally, candidate, failure, attempt.status())
+        if (committed) throw midStreamError(failure, candidate)
+      }
+      const durationMs = deps.clock.monotonic() - serving.startedAt
+      note(tally, candidate, failure?.kind ?? 'empty_answer', durationMs)
+      tally.upstreamMs += durationMs
+      tally.serving = null
+      if (failure === null) {
+        empty = serving
+        continue
+      }
+      failed.push({ candidate, failure, status: attempt.status() })
+      if (!ask.fallback || !mayFallBack(failure) || deps.clock.monotonic() >= deadlineAt) break
     }
-    // A caller who leaves is not a sick upstream.
-    if (signal.aborted) throw endedFromOutside(signal)
-    if (failure !== null) reportFailure(deps, key, failure)
-    if (committed) throw midStreamError(failure ?? truncated, candidate)
-    note(tally, candidate, failure?.kind ?? 'empty_answer', durationMs)
-    tally.upstreamMs += durationMs
-    tally.serving = null
-    if (failure === null) {
-      emptyAnswers += 1
-      continue
-    }
-    deps.log.warn('attempt_failed', {
-      request_id: tally.requestId,
-      model: fullName(candidate.model),
-      kind: failure.kind,
-      detail: failure.detail,
-    })
-    failed.push({ candidate, failure })
-    if (!ask.fallback || !mayFallBack(failure) || deps.clock.monotonic() >= deadlineAt) break
+  } finally {
+    active.end()
   }
-  throw exhausted(failed, deps, deadlineAt)
+  if (empty === null) throw exhausted(failed, deps.clock.monotonic() >= deadlineAt)
+  // It served after all.
+  tally.serving = empty
+  const noted = tally.attempts.findIndex(({ outcome }) => outcome === 'empty_answer')
+  tally.attempts.splice(noted, 1)
+  yield [...opened(deps, tally, empty, []), ...finishesOf(empty)]
 }
 
 /**
@@ -146,13 +156,13 @@ function candidateQueue(deps: Deps, plan: Route): { next(): Candidate | null } {
 }
 
 /**
- * Second tries are bounded so that a struggling provider is not buried under them. A fallback to a healthy provider that
+ * Second tries are bounded so that a struggling provider is not buried under them. A fallback to one that may be asked and
  * has not failed this request buries nobody and is free.
  */
 function drawsOnBudget(deps: Deps, candidate: Candidate, failed: readonly Failed[]): boolean {
   if (failed.length === 0) return false
   const sameProvider = failed.some(({ candidate: other }) => other.model.provider === candidate.model.provider)
-  return sameProvider || deps.health.stateOf(healthKey(candidate)) !== 'healthy'
+  return sameProvider || !deps.health.mayTry(healthKey(candidate))
 }
 
 const free = { end() {} }
@@ -167,21 +177,12 @@ function worthTrying(candidate: Candidate, failed: readonly Failed[]): boolean {
   })
 }
 
-function hasAnother(plan: Route, failed: readonly Failed[]): boolean {
-  return failed.length + 1 < Math.min(maximumAttempts, plan.candidates.length)
-}
-
 /** The seat, enlarged where this candidate is dearer than what was reserved; null = the account cannot pay it. */
 async function affordable(deps: Deps, candidate: Candidate, plan: Route, tally: Tally) {
   const seat = tally.seat
   if (seat === null) return null
-  const worst = costOf(candidate.model, {
-    inputTokens: plan.inputTokens,
-    cachedInputTokens: 0,
-    cacheWriteTokens: 0,
-    outputTokens: seat.outputCap * plan.choices,
-    reasoningTokens: 0,
-  })
+  const outputCap = Math.min(seat.outputCap, candidate.model.maxOutputTokens)
+  const worst = highestCostOf(candidate.model, plan.inputTokens, outputCap * plan.choices)
   if (worst <= seat.reservedMicrocents) return seat
   const raised = await deps.meter.raise(seat, seat.reservedTokens, worst)
   if (raised !== null) tally.seat = raised
@@ -201,17 +202,26 @@ function finishesOf(serving: Serving): ChatEvent[] {
   return [...serving.finishes].map(([choice, reason]) => ({ type: 'finish', choice, reason }))
 }
 
-function openingOf(deps: Deps, tally: Tally, candidate: Candidate, attemptStartedAt: number): Opening {
-  const now = deps.clock.monotonic()
-  return {
+/** The first batch of an answer; from here on it is the one that serves. */
+function opened(deps: Deps, tally: Tally, serving: Serving, held: readonly ChatEvent[]): ChatEvent[] {
+  const { candidate, startedAt, firstContentAt } = serving
+  const durationMs = deps.clock.monotonic() - startedAt
+  if (firstContentAt !== null) tally.firstContentMs = firstContentAt - tally.startedMonotonic
+  note(tally, candidate, 'served', durationMs)
+  const opening: Opening = {
     requestId: tally.requestId,
     createdAt: Math.floor(tally.startedAt / 1000),
-    model: fullName(servedModel(deps, tally.serving) ?? candidate.model),
+    model: fullName(servedModel(deps, serving) ?? candidate.model),
     provider: candidate.model.provider,
     attempts: [...tally.attempts],
-    droppedParameters: tally.droppedParameters,
-    overheadMs: Math.max(0, now - tally.startedMonotonic - tally.upstreamMs - (now - attemptStartedAt)),
+    droppedParameters: serving.droppedParameters,
+    overheadMs: Math.max(0, startedAt - tally.startedMonotonic - tally.upstreamMs),
   }
+  return [{ type: 'opened', opening }, ...held]
+}
+
+function firstTokenMs({ firstContentAt, startedAt }: Serving): number | null {
+  return firstContentAt === null ? null : firstContentAt - startedAt
 }
 
 /**
@@ -239,14 +249,32 @@ const truncated: ProviderFailure = {
 }
 const endless: ProviderFailure = { ...truncated, kind: 'bad_answer', detail: 'the answer went on past its output cap' }
 
-/** What a failure says about the model's health. The caller's own mistakes say nothing. */
-function reportFailure(deps: Deps, key: string, failure: ProviderFailure): void {
-  if (failure.blame === 'caller') return
-  deps.health.report(key, { outcome: healthOutcome(failure), retryAfterMs: failure.retryAfterMs })
+/** What a failure says about the model's health, and to the operator. The caller's own mistakes say nothing of health. */
+function reportFailure(
+  deps: Deps,
+  tally: Tally,
+  candidate: Candidate,
+  failure: ProviderFailure,
+  status: number | null,
+): void {
+  const { kind, detail, blame, retryAfterMs } = failure
+  const fields = { request_id: tally.requestId, model: fullName(candidate.model), kind, detail }
+  if (blame === 'caller') {
+    deps.log.info('request_refused_upstream', fields)
+    return
+  }
+  // Our own credential or bill: nobody but the operator can mend it.
+  if (blame === 'us') deps.log.error('provider_switched_off', fields)
+  else deps.log.warn('attempt_failed', fields)
+  const key = healthKey(candidate)
+  const outcome = healthOutcome(failure, status)
+  deps.health.report(key, { outcome, retryAfterMs })
+  // An unhealthy one that says when to come back is left alone until then.
+  if (outcome === 'unhealthy' && retryAfterMs !== null) deps.health.report(key, { outcome: 'cooling', retryAfterMs })
 }
 
-function healthOutcome(failure: ProviderFailure): 'soft_failure' | 'unhealthy' | 'cooling' | 'switched_off' {
-  switch (failure.kind) {
+function healthOutcome({ kind }: ProviderFailure, status: number | null): HealthOutcome {
+  switch (kind) {
     case 'rate_limited':
       return 'cooling'
     case 'quota_exhausted':
@@ -256,7 +284,7 @@ function healthOutcome(failure: ProviderFailure): 'soft_failure' | 'unhealthy' |
     case 'model_missing':
       return 'unhealthy'
     default:
-      return 'soft_failure'
+      return status === 503 ? 'unhealthy' : 'soft_failure'
   }
 }
 
@@ -269,41 +297,58 @@ function endedFromOutside(signal: AbortSignal): GatewayError {
 function midStreamError(failure: ProviderFailure, candidate: Candidate): GatewayError {
   const options = { shouldRetry: false, detail: `${fullName(candidate.model)}: ${failure.detail}` }
   return failure.kind === 'timeout'
-    ? new GatewayError('upstream_timeout', 'The model stopped answering. What came before is incomplete; ask again.', options)
+    ? new GatewayError(
+        'upstream_timeout',
+        'The model stopped answering. What came before is incomplete; ask again.',
+        options,
+      )
     : new GatewayError('upstream_failed', 'The answer broke off. What came before is incomplete; ask again.', options)
 }
 
 /** The error of a request that no candidate answered, from what each of them said. */
-function exhausted(failed: readonly Failed[], deps: Deps, deadlineAt: number): GatewayError {
+function exhausted(failed: readonly Failed[], isLate: boolean): GatewayError {
   const last = failed.at(-1)?.failure ?? null
   const options = { shouldRetry: false, detail: failed.map(({ failure }) => failure.detail).join('; ') }
-  if (last === null) return new GatewayError('no_model_available', messages.none, { ...options, retryAfterMs: 5000 })
+  if (last === null)
+    return new GatewayError('no_model_available', messages.none, { ...options, retryAfterMs: usualWaitMs })
   switch (last.kind) {
     case 'context_overflow':
       return new GatewayError('context_length_exceeded', messages.context, { ...options, param: 'messages' })
     case 'request_too_large':
       return new GatewayError('body_too_large', messages.large, options)
     case 'content_filtered':
-      return new GatewayError('content_blocked', messages.filtered, { ...options, layer: 'provider', category: 'provider' })
+      return new GatewayError('content_blocked', messages.filtered, {
+        ...options,
+        layer: 'provider',
+        category: 'provider',
+      })
     case 'request_refused':
       return new GatewayError('invalid_request', messages.refused, options)
     default: {
-      if (failed.every(({ failure }) => failure.kind === 'timeout') || deps.clock.monotonic() >= deadlineAt)
+      if (isLate || failed.every(({ failure }) => failure.kind === 'timeout'))
         return new GatewayError('upstream_timeout', messages.timeout, options)
-      if (failed.every(({ failure }) => unavailable.has(failure.kind))) {
-        const waits = failed.map(({ failure }) => failure.retryAfterMs ?? 5000)
-        return new GatewayError('no_model_available', messages.none, { ...options, retryAfterMs: Math.min(...waits) })
+      if (failed.every(asksToWait)) {
+        const waits = failed.map(({ failure }) => failure.retryAfterMs ?? usualWaitMs)
+        const retryAfterMs = Math.min(maximumWaitMs, ...waits)
+        return new GatewayError('no_model_available', messages.none, { ...options, retryAfterMs })
       }
       return new GatewayError('upstream_failed', messages.failed, options)
     }
   }
 }
 
-const unavailable = new Set<AttemptFailure>(['rate_limited', 'quota_exhausted', 'overloaded'])
+const usualWaitMs = 5_000
+/** No model is left alone for longer. */
+const maximumWaitMs = 60_000
+
+/** It would have answered, but not now. A 503 is an upstream that is down, however it words it. */
+function asksToWait({ failure, status }: Failed): boolean {
+  return ['rate_limited', 'quota_exhausted', 'overloaded'].includes(failure.kind) && status !== 503
+}
 
 const messages = {
   none: 'No model can take this request right now. Try again after the time in retry-after.',
-  context: 'The conversation is longer than the model takes. Shorten it, or name a model with a larger context window.',
+  context: 'The conversation exceeds the context window of the model. Shorten it, or name a model with a larger one.',
   large: 'The request is larger than the provider takes. Send fewer or smaller images or less text.',
   filtered: "The provider's own content filter refused this request. Change the prompt.",
   refused: 'The provider refused the request as invalid. Check its parameters against the documentation of the model.',

@@ -244,7 +244,7 @@ function isoDay(epochMs: number): string {
 /** Nobody can take it. The nearest miss is named: what all others were lost to before the last filter. */
 function nobody(dropped: readonly Loss[], { inputTokens }: Request): GatewayError {
   if (dropped.some(({ cause }) => cause === 'window')) {
-    const message = `The conversation has about ${inputTokens} tokens, more than any model that can do what is asked takes. Shorten it.`
+    const message = `The conversation, of about ${inputTokens} tokens, exceeds the context window of every model that can do what is asked. Shorten it.`
     return new GatewayError('context_length_exceeded', message, { param: 'messages' })
   }
   const params = dropped.flatMap(loss => (loss.cause === 'unmet' ? [loss.param] : []))

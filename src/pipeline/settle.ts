@@ -2,7 +2,7 @@ import type { Ask, Receipt, TokenUsage } from '../core/chat.ts'
 import { fullName, type Model } from '../core/models.ts'
 import { costOf } from '../core/money.ts'
 import type { Caller } from '../core/plans.ts'
-import { estimateTokens } from '../core/tokens.ts'
+import { estimateInputTokens, estimateTokens } from '../core/tokens.ts'
 import type { UsageRecord } from '../core/usage.ts'
 import type { Deps } from '../deps.ts'
 import type { Seat } from '../stores/meter.ts'
@@ -27,12 +27,12 @@ export async function settle(
   const seat = tally.seat ?? admitted
   const serving = tally.serving
   const model = servedModel(deps, serving)
-  const { usage, estimated } = used(plan, ask, serving, tally.outcome === 'completed')
+  const { usage, estimated } = used(plan, ask, seat, serving)
   const owed = model === null ? 0 : costOf(model, usage)
   // Never more than was reserved: what an upstream counts beyond it is ours to bear, and to hear of.
   const billed = Math.min(owed, seat.reservedMicrocents)
-  if (owed > billed)
-    deps.log.warn('billed_less_than_used', { request_id: tally.requestId, owed, billed, model: plan.candidates[0]?.model.id ?? '' })
+  if (model !== null && owed > billed)
+    deps.log.warn('billed_less_than_used', { request_id: tally.requestId, model: fullName(model), owed, billed })
   const record = recordOf(deps, caller, ask, plan, seat, tally, model, usage, estimated, billed)
   await deps.meter.settle({ seat, tokens: usage.inputTokens + usage.outputTokens, microcents: billed, record })
   return {
@@ -67,17 +67,18 @@ const nothing: TokenUsage = {
  * What is owed for: the upstream's own count where the answer was whole and it gave one, ours otherwise. Of a cut answer
  * what arrived is owed; of one of which nothing arrived, nothing.
  */
-function used(plan: Route, ask: Ask, serving: Serving | null, completed: boolean) {
+function used(plan: Route, ask: Ask, seat: Seat, serving: Serving | null) {
   if (serving === null) return { usage: nothing, estimated: false }
-  const reported = serving.usage
-  if (completed && reported !== null) return { usage: reported, estimated: false }
-  if (!completed && !serving.hasContent && reported === null) return { usage: nothing, estimated: false }
-  const output = Math.min(estimateTokens(serving.text), (serving.candidate.model.maxOutputTokens ?? 0) * ask.choices)
+  const { candidate, usage: reported, ended, hasContent } = serving
+  if (ended && reported !== null) return { usage: reported, estimated: false }
+  if (!ended && !hasContent && reported === null) return { usage: nothing, estimated: false }
+  const { provider } = candidate.model
+  const output = Math.min(estimateTokens(serving.text, provider), seat.outputCap * ask.choices)
   return {
     usage: {
       ...nothing,
       ...reported,
-      inputTokens: reported?.inputTokens ?? plan.inputTokens,
+      inputTokens: reported?.inputTokens ?? Math.min(plan.inputTokens, estimateInputTokens(ask, provider)),
       // An early count (Anthropic sends one with the first event) is a floor, not the sum.
       outputTokens: Math.max(reported?.outputTokens ?? 0, output),
     },

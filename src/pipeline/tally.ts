@@ -1,9 +1,9 @@
+import type { Clock } from '../clock.ts'
 import type { Attempt, ChatEvent, FinishReason, TokenUsage } from '../core/chat.ts'
 import { GatewayError } from '../core/errors.ts'
-import type { Clock } from '../clock.ts'
 import type { AnswerPart, ProviderFailure } from '../providers/provider.ts'
-import type { Candidate } from './route.ts'
 import type { Seat } from '../stores/meter.ts'
+import type { Candidate } from './route.ts'
 
 export type Outcome = 'completed' | 'failed' | 'client_closed' | 'blocked'
 
@@ -20,7 +20,6 @@ export type Tally = {
   /** The candidate whose answer is being read. */
   serving: Serving | null
   firstContentMs: number | null
-  droppedParameters: readonly string[]
   /** Until someone knows better, the caller left: a generator that is ended from outside tells nobody why. */
   outcome: Outcome
   errorCode: string | null
@@ -30,6 +29,11 @@ export type Tally = {
 /** What has been read of one upstream answer. */
 export type Serving = {
   readonly candidate: Candidate
+  readonly droppedParameters: readonly string[]
+  /** Monotonic milliseconds at which it was asked. */
+  readonly startedAt: number
+  /** Monotonic milliseconds at which its first content was here. */
+  firstContentAt: number | null
   /** Text of every kind that arrived; counted only where the upstream gives no count, and never stored. */
   text: string
   usage: TokenUsage | null
@@ -52,7 +56,6 @@ export function startTally(clock: Clock, requestId: string): Tally {
     seat: null,
     serving: null,
     firstContentMs: null,
-    droppedParameters: [],
     outcome: 'client_closed',
     errorCode: null,
     fail(failure, signal) {
@@ -66,9 +69,12 @@ export function startTally(clock: Clock, requestId: string): Tally {
 }
 
 /** An upstream answer of which nothing has been read yet. */
-export function startServing(candidate: Candidate): Serving {
+export function startServing(candidate: Candidate, droppedParameters: readonly string[], startedAt: number): Serving {
   return {
     candidate,
+    droppedParameters,
+    startedAt,
+    firstContentAt: null,
     text: '',
     usage: null,
     finishes: new Map(),

@@ -4,6 +4,7 @@
  */
 import type { Ask, AttemptFailure, ContentEvent, FinishReason, TokenUsage } from '../core/chat.ts'
 import type { Model } from '../core/models.ts'
+import type { ParameterName } from './parameters.ts'
 import type { ServerSentEvent } from './sse.ts'
 
 /** Where and as whom a provider is called. From configuration alone: a caller can never name any of it. */
@@ -26,7 +27,7 @@ export type ProviderRequest = {
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
   /** Caller's wire names of parameters this model does not take (`temperature`, `seed`, …): dropped, and said so. */
-  readonly droppedParameters: readonly string[]
+  readonly droppedParameters: readonly ParameterName[]
 }
 
 /** Whose fault a failure is decides both whether to fall back and whether the model is marked unhealthy. */

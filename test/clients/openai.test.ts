@@ -1,9 +1,19 @@
 /** The official `openai` client, pointed at `/v1` as its users would. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import OpenAI from 'openai'
+import { LengthFinishReasonError } from 'openai/error'
 import { makeParseableResponseFormat } from 'openai/lib/parser'
 import type { Gateway } from '../harness/gateway.ts'
-import { allModels, namedModels, oneEach, type Place, pixel, placeSchema, simulatedPlace, startOnServiceDay } from './support.ts'
+import {
+  allModels,
+  namedModels,
+  oneEach,
+  type Place,
+  pixel,
+  placeSchema,
+  simulatedPlace,
+  startOnServiceDay,
+} from './support.ts'
 
 let gateway: Gateway
 let client: OpenAI
@@ -17,7 +27,7 @@ afterAll(() => gateway.stop())
 const user = (content: string) => ({ role: 'user', content }) as const
 const weather = {
   type: 'function',
-  function: { name: 'weather', description: 'Weather of a place', parameters: { ...placeSchema } },
+  function: { name: 'weather', description: 'Weather of a place', parameters: placeSchema },
 } satisfies OpenAI.ChatCompletionTool
 const clock = { type: 'function', function: { name: 'clock' } } satisfies OpenAI.ChatCompletionTool
 
@@ -31,9 +41,7 @@ describe('chat', () => {
     expect(choice).toMatchObject({ index: 0, finish_reason: 'stop', logprobs: null, message: { role: 'assistant' } })
     expect(choice?.message.content).toContain('You asked: “Say hello”.')
     expect(choice?.message.refusal).toBeNull()
-    expect(answer.usage?.total_tokens).toBe(
-      (answer.usage?.prompt_tokens ?? 0) + (answer.usage?.completion_tokens ?? 0),
-    )
+    expect(answer.usage?.total_tokens).toBe((answer.usage?.prompt_tokens ?? 0) + (answer.usage?.completion_tokens ?? 0))
   })
 
   test('a name without its provider and an alias reach the same model, and the answer names it in full', async () => {
@@ -92,17 +100,50 @@ describe('chat', () => {
   })
 
   test('several answers come with their log probabilities', async () => {
-    const body = { model: 'openai/gpt-4.1', messages: [user('Hi')], n: 2, logprobs: true, top_logprobs: 2 } as const
+    const body = { model: 'openai/gpt-4.1', messages: [user('Hi')], n: 2, logprobs: true, top_logprobs: 2 }
     const answer = await client.chat.completions.create(body)
     expect(answer.choices.map(choice => choice.index)).toEqual([0, 1])
     for (const { logprobs, message } of answer.choices) {
       expect(logprobs?.content?.map(({ token }) => token).join('')).toBe(message.content ?? '')
       expect(logprobs?.content?.[0]?.top_logprobs).toHaveLength(2)
     }
-    const streamed = await client.chat.completions.stream({ ...body, stream: true }).finalChatCompletion()
+    const streamed = await client.chat.completions.stream(body).finalChatCompletion()
     expect(streamed.choices.map(({ message: { content }, logprobs }) => ({ content, logprobs }))).toEqual(
       answer.choices.map(({ message: { content }, logprobs }) => ({ content, logprobs })),
     )
+  })
+
+  test.each([...allModels])('%s takes what else the client may send', async model => {
+    const answer = await client.chat.completions.create({
+      model,
+      messages: [user('Hi')],
+      seed: 7,
+      user: 'ada',
+      safety_identifier: 'ada',
+      metadata: { purpose: 'test' },
+      store: false,
+      service_tier: 'auto',
+      verbosity: 'low',
+      prompt_cache_key: 'greetings',
+      prediction: { type: 'content', content: 'Hi' },
+      modalities: ['text'],
+      top_p: 1,
+      n: 1,
+    })
+    expect(answer.choices).toHaveLength(1)
+  })
+
+  test('an answer without words is an empty one, whole and streamed', async () => {
+    for (const model of oneEach) {
+      const body = { model, messages: [user('Nothing [[sim:empty, reasoning=0]]')] }
+      const options = { headers: { 'X-Gateway-No-Fallback': 'true' } }
+      const whole = await client.chat.completions.create(body, options)
+      const streamed = await client.chat.completions.stream(body, options).finalChatCompletion()
+      for (const { choices } of [whole, streamed]) {
+        expect(choices[0]?.message.content).toBe('')
+        expect(choices[0]?.finish_reason).toBe('stop')
+      }
+    }
   })
 
   test.each(['openai/gpt-5.4-mini', 'anthropic/claude-sonnet-4-6', 'google/gemini-3.5-flash'])(
@@ -250,7 +291,7 @@ describe('tools', () => {
     const asked: unknown[] = []
     const tools = [
       {
-        type: 'function',
+        type: 'function' as const,
         function: {
           name: 'weather',
           description: 'Weather of a place',
@@ -262,7 +303,7 @@ describe('tools', () => {
           },
         },
       },
-    ] satisfies Parameters<typeof client.chat.completions.runTools>[0]['tools']
+    ]
     const messages = [user('Weather? [[sim:parallel=2]]')]
     const run = client.chat.completions.runTools({ model, messages, tools })
     expect(await run.finalContent()).toContain('18 degrees in simulated city')
@@ -270,6 +311,30 @@ describe('tools', () => {
     const streamed = client.chat.completions.runTools({ model, messages, tools, stream: true })
     expect(await streamed.finalContent()).toContain('18 degrees in simulated city')
     expect(asked).toEqual(Array(4).fill(simulatedPlace))
+  })
+
+  test('words before the calls are kept', async () => {
+    for (const model of namedModels) {
+      const body = { model, messages: [user('Weather? [[sim:parallel=2, preamble]]')], tools: [weather] }
+      const whole = await client.chat.completions.create(body)
+      const streamed = await client.chat.completions.stream(body).finalChatCompletion()
+      for (const { choices } of [whole, streamed]) {
+        expect(choices[0]?.message.content).toBe('Let me look that up. ')
+        expect(functionCalls(choices[0]?.message)).toHaveLength(2)
+      }
+    }
+  })
+
+  test('a model that reasons before its calls answers from their results', async () => {
+    for (const model of namedModels.filter(name => name !== 'openai/gpt-4.1')) {
+      const body = { model, tools: [weather], reasoning_effort: 'high' as const }
+      const messages: OpenAI.ChatCompletionMessageParam[] = [user('Weather? [[sim:parallel=2]]')]
+      const reply = await client.chat.completions.stream({ ...body, messages }).finalMessage()
+      const results = functionCalls(reply).map(({ id }) => ({ role: 'tool', tool_call_id: id, content: '18' }) as const)
+      const last = await client.chat.completions.create({ ...body, messages: [...messages, reply, ...results] })
+      expect(last.choices[0]?.message.content).toContain('18')
+      expect(last.usage?.completion_tokens_details?.reasoning_tokens).toBeGreaterThan(0)
+    }
   })
 
   test('a tool that must be called is called, one that must not is not', async () => {
@@ -305,7 +370,8 @@ describe('tools', () => {
       const { function: spoken } = weather
       const body = {
         model,
-        messages: [user('Weather?')] as OpenAI.ChatCompletionMessageParam[],
+        // Google cannot be told to make one call only: the first one counts.
+        messages: [user('Weather? [[sim:parallel=2]]')] as OpenAI.ChatCompletionMessageParam[],
         functions: [spoken],
         function_call: { name: 'weather' },
       }
@@ -343,6 +409,18 @@ describe('JSON', () => {
     expect(streamed.choices[0]?.message.parsed).toEqual(simulatedPlace)
   })
 
+  test('an answer that was cut is not parsed', async () => {
+    for (const model of oneEach) {
+      const ask = client.chat.completions.parse({
+        model,
+        messages: [user('Where?')],
+        max_tokens: 2,
+        response_format: { type: 'json_schema', json_schema: { name: 'place', schema: placeSchema } },
+      })
+      expect(await ask.catch((cause: unknown) => cause)).toBeInstanceOf(LengthFinishReasonError)
+    }
+  })
+
   test.each([...namedModels])('%s answers with a JSON object', async model => {
     const answer = await client.chat.completions.create({
       model,
@@ -373,7 +451,6 @@ describe('models and headers', () => {
       .withResponse()
     const header = (name: string) => response.headers.get(name)
     expect(request_id).toBe(data.id)
-    expect(data._request_id).toBe(data.id)
     expect(header('x-gateway-model')).toBe(data.model)
     expect(header('x-gateway-provider')).toBe('openai')
     expect(header('x-gateway-attempts')).toBe('1')

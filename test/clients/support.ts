@@ -1,7 +1,7 @@
 /** What the client libraries' tests share: the models asked, what is sent, and how an end is awaited. */
-import { systemClock } from '../../src/clock.ts'
+import { type Clock, systemClock } from '../../src/clock.ts'
 import type { Environment } from '../../src/config.ts'
-import { type Gateway, type GatewayLimits, startGateway } from '../harness/gateway.ts'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
 
 /** Two of each provider, and the model that the gateway chooses itself. */
 export const namedModels = [
@@ -16,20 +16,28 @@ export const allModels = [...namedModels, 'gateway-ai'] as const
 /** One of each provider, where the second would tell nothing more. */
 export const oneEach = ['openai/gpt-5.4-mini', 'anthropic/claude-haiku-5-5', 'google/gemini-3.8-flash'] as const
 
-/** A gateway on a day when all of them are served, whatever day it is. */
-export function startOnServiceDay(environment: Environment = {}, limits: GatewayLimits = {}): Promise<Gateway> {
+/**
+ * A gateway on a day when all of them are served, whatever day it is. Where its timers are to run `hurry` times as fast,
+ * what it does after seconds is seen in a moment.
+ */
+export function startOnServiceDay(environment: Environment = {}, hurry = 1): Promise<Gateway> {
   const shiftMs = Date.parse('2026-11-20T12:00:00Z') - Date.now()
-  return startGateway(environment, { limits, clock: { ...systemClock, now: () => Date.now() + shiftMs } })
+  const clock: Clock = {
+    ...systemClock,
+    now: () => Date.now() + shiftMs,
+    after: (milliseconds, action) => systemClock.after(milliseconds / hurry, action),
+  }
+  return startGateway(environment, { clock })
 }
 
 export type Place = { readonly city: string; readonly days: number }
 
 export const placeSchema = {
-  type: 'object',
-  properties: { city: { type: 'string' }, days: { type: 'integer' } },
+  type: 'object' as const,
+  properties: { city: { type: 'string' as const }, days: { type: 'integer' as const } },
   required: ['city', 'days'],
   additionalProperties: false,
-} as const
+}
 
 /** What a simulated model makes of `placeSchema`. */
 export const simulatedPlace: Place = { city: 'simulated city', days: 1 }

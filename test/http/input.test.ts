@@ -1,8 +1,11 @@
 /** Bad input through a real socket: each field wrong in each way gets the contract's error, and nothing is repeated. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { mintApiKey } from '../../src/core/secrets.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { exchangeRaw, rawText } from '../harness/raw.ts'
+
+// A gateway takes seconds to start where other tests run beside this one.
+setDefaultTimeout(20_000)
 
 const canary = 'canary-51e8'
 const native = '/api/v1/chat'

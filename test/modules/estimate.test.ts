@@ -28,11 +28,15 @@ function start() {
     )
   return { clock, send, post: (body: unknown) => send(JSON.stringify(body)) }
 }
+type Estimated = { model: string; input_tokens: number; estimated_cost_usd: number; models: object[] }
+const read = async (answer: Response | Promise<Response>) =>
+  (await (await answer).json()) as Estimated & { error: { code: string; message: string } }
+
 const messages = [{ role: 'user', content: 'What is the capital of Peru?' }]
 
 describe('POST /api/v1/chat/estimate', () => {
   test('200: the estimate of the named model, and of every other one', async () => {
-    const body = await (await start().post({ messages, model: 'gpt-5.5', max_output_tokens: 50 })).json()
+    const body = await read(start().post({ messages, model: 'gpt-5.5', max_output_tokens: 50 }))
     expect(body).toMatchObject({ model: 'openai/gpt-5.5', confidence: 'high', expected_output_tokens: 50 })
     expect(body.estimated_cost_usd).toBeGreaterThan(0)
     expect(body.models).toHaveLength(23)
@@ -41,7 +45,7 @@ describe('POST /api/v1/chat/estimate', () => {
   test.each([{ messages }, { messages, model: 'gateway-ai' }, { prompt: 'hi' }])(
     '200: %j is estimated for the model that auto-routing would choose',
     async body => {
-      expect(await (await start().post(body)).json()).toMatchObject({ model: 'openai/gpt-6-luna' })
+      expect(await read(start().post(body))).toMatchObject({ model: 'openai/gpt-6-luna' })
     },
   )
 
@@ -50,7 +54,7 @@ describe('POST /api/v1/chat/estimate', () => {
       { type: 'text', text: 'What is this?' },
       { type: 'image_url', image_url: { url: 'https://example.org/a.png', detail: 'low' } },
     ]
-    const { input_tokens } = await (await start().post({ messages: [{ role: 'user', content }], model: 'gpt-5.5' })).json()
+    const { input_tokens } = await read(start().post({ messages: [{ role: 'user', content }], model: 'gpt-5.5' }))
     expect(input_tokens).toBeGreaterThan(85)
   })
 
@@ -74,7 +78,7 @@ describe('POST /api/v1/chat/estimate', () => {
   ])('%.60j: %i %s, naming %s', async (body, status, code, param) => {
     const answer = await start().post(body)
     expect(answer.status).toBe(status)
-    expect((await answer.json()).error).toMatchObject({ code, param })
+    expect((await read(answer)).error).toMatchObject({ code, param })
   })
 
   test('400 model_deprecated: a model past its date, naming its successor', async () => {
@@ -82,10 +86,10 @@ describe('POST /api/v1/chat/estimate', () => {
     clock.time = Date.parse('2026-12-01T00:00:00Z')
     const answer = await post({ messages, model: 'gemini-2.5-pro' })
     expect(answer.status).toBe(400)
-    const { error } = await answer.json()
+    const { error } = await read(answer)
     expect(error).toMatchObject({ code: 'model_deprecated', param: 'model' })
     expect(error.message).toContain('google/gemini-3.8-flash')
-    expect((await (await post({ messages, model: 'gpt-5.5' })).json()).models).toHaveLength(20)
+    expect((await read(post({ messages, model: 'gpt-5.5' }))).models).toHaveLength(20)
   })
 
   test('400 invalid_json, 413 body_too_large', async () => {
@@ -99,7 +103,7 @@ describe('POST /api/v1/chat/estimate', () => {
     for (let count = 0; count < 5; count += 1) expect((await post({ prompt: 'hi' })).status).toBe(200)
     const refused = await post({ prompt: 'hi' })
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '3'])
-    expect((await refused.json()).error.code).toBe('ip_rate_limited')
+    expect((await read(refused)).error.code).toBe('ip_rate_limited')
     expect((await send('{"prompt":"hi"}', { 'x-test-address': 'two' })).status).toBe(200)
     clock.time += 3_000
     expect((await post({ prompt: 'hi' })).status).toBe(200)

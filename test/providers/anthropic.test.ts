@@ -3,7 +3,8 @@ import { Ajv } from 'ajv'
 import fc from 'fast-check'
 import type { Ask, Message, Tool } from '../../src/core/chat.ts'
 import type { Model, ParameterRules } from '../../src/core/models.ts'
-import { anthropic, jsonAnswerTool } from '../../src/providers/anthropic.ts'
+import { jsonAnswerTool } from '../../src/providers/anthropic/json-answer.ts'
+import { anthropic } from '../../src/providers/anthropic.ts'
 import type { AnswerPart, ProviderAsk } from '../../src/providers/provider.ts'
 import { cutOffsets, everyByte, mergeParts, readRecording, recordings } from './recordings.ts'
 
@@ -370,8 +371,8 @@ describe('the conversation', () => {
       {
         role: 'user',
         content: [
-          { type: 'tool_result', tool_use_id: 'b', content: 'B' },
           { type: 'tool_result', tool_use_id: 'a', content: 'A' },
+          { type: 'tool_result', tool_use_id: 'b', content: 'B' },
           text('And?'),
         ],
       },

@@ -1056,7 +1056,10 @@ describe('asking', () => {
               },
             },
             {
-              "text": "Result of tool call 9: of an unknown call",
+              "text": 
+      "Result of an earlier tool call:
+      of an unknown call"
+      ,
             },
             {
               "text": "And?",
@@ -1116,7 +1119,7 @@ describe('asking', () => {
     [[user(' \n')], ['(The message was empty.)']],
     [[{ role: 'user', content: [], name: null }], ['(The message was empty.)']],
     [[user('a'), assistant('')], ['a']],
-    [[result('7', 'stray')], ['Result of tool call 7: stray']],
+    [[result('7', 'stray')], ['Result of an earlier tool call:\nstray']],
   ] as [Message[], string[]][])('case %#: there is always a visible turn', (messages, expected) => {
     expect(send({ messages }).json.contents.flatMap(({ parts }) => parts.map(part => part.text as unknown))).toEqual(
       expected,

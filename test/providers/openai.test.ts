@@ -463,20 +463,20 @@ describe('the request', () => {
     })
     expect(request.droppedParameters).toMatchInlineSnapshot(`
       [
-        "temperature",
-        "stop",
         "n",
-        "tool_choice",
-        "response_format",
-        "web_search_options",
-        "top_p",
-        "presence_penalty",
-        "frequency_penalty",
         "seed",
-        "logit_bias",
         "logprobs",
         "top_logprobs",
+        "logit_bias",
+        "presence_penalty",
+        "frequency_penalty",
+        "temperature",
+        "top_p",
+        "stop",
+        "tool_choice",
         "parallel_tool_calls",
+        "response_format",
+        "web_search_options",
       ]
     `)
     expect(JSON.parse(request.body)).toMatchInlineSnapshot(`
@@ -736,7 +736,8 @@ describe('the request', () => {
 
   test('OpenAI is not sent what its models answer with 400', () => {
     const extras = { web_search_options: {}, prompt_cache_retention: '24h', modalities: ['text', 'audio'], audio: {} }
-    expect(requestFor({ ask: { extras }, id: 'gpt-6-luna' }).droppedParameters).toEqual(Object.keys(extras))
+    const dropped: readonly string[] = requestFor({ ask: { extras }, id: 'gpt-6-luna' }).droppedParameters
+    expect(dropped).toEqual(Object.keys(extras))
     expect(bodyFor({ ask: { extras }, id: 'gpt-5.5' }).prompt_cache_retention).toBe('24h')
   })
 
@@ -810,7 +811,7 @@ describe('the request', () => {
           "tool_call_id": "c1",
         },
         {
-          "content": "No result.",
+          "content": "The tool gave no result.",
           "role": "tool",
           "tool_call_id": "c2",
         },

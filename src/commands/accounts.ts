@@ -1,0 +1,256 @@
+/** `accounts …`: who may use the gateway, and how much. */
+import { randomBytes } from 'node:crypto'
+import { eq } from 'drizzle-orm'
+import { fromUsd, toUsd } from '../core/money.ts'
+import { type Limits, type PlanName, plans } from '../core/plans.ts'
+import { randomBase62 } from '../core/secrets.ts'
+import { hashPassword } from '../deps.ts'
+import { type AccountChange, changeAccount, createAccount, findAccountByEmail, limitsOf } from '../stores/accounts.ts'
+import { listKeys } from '../stores/keys.ts'
+import { spentOn } from '../stores/ledger.ts'
+import { type Account, users } from '../stores/tables.ts'
+import { CommandFailure, choice, columns, command, json, print, printJson, UsageError } from './command.ts'
+import { withAccount, withDatabase } from './store.ts'
+
+const email = '<email>'
+const planNames = Object.keys(plans) as PlanName[]
+const dayMs = 86_400_000
+
+const create = command({
+  name: 'accounts create',
+  about: 'Make an account with its owner, and a password that is shown once',
+  operands: { email },
+  options: {
+    plan: { type: 'string', value: planNames.join('|'), about: 'evaluation unless given' },
+    json,
+  },
+  async run({ operands, options }) {
+    const address = mailAddress(operands.email)
+    const plan = choice('--plan', options.plan ?? 'evaluation', planNames)
+    const password = randomBase62(20, randomBytes)
+    const createdAt = new Date()
+    const account = { id: newId('acc_'), name: address, plan, createdAt }
+    const owner = {
+      id: newId('usr_'),
+      accountId: account.id,
+      email: address,
+      passwordHash: await hashPassword(password),
+      role: 'owner',
+      createdAt,
+    } as const
+    await withDatabase(
+      async database => {
+        const found = await findAccountByEmail(database, address)
+        if (found !== null && found.account.id !== account.id)
+          throw new CommandFailure(`${address} has an account already: accounts show ${address}`)
+        await createAccount(database, account, owner)
+      },
+      { mayBegin: true },
+    )
+    if (options.json)
+      return printJson({
+        id: account.id,
+        email: address,
+        plan,
+        limits: limitsForJson(plans[plan]),
+        created_at: createdAt.toISOString(),
+        user_id: owner.id,
+        password,
+      })
+    print(
+      ...columns([
+        ['account', account.id],
+        ['e-mail', address],
+        ['plan', plan],
+        ['password', `${password}  (shown once)`],
+      ]),
+      '',
+      `A key for it:  bun run gateway keys create ${address}`,
+    )
+  },
+})
+
+const show = command({
+  name: 'accounts show',
+  about: 'Show an account: plan, limits, what it used today (UTC), keys',
+  operands: { email },
+  options: { json },
+  run: ({ operands, options }) =>
+    withAccount(operands.email, async (database, { account, user }) => {
+      const limits = limitsOf(account)
+      const today = await spentOn(database, account.id, Math.floor(Date.now() / dayMs))
+      const keys = await listKeys(database, account.id)
+      const valid = keys.filter(key => key.revokedAt === null && (key.expiresAt === null || key.expiresAt > new Date()))
+      if (options.json)
+        return printJson({
+          id: account.id,
+          email: user.email,
+          plan: account.plan,
+          limits: limitsForJson(limits),
+          own_limits: ownLimits(account),
+          today: { tokens: today.tokens, cost_usd: toUsd(today.microcents) },
+          keys: { valid: valid.length, total: keys.length },
+          created_at: account.createdAt.toISOString(),
+        })
+      const own = (limit: keyof Limits) =>
+        account[limit] === null ? '' : `  (its own; the plan has ${plans[account.plan][limit]})`
+      const ownCost =
+        account.dailyCostMicrocents === null
+          ? ''
+          : `  (its own; the plan has ${usd(plans[account.plan].dailyCostMicrocents)})`
+      print(
+        ...columns([
+          ['account', account.id],
+          ['e-mail', user.email],
+          ['plan', account.plan],
+          ['created', account.createdAt.toISOString()],
+          ['requests a minute', `${limits.requestsPerMinute}${own('requestsPerMinute')}`],
+          ['requests at a time', `${limits.concurrentRequests}${own('concurrentRequests')}`],
+          ['tokens today', `${today.tokens} of ${limits.dailyTokens}${own('dailyTokens')}`],
+          ['cost today', `${usd(today.microcents)} of ${usd(limits.dailyCostMicrocents)}${ownCost}`],
+          ['keys', `${valid.length} valid of ${keys.length}`],
+        ]),
+      )
+    }),
+})
+
+const plan = command({
+  name: 'accounts plan',
+  about: 'Move an account to a plan; limits of its own stay',
+  operands: { email, plan: planNames.join('|') },
+  options: { json },
+  run({ operands, options }) {
+    const name = choice('the plan', operands.plan, planNames)
+    return change(operands.email, { plan: name }, options.json)
+  },
+})
+
+const limits = command({
+  name: 'accounts limits',
+  about: "Give an account limits in place of its plan's; a running gateway takes them up within seconds",
+  operands: { email },
+  options: {
+    rpm: { type: 'string', value: 'N', about: 'requests a minute' },
+    concurrent: { type: 'string', value: 'N', about: 'requests at a time' },
+    'daily-tokens': { type: 'string', value: 'N', about: 'tokens a UTC day' },
+    'daily-cost-usd': { type: 'string', value: 'N', about: 'US dollars a UTC day' },
+    reset: { type: 'boolean', about: "go back to the plan's limits" },
+    json,
+  },
+  run({ operands, options }) {
+    const { reset, json: asJson, ...given } = options
+    const wanted: AccountChange = {
+      ...(given.rpm === undefined ? {} : { requestsPerMinute: whole('--rpm', given.rpm, maximumCount) }),
+      ...(given.concurrent === undefined
+        ? {}
+        : { concurrentRequests: whole('--concurrent', given.concurrent, maximumCount) }),
+      ...(given['daily-tokens'] === undefined
+        ? {}
+        : { dailyTokens: whole('--daily-tokens', given['daily-tokens'], maximumTokens) }),
+      ...(given['daily-cost-usd'] === undefined
+        ? {}
+        : { dailyCostMicrocents: dollars('--daily-cost-usd', given['daily-cost-usd']) }),
+    }
+    const isEmpty = Object.keys(wanted).length === 0
+    if (isEmpty && !reset) throw new UsageError('Say which limit, or --reset.')
+    if (!isEmpty && reset) throw new UsageError('--reset goes alone: it takes all four limits back.')
+    return change(operands.email, reset ? planLimits : wanted, asJson)
+  },
+})
+
+const resetPassword = command({
+  name: 'accounts reset-password',
+  about: 'Give the user behind an e-mail address a new password, shown once',
+  operands: { email },
+  options: { json },
+  async run({ operands, options }) {
+    const password = randomBase62(20, randomBytes)
+    const passwordHash = await hashPassword(password)
+    await withAccount(operands.email, async (database, { user }) => {
+      await database.run(({ orm }) => orm.update(users).set({ passwordHash }).where(eq(users.id, user.id)))
+      if (options.json) printJson({ email: user.email, user_id: user.id, password })
+      else
+        print(
+          ...columns([
+            ['e-mail', user.email],
+            ['password', `${password}  (shown once)`],
+          ]),
+        )
+    })
+  },
+})
+
+export const accountCommands = [create, show, plan, limits, resetPassword]
+
+/** Of the column's type, and of numbers that are still exact in money. */
+const maximumCount = 2_147_483_647
+const maximumTokens = 1_000_000_000_000_000
+const maximumUsd = 20_000_000
+
+const planLimits: AccountChange = {
+  requestsPerMinute: null,
+  concurrentRequests: null,
+  dailyTokens: null,
+  dailyCostMicrocents: null,
+}
+
+function change(address: string, wanted: AccountChange, asJson = false): Promise<void> {
+  return withAccount(address, async (database, { account, user }) => {
+    await changeAccount(database, account.id, wanted)
+    const changed = { ...account, ...wanted }
+    const now = limitsOf(changed)
+    if (asJson)
+      return printJson({
+        id: account.id,
+        email: user.email,
+        plan: changed.plan,
+        limits: limitsForJson(now),
+        own_limits: ownLimits(changed),
+      })
+    print(
+      `${user.email}: plan ${changed.plan}, ${now.requestsPerMinute} requests a minute, ${now.concurrentRequests} at a time, ` +
+        `${now.dailyTokens} tokens and ${usd(now.dailyCostMicrocents)} a day.`,
+    )
+  })
+}
+
+function limitsForJson(limits: Limits) {
+  return {
+    requests_per_minute: limits.requestsPerMinute,
+    concurrent_requests: limits.concurrentRequests,
+    daily_tokens: limits.dailyTokens,
+    daily_cost_usd: toUsd(limits.dailyCostMicrocents),
+  }
+}
+
+/** Null = the plan's. */
+function ownLimits(account: Pick<Account, keyof Limits>) {
+  return {
+    requests_per_minute: account.requestsPerMinute,
+    concurrent_requests: account.concurrentRequests,
+    daily_tokens: account.dailyTokens,
+    daily_cost_usd: account.dailyCostMicrocents === null ? null : toUsd(account.dailyCostMicrocents),
+  }
+}
+
+function mailAddress(text: string): string {
+  const address = text.trim().toLowerCase()
+  if (address.length > 254 || !/^[^\s@]+@[^\s@]+$/.test(address))
+    throw new UsageError(`"${text}" is no e-mail address.`)
+  return address
+}
+
+function whole(name: string, text: string, maximum: number): number {
+  const value = Number(text)
+  if (/^\d+$/.test(text) && value <= maximum) return value
+  throw new UsageError(`${name} must be a whole number from 0 to ${maximum}.`)
+}
+
+function dollars(name: string, text: string): number {
+  const value = Number(text)
+  if (/^\d+(\.\d{1,8})?$/.test(text) && value <= maximumUsd) return fromUsd(value)
+  throw new UsageError(`${name} must be an amount from 0 to ${maximumUsd}, like 12.50.`)
+}
+
+const usd = (microcents: number) => `$${toUsd(microcents).toFixed(microcents % 1_000_000 === 0 ? 2 : 8)}`
+const newId = (prefix: string) => `${prefix}${randomBase62(20, randomBytes)}`

@@ -1,0 +1,118 @@
+/** What a command is: a row that says what it takes, from which its parsing, its help and its types come. */
+import { parseArgs } from 'node:util'
+
+type Option = {
+  readonly type: 'string' | 'boolean'
+  /** What a value looks like; of strings alone. */
+  readonly value?: string
+  readonly about: string
+}
+type Options = Readonly<Record<string, Option>>
+
+export type Command = {
+  /** As typed: `accounts create`. */
+  readonly name: string
+  readonly about: string
+  readonly help: string
+  /** Rejects with `UsageError` where the words make no sense, with `CommandFailure` or a store's error where it cannot be done. */
+  run(words: readonly string[]): Promise<void>
+}
+
+/** The words are wrong: nothing was done. */
+export class UsageError extends Error {}
+
+/** What was asked for cannot be done; the message says why and what to do. */
+export class CommandFailure extends Error {}
+
+/** `--json`: for programs. */
+export const json = { type: 'boolean', about: 'print JSON' } as const
+
+/**
+ * Makes a command of its row. `operands` maps each word that must follow the name to its face in the usage line.
+ */
+export function command<const Operand extends string, const Taken extends Options>(row: {
+  readonly name: string
+  readonly about: string
+  readonly operands: Readonly<Record<Operand, string>>
+  readonly options: Taken
+  readonly run: (given: {
+    readonly operands: Readonly<Record<Operand, string>>
+    readonly options: { readonly [Name in keyof Taken]?: Taken[Name]['type'] extends 'boolean' ? boolean : string }
+  }) => Promise<void>
+}): Command {
+  const operandNames = Object.keys(row.operands)
+  return {
+    name: row.name,
+    about: row.about,
+    help: helpOf(row),
+    async run(words) {
+      const { values, positionals } = parsed(words, row.options)
+      const missing = operandNames[positionals.length]
+      if (missing !== undefined) throw new UsageError(`${faceOf(row.operands, missing)} is missing.`)
+      const [extra] = positionals.slice(operandNames.length)
+      if (extra !== undefined) throw new UsageError(`"${extra}" is one word too many.`)
+      const operands = Object.fromEntries(operandNames.map((name, index) => [name, positionals[index] ?? '']))
+      // The parser checked both against the row that these types are read off.
+      type Given = Parameters<typeof row.run>[0]
+      return row.run({ operands: operands as Given['operands'], options: values as Given['options'] })
+    },
+  }
+}
+
+/** One of the choices, or a `UsageError` naming them. */
+export function choice<const T extends string>(name: string, value: string, choices: readonly T[]): T {
+  const chosen = choices.find(one => one === value)
+  if (chosen === undefined) throw new UsageError(`${name} must be ${choices.join(' or ')}.`)
+  return chosen
+}
+
+function parsed(words: readonly string[], options: Options) {
+  try {
+    return parseArgs({ args: [...words], options, allowPositionals: true })
+  } catch (cause) {
+    // The parser's messages name the option and end in advice of several sentences; the first says it.
+    throw new UsageError(
+      cause instanceof Error ? (cause.message.split('. ')[0] ?? '').replace(/\.?$/, '.') : 'wrong usage',
+    )
+  }
+}
+
+function helpOf(row: {
+  readonly name: string
+  readonly about: string
+  readonly operands: Readonly<Record<string, string>>
+  readonly options: Options
+}): string {
+  const rows = Object.entries(row.options).map(([name, option]) => [`  ${optionFace(name, option)}`, option.about])
+  return [
+    `bun run gateway ${[row.name, ...Object.values(row.operands), ...(rows.length > 0 ? ['[options]'] : [])].join(' ')}`,
+    '',
+    `${row.about}.`,
+    ...(rows.length > 0 ? ['', ...columns(rows)] : []),
+  ].join('\n')
+}
+
+const optionFace = (name: string, { value }: Option) => `--${name}${value === undefined ? '' : ` ${value}`}`
+const faceOf = (operands: Readonly<Record<string, string>>, name: string) => operands[name] ?? name
+
+/** Rows as lines, each column as wide as its widest cell. Control characters are left out: a name must not steer a terminal. */
+export function columns(rows: readonly (readonly string[])[]): string[] {
+  const clean = rows.map(row => row.map(cell => cell.replace(/\p{Cc}/gu, '')))
+  const widths = clean[0]?.map((_, column) => Math.max(...clean.map(row => row[column]?.length ?? 0))) ?? []
+  return clean.map(row =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  )
+}
+
+/** Writes lines for people. */
+export function print(...lines: readonly string[]): void {
+  process.stdout.write(`${lines.join('\n')}\n`)
+}
+
+/** Writes one JSON value for programs. */
+export function printJson(value: unknown): void {
+  print(JSON.stringify(value, null, 2))
+}

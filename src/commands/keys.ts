@@ -1,0 +1,110 @@
+/** `keys …`: what callers show to be let in. */
+import { randomBytes } from 'node:crypto'
+import { mintApiKey, randomBase62 } from '../core/secrets.ts'
+import { createKey, listKeys, revokeKey } from '../stores/keys.ts'
+import type { ApiKey } from '../stores/tables.ts'
+import { CommandFailure, columns, command, json, print, printJson, UsageError } from './command.ts'
+import { withAccount } from './store.ts'
+
+const email = '<email>'
+const maximumNameCharacters = 100
+
+const create = command({
+  name: 'keys create',
+  about: 'Make an API key, which is shown once',
+  operands: { email },
+  options: { name: { type: 'string', value: 'TEXT', about: 'what the key is for' }, json },
+  run({ operands, options }) {
+    const name = (options.name ?? 'operator key').trim()
+    if (name === '' || name.length > maximumNameCharacters)
+      throw new UsageError(`--name must have 1 to ${maximumNameCharacters} characters.`)
+    const minted = mintApiKey(randomBytes)
+    const own = {
+      id: `key_${randomBase62(20, randomBytes)}`,
+      name,
+      publicId: minted.id,
+      digest: minted.digest,
+      createdAt: new Date(),
+    }
+    return withAccount(operands.email, async (database, { account, user }) => {
+      await createKey(database, { ...own, accountId: account.id, userId: user.id })
+      if (options.json)
+        return printJson({
+          ...keyForJson({ ...own, lastUsedAt: null, revokedAt: null, expiresAt: null }),
+          key: minted.key,
+        })
+      print(
+        ...columns([
+          ['id', own.id],
+          ['name', name],
+          ['key', `${minted.key}  (shown once)`],
+        ]),
+      )
+    })
+  },
+})
+
+const list = command({
+  name: 'keys list',
+  about: "List an account's keys, oldest first, revoked ones too",
+  operands: { email },
+  options: { json },
+  run: ({ operands, options }) =>
+    withAccount(operands.email, async (database, { account }) => {
+      const keys = await listKeys(database, account.id)
+      if (options.json) return printJson({ data: keys.map(keyForJson) })
+      if (keys.length === 0) return print(`No keys. Make one:  bun run gateway keys create ${operands.email}`)
+      print(
+        ...columns([
+          ['ID', 'PREFIX', 'CREATED', 'LAST USED', 'STATE', 'NAME'],
+          ...keys.map(key => [key.id, prefixOf(key), day(key.createdAt), day(key.lastUsedAt), stateOf(key), key.name]),
+        ]),
+      )
+    }),
+})
+
+const revoke = command({
+  name: 'keys revoke',
+  about: 'Refuse a key from now on; running gateways do within a second',
+  operands: { email, key: '<key id or prefix>' },
+  options: { json },
+  run: ({ operands, options }) =>
+    withAccount(operands.email, async (database, { account }) => {
+      const key = (await listKeys(database, account.id)).find(one => isMeant(one, operands.key))
+      if (key === undefined)
+        throw new CommandFailure(`${operands.email} has no such key. See:  bun run gateway keys list ${operands.email}`)
+      const at = new Date()
+      const isNew = await revokeKey(database, account.id, key.id, at)
+      if (options.json) printJson(keyForJson(isNew ? { ...key, revokedAt: at } : key))
+      else print(isNew ? `${prefixOf(key)} is revoked.` : `${prefixOf(key)} was revoked before.`)
+    }),
+})
+
+export const keyCommands = [create, list, revoke]
+
+type Shown = Pick<ApiKey, 'id' | 'name' | 'publicId' | 'createdAt' | 'lastUsedAt' | 'revokedAt' | 'expiresAt'>
+
+function keyForJson(key: Shown) {
+  return {
+    id: key.id,
+    name: key.name,
+    prefix: prefixOf(key),
+    created_at: key.createdAt.toISOString(),
+    last_used_at: key.lastUsedAt?.toISOString() ?? null,
+    revoked_at: key.revokedAt?.toISOString() ?? null,
+    expires_at: key.expiresAt?.toISOString() ?? null,
+  }
+}
+
+/** By its id, or by its beginning: as it is listed, with or without the dots, or the whole of a key that has leaked. */
+function isMeant(key: ApiKey, text: string): boolean {
+  return text === key.id || text === key.publicId || text.startsWith(`gw_live_${key.publicId}`)
+}
+
+const prefixOf = (key: Pick<ApiKey, 'publicId'>) => `gw_live_${key.publicId}…`
+const day = (at: Date | null) => at?.toISOString().slice(0, 16).replace('T', ' ') ?? '-'
+
+function stateOf(key: Shown): string {
+  if (key.revokedAt !== null) return 'revoked'
+  return key.expiresAt !== null && key.expiresAt <= new Date() ? 'expired' : 'valid'
+}

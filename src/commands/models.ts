@@ -1,0 +1,109 @@
+/** `models check`: whether what this configuration would offer makes sense. Nothing is called. */
+import { type Config, readConfig } from '../config.ts'
+import { catalogue as publishedModels } from '../core/catalogue.ts'
+import { buildCatalogue, type Catalogue, deprecationOf, fullName, type Model, toModel } from '../core/models.ts'
+import { CommandFailure, columns, command, json, print, printJson } from './command.ts'
+
+const builtIn = [
+  { id: 'openai', key: 'OPENAI_API_KEY' },
+  { id: 'anthropic', key: 'ANTHROPIC_API_KEY' },
+  { id: 'google', key: 'GEMINI_API_KEY' },
+] as const
+
+const check = command({
+  name: 'models check',
+  about: 'Check the catalogue, and list which providers are configured; no provider is called',
+  operands: {},
+  options: { json },
+  async run({ options }) {
+    const config = readConfig()
+    const configured = config.extraModels.map(({ provider, row }) => toModel(provider, row))
+    const everything = buildCatalogue([...publishedModels, ...configured])
+    const today = new Date().toISOString().slice(0, 10)
+    const problems = catalogueProblems(everything)
+    const providers = providersOf(config, everything)
+    const leaving = everything.list
+      .filter(model => providers.some(one => one.id === model.provider && one.state !== 'not offered'))
+      .filter(model => deprecationOf(model, today) !== 'current')
+      .map(model => ({
+        model: fullName(model),
+        state: deprecationOf(model, today),
+        until: model.deprecationDate,
+        successor: model.successor,
+      }))
+    if (options.json) printJson({ problems, providers, leaving, called: false })
+    else {
+      print(
+        ...columns([
+          ['PROVIDER', 'MODELS', 'STATE', 'ADDRESS'],
+          ...providers.map(one => [one.id, String(one.models), one.state, one.base_url ?? `set ${one.needs}`]),
+        ]),
+        '',
+        ...(leaving.length === 0
+          ? []
+          : columns([['LEAVING', 'STATE', 'UNTIL', 'SUCCESSOR'], ...leaving.map(leavingRow), ['']])),
+        ...problems,
+        problems.length === 0 ? 'The catalogue is sound.' : '',
+        'No provider was called: whether a key is good, its first request tells.',
+      )
+    }
+    if (problems.length > 0) throw new CommandFailure(`The catalogue has ${problems.length} problem(s).`)
+  },
+})
+
+export const modelCommands = [check]
+
+/** What is wrong with a catalogue, one line each. */
+export function catalogueProblems(catalogue: Catalogue): string[] {
+  return catalogue.list.flatMap(model => {
+    const name = fullName(model)
+    const wrong: string[] = []
+    if (catalogue.resolve(name) !== model) wrong.push('its name means another model')
+    for (const alias of model.aliases)
+      if (catalogue.resolve(`${model.provider}/${alias}`) !== model)
+        wrong.push(`its alias ${alias} means another model`)
+    if (!pricesOf(model).every(price => Number.isFinite(price) && price >= 0)) wrong.push('it has a price that is none')
+    if (!(model.maxOutputTokens >= 1 && model.maxOutputTokens <= model.contextWindow))
+      wrong.push('its output does not fit into its context window')
+    const { quality, tokensPerSecond, firstTokenMs } = model.figures
+    if (!(quality >= 0 && quality <= 1 && tokensPerSecond > 0 && firstTokenMs >= 0))
+      wrong.push('its routing figures are out of range')
+    if (model.successor !== null && catalogue.resolve(model.successor) === null)
+      wrong.push(`its successor ${model.successor} is not in the catalogue`)
+    if (model.deprecationDate !== null && Number.isNaN(Date.parse(model.deprecationDate)))
+      wrong.push('its deprecation date is none')
+    return wrong.map(problem => `${name}: ${problem}`)
+  })
+}
+
+function pricesOf({ pricing }: Model): number[] {
+  return [pricing, pricing.longContext]
+    .flatMap(prices => (prices === null ? [] : [prices.input, prices.output, prices.cachedInput, prices.cacheWrite]))
+    .filter(price => price !== null)
+}
+
+function providersOf(config: Config, catalogue: Catalogue) {
+  const count = (id: string) => catalogue.list.filter(model => model.provider === id).length
+  const configured = config.providers.map(({ id, baseUrl }) => ({
+    id,
+    models: count(id),
+    state: 'configured',
+    base_url: baseUrl,
+    needs: null,
+  }))
+  const others = builtIn
+    .filter(({ id }) => !configured.some(one => one.id === id))
+    .map(({ id, key }) => ({
+      id,
+      models: count(id),
+      // Without any key at all the three are played, so that a first answer needs none.
+      state: configured.length === 0 ? 'simulated' : 'not offered',
+      base_url: null,
+      needs: key,
+    }))
+  return [...configured, ...others]
+}
+
+function leavingRow(row: { model: string; state: string; until: string | null; successor: string | null }): string[] {
+  return [row.model, row.state, row.until ?? '-', row.successor ?? '-']
+}

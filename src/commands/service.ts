@@ -1,0 +1,25 @@
+/** `serve` and `migrate`: the gateway itself and its database. */
+import { command, print } from './command.ts'
+import { withDatabase } from './store.ts'
+
+const serve = command({
+  name: 'serve',
+  about: 'Run the gateway, like `bun run start`',
+  operands: {},
+  options: {},
+  async run() {
+    await import('../main.ts')
+    // The gateway ends the process itself.
+    await new Promise<never>(() => {})
+  },
+})
+
+const migrate = command({
+  name: 'migrate',
+  about: 'Bring the database up to date; every start does it too',
+  operands: {},
+  options: {},
+  run: () => withDatabase(async () => print('The database is up to date.'), { mayBegin: true, bringUpToDate: true }),
+})
+
+export const serviceCommands = [serve, migrate]

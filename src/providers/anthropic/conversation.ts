@@ -1,0 +1,63 @@
+import type { Message } from '../../core/chat.ts'
+import { type Exchange, fillers, isVisible, type PartWriter, turnsOf } from '../history.ts'
+import { inlineImage } from '../images.ts'
+import { type Json, objectIn } from '../json.ts'
+import { uniqueNames } from '../names.ts'
+
+/** The conversation as the wire has it, system texts apart. */
+export function messagesFor(messages: readonly Message[], prefill: boolean): readonly Json[] {
+  const turns = turnsOf(messages, prefill, blockWriter())
+  const last = turns.at(-1)
+  // A beginning to be continued may not end in blank space; a last turn of the assistant's holds text alone.
+  if (last?.role === 'assistant') last.parts.push(textBlock(String(last.parts.pop()?.text).trimEnd()))
+  return turns.map(({ role, parts }) => ({ role, content: parts }))
+}
+
+function blockWriter(): PartWriter<Json> {
+  const unique = uniqueNames()
+  return {
+    text: textBlock,
+    image: url => ({ type: 'image', source: imageSource(url) }),
+    exchange({ call, result }) {
+      // Ids are unique in a request here; other providers' hold `:` or `|`, are longer, or repeat.
+      const clean = wireName(call.id)
+      const id = unique(clean, count => `${clean.slice(0, 63 - String(count).length)}_${count}`)
+      const use = { type: 'tool_use', id, name: wireName(call.name), input: objectIn(call.arguments) ?? {} }
+      return [use, { type: 'tool_result', tool_use_id: id, ...resultOf(result) }]
+    },
+  }
+}
+
+function resultOf(result: Exchange['result']): Json {
+  if (result === null) return { content: fillers.missingResult, is_error: true }
+  return isVisible(result) ? { content: result } : {}
+}
+
+/** A block of text, in a turn or among the system's. */
+export function textBlock(text: string): Json {
+  return { type: 'text', text }
+}
+
+/** An id or a tool's name with the letters and the length that are taken here. */
+export function wireName(name: string): string {
+  return name.slice(0, 64).replace(/[^a-zA-Z0-9_-]/g, '_') || 'unnamed'
+}
+
+const imageTypes: ReadonlyMap<string, string> = new Map([
+  ['image/jpeg', 'image/jpeg'],
+  ['image/jpg', 'image/jpeg'],
+  ['image/png', 'image/png'],
+  ['image/gif', 'image/gif'],
+  ['image/webp', 'image/webp'],
+])
+
+/**
+ * Data of a kind that the API does not show (svg, not base64) stays an address, which the API refuses as the caller's
+ * mistake: an answer that pretends to have seen the image would be worse.
+ */
+function imageSource(url: string): Json {
+  const image = inlineImage(url)
+  const media_type = imageTypes.get(image?.kind ?? '')
+  if (!image?.isBase64 || media_type === undefined) return { type: 'url', url }
+  return { type: 'base64', media_type, data: image.data }
+}

@@ -1,0 +1,79 @@
+import type { AttemptFailure } from '../../core/chat.ts'
+import { failureOf, identifierOf, isContextOverflow, isQuotaExhausted, kindOfStatus, retryAfterOf } from '../failure.ts'
+import { isRecord, parsed, record, textOf } from '../json.ts'
+import type { ProviderFailure } from '../provider.ts'
+
+const kindByType: ReadonlyMap<string | null, AttemptFailure> = new Map([
+  ['invalid_request_error', 'request_refused'],
+  ['authentication_error', 'credential_refused'],
+  ['billing_error', 'quota_exhausted'],
+  ['permission_error', 'credential_refused'],
+  ['not_found_error', 'model_missing'],
+  ['request_too_large', 'request_too_large'],
+  ['rate_limit_error', 'rate_limited'],
+  ['api_error', 'unavailable'],
+  ['timeout_error', 'timeout'],
+  ['overloaded_error', 'overloaded'],
+])
+
+/** What a refusal with another status than 200 means. */
+export function readFailure(status: number, headers: Headers, body: string): ProviderFailure {
+  const error = errorOf(parsed(body) ?? body)
+  const kind = advised(kindOf(status, error), headers.get('x-should-retry'))
+  return failureOf(kind, detailOf(status, error), retryAfterOf(headers))
+}
+
+/** What stands in an answer's place after a 200: an error, or nothing that can be read. */
+export function failureInAnswer(body: unknown): ProviderFailure {
+  const isError = isRecord(body) && (body.type === 'error' || (body.error !== undefined && body.error !== null))
+  if (!isError) return failureOf('bad_answer', '200 unreadable')
+  const error = errorOf(body)
+  return failureOf(kindOf(200, error), detailOf(200, error))
+}
+
+/** What the API's own word on retrying adds to what the failure seems to be. */
+function advised(kind: AttemptFailure, shouldRetry: string | null): AttemptFailure {
+  // A limit that waiting does not lift is no rate: what our account may spend is spent.
+  if (kind === 'rate_limited' && shouldRetry === 'false') return 'quota_exhausted'
+  // If the same request may succeed, it was not the request.
+  return kind === 'request_refused' && shouldRetry === 'true' ? 'unavailable' : kind
+}
+
+function kindOf(status: number, { type, message }: WireError): AttemptFailure {
+  const kind = plainKindOf(status, type)
+  if (kind === 'rate_limited') return isQuotaExhausted(message) ? 'quota_exhausted' : kind
+  return kind === 'request_refused' ? kindOfRefusal(message) : kind
+}
+
+/** An error inside a 200 has only its type to go by; elsewhere the status is the surer of the two, save for 400. */
+function plainKindOf(status: number, type: string | null): AttemptFailure {
+  switch (status) {
+    case 200:
+      return kindByType.get(type) ?? 'generation_failed'
+    case 400:
+      return kindByType.get(type) ?? 'request_refused'
+    default:
+      return kindOfStatus(status)
+  }
+}
+
+/** The API files several things under one error type; its words tell them apart. */
+function kindOfRefusal(message: string): AttemptFailure {
+  if (isContextOverflow(message)) return 'context_overflow'
+  if (/credit balance|usage limits|organization has been disabled/i.test(message)) return 'quota_exhausted'
+  return /content filtering policy/i.test(message) ? 'content_filtered' : 'request_refused'
+}
+
+type WireError = { readonly type: string | null; readonly message: string }
+
+/** An error as the API, or a proxy before it, writes one: nested, flat, in a list, a bare text, or none at all. */
+function errorOf(body: unknown): WireError {
+  const outer: unknown = Array.isArray(body) ? body[0] : body
+  const error = record(outer).error ?? outer
+  const { type, message, detail } = record(error)
+  return { type: identifierOf(textOf(type)), message: textOf(message) || textOf(detail) || textOf(error) }
+}
+
+function detailOf(status: number, { type }: WireError): string {
+  return `${status} ${type ?? 'without error type'}`
+}

@@ -1,0 +1,77 @@
+import type { Message, ReasoningEffort } from '../../core/chat.ts'
+import { isVisible } from '../history.ts'
+import { nearestEffort } from '../parameters.ts'
+import type { ProviderAsk } from '../provider.ts'
+
+type Thinking =
+  /** Newer models leave the thinking's text empty unless it is asked for. */
+  | { readonly type: 'adaptive'; readonly display: 'summarized' }
+  | { readonly type: 'enabled'; readonly budget_tokens: number }
+  | { readonly type: 'disabled' }
+  | { readonly type: 'between_tools' }
+
+export type Reasoning = {
+  readonly thinking: Thinking | null
+  readonly effort: ReasoningEffort | null
+  readonly dropped: boolean
+}
+
+const unasked: Reasoning = { thinking: null, effort: null, dropped: false }
+const summarized: Thinking = { type: 'adaptive', display: 'summarized' }
+
+/** Share of the output cap that may be spent on thinking, so that an answer always has room. */
+const budgetShares: Readonly<Record<Exclude<ReasoningEffort, 'none'>, number>> = {
+  minimal: 0.1,
+  low: 0.2,
+  medium: 0.5,
+  high: 0.7,
+  xhigh: 0.8,
+  max: 0.9,
+}
+
+/**
+ * What the caller's effort becomes. A tool that must be called (`forced`) outranks it where a model takes only one of the
+ * two: code depends on the call, while less thought is merely less thought.
+ */
+export function reasoningFor({ ask, model, outputCap }: ProviderAsk, forced: boolean): Reasoning {
+  const { reasoning, efforts, forcedToolChoice, sampling } = model.parameters
+  const asked = ask.reasoningEffort
+  const wanted = asked !== null && asked !== 'none'
+  const mustNotThink = forced && forcedToolChoice === 'rejected_when_thinking'
+  switch (reasoning.kind) {
+    case 'none':
+    case 'effort':
+    case 'level':
+    case 'token_budget':
+      return { ...unasked, dropped: wanted }
+    case 'adaptive': {
+      if (asked === 'none' || (mustNotThink && reasoning.off === 'disabled')) {
+        return reasoning.off === 'lowest_effort'
+          ? { thinking: summarized, effort: efforts[0] ?? null, dropped: wanted }
+          : { thinking: { type: reasoning.off }, effort: null, dropped: wanted }
+      }
+      if (wanted) return { thinking: summarized, effort: nearestEffort(asked, efforts), dropped: false }
+      // These models think unasked: only the text of it has to be asked for.
+      if (reasoning.off !== 'disabled') return { ...unasked, thinking: summarized }
+      const samples = ask.temperature !== null || ask.topP !== null
+      const fixed = samples && sampling === 'accepted_when_thinking_disabled'
+      return fixed ? { ...unasked, thinking: { type: 'disabled' } } : unasked
+    }
+    case 'budget': {
+      const { minimum, maximum, canDisable } = reasoning
+      const possible = outputCap >= 2 * minimum && !replaysCalls(ask.messages) && !(mustNotThink && canDisable)
+      if (!possible || (!wanted && canDisable)) return { ...unasked, dropped: wanted }
+      const share = wanted ? Math.floor(outputCap * budgetShares[asked]) : minimum
+      const budget_tokens = Math.min(Math.max(share, minimum), maximum, outputCap - 1)
+      return { thinking: { type: 'enabled', budget_tokens }, effort: null, dropped: false }
+    }
+  }
+}
+
+/** A turn with calls has to be replayed with its own thinking, which no caller of ours holds. */
+function replaysCalls(messages: readonly Message[]): boolean {
+  const last = messages.findLast(
+    message => message.role === 'assistant' && (message.toolCalls.length > 0 || isVisible(message.text ?? '')),
+  )
+  return last?.role === 'assistant' && last.toolCalls.length > 0
+}

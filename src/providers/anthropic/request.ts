@@ -1,0 +1,81 @@
+import type { ParameterRules } from '../../core/models.ts'
+import { isVisible, systemTexts } from '../history.ts'
+import { encoded, type Json } from '../json.ts'
+import { extrasIn, isDemanding, mayForce, orAbsent, parametersFor, toldNames } from '../parameters.ts'
+import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
+import { messagesFor, textBlock } from './conversation.ts'
+import { type JsonAnswer, jsonAnswerFor, jsonLines } from './json-answer.ts'
+import { type Reasoning, reasoningFor } from './reasoning.ts'
+import { forcedLine, isForced, toolsFor } from './tools.ts'
+
+/** What this API has no word for, whatever is said of a model. */
+const wordless = {
+  penalties: false,
+  seed: false,
+  logitBias: false,
+  logprobs: false,
+  maximumChoices: 1,
+} satisfies Partial<ParameterRules>
+
+/** The request. */
+export function toRequest(question: ProviderAsk, access: Access): ProviderRequest {
+  const { ask, model, outputCap, stream } = question
+  const rules = model.parameters
+  const json = jsonAnswerFor(question)
+  const { tools, choice: wantedChoice } = toolsFor(question, json)
+  const reasoning = reasoningFor(question, isForced(wantedChoice))
+  const thinks = reasoning.thinking !== null && reasoning.thinking.type !== 'disabled'
+  const unforced = isForced(wantedChoice) && !mayForce(rules, thinks)
+  const choice = unforced ? { ...wantedChoice, type: 'auto', name: undefined } : wantedChoice
+  const parameters = parametersFor(ask, { ...rules, ...wordless }, thinks)
+  const stops = parameters.stops?.filter(isVisible) ?? []
+  const lines = [...jsonLines(json), ...(unforced ? [forcedLine(wantedChoice)] : [])]
+  const prefill = rules.prefill && !thinks && !isForced(choice) && json.kind !== 'native'
+
+  const body = {
+    model: model.id,
+    max_tokens: outputCap,
+    stream,
+    system: orAbsent([...systemTexts(ask.messages), ...lines].map(textBlock)),
+    messages: messagesFor(ask.messages, prefill),
+    tools: orAbsent(tools),
+    tool_choice: choice ?? undefined,
+    temperature: parameters.temperature,
+    top_p: parameters.topP,
+    stop_sequences: orAbsent(stops),
+    thinking: reasoning.thinking ?? undefined,
+    output_config: outputConfigFor(reasoning, json),
+    metadata: isOpaqueUser(ask.endUser) ? { user_id: ask.endUser } : undefined,
+  }
+
+  const dropped = new Set([...parameters.dropped, ...extrasIn(ask.extras)])
+  if (stops.length < (parameters.stops?.length ?? 0)) dropped.add('stop')
+  if (unforced) dropped.add(json.kind === 'tool' ? 'response_format' : 'tool_choice')
+  if (ask.tools.length === 0 && isDemanding(ask.toolChoice)) dropped.add('tool_choice')
+  if (json.kind === 'line' && json.schema !== null) dropped.add('response_format')
+  if (reasoning.dropped) dropped.add('reasoning_effort')
+
+  return {
+    url: `${access.baseUrl.replace(/\/+$/, '').replace(/\/v1$/, '')}/v1/messages`,
+    headers: {
+      'content-type': 'application/json',
+      'anthropic-version': '2023-06-01',
+      ...(access.apiKey !== null && { 'x-api-key': access.apiKey }),
+    },
+    body: encoded(body),
+    droppedParameters: toldNames(dropped),
+  }
+}
+
+function outputConfigFor({ effort }: Reasoning, json: JsonAnswer): Json | undefined {
+  if (effort === null && json.kind !== 'native') return undefined
+  return {
+    effort: effort ?? undefined,
+    format: json.kind === 'native' ? { type: 'json_schema', schema: json.schema } : undefined,
+  }
+}
+
+/** E-mail addresses are against the provider's terms; it takes 256 characters. */
+function isOpaqueUser(user: string | null): user is string {
+  return user !== null && isVisible(user) && user.length <= 256 && !user.includes('@')
+}

@@ -1,0 +1,85 @@
+import { isRecord, type Json, record } from '../json.ts'
+import { describesObject, rewritten, subschemas } from '../schemas.ts'
+
+/** Keywords that constrained decoding takes with any value; `oneOf` it takes under the name of `anyOf`. */
+const nativeKeywords: ReadonlySet<string> = new Set(
+  `type title description enum const default required $ref properties $defs definitions anyOf allOf oneOf`.split(' '),
+)
+const nativeFormats: ReadonlySet<unknown> = new Set(
+  `date-time time date duration email hostname uri ipv4 ipv6 uuid`.split(' '),
+)
+
+/**
+ * The schema as constrained decoding takes it: objects closed, and what it cannot enforce told in the description, where
+ * the model still reads it.
+ */
+export function closed(schema: Json): Json {
+  const kept: Record<string, unknown> = {}
+  const told: Record<string, unknown> = {}
+  for (const [keyword, value] of Object.entries(schema)) {
+    if (isNative(keyword, value)) kept[keyword === 'oneOf' ? 'anyOf' : keyword] = rewritten(keyword, value, closed)
+    else if (keyword !== 'additionalProperties' && !keyword.startsWith('$')) told[keyword] = value
+  }
+  if (describesObject(schema)) Object.assign(kept, { properties: kept.properties ?? {}, additionalProperties: false })
+  if (Object.keys(told).length > 0) {
+    kept.description = [schema.description, JSON.stringify(told)].filter(text => typeof text === 'string').join('\n')
+  }
+  return kept
+}
+
+function isNative(keyword: string, value: unknown): boolean {
+  switch (keyword) {
+    case 'items':
+      return isRecord(value)
+    case 'format':
+      return nativeFormats.has(value)
+    case 'minItems':
+      return value === 0 || value === 1
+    default:
+      return nativeKeywords.has(keyword)
+  }
+}
+
+/** The schema of an object, whatever it was: a tool's input is one. */
+export function objectSchema(schema: Json): Json {
+  return { ...schema, type: 'object', properties: record(schema.properties) }
+}
+
+/**
+ * Whether closing the schema keeps its meaning: a map of any keys would become an empty object, and a schema that
+ * refers to itself or out of itself is refused.
+ */
+export function isClosable(root: Json): boolean {
+  const done = new Set<Json>()
+  const path = new Set<Json>()
+  const visit = (schema: Json | null): boolean => {
+    if (schema === null) return false
+    if (done.has(schema)) return true
+    if (path.has(schema) || isOpenMap(schema)) return false
+    path.add(schema)
+    const sound = subschemas(schema).every(visit) && (schema.$ref === undefined || visit(referred(root, schema.$ref)))
+    path.delete(schema)
+    done.add(schema)
+    return sound
+  }
+  return visit(root)
+}
+
+function isOpenMap(schema: Json): boolean {
+  const { properties, additionalProperties, patternProperties } = schema
+  if (!describesObject(schema) || additionalProperties === false) return false
+  if (patternProperties !== undefined || hasKeys(additionalProperties)) return true
+  return !hasKeys(properties) && (additionalProperties !== undefined || properties === undefined)
+}
+
+function hasKeys(value: unknown): boolean {
+  return Object.keys(record(value)).length > 0
+}
+
+/** The schema that a local reference names; null where it is none. */
+function referred(root: Json, reference: unknown): Json | null {
+  if (reference === '#') return root
+  const [, keyword = '', name = ''] = /^#\/(\$defs|definitions)\/([^/]+)$/.exec(String(reference)) ?? []
+  const schema = record(root[keyword])[name]
+  return isRecord(schema) ? schema : null
+}

@@ -1,0 +1,82 @@
+import type { Message, Tool, ToolChoice } from '../../core/chat.ts'
+import { isVisible } from '../history.ts'
+import type { Json } from '../json.ts'
+import type { ProviderAsk } from '../provider.ts'
+import { wireName } from './conversation.ts'
+import { type JsonAnswer, jsonAnswerTool } from './json-answer.ts'
+import { closed, isClosable, objectSchema } from './schema.ts'
+
+export type WireChoice = {
+  readonly type: string
+  readonly name?: string | undefined
+  readonly disable_parallel_tool_use?: true | undefined
+}
+
+/**
+ * What may be called, and what must be. A history with calls needs tools on the wire even where the caller offers none
+ * any more: they are named from it, and not to be called.
+ */
+export function toolsFor(
+  { ask, model }: ProviderAsk,
+  json: JsonAnswer,
+): { readonly tools: readonly Json[]; readonly choice: WireChoice | null } {
+  const offered = ask.tools.map(tool => toolFor(tool, model.parameters.responseFormat === 'json_schema'))
+  const tools = offered.length > 0 ? offered : rememberedTools(ask.messages)
+  const disable_parallel_tool_use = ask.parallelToolCalls === false || undefined
+  if (json.kind === 'tool') {
+    const { schema: parameters, description } = json
+    const answer = toolFor({ name: jsonAnswerTool, description, parameters, strict: false }, false)
+    const orOffered = offered.length > 0 && ask.toolChoice !== 'none'
+    const choice: WireChoice = orOffered
+      ? { type: 'any', disable_parallel_tool_use }
+      : { type: 'tool', name: jsonAnswerTool, disable_parallel_tool_use: true }
+    return { tools: [...tools, answer], choice }
+  }
+  if (tools.length === 0) return { tools, choice: null }
+  if (offered.length === 0 || ask.toolChoice === 'none') return { tools, choice: { type: 'none' } }
+  if (ask.toolChoice === null && disable_parallel_tool_use === undefined) return { tools, choice: null }
+  return { tools, choice: { ...choiceFor(ask.toolChoice ?? 'auto'), disable_parallel_tool_use } }
+}
+
+function choiceFor(choice: Exclude<ToolChoice, 'none'>): WireChoice {
+  switch (choice) {
+    case 'auto':
+      return { type: choice }
+    case 'required':
+      return { type: 'any' }
+    default:
+      return { type: 'tool', name: choice.name }
+  }
+}
+
+/** True where the choice leaves the model no words. */
+export function isForced(choice: WireChoice | null): choice is WireChoice {
+  return choice?.type === 'any' || choice?.type === 'tool'
+}
+
+/** Asks in words for what may not be forced. */
+export function forcedLine({ name }: WireChoice): string {
+  return name === undefined ? 'Answer by calling one of the tools.' : `Answer by calling the tool \`${name}\`.`
+}
+
+function rememberedTools(messages: readonly Message[]): readonly Json[] {
+  const calls = messages.flatMap(message => (message.role === 'assistant' ? message.toolCalls : []))
+  const names = new Set(calls.map(({ name }) => wireName(name)))
+  return [...names].map(name => ({ name, input_schema: objectSchema({}) }))
+}
+
+function toolFor(tool: Tool, strictTools: boolean): Json {
+  const parameters = tool.parameters ?? {}
+  const strict = strictTools && tool.strict === true && isClosable(objectSchema(parameters))
+  const { anyOf, oneOf, allOf, ...plain } = parameters
+  // The API refuses these at the root of a tool's schema; said in words, the model still heeds them.
+  const alternatives = JSON.stringify({ anyOf, oneOf, allOf })
+  const note = alternatives === '{}' ? '' : `Arguments must also satisfy: ${alternatives}`
+  const schema = objectSchema(plain)
+  return {
+    name: tool.name,
+    description: [tool.description ?? '', note].filter(isVisible).join('\n') || undefined,
+    input_schema: strict ? closed(schema) : schema,
+    strict: strict || undefined,
+  }
+}

@@ -1,0 +1,46 @@
+import type { TokenUsage } from '../../core/chat.ts'
+import { isRecord, type Json, record, tokenCount } from '../json.ts'
+
+export type Counts = {
+  readonly input: number
+  readonly cacheWrite: number
+  readonly cacheRead: number
+  readonly output: number
+  readonly thinking: number
+}
+
+export const noCounts: Counts = { input: 0, cacheWrite: 0, cacheRead: 0, output: 0, thinking: 0 }
+
+/** The counts so far with the newer ones in their place; null where there is nothing to count. */
+export function countsOf(usage: unknown, known: Counts): Counts | null {
+  if (!isRecord(usage)) return null
+  const input = tokenCount(usage.input_tokens)
+  const output = tokenCount(usage.output_tokens)
+  if (input === null && output === null) return null
+  return {
+    input: input ?? known.input,
+    cacheWrite: cacheWrites(usage) ?? known.cacheWrite,
+    cacheRead: tokenCount(usage.cache_read_input_tokens) ?? known.cacheRead,
+    output: output ?? known.output,
+    thinking: tokenCount(record(usage.output_tokens_details).thinking_tokens) ?? known.thinking,
+  }
+}
+
+/** The total, or the sum over the caches' lifetimes where only those are told. */
+function cacheWrites({ cache_creation_input_tokens: total, cache_creation: written }: Json): number | null {
+  const { ephemeral_5m_input_tokens, ephemeral_1h_input_tokens } = record(written)
+  const short = tokenCount(ephemeral_5m_input_tokens)
+  const long = tokenCount(ephemeral_1h_input_tokens)
+  return tokenCount(total) ?? (short === null && long === null ? null : (short ?? 0) + (long ?? 0))
+}
+
+/** In the house's meaning: here, input is told without what was read from or written to a cache. */
+export function usageOf({ input, cacheWrite, cacheRead, output, thinking }: Counts): TokenUsage {
+  return {
+    inputTokens: input + cacheWrite + cacheRead,
+    cachedInputTokens: cacheRead,
+    cacheWriteTokens: cacheWrite,
+    outputTokens: output,
+    reasoningTokens: Math.min(thinking, output),
+  }
+}

@@ -1,0 +1,205 @@
+import type { FinishReason } from '../../core/chat.ts'
+import { failureOf } from '../failure.ts'
+import { isRecord, isText, type Json, nameOf, parsed, record, records, wholeNumber } from '../json.ts'
+import { uniqueNames } from '../names.ts'
+import type { AnswerPart, ProviderFailure, StreamReader } from '../provider.ts'
+import { applyPiece } from './arguments.ts'
+import { failureInAnswer } from './failure.ts'
+import { logprobsOf, usageOf } from './usage.ts'
+
+/** A whole answer. It is complete by being JSON, so a finish reason left out is no cut. */
+export function readResponse(body: unknown): readonly AnswerPart[] {
+  const reader = answerReader()
+  const parts = reader.take(body)
+  if (parts.at(-1)?.type === 'failure') return parts
+  const rest = reader.finish('finish_missing')
+  return rest.length === 0 ? [badAnswer('200 without candidates')] : [...parts, ...rest]
+}
+
+/** A stream has no terminal event: it is whole once the body ended and every choice that appeared had a finish reason. */
+export function streamReader(): StreamReader {
+  const reader = answerReader()
+  return {
+    read({ name, data }) {
+      if (data === '' || data === '[DONE]') return []
+      const frame = parsed(data)
+      if (frame === undefined) return [badAnswer('unreadable frame')]
+      const parts = reader.take(frame)
+      if (name !== 'error' || parts.at(-1)?.type === 'failure') return parts
+      return [badAnswer('error event')]
+    },
+    finish: () => reader.finish('finish_required'),
+  }
+}
+
+type Choice = {
+  calls: number
+  /** The first one given; a later one never replaces it. */
+  finish: FinishReason | null
+  /** A call whose arguments still come (`willContinue`). */
+  open: { readonly index: number; readonly args: Record<string, unknown> } | null
+}
+
+/** What streamed and whole answers share: response objects in, parts out. */
+function answerReader() {
+  const choices = new Map<number, Choice>()
+  const unique = uniqueNames()
+  let responseId: string | null = null
+  let servedModel: string | null = null
+  let emitted = false
+
+  const take = (body: unknown): readonly AnswerPart[] => {
+    const parts: AnswerPart[] = []
+    for (const frame of Array.isArray(body) ? body : [body]) {
+      if (parts.at(-1)?.type === 'failure') break
+      parts.push(...takeFrame(frame))
+    }
+    return parts
+  }
+
+  const takeFrame = (frame: unknown): readonly AnswerPart[] => {
+    if (!isRecord(frame)) return [badAnswer('frame is no object')]
+    if (frame.error) return [failed(failureInAnswer(frame))]
+    const usage = usageOf(frame.usageMetadata)
+    const parts = [...served(frame), ...(usage === null ? [] : [{ type: 'usage', usage } as const])]
+    const candidates = records(frame.candidates)
+    // What came with the failed generation is not handed out: another candidate may still answer in its place.
+    const reason = candidates.map(({ finishReason }) => finishReason).find(isFailedGeneration)
+    if (reason !== undefined && !emitted) return [...parts, failed(failureOf('generation_failed', reason))]
+    for (const [position, candidate] of candidates.entries()) parts.push(...readCandidate(candidate, position))
+    if (isText(record(frame.promptFeedback).blockReason)) block()
+    return parts
+  }
+
+  const served = (frame: Json): AnswerPart[] => {
+    const id = nameOf(frame.responseId) ?? responseId
+    const model = nameOf(frame.modelVersion)?.replace(/^models\//, '') ?? servedModel
+    if (id === responseId && model === servedModel) return []
+    responseId = id
+    servedModel = model
+    return [{ type: 'served', id, model }]
+  }
+
+  const choiceAt = (index: number): Choice => {
+    const known = choices.get(index)
+    if (known !== undefined) return known
+    const choice: Choice = { calls: 0, finish: null, open: null }
+    choices.set(index, choice)
+    return choice
+  }
+
+  /** A blocked prompt has no candidates: its one choice is ours. */
+  const block = () => {
+    if (choices.size === 0) choiceAt(0)
+    for (const choice of choices.values()) choice.finish ??= 'content_filter'
+  }
+
+  const readCandidate = (candidate: Json, position: number): readonly AnswerPart[] => {
+    // Index 0 is often left out, as a zero is on this wire.
+    const told = wholeNumber(candidate.index)
+    const index = told !== null && told <= maximumIndex ? told : position
+    const choice = choiceAt(index)
+    const parts = records(record(candidate.content).parts).flatMap(part => readPart(part, index, choice))
+    const tokens = logprobsOf(candidate.logprobsResult)
+    if (tokens.length > 0) parts.push({ type: 'logprobs', choice: index, tokens })
+    if (isText(candidate.finishReason)) choice.finish ??= finishReasons.get(candidate.finishReason) ?? 'stop'
+    emitted ||= parts.length > 0
+    return parts
+  }
+
+  /** Code that Google runs itself and its output, images and bare signatures are no part of a chat answer: skipped. */
+  const readPart = (part: Json, index: number, choice: Choice): readonly AnswerPart[] => {
+    if (isRecord(part.functionCall)) return readCall(part.functionCall, part.thoughtSignature, index, choice)
+    if (!isText(part.text)) return []
+    return [{ type: part.thought === true ? 'reasoning' : 'text', choice: index, text: part.text }]
+  }
+
+  /** A call comes whole; only where a proxy asks for it, its arguments come in pieces, which are kept until they fit. */
+  const readCall = (call: Json, signature: unknown, index: number, choice: Choice): readonly AnswerPart[] => {
+    const parts: AnswerPart[] = []
+    if (isText(call.name)) {
+      parts.push(...closeCall(index, choice))
+      choice.open = { index: choice.calls++, args: { ...record(call.args) } }
+      parts.push({
+        type: 'tool_call',
+        choice: index,
+        index: choice.open.index,
+        id: mintId(call.id),
+        name: call.name,
+        signature: isText(signature) ? signature : null,
+      })
+    }
+    if (choice.open !== null) for (const piece of records(call.partialArgs)) applyPiece(choice.open.args, piece)
+    return call.willContinue === true ? parts : [...parts, ...closeCall(index, choice)]
+  }
+
+  const closeCall = (index: number, choice: Choice): readonly AnswerPart[] => {
+    if (choice.open === null) return []
+    const { index: call, args } = choice.open
+    choice.open = null
+    return [{ type: 'tool_arguments', choice: index, index: call, text: JSON.stringify(args) }]
+  }
+
+  /** The id given, where it is the first of its kind; else one from the answer's own, for results to find their call by. */
+  const mintId = (given: unknown): string => {
+    const answer = (responseId ?? '').replace(/[^A-Za-z0-9]/g, '').slice(0, 32)
+    return unique(nameOf(given), count => (answer === '' ? `call_${count}` : `call_${count}_${answer}`))
+  }
+
+  const finish = (mode: 'finish_required' | 'finish_missing'): readonly AnswerPart[] => {
+    const all = [...choices].sort(([one], [other]) => one - other)
+    const whole = mode === 'finish_missing' || all.every(([, choice]) => choice.finish !== null)
+    if (all.length === 0 || !whole) return []
+    const ends = all.flatMap(([index, choice]): AnswerPart[] => [
+      ...closeCall(index, choice),
+      { type: 'finish', choice: index, reason: reasonOf(choice) },
+    ])
+    return [...ends, { type: 'end' }]
+  }
+
+  return { take, finish }
+}
+
+/** As the client libraries bound choices. */
+const maximumIndex = 127
+
+/** Calls end with STOP here: that they were made is read off the answer. */
+function reasonOf({ finish, calls }: Choice): FinishReason {
+  if (finish === null || finish === 'stop') return calls > 0 ? 'tool_calls' : 'stop'
+  return finish
+}
+
+/** What is not here is `stop`. */
+const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
+  ['MAX_TOKENS', 'length'],
+  ['CONTINUATION', 'length'],
+  ['SAFETY', 'content_filter'],
+  ['RECITATION', 'content_filter'],
+  ['BLOCKLIST', 'content_filter'],
+  ['PROHIBITED_CONTENT', 'content_filter'],
+  ['SPII', 'content_filter'],
+  ['LANGUAGE', 'content_filter'],
+  ['IMAGE_SAFETY', 'content_filter'],
+  ['IMAGE_PROHIBITED_CONTENT', 'content_filter'],
+  ['IMAGE_RECITATION', 'content_filter'],
+])
+
+const failedGenerations = [
+  'MALFORMED_FUNCTION_CALL',
+  'UNEXPECTED_TOOL_CALL',
+  'TOO_MANY_TOOL_CALLS',
+  'MALFORMED_RESPONSE',
+  'MISSING_THOUGHT_SIGNATURE',
+] as const
+
+function isFailedGeneration(reason: unknown): reason is (typeof failedGenerations)[number] {
+  return failedGenerations.some(failed => failed === reason)
+}
+
+function failed(failure: ProviderFailure): AnswerPart {
+  return { type: 'failure', failure }
+}
+
+function badAnswer(detail: string): AnswerPart {
+  return failed(failureOf('bad_answer', detail))
+}

@@ -1,0 +1,30 @@
+import { isText, type Json } from '../json.ts'
+
+/** Puts one piece at its path (`$.stops[0].name`) in the arguments; the pieces of one text follow each other. */
+export function applyPiece(args: Record<string, unknown>, piece: Json): void {
+  const path = isText(piece.jsonPath) ? [...piece.jsonPath.matchAll(/\.([^.[\]]+)|\[(\d+)\]|\[['"](.*?)['"]\]/g)] : []
+  if (path.length === 0) return
+  let slot: Slot = { holder: { '': args }, key: '' }
+  for (const [, name, position, quoted] of path) {
+    const held = readSlot(slot)
+    const holder = typeof held === 'object' && held !== null ? held : writeSlot(slot, position === undefined ? {} : [])
+    slot = { holder, key: name ?? quoted ?? String(position) }
+  }
+  const before = readSlot(slot)
+  const value = piece.stringValue ?? piece.numberValue ?? piece.boolValue ?? null
+  writeSlot(slot, isText(before) && typeof value === 'string' ? before + value : value)
+}
+
+type Slot = { readonly holder: object; readonly key: string }
+
+/** Own properties only: a path is the model's text, and may spell `constructor`. */
+function readSlot({ holder, key }: Slot): unknown {
+  return Object.getOwnPropertyDescriptor(holder, key)?.value
+}
+
+function writeSlot<T>({ holder, key }: Slot, value: T): T {
+  // At most one past the end of an array: no index may cost memory.
+  const place = Array.isArray(holder) ? String(Math.min(Number(key) || 0, holder.length)) : key
+  Object.defineProperty(holder, place, { value, enumerable: true, writable: true, configurable: true })
+  return value
+}

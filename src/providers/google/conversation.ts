@@ -1,0 +1,58 @@
+import type { Message, ToolCall } from '../../core/chat.ts'
+import type { ParameterRules } from '../../core/models.ts'
+import { type Exchange, fillers, turnsOf } from '../history.ts'
+import { inlineImage } from '../images.ts'
+import { type Json, objectIn } from '../json.ts'
+
+/** The conversation as the wire has it, system texts apart. */
+export function contentsFor(messages: readonly Message[], { prefill, reasoning }: ParameterRules): readonly Json[] {
+  const turns = turnsOf<Json>(messages, prefill, {
+    text: text => ({ text }),
+    image: imagePart,
+    exchange: ({ call, result }, position) => {
+      const { id, name } = call
+      const thoughtSignature = signatureOf(call, position === 0 && reasoning.kind === 'level')
+      return [
+        { functionCall: { id, name, args: objectIn(call.arguments) ?? {} }, thoughtSignature },
+        { functionResponse: { id, name, response: responseOf(result) } },
+      ]
+    },
+  })
+  return turns.map(({ role, parts }) => ({ role: role === 'assistant' ? 'model' : role, parts }))
+}
+
+const base64 = /^[A-Za-z0-9+/_-]+={0,2}$/
+
+/**
+ * From the generation that thinks in levels on, the first call of a step must carry the signature it came with; where the
+ * caller's client lost it, a documented value stands in. A caller's text that is no base64 would be a 400.
+ */
+function signatureOf({ signature }: ToolCall, needed: boolean): string | undefined {
+  if (signature !== null && base64.test(signature)) return signature
+  return needed ? 'skip_thought_signature_validator' : undefined
+}
+
+function responseOf(result: Exchange['result']): Json {
+  if (result === null) return { error: fillers.missingResult }
+  // Numbers become doubles on this wire: a result with longer ones, ids mostly, stays text.
+  return (/\d{16}/.test(result) ? null : objectIn(result)) ?? { result }
+}
+
+function imagePart(url: string): Json {
+  const image = inlineImage(url)
+  if (image === null) return { fileData: { mimeType: kindByExtension(url), fileUri: url } }
+  const data = image.isBase64 ? image.data : percentToBase64(image.data)
+  return { inlineData: { mimeType: image.kind || 'image/jpeg', data } }
+}
+
+/** Not `decodeURIComponent`: it throws on bytes that are no UTF-8, and an image is seldom that. */
+function percentToBase64(text: string): string {
+  const bytes = text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+  return Buffer.from(bytes, 'latin1').toString('base64')
+}
+
+/** The type must be named although only its host knows it: by the extension, else by what most images are. */
+function kindByExtension(url: string): string {
+  const extension = /\.(png|webp|gif|heic|heif)(?:[?#]|$)/i.exec(url)?.[1]
+  return `image/${extension?.toLowerCase() ?? 'jpeg'}`
+}

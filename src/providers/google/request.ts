@@ -1,0 +1,145 @@
+import type { Ask, ReasoningEffort, Tool } from '../../core/chat.ts'
+import type { ParameterRules } from '../../core/models.ts'
+import { systemTexts } from '../history.ts'
+import { encoded, isRecord, isText, type Json, record } from '../json.ts'
+import { extrasIn, isDemanding, mayForce, nearestEffort, parametersFor, toldNames } from '../parameters.ts'
+import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
+import { contentsFor } from './conversation.ts'
+import { plainSchema } from './schema.ts'
+
+/** The request. */
+export function toRequest({ ask, model, outputCap, stream }: ProviderAsk, access: Access): ProviderRequest {
+  const rules = model.parameters
+  const thinking = thinkingFor(ask.reasoningEffort, rules)
+  const thinks = thinking !== null && thinking.thinkingBudget !== 0
+  const parameters = parametersFor(ask, { ...rules, logitBias: false }, thinks)
+  const format = formatFor(ask, rules)
+  const calling = callingFor(ask, rules, thinks)
+  const system = systemTexts(ask.messages).map(text => ({ text }))
+  const functionDeclarations = ask.tools.map(declarationFor)
+
+  const body = {
+    systemInstruction: system.length > 0 ? { parts: system } : undefined,
+    contents: contentsFor(ask.messages, rules),
+    tools: functionDeclarations.length > 0 ? [{ functionDeclarations }] : undefined,
+    toolConfig: calling === null ? undefined : { functionCallingConfig: calling },
+    generationConfig: {
+      maxOutputTokens: outputCap,
+      candidateCount: parameters.choices,
+      temperature: parameters.temperature,
+      topP: parameters.topP,
+      stopSequences: parameters.stops,
+      // 32 bits here: folded, so that the same seed is still the same seed.
+      seed: parameters.seed === undefined ? undefined : parameters.seed | 0,
+      presencePenalty: parameters.presencePenalty,
+      frequencyPenalty: parameters.frequencyPenalty,
+      responseLogprobs: parameters.logprobs,
+      logprobs: parameters.topLogprobs || undefined,
+      ...format,
+      thinkingConfig: thinking ?? undefined,
+    },
+  }
+
+  const dropped = new Set([...parameters.dropped, ...extrasIn(ask.extras)])
+  if (isDemanding(ask.toolChoice) && calling?.mode !== 'ANY') dropped.add('tool_choice')
+  if (ask.parallelToolCalls === false && ask.tools.length > 0) dropped.add('parallel_tool_calls')
+  if (isLesser(ask.responseFormat.type, format)) dropped.add('response_format')
+  if (ask.reasoningEffort !== null && ask.reasoningEffort !== 'none' && thinking === null)
+    dropped.add('reasoning_effort')
+
+  const base = access.baseUrl.replace(/\/+$/, '').replace(/\/v1beta$/, '')
+  const method = stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
+  return {
+    url: `${base}/v1beta/models/${encodeURIComponent(model.id)}:${method}`,
+    headers: {
+      'content-type': 'application/json',
+      ...(access.apiKey !== null && { 'x-goog-api-key': access.apiKey }),
+    },
+    body: encoded(body),
+    droppedParameters: toldNames(dropped),
+  }
+}
+
+type Thinking = {
+  readonly includeThoughts: boolean
+  readonly thinkingLevel?: string | undefined
+  readonly thinkingBudget?: number
+}
+
+/** What Google's own compatible endpoint makes of an effort; the two above `high` are ours: all that the model has. */
+const thinkingBudgets: Readonly<Record<Exclude<ReasoningEffort, 'none'>, number>> = {
+  minimal: 1_024,
+  low: 1_024,
+  medium: 8_192,
+  high: 24_576,
+  xhigh: Number.MAX_SAFE_INTEGER,
+  max: Number.MAX_SAFE_INTEGER,
+}
+
+/** null = nothing to steer. Without an effort asked, the model decides how long it thinks, and its thoughts are shown. */
+function thinkingFor(effort: ReasoningEffort | null, { reasoning, efforts }: ParameterRules): Thinking | null {
+  switch (reasoning.kind) {
+    case 'level':
+      // It cannot be switched off: `none` becomes the lowest level, unseen.
+      if (effort === null) return { includeThoughts: true }
+      return { includeThoughts: effort !== 'none', thinkingLevel: nearestEffort(effort, efforts) ?? undefined }
+    case 'token_budget': {
+      const { minimum, maximum, canDisable } = reasoning
+      if (effort === null) return { includeThoughts: true }
+      if (effort === 'none') return { includeThoughts: false, thinkingBudget: canDisable ? 0 : minimum }
+      return { includeThoughts: true, thinkingBudget: Math.min(Math.max(thinkingBudgets[effort], minimum), maximum) }
+    }
+    case 'none':
+    case 'effort':
+    case 'adaptive':
+    case 'budget':
+      return null
+  }
+}
+
+type Format = { readonly responseMimeType?: 'application/json'; readonly responseJsonSchema?: Json }
+
+function formatFor({ responseFormat, tools }: Ask, rules: ParameterRules): Format {
+  // Before the generation that thinks in levels, JSON answers and function tools exclude each other.
+  const excluded = tools.length > 0 && rules.reasoning.kind !== 'level'
+  if (responseFormat.type === 'text' || rules.responseFormat === 'none' || excluded) return {}
+  if (responseFormat.type === 'json_object' || rules.responseFormat === 'json_object') {
+    return { responseMimeType: 'application/json' }
+  }
+  return { responseMimeType: 'application/json', responseJsonSchema: plainSchema(responseFormat.schema) }
+}
+
+/** True where the answer is held to less than was asked. */
+function isLesser(asked: Ask['responseFormat']['type'], format: Format): boolean {
+  switch (asked) {
+    case 'text':
+      return false
+    case 'json_object':
+      return format.responseMimeType === undefined
+    case 'json_schema':
+      return format.responseJsonSchema === undefined
+  }
+}
+
+type Calling = { readonly mode: 'AUTO' | 'NONE' | 'ANY'; readonly allowedFunctionNames?: readonly string[] }
+
+/** null = the caller left it open. */
+function callingFor({ toolChoice, tools }: Ask, rules: ParameterRules, thinks: boolean): Calling | null {
+  if (toolChoice === null || tools.length === 0) return null
+  if (toolChoice === 'none') return { mode: 'NONE' }
+  if (toolChoice === 'auto' || !mayForce(rules, thinks)) return { mode: 'AUTO' }
+  return toolChoice === 'required' ? { mode: 'ANY' } : { mode: 'ANY', allowedFunctionNames: [toolChoice.name] }
+}
+
+function declarationFor({ name, description, parameters }: Tool): Json {
+  return { name, description: description ?? '', parametersJsonSchema: parametersSchema(parameters ?? {}) }
+}
+
+/** An object schema that describes nothing is refused: left out, it means the same. */
+function parametersSchema(parameters: Json): Json | undefined {
+  const schema = plainSchema(parameters)
+  const { properties, additionalProperties, $ref, anyOf, oneOf } = schema
+  const alternatives = [additionalProperties, anyOf, oneOf].some(held => isRecord(held) || Array.isArray(held))
+  if (!alternatives && !isText($ref) && Object.keys(record(properties)).length === 0) return undefined
+  return $ref === undefined ? { type: 'object', ...schema } : schema
+}

@@ -1,0 +1,54 @@
+import { isRecord, isText, type Json, record } from '../json.ts'
+import { rewritten } from '../schemas.ts'
+
+/** Keywords that `responseJsonSchema` documents; others are left out, which loosens and never refuses. */
+const takenKeywords: ReadonlySet<string> = new Set(
+  `$id $ref $anchor $defs type format title description enum required minItems maxItems minimum maximum
+  propertyOrdering properties additionalProperties items prefixItems anyOf oneOf`.split(/\s+/),
+)
+
+/** The same schema in the keywords taken here. Depth is bounded where the request's body is read. */
+export function plainSchema(schema: Json): Json {
+  const plain: Record<string, unknown> = {}
+  for (const [keyword, value] of Object.entries(modern(schema))) {
+    const kept = takenKeywords.has(keyword) ? keptValue(keyword, value) : undefined
+    if (kept !== undefined) plain[keyword] = kept
+  }
+  // Beside a reference only other `$` keywords may stand.
+  if (plain.$ref === undefined) return plain
+  return Object.fromEntries(Object.entries(plain).filter(([keyword]) => keyword.startsWith('$')))
+}
+
+/** Older spellings, and what generators write for "this one schema", "this one value" and "or nothing". */
+function modern({ const: constant, definitions, allOf, ...schema }: Json): Json {
+  const [only, ...more] = Array.isArray(allOf) ? allOf : []
+  const merged: Json = {
+    ...(isRecord(only) && more.length === 0 && modern(only)),
+    ...schema,
+    ...(isRecord(definitions) && { $defs: { ...definitions, ...record(schema.$defs) } }),
+    ...(constant !== undefined && (constant === null ? { type: 'null' } : { enum: [constant] })),
+  }
+  const values = merged.enum
+  if (!Array.isArray(values) || !values.includes(null)) return merged
+  return { anyOf: [{ ...merged, enum: values.filter(value => value !== null) }, { type: 'null' }] }
+}
+
+function keptValue(keyword: string, value: unknown): unknown {
+  switch (keyword) {
+    case 'enum':
+      return enumOf(value)
+    case '$ref':
+      return isText(value) ? value.replace(/^#\/definitions\//, '#/$defs/') : undefined
+    // `items: true` says nothing and is not taken; `additionalProperties: false` says something and is.
+    case 'items':
+      return isRecord(value) ? plainSchema(value) : undefined
+    default:
+      return rewritten(keyword, value, plainSchema)
+  }
+}
+
+/** An empty text among the values is a 400; values other than text and numbers are not known here. */
+function enumOf(value: unknown): readonly unknown[] | undefined {
+  const values = Array.isArray(value) ? value.filter(one => isText(one) || typeof one === 'number') : []
+  return values.length === 0 ? undefined : values
+}

@@ -1,0 +1,107 @@
+import type { Message, ToolCall } from '../../core/chat.ts'
+import type { ParameterRules } from '../../core/models.ts'
+import { type Exchange, fillers, type Step, stepsOf } from '../history.ts'
+import type { Json } from '../json.ts'
+import type { Dialect } from './dialects.ts'
+
+/** What the messages must say beside the response format. */
+export type Instruction = { readonly text: string; readonly unlessJsonIsNamed: boolean }
+
+type Writing = {
+  readonly rules: ParameterRules
+  readonly official: boolean
+  readonly dialect: Dialect
+  readonly instruction: Instruction | null
+}
+
+/** The conversation as the wire has it. */
+export function messagesFor(messages: readonly Message[], writing: Writing): readonly Json[] {
+  const toolId = toolIdsFor(writing.dialect)
+  const wire = stepsOf(messages).flatMap(step => messageFor(step, writing, toolId))
+  return withInstruction(wire, messages, writing)
+}
+
+function messageFor(step: Step, writing: Writing, toolId: (id: string) => string): readonly Json[] {
+  switch (step.role) {
+    case 'system':
+      return [{ role: writing.rules.systemRole, content: step.text }]
+    case 'user':
+      return [{ role: 'user', content: userContent(step.content, writing.official), ...nameFor(step.name, writing) }]
+    case 'assistant': {
+      const { text, reasoning, exchanges, name } = step
+      const replayed = reasoning !== null && !writing.official && writing.rules.passExtras
+      const calls = exchanges.map(({ call }) => toolCallFor(call, writing.dialect, toolId))
+      const message = {
+        role: 'assistant',
+        content: calls.length > 0 ? text || null : (text ?? ''),
+        reasoning_content: replayed ? reasoning : undefined,
+        tool_calls: calls.length > 0 ? calls : undefined,
+        ...nameFor(name, writing),
+      }
+      return [message, ...exchanges.map(exchange => resultFor(exchange, toolId))]
+    }
+  }
+}
+
+function toolCallFor(call: ToolCall, { signatures }: Dialect, toolId: (id: string) => string): Json {
+  const signed = signatures && call.signature !== null
+  return {
+    id: toolId(call.id),
+    type: 'function',
+    // Some servers parse the history's arguments: no text at all is no JSON.
+    function: { name: call.name, arguments: call.arguments || '{}' },
+    extra_content: signed ? { google: { thought_signature: call.signature } } : undefined,
+  }
+}
+
+function resultFor({ call, result }: Exchange, toolId: (id: string) => string): Json {
+  return { role: 'tool', tool_call_id: toolId(call.id), content: result ?? fillers.missingResult }
+}
+
+/** Many compatible servers read plain text only, so text parts are joined for them. */
+function userContent(content: Extract<Message, { role: 'user' }>['content'], official: boolean): unknown {
+  const texts = content.flatMap(part => (part.type === 'text' ? [part.text] : []))
+  if (texts.length === content.length && (!official || texts.length < 2)) return texts.join('\n')
+  return content.map(part =>
+    part.type === 'text'
+      ? { type: 'text', text: part.text }
+      : { type: 'image_url', image_url: { url: part.url, detail: part.detail ?? undefined } },
+  )
+}
+
+/** A name that OpenAI's pattern refuses would refuse the whole request. */
+function nameFor(name: string | null, { official, rules }: Writing): Json {
+  const sent = name !== null && (official || rules.passExtras) && /^[^\s<|\\/>]{1,64}$/.test(name)
+  return sent ? { name } : {}
+}
+
+/** Renames ids that the server would refuse; one id keeps one name within the request. */
+function toolIdsFor({ toolId }: Dialect): (id: string) => string {
+  const renamed = new Map<string, string>()
+  return id => {
+    if (toolId.test(id)) return id
+    const known = renamed.get(id) ?? `call${String(renamed.size + 1).padStart(5, '0')}`
+    renamed.set(id, known)
+    return known
+  }
+}
+
+/** Joins the first system text where there is one: some chat templates take a single one, at the start. */
+function withInstruction(
+  wire: readonly Json[],
+  messages: readonly Message[],
+  { instruction, rules: { systemRole: role } }: Writing,
+): readonly Json[] {
+  if (instruction === null || (instruction.unlessJsonIsNamed && messages.some(namesJson))) return wire
+  const [first, ...rest] = wire
+  if (first?.role !== role) return [{ role, content: instruction.text }, ...wire]
+  return [{ ...first, content: `${first.content}\n\n${instruction.text}` }, ...rest]
+}
+
+function namesJson(message: Message): boolean {
+  const texts =
+    message.role === 'user'
+      ? message.content.map(part => (part.type === 'text' ? part.text : ''))
+      : [message.text ?? '']
+  return texts.some(text => /json/i.test(text))
+}

@@ -1,0 +1,27 @@
+/** What a well-known host wants otherwise than the rest. */
+export type Dialect = {
+  /** Tool call ids it takes; others are renamed within the request. */
+  readonly toolId: RegExp
+  readonly seedField: 'seed' | 'random_seed'
+  keyHeader(apiKey: string): Readonly<Record<string, string>>
+  /** Wants the thought signature of each of its calls back. */
+  readonly signatures: boolean
+}
+
+const plain: Dialect = {
+  toolId: /^/,
+  seedField: 'seed',
+  keyHeader: apiKey => ({ authorization: `Bearer ${apiKey}` }),
+  signatures: false,
+}
+const official: Dialect = { ...plain, toolId: /^.{1,40}$/s }
+const others: readonly (Dialect & { readonly host: RegExp })[] = [
+  { ...plain, host: /(?:^|\.)mistral\.ai$/, toolId: /^[A-Za-z0-9]{9}$/, seedField: 'random_seed' },
+  { ...plain, host: /\.azure\.com$/, keyHeader: apiKey => ({ 'api-key': apiKey }) },
+  { ...plain, host: /\.googleapis\.com$/, signatures: true },
+]
+
+/** The dialect of OpenAI itself, or of the compatible server on that host. */
+export function dialectOf(hostname: string, isOfficial: boolean): Dialect {
+  return isOfficial ? official : (others.find(({ host }) => host.test(hostname)) ?? plain)
+}

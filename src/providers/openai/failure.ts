@@ -1,0 +1,97 @@
+import type { AttemptFailure } from '../../core/chat.ts'
+import { failureOf, identifierOf, isContextOverflow, isQuotaExhausted, kindOfStatus, retryAfterOf } from '../failure.ts'
+import { isRecord, type Json, parsed, record } from '../json.ts'
+import type { ProviderFailure } from '../provider.ts'
+
+/** The error a payload carries, in any of the shapes servers give it; null where it is an answer. */
+export function errorOf(body: Json): unknown {
+  if (body.error) return body.error
+  if (Array.isArray(body.choices)) return null
+  const flat = body.object === 'error' || body.detail || typeof body.message === 'string'
+  return flat ? body : null
+}
+
+type Refusal = {
+  readonly status: number | null
+  readonly type: string | null
+  readonly code: string | null
+  /** The error's text, for wordings: never passed on. */
+  readonly text: string
+}
+
+/** Lower case types and codes whose meaning outranks the status they come with. */
+const kindsByName: ReadonlyMap<string, AttemptFailure> = new Map<string, AttemptFailure>([
+  ['context_length_exceeded', 'context_overflow'],
+  ['exceed_context_size_error', 'context_overflow'],
+  ['insufficient_quota', 'quota_exhausted'],
+  ['insufficient_balance', 'quota_exhausted'],
+  ['billing_hard_limit_reached', 'quota_exhausted'],
+  ['billing_not_active', 'quota_exhausted'],
+  ['rate_limit_exceeded', 'rate_limited'],
+  ['rate_limit_error', 'rate_limited'],
+  ['overloaded_error', 'overloaded'],
+  ['engine_overloaded_error', 'overloaded'],
+  ['server_overloaded', 'overloaded'],
+  ['invalid_api_key', 'credential_refused'],
+  ['authentication_error', 'credential_refused'],
+  ['account_deactivated', 'credential_refused'],
+  ['unsupported_country_region_territory', 'credential_refused'],
+  ['model_not_found', 'model_missing'],
+  ['model_decommissioned', 'model_missing'],
+  ['invalid_model', 'model_missing'],
+  ['deploymentnotfound', 'model_missing'],
+  ['content_policy_violation', 'content_filtered'],
+  ['content_filter', 'content_filtered'],
+  ['moderation_blocked', 'content_filtered'],
+  ['invalid_prompt', 'content_filtered'],
+  ['request_too_large', 'request_too_large'],
+  // The model wrote a call that the server could not take: another model may do better.
+  ['tool_use_failed', 'generation_failed'],
+])
+
+/** What a refusal with another status than 200 means. */
+export function readFailure(status: number, headers: Headers, body: string): ProviderFailure {
+  const payload = parsed(body)
+  const first = record(Array.isArray(payload) ? payload[0] : payload)
+  const refusal = refusalOf(errorOf(first) ?? first, status, body)
+  return failureOf(kindOf(refusal), detailOf(refusal), retryAfterOf(headers))
+}
+
+/** An error inside an answer of status 200: the request was taken, so what remains a plain refusal is the upstream's. */
+export function failureInAnswer(error: unknown): ProviderFailure {
+  const refusal = refusalOf(error, null, isRecord(error) ? JSON.stringify(error) : String(error))
+  const kind = kindOf(refusal)
+  return failureOf(kind === 'request_refused' ? 'generation_failed' : kind, `200 ${detailOf(refusal)}`.trimEnd())
+}
+
+function refusalOf(error: unknown, status: number | null, text: string): Refusal {
+  const { status_code: statusCode, status: statusText, type, code } = record(error)
+  const claimed = [statusCode, statusText, code].map(claimedStatus).find(claim => claim !== null)
+  return { status: status ?? claimed ?? null, type: identifier(type), code: identifier(code), text }
+}
+
+function claimedStatus(claim: unknown): number | null {
+  const status = typeof claim === 'number' || typeof claim === 'string' ? Number(claim) : 0
+  return status >= 400 && status <= 599 ? status : null
+}
+
+/** Azure writes its codes in capitals. */
+function identifier(value: unknown): string | null {
+  return identifierOf(typeof value === 'string' ? value.toLowerCase() : value)
+}
+
+function kindOf({ status, type, code, text }: Refusal): AttemptFailure {
+  const byName = kindsByName.get(code ?? '') ?? kindsByName.get(type ?? '')
+  const kind = byName ?? (status === null ? 'generation_failed' : kindOfStatus(status))
+  if (kind === 'rate_limited') return isQuotaExhausted(text) ? 'quota_exhausted' : kind
+  if (byName !== undefined) return byName
+  // OpenRouter: 403, with what its moderation objected to.
+  if (text.includes('"flagged_input"')) return 'content_filtered'
+  const ofTheRequest = kind === 'request_refused' || kind === 'request_too_large'
+  const mayBeTheWindow = ofTheRequest || kind === 'generation_failed' || status === 500
+  return mayBeTheWindow && isContextOverflow(text) ? 'context_overflow' : kind
+}
+
+function detailOf({ status, type, code }: Refusal): string {
+  return [...new Set([status, type, code].flatMap(part => (part === null ? [] : [String(part)])))].join(' ')
+}

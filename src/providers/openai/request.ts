@@ -1,0 +1,185 @@
+import type { ReasoningEffort, ResponseFormat, Tool, ToolChoice } from '../../core/chat.ts'
+import type { Model, ParameterRules } from '../../core/models.ts'
+import { encoded, type Json } from '../json.ts'
+import {
+  type Dropped,
+  type ExtraName,
+  extrasIn,
+  isDemanding,
+  mayForce,
+  nearestEffort,
+  parametersFor,
+  toldNames,
+} from '../parameters.ts'
+import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
+import { type Instruction, messagesFor } from './conversation.ts'
+import { dialectOf } from './dialects.ts'
+
+/** The request: a model is sent only what its `ParameterRules` say it takes. */
+export function toRequest(
+  { ask, model, outputCap, stream }: ProviderAsk,
+  access: Access,
+  official: boolean,
+): ProviderRequest {
+  const rules = model.parameters
+  const url = new URL(access.baseUrl)
+  const dialect = dialectOf(url.hostname, official)
+  const withTools = ask.tools.length > 0
+  const effort = effortFor(ask.reasoningEffort, rules, withTools)
+  const parameters = parametersFor(ask, rules, effort === null ? null : effort !== 'none')
+  const { dropped } = parameters
+  const effortForced = withTools && rules.toolsNeedEffortNone && ask.reasoningEffort !== 'none'
+  if (ask.reasoningEffort !== null && (effort === null || effortForced)) dropped.add('reasoning_effort')
+  const thinks = model.capabilities.reasoning && effort !== 'none'
+  const unforced = isDemanding(ask.toolChoice) && !mayForce(rules, thinks)
+  if (withTools && unforced) dropped.add('tool_choice')
+  if (withTools && ask.parallelToolCalls !== null && !rules.parallelToolCalls) dropped.add('parallel_tool_calls')
+  const { field, instruction, lesser } = formatFor(ask.responseFormat, rules.responseFormat)
+  if (lesser) dropped.add('response_format')
+
+  const body: Json = {
+    ...extrasFor(ask.extras, model, official, dropped),
+    model: model.id,
+    messages: messagesFor(ask.messages, { rules, official, dialect, instruction }),
+    stream: stream || undefined,
+    stream_options: stream && rules.streamOptions ? { include_usage: true } : undefined,
+    [rules.outputCapField]: outputCap,
+    temperature: parameters.temperature,
+    top_p: parameters.topP,
+    presence_penalty: parameters.presencePenalty,
+    frequency_penalty: parameters.frequencyPenalty,
+    [dialect.seedField]: parameters.seed,
+    logit_bias: parameters.logitBias,
+    logprobs: parameters.logprobs,
+    top_logprobs: parameters.topLogprobs,
+    stop: parameters.stops,
+    n: parameters.choices,
+    // Without tools OpenAI answers 400 to any of the three.
+    ...(withTools && {
+      tools: ask.tools.map(toolFor),
+      tool_choice: toolChoiceFor(unforced ? 'auto' : ask.toolChoice),
+      parallel_tool_calls: rules.parallelToolCalls ? (ask.parallelToolCalls ?? undefined) : undefined,
+    }),
+    response_format: field,
+    reasoning_effort: effort ?? undefined,
+    ...(ask.endUser !== null && endUserFor(ask.endUser, rules, official)),
+  }
+  return {
+    url: chatCompletionsUrl(url),
+    headers: {
+      'content-type': 'application/json',
+      accept: stream ? 'text/event-stream' : 'application/json',
+      ...(access.apiKey !== null && dialect.keyHeader(access.apiKey)),
+    },
+    body: encoded(body),
+    droppedParameters: toldNames(dropped),
+  }
+}
+
+/**
+ * `/chat/completions` under the base. A path without a version (`/v1`, `/v1beta/openai`, `/api/paas/v4`) gets `/v1`, as
+ * servers' front pages name themselves without it; one that ends in `/chat/completions` or names an Azure deployment is
+ * what it is. A query (`?api-version=`) stays.
+ */
+function chatCompletionsUrl(base: URL): string {
+  const path = base.pathname.replace(/\/+$/, '')
+  if (path.endsWith('/chat/completions')) return `${base.origin}${path}${base.search}`
+  const versioned = /\/v\d[^/]*(?:\/|$)/.test(path) || path.includes('/openai/deployments/')
+  return `${base.origin}${path}${versioned ? '' : '/v1'}/chat/completions${base.search}`
+}
+
+/** Of two levels as near the higher: who asks for a little thinking wants more of it than none. Null = none is sent. */
+function effortFor(wanted: ReasoningEffort | null, rules: ParameterRules, withTools: boolean): ReasoningEffort | null {
+  if (withTools && rules.toolsNeedEffortNone) return 'none'
+  return wanted === null ? null : nearestEffort(wanted, rules.efforts.toReversed())
+}
+
+function toolChoiceFor(choice: ToolChoice | null): unknown {
+  return isDemanding(choice) && choice !== 'required'
+    ? { type: 'function', function: { name: choice.name } }
+    : (choice ?? undefined)
+}
+
+function toolFor({ name, description, parameters, strict }: Tool): Json {
+  return {
+    type: 'function',
+    function: {
+      name,
+      description: description ?? undefined,
+      parameters: parameters ?? undefined,
+      strict: strict ?? undefined,
+    },
+  }
+}
+
+type Format = {
+  readonly field: Json | undefined
+  readonly instruction: Instruction | null
+  /** The model takes less than was asked. */
+  readonly lesser: boolean
+}
+
+/** OpenAI answers 400 to `json_object` where no message holds the word JSON. */
+const jsonInstruction: Instruction = { text: 'Answer with one JSON object.', unlessJsonIsNamed: true }
+
+function formatFor(format: ResponseFormat, supported: ParameterRules['responseFormat']): Format {
+  if (format.type === 'text') return { field: undefined, instruction: null, lesser: false }
+  if (supported === 'none') return { field: undefined, instruction: null, lesser: true }
+  if (format.type === 'json_object') {
+    return { field: { type: 'json_object' }, instruction: jsonInstruction, lesser: false }
+  }
+  if (supported === 'json_object') {
+    const text = `Answer with one JSON object that follows this JSON schema: ${JSON.stringify(format.schema)}`
+    return { field: { type: 'json_object' }, instruction: { text, unlessJsonIsNamed: false }, lesser: true }
+  }
+  const { name, description, schema, strict } = format
+  const json_schema = { name, description: description ?? undefined, schema, strict: strict ?? undefined }
+  return { field: { type: 'json_schema', json_schema }, instruction: null, lesser: false }
+}
+
+/** OpenAI bounds `safety_identifier` at 128 characters; compatible servers know only `user`, and few know that. */
+function endUserFor(endUser: string, rules: ParameterRules, official: boolean): Json {
+  if (official) return { safety_identifier: endUser.slice(0, 128) }
+  return rules.passExtras ? { user: endUser } : {}
+}
+
+type Takes = (value: unknown, model: Model) => boolean
+
+const always: Takes = () => true
+const never: Takes = () => false
+
+/** Which of OpenAI's models take its own fields. Any other field is answered with 400. */
+const officialExtras: Readonly<Record<ExtraName, Takes>> = {
+  verbosity: (_, { capabilities }) => capabilities.reasoning,
+  top_k: never,
+  service_tier: always,
+  prediction: always,
+  store: always,
+  moderation: always,
+  safety_identifier: always,
+  prompt_cache_key: always,
+  prompt_cache_options: always,
+  // Replaced by `prompt_cache_options` in gpt-6.
+  prompt_cache_retention: (_, { id }) => Number(/^gpt-(\d+)/.exec(id)?.[1] ?? 0) < 6,
+  // Sound cannot be carried in an answer of ours.
+  modalities: value => Array.isArray(value) && value.every(item => item === 'text'),
+  audio: never,
+  // Only the search-preview models took it, and they are gone.
+  web_search_options: never,
+}
+
+/** Fields that are ours to set, or that no upstream may be given: the caller's extras never reach them. */
+const ownFields: ReadonlySet<string> = new Set(
+  `model messages stream stream_options n max_tokens max_completion_tokens temperature top_p presence_penalty
+  frequency_penalty seed random_seed logit_bias logprobs top_logprobs stop tools tool_choice parallel_tool_calls
+  functions function_call response_format reasoning_effort user metadata __proto__`.split(/\s+/),
+)
+
+function extrasFor(extras: Json, model: Model, official: boolean, dropped: Dropped): Json {
+  if (!official && model.parameters.passExtras)
+    return Object.fromEntries(Object.entries(extras).filter(([name, value]) => value !== null && !ownFields.has(name)))
+  const known = extrasIn(extras)
+  const taken = official ? known.filter(name => officialExtras[name](extras[name], model)) : []
+  for (const name of known) if (!taken.includes(name)) dropped.add(name)
+  return Object.fromEntries(taken.map(name => [name, extras[name]]))
+}

@@ -1,0 +1,78 @@
+/** Thinking that a server writes into the answer's text itself: `<think>…</think>` at its very beginning. */
+
+export type Thinking = {
+  /** Where `<think>` is looked for: at the start, inside it, in the blank space after it, or no more. */
+  place: 'maybe' | 'inside' | 'after' | 'over'
+  /** Text held back: it may be the beginning of a tag. */
+  held: string
+}
+
+export type Said = { readonly type: 'text' | 'reasoning'; readonly text: string }
+
+const opening = '<think>'
+const closing = '</think>'
+/** Blank space before a `<think>` is waited through this far: endless blanks are an answer too. */
+const longestHeld = 64
+const nothing: readonly Said[] = []
+
+/** What one more piece of text says, its tags taken out. */
+export function readThinking(thinking: Thinking, piece: string): readonly Said[] {
+  const text = thinking.held + piece
+  thinking.held = ''
+  switch (thinking.place) {
+    case 'over':
+      return [{ type: 'text', text }]
+    case 'after':
+      return afterThinking(thinking, text)
+    case 'inside':
+      return insideThinking(thinking, text)
+    case 'maybe': {
+      const start = text.trimStart()
+      if (start.startsWith(opening)) {
+        thinking.place = 'inside'
+        return insideThinking(thinking, start.slice(opening.length))
+      }
+      if (opening.startsWith(start) && text.length <= longestHeld) {
+        thinking.held = text
+        return nothing
+      }
+      thinking.place = 'over'
+      return [{ type: 'text', text }]
+    }
+  }
+}
+
+function insideThinking(thinking: Thinking, text: string): readonly Said[] {
+  const close = text.indexOf(closing)
+  const end = close === -1 ? text.length - beginningLength(text, closing) : close
+  const thought: readonly Said[] = end > 0 ? [{ type: 'reasoning', text: text.slice(0, end) }] : nothing
+  if (close === -1) {
+    thinking.held = text.slice(end)
+    return thought
+  }
+  thinking.place = 'after'
+  return [...thought, ...afterThinking(thinking, text.slice(close + closing.length))]
+}
+
+function afterThinking(thinking: Thinking, text: string): readonly Said[] {
+  const answer = text.trimStart()
+  if (answer === '') return nothing
+  thinking.place = 'over'
+  return [{ type: 'text', text: answer }]
+}
+
+/** What was held back, now known to be no tag. */
+export function releaseHeld(thinking: Thinking): readonly Said[] {
+  const { held: text, place } = thinking
+  if (text === '') return nothing
+  thinking.held = ''
+  return [{ type: place === 'inside' ? 'reasoning' : 'text', text }]
+}
+
+/** Length of the longest end of `text` with which `tag` begins. */
+function beginningLength(text: string, tag: string): number {
+  for (let length = Math.min(text.length, tag.length - 1); length > 0; length -= 1) {
+    if (tag.startsWith(text.slice(-length))) return length
+  }
+  return 0
+}

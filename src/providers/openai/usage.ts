@@ -1,0 +1,47 @@
+import type { TokenLogprob, TokenUsage } from '../../core/chat.ts'
+import { type Json, record, records, tokenCount } from '../json.ts'
+
+/**
+ * Token counts in the house's meaning; null where the object holds none. A `total_tokens` above the sum is thinking that
+ * the server counts in neither (xAI beside `completion_tokens`, Gemini's compatible endpoint nowhere): it is output.
+ */
+export function usageOf(wire: Json): TokenUsage | null {
+  const prompt = tokenCount(wire.prompt_tokens)
+  const completion = tokenCount(wire.completion_tokens)
+  const total = tokenCount(wire.total_tokens)
+  if (prompt === null && completion === null && total === null) return null
+  const promptDetails = record(wire.prompt_tokens_details)
+  const completionDetails = record(wire.completion_tokens_details)
+  const answered = completion ?? 0
+  const input = prompt ?? Math.max(0, (total ?? 0) - answered)
+  const output = prompt === null ? answered : Math.max(answered, (total ?? 0) - input)
+  // DeepSeek and Kimi tell it beside the details.
+  const caches = [promptDetails.cached_tokens, wire.prompt_cache_hit_tokens, wire.cached_tokens]
+  const cached = caches.map(tokenCount).find(count => count !== null) ?? 0
+  const reasoning =
+    (tokenCount(completionDetails.reasoning_tokens) ?? tokenCount(wire.reasoning_tokens)) ||
+    (completion === null ? 0 : output - answered)
+  const cachedInputTokens = Math.min(cached, input)
+  return {
+    inputTokens: input,
+    cachedInputTokens,
+    cacheWriteTokens: Math.min(tokenCount(promptDetails.cache_write_tokens) ?? 0, input - cachedInputTokens),
+    outputTokens: output,
+    reasoningTokens: Math.min(reasoning, output),
+  }
+}
+
+/** The log probabilities of a piece's tokens, those left out that are not whole. */
+export function logprobsOf(content: unknown): readonly TokenLogprob[] {
+  return records(content).flatMap(wire => {
+    const token = tokenOf(wire)
+    const top_logprobs = records(wire.top_logprobs).flatMap(other => tokenOf(other) ?? [])
+    return token === null ? [] : [{ ...token, top_logprobs }]
+  })
+}
+
+function tokenOf({ token, logprob, bytes }: Json): Omit<TokenLogprob, 'top_logprobs'> | null {
+  if (typeof token !== 'string' || typeof logprob !== 'number') return null
+  const numbers = Array.isArray(bytes) ? bytes.filter(byte => typeof byte === 'number') : null
+  return { token: token.toWellFormed(), logprob, bytes: numbers }
+}

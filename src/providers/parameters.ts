@@ -1,0 +1,134 @@
+/** What a model takes of the parameters that mean the same on every wire, and the names of what it does not take. */
+import { type Ask, type ReasoningEffort, reasoningEfforts, type ToolChoice } from '../core/chat.ts'
+import type { ParameterRules } from '../core/models.ts'
+
+/** Fields outside the ask that upstreams of the OpenAI format know. What else a caller may have thought of is not told. */
+const extraNames = [
+  'verbosity',
+  'top_k',
+  'service_tier',
+  'prediction',
+  'store',
+  'moderation',
+  'safety_identifier',
+  'prompt_cache_key',
+  'prompt_cache_options',
+  'web_search_options',
+  'prompt_cache_retention',
+  'modalities',
+  'audio',
+] as const
+
+export type ExtraName = (typeof extraNames)[number]
+
+const parameterNames = [
+  'n',
+  'seed',
+  'logprobs',
+  'top_logprobs',
+  'logit_bias',
+  'presence_penalty',
+  'frequency_penalty',
+  'temperature',
+  'top_p',
+  'stop',
+  'tool_choice',
+  'parallel_tool_calls',
+  'response_format',
+  'reasoning_effort',
+  ...extraNames,
+] as const
+
+/** The caller's wire names that may be told as dropped: a closed set, since they travel in a header. */
+export type ParameterName = (typeof parameterNames)[number]
+
+/** Collected while a request is written; in the order of the set above when told. */
+export type Dropped = Set<ParameterName>
+
+/** The names as they are told. */
+export function toldNames(dropped: ReadonlySet<ParameterName>): readonly ParameterName[] {
+  return parameterNames.filter(name => dropped.has(name))
+}
+
+/** The known fields among the caller's extras. */
+export function extrasIn(extras: Ask['extras']): readonly ExtraName[] {
+  return extraNames.filter(name => extras[name] !== undefined && extras[name] !== null)
+}
+
+/**
+ * The parameters to send, bent to the model's bounds (undefined = not sent), and those dropped. `thinks` says whether the
+ * model will; null = that is left to the model.
+ */
+export function parametersFor(ask: Ask, rules: ParameterRules, thinks: boolean | null) {
+  const dropped: Dropped = new Set()
+  /** The value where it is taken, else nothing, and that is said. Null was never asked for. */
+  const ifTaken = <T>(name: ParameterName, value: T | null, taken: boolean): T | undefined => {
+    if (value !== null && !taken) dropped.add(name)
+    return taken ? (value ?? undefined) : undefined
+  }
+  const sampling = takesSampling(rules, thinks)
+  const logprobs = sampling && rules.logprobs
+  const temperature = ifTaken('temperature', ask.temperature, sampling)
+  const wantedTop = ask.logprobs ? ask.topLogprobs : null
+  const topLogprobs = ifTaken('top_logprobs', wantedTop, logprobs && rules.maximumTopLogprobs > 0)
+  const stops = ask.stop.filter(text => text !== '')
+  if (stops.length > rules.maximumStops) dropped.add('stop')
+  if (ask.choices > rules.maximumChoices) dropped.add('n')
+  const choices = Math.min(ask.choices, rules.maximumChoices)
+  return {
+    temperature: temperature === undefined ? undefined : Math.min(temperature, rules.maximumTemperature),
+    topP: ifTaken('top_p', ask.topP, sampling && (rules.temperatureWithTopP || temperature === undefined)),
+    presencePenalty: ifTaken('presence_penalty', ask.presencePenalty, rules.penalties),
+    frequencyPenalty: ifTaken('frequency_penalty', ask.frequencyPenalty, rules.penalties),
+    seed: ifTaken('seed', ask.seed, rules.seed),
+    logitBias: ifTaken('logit_bias', ask.logitBias, rules.logitBias),
+    logprobs: ifTaken('logprobs', ask.logprobs || null, logprobs),
+    topLogprobs: topLogprobs === undefined ? undefined : Math.min(topLogprobs, rules.maximumTopLogprobs),
+    stops: orAbsent(stops.slice(0, rules.maximumStops)),
+    choices: choices > 1 ? choices : undefined,
+    dropped,
+  }
+}
+
+function takesSampling({ sampling }: ParameterRules, thinks: boolean | null): boolean {
+  switch (sampling) {
+    case 'accepted':
+      return true
+    case 'rejected':
+      return false
+    case 'only_with_effort_none':
+      return thinks === false
+    case 'accepted_when_thinking_disabled':
+      return thinks !== true
+  }
+}
+
+/** True where the model may be made to call a tool. */
+export function mayForce({ forcedToolChoice }: ParameterRules, thinks: boolean): boolean {
+  switch (forcedToolChoice) {
+    case 'accepted':
+      return true
+    case 'rejected':
+      return false
+    case 'rejected_when_thinking':
+      return !thinks
+  }
+}
+
+/** True where the caller wants a tool called, come what may. */
+export function isDemanding(choice: ToolChoice | null): choice is Exclude<ToolChoice, 'auto' | 'none'> {
+  return choice !== null && choice !== 'auto' && choice !== 'none'
+}
+
+/** The level nearest to the one asked for; of two as near, the one that stands first. Null = there is none. */
+export function nearestEffort(asked: ReasoningEffort, efforts: readonly ReasoningEffort[]): ReasoningEffort | null {
+  const distance = (effort: ReasoningEffort) =>
+    Math.abs(reasoningEfforts.indexOf(effort) - reasoningEfforts.indexOf(asked))
+  const least = Math.min(...efforts.map(distance))
+  return efforts.find(effort => distance(effort) === least) ?? null
+}
+
+/** The list where it holds anything: upstreams refuse an empty one. */
+export function orAbsent<T>(list: readonly T[]): readonly T[] | undefined {
+  return list.length === 0 ? undefined : list
+}

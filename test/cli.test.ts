@@ -1,0 +1,284 @@
+/** The operator's commands, run as an operator runs them: while a gateway serves, while none does, and on a real Postgres. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { existsSync, readdirSync } from 'node:fs'
+import { type PrivatePostgres, startPostgres } from './harness/postgres.ts'
+import { dataFolder, type Environment, type GatewayProcess, run, startProcess } from './harness/processes.ts'
+
+// Every test is processes that start and end.
+setDefaultTimeout(30_000)
+
+const owner = 'owner@gateway.local'
+const folder = dataFolder()
+let gateway: GatewayProcess
+let firstKey = ''
+let postgres: PrivatePostgres | null = null
+
+beforeAll(async () => {
+  ;[gateway, postgres] = await Promise.all([startProcess(folder), startPostgres()])
+  firstKey = /API key +(gw_live_\w+)/.exec(gateway.output())?.[1] ?? ''
+})
+afterAll(() => postgres?.stop())
+
+const command = (words: string, environment: Environment = {}) =>
+  run(
+    'cli.ts',
+    words.split(' ').filter(word => word !== ''),
+    { GATEWAY_DATA_DIR: folder, ...environment },
+  )
+
+async function done(words: string, environment: Environment = {}): Promise<string> {
+  const { code, stdout, stderr } = await command(words, environment)
+  expect({ words, code, stderr }).toEqual({ words, code: 0, stderr: '' })
+  return stdout
+}
+
+const asJson = async (words: string, environment: Environment = {}): Promise<Record<string, unknown>> =>
+  JSON.parse(await done(`${words} --json`, environment))
+
+const status = async (key: string) => (await gateway.chat(key, 'hello', { max_output_tokens: 16 })).status
+
+/** How long it took until a chat with `key` was answered with `wanted`; asked all the time, from before the change on. */
+async function turns(key: string, wanted: number, since: () => number, withinMs: number): Promise<number> {
+  for (const deadline = performance.now() + withinMs + 5_000; performance.now() < deadline; await Bun.sleep(20))
+    if ((await status(key)) === wanted) return Date.now() - since()
+  throw new Error(`never ${wanted}`)
+}
+
+describe('while a gateway serves', () => {
+  test('an account made by a command gets in with a key made by a command', async () => {
+    const account = await asJson('accounts create New@Example.com --plan usage')
+    expect(account).toMatchObject({ email: 'new@example.com', plan: 'usage', limits: { requests_per_minute: 30 } })
+    expect(account.password).toMatch(/^\w{20}$/)
+    const key = await asJson('keys create new@example.com')
+    expect(key).toMatchObject({ name: 'operator key', revoked_at: null })
+    expect(await status(String(key.key))).toBe(200)
+  })
+
+  test('a key revoked by a command is refused within a second, and stays refused', async () => {
+    await done(`accounts limits ${owner} --rpm 100000`)
+    const { key, prefix } = await asJson(`keys create ${owner} --name doomed`)
+    expect(await status(String(key))).toBe(200)
+    let revokedAt = Number.POSITIVE_INFINITY
+    const refused = turns(String(key), 401, () => revokedAt, 1_000)
+    const { revoked_at } = await asJson(`keys revoke ${owner} ${prefix}`)
+    revokedAt = Date.parse(String(revoked_at))
+    // Seen before the command had ended to say when: sooner than could be measured.
+    expect(await refused).toBeLessThan(1_000)
+    await Bun.sleep(700)
+    expect(await status(String(key))).toBe(401)
+    expect(await status(firstKey)).toBe(200)
+    expect(await done(`keys revoke ${owner} ${prefix}`)).toContain('was revoked before')
+  })
+
+  test('limits changed by a command hold within 5 s, and so does taking them back', async () => {
+    await done(`accounts limits ${owner} --rpm 1`)
+    expect(await turns(firstKey, 429, changedNow(), 5_000)).toBeLessThan(5_000)
+    await done(`accounts limits ${owner} --rpm 100000 --daily-cost-usd 2.5`)
+    expect(await turns(firstKey, 200, changedNow(), 5_000)).toBeLessThan(5_000)
+    expect(await asJson(`accounts show ${owner}`)).toMatchObject({
+      limits: { requests_per_minute: 100_000, concurrent_requests: 5, daily_tokens: 500_000, daily_cost_usd: 2.5 },
+      own_limits: { requests_per_minute: 100_000, concurrent_requests: null, daily_tokens: null, daily_cost_usd: 2.5 },
+    })
+    expect(await asJson(`accounts limits ${owner} --reset`)).toMatchObject({
+      limits: { requests_per_minute: 30, daily_cost_usd: 1.67 },
+      own_limits: { requests_per_minute: null, daily_cost_usd: null },
+    })
+  })
+
+  test('accounts show tells what was used today', async () => {
+    await done('accounts create used@example.com --plan usage')
+    const { key } = await asJson('keys create used@example.com')
+    expect(await status(String(key))).toBe(200)
+    // Usage reaches the ledger in batches, a moment behind the answer.
+    await Bun.sleep(500)
+    const { today, keys } = await asJson('accounts show used@example.com')
+    expect(Object(today).tokens).toBeGreaterThan(0)
+    expect(Object(today).cost_usd).toBeGreaterThan(0)
+    expect(keys).toEqual({ valid: 1, total: 1 })
+  })
+
+  test('a plan holds from then on', async () => {
+    expect(await done('accounts plan used@example.com evaluation')).toContain('plan evaluation, 5 requests a minute')
+    expect(await asJson('accounts show used@example.com')).toMatchObject({ plan: 'evaluation' })
+  })
+
+  test('a password is replaced, and stored as a hash alone', async () => {
+    const before = await asJson('accounts reset-password used@example.com')
+    const after = await asJson('accounts reset-password used@example.com')
+    expect(after.password).not.toBe(before.password)
+    expect(after.user_id).toBe(before.user_id)
+  })
+
+  test('a key, an account’s password: shown when made and never again', async () => {
+    const { password } = await asJson('accounts create secret@example.com')
+    const { key } = await asJson('keys create secret@example.com')
+    const later = (await done('accounts show secret@example.com')) + (await done('keys list secret@example.com --json'))
+    expect(later).not.toContain(String(password))
+    expect(later).not.toContain(String(key))
+    expect(gateway.output()).not.toContain(String(key))
+  })
+
+  test('a name cannot steer the terminal of who lists it', async () => {
+    const { code } = await run('cli.ts', ['keys', 'create', 'secret@example.com', '--name', 'x\u001b[2Jy\nz'], {
+      GATEWAY_DATA_DIR: folder,
+    })
+    expect(code).toBe(0)
+    const listed = await done('keys list secret@example.com')
+    expect(listed.split('\n').filter(line => /\p{Cc}/u.test(line))).toEqual([])
+    expect(listed).toContain('x[2Jyz')
+  })
+})
+
+describe('while no gateway serves', () => {
+  const environment = { GATEWAY_DATA_DIR: dataFolder() }
+
+  test('a command opens the embedded database, leaves it free, and the gateway then serves what it made', async () => {
+    await done('accounts create early@example.com --plan usage', environment)
+    const { key } = await asJson('keys create early@example.com', environment)
+    expect(readdirSync(environment.GATEWAY_DATA_DIR)).not.toContain('gateway.lock')
+    const later = await startProcess(environment.GATEWAY_DATA_DIR)
+    expect((await later.chat(String(key), 'hello')).status).toBe(200)
+    expect(later.output()).toContain('keys create <email>')
+    later.kill('SIGKILL')
+    await later.exited
+  })
+
+  test('commands begun at once wait for one another', async () => {
+    await done('migrate', environment)
+    const words = ['a', 'b', 'c'].map(name => `accounts create ${name}@example.com`)
+    expect(await Promise.all(words.map(async one => (await command(one, environment)).code))).toEqual([0, 0, 0])
+    for (const name of ['a', 'b', 'c']) await done(`accounts show ${name}@example.com`, environment)
+  })
+
+  test('a command that only reads makes no database where there is none', async () => {
+    const own = dataFolder()
+    const { code, stderr } = await command(`accounts show ${owner}`, { GATEWAY_DATA_DIR: own })
+    expect(code).toBe(1)
+    expect(stderr).toContain(`There is no data in ${own} yet.`)
+    expect(existsSync(own)).toBe(false)
+  })
+})
+
+describe('on a real Postgres', () => {
+  test('commands need nothing but DATABASE_URL, and make the tables of an empty database', async () => {
+    if (postgres === null) return
+    const environment = { DATABASE_URL: postgres.url, GATEWAY_DATA_DIR: dataFolder() }
+    await done('accounts create ann@example.com --plan usage', environment)
+    const { prefix } = await asJson('keys create ann@example.com --name first', environment)
+    expect(await done('migrate', environment)).toBe('The database is up to date.\n')
+    expect(await done('keys list ann@example.com', environment)).toMatch(
+      /key_\w{20} +gw_live_\w{12}… .* valid +first\n/,
+    )
+    expect(await done(`keys revoke ann@example.com ${prefix}`, environment)).toContain('is revoked')
+    expect(await asJson('accounts show ann@example.com', environment)).toMatchObject({ keys: { valid: 0, total: 1 } })
+    expect(existsSync(environment.GATEWAY_DATA_DIR)).toBe(false)
+  })
+
+  test('a database that cannot be reached is a failure in one line', async () => {
+    const { code, stderr } = await command(`accounts show ${owner}`, { DATABASE_URL: 'postgres://127.0.0.1:1/x' })
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/^The service cannot reach its database right now\..*ECONNREFUSED\)\n$/)
+  })
+})
+
+describe('the words', () => {
+  const wrong: readonly (readonly [words: string, advice: string])[] = [
+    ['', 'Say what to do.'],
+    ['accounts', 'accounts reset-password'],
+    ['acounts show x@example.com', 'There is no command "acounts show".'],
+    ['accounts show', '<email> is missing.'],
+    ['accounts show a@example.com b@example.com', '"b@example.com" is one word too many.'],
+    ['accounts create nobody', '"nobody" is no e-mail address.'],
+    ['accounts create a@example.com --plan gold', '--plan must be evaluation or usage.'],
+    ['accounts plan a@example.com', 'evaluation|usage is missing.'],
+    ['accounts limits a@example.com', 'Say which limit, or --reset.'],
+    ['accounts limits a@example.com --reset --rpm 1', '--reset goes alone'],
+    ['accounts limits a@example.com --rpm -1', '--rpm'],
+    ['accounts limits a@example.com --rpm 1.5', '--rpm must be a whole number'],
+    ['accounts limits a@example.com --daily-cost-usd 1e3', '--daily-cost-usd must be an amount'],
+    ['keys create a@example.com --nmae x', "Unknown option '--nmae'."],
+    ['keys revoke a@example.com', '<key id or prefix> is missing.'],
+    ['models', 'models check'],
+  ]
+
+  test('wrong ones change nothing, say what to do on stderr, and exit with 2', async () => {
+    const environment = { GATEWAY_DATA_DIR: dataFolder() }
+    const found = await inPairs(wrong, async ([words]) => ({ words, ...(await command(words, environment)) }))
+    for (const [index, { words, code, stdout, stderr }] of found.entries()) {
+      expect({ words, code, stdout }).toEqual({ words, code: 2, stdout: '' })
+      expect(stderr).toContain(wrong[index]?.[1] ?? '')
+      expect(stderr).toContain('bun run gateway')
+    }
+    expect(existsSync(environment.GATEWAY_DATA_DIR)).toBe(false)
+  })
+
+  test('what cannot be done is said in one line and exits with 1', async () => {
+    const impossible = [
+      ['accounts show nobody@example.com', 'There is no account'],
+      [`accounts create ${owner}`, 'has an account already'],
+      [`keys revoke ${owner} gw_live_000000000000`, 'no such key'],
+    ] as const
+    for (const [words, reason] of impossible) {
+      const { code, stdout, stderr } = await command(words)
+      expect({ words, code, stdout, lines: stderr.split('\n').length }).toEqual({
+        words,
+        code: 1,
+        stdout: '',
+        lines: 2,
+      })
+      expect(stderr).toContain(reason)
+    }
+  })
+
+  test('every command explains itself', async () => {
+    const list = await done('--help')
+    const names = [...list.matchAll(/^ {2}(\w+(?: [a-z-]+)?) {2,}/gm)].map(([, name]) => name ?? '')
+    expect(names).toEqual([
+      'serve',
+      'migrate',
+      'accounts create',
+      'accounts show',
+      'accounts plan',
+      'accounts limits',
+      'accounts reset-password',
+      'keys create',
+      'keys list',
+      'keys revoke',
+      'models check',
+    ])
+    const texts = await inPairs(names, name => done(`${name} --help`))
+    for (const [index, text] of texts.entries()) expect(text).toStartWith(`bun run gateway ${names[index]}`)
+  })
+
+  test('models check finds the catalogue sound, calls nobody, and says which providers are configured', async () => {
+    const simulated = await asJson('models check')
+    expect(simulated).toMatchObject({ problems: [], called: false })
+    const text = await done('models check', {
+      ANTHROPIC_API_KEY: 'canary-key',
+      ANTHROPIC_BASE_URL: 'http://127.0.0.1:1',
+    })
+    expect(text).toMatch(/anthropic +\d+ +configured +http:\/\/127\.0\.0\.1:1\n/)
+    expect(text).toMatch(/openai +\d+ +not offered +set OPENAI_API_KEY\n/)
+    expect(text).toContain('No provider was called')
+    expect(text).not.toContain('canary')
+  })
+
+  test('serve is the gateway', async () => {
+    const { code, stderr } = await command('serve', { PORT: '0' })
+    expect(code).toBe(1)
+    expect(stderr).toContain(`is in use by process ${gateway.pid}`)
+  })
+})
+
+const changedNow = () => {
+  const at = Date.now()
+  return () => at
+}
+
+/** Two at a time: each is a process. */
+async function inPairs<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = []
+  for (let index = 0; index < items.length; index += 2)
+    results.push(...(await Promise.all(items.slice(index, index + 2).map(work))))
+  return results
+}

@@ -1,0 +1,271 @@
+import { afterAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { ConfigError, type Environment, readConfig, readStoreConfig } from '../src/config.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-config-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const secret = 'a secret of more than thirty-two bytes'
+
+function file(name: string, content: unknown): string {
+  const path = join(folder, name)
+  writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content))
+  return path
+}
+
+function problemsOf(environment: Environment): readonly string[] {
+  try {
+    readConfig(environment)
+    return []
+  } catch (cause) {
+    if (cause instanceof ConfigError) return cause.problems
+    throw cause
+  }
+}
+
+describe('with nothing set', () => {
+  const config = readConfig({})
+
+  test('everything has its documented default', () => {
+    expect(config).toMatchObject({
+      port: 3000,
+      host: '127.0.0.1',
+      dataDirectory: './.data',
+      databaseUrl: null,
+      redisUrl: null,
+      jwtSecret: null,
+      providers: [],
+      extraModels: [],
+      defaultMaxOutputTokens: 16_384,
+      deadlines: {
+        connectMs: 3_000,
+        firstByteMs: 30_000,
+        silenceMs: 60_000,
+        firstContentMs: 120_000,
+        firstContentReasoningMs: 300_000,
+        totalMs: 600_000,
+      },
+      drainMs: 30_000,
+      drainNoticeMs: 3_000,
+      allowedHosts: null,
+      logLevel: 'info',
+    })
+  })
+
+  test('no proxy is trusted', () => {
+    for (const address of ['127.0.0.1', '10.0.0.1', '::1', '']) expect(config.isTrustedProxy(address)).toBe(false)
+  })
+
+  test('an empty or blank value is as good as none', () => {
+    expect(readConfig({ PORT: '', LOG_LEVEL: ' ', DATABASE_URL: '', OPENAI_API_KEY: ' ' })).toMatchObject({
+      port: 3000,
+      logLevel: 'info',
+      databaseUrl: null,
+      providers: [],
+    })
+  })
+})
+
+describe('a wrong value', () => {
+  const postgres = 'postgres://localhost/gateway'
+  /** What is set, and the line that answers it. */
+  const wrong: readonly (readonly [Environment, string | RegExp])[] = [
+    ...[
+      ['PORT', '65536', '0 to 65535'],
+      ['PORT', '-1', '0 to 65535'],
+      ['PORT', '3000x', '0 to 65535'],
+      ['PORT', '1e3', '0 to 65535'],
+      ['DEFAULT_MAX_OUTPUT_TOKENS', '0', '1 to 1000000'],
+      ['CONNECT_TIMEOUT_MS', '0', '1 to 60000'],
+      ['FIRST_BYTE_TIMEOUT_MS', 'x', '1 to 1800000'],
+      ['SILENCE_TIMEOUT_MS', '0', '1 to 1800000'],
+      ['FIRST_CONTENT_TIMEOUT_MS', '9999999', '1 to 1800000'],
+      ['FIRST_CONTENT_REASONING_TIMEOUT_MS', '1.5', '1 to 1800000'],
+      ['TOTAL_TIMEOUT_MS', '0', '1 to 3600000'],
+      ['DRAIN_TIMEOUT_MS', '600001', '0 to 600000'],
+      ['DRAIN_NOTICE_MS', 'soon', '0 to 60000'],
+      ['BUN_CONFIG_MAX_HTTP_REQUESTS', '0', '1 to 65535'],
+    ].map(
+      ([name = '', value = '', bounds = '']) =>
+        [{ [name]: value }, `${name}: must be a whole number from ${bounds}`] as const,
+    ),
+    [{ LOG_LEVEL: 'loud' }, 'LOG_LEVEL: must be one of debug, info, warn, error'],
+    [{ DATABASE_URL: 'mysql://x' }, 'DATABASE_URL: must be a postgres:// or postgresql:// address'],
+    [{ DATABASE_URL: 'not an address' }, /^DATABASE_URL: must be/],
+    [{ DATABASE_URL: postgres }, /^JWT_SECRET: needed beside DATABASE_URL/],
+    [{ JWT_SECRET: 'x'.repeat(31) }, 'JWT_SECRET: must be at least 32 bytes long'],
+    [{ JWT_SECRET_PREVIOUS: 'short' }, 'JWT_SECRET_PREVIOUS: must be at least 32 bytes long'],
+    [{ JWT_SECRET_FILE: '/nowhere' }, 'JWT_SECRET_FILE: cannot read /nowhere'],
+    [{ OPENAI_API_KEY_FILE: '/nowhere' }, 'OPENAI_API_KEY_FILE: cannot read /nowhere'],
+    [{ REDIS_URL: 'localhost:6379' }, 'REDIS_URL: must start with redis:// or rediss://'],
+    [{ WORKERS: 'many' }, 'WORKERS: must be a count or "auto"'],
+    [{ WORKERS: '0' }, 'WORKERS: must be a count or "auto"'],
+    [{ WORKERS: '4' }, /^WORKERS: several processes share their limits through Redis/],
+    [{ WORKERS: 'auto' }, /^WORKERS: several processes share their limits through Redis/],
+    [{ OPENAI_BASE_URL: 'example.com' }, 'OPENAI_BASE_URL: must be an http(s) address'],
+    [{ OPENAI_BASE_URL: 'file:///etc/passwd' }, 'OPENAI_BASE_URL: must be an http(s) address'],
+    [{ ANTHROPIC_BASE_URL: 'http://example.com' }, /^ANTHROPIC_BASE_URL: must be https/],
+    [{ ANTHROPIC_BASE_URL: 'http://8.8.8.8' }, /^ANTHROPIC_BASE_URL: must be https/],
+    [{ GEMINI_BASE_URL: 'https://user:pass@example.com' }, 'GEMINI_BASE_URL: must not hold credentials'],
+    [{ TRUSTED_PROXIES: 'balancer' }, 'TRUSTED_PROXIES: "balancer" is not an address or CIDR range'],
+    [{ TRUSTED_PROXIES: '10.0.0.0/33' }, /^TRUSTED_PROXIES: "10\.0\.0\.0\/33"/],
+    // Read as a number, nothing is 0, and a range of 0 bits is everybody.
+    [{ TRUSTED_PROXIES: '10.0.0.0/' }, /^TRUSTED_PROXIES: "10\.0\.0\.0\/"/],
+    [{ TRUSTED_PROXIES: '::1/129' }, /^TRUSTED_PROXIES: "::1\/129"/],
+    [{ GATEWAY_CONFIG: '/nowhere.json' }, /^GATEWAY_CONFIG: cannot read \/nowhere\.json as JSON/],
+    [{ GATEWAY_CONFIG: file('torn.json', '{') }, /^GATEWAY_CONFIG: cannot read .*torn\.json as JSON/],
+    [{ GATEWAY_CONFIG: file('unknown.json', { modles: [] }) }, /^GATEWAY_CONFIG: modles: /],
+    [
+      { GATEWAY_CONFIG: file('taken.json', { providers: [provider({ id: 'openai' })] }) },
+      'GATEWAY_CONFIG: provider id "openai" is taken; choose another',
+    ],
+    [
+      { GATEWAY_CONFIG: file('key.json', { providers: [provider({ api_key_env: 'LOCAL_KEY' })] }) },
+      'GATEWAY_CONFIG: provider "local" names LOCAL_KEY, which is not set',
+    ],
+    [
+      { GATEWAY_CONFIG: file('plain.json', { providers: [provider({ base_url: 'http://example.com/v1' })] }) },
+      /^GATEWAY_CONFIG: provider "local": base_url must be https/,
+    ],
+    [
+      { GATEWAY_CONFIG: file('priceless.json', { providers: [provider({ models: [{ id: 'free' }] })] }) },
+      /^GATEWAY_CONFIG: providers\.0\.models\.0\.pricing: /,
+    ],
+  ]
+
+  test('each one is answered by a line that begins with its name', () => {
+    for (const [environment, line] of wrong) {
+      const problems = problemsOf(environment)
+      expect({ environment, count: problems.length >= 1 }).toEqual({ environment, count: true })
+      if (typeof line === 'string') expect(problems).toEqual([line])
+      else expect(problems[0]).toMatch(line)
+    }
+  })
+
+  test('all of them together are answered together', () => {
+    const all = {
+      PORT: 'x',
+      LOG_LEVEL: 'x',
+      DATABASE_URL: postgres,
+      JWT_SECRET_PREVIOUS: 'x',
+      REDIS_URL: 'x',
+      WORKERS: 'x',
+      OPENAI_BASE_URL: 'x',
+      TRUSTED_PROXIES: 'x, y',
+      GATEWAY_CONFIG: '/nowhere.json',
+      DRAIN_TIMEOUT_MS: 'x',
+    }
+    const names = problemsOf(all).map(problem => problem.split(':')[0] ?? '')
+    expect(names.sort()).toEqual(
+      ['JWT_SECRET', 'TRUSTED_PROXIES', ...Object.keys(all)].filter(name => name !== 'DATABASE_URL').sort(),
+    )
+  })
+
+  test('no line repeats a secret', () => {
+    const canary = 'canary'
+    const problems = problemsOf({
+      DATABASE_URL: `mysql://gateway:${canary}@localhost/x`,
+      JWT_SECRET: canary,
+      JWT_SECRET_PREVIOUS: canary,
+      OPENAI_BASE_URL: `https://user:${canary}@example.com`,
+      REDIS_URL: `http://:${canary}@localhost`,
+    })
+    expect(problems).toHaveLength(5)
+    expect(problems.join('\n')).not.toContain(canary)
+  })
+})
+
+describe('a right value', () => {
+  test('a provider is configured by its key alone, and is then the only one', () => {
+    expect(readConfig({ ANTHROPIC_API_KEY: 'key' }).providers).toEqual([
+      { id: 'anthropic', format: 'anthropic', baseUrl: 'https://api.anthropic.com', apiKey: 'key' },
+    ])
+  })
+
+  test('plain http is taken where nothing leaves the machine or the private network', () => {
+    const hosts = [
+      'localhost:8080',
+      '127.0.0.1',
+      '[::1]:1',
+      '10.1.2.3',
+      '172.16.0.1',
+      '192.168.1.1',
+      'ollama:11434',
+      'llm.internal',
+    ]
+    for (const host of hosts)
+      expect({ host, problems: problemsOf({ OPENAI_BASE_URL: `http://${host}/v1` }) }).toEqual({ host, problems: [] })
+    for (const host of ['172.32.0.1', '11.0.0.1', 'localhost.example.com', '[2001:db8::1]'])
+      expect({ host, count: problemsOf({ OPENAI_BASE_URL: `http://${host}/v1` }).length }).toEqual({ host, count: 1 })
+  })
+
+  test('a base address loses its trailing slashes', () => {
+    const { providers } = readConfig({ OPENAI_API_KEY: 'key', OPENAI_BASE_URL: 'https://example.com/v1//' })
+    expect(providers[0]?.baseUrl).toBe('https://example.com/v1')
+  })
+
+  test('a secret in a file wins over the variable, without its line end', () => {
+    const path = file('secret', `${secret}\n`)
+    expect(readConfig({ JWT_SECRET: 'x', JWT_SECRET_FILE: path }).jwtSecret).toBe(secret)
+    expect(readConfig({ DATABASE_URL_FILE: file('url', 'postgres://db/x\n'), JWT_SECRET: secret }).databaseUrl).toBe(
+      'postgres://db/x',
+    )
+  })
+
+  test('proxies are trusted by address and by range, of either family', () => {
+    const { isTrustedProxy } = readConfig({ TRUSTED_PROXIES: '10.0.0.0/8, 192.0.2.7,fd00::/8' })
+    for (const address of ['10.255.0.1', '192.0.2.7', 'fd12::1']) expect(isTrustedProxy(address)).toBe(true)
+    for (const address of ['11.0.0.1', '192.0.2.8', 'fe80::1', 'nonsense']) expect(isTrustedProxy(address)).toBe(false)
+  })
+
+  test('the configuration file adds providers with their models', () => {
+    const path = file('providers.json', { providers: [provider({ api_key_env: 'LOCAL_KEY' })] })
+    const config = readConfig({ GATEWAY_CONFIG: path, LOCAL_KEY: 'key' })
+    expect(config.providers).toEqual([
+      { id: 'local', format: 'compatible', baseUrl: 'http://127.0.0.1:11434/v1', apiKey: 'key' },
+    ])
+    expect(config.extraModels.map(({ provider: id, row }) => [id, row.id])).toEqual([['local', 'llama']])
+  })
+
+  test('host names answered to are compared in lower case', () => {
+    expect(readConfig({ ALLOWED_HOSTS: 'Gateway.Example.com, b' }).allowedHosts).toEqual(['gateway.example.com', 'b'])
+  })
+})
+
+describe('warnings', () => {
+  const calm = { BUN_CONFIG_MAX_HTTP_REQUESTS: '8192' }
+
+  test('none, as `bun run start` sets things', () => {
+    expect(readConfig(calm).warnings).toEqual([])
+  })
+
+  test('few upstream calls at a time are warned of, and Bun’s own bound is few', () => {
+    expect(readConfig({}).warnings).toEqual([expect.stringMatching(/^BUN_CONFIG_MAX_HTTP_REQUESTS: only 256 /)])
+    expect(readConfig({ BUN_CONFIG_MAX_HTTP_REQUESTS: '1023' }).warnings).toHaveLength(1)
+  })
+
+  test('a proxy that provider calls would go through is warned of, whatever its name', () => {
+    for (const name of ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy', 'ALL_PROXY'])
+      expect(readConfig({ ...calm, [name]: 'http://user:canary@proxy:3128' }).warnings).toEqual([
+        `${name} is set: calls to providers will go through that proxy`,
+      ])
+  })
+})
+
+test('where the data is can be read although everything else is wrong', () => {
+  const rest = { PORT: 'x', LOG_LEVEL: 'x', WORKERS: '9', GATEWAY_CONFIG: '/nowhere' }
+  expect(readStoreConfig({ ...rest, GATEWAY_DATA_DIR: '/data' })).toEqual({ dataDirectory: '/data', databaseUrl: null })
+  expect(readStoreConfig({ ...rest, DATABASE_URL: 'postgres://db/x' }).databaseUrl).toBe('postgres://db/x')
+  expect(() => readStoreConfig({ DATABASE_URL: 'db/x' })).toThrow(ConfigError)
+})
+
+function provider(changes: Readonly<Record<string, unknown>>) {
+  return {
+    id: 'local',
+    base_url: 'http://127.0.0.1:11434/v1',
+    models: [{ id: 'llama', pricing: { input_per_mtok: 0, output_per_mtok: 0 } }],
+    ...changes,
+  }
+}

@@ -1,0 +1,202 @@
+/** Ways in which a provider fails before its first content: whoever asked is answered by another one, and told so truly. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { gzipSync } from 'node:zlib'
+import { silence, startUpstream, type Upstream, type UpstreamAnswer } from '../harness/upstream.ts'
+import {
+  asksForStream,
+  canary,
+  errorFrame,
+  eventStream,
+  type Format,
+  formats,
+  framesOf,
+  models,
+  modes,
+  type Reply,
+  type Rig,
+  requestsTo,
+  type Script,
+  seatsTaken,
+  servedBy,
+  sharedRig,
+  streamText,
+  wholeOf,
+} from './support.ts'
+
+const json = { 'content-type': 'application/json' } as const
+const html = `<html><body>${canary}</body></html>`
+
+/** Set by `beforeAll`: where a redirect points. */
+let elsewhere: Upstream
+let rig: Rig
+
+type Fault = (format: Format) => Script
+const always =
+  (answer: UpstreamAnswer): Fault =>
+  () =>
+  () =>
+    answer
+
+const status = (code: number, headers: Readonly<Record<string, string>> = {}): Fault =>
+  always({ status: code, headers: { ...json, ...headers }, pieces: [JSON.stringify({ error: { message: canary } })] })
+
+/** A good answer, broken off in the middle of its first content. */
+const cutShort =
+  (framing: 'length' | 'chunked' | 'close', end: 'fin' | 'rst'): Fault =>
+  format =>
+  request => {
+    const stream = asksForStream(format, request)
+    const frames = framesOf(format, ['lost'])
+    const text = stream ? streamText(frames) : JSON.stringify(wholeOf(format, 'lost'))
+    const cutAt = stream ? frames.opening.join('').length + 10 : Math.floor(text.length / 2)
+    return { headers: stream ? eventStream : json, framing, pieces: [text], cutAt, end }
+  }
+
+const inStream = (text: (format: Format) => string): Fault => {
+  return format => () => ({ headers: eventStream, framing: 'chunked', pieces: [text(format)] })
+}
+
+const bomb = gzipSync(Buffer.alloc(64 * 1_048_576, ' '))
+
+const faults: Readonly<Record<string, Fault>> = {
+  'a connection reset before the headers': always({ framing: 'none', cutAt: 0, end: 'rst' }),
+  'a connection closed before the headers': always({ framing: 'none', cutAt: 0, end: 'fin' }),
+  'silence before the headers': always(silence),
+  'headers, then silence': always({ headers: eventStream, framing: 'chunked', cutAt: 0, end: 'hang' }),
+  'bytes that are not HTTP': always({ framing: 'none', pieces: [`${canary}\r\n\r\n`] }),
+  500: status(500),
+  502: status(502),
+  503: status(503),
+  529: status(529),
+  429: status(429, { 'retry-after': '7' }),
+  401: status(401),
+  403: status(403),
+  '404, the model is not there': status(404),
+  'a page of HTML with status 200': always({ headers: { 'content-type': 'text/html' }, pieces: [html] }),
+  'an error with status 200': always({ headers: json, pieces: [JSON.stringify({ error: { message: canary } })] }),
+  'an error with status 200 as the only event': inStream(errorFrame),
+  'an empty body with status 200': always({ headers: json }),
+  'an empty event stream': always({ headers: eventStream, framing: 'chunked' }),
+  'JSON that is none': always({ headers: json, pieces: [`{"choices":[{"${canary}`] }),
+  'a body shorter than its length, FIN': cutShort('length', 'fin'),
+  'a body shorter than its length, RST': cutShort('length', 'rst'),
+  'a chunked body cut by FIN': cutShort('chunked', 'fin'),
+  'a chunked body cut by RST': cutShort('chunked', 'rst'),
+  'a close-delimited body cut by FIN': cutShort('close', 'fin'),
+  'a close-delimited body cut by RST': cutShort('close', 'rst'),
+  'a gzip bomb': always({ headers: { ...json, 'content-encoding': 'gzip' }, pieces: [bomb] }),
+  'a gzip bomb as an event stream': always({ headers: { ...eventStream, 'content-encoding': 'gzip' }, pieces: [bomb] }),
+  'an error frame first': inStream(format => framesOf(format, []).opening.join('') + errorFrame(format)),
+  'a malformed frame first': inStream(() => `data: {"choices":[{"delta":{"content":"${canary}\n\n`),
+  'the role alone, then the end': inStream(format => framesOf(format, []).opening.join('')),
+  'an answer without content': format => request =>
+    asksForStream(format, request)
+      ? { headers: eventStream, framing: 'chunked', pieces: [streamText(framesOf(format, []))] }
+      : { headers: json, pieces: [JSON.stringify(wholeOf(format, ''))] },
+  'one line of 3 MB': inStream(() => `data: {"choices":[{"delta":{"content":"${'x'.repeat(3 * 1_048_576)}"}}]}\n\n`),
+  'an image': always({ headers: { 'content-type': 'image/png' }, pieces: [`PNG ${canary}`] }),
+  'a redirect': () => () => ({ status: 302, headers: { location: `${elsewhere.url}/stolen` } }),
+}
+
+beforeAll(async () => {
+  elsewhere = startUpstream(() => ({ headers: json, pieces: ['{}'] }))
+  rig = await sharedRig()
+}, 30_000)
+afterAll(async () => {
+  elsewhere.stop()
+})
+beforeEach(() => {
+  for (const format of formats) {
+    rig.play(format, null)
+    rig.divert(format, null)
+  }
+  rig.heal()
+})
+
+/** The answer is whole, came from another provider, and says so. */
+function expectServedElsewhere(reply: Reply, failing: Format): void {
+  expect(reply.httpStatus).toBe(200)
+  expect([reply.errors, reply.endings, reply.finishReason]).toEqual([[], 1, 'stop'])
+  const server = formats.find(format => reply.text === servedBy(format))
+  expect(server).toBeDefined()
+  expect(server).not.toBe(failing)
+  expect(reply.model).toStartWith(`${server}/`)
+  expect(reply.raw).not.toContain(canary)
+  if (reply.attempts !== null) {
+    expect(reply.attempts[0]).toStartWith(models[failing])
+    expect(reply.attempts[0]).not.toEndWith('served')
+    expect(reply.attempts.at(-1)).toBe(`${reply.model} served`)
+  } else expect(Number(reply.headers.get('x-gateway-attempts'))).toBeGreaterThan(1)
+}
+
+/** `takesTime`: all ways at once, since each of them waits for a deadline. */
+async function everyMode(failing: Format, takesTime = false): Promise<void> {
+  const askFor = async (mode: (typeof modes)[number]) =>
+    expectServedElsewhere(await rig.ask(mode, { model: models[failing] }), failing)
+  if (takesTime) await Promise.all(modes.map(askFor))
+  else
+    for (const mode of modes) {
+      rig.heal()
+      await askFor(mode)
+    }
+}
+
+describe.each([...formats])('%s fails before its first content, and another provider answers', failing => {
+  test.each(Object.entries(faults))('%s', async (name, fault) => {
+    rig.play(failing, fault(failing))
+    const asked = requestsTo(rig, failing)
+    await everyMode(failing, name.includes('silence'))
+    expect(requestsTo(rig, failing)).toBe(asked + modes.length)
+  })
+
+  test('a refused connection', async () => {
+    const gone = startUpstream(() => silence)
+    gone.stop()
+    rig.divert(failing, gone.url)
+    await everyMode(failing)
+  })
+
+  test('a host that does not answer at all', async () => {
+    rig.divert(failing, 'hole')
+    await everyMode(failing, true)
+  })
+
+  test('a JSON answer that breaks off in the middle', async () => {
+    const { opening, content } = framesOf(failing, ['half an ', 'answer'])
+    rig.play(failing, () => ({ headers: eventStream, framing: 'close', pieces: [...opening, ...content] }))
+    expectServedElsewhere(await rig.ask('json', { model: models[failing] }), failing)
+  })
+})
+
+test('of 50 requests at a time all are answered, whichever way one provider of three fails', async () => {
+  const names = Object.keys(faults).filter(name => !name.includes('bomb'))
+  let served = 0
+  for (const [index, name] of names.entries()) {
+    const failing = formats[index % formats.length] ?? 'openai'
+    rig.heal()
+    rig.play(failing, faults[name]?.(failing) ?? null)
+    const replies = await Promise.all(
+      Array.from({ length: 50 }, (_, at) =>
+        rig.ask(modes[at % modes.length] ?? 'json', { model: at % 2 === 0 ? models[failing] : null }),
+      ),
+    )
+    for (const reply of replies) {
+      expect([name, reply.httpStatus, reply.endings, reply.errors]).toEqual([name, 200, 1, []])
+      const server = formats.find(format => reply.text === servedBy(format))
+      expect(reply.model).toStartWith(`${server}/`)
+      served += 1
+    }
+    rig.play(failing, null)
+  }
+  process.stdout.write(`50 at a time through ${names.length} ways to fail: ${served} of ${names.length * 50} served\n`)
+}, 60_000)
+
+test('a redirect is not followed: nobody else sees the request or the key', () => {
+  expect(elsewhere.connections()).toBe(0)
+})
+
+test('what providers say in their failures never reaches a log, and no seat is left taken', () => {
+  expect(rig.gateway.logLines.filter(line => line.includes(canary))).toEqual([])
+  expect(rig.gateway.logLines.some(line => line.includes('attempt_failed'))).toBe(true)
+  expect(seatsTaken(rig)).toBe(0)
+})

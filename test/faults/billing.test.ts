@@ -1,0 +1,95 @@
+/** What is billed when an upstream's counts are missing or absurd, and what an account with little left can still ask. */
+import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { highestCostOf } from '../../src/core/money.ts'
+import { type Counts, formats, goodAnswer, models, type Rig, seatsTaken, servedBy, sharedRig } from './support.ts'
+
+let rig: Rig
+beforeAll(async () => {
+  rig = await sharedRig()
+}, 30_000)
+beforeEach(() => {
+  for (const format of formats) rig.play(format, null)
+  rig.heal()
+})
+
+const ways = ['whole', 'native'] as const
+
+describe.each([...formats])('%s', format => {
+  const askWith = (mode: (typeof ways)[number], counts: Counts | null) => {
+    rig.play(format, request => goodAnswer(format, request, servedBy(format), counts))
+    return rig.ask(mode, { model: models[format], maxTokens: 64 })
+  }
+
+  test('counts are missing: ours, and said to be', async () => {
+    const each = async (mode: (typeof ways)[number]) => {
+      const reply = await askWith(mode, null)
+      expect(reply.usage?.estimated).toBe(true)
+      expect(reply.usage?.input).toBeGreaterThan(3)
+      expect(reply.usage?.output).toBeGreaterThan(3)
+      expect(reply.usage?.output).toBeLessThan(20)
+      const row = await rig.row(reply.requestId)
+      expect([row.input_tokens, row.output_tokens, row.estimated]).toEqual([
+        reply.usage?.input ?? -1,
+        reply.usage?.output ?? -1,
+        true,
+      ])
+      expect(row.billed_microcents).toBeGreaterThan(0)
+      expect(row.billed_microcents).toBeLessThanOrEqual(row.reserved_microcents)
+    }
+    await Promise.all(ways.map(each))
+  })
+
+  test('zero stays zero', async () => {
+    const each = async (mode: (typeof ways)[number]) => {
+      const reply = await askWith(mode, { input: 0, output: 0 })
+      expect(reply.usage).toEqual({ input: 0, output: 0, estimated: false })
+      expect(await rig.row(reply.requestId)).toMatchObject({ billed_microcents: 0, status: 'completed' })
+    }
+    await Promise.all(ways.map(each))
+  })
+
+  test('absurd counts are billed as what was reserved, and heard of', async () => {
+    const each = async (mode: (typeof ways)[number]) => {
+      const logged = rig.gateway.logLines.length
+      const reply = await askWith(mode, { input: 1e12, output: 1e12 })
+      expect(reply.httpStatus).toBe(200)
+      const row = await rig.row(reply.requestId)
+      expect(row.billed_microcents).toBe(row.reserved_microcents)
+      expect(rig.gateway.logLines.slice(logged).some(line => line.includes('billed_less_than_used'))).toBe(true)
+    }
+    await Promise.all(ways.map(each))
+  })
+
+  test.each([
+    ['negative', -5],
+    ['not a number', 'NaN'],
+    ['fractional', 0.5],
+    ['beyond all numbers', 1e300],
+  ])('%s counts never make an answer fail or cost less than nothing', async (_, value) => {
+    const each = async (mode: (typeof ways)[number]) => {
+      const reply = await askWith(mode, { input: value, output: value })
+      expect([reply.httpStatus, reply.text, reply.endings]).toEqual([200, servedBy(format), 1])
+      const row = await rig.row(reply.requestId)
+      expect(row.billed_microcents).toBeGreaterThanOrEqual(0)
+      expect(row.billed_microcents).toBeLessThanOrEqual(row.reserved_microcents)
+    }
+    await Promise.all(ways.map(each))
+  })
+})
+
+test('a prompt written to a cache at a dearer price is within its reservation', async () => {
+  const input = 1_000
+  const prompt = 'word '.repeat(input)
+  rig.play('anthropic', request => goodAnswer('anthropic', request, 'ok', { input, output: 1, cacheWrite: input }))
+  const reply = await rig.ask('whole', { model: models.anthropic, prompt, maxTokens: 1 })
+  const model = rig.gateway.deps.catalogue.resolve(models.anthropic)
+  const row = await rig.row(reply.requestId)
+  expect(row.billed_microcents).toBe(model === null ? -1 : highestCostOf(model, input, 1))
+  expect(
+    rig.gateway.logLines.some(line => line.includes('billed_less_than_used') && line.includes(reply.requestId)),
+  ).toBe(false)
+})
+
+test('no seat is left taken', () => {
+  expect(seatsTaken(rig)).toBe(0)
+})

@@ -1,0 +1,260 @@
+/** Callers who leave, and callers who do not read: the upstream is let go of, the seat is free, what arrived is billed. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { gzipPieces, type Piece, piece } from '../../src/providers/simulator/reply.ts'
+import { type LedgerEntry, silence, type UpstreamAnswer } from '../harness/upstream.ts'
+import {
+  bodyFor,
+  errorFrame,
+  eventStream,
+  eventually,
+  type Format,
+  formats,
+  framesOf,
+  type Mode,
+  models,
+  modes,
+  type Rig,
+  seatsTaken,
+  startRig,
+} from './support.ts'
+
+let rig: Rig
+beforeAll(async () => {
+  rig = await startRig({
+    environment: {
+      FIRST_BYTE_TIMEOUT_MS: '20000',
+      FIRST_CONTENT_TIMEOUT_MS: '20000',
+      SILENCE_TIMEOUT_MS: '20000',
+      CONNECT_TIMEOUT_MS: '20000',
+    },
+  })
+}, 30_000)
+afterAll(() => rig.stop())
+beforeEach(() => {
+  for (const format of formats) rig.play(format, null)
+})
+
+const newest = (format: Format): LedgerEntry | undefined => rig.upstreams[format].ledger().at(-1)
+
+/** Some content, then silence for ever. */
+function hangsAfter(format: Format, pieces: readonly string[]): UpstreamAnswer {
+  const { opening, content } = framesOf(format, pieces)
+  const bytes = Buffer.from([...opening, ...content].join(''))
+  return {
+    headers: eventStream,
+    framing: 'chunked',
+    pieces: [piece(bytes), piece('')],
+    cutAt: bytes.length,
+    end: 'hang',
+  }
+}
+
+type Left = { readonly tag: string; readonly abortedAfterMs: number }
+
+/** Asks, leaves once `hasArrived` says so, and tells how long the upstream call outlived that. */
+async function leave(format: Format, mode: Mode, when: 'before_content' | 'after_content'): Promise<Left> {
+  const before = newest(format)?.index ?? -1
+  const tag = Bun.randomUUIDv7()
+  const controller = new AbortController()
+  const { path, body } = bodyFor(mode, { model: models[format], fallback: false, tag })
+  const pending = rig.gateway.post(path, body, {}, controller.signal)
+  const reading = pending.then(response => response.body?.getReader().read()).catch(() => undefined)
+  await eventually('the upstream was asked', () => (newest(format)?.index ?? -1) > before)
+  const response = when === 'after_content' && mode !== 'json' ? await pending : null
+  if (response !== null) await reading
+  else await Bun.sleep(15)
+  const index = before + 1
+  const leftAt = performance.now()
+  controller.abort()
+  const entry = () => rig.upstreams[format].ledger().find(one => one.index === index)
+  await eventually('the upstream call was aborted', () => entry()?.outcome === 'aborted')
+  await reading
+  await eventually('the seat is free', () => seatsTaken(rig) === 0)
+  return { tag, abortedAfterMs: (entry()?.abortedAt ?? Number.POSITIVE_INFINITY) - leftAt }
+}
+
+describe('a caller leaves', () => {
+  const delays: number[] = []
+  const words = 'Twelve words that were sent before the caller went out of here. '
+
+  test.each([...formats])('%s: before the first content nothing is billed, after it what arrived', async format => {
+    for (const mode of modes) {
+      rig.play(format, () => silence)
+      const early = await leave(format, mode, 'before_content')
+      delays.push(early.abortedAfterMs)
+      expect(await rig.row(early.tag)).toMatchObject({
+        status: 'client_closed',
+        error_code: null,
+        billed_microcents: 0,
+      })
+      if (mode === 'whole') continue
+      rig.play(format, () => hangsAfter(format, [words, words]))
+      const late = await leave(format, mode, 'after_content')
+      delays.push(late.abortedAfterMs)
+      const row = await rig.row(late.tag)
+      expect(row).toMatchObject({ status: 'client_closed', error_code: null, finish_reason: null, estimated: true })
+      expect(row.output_tokens).toBeGreaterThan(15)
+      expect(row.output_tokens).toBeLessThan(50)
+      expect(row.billed_microcents).toBeGreaterThan(0)
+      expect(row.billed_microcents).toBeLessThanOrEqual(row.reserved_microcents)
+    }
+    expect(rig.gateway.deps.health.stateOf(models[format])).toBe('healthy')
+  })
+
+  test('between tokens at any moment: the upstream is let go of within 100 ms', async () => {
+    const slow = (format: Format): UpstreamAnswer => {
+      const { opening, content } = framesOf(
+        format,
+        Array.from({ length: 400 }, () => 'word '),
+      )
+      return { headers: eventStream, framing: 'chunked', pieces: [...opening, ...content].map(text => piece(text, 5)) }
+    }
+    for (let round = 0; round < 24; round += 1) {
+      const format = formats[round % 3] ?? 'openai'
+      rig.play(format, () => slow(format))
+      delays.push((await leave(format, round % 2 === 0 ? 'native' : 'compatible', 'after_content')).abortedAfterMs)
+    }
+    const sorted = delays.toSorted((left, right) => left - right)
+    const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
+    process.stdout.write(
+      `${delays.length} callers left: upstream aborted after ${at(0.5).toFixed(1)} ms (p50), ${at(0.99).toFixed(1)} ms (p99)\n`,
+    )
+    expect(at(0.5)).toBeLessThan(100)
+    expect(at(0.99)).toBeLessThan(500)
+    for (const format of formats) expect(rig.gateway.deps.health.stateOf(models[format])).toBe('healthy')
+  })
+})
+
+describe('connections to a provider', () => {
+  test.each([...formats])(
+    '%s: a complete answer leaves its connection for the next, whichever way it was asked',
+    async format => {
+      await rig.ask('native', { model: models[format] })
+      const before = rig.upstreams[format].connections()
+      for (let round = 0; round < 3; round += 1) {
+        for (const mode of modes) expect((await rig.ask(mode, { model: models[format] })).text).not.toBe('')
+      }
+      expect(rig.upstreams[format].connections()).toBe(before)
+    },
+  )
+
+  test.each([...formats])('%s: one that was aborted or failed inside the answer is never used again', async format => {
+    await rig.ask('native', { model: models[format] })
+    rig.play(format, () => hangsAfter(format, ['words']))
+    await leave(format, 'native', 'after_content')
+    const before = rig.upstreams[format].connections()
+    rig.play(format, () => {
+      const { opening, content } = framesOf(format, ['words'])
+      const pieces = [piece([...opening, ...content, errorFrame(format)].join('')), piece('', 30)]
+      return { headers: eventStream, framing: 'chunked', pieces }
+    })
+    await rig.ask('native', { model: models[format], fallback: false })
+    expect(rig.upstreams[format].connections()).toBe(before + 1)
+    rig.play(format, null)
+    await rig.ask('native', { model: models[format] })
+    expect(rig.upstreams[format].connections()).toBe(before + 2)
+    rig.heal()
+  })
+})
+
+/** Frames of 16 KB of text each, as fast as they are taken. */
+function* endless(format: Format): Generator<Piece> {
+  const { opening, content } = framesOf(format, ['words and '.repeat(1_600)])
+  for (const text of opening) yield piece(text)
+  for (;;) yield piece(content.join(''))
+}
+
+describe('too much', () => {
+  test('a caller who stops reading stops the upstream; memory stays flat', async () => {
+    rig.play('openai', () => ({ headers: eventStream, framing: 'chunked', pieces: endless('openai') }))
+    const body = JSON.stringify({
+      model: 'openai/gpt-6.1-terra',
+      messages: [{ role: 'user', content: 'Go on for ever.' }],
+      stream: true,
+      n: 100,
+      max_tokens: 128_000,
+      fallback: false,
+    })
+    const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${rig.gateway.key}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n`
+    const memory = process.memoryUsage().rss
+    const socket = await Bun.connect({
+      hostname: '127.0.0.1',
+      port: rig.gateway.port,
+      socket: {
+        open(opened) {
+          opened.write(head + body)
+        },
+        data(reader) {
+          reader.pause()
+        },
+      },
+    })
+    const sent = () => newest('openai')?.bytesSent ?? 0
+    await eventually('bytes are on their way', () => sent() > 1_000_000)
+    let before = -1
+    while (sent() !== before) {
+      before = sent()
+      await Bun.sleep(250)
+    }
+    const grown = process.memoryUsage().rss - memory
+    process.stdout.write(
+      `a reader who stopped: the upstream stopped after ${(before / 1_048_576).toFixed(1)} MB, RSS + ${(grown / 1_048_576).toFixed(0)} MB\n`,
+    )
+    expect(before).toBeLessThan(32 * 1_048_576)
+    expect(grown).toBeLessThan(128 * 1_048_576)
+    socket.terminate()
+    await eventually('the upstream call was aborted', () => newest('openai')?.outcome === 'aborted')
+    await eventually('the seat is free', () => seatsTaken(rig) === 0)
+    expect(rig.gateway.deps.health.stateOf('openai/gpt-6.1-terra')).toBe('healthy')
+  })
+
+  test.each([...formats])(
+    '%s: an answer that ignores its cap is cut off, a JSON caller gets another one',
+    async format => {
+      const { opening, content } = framesOf(format, ['First. '])
+      const start = Buffer.from([...opening, ...content].join(''))
+      const after = function* (): Generator<Piece> {
+        yield piece(start)
+        yield piece('', 20)
+        yield* endless(format)
+      }
+      rig.play(format, () => ({ headers: eventStream, framing: 'chunked', pieces: after() }))
+      const cut = await rig.ask('native', { model: models[format], maxTokens: 600 })
+      expect([cut.httpStatus, cut.errors.map(({ code }) => code), cut.endings]).toEqual([200, ['upstream_failed'], 0])
+      expect(cut.text.length).toBeLessThan(300_000)
+      await eventually('it was aborted', () => newest(format)?.outcome === 'aborted')
+      const row = await rig.row(cut.requestId)
+      expect(row.output_tokens).toBeLessThanOrEqual(600)
+      expect(row.billed_microcents).toBeLessThanOrEqual(row.reserved_microcents)
+      const whole = await rig.ask('json', { model: models[format], maxTokens: 600 })
+      expect([whole.httpStatus, whole.model?.startsWith(format)]).toEqual([200, false])
+      rig.heal()
+    },
+  )
+
+  test('a line of 100 MB and a body that unpacks to 500 MB are not taken in whole', async () => {
+    const line = function* (): Generator<Piece> {
+      yield piece('data: {"choices":[{"delta":{"content":"')
+      for (let sent = 0; sent < 100; sent += 1) yield piece('x'.repeat(1_048_576))
+    }
+    const zeros = Buffer.alloc(1_048_576)
+    const compressed = await Array.fromAsync(gzipPieces(Array.from({ length: 500 }, () => piece(zeros))))
+    const bomb: UpstreamAnswer = {
+      headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' },
+      pieces: [Buffer.concat(compressed.map(({ bytes }) => bytes))],
+    }
+    Bun.gc(true)
+    const memory = process.memoryUsage().rss
+    rig.play('openai', () => ({ headers: eventStream, framing: 'chunked', pieces: line() }))
+    expect((await rig.ask('json', { model: models.openai })).model).not.toBe(models.openai)
+    await eventually('it was aborted', () => newest('openai')?.outcome === 'aborted')
+    expect(newest('openai')?.bytesSent).toBeLessThan(24 * 1_048_576)
+    rig.heal()
+    rig.play('openai', () => bomb)
+    expect((await rig.ask('whole', { model: models.openai })).model).not.toBe(models.openai)
+    const grown = process.memoryUsage().rss - memory
+    process.stdout.write(`a line of 100 MB and a gzip bomb of 500 MB: RSS + ${(grown / 1_048_576).toFixed(0)} MB\n`)
+    expect(grown).toBeLessThan(256 * 1_048_576)
+    rig.heal()
+  })
+})

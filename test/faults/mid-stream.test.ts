@@ -1,0 +1,167 @@
+/** An answer that breaks off after its first content: said once, never passed off as finished, never glued to another. */
+import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { type Framing, piece } from '../../src/providers/simulator/reply.ts'
+import type { UpstreamAnswer } from '../harness/upstream.ts'
+import {
+  canary,
+  errorFrame,
+  eventStream,
+  type Format,
+  formats,
+  framesOf,
+  models,
+  type Rig,
+  requestsTo,
+  seatsTaken,
+  sharedRig,
+  streamText,
+} from './support.ts'
+
+let rig: Rig
+beforeAll(async () => {
+  rig = await sharedRig()
+}, 30_000)
+beforeEach(() => {
+  for (const format of formats) rig.play(format, null)
+  rig.heal()
+})
+
+const streamed = ['native', 'compatible'] as const
+const broken: { readonly requestId: string; readonly code: string; readonly provider: Format }[] = []
+
+/** The first words, then a pause in which they are passed on, then `rest`. */
+function afterWords(format: Format, rest: Partial<UpstreamAnswer> & { readonly frame?: string }): UpstreamAnswer {
+  const { opening, content } = framesOf(format, ['The first words. '])
+  const { frame, ...how } = rest
+  const first = [...opening, ...content].join('')
+  const pieces = frame === undefined ? [piece(first), piece('', 40)] : [piece(first), piece(frame, 40)]
+  const cut = how.end === undefined ? {} : { cutAt: Buffer.byteLength(first) + (frame === undefined ? 0 : 5) }
+  return { headers: eventStream, framing: 'chunked', pieces, ...how, ...cut }
+}
+
+const unfinished = (format: Format) => framesOf(format, ['and more']).content.join('')
+
+const faults: readonly (readonly [
+  string,
+  'upstream_failed' | 'upstream_timeout',
+  (format: Format) => UpstreamAnswer,
+])[] = [
+  ['silence', 'upstream_timeout', format => afterWords(format, { end: 'hang' })],
+  [
+    'silence inside a frame',
+    'upstream_timeout',
+    format => afterWords(format, { frame: unfinished(format), end: 'hang' }),
+  ],
+  ...(['chunked', 'close', 'length'] as const).flatMap(framing =>
+    (['fin', 'rst'] as const).map(
+      end =>
+        [
+          `${end.toUpperCase()} inside a frame, ${framing}`,
+          'upstream_failed',
+          (format: Format) => afterWords(format, { frame: unfinished(format), framing, end }),
+        ] as const,
+    ),
+  ),
+  ['an error frame', 'upstream_failed', format => afterWords(format, { frame: errorFrame(format) })],
+  [
+    'a malformed frame',
+    'upstream_failed',
+    format => afterWords(format, { frame: `data: {"choices":[{"${canary}\n\n` }),
+  ],
+  ['an end in good order without the terminal event', 'upstream_failed', format => afterWords(format, {})],
+  [
+    'a frame that is too long',
+    'upstream_failed',
+    format => afterWords(format, { frame: `data: ${'x'.repeat(2_000_000)}\n\n` }),
+  ],
+]
+
+describe.each([...formats])('%s breaks off after its first content', failing => {
+  test.each(faults)('%s: one error event, no end, no second answer', async (_name, code, answer) => {
+    rig.play(failing, () => answer(failing))
+    for (const mode of streamed) {
+      rig.heal()
+      const others = () =>
+        formats.filter(format => format !== failing).map(format => requestsTo(rig, format))
+      const before = others()
+      const reply = await rig.ask(mode, { model: models[failing] })
+      expect([reply.httpStatus, reply.errors.map(error => error.code), reply.endings]).toEqual([200, [code], 0])
+      expect([reply.text, reply.finishReason]).toEqual(['The first words. ', null])
+      expect(others()).toEqual(before)
+      expect(reply.raw).not.toContain(canary)
+      broken.push({ requestId: reply.requestId, code, provider: failing })
+    }
+  })
+})
+
+test('each of them stands in the ledger with what arrived, estimated, at most what was reserved', async () => {
+  for (const { requestId, code, provider } of broken) {
+    const row = await rig.row(requestId)
+    expect(row).toMatchObject({ status: 'failed', error_code: code, finish_reason: null, provider, estimated: true })
+    expect(row.output_tokens).toBeGreaterThan(0)
+    expect(row.output_tokens).toBeLessThan(20)
+    expect(row.billed_microcents).toBeGreaterThan(0)
+    expect(row.billed_microcents).toBeLessThanOrEqual(row.reserved_microcents)
+  }
+  expect(broken.length).toBe(formats.length * faults.length * streamed.length)
+})
+
+test('a stream cut anywhere is finished for its caller only where its terminal event was there', async () => {
+  const framings: readonly Framing[] = ['chunked', 'close', 'length']
+  const text = 'Grüße, 世界! A short answer. 🙂'
+  const jobs: (() => Promise<void>)[] = []
+  const tally = { cuts: 0, finished: 0, broken: 0, refused: 0 }
+  const scripts = new Map<string, UpstreamAnswer>()
+  for (const format of formats) {
+    rig.play(format, request => scripts.get(/cut-\d+/.exec(request.body)?.[0] ?? '') ?? { status: 500 })
+    const frames = framesOf(format, text.match(/.{1,6}/gu) ?? [])
+    const bytes = Buffer.from(streamText(frames))
+    // Before this byte nobody can know that the answer has ended.
+    const told = format === 'anthropic' ? frames.closing.join('').length : frames.closing.slice(0, 1).join('').length
+    const endsAt = Buffer.byteLength(streamText({ ...frames, closing: [] })) + told - (format === 'google' ? 4 : 2)
+    for (const framing of framings) {
+      const step = Math.max(1, Math.floor(bytes.length / 250))
+      const cuts = Array.from({ length: Math.ceil(bytes.length / step) }, (_, at) => at * step)
+      for (const cutAt of [...cuts, bytes.length]) {
+        const name = `cut-${tally.cuts++}`
+        const end = tally.cuts % 2 === 0 ? 'fin' : 'rst'
+        // A pause before the cut, or a reset would take with it what was sent.
+        const pieces = [
+          piece(bytes.subarray(0, Math.max(0, cutAt - 1))),
+          piece(bytes.subarray(Math.max(0, cutAt - 1)), 8),
+        ]
+        const cut: Partial<UpstreamAnswer> = cutAt < bytes.length ? { cutAt, end } : {}
+        scripts.set(name, { headers: eventStream, framing, pieces, ...cut })
+        const mode = streamed[tally.cuts % 2] ?? 'native'
+        jobs.push(async () => {
+          const reply = await rig.ask(mode, { model: models[format], fallback: false, prompt: name })
+          const isFinished = reply.endings > 0 || reply.finishReason !== null
+          if (cutAt < endsAt)
+            expect([name, format, framing, cutAt, isFinished]).toEqual([name, format, framing, cutAt, false])
+          if (cutAt >= bytes.length) expect(reply.text).toBe(text)
+          expect(reply.errors.length).toBe(isFinished ? 0 : 1)
+          expect(text).toStartWith(reply.text)
+          if (isFinished) tally.finished += 1
+          else if (reply.httpStatus === 200) tally.broken += 1
+          else tally.refused += 1
+        })
+      }
+    }
+  }
+  await Promise.all(
+    Array.from({ length: 16 }, async () => {
+      for (let job = jobs.pop(); job !== undefined; job = jobs.pop()) await job()
+    }),
+  )
+  expect(tally.cuts).toBeGreaterThan(2_000)
+  process.stdout.write(
+    `${tally.cuts} cuts: ${tally.refused} refused, ${tally.broken} told as broken off, ${tally.finished} whole\n`,
+  )
+}, 60_000)
+
+test('afterwards no seat is taken, and no upstream is still at work', async () => {
+  expect(seatsTaken(rig)).toBe(0)
+  await Bun.sleep(50)
+  for (const format of formats)
+    expect(rig.upstreams[format].ledger().filter(({ outcome }) => outcome === 'open')).toEqual([])
+})

@@ -1,0 +1,292 @@
+/** What a provider refuses: whose fault it was decides who is told, who is asked next, and who is thought sick. */
+import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { silence, startUpstream, type UpstreamAnswer } from '../harness/upstream.ts'
+import {
+  canary,
+  eventStream,
+  type Format,
+  formats,
+  framesOf,
+  models,
+  modes,
+  type Rig,
+  type Row,
+  requestsTo,
+  sharedRig,
+  wholeOf,
+} from './support.ts'
+
+let rig: Rig
+beforeAll(async () => {
+  rig = await sharedRig()
+}, 30_000)
+beforeEach(() => {
+  for (const format of formats) {
+    rig.play(format, null)
+    rig.divert(format, null)
+  }
+  rig.heal()
+})
+
+const json = { 'content-type': 'application/json' } as const
+
+/** A refusal in the provider's own shape. `wording` is what tells some kinds apart. */
+function refusal(format: Format, status: number, wording: string, code: string | null = null): UpstreamAnswer {
+  const message = `${wording} ${canary}`
+  const body = {
+    openai: { error: { message, type: 'invalid_request_error', param: null, code } },
+    anthropic: { type: 'error', error: { type: 'invalid_request_error', message } },
+    google: { error: { code: status, message, status: 'INVALID_ARGUMENT' } },
+  }[format]
+  return { status, headers: json, pieces: [JSON.stringify(body)] }
+}
+
+/** What the ledger is to hold in the end, by request id. */
+const booked: [requestId: string, row: Partial<Row>][] = []
+
+const asked = () => formats.map(format => requestsTo(rig, format))
+
+async function stateOf(model: string): Promise<string | undefined> {
+  const response = await fetch(`${rig.gateway.url}/api/v1/models/health`)
+  const { data } = (await response.json()) as { data: { model: string; state: string }[] }
+  return data.find(entry => entry.model === model)?.state
+}
+
+describe.each([...formats])("%s refuses the request as the caller's mistake", failing => {
+  const cases: readonly (readonly [string, UpstreamAnswer, number, string])[] = [
+    ['400', refusal(failing, 400, 'temperature is wrong'), 400, 'invalid_request'],
+    ['422', refusal(failing, 422, 'not processable'), 400, 'invalid_request'],
+    ['413', refusal(failing, 413, 'too large'), 413, 'body_too_large'],
+  ]
+  test.each(cases)(
+    '%s reaches the caller, nobody else is asked, and the model stays healthy',
+    async (_, answer, status, code) => {
+      rig.play(failing, () => answer)
+      for (const mode of modes) {
+        const before = asked()
+        const reply = await rig.ask(mode, { model: models[failing] })
+        expect([reply.httpStatus, reply.errors[0]?.code, reply.endings]).toEqual([status, code, 0])
+        expect(asked().reduce((sum, count, at) => sum + count - (before[at] ?? 0), 0)).toBe(1)
+        expect(reply.raw).not.toContain(canary)
+        expect(await stateOf(models[failing])).toBe('healthy')
+        booked.push([
+          reply.requestId,
+          {
+            status: 'failed',
+            error_code: code,
+            billed_microcents: 0,
+          },
+        ])
+      }
+    },
+  )
+
+  test('a context overflow goes on to a larger window only', async () => {
+    const wording = failing === 'google' ? 'The input token count exceeds the maximum' : 'prompt is too long'
+    rig.play(failing, () => refusal(failing, 400, wording, failing === 'openai' ? 'context_length_exceeded' : null))
+    const window = rig.gateway.deps.catalogue.resolve(models[failing])?.contextWindow ?? 0
+    const reply = await rig.ask('native', { model: models[failing] })
+    if (reply.httpStatus === 200) {
+      const served = rig.gateway.deps.catalogue.resolve(reply.model ?? '')
+      expect(served?.contextWindow).toBeGreaterThan(window)
+      expect(reply.attempts?.[0]).toBe(`${models[failing]} context_overflow`)
+    } else expect([reply.httpStatus, reply.errors[0]?.code]).toEqual([400, 'context_length_exceeded'])
+    expect(await stateOf(models[failing])).toBe('healthy')
+  })
+
+  test('its content filter as a status is 400 content_blocked; as a finish reason it is one', async () => {
+    if (failing !== 'google') {
+      const wording = 'Output blocked by content filtering policy'
+      rig.play(failing, () => refusal(failing, 400, wording, failing === 'openai' ? 'content_policy_violation' : null))
+      const reply = await rig.ask('native', { model: models[failing] })
+      expect([reply.httpStatus, reply.errors[0]?.code]).toEqual([400, 'content_blocked'])
+      expect(await stateOf(models[failing])).toBe('healthy')
+    }
+    rig.play(failing, () => {
+      const { opening, content, closing } = framesOf(failing, ['half '], undefined, 'content_filter')
+      return { headers: eventStream, framing: 'chunked', pieces: [...opening, ...content, ...closing] }
+    })
+    const reply = await rig.ask('native', { model: models[failing] })
+    expect([reply.httpStatus, reply.text, reply.finishReason]).toEqual([200, 'half ', 'content_filter'])
+  })
+})
+
+describe.each([...formats])('%s is sick', failing => {
+  test.each([401, 403])(
+    '%d switches the provider off until its time is up; the caller sees nothing of it',
+    async status => {
+      rig.play(failing, () => refusal(failing, status, 'bad key'))
+      const reply = await rig.ask('json', { model: models[failing] })
+      expect(reply.httpStatus).toBe(200)
+      expect(reply.raw).not.toContain(canary)
+      const before = requestsTo(rig, failing)
+      for (let count = 0; count < 5; count += 1) expect((await rig.ask('json', { model: null })).httpStatus).toBe(200)
+      expect(requestsTo(rig, failing)).toBe(before)
+      const others = rig.gateway.deps.catalogue.list.filter(model => model.provider === failing)
+      for (const { provider, id } of others.slice(0, 2)) expect(await stateOf(`${provider}/${id}`)).toBe('unhealthy')
+      expect(rig.gateway.logLines.some(line => line.includes('provider_switched_off'))).toBe(true)
+    },
+  )
+
+  test('a 503 marks its model unhealthy at once; it is not asked while others can be, and it heals by itself', async () => {
+    rig.play(failing, () => ({ status: 503 }))
+    expect((await rig.ask('json', { model: models[failing] })).httpStatus).toBe(200)
+    expect(await stateOf(models[failing])).toBe('unhealthy')
+    rig.play(failing, null)
+    const resting = await rig.ask('json', { model: models[failing] })
+    expect(resting.model).not.toStartWith(`${failing}/`)
+    rig.advance(2_100)
+    const probed = await rig.ask('json', { model: models[failing] })
+    expect(probed.model).toBe(models[failing])
+    expect(await stateOf(models[failing])).toBe('healthy')
+  })
+
+  test('a 429 cools its model for as long as it asks, a minute at most', async () => {
+    const answer = refusal(failing, 429, 'slow down')
+    rig.play(failing, () => ({ ...answer, headers: { ...json, 'retry-after': '7' } }))
+    expect((await rig.ask('json', { model: models[failing] })).httpStatus).toBe(200)
+    rig.play(failing, null)
+    rig.advance(6_500)
+    expect((await rig.ask('json', { model: models[failing] })).model).not.toBe(models[failing])
+    rig.advance(1_000)
+    expect((await rig.ask('json', { model: models[failing] })).model).toBe(models[failing])
+  })
+
+  test('the last candidate is asked however sick it is', async () => {
+    rig.play(failing, () => ({ status: 503 }))
+    const failed = await rig.ask('json', { model: models[failing], fallback: false })
+    expect([failed.httpStatus, failed.errors[0]?.code]).toEqual([502, 'upstream_failed'])
+    rig.play(failing, null)
+    expect((await rig.ask('json', { model: models[failing], fallback: false })).httpStatus).toBe(200)
+  })
+})
+
+describe('nobody answers', () => {
+  const all = (answer: UpstreamAnswer) => {
+    for (const format of formats) rig.play(format, () => answer)
+  }
+
+  test.each([500, 502, 503])(
+    'all of %d: 502 upstream_failed after three attempts, and clients are told not to try again',
+    async status => {
+      all({ status, pieces: [canary] })
+      for (const mode of modes) {
+        rig.heal()
+        const before = asked().reduce((sum, count) => sum + count, 0)
+        const reply = await rig.ask(mode, { model: models.openai })
+        expect([reply.httpStatus, reply.errors[0]?.code]).toEqual([502, 'upstream_failed'])
+        expect(reply.headers.get('x-should-retry')).toBe('false')
+        expect(asked().reduce((sum, count) => sum + count, 0) - before).toBe(3)
+        expect(reply.raw).not.toContain(canary)
+        booked.push([
+          reply.requestId,
+          {
+            status: 'failed',
+            attempts: 3,
+            billed_microcents: 0,
+            provider: '',
+          },
+        ])
+      }
+    },
+  )
+
+  test.each([429, 529])('all of %d: 503 no_model_available with the shortest wait, never 429', async status => {
+    for (const [at, format] of formats.entries())
+      rig.play(format, () => ({
+        status,
+        headers: { ...json, 'retry-after': String(9 - at) },
+        pieces: [`{"error":{"message":"${canary}"}}`],
+      }))
+    const reply = await rig.ask('compatible', { model: models.openai })
+    expect([reply.httpStatus, reply.errors[0]?.code]).toEqual([503, 'no_model_available'])
+    expect(reply.headers.get('retry-after')).toBe('7')
+    expect(reply.headers.get('x-should-retry')).toBe('false')
+  })
+
+  test('all time out: 504 upstream_timeout', async () => {
+    all(silence)
+    const reply = await rig.ask('json', { model: models.openai })
+    expect([reply.httpStatus, reply.errors[0]?.code]).toEqual([504, 'upstream_timeout'])
+    expect(reply.headers.get('x-should-retry')).toBe('false')
+  })
+
+  test('all refuse the connection: 502', async () => {
+    const gone = startUpstream(() => silence)
+    gone.stop()
+    for (const format of formats) rig.divert(format, gone.url)
+    const reply = await rig.ask('native', { model: models.openai })
+    expect([reply.httpStatus, reply.errors[0]?.code]).toEqual([502, 'upstream_failed'])
+  })
+
+  test('all refuse our key: 502, never 401', async () => {
+    for (const format of formats) rig.play(format, () => refusal(format, 401, 'bad key'))
+    const reply = await rig.ask('native', { model: models.openai })
+    expect([reply.httpStatus, reply.errors[0]?.code]).toEqual([502, 'upstream_failed'])
+    expect(reply.raw).not.toContain(canary)
+  })
+
+  test('without fallback one provider is asked once', async () => {
+    all({ status: 500 })
+    const before = asked().reduce((sum, count) => sum + count, 0)
+    expect((await rig.ask('json', { model: null, fallback: false })).httpStatus).toBe(502)
+    expect(asked().reduce((sum, count) => sum + count, 0) - before).toBe(1)
+  })
+})
+
+describe('an answer without content', () => {
+  const empty = (format: Format, finish: 'stop' | 'length' = 'stop') =>
+    rig.play(format, () => ({
+      headers: json,
+      pieces: [JSON.stringify(wholeOf(format, '', { input: 30, output: 0 }, finish))],
+    }))
+
+  test('of two in a row the second is returned as it is, with its usage', async () => {
+    for (const format of formats) empty(format)
+    const before = asked().reduce((sum, count) => sum + count, 0)
+    const reply = await rig.ask('whole', { model: models.openai })
+    expect([reply.httpStatus, reply.text, reply.finishReason, reply.usage?.input]).toEqual([200, '', 'stop', 30])
+    expect(asked().reduce((sum, count) => sum + count, 0) - before).toBe(2)
+  })
+
+  test('it is returned where all others fail', async () => {
+    empty('openai')
+    for (const format of ['anthropic', 'google'] as const) rig.play(format, () => ({ status: 500 }))
+    for (const mode of ['whole', 'native'] as const) {
+      rig.heal()
+      const reply = await rig.ask(mode, { model: models.openai })
+      expect([reply.httpStatus, reply.model, reply.text, reply.endings]).toEqual([200, models.openai, '', 1])
+      expect(reply.attempts?.filter(attempt => attempt.endsWith('served'))).toEqual([`${models.openai} served`])
+      booked.push([
+        reply.requestId,
+        {
+          status: 'completed',
+          provider: 'openai',
+          input_tokens: 30,
+        },
+      ])
+    }
+  })
+
+  test('it is returned at once where the caller wants no fallback', async () => {
+    for (const format of formats) empty(format)
+    const before = asked().reduce((sum, count) => sum + count, 0)
+    expect((await rig.ask('whole', { model: null, fallback: false })).httpStatus).toBe(200)
+    expect(asked().reduce((sum, count) => sum + count, 0) - before).toBe(1)
+  })
+
+  test('that ended at the output cap is an answer', async () => {
+    empty('openai', 'length')
+    const reply = await rig.ask('whole', { model: models.openai })
+    expect([reply.httpStatus, reply.model, reply.finishReason]).toEqual([200, models.openai, 'length'])
+  })
+})
+
+test('the ledger says of each what its caller was told', async () => {
+  for (const [requestId, row] of booked) expect(await rig.row(requestId)).toMatchObject(row)
+  expect(booked.length).toBeGreaterThan(40)
+})
+
+test('nothing of what providers said has reached a log', () => {
+  expect(rig.gateway.logLines.filter(line => line.includes(canary))).toEqual([])
+})

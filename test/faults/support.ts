@@ -1,0 +1,479 @@
+/**
+ * A gateway before three scripted providers, one for each wire format, and the four ways to ask it. Scripts are set per test;
+ * a provider without one answers well, in words that name it, so that a test can tell who really served.
+ */
+import { rmSync } from 'node:fs'
+import { type Clock, systemClock } from '../../src/clock.ts'
+import { type Network, systemNetwork } from '../../src/network.ts'
+import { type Gateway, type GatewayLimits, startGateway } from '../harness/gateway.ts'
+import { startUpstream, type Upstream, type UpstreamAnswer, type UpstreamRequest } from '../harness/upstream.ts'
+
+export const formats = ['openai', 'anthropic', 'google'] as const
+export type Format = (typeof formats)[number]
+
+/** One model of each provider that streams, answers in one piece, and takes a small output cap. */
+export const models: Readonly<Record<Format, string>> = {
+  openai: 'openai/gpt-4.1',
+  anthropic: 'anthropic/claude-haiku-4-5',
+  google: 'google/gemini-3.5-flash-lite',
+}
+
+/** `whole`: a JSON caller whose small cap lets the upstream be asked for one piece; `json`: the upstream is asked to stream. */
+export const modes = ['whole', 'json', 'native', 'compatible'] as const
+export type Mode = (typeof modes)[number]
+
+export type Script = (request: UpstreamRequest) => UpstreamAnswer | Promise<UpstreamAnswer>
+
+/** Stands in every scripted body that is not an answer: neither a caller nor a log may ever show it. */
+export const canary = 'sk-canary-7f3d9b'
+
+// ─── What providers say ───────────────────────────────────────────────────────────────────────────────────────────────
+
+export type Counts = { readonly input: unknown; readonly output: unknown; readonly cacheWrite?: number }
+
+const usualCounts: Counts = { input: 20, output: 7 }
+
+/** A stream by its parts: `opening` holds no content, `closing` the finish reason, the counts and the terminal event. */
+export type Frames = { readonly opening: string[]; readonly content: string[]; readonly closing: string[] }
+
+export function framesOf(
+  format: Format,
+  pieces: readonly string[],
+  counts: Counts | null = usualCounts,
+  finish: 'stop' | 'length' | 'content_filter' = 'stop',
+  model = bareName(format),
+): Frames {
+  switch (format) {
+    case 'openai': {
+      const chunk = (choices: unknown[], usage?: unknown) =>
+        `data: ${JSON.stringify({ id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model, choices, ...(usage === undefined ? {} : { usage }) })}\n\n`
+      const delta = (content: object, reason: string | null = null) => [
+        { index: 0, delta: content, finish_reason: reason },
+      ]
+      return {
+        opening: [chunk(delta({ role: 'assistant', content: '' }))],
+        content: pieces.map(content => chunk(delta({ content }))),
+        closing: [
+          chunk(delta({}, finish)),
+          ...(counts === null ? [] : [chunk([], openaiUsage(counts))]),
+          'data: [DONE]\n\n',
+        ],
+      }
+    }
+    case 'anthropic': {
+      const event = (type: string, rest: object) => `event: ${type}\ndata: ${JSON.stringify({ type, ...rest })}\n\n`
+      const usage = counts === null ? {} : { usage: { ...anthropicInput(counts), output_tokens: 1 } }
+      const message = { id: 'msg_1', type: 'message', role: 'assistant', model, content: [], ...usage }
+      return {
+        opening: [
+          event('message_start', { message }),
+          event('content_block_start', { index: 0, content_block: { type: 'text', text: '' } }),
+        ],
+        content: pieces.map(text => event('content_block_delta', { index: 0, delta: { type: 'text_delta', text } })),
+        closing: [
+          event('content_block_stop', { index: 0 }),
+          event('message_delta', {
+            delta: { stop_reason: anthropicReasons[finish] },
+            ...(counts === null ? {} : { usage: { output_tokens: counts.output } }),
+          }),
+          event('message_stop', {}),
+        ],
+      }
+    }
+    case 'google': {
+      const chunk = (candidate: object, usage?: unknown) =>
+        `data: ${JSON.stringify({ candidates: [{ index: 0, ...candidate }], modelVersion: model, responseId: 'r1', ...(usage === undefined ? {} : { usageMetadata: usage }) })}\r\n\r\n`
+      return {
+        opening: [],
+        content: pieces.map(text => chunk({ content: { role: 'model', parts: [{ text }] } })),
+        closing: [
+          chunk(
+            { content: { role: 'model', parts: [{ text: '' }] }, finishReason: googleReasons[finish] },
+            counts === null ? undefined : googleUsage(counts),
+          ),
+        ],
+      }
+    }
+  }
+}
+
+const anthropicReasons = { stop: 'end_turn', length: 'max_tokens', content_filter: 'refusal' }
+const googleReasons = { stop: 'STOP', length: 'MAX_TOKENS', content_filter: 'SAFETY' }
+const openaiUsage = ({ input, output, cacheWrite = 0 }: Counts) => ({
+  prompt_tokens: input,
+  completion_tokens: output,
+  prompt_tokens_details: { cached_tokens: 0, cache_write_tokens: cacheWrite },
+})
+const anthropicInput = ({ input, cacheWrite = 0 }: Counts) => ({
+  input_tokens: typeof input === 'number' ? input - cacheWrite : input,
+  cache_creation_input_tokens: cacheWrite,
+})
+const googleUsage = ({ input, output }: Counts) => ({ promptTokenCount: input, candidatesTokenCount: output })
+
+export function streamText({ opening, content, closing }: Frames): string {
+  return [...opening, ...content, ...closing].join('')
+}
+
+/** A whole answer as each format's JSON. */
+export function wholeOf(
+  format: Format,
+  text: string,
+  counts: Counts | null = usualCounts,
+  finish: 'stop' | 'length' | 'content_filter' = 'stop',
+  model = bareName(format),
+): object {
+  switch (format) {
+    case 'openai':
+      return {
+        id: 'chatcmpl-1',
+        object: 'chat.completion',
+        created: 1,
+        model,
+        choices: [{ index: 0, message: { role: 'assistant', content: text }, finish_reason: finish }],
+        ...(counts === null ? {} : { usage: openaiUsage(counts) }),
+      }
+    case 'anthropic':
+      return {
+        id: 'msg_1',
+        type: 'message',
+        role: 'assistant',
+        model,
+        content: text === '' ? [] : [{ type: 'text', text }],
+        stop_reason: anthropicReasons[finish],
+        ...(counts === null ? {} : { usage: { ...anthropicInput(counts), output_tokens: counts.output } }),
+      }
+    case 'google':
+      return {
+        candidates: [{ index: 0, content: { role: 'model', parts: [{ text }] }, finishReason: googleReasons[finish] }],
+        modelVersion: model,
+        ...(counts === null ? {} : { usageMetadata: googleUsage(counts) }),
+      }
+  }
+}
+
+/** An error frame inside a stream of status 200. */
+export function errorFrame(format: Format): string {
+  switch (format) {
+    case 'openai':
+      return `data: ${JSON.stringify({ error: { message: canary, type: 'server_error', code: null } })}\n\n`
+    case 'anthropic':
+      return `event: error\ndata: ${JSON.stringify({ type: 'error', error: { type: 'api_error', message: canary } })}\n\n`
+    case 'google':
+      return `data: ${JSON.stringify({ error: { code: 500, message: canary, status: 'INTERNAL' } })}\r\n\r\n`
+  }
+}
+
+export function asksForStream(format: Format, request: UpstreamRequest): boolean {
+  if (format === 'google') return request.path.includes('streamGenerateContent')
+  return (JSON.parse(request.body) as { stream?: boolean }).stream === true
+}
+
+const bareName = (format: Format) => models[format].split('/')[1] ?? ''
+
+/** The model that a request asks for. */
+export function modelAsked(format: Format, request: UpstreamRequest): string {
+  if (format === 'google') return /models\/([^:]+):/.exec(request.path)?.[1] ?? ''
+  return (JSON.parse(request.body) as { model: string }).model
+}
+
+export const eventStream = { 'content-type': 'text/event-stream' } as const
+
+/** A good answer in the way it was asked for. */
+export function goodAnswer(
+  format: Format,
+  request: UpstreamRequest,
+  text = servedBy(format),
+  counts: Counts | null = usualCounts,
+): UpstreamAnswer {
+  const model = modelAsked(format, request)
+  if (asksForStream(format, request)) {
+    const pieces = [text.slice(0, 4), text.slice(4)]
+    return {
+      headers: eventStream,
+      framing: 'chunked',
+      pieces: [streamText(framesOf(format, pieces, counts, 'stop', model))],
+    }
+  }
+  const whole = wholeOf(format, text, counts, 'stop', model)
+  return { headers: { 'content-type': 'application/json' }, pieces: [JSON.stringify(whole)] }
+}
+
+/** Requests that provider has ever seen. */
+export function requestsTo(rig: Rig, format: Format): number {
+  return (rig.upstreams[format].ledger().at(-1)?.index ?? -1) + 1
+}
+
+export const servedBy = (format: Format) => `This came from ${format}.`
+
+// ─── The rig ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export type Rig = {
+  readonly gateway: Gateway
+  readonly upstreams: Readonly<Record<Format, Upstream>>
+  /** From now on that provider answers so; null = well. */
+  play(format: Format, script: Script | null): void
+  /** Calls of that provider go to this address instead (null = its own), or into a hole that never connects. */
+  divert(format: Format, to: string | 'hole' | null): void
+  /** All bad news of health has expired. */
+  heal(): void
+  /** The gateway's clock for durations goes ahead so far. */
+  advance(milliseconds: number): void
+  ask(mode: Mode, options?: AskOptions): Promise<Reply>
+  /** A request's line in the ledger, by its id or its tag, waited for. */
+  row(idOrTag: string): Promise<Row>
+  stop(): Promise<void>
+}
+
+export type AskOptions = {
+  /** null = the gateway chooses. */
+  readonly model?: string | null
+  readonly fallback?: boolean
+  readonly maxTokens?: number | null
+  readonly prompt?: string
+  readonly signal?: AbortSignal
+  /** Stands in the ledger, so that a request whose answer never came can be found there. */
+  readonly tag?: string
+}
+
+export type Row = {
+  readonly status: string
+  readonly error_code: string | null
+  readonly finish_reason: string | null
+  readonly provider: string
+  readonly input_tokens: number
+  readonly output_tokens: number
+  readonly estimated: boolean
+  readonly billed_microcents: number
+  readonly reserved_microcents: number
+  readonly attempts: number
+}
+
+export type RigOptions = {
+  readonly environment?: Readonly<Record<string, string>>
+  readonly limits?: GatewayLimits
+  readonly configured?: readonly Format[]
+}
+
+/** Deadlines short enough to be waited for. `environment` wins over them. */
+const shortDeadlines = {
+  CONNECT_TIMEOUT_MS: '200',
+  FIRST_BYTE_TIMEOUT_MS: '250',
+  FIRST_CONTENT_TIMEOUT_MS: '400',
+  SILENCE_TIMEOUT_MS: '250',
+}
+
+let shared: Promise<Rig> | null = null
+
+/** One rig for every file of a run that needs nothing of its own: starting one takes seconds. It ends with the process. */
+export function sharedRig(): Promise<Rig> {
+  shared ??= startRig().then(rig => {
+    process.once('exit', () => rmSync(rig.gateway.deps.config.dataDirectory, { recursive: true, force: true }))
+    return rig
+  })
+  return shared
+}
+
+const keyNames = { openai: 'OPENAI', anthropic: 'ANTHROPIC', google: 'GEMINI' } as const
+const paths = { openai: '/v1', anthropic: '', google: '' } as const
+
+export async function startRig(options: RigOptions = {}): Promise<Rig> {
+  const scripts = new Map<Format, Script>()
+  const upstream = (format: Format) =>
+    startUpstream(request => (scripts.get(format) ?? (asked => goodAnswer(format, asked)))(request))
+  const upstreams = { openai: upstream('openai'), anthropic: upstream('anthropic'), google: upstream('google') }
+  const diverted = new Map<string, string>()
+  let aheadMs = 0
+  const clock: Clock = { ...systemClock, monotonic: () => systemClock.monotonic() + aheadMs }
+  const network: Network = {
+    fetch(url, init) {
+      const { origin } = new URL(url)
+      const to = diverted.get(origin) ?? origin
+      return to === 'hole' ? neverConnected(init.signal) : systemNetwork.fetch(url.replace(origin, to), init)
+    },
+    reaches: async (url, timeoutMs) =>
+      diverted.get(new URL(url).origin) !== 'hole' && systemNetwork.reaches(url, timeoutMs),
+  }
+  const configured = options.configured ?? formats
+  const providers = configured.flatMap(format => [
+    [`${keyNames[format]}_API_KEY`, `key-of-${format}`],
+    [`${keyNames[format]}_BASE_URL`, upstreams[format].url + paths[format]],
+  ])
+  const gateway = await startGateway(
+    { ...Object.fromEntries(providers), ...shortDeadlines, ...options.environment },
+    { clock, network, ...(options.limits === undefined ? {} : { limits: options.limits }) },
+  )
+
+  return {
+    gateway,
+    upstreams,
+    play(format, script) {
+      if (script === null) scripts.delete(format)
+      else scripts.set(format, script)
+    },
+    divert(format, to) {
+      if (to === null) diverted.delete(upstreams[format].url)
+      else diverted.set(upstreams[format].url, to)
+    },
+    heal() {
+      aheadMs += 600_000
+      for (const model of gateway.deps.catalogue.list)
+        gateway.deps.health.report(`${model.provider}/${model.id}`, { outcome: 'ok' })
+    },
+    advance(milliseconds) {
+      aheadMs += milliseconds
+    },
+    ask: (mode, asked = {}) => ask(gateway, mode, asked),
+    row: idOrTag => rowOf(gateway, idOrTag),
+    async stop() {
+      await gateway.stop()
+      for (const one of Object.values(upstreams)) one.stop()
+    },
+  }
+}
+
+function neverConnected(signal: AbortSignal | null | undefined): Promise<Response> {
+  return new Promise((_, reject) => {
+    const refuse = () => reject(new DOMException('aborted', 'AbortError'))
+    if (signal?.aborted) refuse()
+    signal?.addEventListener('abort', refuse)
+  })
+}
+
+/** What a caller can see of an answer, whichever way it came. */
+export type Reply = {
+  readonly httpStatus: number
+  readonly headers: Headers
+  /** Everything received, to search for what must not be in it. */
+  readonly raw: string
+  readonly requestId: string
+  readonly text: string
+  /** null where no answer began. */
+  readonly model: string | null
+  /** `model outcome`, where the format tells them. */
+  readonly attempts: readonly string[] | null
+  readonly finishReason: string | null
+  readonly errors: readonly { readonly code: string; readonly type: string }[]
+  /** `done`, `[DONE]`, or the whole body: how often the answer was said to be over. */
+  readonly endings: number
+  readonly usage: { readonly input: number; readonly output: number; readonly estimated: boolean | null } | null
+}
+
+export function bodyFor(mode: Mode, options: AskOptions): { path: string; body: object } {
+  const prompt = options.prompt ?? 'Say who you are.'
+  const cap = options.maxTokens ?? (mode === 'whole' ? 64 : null)
+  const rest = {
+    ...(options.fallback === undefined ? {} : { fallback: options.fallback }),
+    ...(options.tag === undefined ? {} : { metadata: { tag: options.tag } }),
+  }
+  const model = options.model === null ? {} : { model: options.model }
+  if (mode === 'compatible') {
+    return {
+      path: '/v1/chat/completions',
+      body: {
+        model: options.model ?? 'gateway-ai',
+        messages: [{ role: 'user', content: prompt }],
+        stream: true,
+        stream_options: { include_usage: true },
+        ...(cap === null ? {} : { max_tokens: cap }),
+        ...rest,
+        stream_mode: 'realtime',
+      },
+    }
+  }
+  const streamed = mode === 'native' ? { stream: true, stream_mode: 'realtime' } : {}
+  const capped = cap === null ? {} : { max_output_tokens: cap }
+  return { path: '/api/v1/chat', body: { prompt, ...model, ...streamed, ...capped, ...rest } }
+}
+
+async function ask(gateway: Gateway, mode: Mode, options: AskOptions): Promise<Reply> {
+  const { path, body } = bodyFor(mode, options)
+  const response = await gateway.post(path, body, {}, options.signal)
+  return readReply(response.status, response.headers, await response.text())
+}
+
+type Wire = {
+  readonly type?: string
+  readonly content?: string
+  readonly output?: string
+  readonly model?: string
+  readonly model_used?: string
+  readonly request_id?: string
+  readonly finish_reason?: string | null
+  readonly error?: { readonly code: string; readonly type: string }
+  readonly routing?: { readonly attempts: readonly { readonly model: string; readonly outcome: string }[] }
+  readonly choices?: readonly {
+    readonly delta?: { readonly content?: string | null }
+    readonly finish_reason?: string | null
+  }[]
+  readonly usage?: Readonly<Record<string, unknown>> | null
+}
+
+/** Reads what was sent in either endpoint's shape, one body or events. */
+export function readReply(httpStatus: number, headers: Headers, raw: string): Reply {
+  const isStream = (headers.get('content-type') ?? '').includes('event-stream')
+  const payloads = isStream
+    ? raw
+        .split('\n\n')
+        .filter(frame => frame.startsWith('data: '))
+        .map(frame => frame.slice(6))
+    : [raw]
+  const wires = payloads.filter(payload => payload !== '[DONE]').map(payload => JSON.parse(payload) as Wire)
+  const done = wires.find(wire => wire.type === 'done' || wire.output !== undefined)
+  const usage = wires.findLast(wire => wire.usage)?.usage ?? null
+  const count = (...names: string[]) => Number(names.map(name => usage?.[name]).find(value => value !== undefined))
+  return {
+    httpStatus,
+    headers,
+    raw,
+    requestId: headers.get('x-request-id') ?? '',
+    text: wires.map(wire => wire.output ?? wire.content ?? wire.choices?.[0]?.delta?.content ?? '').join(''),
+    model: done?.model_used ?? wires.find(wire => wire.model !== undefined)?.model ?? headers.get('x-gateway-model'),
+    attempts: done?.routing?.attempts.map(({ model, outcome }) => `${model} ${outcome}`) ?? null,
+    finishReason:
+      done?.finish_reason ?? wires.map(wire => wire.choices?.[0]?.finish_reason).find(reason => reason != null) ?? null,
+    errors: wires.flatMap(wire => (wire.error === undefined ? [] : [wire.error])),
+    endings: payloads.filter(payload => payload === '[DONE]').length + (done === undefined ? 0 : 1),
+    usage:
+      usage === null
+        ? null
+        : {
+            input: count('input_tokens', 'prompt_tokens'),
+            output: count('output_tokens', 'completion_tokens'),
+            estimated: typeof usage.estimated === 'boolean' ? usage.estimated : null,
+          },
+  }
+}
+
+async function rowOf(gateway: Gateway, idOrTag: string): Promise<Row> {
+  const deadline = performance.now() + 5_000
+  while (performance.now() < deadline) {
+    const rows = await gateway.deps.database.run(
+      ({ sql }) => sql<Row[]>`
+        select status, error_code, finish_reason, provider, input_tokens::float8, output_tokens::float8, estimated,
+               billed_microcents::float8, reserved_microcents::float8, attempts
+        from usage_records where request_id = ${idOrTag} or metadata->>'tag' = ${idOrTag}`,
+    )
+    const [row] = rows
+    if (rows.length > 1) throw new Error(`${rows.length} rows for ${idOrTag}`)
+    if (row !== undefined) return row
+    await Bun.sleep(25)
+  }
+  throw new Error(`no row for ${idOrTag}`)
+}
+
+/** Seats now taken by the rig's account. */
+export function seatsTaken({ gateway }: Rig): number {
+  const limits = { requestsPerMinute: 0, concurrentRequests: 1_000_000, dailyTokens: 0, dailyCostMicrocents: 0 }
+  const standing = gateway.deps.meter.standing(gateway.accountId, limits)
+  return standing === null ? 0 : standing.seats.limit - standing.seats.remaining
+}
+
+/** Resolves when it holds, looked at every 2 ms; throws after `withinMs`. Answers how long it took, in milliseconds. */
+export async function eventually(what: string, holds: () => boolean, withinMs = 2_000): Promise<number> {
+  const start = performance.now()
+  while (!holds()) {
+    if (performance.now() - start > withinMs) throw new Error(`not within ${withinMs} ms: ${what}`)
+    await Bun.sleep(2)
+  }
+  return performance.now() - start
+}

@@ -1,0 +1,26 @@
+/** Further accounts of a running gateway, each with its own limits and one key: a test's limits are nobody else's. */
+import { randomBytes } from 'node:crypto'
+import { plans } from '../../src/core/plans.ts'
+import { mintApiKey, randomBase62 } from '../../src/core/secrets.ts'
+import { changeAccount, createAccount } from '../../src/stores/accounts.ts'
+import { createKey } from '../../src/stores/keys.ts'
+import type { Gateway, GatewayLimits } from './gateway.ts'
+
+export type TestAccount = { readonly id: string; readonly key: string; readonly headers: Record<string, string> }
+
+/** Makes one on plan `usage`; `limits` stand in for the plan's own. */
+export async function newAccount({ deps }: Gateway, limits: GatewayLimits = {}): Promise<TestAccount> {
+  const [id, userId] = [`acc_${randomBase62(20, randomBytes)}`, `usr_${randomBase62(20, randomBytes)}`]
+  const { database } = deps
+  const createdAt = new Date(deps.clock.now())
+  const minted = mintApiKey(randomBytes)
+  await createAccount(
+    database,
+    { id, name: 'Test', plan: 'usage', createdAt },
+    { id: userId, accountId: id, email: `${userId}@gateway.local`, passwordHash: '', role: 'owner', createdAt },
+  )
+  await changeAccount(database, id, { ...plans.usage, ...limits })
+  const key = { id: `key_${userId}`, accountId: id, userId, name: 'test', createdAt }
+  await createKey(database, { ...key, publicId: minted.id, digest: minted.digest })
+  return { id, key: minted.key, headers: { authorization: `Bearer ${minted.key}` } }
+}

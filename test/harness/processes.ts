@@ -1,0 +1,120 @@
+/** Gateways and commands as processes of their own, the way an operator starts them. */
+import { afterAll } from 'bun:test'
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { openDatabase } from '../../src/stores/database.ts'
+import { connectEmbedded } from '../../src/stores/embedded.ts'
+import type { UsageRow } from '../../src/stores/tables.ts'
+
+export type Environment = Readonly<Record<string, string>>
+
+export type GatewayProcess = {
+  readonly url: string
+  readonly pid: number
+  /** From the process' beginning to its banner. */
+  readonly startedInMs: number
+  /** All that it has written to stdout so far. */
+  output(): string
+  kill(signal: 'SIGTERM' | 'SIGKILL'): void
+  readonly exited: Promise<number>
+  chat(key: string, prompt: string, fields?: Readonly<Record<string, unknown>>): Promise<Response>
+}
+
+export type Finished = { readonly code: number; readonly stdout: string; readonly stderr: string }
+
+const root = resolve(import.meta.dir, '..', '..')
+const startDeadlineMs = 15_000
+
+const folders: string[] = []
+const running = new Set<Bun.Subprocess>()
+
+afterAll(async () => {
+  for (const child of running) child.kill('SIGKILL')
+  await Promise.all([...running].map(child => child.exited))
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
+})
+
+/** A data folder that goes with the test file; a copy of `from`, or not there yet. */
+export function dataFolder(from?: string): string {
+  const folder = join(mkdtempSync(join(tmpdir(), 'gateway-ai-')), 'data')
+  folders.push(resolve(folder, '..'))
+  if (from !== undefined) cpSync(from, folder, { recursive: true })
+  return folder
+}
+
+/** Runs a file of `src/` to its end. Nothing of this process' environment but `PATH` reaches it. */
+export async function run(
+  file: 'main.ts' | 'cli.ts',
+  words: readonly string[],
+  environment: Environment,
+): Promise<Finished> {
+  const child = spawn(file, words, environment)
+  const [code, stdout, stderr] = await Promise.all([child.exited, child.stdout.text(), child.stderr.text()])
+  return { code, stdout, stderr }
+}
+
+/** Starts a gateway on a free port and waits for its banner. */
+export async function startProcess(folder: string, environment: Environment = {}): Promise<GatewayProcess> {
+  const began = performance.now()
+  const child = spawn('main.ts', [], { PORT: '0', GATEWAY_DATA_DIR: folder, DRAIN_NOTICE_MS: '1', ...environment })
+  let output = ''
+  const { promise: listening, resolve: heard } = Promise.withResolvers<string>()
+  const reading = (async () => {
+    const decoder = new TextDecoder()
+    for await (const piece of child.stdout) {
+      output += decoder.decode(piece, { stream: true })
+      // The banner ends in an empty line behind its last word; only then has all of it been said.
+      const url = /listening +(\S+)[\s\S]*\n\n\{/.exec(output)?.[1]
+      if (url !== undefined) heard(url)
+    }
+  })()
+  const url = await Promise.race([listening, child.exited, Bun.sleep(startDeadlineMs)])
+  if (typeof url !== 'string') throw new Error(`the gateway did not start: ${output}${await child.stderr.text()}`)
+  return {
+    url,
+    pid: child.pid,
+    startedInMs: Math.round(performance.now() - began),
+    output: () => output,
+    kill: signal => child.kill(signal),
+    exited: Promise.all([child.exited, reading]).then(([code]) => code),
+    chat: (key, prompt, fields = {}) =>
+      fetch(`${url}/api/v1/chat`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model: 'gateway-ai', prompt, max_output_tokens: 500, ...fields }),
+      }),
+  }
+}
+
+/** The ledger of a data folder, through the gateway that runs on it or, where none does, through its own database. */
+export async function ledgerOf(
+  folder: string,
+): Promise<Pick<UsageRow, 'requestId' | 'status' | 'errorCode' | 'outputTokens'>[]> {
+  const embedded = await connectEmbedded(folder)
+  const database = openDatabase(embedded.address, { connections: 1 })
+  try {
+    return await database.run(
+      async ({ sql }) =>
+        await sql<Pick<UsageRow, 'requestId' | 'status' | 'errorCode' | 'outputTokens'>[]>`
+          select request_id as "requestId", status, error_code as "errorCode", output_tokens::int as "outputTokens" from usage_records`,
+      5_000,
+    )
+  } finally {
+    await database.close()
+    await embedded.close()
+  }
+}
+
+function spawn(file: string, words: readonly string[], environment: Environment) {
+  const child = Bun.spawn([process.execPath, join(root, 'src', file), ...words], {
+    cwd: root,
+    env: { PATH: process.env.PATH ?? '', BUN_CONFIG_MAX_HTTP_REQUESTS: '8192', ...environment },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  running.add(child)
+  void child.exited.then(() => running.delete(child))
+  return child
+}

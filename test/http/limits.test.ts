@@ -1,0 +1,209 @@
+/** The four limits as callers meet them, and that money and seats are right however many race for them. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { sql } from 'drizzle-orm'
+import { findRequest } from '../../src/stores/ledger.ts'
+import { newAccount, type TestAccount } from '../harness/account.ts'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+
+// A gateway takes seconds to start where other tests run beside this one.
+setDefaultTimeout(20_000)
+
+const paths = ['/v1/chat/completions', '/api/v1/chat'] as const
+const ask = (text: string, fields: object = {}) => ({
+  model: 'gpt-5.5',
+  messages: [{ role: 'user', content: text }],
+  ...fields,
+})
+
+let gateway: Gateway
+beforeAll(async () => {
+  gateway = await startGateway()
+})
+afterAll(() => gateway.stop())
+
+async function send(account: TestAccount, text: string, fields: object = {}, path: string = paths[0]) {
+  const answer = await gateway.post(path, ask(text, fields), account.headers)
+  const body = await answer.text()
+  const error = body.startsWith('{"error"') ? (JSON.parse(body).error as Record<string, string>) : null
+  return { status: answer.status, headers: answer.headers, error, body }
+}
+
+const retryOf = ({ headers }: { headers: Headers }) => [headers.get('retry-after'), headers.get('x-should-retry')]
+
+type Totals = { requests: number; tokens: number; billed: number; reserved: number; over: number }
+
+/** What the ledger holds of an account once all of `expected` requests are in it. */
+async function ledger(account: TestAccount, expected: number): Promise<Totals> {
+  const deadline = performance.now() + 5_000
+  for (;;) {
+    const [row] = await gateway.deps.database.run(({ orm }) =>
+      orm.execute<Record<keyof Totals, string>>(sql`
+        select count(*) as requests, coalesce(sum(input_tokens + output_tokens), 0) as tokens,
+          coalesce(sum(billed_microcents), 0) as billed, coalesce(sum(reserved_microcents), 0) as reserved,
+          count(*) filter (where billed_microcents > reserved_microcents) as over
+        from usage_records where account_id = ${account.id}`),
+    )
+    const totals = Object.fromEntries(Object.entries(row ?? {}).map(([name, value]) => [name, Number(value)])) as Totals
+    if (totals.requests >= expected) return totals
+    if (performance.now() > deadline) throw new Error(`${totals.requests} of ${expected} requests in the ledger`)
+    await Bun.sleep(20)
+  }
+}
+
+describe('past a limit the answer says which, and when to come back', () => {
+  for (const path of paths) {
+    test(`requests a minute: ${path}`, async () => {
+      const account = await newAccount(gateway, { requestsPerMinute: 2 })
+      for (const left of ['1', '0']) {
+        const { status, headers } = await send(account, 'Hi', {}, path)
+        expect([status, headers.get('x-ratelimit-remaining-requests')]).toEqual([200, left])
+      }
+      const refused = await send(account, 'Hi', {}, path)
+      expect([refused.status, refused.error?.type, refused.error?.code]).toEqual([
+        429,
+        'rate_limit_error',
+        'requests_per_minute_exceeded',
+      ])
+      const wait = Number(refused.headers.get('retry-after'))
+      expect([wait >= 58 && wait <= 60, refused.headers.get('x-should-retry')]).toEqual([true, null])
+      expect(refused.headers.get('x-ratelimit-remaining-requests')).toBe('0')
+      expect((await ledger(account, 2)).requests).toBe(2)
+    })
+
+    test(`requests at a time: ${path}`, async () => {
+      const account = await newAccount(gateway, { concurrentRequests: 1 })
+      const running = send(account, '[[sim:tokens=20,pace_ms=40]]', {}, path)
+      await Bun.sleep(100)
+      const refused = await send(account, 'Hi', {}, path)
+      expect([refused.status, refused.error?.type, refused.error?.code]).toEqual([
+        429,
+        'rate_limit_error',
+        'concurrent_requests_exceeded',
+      ])
+      expect(retryOf(refused)).toEqual(['1', null])
+      expect((await running).status).toBe(200)
+      expect((await send(account, 'Hi', {}, path)).status).toBe(200)
+    })
+
+    test(`tokens a day: ${path}`, async () => {
+      const account = await newAccount(gateway, { dailyTokens: 200 })
+      const refused = await send(account, 'word '.repeat(400), {}, path)
+      expect([refused.status, refused.error?.type, refused.error?.code]).toEqual([
+        429,
+        'insufficient_quota',
+        'daily_tokens_exceeded',
+      ])
+      const [wait, retry] = retryOf(refused)
+      const untilMidnight = 86_400 - ((Date.now() / 1000) % 86_400)
+      expect(Math.abs(Number(wait) - untilMidnight)).toBeLessThan(3)
+      expect(retry).toBe('false')
+      expect(refused.headers.get('x-ratelimit-remaining-tokens')).toBe('200')
+    })
+
+    test(`cost a day: ${path}`, async () => {
+      const account = await newAccount(gateway, { dailyCostMicrocents: 1_000 })
+      const refused = await send(account, 'Hi', {}, path)
+      expect([refused.status, refused.error?.type, refused.error?.code]).toEqual([
+        429,
+        'insufficient_quota',
+        'daily_cost_exceeded',
+      ])
+      expect(retryOf(refused)[1]).toBe('false')
+      expect(Number(retryOf(refused)[0])).toBeGreaterThan(0)
+      expect(refused.headers.get('x-gateway-budget-remaining-usd')).toBe('0.00001')
+    })
+  }
+
+  test('a stream is refused with the same status, before it begins', async () => {
+    const account = await newAccount(gateway, { dailyCostMicrocents: 1_000 })
+    for (const stream_mode of ['buffered', 'realtime'])
+      expect((await send(account, 'Hi', { stream_mode })).error?.code).toBe('daily_cost_exceeded')
+  })
+})
+
+test('a refused request costs nothing: no row, no seat, no minute, no tokens, no money', async () => {
+  const account = await newAccount(gateway, { dailyTokens: 300 })
+  const before = (await send(account, '[[sim:tokens=5]] Hi', { max_tokens: 10 })).headers
+  await ledger(account, 1)
+  const names = ['x-ratelimit-remaining-requests', 'x-ratelimit-remaining-tokens', 'x-gateway-budget-remaining-usd']
+  for (const fields of [
+    { messages: [{ role: 'user', content: 'word '.repeat(600) }] },
+    { temperature: 9 },
+    { model: 'x' },
+  ]) {
+    const { status, headers } = await send(account, 'Hi', fields)
+    expect(status).toBeGreaterThanOrEqual(400)
+    for (const name of names) expect([name, headers.get(name)]).toEqual([name, before.get(name)])
+  }
+  await Bun.sleep(300)
+  expect((await ledger(account, 1)).requests).toBe(1)
+})
+
+describe('two hundred at once for the last of something', () => {
+  /** Sends them all and waits for all of their rows. */
+  const race = async (account: TestAccount, fields: object, text = '[[sim:tokens=20]] Hi') => {
+    const answers = await Promise.all(Array.from({ length: 200 }, () => send(account, text, fields)))
+    const served = answers.filter(({ status }) => status === 200)
+    const codes = new Set(answers.flatMap(({ error }) => (error === null ? [] : [error.code])))
+    return { served, codes: [...codes], totals: await ledger(account, served.length) }
+  }
+  const wide = { requestsPerMinute: 10_000, concurrentRequests: 1_000 }
+
+  test('cents: never a micro-cent over', async () => {
+    const dailyCostMicrocents = 1_000_000
+    const account = await newAccount(gateway, { ...wide, dailyCostMicrocents })
+    for (const fields of [{ max_tokens: 30 }, { stream: true, max_tokens: 30 }, {}]) {
+      const { codes, totals } = await race(account, fields)
+      expect(codes).toEqual(['daily_cost_exceeded'])
+      expect([totals.billed <= dailyCostMicrocents, totals.over]).toEqual([true, 0])
+    }
+    expect((await ledger(account, 1)).billed).toBeGreaterThan(dailyCostMicrocents * 0.5)
+  })
+
+  test('tokens: never one over', async () => {
+    const account = await newAccount(gateway, { ...wide, dailyTokens: 1_000 })
+    const { served, codes, totals } = await race(account, { max_tokens: 30 })
+    expect(codes).toEqual(['daily_tokens_exceeded'])
+    expect([served.length > 0, totals.tokens <= 1_000, totals.over]).toEqual([true, true, 0])
+  })
+
+  test('the one seat: one is served, and the seat comes back', async () => {
+    const account = await newAccount(gateway, { ...wide, concurrentRequests: 1 })
+    const { served, codes } = await race(account, {}, '[[sim:tokens=10,first_ms=1500]] Hi')
+    expect([served.length, codes]).toEqual([1, ['concurrent_requests_exceeded']])
+    expect((await send(account, 'Hi')).status).toBe(200)
+  })
+
+  test('the minute: as many as it has', async () => {
+    const account = await newAccount(gateway, { ...wide, requestsPerMinute: 17 })
+    const { served, codes, totals } = await race(account, { max_tokens: 5 })
+    expect([served.length, codes, totals.requests]).toEqual([17, ['requests_per_minute_exceeded'], 17])
+  })
+})
+
+test('billed is at most what was reserved, and what the caller is told is what the ledger holds', async () => {
+  const account = await newAccount(gateway)
+  for (const directive of [
+    'tokens=40',
+    'usage_absurd',
+    'usage_negative',
+    'usage_nan',
+    'no_usage',
+    'usage_zero',
+    'ignore_cap',
+  ]) {
+    const { status, body, headers } = await send(account, `[[sim:${directive}]] Hi`, {
+      max_tokens: 16,
+      fallback: false,
+    })
+    if (status !== 200) continue
+    const id = headers.get('x-request-id') ?? ''
+    await Bun.sleep(250)
+    const row = await findRequest(gateway.deps.database, account.id, id)
+    if (row === null) throw new Error(`${directive}: no row`)
+    const { usage } = JSON.parse(body) as { usage: Record<string, number> }
+    expect([directive, row.billedMicrocents <= row.reservedMicrocents]).toEqual([directive, true])
+    expect([usage.prompt_tokens, usage.completion_tokens]).toEqual([row.inputTokens, row.outputTokens])
+    expect(usage.cost_usd).toBe(row.billedMicrocents / 1e8)
+  }
+})

@@ -1,0 +1,272 @@
+import { describe, expect, test } from 'bun:test'
+import type { Clock } from '../../src/clock.ts'
+import { catalogue } from '../../src/core/catalogue.ts'
+import { fullName } from '../../src/core/models.ts'
+import { readNative } from '../../src/modules/chat/request.ts'
+import { startAttempt } from '../../src/pipeline/attempt.ts'
+import { openai } from '../../src/providers/openai.ts'
+import { framesOf, streamText } from '../faults/support.ts'
+
+const deadlines = {
+  connectMs: 3_000,
+  firstByteMs: 30_000,
+  silenceMs: 60_000,
+  firstContentMs: 120_000,
+  firstContentReasoningMs: 300_000,
+  totalMs: 600_000,
+}
+
+/** A clock that a test moves; what is due runs in order, with a turn of the loop after each. */
+function handMoved() {
+  let now = 0
+  const timers = new Map<object, { readonly at: number; readonly action: () => void }>()
+  const clock: Clock = {
+    now: () => now,
+    monotonic: () => now,
+    sleep: () => new Promise(() => {}),
+    after(milliseconds, action) {
+      const key = {}
+      timers.set(key, { at: now + milliseconds, action })
+      return () => timers.delete(key)
+    },
+  }
+  const move = async (milliseconds: number) => {
+    const end = now + milliseconds
+    for (;;) {
+      const due = [...timers].filter(([, { at }]) => at <= end).toSorted(([, one], [, other]) => one.at - other.at)[0]
+      if (due === undefined) break
+      timers.delete(due[0])
+      now = Math.max(now, due[1].at)
+      due[1].action()
+      await Bun.sleep(0)
+    }
+    now = end
+    await Bun.sleep(0)
+  }
+  return { clock, move, running: () => timers.size }
+}
+
+type Rig = ReturnType<typeof rig>
+
+/** An attempt at OpenAI's wire; `respond` plays the upstream, whose body the test writes by hand. */
+function rig(
+  given: {
+    readonly reaches?: boolean
+    readonly effort?: string
+    readonly answers?: boolean
+    readonly stream?: boolean
+  } = {},
+) {
+  const time = handMoved()
+  const sent: RequestInit[] = []
+  let body: ReadableStreamDefaultController<Uint8Array> | null = null
+  let cancelled = false
+  const model = catalogue.find(one => fullName(one) === 'openai/gpt-6.1-sol')
+  if (model === undefined) throw new Error('the catalogue has changed: choose another model')
+  const ask = readNative(
+    { prompt: 'Hi', ...(given.effort === undefined ? {} : { reasoning_effort: given.effort }) },
+    new Headers(),
+    2,
+  )
+  const caller = new AbortController()
+  const network = {
+    reaches: async () => given.reaches ?? true,
+    fetch: (_url: string, init: RequestInit) => {
+      sent.push(init)
+      return new Promise<Response>((resolve, reject) => {
+        const stop = () => {
+          reject(new DOMException('aborted', 'AbortError'))
+          body?.error(new DOMException('aborted', 'AbortError'))
+        }
+        if (init.signal?.aborted) return stop()
+        init.signal?.addEventListener('abort', stop)
+        if (given.answers === false) return
+        const stream = new ReadableStream<Uint8Array>({
+          start(controller) {
+            body = controller
+          },
+          cancel() {
+            cancelled = true
+          },
+        })
+        resolve(new Response(stream, { headers: { 'content-type': 'text/event-stream' } }))
+      })
+    },
+  }
+  const attempt = startAttempt(
+    { clock: time.clock, network },
+    {
+      candidate: {
+        model,
+        endpoint: {
+          id: 'openai',
+          provider: openai({ official: true }),
+          access: { baseUrl: 'http://127.0.0.1:1', apiKey: 'key' },
+          simulated: true,
+        },
+        score: 1,
+        reason: '',
+      },
+      ask: { ask, model, outputCap: 1_000, stream: given.stream ?? true },
+      deadlines,
+      deadlineAt: deadlines.totalMs,
+      signal: caller.signal,
+    },
+  )
+  return {
+    ...time,
+    attempt,
+    caller,
+    sent,
+    write: (text: string) => body?.enqueue(Buffer.from(text)),
+    end: () => body?.close(),
+    isAborted: () => sent[0]?.signal?.aborted ?? false,
+    isCancelled: () => cancelled,
+  }
+}
+
+/** The failure that the next read meets once the clock has moved so far; null while it still waits. */
+async function failureAfter({ attempt, move }: Rig, milliseconds: number) {
+  let failure: { kind: string; detail: string } | null = null
+  const reading = attempt.next().then(parts => {
+    for (const part of parts ?? [])
+      if (part.type === 'failure') failure = { kind: part.failure.kind, detail: part.failure.detail }
+  })
+  await Bun.sleep(0)
+  await move(milliseconds)
+  return { failure: failure as { kind: string; detail: string } | null, reading }
+}
+
+const timedOut = (phase: string) => ({ kind: 'timeout', detail: `${phase} deadline passed` })
+
+describe('every wait has an end', () => {
+  test('no connection: at its deadline, known by a second connection that is refused or unanswered', async () => {
+    const here = rig({ answers: false, reaches: false })
+    expect((await failureAfter(here, 3_000)).failure).toMatchObject({ kind: 'connection_failed' })
+    expect(here.isAborted()).toBe(true)
+  })
+
+  test('connected and silent: 30 s to the first byte', async () => {
+    const early = rig({ answers: false })
+    expect((await failureAfter(early, 29_999)).failure).toBeNull()
+    const here = rig({ answers: false })
+    expect((await failureAfter(here, 30_000)).failure).toEqual(timedOut('first_byte'))
+    expect(here.isAborted()).toBe(true)
+  })
+
+  test('headers and silence: 60 s', async () => {
+    const early = rig()
+    expect((await failureAfter(early, 59_999)).failure).toBeNull()
+    expect((await failureAfter(rig(), 60_000)).failure).toEqual(timedOut('silence'))
+  })
+
+  test.each([
+    ['120 s as a rule', undefined, 120_000],
+    ['300 s with high reasoning effort', 'high', 300_000],
+  ] as const)('pings without content: %s', async (_, effort, limit) => {
+    const here = rig(effort === undefined ? {} : { effort })
+    const phases: string[] = []
+    for (let elapsed = 0; elapsed <= limit && phases.length === 0; elapsed += 10_000) {
+      const { failure } = await failureAfter(here, 0)
+      if (failure !== null) phases.push(`${failure.detail} at ${elapsed}`)
+      else here.write(': ping\n\n')
+      await here.move(10_000)
+    }
+    expect(phases).toEqual([`first_content deadline passed at ${limit}`])
+  })
+
+  test('any byte is a sign of life, and after the first content only silence and the total count', async () => {
+    const here = rig()
+    const { opening, content } = framesOf('openai', ['word'])
+    await failureAfter(here, 0)
+    here.write([...opening, ...content].join(''))
+    await Bun.sleep(0)
+    here.attempt.contentArrived()
+    let elapsed = 0
+    for (let failed = false; !failed; elapsed += 50_000) {
+      const { failure, reading } = await failureAfter(here, 50_000)
+      failed = failure !== null
+      if (failed) expect(failure).toEqual(timedOut('deadline'))
+      else here.write(': ping\n\n')
+      await reading
+    }
+    expect(elapsed).toBe(600_000)
+  })
+
+  test('silence is counted only while we wait: a caller who does not read is not a sick upstream', async () => {
+    const here = rig()
+    await failureAfter(here, 0)
+    here.write(framesOf('openai', ['word']).content.join(''))
+    await Bun.sleep(0)
+    here.attempt.contentArrived()
+    await here.move(300_000)
+    expect(here.isAborted()).toBe(false)
+    expect((await failureAfter(here, 59_999)).failure).toBeNull()
+    await here.move(1)
+    expect(here.isAborted()).toBe(true)
+  })
+
+  test('a deadline shorter than the one before it is met in time', async () => {
+    const here = rig()
+    const { reading } = await failureAfter(here, 10)
+    await here.move(60_000)
+    await reading
+    expect(here.isAborted()).toBe(true)
+  })
+})
+
+describe('an attempt', () => {
+  test('sends nothing and starts no clock before its first read', () => {
+    const here = rig()
+    expect([here.sent.length, here.running()]).toEqual([0, 0])
+    here.attempt.close(false)
+    expect(here.sent.length).toBe(0)
+  })
+
+  test('that is closed early is aborted, and no clock goes on', async () => {
+    const here = rig()
+    await failureAfter(here, 0)
+    here.write(': ping\n\n')
+    await Bun.sleep(0)
+    here.attempt.close(false)
+    expect([here.isAborted(), here.running()]).toEqual([true, 0])
+  })
+
+  test('whose answer was complete is read to its end, so that its connection can be used again; 500 ms at most', async () => {
+    const complete = rig()
+    await failureAfter(complete, 0)
+    complete.write(streamText(framesOf('openai', ['word'])))
+    await Bun.sleep(0)
+    complete.attempt.close(true)
+    complete.end()
+    await Bun.sleep(1)
+    await complete.move(10_000)
+    expect([complete.isAborted(), complete.running()]).toEqual([false, 0])
+
+    const lingering = rig()
+    await failureAfter(lingering, 0)
+    lingering.write(streamText(framesOf('openai', ['word'])))
+    await Bun.sleep(0)
+    lingering.attempt.close(true)
+    await lingering.move(499)
+    expect(lingering.isAborted()).toBe(false)
+    await lingering.move(1)
+    expect(lingering.isAborted()).toBe(true)
+  })
+
+  test('of a caller who has left is aborted at once, even before it began', async () => {
+    const here = rig()
+    await failureAfter(here, 0)
+    here.caller.abort()
+    expect(here.isAborted()).toBe(true)
+    const late = rig()
+    late.caller.abort()
+    expect((await failureAfter(late, 0)).failure).toMatchObject({ kind: 'connection_failed' })
+  })
+
+  test('never follows a redirect', async () => {
+    const here = rig()
+    await failureAfter(here, 0)
+    expect(here.sent[0]?.redirect).toBe('error')
+  })
+})

@@ -1,0 +1,325 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { systemClock } from '../../src/clock.ts'
+import { readConfig } from '../../src/config.ts'
+import { catalogue as published } from '../../src/core/catalogue.ts'
+import type { Ask, ChatEvent } from '../../src/core/chat.ts'
+import { GatewayError } from '../../src/core/errors.ts'
+import { buildCatalogue, fullName, type Model } from '../../src/core/models.ts'
+import { highestCostOf } from '../../src/core/money.ts'
+import { compileRules, safetyRules } from '../../src/core/patterns.ts'
+import type { Caller, Limits } from '../../src/core/plans.ts'
+import { estimateInputTokens } from '../../src/core/tokens.ts'
+import type { UsageRecord } from '../../src/core/usage.ts'
+import type { Deps } from '../../src/deps.ts'
+import { readNative } from '../../src/modules/chat/request.ts'
+import { answer } from '../../src/pipeline/answer.ts'
+import type { Endpoint } from '../../src/pipeline/route.ts'
+import { anthropic } from '../../src/providers/anthropic.ts'
+import { google } from '../../src/providers/google.ts'
+import { openai } from '../../src/providers/openai.ts'
+import { createHealthBook } from '../../src/stores/health.ts'
+import { createLocalMeter } from '../../src/stores/meter-local.ts'
+import { errorFrame, type Format, framesOf, models as named, wholeOf } from '../faults/support.ts'
+
+/** How one call to an upstream goes. */
+const outcomes = [
+  'answers',
+  'empty',
+  'status_500',
+  'status_503',
+  'status_429',
+  'status_401',
+  'status_400',
+  'overflow',
+  'refuses_connection',
+  'hangs',
+  'cut_before_content',
+  'cut_after_content',
+  'error_after_content',
+  'breaks_at_once',
+  'hangs_after_content',
+] as const
+type Outcome = (typeof outcomes)[number]
+
+const plenty: Limits = {
+  requestsPerMinute: 1_000_000,
+  concurrentRequests: 4,
+  dailyTokens: 1_000_000_000,
+  dailyCostMicrocents: 1_000_000_000_000,
+}
+
+type World = {
+  readonly deps: Deps
+  readonly records: UsageRecord[]
+  readonly calls: string[]
+  seatsTaken(): number
+}
+
+/** The real pipeline, adapters, meter and health book; the network plays `script`, one outcome for each call. */
+function world(script: readonly Outcome[], limits = plenty, models: readonly Model[] = published): World {
+  const records: UsageRecord[] = []
+  const calls: string[] = []
+  const journal = {
+    append: (record: UsageRecord) => void records.push(record),
+    isWritable: () => true,
+    untilDurable: async () => {},
+  }
+  const meter = createLocalMeter({ clock: systemClock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
+  const providers = { openai: openai({ official: true }), anthropic, google }
+  const endpoints = new Map(
+    (['openai', 'anthropic', 'google'] as const).map((id): [string, Endpoint] => [
+      id,
+      { id, provider: providers[id], access: { baseUrl: `http://${id}`, apiKey: 'key' }, simulated: true },
+    ]),
+  )
+  const deps = {
+    config: {
+      ...readConfig({}),
+      deadlines: {
+        connectMs: 1_000,
+        firstByteMs: 8,
+        silenceMs: 8,
+        firstContentMs: 50,
+        firstContentReasoningMs: 50,
+        totalMs: 5_000,
+      },
+    },
+    clock: systemClock,
+    network: {
+      reaches: async () => true,
+      fetch(url: string, init: RequestInit) {
+        const format = new URL(url).hostname as Format
+        calls.push(format)
+        return play(script[calls.length - 1] ?? 'answers', format, init)
+      },
+    },
+    log: { debug() {}, info() {}, warn() {}, error() {} },
+    catalogue: buildCatalogue(models),
+    endpoints,
+    safetyRules: compileRules(safetyRules),
+    meter,
+    health: createHealthBook({ clock: systemClock }),
+  } as unknown as Deps
+  const seatsTaken = () => {
+    const seats = meter.standing(caller.accountId, limits)?.seats
+    return seats === undefined ? 0 : seats.limit - seats.remaining
+  }
+  return { deps, records, calls, seatsTaken }
+}
+
+const caller: Caller = { accountId: 'acc_1', keyId: 'key_1', plan: 'usage', limits: plenty }
+
+async function play(outcome: Outcome, format: Format, init: RequestInit): Promise<Response> {
+  const aborted = new Promise<never>((_, reject) => {
+    const stop = () => reject(new DOMException('aborted', 'AbortError'))
+    if (init.signal?.aborted) stop()
+    init.signal?.addEventListener('abort', stop)
+  })
+  aborted.catch(() => {})
+  const { opening, content, closing } = framesOf(format, ['Some ', 'words'])
+  const stream = (frames: readonly string[], end: 'close' | 'error' | 'hang') =>
+    new Response(
+      new ReadableStream<Uint8Array>({
+        async pull(controller) {
+          for (const frame of frames) controller.enqueue(Buffer.from(frame))
+          if (end === 'error') controller.error(new Error('connection reset'))
+          if (end === 'close') controller.close()
+          if (end === 'hang') await aborted.catch(cause => controller.error(cause))
+        },
+      }),
+      { headers: { 'content-type': 'text/event-stream' } },
+    )
+  const refused = (status: number, body: object) => Response.json(body, { status })
+  switch (outcome) {
+    case 'answers':
+      return stream([...opening, ...content, ...closing], 'close')
+    case 'empty':
+      return Response.json(wholeOf(format, ''))
+    case 'status_500':
+      return refused(500, {})
+    case 'status_503':
+      return refused(503, {})
+    case 'status_429':
+      return refused(429, {})
+    case 'status_401':
+      return refused(401, {})
+    case 'status_400':
+      return refused(400, { error: { type: 'invalid_request_error', message: 'wrong' } })
+    case 'overflow':
+      return refused(400, {
+        error: { type: 'invalid_request_error', message: 'prompt is too long: input token count' },
+      })
+    case 'refuses_connection':
+      throw new Error('ConnectionRefused')
+    case 'hangs':
+      return aborted
+    case 'cut_before_content':
+      return stream(opening, 'error')
+    case 'cut_after_content':
+      return stream([...opening, ...content.slice(0, 1)], 'close')
+    case 'error_after_content':
+      return stream([...opening, ...content.slice(0, 1), errorFrame(format)], 'close')
+    case 'breaks_at_once':
+      return stream([[...opening, ...content, errorFrame(format)].join('')], 'close')
+    case 'hangs_after_content':
+      return stream([...opening, ...content.slice(0, 1)], 'hang')
+  }
+}
+
+function asking(given: Record<string, unknown>): Ask {
+  return readNative({ prompt: 'Say something.', ...given }, new Headers(), 100)
+}
+
+type Run = { readonly events: readonly ChatEvent[]; readonly thrown: unknown; readonly batches: number }
+
+/** Reads the answer, leaving after so many batches where told to. */
+async function run(
+  { deps }: World,
+  ask: Ask,
+  leaving: { readonly after: number; readonly how: 'return' | 'abort' | 'drain' } | null = null,
+  of: Caller = caller,
+): Promise<Run> {
+  const controller = new AbortController()
+  const answering = answer(deps, of, ask, { id: `req_${Bun.randomUUIDv7()}`, signal: controller.signal })
+  const events: ChatEvent[] = []
+  let batches = 0
+  const leave = () => {
+    if (leaving === null || leaving.after !== batches) return false
+    if (leaving.how === 'abort') controller.abort()
+    if (leaving.how === 'drain') controller.abort(new GatewayError('service_unavailable', 'Draining.'))
+    return leaving.how === 'return'
+  }
+  try {
+    if (leave()) await answering.return()
+    for await (const batch of answering) {
+      batches += 1
+      events.push(...batch)
+      if (leave()) break
+    }
+    return { events, thrown: null, batches }
+  } catch (thrown) {
+    return { events, thrown, batches }
+  }
+}
+
+const countOf = (events: readonly ChatEvent[], type: ChatEvent['type']) =>
+  events.filter(event => event.type === type).length
+
+test('whatever upstreams and callers do, an answer has one story, one settlement, no seat left and three attempts at most', async () => {
+  const seen = new Map<string, number>()
+  const leavings = fc.option(
+    fc.record({
+      after: fc.integer({ min: 0, max: 3 }),
+      how: fc.constantFrom('return' as const, 'abort' as const, 'drain' as const),
+    }),
+    { nil: null, freq: 2 },
+  )
+  const asks = fc.record({
+    stream: fc.boolean(),
+    fallback: fc.boolean(),
+    model: fc.constantFrom(null, named.openai, named.anthropic, named.google),
+    small: fc.boolean(),
+  })
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.constantFrom(...outcomes), { maxLength: 4 }),
+      asks,
+      leavings,
+      async (script, given, leaving) => {
+        const { stream, fallback, model, small } = given
+        const rig = world(script)
+        const ask = asking({
+          fallback,
+          ...(stream ? { stream } : {}),
+          ...(model === null ? {} : { model }),
+          ...(small ? { max_output_tokens: 50 } : {}),
+        })
+        const { events, thrown } = await run(rig, ask, leaving)
+
+        expect(rig.calls.length).toBeLessThanOrEqual(fallback ? 3 : 1)
+        expect(countOf(events, 'opened')).toBeLessThanOrEqual(1)
+        if (events.length > 0) expect(events[0]?.type).toBe('opened')
+        const done = countOf(events, 'done')
+        expect(done).toBeLessThanOrEqual(1)
+        if (done === 1) expect([events.at(-1)?.type, thrown, countOf(events, 'finish')]).toEqual(['done', null, 1])
+        if (thrown !== null) {
+          expect(thrown).toBeInstanceOf(GatewayError)
+          expect([done, countOf(events, 'finish')]).toEqual([0, 0])
+        }
+        if (thrown === null && leaving === null) expect(done).toBe(1)
+
+        const neverBegan = leaving?.how === 'return' && leaving.after === 0
+        expect(rig.records.length).toBe(neverBegan ? 0 : 1)
+        expect(rig.seatsTaken()).toBe(0)
+        const [record] = rig.records
+        if (record !== undefined) {
+          expect(record.billed_microcents).toBeLessThanOrEqual(record.reserved_microcents)
+          if (done === 1) expect([record.status, record.error_code]).toEqual(['completed', null])
+          if (record.status === 'failed')
+            expect([record.error_code, record.finish_reason]).toEqual([expect.any(String), null])
+          if (leaving === null) expect(record.status).toBe(thrown === null ? 'completed' : 'failed')
+          if (record.status === 'client_closed') expect(leaving).not.toBeNull()
+          seen.set(record.status, (seen.get(record.status) ?? 0) + 1)
+        }
+        // Every second try has given its place back, or the budget would dry up.
+        const retries = [1, 2, 3].map(() => rig.deps.health.beginRetry('any'))
+        expect(retries).not.toContain(null)
+      },
+    ),
+    { numRuns: 400 },
+  )
+  expect([...seen.keys()].toSorted()).toEqual(['client_closed', 'completed', 'failed'])
+})
+
+describe('fallback', () => {
+  test('a failure that comes in the same read as the first content has been seen by nobody: another candidate answers', async () => {
+    const rig = world(['breaks_at_once'])
+    const { events, thrown } = await run(rig, asking({ stream: true, model: named.openai }))
+    expect(thrown).toBeNull()
+    expect(events.flatMap(event => (event.type === 'text' ? [event.text] : [])).join('')).toBe('Some words')
+  })
+
+  test('a burst of failures elsewhere does not keep a healthy provider from answering any number of requests', async () => {
+    const rig = world(Array.from({ length: 10 }, (): Outcome => 'status_500'))
+    await Promise.all(Array.from({ length: 3 }, () => run(rig, asking({ model: named.openai }))))
+    const later = await Promise.all(Array.from({ length: 4 }, () => run(rig, asking({ model: named.openai }))))
+    expect(later.map(({ thrown }) => thrown)).toEqual([null, null, null, null])
+  })
+
+  test('first-token times are measured from the attempt that served, not from the request', async () => {
+    const rig = world(['hangs', 'answers'])
+    await run(rig, asking({ stream: true, model: named.openai }))
+    const times = rig.deps.health.list().flatMap(({ firstTokenMs }) => (firstTokenMs === null ? [] : [firstTokenMs]))
+    expect(times.length).toBe(1)
+    expect(times[0]).toBeLessThan(8)
+  })
+})
+
+describe('money', () => {
+  const cheap = published.find(model => fullName(model) === 'openai/gpt-6-luna')
+  const dear = published.find(model => fullName(model) === 'anthropic/claude-fable-5-2')
+  if (cheap === undefined || dear === undefined) throw new Error('the catalogue has changed: choose other models')
+  const ask = asking({ model: fullName(cheap), max_output_tokens: 100 })
+  const costOf = (model: Model) => highestCostOf(model, estimateInputTokens(ask), 100)
+
+  const withBudget = (dailyCostMicrocents: number): Caller => ({
+    ...caller,
+    limits: { ...plenty, dailyCostMicrocents },
+  })
+
+  test('a dearer fallback is reserved for before it is asked', async () => {
+    const rig = world(['status_500'], plenty, [cheap, dear])
+    const { thrown } = await run(rig, ask, null, withBudget(costOf(dear)))
+    expect([thrown, rig.calls]).toEqual([null, ['openai', 'anthropic']])
+    expect(rig.records[0]).toMatchObject({ provider: 'anthropic', reserved_microcents: costOf(dear) })
+  })
+
+  test('one micro-cent short, it is skipped, and nobody is asked for more than the account has', async () => {
+    const rig = world(['status_500'], plenty, [cheap, dear])
+    const { thrown } = await run(rig, ask, null, withBudget(costOf(dear) - 1))
+    expect(rig.calls).toEqual(['openai'])
+    expect(thrown).toMatchObject({ code: 'upstream_failed' })
+    expect(rig.records[0]).toMatchObject({ reserved_microcents: costOf(cheap), billed_microcents: 0 })
+  })
+})

@@ -1,0 +1,192 @@
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { systemClock } from '../../src/clock.ts'
+import { readConfig } from '../../src/config.ts'
+import { catalogue } from '../../src/core/catalogue.ts'
+import type { TokenUsage } from '../../src/core/chat.ts'
+import { readPrompt } from '../../src/core/classify.ts'
+import { buildCatalogue, type Model } from '../../src/core/models.ts'
+import { costOf } from '../../src/core/money.ts'
+import type { Caller } from '../../src/core/plans.ts'
+import type { UsageRecord } from '../../src/core/usage.ts'
+import type { Deps } from '../../src/deps.ts'
+import { readNative } from '../../src/modules/chat/request.ts'
+import { admit } from '../../src/pipeline/admit.ts'
+import type { Candidate, Route } from '../../src/pipeline/route.ts'
+import { settle } from '../../src/pipeline/settle.ts'
+import { startServing, startTally, type Tally } from '../../src/pipeline/tally.ts'
+import { createLocalMeter } from '../../src/stores/meter-local.ts'
+
+const limits = {
+  requestsPerMinute: 1_000_000,
+  concurrentRequests: 10,
+  dailyTokens: 1_000_000_000_000,
+  dailyCostMicrocents: Number.MAX_SAFE_INTEGER,
+}
+const caller: Caller = { accountId: 'acc_1', keyId: 'key_1', plan: 'usage', limits }
+
+type Given = {
+  readonly model: Model
+  readonly inputTokens: number
+  readonly cap: number
+  readonly choices: number
+  readonly usage: TokenUsage | null
+  readonly text: string
+  readonly ended: boolean
+}
+
+/** Admits a request, lets it have used what is given, settles it; the real meter keeps the books. */
+async function settled({ model, inputTokens, cap, choices, usage, text, ended }: Given) {
+  const records: UsageRecord[] = []
+  const warnings: string[] = []
+  const journal = {
+    append: (record: UsageRecord) => void records.push(record),
+    isWritable: () => true,
+    untilDurable: async () => {},
+  }
+  const meter = createLocalMeter({ clock: systemClock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
+  const deps = {
+    clock: systemClock,
+    config: readConfig({}),
+    meter,
+    catalogue: buildCatalogue(catalogue),
+    log: { warn: (event: string) => void warnings.push(event) },
+  } as unknown as Deps
+  const ask = { ...readNative({ prompt: 'Hi', max_output_tokens: cap }, new Headers(), 2), choices }
+  const candidate = { model } as Candidate
+  const plan: Route = {
+    mode: 'manual',
+    strategy: null,
+    reading: readPrompt(ask.messages),
+    inputTokens,
+    choices,
+    candidates: [candidate],
+    dropped: [],
+  }
+  const tally: Tally = startTally(systemClock, 'req_1')
+  const seat = await admit(deps, caller, ask, plan, tally)
+  tally.serving = Object.assign(startServing(candidate, [], 0), { usage, text, hasContent: text !== '', ended })
+  tally.outcome = ended ? 'completed' : 'client_closed'
+  const receipt = await settle(deps, caller, ask, plan, seat, tally)
+  const [record] = records
+  if (record === undefined || records.length > 1) throw new Error(`${records.length} records`)
+  const left = meter.standing(caller.accountId, limits)
+  return { seat, receipt, record, warnings, left }
+}
+
+const model = fc.constantFrom(...catalogue)
+const count = fc.oneof(fc.integer({ min: 0, max: 300_000 }), fc.constantFrom(0, 1, 1e9, 1e12, Number.MAX_SAFE_INTEGER))
+
+test('billed is never more than reserved, whatever an upstream counts, and the seat is free', async () => {
+  const usage = fc.option(
+    fc.record({
+      inputTokens: count,
+      cachedInputTokens: count,
+      cacheWriteTokens: count,
+      outputTokens: count,
+      reasoningTokens: count,
+    }),
+  )
+  const given = fc.record({
+    model,
+    inputTokens: fc.integer({ min: 1, max: 400_000 }),
+    cap: fc.integer({ min: 1, max: 200_000 }),
+    choices: fc.integer({ min: 1, max: 8 }),
+    usage,
+    text: fc.string({ maxLength: 200 }),
+    ended: fc.boolean(),
+  })
+  await fc.assert(
+    fc.asyncProperty(given, async all => {
+      const { seat, receipt, record, left } = await settled(all)
+      expect(record.billed_microcents).toBeGreaterThanOrEqual(0)
+      expect(record.billed_microcents).toBeLessThanOrEqual(record.reserved_microcents)
+      expect([record.billed_microcents, record.reserved_microcents]).toEqual([
+        receipt.cost.total,
+        seat.reservedMicrocents,
+      ])
+      expect([record.input_tokens, record.output_tokens]).toEqual([
+        receipt.usage.inputTokens,
+        receipt.usage.outputTokens,
+      ])
+      expect(left?.seats.remaining).toBe(limits.concurrentRequests)
+      expect(left?.costMicrocents.remaining).toBe(limits.dailyCostMicrocents - record.billed_microcents)
+    }),
+    { numRuns: 500 },
+  )
+})
+
+test('what stays within its reservation is billed exactly, however much of it was read from or written to a cache', async () => {
+  const given = fc.record({
+    model,
+    inputTokens: fc.integer({ min: 1, max: 400_000 }),
+    cap: fc.integer({ min: 1, max: 30_000 }),
+    choices: fc.integer({ min: 1, max: 8 }),
+    cached: fc.double({ min: 0, max: 1, noNaN: true }),
+    written: fc.double({ min: 0, max: 1, noNaN: true }),
+    output: fc.double({ min: 0, max: 1, noNaN: true }),
+  })
+  await fc.assert(
+    fc.asyncProperty(given, async ({ cached, written, output, ...rest }) => {
+      const cachedInputTokens = Math.floor(rest.inputTokens * cached)
+      const usage = {
+        inputTokens: rest.inputTokens,
+        cachedInputTokens,
+        cacheWriteTokens: Math.floor((rest.inputTokens - cachedInputTokens) * written),
+        outputTokens: Math.floor(Math.min(rest.cap, rest.model.maxOutputTokens) * rest.choices * output),
+        reasoningTokens: 0,
+      }
+      const { record, receipt, warnings } = await settled({ ...rest, usage, text: 'x', ended: true })
+      expect(record.billed_microcents).toBe(costOf(rest.model, usage))
+      expect([receipt.estimated, warnings]).toEqual([false, []])
+    }),
+    { numRuns: 500 },
+  )
+})
+
+const sample = catalogue.find(one => one.id === 'claude-haiku-4-5')
+if (sample === undefined) throw new Error('the catalogue has changed: choose another model')
+const base = { model: sample, inputTokens: 100, cap: 50, choices: 1, usage: null, text: '', ended: true }
+const counted: TokenUsage = {
+  inputTokens: 90,
+  cachedInputTokens: 0,
+  cacheWriteTokens: 0,
+  outputTokens: 9,
+  reasoningTokens: 0,
+}
+
+test('a caller who leaves when the whole answer and its count are here pays that count, not an estimate', async () => {
+  const { record } = await settled({ ...base, usage: counted, text: 'Some words.' })
+  expect(record).toMatchObject({ input_tokens: 90, output_tokens: 9, estimated: false })
+})
+
+test('of a cut answer the early count is a floor and the rest is estimated', async () => {
+  const { record } = await settled({
+    ...base,
+    usage: { ...counted, outputTokens: 1 },
+    text: 'Ten words that came before it was all cut off. ',
+    ended: false,
+  })
+  expect(record).toMatchObject({ input_tokens: 90, estimated: true })
+  expect(record.output_tokens).toBeGreaterThan(8)
+  expect(record.output_tokens).toBeLessThanOrEqual(50)
+})
+
+test('of an answer of which nothing came nothing is owed; zero stays zero', async () => {
+  expect((await settled({ ...base, ended: false })).record).toMatchObject({
+    input_tokens: 0,
+    billed_microcents: 0,
+    estimated: false,
+  })
+  const zero = { ...counted, inputTokens: 0, outputTokens: 0 }
+  expect((await settled({ ...base, usage: zero, text: 'words' })).record).toMatchObject({
+    output_tokens: 0,
+    billed_microcents: 0,
+    estimated: false,
+  })
+})
+
+test('an upstream that counts more than was reserved is heard of', async () => {
+  const { record, warnings } = await settled({ ...base, usage: { ...counted, outputTokens: 1e9 }, text: 'words' })
+  expect([record.billed_microcents, warnings]).toEqual([record.reserved_microcents, ['billed_less_than_used']])
+})

@@ -1,0 +1,153 @@
+/** The route table, walked: what every route must have, whoever adds the next one. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { randomBytes } from 'node:crypto'
+import { createApp } from '../src/app.ts'
+import { mintApiKey } from '../src/core/secrets.ts'
+import { createKey, listKeys, revokeKey } from '../src/stores/keys.ts'
+import { type Gateway, startGateway } from './harness/gateway.ts'
+import { exchangeRaw, rawText } from './harness/raw.ts'
+
+// A gateway takes seconds to start where other tests run beside this one.
+setDefaultTimeout(20_000)
+
+let gateway: Gateway
+let routes: readonly {
+  readonly method: string
+  readonly path: string
+  readonly security: readonly object[] | undefined
+}[]
+let revoked = ''
+beforeAll(async () => {
+  gateway = await startGateway({ HOST: '0.0.0.0' })
+  routes = createApp(gateway.deps).routes.map(({ method, path, hooks }) => ({
+    method,
+    path,
+    security: (hooks as { detail?: { security?: object[] } }).detail?.security,
+  }))
+  revoked = await revokedKey()
+})
+afterAll(() => gateway.stop())
+
+async function revokedKey(): Promise<string> {
+  const { database } = gateway.deps
+  const minted = mintApiKey(randomBytes)
+  const [first] = await listKeys(database, gateway.accountId)
+  if (first === undefined) throw new Error('the first account has a key')
+  const now = new Date()
+  const id = 'key_revoked'
+  const { id: publicId, digest } = minted
+  await createKey(database, { ...first, id, name: 'revoked', publicId, digest, createdAt: now, updatedAt: now })
+  const ask = { method: 'POST', body: '{"prompt":"Hi"}', headers: { 'x-api-key': minted.key } }
+  expect((await fetch(`${gateway.url}/api/v1/chat`, ask)).status).toBe(200)
+  expect(await revokeKey(database, gateway.accountId, id, now)).toBe(true)
+  const deadline = performance.now() + 1_000
+  while ((await fetch(`${gateway.url}/api/v1/chat`, ask)).status !== 401)
+    if (performance.now() > deadline) throw new Error('a revoked key works for more than a second')
+    else await Bun.sleep(20)
+  return minted.key
+}
+
+test('every route says who may call it', () => {
+  expect(routes.length).toBeGreaterThanOrEqual(10)
+  expect(routes.filter(({ security }) => security === undefined)).toEqual([])
+})
+
+const openRoutes = [
+  'GET /',
+  'GET /api/v1/models',
+  'GET /api/v1/models/health',
+  'GET /healthz',
+  'GET /readyz',
+  'GET /simulator/directives',
+  'GET /v1/models',
+  'GET /v1/models/*',
+  'POST /api/v1/chat/estimate',
+]
+
+test('the open routes are these and no others', () => {
+  const open = routes.filter(({ security }) => security?.length === 0).map(({ method, path }) => `${method} ${path}`)
+  expect(open.sort()).toEqual(openRoutes)
+})
+
+test('simulator routes exist only while simulating', async () => {
+  const real = createApp({ ...gateway.deps, simulator: null })
+  expect(
+    (await real.handle(new Request('http://localhost/simulator/directives', { headers: { host: 'localhost' } })))
+      .status,
+  ).toBe(404)
+  expect((await real.handle(new Request('http://localhost/healthz', { headers: { host: 'localhost' } }))).status).toBe(
+    200,
+  )
+})
+
+const unknown = () => mintApiKey(randomBytes).key
+const strangers: Record<string, () => Record<string, string>> = {
+  nobody: () => ({}),
+  'a malformed key': () => ({ authorization: 'Bearer gw_live_x' }),
+  'an unknown key': () => ({ authorization: `Bearer ${unknown()}` }),
+  'a revoked key': () => ({ authorization: `Bearer ${revoked}` }),
+}
+const guarded = () => routes.filter(({ security }) => security?.length !== 0)
+
+describe('a protected route refuses, with one body, before it looks at what was sent,', () => {
+  test('whoever has no valid key', async () => {
+    const bodies = new Set<string>()
+    for (const { method, path } of guarded())
+      for (const headers of Object.values(strangers))
+        for (const body of ['{', '{"prompt":"Hi"}', '{"temperature":7}']) {
+          const answer = await fetch(gateway.url + path, { method, body, headers: headers() })
+          const { error } = (await answer.json()) as { error: Record<string, unknown> }
+          expect(answer.status).toBe(401)
+          const names = [...answer.headers.keys()].sort().join()
+          bodies.add(
+            JSON.stringify({ ...error, request_id: answer.headers.get('x-request-id') === error.request_id, names }),
+          )
+        }
+    expect([...bodies]).toHaveLength(1)
+  })
+
+  test('under whatever other address it is reached', async () => {
+    const tricks = (path: string) => [
+      [`/ab${path}`, 'x'],
+      [`/ab${path}`, 'a.b'],
+      [`/abc${path}`, 'a'],
+      [`${path}/`, 'localhost'],
+      [`/public/..${path}`, 'localhost'],
+      [`/%2e%2e${path}`, 'localhost'],
+      [`/${path}`, 'localhost'],
+      [`${path}?x=/healthz`, 'localhost'],
+      [`${path}#/healthz`, 'localhost'],
+      [path.toUpperCase(), 'localhost'],
+      [path.replaceAll('/', '%2f'), 'localhost'],
+      [`${path};x`, 'localhost'],
+      [`/healthz/..${path}`, 'localhost'],
+      [`http://localhost${path}`, 'x'],
+    ]
+    for (const { method, path } of guarded())
+      for (const [target = '', host = ''] of tricks(path)) {
+        const headers = { host, 'content-type': 'application/json', 'content-length': '15', connection: 'close' }
+        const answer = await exchangeRaw(gateway.port, rawText(`${method} ${target}`, headers, '{"prompt":"Hi"}'))
+        expect([target, host, [400, 401, 403, 404].includes(answer?.status ?? 0)]).toEqual([target, host, true])
+      }
+  })
+
+  test('and takes no other method', async () => {
+    for (const { path } of guarded())
+      for (const method of ['GET', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'HEAD']) {
+        const answer = await fetch(gateway.url + path, { method, headers: { authorization: `Bearer ${gateway.key}` } })
+        expect(answer.status).toBe(404)
+        if (method !== 'HEAD') {
+          const { error } = (await answer.json()) as { error: Record<string, string> }
+          expect([error.type, error.code]).toEqual(['not_found_error', 'not_found'])
+          expect(error.message).toContain(`POST ${path}`)
+        }
+        expect(answer.headers.get('access-control-allow-origin')).toBeNull()
+      }
+  })
+})
+
+test('a key in the address is no key', async () => {
+  const query = `?api_key=${gateway.key}&key=${gateway.key}&authorization=Bearer%20${gateway.key}`
+  for (const { method, path } of guarded())
+    expect((await fetch(gateway.url + path + query, { method, body: '{"prompt":"Hi"}' })).status).toBe(401)
+})

@@ -1,0 +1,180 @@
+/** Facts of the server that our code stands on (B11, B12, B14, B15): red after an upgrade = the rule beside it changes. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Socket } from 'node:net'
+import { createApp } from '../../src/app.ts'
+import { breakNow, piece } from '../../src/providers/simulator/reply.ts'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { exchangeRaw, openRaw, rawText } from '../harness/raw.ts'
+import { startUpstream, type Upstream } from '../harness/upstream.ts'
+
+// A gateway takes seconds to start where other tests run beside this one.
+setDefaultTimeout(20_000)
+
+const megabyte = 1_048_576
+const chunk = (content: string) =>
+  `data: ${JSON.stringify({ id: 'x', object: 'chat.completion.chunk', created: 1, model: 'gpt-4.1', choices: [{ index: 0, delta: { content }, finish_reason: null }] })}\n\n`
+
+/** More than any buffer on the way holds, were it not for back-pressure. */
+const floodBytes = 32 * megabyte
+async function* flood() {
+  const text = chunk('x'.repeat(8_000))
+  for (let sent = 0; sent < floodBytes; sent += text.length) yield text
+  yield breakNow('hang')
+}
+
+let upstream: Upstream
+let gateway: Gateway
+/** The same gateway behind a server that cuts connections after a second or two of silence. */
+let impatient: number
+beforeAll(async () => {
+  upstream = startUpstream(({ body }) => {
+    if (body.includes('flood'))
+      return { headers: { 'content-type': 'text/event-stream' }, framing: 'chunked', pieces: flood() }
+    const answer = {
+      id: 'x',
+      object: 'chat.completion',
+      created: 1,
+      model: 'gpt-4.1',
+      choices: [{ index: 0, message: { role: 'assistant', content: 'late' }, finish_reason: 'stop' }],
+      usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+    }
+    return {
+      headers: { 'content-type': 'application/json' },
+      pieces: [piece(JSON.stringify(answer))],
+      headDelayMs: body.includes('slow') ? 7_000 : 0,
+    }
+  })
+  gateway = await startGateway({ OPENAI_API_KEY: 'x', OPENAI_BASE_URL: `${upstream.url}/v1` })
+  const { server } = createApp(gateway.deps).listen({ port: 0, hostname: '127.0.0.1', idleTimeout: 1 })
+  impatient = server?.port ?? 0
+})
+afterAll(async () => {
+  await gateway.stop()
+  upstream.stop()
+})
+
+const chat = (body: object, headers: Record<string, string> = {}) => {
+  const text = JSON.stringify({ model: 'gpt-4.1', ...body })
+  const all = {
+    host: 'localhost',
+    authorization: `Bearer ${gateway.key}`,
+    'content-length': String(text.length),
+    ...headers,
+  }
+  return rawText('POST /v1/chat/completions', all, text)
+}
+const prompt = (content: string, fields: object = {}) => ({ messages: [{ role: 'user', content }], ...fields })
+
+describe('B12: the idle timeout', () => {
+  test('is for strangers: an authenticated answer that takes longer arrives, a silent connection is cut', async () => {
+    const answer = exchangeRaw(impatient, chat(prompt('slow', { max_tokens: 16 }), { connection: 'close' }), 15_000)
+    const started = performance.now()
+    await exchangeRaw(impatient, chat(prompt('never whole'), { 'content-length': '1000' }), 15_000)
+    expect(performance.now() - started).toBeLessThan(6_500)
+    const got = await answer
+    expect([got?.status, got?.body.includes('late')]).toEqual([200, true])
+    expect(performance.now() - started).toBeGreaterThan(6_900)
+  }, 20_000)
+})
+
+describe('B11: readers who never read', () => {
+  test('a hundred of them stop their upstreams, and memory stays where it was', async () => {
+    Bun.gc(true)
+    const before = process.memoryUsage.rss()
+    const sockets: Socket[] = []
+    for (let count = 0; count < 100; count++) {
+      const { socket } = await openRaw(
+        gateway.port,
+        chat(prompt('flood', { stream: true, stream_mode: 'realtime', max_tokens: 20_000 })),
+      )
+      socket.pause()
+      sockets.push(socket)
+    }
+    const sent = () => upstream.ledger().reduce((sum, { bytesSent }) => sum + bytesSent, 0)
+    let last = -1
+    for (let now = sent(), looks = 0; now !== last && looks < 40; looks++) {
+      last = now
+      await Bun.sleep(250)
+      now = sent()
+    }
+    Bun.gc(true)
+    const grown = (process.memoryUsage.rss() - before) / megabyte
+    const flowed = sent() / megabyte
+    process.stdout.write(
+      `100 readers who never read: ${flowed.toFixed(0)} MB left the upstream, RSS + ${grown.toFixed(0)} MB\n`,
+    )
+    // Upstream, gateway and readers share this process, so the sockets' own buffers count three times.
+    expect(flowed).toBeLessThan(100 * 4)
+    expect(grown).toBeLessThan(300)
+    for (const socket of sockets) socket.destroy()
+    await upstream.until(ledger => ledger.every(({ outcome }) => outcome !== 'open'), 5_000)
+  }, 20_000)
+})
+
+describe('B14: the size of what comes in', () => {
+  test('bodies over every limit leave no trace in memory, whoever sends them', async () => {
+    Bun.gc(true)
+    const before = process.memoryUsage.rss()
+    let peak = before
+    const timer = setInterval(() => {
+      peak = Math.max(peak, process.memoryUsage.rss())
+    }, 5)
+    const piece = new Uint8Array(megabyte).fill(120)
+    const endless = (megabytes: number) => {
+      let left = megabytes
+      return new ReadableStream<Uint8Array>({
+        pull: controller => (left-- > 0 ? controller.enqueue(piece) : controller.close()),
+      })
+    }
+    const post = async (path: string, key: string) => {
+      const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+      const answer = await fetch(gateway.url + path, { method: 'POST', headers, body: endless(100) })
+      await answer.text()
+      return answer.status
+    }
+    const strangers = await Promise.all(Array.from({ length: 20 }, () => post('/v1/chat/completions', 'x')))
+    expect(new Set(strangers)).toEqual(new Set([401]))
+    expect(await post('/api/v1/chat/estimate', '')).toBe(413)
+    clearInterval(timer)
+    expect((peak - before) / megabyte).toBeLessThan(100)
+    expect(await post('/v1/chat/completions', gateway.key)).toBe(413)
+  })
+
+  test('headers or an address of 20 KB are refused by the server itself, with 431', async () => {
+    const ask = (target: string, headers: Record<string, string>) =>
+      exchangeRaw(gateway.port, rawText(`GET ${target}`, { host: 'localhost', connection: 'close', ...headers }))
+    expect((await ask('/healthz', { 'x-long': 'a'.repeat(20_000) }))?.status).toBe(431)
+    expect((await ask(`/${'a'.repeat(20_000)}`, {}))?.status).toBe(431)
+    const many = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`x-${index}`, '1']))
+    expect((await ask('/healthz', many))?.status).toBe(431)
+    expect((await ask('/healthz', {}))?.status).toBe(200)
+  })
+})
+
+describe('B15: requests made to be read in two ways', () => {
+  const lines = (...rest: string[]) =>
+    ['POST /v1/chat/completions HTTP/1.1', 'host: localhost', ...rest, '', ''].join('\r\n')
+  test.each([
+    ['length beside chunked', `${lines('content-length: 5', 'transfer-encoding: chunked')}0\r\n\r\n`],
+    ['two lengths', `${lines('content-length: 5', 'content-length: 6')}hello`],
+    ['a negative length', lines('content-length: -5')],
+    ['a length in words', lines('content-length: five')],
+    ['a folded header', lines('x-a: 1', ' folded')],
+    ['a NUL in a header', lines('x-a: a\0b')],
+    ['a space before the colon', `${lines('content-length : 5')}hello`],
+    ['no version', 'GET /healthz\r\nhost: localhost\r\n\r\n'],
+    ['not HTTP', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n'],
+  ])('%s', async (_name, text) => {
+    const answer = await exchangeRaw(gateway.port, text, 500)
+    expect([null, 400, 401, 431, 505]).toContain(answer?.status ?? null)
+  })
+
+  test('a second request behind a refused body is a request of its own, or none', async () => {
+    const smuggled = 'GET /simulator/directives HTTP/1.1\r\nhost: localhost\r\n\r\n'
+    const first = rawText('POST /v1/chat/completions', { host: 'localhost', 'content-length': String(smuggled.length) })
+    const { socket, received } = await openRaw(gateway.port, first + smuggled)
+    await Bun.sleep(200)
+    socket.destroy()
+    expect(received().match(/HTTP\/1\.1 \d{3}/g)).toEqual(['HTTP/1.1 401'])
+  })
+})
