@@ -2,7 +2,14 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, readdirSync } from 'node:fs'
 import { type PrivatePostgres, startPostgres } from './harness/postgres.ts'
-import { dataFolder, type Environment, type GatewayProcess, run, startProcess } from './harness/processes.ts'
+import {
+  dataFolder,
+  type Environment,
+  type GatewayProcess,
+  run,
+  startProcess,
+  stopProcesses,
+} from './harness/processes.ts'
 
 // Every test is processes that start and end.
 setDefaultTimeout(30_000)
@@ -17,7 +24,10 @@ beforeAll(async () => {
   ;[gateway, postgres] = await Promise.all([startProcess(folder), startPostgres()])
   firstKey = /API key +(gw_live_\w+)/.exec(gateway.output())?.[1] ?? ''
 })
-afterAll(() => postgres?.stop())
+afterAll(async () => {
+  await stopProcesses()
+  await postgres?.stop()
+})
 
 const command = (words: string, environment: Environment = {}) =>
   run(

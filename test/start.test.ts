@@ -1,6 +1,6 @@
 /** The gateway as a process: how it starts, refuses to start, drains, and comes back after a kill. */
-import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { dataFolder, type GatewayProcess, ledgerOf, run, startProcess } from './harness/processes.ts'
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { dataFolder, type GatewayProcess, ledgerOf, run, startProcess, stopProcesses } from './harness/processes.ts'
 
 // Every test is processes that start and end.
 setDefaultTimeout(30_000)
@@ -13,6 +13,8 @@ beforeAll(async () => {
   first = await startProcess(original)
   key = /API key +(gw_live_\w+)/.exec(first.output())?.[1] ?? ''
 })
+
+afterAll(stopProcesses)
 
 describe('starting', () => {
   test('the first start is ready within 10 s and prints, once, an account, its key and a curl line that works as printed', async () => {

@@ -2,7 +2,6 @@
  * A gateway before three scripted providers, one for each wire format, and the four ways to ask it. Scripts are set per test;
  * a provider without one answers well, in words that name it, so that a test can tell who really served.
  */
-import { rmSync } from 'node:fs'
 import { type Clock, systemClock } from '../../src/clock.ts'
 import { type Network, systemNetwork } from '../../src/network.ts'
 import { type Gateway, type GatewayLimits, startGateway } from '../harness/gateway.ts'
@@ -260,17 +259,6 @@ const shortDeadlines = {
   FIRST_BYTE_TIMEOUT_MS: '250',
   FIRST_CONTENT_TIMEOUT_MS: '400',
   SILENCE_TIMEOUT_MS: '250',
-}
-
-let shared: Promise<Rig> | null = null
-
-/** One rig for every file of a run that needs nothing of its own: starting one takes seconds. It ends with the process. */
-export function sharedRig(): Promise<Rig> {
-  shared ??= startRig().then(rig => {
-    process.once('exit', () => rmSync(rig.gateway.deps.config.dataDirectory, { recursive: true, force: true }))
-    return rig
-  })
-  return shared
 }
 
 const keyNames = { openai: 'OPENAI', anthropic: 'ANTHROPIC', google: 'GEMINI' } as const

@@ -1,5 +1,4 @@
 /** Gateways and commands as processes of their own, the way an operator starts them. */
-import { afterAll } from 'bun:test'
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -29,13 +28,17 @@ const startDeadlineMs = 15_000
 const folders: string[] = []
 const running = new Set<Bun.Subprocess>()
 
-afterAll(async () => {
+/**
+ * Ends what still runs and removes the folders. For the `afterAll` of every file that uses this one: registered here it would
+ * hold for the first of them only, and the others' gateways would outlive the run.
+ */
+export async function stopProcesses(): Promise<void> {
   for (const child of running) child.kill('SIGKILL')
   await Promise.all([...running].map(child => child.exited))
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
-})
+}
 
-/** A data folder that goes with the test file; a copy of `from`, or not there yet. */
+/** A data folder that goes with `stopProcesses`; a copy of `from`, or not there yet. */
 export function dataFolder(from?: string): string {
   const folder = join(mkdtempSync(join(tmpdir(), 'gateway-ai-')), 'data')
   folders.push(resolve(folder, '..'))

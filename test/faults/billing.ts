@@ -1,16 +1,8 @@
 /** What is billed when an upstream's counts are missing or absurd, and what an account with little left can still ask. */
-import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { highestCostOf } from '../../src/core/money.ts'
-import { type Counts, formats, goodAnswer, models, type Rig, seatsTaken, servedBy, sharedRig } from './support.ts'
-
-let rig: Rig
-beforeAll(async () => {
-  rig = await sharedRig()
-}, 30_000)
-beforeEach(() => {
-  for (const format of formats) rig.play(format, null)
-  rig.heal()
-})
+import { rig } from './shared-rig.ts'
+import { type Counts, formats, goodAnswer, models, seatsTaken, servedBy } from './support.ts'
 
 const ways = ['whole', 'native'] as const
 

@@ -1,7 +1,8 @@
 /** An answer that breaks off after its first content: said once, never passed off as finished, never glued to another. */
-import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { type Framing, piece } from '../../src/providers/simulator/reply.ts'
 import type { UpstreamAnswer } from '../harness/upstream.ts'
+import { rig } from './shared-rig.ts'
 import {
   canary,
   errorFrame,
@@ -10,21 +11,10 @@ import {
   formats,
   framesOf,
   models,
-  type Rig,
   requestsTo,
   seatsTaken,
-  sharedRig,
   streamText,
 } from './support.ts'
-
-let rig: Rig
-beforeAll(async () => {
-  rig = await sharedRig()
-}, 30_000)
-beforeEach(() => {
-  for (const format of formats) rig.play(format, null)
-  rig.heal()
-})
 
 const streamed = ['native', 'compatible'] as const
 const broken: { readonly requestId: string; readonly code: string; readonly provider: Format }[] = []
@@ -79,18 +69,17 @@ const faults: readonly (readonly [
 describe.each([...formats])('%s breaks off after its first content', failing => {
   test.each(faults)('%s: one error event, no end, no second answer', async (_name, code, answer) => {
     rig.play(failing, () => answer(failing))
-    for (const mode of streamed) {
-      rig.heal()
-      const others = () =>
-        formats.filter(format => format !== failing).map(format => requestsTo(rig, format))
-      const before = others()
+    const others = () => formats.filter(format => format !== failing).map(format => requestsTo(rig, format))
+    const before = others()
+    const askIn = async (mode: (typeof streamed)[number]) => {
       const reply = await rig.ask(mode, { model: models[failing] })
       expect([reply.httpStatus, reply.errors.map(error => error.code), reply.endings]).toEqual([200, [code], 0])
       expect([reply.text, reply.finishReason]).toEqual(['The first words. ', null])
-      expect(others()).toEqual(before)
       expect(reply.raw).not.toContain(canary)
       broken.push({ requestId: reply.requestId, code, provider: failing })
     }
+    await Promise.all(streamed.map(askIn))
+    expect(others()).toEqual(before)
   })
 })
 

@@ -1,7 +1,8 @@
 /** Ways in which a provider fails before its first content: whoever asked is answered by another one, and told so truly. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
 import { silence, startUpstream, type Upstream, type UpstreamAnswer } from '../harness/upstream.ts'
+import { rig } from './shared-rig.ts'
 import {
   asksForStream,
   canary,
@@ -13,12 +14,10 @@ import {
   models,
   modes,
   type Reply,
-  type Rig,
   requestsTo,
   type Script,
   seatsTaken,
   servedBy,
-  sharedRig,
   streamText,
   wholeOf,
 } from './support.ts'
@@ -28,7 +27,6 @@ const html = `<html><body>${canary}</body></html>`
 
 /** Set by `beforeAll`: where a redirect points. */
 let elsewhere: Upstream
-let rig: Rig
 
 type Fault = (format: Format) => Script
 const always =
@@ -98,20 +96,10 @@ const faults: Readonly<Record<string, Fault>> = {
   'a redirect': () => () => ({ status: 302, headers: { location: `${elsewhere.url}/stolen` } }),
 }
 
-beforeAll(async () => {
+beforeAll(() => {
   elsewhere = startUpstream(() => ({ headers: json, pieces: ['{}'] }))
-  rig = await sharedRig()
-}, 30_000)
-afterAll(async () => {
-  elsewhere.stop()
 })
-beforeEach(() => {
-  for (const format of formats) {
-    rig.play(format, null)
-    rig.divert(format, null)
-  }
-  rig.heal()
-})
+afterAll(() => elsewhere.stop())
 
 /** The answer is whole, came from another provider, and says so. */
 function expectServedElsewhere(reply: Reply, failing: Format): void {

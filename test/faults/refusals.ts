@@ -1,6 +1,7 @@
 /** What a provider refuses: whose fault it was decides who is told, who is asked next, and who is thought sick. */
-import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { silence, startUpstream, type UpstreamAnswer } from '../harness/upstream.ts'
+import { rig } from './shared-rig.ts'
 import {
   canary,
   eventStream,
@@ -9,24 +10,10 @@ import {
   framesOf,
   models,
   modes,
-  type Rig,
   type Row,
   requestsTo,
-  sharedRig,
   wholeOf,
 } from './support.ts'
-
-let rig: Rig
-beforeAll(async () => {
-  rig = await sharedRig()
-}, 30_000)
-beforeEach(() => {
-  for (const format of formats) {
-    rig.play(format, null)
-    rig.divert(format, null)
-  }
-  rig.heal()
-})
 
 const json = { 'content-type': 'application/json' } as const
 

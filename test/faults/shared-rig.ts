@@ -1,0 +1,17 @@
+/** One rig for all files that need nothing of their own: starting one takes seconds. Each test finds it whole and well. */
+import { afterAll, beforeAll, beforeEach } from 'bun:test'
+import { formats, type Rig, startRig } from './support.ts'
+
+export let rig: Rig
+
+beforeAll(async () => {
+  rig = await startRig()
+}, 30_000)
+afterAll(() => rig.stop())
+beforeEach(() => {
+  for (const format of formats) {
+    rig.play(format, null)
+    rig.divert(format, null)
+  }
+  rig.heal()
+})
