@@ -36,6 +36,14 @@ const strangerTimeoutSeconds = 10
 
 /** The whole HTTP surface over one set of dependencies. Nothing here knows what is embedded and what is not. */
 export function createApp(deps: Deps) {
+  const leaving = new Map(
+    deps.catalogue.list
+      .filter(model => model.deprecated)
+      .map(model => [
+        fullName(model),
+        deprecationHeaders(catalogueDate, model.deprecationDate, model.successor),
+      ]),
+  )
   const exchangeDeps: ExchangeDeps & { newRequestId: () => string } = {
     answer: (caller, ask, request) => answer(deps, caller, ask, request),
     pace: (events, mode) => pace(events, mode, deps.paceClock),
@@ -44,10 +52,7 @@ export function createApp(deps: Deps) {
     clock: deps.clock,
     meter: deps.meter,
     newRequestId: deps.newRequestId,
-    deprecation: name => {
-      const model = deps.catalogue.resolve(name)
-      return model?.deprecated ? deprecationHeaders(catalogueDate, model.deprecationDate, model.successor) : {}
-    },
+    deprecation: name => leaving.get(name) ?? {},
     logFailure: (requestId, error) => logFailure(deps, requestId, error),
   }
   return (

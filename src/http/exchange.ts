@@ -60,11 +60,18 @@ export async function exchange(
     const abort = new AbortController()
     request.signal.addEventListener('abort', () => abort.abort(), { once: true })
     if (request.signal.aborted) abort.abort()
-    const events = tracked(deps, abort, deps.answer(caller, spoken.ask, { id: requestId, signal: abort.signal }))
+    const events = deps.answer(caller, spoken.ask, { id: requestId, signal: abort.signal })
     const common = { 'x-request-id': requestId }
-    return spoken.ask.stream === null
-      ? await wholeAnswer(deps, events, spoken, caller, common)
-      : await streamedAnswer(deps, deps.pace(events, spoken.ask.stream), spoken, caller, requestId, abort, common)
+    if (spoken.ask.stream !== null) {
+      const paced = deps.pace(tracked(deps, abort, events), spoken.ask.stream)
+      return await streamedAnswer(deps, paced, spoken, caller, requestId, abort, common)
+    }
+    deps.inFlight.add(abort)
+    try {
+      return await wholeAnswer(deps, events, spoken, caller, common)
+    } finally {
+      deps.inFlight.delete(abort)
+    }
   } catch (thrown) {
     const error = spelt(toGatewayError(thrown), spoken?.spelling ?? {})
     // A caller who left is nobody's failure, and nobody reads the answer.

@@ -12,8 +12,7 @@ import type { Tally } from './tally.ts'
  * spent. Throws the limit that stood in the way, with the time after which it will not.
  */
 export async function admit(deps: Deps, caller: Caller, ask: Ask, plan: Route, tally: Tally): Promise<Seat> {
-  const [first] = plan.candidates
-  if (first === undefined) throw new GatewayError('no_model_available', 'No model can take this request right now.')
+  const { first } = plan
   const prices = priceTable(first.model.pricing, plan.inputTokens)
   const admission = await deps.meter.admit({
     requestId: tally.requestId,

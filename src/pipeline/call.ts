@@ -44,13 +44,12 @@ export async function* call(
 ): ChatEvents {
   const { ask } = prepared
   const deadlineAt = deps.clock.monotonic() + deps.config.deadlines.totalMs
-  const queue = candidateQueue(deps, plan)
   const failed: Failed[] = []
   /** An answer without content: what the caller gets if nobody has a better one. */
   let empty: Serving | null = null
   const active = deps.health.beginRequest()
   try {
-    for (let candidate = queue.next(); candidate !== null; candidate = queue.next()) {
+    for (const candidate of inOrder(deps, plan)) {
       if (failed.length + (empty === null ? 0 : 1) >= maximumAttempts) break
       if (!worthTrying(candidate, failed)) continue
       const seat = await affordable(deps, candidate, plan, tally)
@@ -141,18 +140,16 @@ export async function* call(
  * The plan's candidates in order, those that are resting last: a sick one is probed by one request at a time, and the last
  * resort is never taken away.
  */
-function candidateQueue(deps: Deps, plan: Route): { next(): Candidate | null } {
-  const waiting = [...plan.candidates]
+function* inOrder(deps: Deps, plan: Route): Generator<Candidate, void, void> {
   const resting: Candidate[] = []
-  return {
-    next() {
-      for (let candidate = waiting.shift(); candidate !== undefined; candidate = waiting.shift()) {
-        if (deps.health.mayTry(healthKey(candidate))) return candidate
-        resting.push(candidate)
-      }
-      return resting.shift() ?? null
-    },
+  if (deps.health.mayTry(healthKey(plan.first))) yield plan.first
+  else resting.push(plan.first)
+  for (const candidate of plan.candidates) {
+    if (candidate === plan.first) continue
+    if (deps.health.mayTry(healthKey(candidate))) yield candidate
+    else resting.push(candidate)
   }
+  yield* resting
 }
 
 /**

@@ -32,7 +32,8 @@ export type Candidate = {
   readonly endpoint: Endpoint
   /** 0–1 in auto mode; in manual mode 1 for the named model, nearness to it for the others. */
   readonly score: number
-  readonly reason: string
+  /** For whoever asks how the choice came about. */
+  readonly reason: () => string
 }
 
 export type Route = {
@@ -41,7 +42,11 @@ export type Route = {
   readonly reading: Reading
   readonly inputTokens: number
   readonly choices: number
-  /** In the order to be asked, at least one. More than are ever attempted: some may be skipped. */
+  readonly first: Candidate
+  /**
+   * In the order to be asked, `first` among them. More than are ever attempted: some may be skipped. For a named model the
+   * others are worked out when they are first looked at: as a rule nobody has to.
+   */
   readonly candidates: readonly Candidate[]
   /** Models passed over, and why: content-free, for whoever asks how a choice came about. */
   readonly dropped: readonly Dropped[]
@@ -80,9 +85,21 @@ export function healthKey({ model }: Pick<Candidate, 'model'>): string {
  */
 export function route(deps: RouteDeps, caller: Caller, ask: Ask, reading: Reading, inputTokens: number): Route {
   const request: Request = { ask, caller, reading, inputTokens, needs: needsOf(ask), today: isoDay(deps.clock.now()) }
-  const { candidates, dropped } = ask.model === null ? automatic(deps, request) : named(deps, request, ask.model)
-  const mode = ask.model === null ? 'auto' : 'manual'
-  return { mode, strategy: ask.strategy, reading, inputTokens, choices: ask.choices, candidates, dropped }
+  const choice = ask.model === null ? automatic(deps, request) : named(deps, request, ask.model)
+  return {
+    mode: ask.model === null ? 'auto' : 'manual',
+    strategy: ask.strategy,
+    reading,
+    inputTokens,
+    choices: ask.choices,
+    first: choice.first,
+    get candidates() {
+      return choice.all().candidates
+    },
+    get dropped() {
+      return choice.all().dropped
+    },
+  }
 }
 
 type Request = {
@@ -95,7 +112,8 @@ type Request = {
   readonly today: string
 }
 
-type Choice = Pick<Route, 'candidates' | 'dropped'>
+type Ranking = Pick<Route, 'candidates' | 'dropped'>
+type Choice = { readonly first: Candidate; readonly all: () => Ranking }
 
 function automatic(deps: RouteDeps, request: Request): Choice {
   const { able, dropped } = sift(deps, request)
@@ -107,15 +125,24 @@ function automatic(deps: RouteDeps, request: Request): Choice {
     testMode: request.ask.testMode,
   }
   const ordered = restingLast(deps, score(affordable, choice))
-  return { candidates: candidatesOf(deps, ordered, ({ model }) => explain(model, choice)), dropped }
+  const candidates = candidatesOf(deps, ordered, ({ model }) => explain(model, choice))
+  const [first] = candidates
+  if (first === undefined) throw nobody(dropped, request)
+  return { first, all: () => ({ candidates, dropped }) }
 }
 
 function named(deps: RouteDeps, request: Request, name: string): Choice {
   const model = namedModel(deps, request, name)
   const endpoint = deps.endpoints.get(model.provider)
   if (endpoint === undefined) throw notConfigured(model)
-  const first: Candidate = { model, endpoint, score: 1, reason: 'named by the caller' }
-  if (!request.ask.fallback) return { candidates: [first], dropped: [] }
+  const first: Candidate = { model, endpoint, score: 1, reason: () => 'named by the caller' }
+  let ranking: Ranking | null = request.ask.fallback ? null : { candidates: [first], dropped: [] }
+  return { first, all: () => (ranking ??= withStandIns(deps, request, first)) }
+}
+
+/** The named model, and those that can stand in for it. */
+function withStandIns(deps: RouteDeps, request: Request, first: Candidate): Ranking {
+  const { model } = first
   const { able, dropped } = sift(deps, request)
   const others = withinBudget(deps, request, able, dropped).filter(other => other !== model)
   const nearest = others
@@ -223,7 +250,7 @@ function candidatesOf(
 ): readonly Candidate[] {
   return scored.flatMap(entry => {
     const endpoint = deps.endpoints.get(entry.model.provider)
-    return endpoint === undefined ? [] : [{ ...entry, endpoint, reason: reason(entry) }]
+    return endpoint === undefined ? [] : [{ ...entry, endpoint, reason: () => reason(entry) }]
   })
 }
 

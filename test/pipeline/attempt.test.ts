@@ -105,7 +105,7 @@ function rig(
           simulated: true,
         },
         score: 1,
-        reason: '',
+        reason: () => '',
       },
       ask: { ask, model, outputCap: 1_000, stream: given.stream ?? true },
       deadlines,

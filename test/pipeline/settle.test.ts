@@ -60,6 +60,7 @@ async function settled({ model, inputTokens, cap, choices, usage, text, ended }:
     reading: readPrompt(ask.messages),
     inputTokens,
     choices,
+    first: candidate,
     candidates: [candidate],
     dropped: [],
   }

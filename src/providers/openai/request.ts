@@ -13,7 +13,7 @@ import {
 } from '../parameters.ts'
 import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
 import { type Instruction, messagesFor } from './conversation.ts'
-import { dialectOf } from './dialects.ts'
+import { type Dialect, dialectOf } from './dialects.ts'
 
 /** The request: a model is sent only what its `ParameterRules` say it takes. */
 export function toRequest(
@@ -22,8 +22,7 @@ export function toRequest(
   official: boolean,
 ): ProviderRequest {
   const rules = model.parameters
-  const url = new URL(access.baseUrl)
-  const dialect = dialectOf(url.hostname, official)
+  const { url, dialect } = addressOf(access, official)
   const withTools = ask.tools.length > 0
   const effort = effortFor(ask.reasoningEffort, rules, withTools)
   const parameters = parametersFor(ask, rules, effort === null ? null : effort !== 'none')
@@ -65,7 +64,7 @@ export function toRequest(
     ...(ask.endUser !== null && endUserFor(ask.endUser, rules, official)),
   }
   return {
-    url: chatCompletionsUrl(url),
+    url,
     headers: {
       'content-type': 'application/json',
       accept: stream ? 'text/event-stream' : 'application/json',
@@ -74,6 +73,18 @@ export function toRequest(
     body: encoded(body),
     droppedParameters: toldNames(dropped),
   }
+}
+
+/** A server's address is read once: it stays as configured for as long as the gateway runs. */
+const addresses = new WeakMap<Access, { readonly url: string; readonly dialect: Dialect }>()
+
+function addressOf(access: Access, official: boolean): { readonly url: string; readonly dialect: Dialect } {
+  const known = addresses.get(access)
+  if (known !== undefined) return known
+  const base = new URL(access.baseUrl)
+  const address = { url: chatCompletionsUrl(base), dialect: dialectOf(base.hostname, official) }
+  addresses.set(access, address)
+  return address
 }
 
 /**
