@@ -39,10 +39,7 @@ export function createApp(deps: Deps) {
   const leaving = new Map(
     deps.catalogue.list
       .filter(model => model.deprecated)
-      .map(model => [
-        fullName(model),
-        deprecationHeaders(catalogueDate, model.deprecationDate, model.successor),
-      ]),
+      .map(model => [fullName(model), deprecationHeaders(catalogueDate, model.deprecationDate, model.successor)]),
   )
   const exchangeDeps: ExchangeDeps & { newRequestId: () => string } = {
     answer: (caller, ask, request) => answer(deps, caller, ask, request),

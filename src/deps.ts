@@ -4,6 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
+import { localOwner } from './banner.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { Config, ProviderSettings } from './config.ts'
 import { catalogue as publishedModels } from './core/catalogue.ts'
@@ -32,6 +33,7 @@ import { seedFrom } from './stores/ledger.ts'
 import type { Meter } from './stores/meter.ts'
 import { createLocalMeter } from './stores/meter-local.ts'
 import { createShipper } from './stores/shipper.ts'
+import { createTokenizer, type Tokenizer } from './tokenizer.ts'
 
 /** What the first start on an empty embedded database made. Printed once, kept nowhere. */
 export type FirstAccount = { readonly email: string; readonly password: string; readonly key: string }
@@ -52,6 +54,7 @@ export type Deps = {
   readonly keys: KeyDirectory
   readonly meter: Meter
   readonly health: HealthBook
+  readonly tokenizer: Tokenizer
   readonly allowedHosts: ReadonlySet<string> | null
   readonly firstAccount: FirstAccount | null
   /** Where data lives, in words. */
@@ -106,6 +109,8 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     undo.push(() => shipper.close())
     const keys = createKeyDirectory({ database, clock, random: Math.random })
     undo.push(() => keys.close())
+    const tokenizer = createTokenizer()
+    undo.push(() => tokenizer.close())
     const configured = config.extraModels.map(({ provider, row }) => toModel(provider, row))
     const aborts = new Set<AbortController>()
     return {
@@ -124,6 +129,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       keys,
       meter: createLocalMeter({ clock, journal, seed: seedFrom(database, journal) }),
       health: createHealthBook({ clock }),
+      tokenizer,
       allowedHosts: allowedHosts(config.allowedHosts, config.host),
       firstAccount,
       storage,
@@ -169,13 +175,19 @@ async function makeFirstAccount(database: Database, clock: Clock): Promise<First
   if (await hasAccounts(database)) return null
   const now = new Date(clock.now())
   const [accountId, userId] = [`acc_${randomBase62(20, randomBytes)}`, `usr_${randomBase62(20, randomBytes)}`]
-  const email = 'owner@gateway.local'
   const password = randomBase62(20, randomBytes)
   const minted = mintApiKey(randomBytes)
   await createAccount(
     database,
     { id: accountId, name: 'Local', plan: 'usage', createdAt: now },
-    { id: userId, accountId, email, passwordHash: await hashPassword(password), role: 'owner', createdAt: now },
+    {
+      id: userId,
+      accountId,
+      email: localOwner,
+      passwordHash: await hashPassword(password),
+      role: 'owner',
+      createdAt: now,
+    },
   )
   await createKey(database, {
     id: `key_${randomBase62(20, randomBytes)}`,
@@ -186,7 +198,7 @@ async function makeFirstAccount(database: Database, clock: Clock): Promise<First
     digest: minted.digest,
     createdAt: now,
   })
-  return { email, password, key: minted.key }
+  return { email: localOwner, password, key: minted.key }
 }
 
 /** Argon2id at the parameters of OWASP's recommendation; Bun's default takes ten times the memory and time. */

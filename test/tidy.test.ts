@@ -18,9 +18,9 @@ const transpiler = new Bun.Transpiler({ loader: 'ts' })
 
 function read(path: string): Source {
   const text = readFileSync(join(root, path), 'utf8')
-  const imports = transpiler.scanImports(text).map(({ path: target }) =>
-    target.startsWith('.') ? relative(root, resolve(root, dirname(path), target)) : target,
-  )
+  const imports = transpiler
+    .scanImports(text)
+    .map(({ path: target }) => (target.startsWith('.') ? relative(root, resolve(root, dirname(path), target)) : target))
   // A worker is started by address, not imported; it is reached all the same.
   for (const [, target] of text.matchAll(/new URL\('(\.[^']+\.ts)', import\.meta\.url\)/g))
     if (target !== undefined) imports.push(relative(root, resolve(root, dirname(path), target)))
@@ -114,9 +114,7 @@ describe('the layers', () => {
 
 describe('the rules', () => {
   const found = (pattern: RegExp, where: (path: string) => boolean) =>
-    sources
-      .filter(({ path }) => where(path))
-      .flatMap(({ path, text }) => (pattern.test(text) ? [path] : []))
+    sources.filter(({ path }) => where(path)).flatMap(({ path, text }) => (pattern.test(text) ? [path] : []))
 
   test('the environment is read in config.ts alone', () => {
     expect(found(/\b(process|Bun)\.env\b|import\.meta\.env/, path => path !== 'src/config.ts')).toEqual([])
@@ -124,7 +122,8 @@ describe('the rules', () => {
 
   test('core, pipeline, http and modules take time, randomness and the network as values', () => {
     const inner = (path: string) => ['core', 'pipeline', 'http', 'modules', 'providers'].includes(layerOf(path))
-    const clock = /\bDate\.now\(|\bnew Date\(\)|\bperformance\.now\(|\bMath\.random\(|(?<![.\w])fetch\(|\bsetTimeout\(|\bsetInterval\(/
+    const clock =
+      /\bDate\.now\(|\bnew Date\(\)|\bperformance\.now\(|\bMath\.random\(|(?<![.\w])fetch\(|\bsetTimeout\(|\bsetInterval\(/
     expect(found(clock, path => inner(path) && !path.startsWith('src/providers/simulator/'))).toEqual([])
   })
 
@@ -135,7 +134,9 @@ describe('the rules', () => {
   })
 
   test('no code is made from text, and nothing is spawned outside the command line', () => {
-    expect(found(/\beval\(|new Function\(|node:vm|\bBun\.spawn|child_process/, path => path !== 'src/cli.ts')).toEqual([])
+    expect(found(/\beval\(|new Function\(|node:vm|\bBun\.spawn|child_process/, path => path !== 'src/cli.ts')).toEqual(
+      [],
+    )
   })
 
   test('no any, no non-null assertion, no silenced compiler', () => {

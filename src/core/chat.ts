@@ -5,7 +5,11 @@
 
 export type TextPart = { readonly type: 'text'; readonly text: string }
 /** `url` is an http(s) or a `data:` address. */
-export type ImagePart = { readonly type: 'image'; readonly url: string; readonly detail: 'auto' | 'low' | 'high' | null }
+export type ImagePart = {
+  readonly type: 'image'
+  readonly url: string
+  readonly detail: 'auto' | 'low' | 'high' | null
+}
 export type ContentPart = TextPart | ImagePart
 
 /** A call as the conversation's history holds it. `arguments` is JSON text as the model wrote it: it may be invalid. */
@@ -117,7 +121,11 @@ export type TokenLogprob = {
   readonly token: string
   readonly logprob: number
   readonly bytes: readonly number[] | null
-  readonly top_logprobs: readonly { readonly token: string; readonly logprob: number; readonly bytes: readonly number[] | null }[]
+  readonly top_logprobs: readonly {
+    readonly token: string
+    readonly logprob: number
+    readonly bytes: readonly number[] | null
+  }[]
 }
 
 /** A piece of the answer. `choice` counts the answers asked for with `n`, from 0. */
@@ -197,8 +205,15 @@ export type Receipt = {
     readonly learned: boolean
     readonly attempts: readonly Attempt[]
   }
-  readonly enhancement: { readonly changed: boolean; readonly enhancedPrompt: string; readonly queryType: QueryType } | null
-  readonly web: { readonly searched: boolean; readonly sources: readonly { readonly url: string; readonly title: string }[] }
+  readonly enhancement: {
+    readonly changed: boolean
+    readonly enhancedPrompt: string
+    readonly queryType: QueryType
+  } | null
+  readonly web: {
+    readonly searched: boolean
+    readonly sources: readonly { readonly url: string; readonly title: string }[]
+  }
 }
 
 export const queryTypes = [

@@ -2,7 +2,7 @@
 import type { ImagePart, Message } from './chat.ts'
 import type { Model } from './models.ts'
 import { costOf, highestCostOf } from './money.ts'
-import { countTokens, estimateImageTokens, factorOf } from './tokens.ts'
+import { estimateImageTokens, factorOf } from './tokens.ts'
 
 /**
  * How far an estimate can be trusted.
@@ -49,10 +49,12 @@ const searchedCharacters = 2_000
 const codeCues = /```|\b(?:code|function|script|implement|refactor|debug|sql|regex|unit tests?)\b/i
 const longFormCues = /\b(?:essay|article|story|report|blog|chapter|in detail|step by step|comprehensive)\b/i
 
-/** Counts a conversation, exactly for OpenAI's models. The first call loads the tokenizer: half a second. */
-export async function measurePrompt(messages: readonly Message[]): Promise<MeasuredPrompt> {
-  let textTokens = 0
-  for (const message of messages) textTokens += await countTokens(textOf(message))
+/** Counts a conversation by `count`, which tells what OpenAI's tokenizer makes of all texts together. */
+export async function measurePrompt(
+  messages: readonly Message[],
+  count: (texts: readonly string[]) => Promise<number>,
+): Promise<MeasuredPrompt> {
+  const textTokens = await count(messages.map(textOf))
   const images = messages.flatMap(message =>
     message.role === 'user' ? message.content.flatMap(part => (part.type === 'image' ? [part.detail] : [])) : [],
   )

@@ -116,10 +116,18 @@ export function factorOf(provider: string): number {
  * Input tokens of a request, on the high side: what is reserved before a model is asked. With no `provider`, enough for any.
  * Counts texts, tools, schema and a flat figure for each image.
  */
-export function estimateInputTokens(
-  ask: Pick<Ask, 'messages' | 'tools' | 'responseFormat'>,
-  provider?: string,
-): number {
+export function estimateInputTokens(ask: Weighable, provider?: string): number {
+  return inputTokens(ask, provider, reservationMargin)
+}
+
+/** Input tokens of a request as near as we can tell: what is billed where the provider gives no count. */
+export function likelyInputTokens(ask: Weighable, provider: string): number {
+  return inputTokens(ask, provider, 1)
+}
+
+type Weighable = Pick<Ask, 'messages' | 'tools' | 'responseFormat'>
+
+function inputTokens(ask: Weighable, provider: string | undefined, margin: number): number {
   let weight = 0
   let flat = tokensPerMessage
   for (const message of ask.messages) {
@@ -133,7 +141,7 @@ export function estimateInputTokens(
   if (ask.responseFormat.type === 'json_schema') weight += weighJson(ask.responseFormat.schema)
   if (provider === undefined || provider === 'anthropic') flat += instructionTokens(ask)
   const factor = provider === undefined ? highestProviderFactor : factorOf(provider)
-  return Math.ceil(weight * factor * reservationMargin) + flat
+  return Math.ceil(weight * factor * margin) + flat
 }
 
 function instructionTokens({ tools, responseFormat }: Pick<Ask, 'tools' | 'responseFormat'>): number {

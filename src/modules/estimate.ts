@@ -62,6 +62,8 @@ export type EstimateDeps = {
   readonly catalogue: Catalogue
   /** The model auto-routing would choose for these messages; null = none can serve now. */
   readonly chooseModel: (messages: readonly Message[]) => Model | null
+  /** Tokens of texts as OpenAI's models count them. */
+  readonly tokenizer: { count(texts: readonly string[]): Promise<number> }
   /** The caller's address, IPv6 by network; `server` is Elysia's own. */
   readonly addressOf: (request: Request, server: Bun.Server<unknown> | null) => string
   readonly clock: { now(): number }
@@ -71,7 +73,7 @@ export type EstimateDeps = {
  * `POST /api/v1/chat/estimate`: what a request would cost on the model it names and on every other one. Free, without a
  * key, 20 a minute from one address.
  */
-export function estimate({ catalogue, chooseModel, addressOf, clock }: EstimateDeps) {
+export function estimate({ catalogue, chooseModel, tokenizer, addressOf, clock }: EstimateDeps) {
   const limiter = createLimiter(limits)
 
   return new Elysia({ name: 'estimates' }).post(
@@ -84,7 +86,7 @@ export function estimate({ catalogue, chooseModel, addressOf, clock }: EstimateD
       const today = new Date(clock.now()).toISOString()
       const model = modelOf(body, catalogue, today) ?? chooseModel(messages)
       if (model === null) throw new GatewayError('no_model_available', 'No model can take this request right now.')
-      const prompt = await measurePrompt(messages)
+      const prompt = await measurePrompt(messages, tokenizer.count)
       const cap = body.max_output_tokens ?? null
       const available = catalogue.list.filter(other => deprecationOf(other, today) !== 'retired')
       return Response.json(

@@ -26,13 +26,15 @@ export function createLog(options: {
   readonly now: () => number
   readonly write: (line: string) => void
 }): Log {
-  const line = (level: Level) => (event: string, fields: LogFields = {}) => {
-    if (rank[level] < rank[options.level]) return
-    const at = new Date(options.now()).toISOString()
-    if (options.pretty) {
-      const rest = Object.entries(fields).map(([name, value]) => `${name}=${value}`)
-      options.write(`${[at.slice(11, 23), level.padEnd(5), event, ...rest].join(' ')}\n`)
-    } else options.write(`${JSON.stringify({ at, level, event, ...fields })}\n`)
-  }
+  const line =
+    (level: Level) =>
+    (event: string, fields: LogFields = {}) => {
+      if (rank[level] < rank[options.level]) return
+      const at = new Date(options.now()).toISOString()
+      if (options.pretty) {
+        const rest = Object.entries(fields).map(([name, value]) => `${name}=${value}`)
+        options.write(`${[at.slice(11, 23), level.padEnd(5), event, ...rest].join(' ')}\n`)
+      } else options.write(`${JSON.stringify({ at, level, event, ...fields })}\n`)
+    }
   return { debug: line('debug'), info: line('info'), warn: line('warn'), error: line('error') }
 }

@@ -2,7 +2,7 @@ import type { Ask, Receipt, TokenUsage } from '../core/chat.ts'
 import { fullName, type Model } from '../core/models.ts'
 import { costOf } from '../core/money.ts'
 import type { Caller } from '../core/plans.ts'
-import { estimateInputTokens, estimateTokens } from '../core/tokens.ts'
+import { estimateTokens, likelyInputTokens } from '../core/tokens.ts'
 import type { UsageRecord } from '../core/usage.ts'
 import type { Deps } from '../deps.ts'
 import type { Seat } from '../stores/meter.ts'
@@ -78,7 +78,7 @@ function used(plan: Route, ask: Ask, seat: Seat, serving: Serving | null) {
     usage: {
       ...nothing,
       ...reported,
-      inputTokens: reported?.inputTokens ?? Math.min(plan.inputTokens, estimateInputTokens(ask, provider)),
+      inputTokens: reported?.inputTokens ?? Math.min(plan.inputTokens, likelyInputTokens(ask, provider)),
       // An early count (Anthropic sends one with the first event) is a floor, not the sum.
       outputTokens: Math.max(reported?.outputTokens ?? 0, output),
     },

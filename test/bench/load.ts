@@ -39,7 +39,14 @@ export async function load(options: {
   times.sort((a, b) => a - b)
   firstBytes.sort((a, b) => a - b)
   const at = (sorted: readonly number[], share: number) => sorted[Math.floor(sorted.length * share)] ?? Number.NaN
-  return { requests: times.length, failures, seconds, p50: at(times, 0.5), p99: at(times, 0.99), firstByteP50: at(firstBytes, 0.5) }
+  return {
+    requests: times.length,
+    failures,
+    seconds,
+    p50: at(times, 0.5),
+    p99: at(times, 0.99),
+    firstByteP50: at(firstBytes, 0.5),
+  }
 
   function connection(): Promise<void> {
     return new Promise((resolve, reject) => {

@@ -11,7 +11,10 @@ const server = Bun.serve({
       headers: { 'content-type': 'application/json', authorization: request.headers.get('authorization') ?? '' },
       body,
     })
-    return new Response(answer.body, { status: answer.status, headers: { 'content-type': answer.headers.get('content-type') ?? '' } })
+    return new Response(answer.body, {
+      status: answer.status,
+      headers: { 'content-type': answer.headers.get('content-type') ?? '' },
+    })
   },
 })
 process.stdout.write(`${server.port}\n`)

@@ -18,9 +18,17 @@ const singleRequests = 1500
 const manyRequests = 6000
 const manyConnections = 32
 
-type Path = { readonly name: string; readonly port: number; readonly pid: number | null; readonly headers: Record<string, string> }
+type Path = {
+  readonly name: string
+  readonly port: number
+  readonly pid: number | null
+  readonly headers: Record<string, string>
+}
 
-async function start(command: readonly string[], environment: Record<string, string> = {}): Promise<{ pid: number; line: string }> {
+async function start(
+  command: readonly string[],
+  environment: Record<string, string> = {},
+): Promise<{ pid: number; line: string }> {
   const child = Bun.spawn([...command], { stdout: 'pipe', stderr: 'inherit', env: { ...process.env, ...environment } })
   children.push(child)
   const reader = child.stdout.getReader()
@@ -68,7 +76,10 @@ http { access_log off; client_body_temp_path ${folder}/b; proxy_temp_path ${fold
   const child = Bun.spawn(['nginx', '-c', configPath], { stdout: 'ignore', stderr: 'ignore' })
   children.push(child)
   await Bun.sleep(500)
-  const worker = Bun.spawnSync(['pgrep', '-P', String(child.pid)]).stdout.toString().trim().split('\n')[0]
+  const worker = Bun.spawnSync(['pgrep', '-P', String(child.pid)])
+    .stdout.toString()
+    .trim()
+    .split('\n')[0]
   return { name: 'nginx', port, pid: Number(worker) || child.pid, headers: {} }
 }
 
@@ -83,9 +94,12 @@ function cpuSeconds(pid: number | null): number {
   }
 }
 
-const median = (values: readonly number[]) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
+const median = (values: readonly number[]) =>
+  [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
 
-const prompt = 'Say in a few plain sentences what a gateway in front of several model providers is good for. '.repeat(9).slice(0, 800)
+const prompt = 'Say in a few plain sentences what a gateway in front of several model providers is good for. '
+  .repeat(9)
+  .slice(0, 800)
 const bodyOf = (stream: boolean) =>
   JSON.stringify({
     model: 'openai/gpt-4.1',
@@ -100,7 +114,9 @@ const bodyOf = (stream: boolean) =>
 type Row = { p50: number[]; p99: number[]; firstByte: number[]; rate: number[]; cpu: number[] }
 
 async function measure(paths: readonly Path[], stream: boolean): Promise<Map<string, Row>> {
-  const rows = new Map<string, Row>(paths.map(({ name }) => [name, { p50: [], p99: [], firstByte: [], rate: [], cpu: [] }]))
+  const rows = new Map<string, Row>(
+    paths.map(({ name }) => [name, { p50: [], p99: [], firstByte: [], rate: [], cpu: [] }]),
+  )
   const body = bodyOf(stream)
   for (let round = -1; round < rounds; round += 1)
     for (const { name, port, pid, headers } of paths) {
@@ -110,7 +126,8 @@ async function measure(paths: readonly Path[], stream: boolean): Promise<Map<str
       const before = cpuSeconds(pid)
       const many = await load({ ...options, connections: manyConnections, total: manyRequests })
       const cpu = ((cpuSeconds(pid) - before) / many.requests) * 1e6
-      if (single.failures + many.failures > 0) throw new Error(`${name}: ${single.failures + many.failures} requests failed`)
+      if (single.failures + many.failures > 0)
+        throw new Error(`${name}: ${single.failures + many.failures} requests failed`)
       // The first round warms up and is thrown away.
       if (round < 0 || row === undefined) continue
       row.p50.push(single.p50)
@@ -169,7 +186,15 @@ try {
   ]
   const json = report('JSON', await measure(paths, false))
   const events = report('Event stream (42 frames)', await measure(paths, true))
-  const results = { at: new Date().toISOString(), bun: Bun.version, cpu: cpus()[0]?.model ?? '', cores: cpus().length, rounds, json, events }
+  const results = {
+    at: new Date().toISOString(),
+    bun: Bun.version,
+    cpu: cpus()[0]?.model ?? '',
+    cores: cpus().length,
+    rounds,
+    json,
+    events,
+  }
   writeFileSync(join(here, 'results.json'), `${JSON.stringify(results, null, 2)}\n`)
 } finally {
   for (const child of children) child.kill()

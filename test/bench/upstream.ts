@@ -2,7 +2,9 @@
  * The provider of the benchmark: raw TCP, canned bytes, no parsing beyond where a request ends, so that it is several times
  * faster than anything in front of it. Prints its port. Answers `POST …/chat/completions`, streamed where asked.
  */
-const words = 'The gateway answers with plain words that could be anyone’s, in the length a short reply has. '.repeat(6).slice(0, 480)
+const words = 'The gateway answers with plain words that could be anyone’s, in the length a short reply has. '
+  .repeat(6)
+  .slice(0, 480)
 
 const completion = JSON.stringify({
   id: 'chatcmpl-bench',
@@ -10,7 +12,12 @@ const completion = JSON.stringify({
   created: 1_790_000_000,
   model: 'gpt-4.1',
   choices: [
-    { index: 0, message: { role: 'assistant', content: words, refusal: null, annotations: [] }, logprobs: null, finish_reason: 'stop' },
+    {
+      index: 0,
+      message: { role: 'assistant', content: words, refusal: null, annotations: [] },
+      logprobs: null,
+      finish_reason: 'stop',
+    },
   ],
   usage: { prompt_tokens: 220, completion_tokens: 110, total_tokens: 330, prompt_tokens_details: { cached_tokens: 0 } },
   service_tier: 'default',

@@ -1,9 +1,18 @@
 import { describe, expect, test } from 'bun:test'
 import { catalogue } from '../../src/core/catalogue.ts'
 import type { Message } from '../../src/core/chat.ts'
-import { estimateCost, measurePrompt } from '../../src/core/estimate.ts'
+import { estimateCost, measurePrompt as measureWith } from '../../src/core/estimate.ts'
 import type { Model } from '../../src/core/models.ts'
 import { costOf } from '../../src/core/money.ts'
+import { countTokens } from '../../src/core/tokens.ts'
+
+/** Counted in this thread: what runs beside it is the composition's business. */
+const measurePrompt = (messages: Parameters<typeof measureWith>[0]) =>
+  measureWith(messages, async texts => {
+    let tokens = 0
+    for (const text of texts) tokens += await countTokens(text)
+    return tokens
+  })
 
 const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })
 const image: Message = {

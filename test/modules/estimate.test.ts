@@ -1,9 +1,13 @@
-import { describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
 import { catalogue } from '../../src/core/catalogue.ts'
 import { buildCatalogue } from '../../src/core/models.ts'
 import { failureResponse, toGatewayError } from '../../src/http/failures.ts'
 import { estimate } from '../../src/modules/estimate.ts'
+import { createTokenizer } from '../../src/tokenizer.ts'
+
+const tokenizer = createTokenizer()
+afterAll(() => tokenizer.close())
 
 function start() {
   const clock = { time: Date.parse('2026-11-20T12:00:00Z'), now: () => clock.time }
@@ -14,6 +18,7 @@ function start() {
       estimate({
         catalogue: names,
         chooseModel: () => names.resolve('gpt-6-luna'),
+        tokenizer,
         addressOf: request => request.headers.get('x-test-address') ?? 'one',
         clock,
       }),
