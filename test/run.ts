@@ -1,9 +1,9 @@
 /**
- * The test command: makes sure that a real Postgres can be started, runs every test, checks types and style, and prints
- * what the runner itself reported. Its last line is `N passed, N failed`.
+ * The test command: makes sure that a real Postgres can be started, runs every test file, and adds up what the runner
+ * itself reported. Its last line is `N passed, N failed`. Words after it choose the files whose paths hold one of them.
  */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
@@ -25,32 +25,69 @@ function install(packages: readonly string[]): void {
   Bun.spawnSync(['apt-get', 'install', '-y', '-qq', '--no-install-recommends', ...packages], options)
 }
 
+type Totals = { readonly tests: number; readonly failures: number; readonly skipped: number }
+
 /** Totals as the runner wrote them into its report; null where it wrote none. */
-function totals(report: string): { tests: number; failures: number; skipped: number } | null {
-  const head = /<testsuites\b[^>]*>/.exec(report)?.[0]
+function totals(path: string): Totals | null {
+  const head = existsSync(path) ? /<testsuites\b[^>]*>/.exec(readFileSync(path, 'utf8'))?.[0] : undefined
   if (head === undefined) return null
   const count = (name: string) => Number(new RegExp(`\\b${name}="(\\d+)"`).exec(head)?.[1] ?? 0)
   return { tests: count('tests'), failures: count('failures') + count('errors'), skipped: count('skipped') }
 }
 
+/** Every file in a process of its own, as many at a time as there are cores; each prints what it said when it is done. */
+async function runFiles(files: readonly string[], reports: string): Promise<Totals> {
+  const queue = [...files]
+  const sum = { tests: 0, failures: 0, skipped: 0 }
+  const worker = async () => {
+    for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
+      const path = join(reports, `${file.replaceAll(/[^a-z0-9]+/gi, '-')}.xml`)
+      const run = Bun.spawn(
+        [process.execPath, 'test', `./${file}`, '--timeout=20000', '--reporter=junit', `--reporter-outfile=${path}`],
+        { cwd: root, stdout: 'pipe', stderr: 'pipe', env: { ...process.env, BUN_CONFIG_MAX_HTTP_REQUESTS: '8192' } },
+      )
+      const [out, err] = await Promise.all([new Response(run.stdout).text(), new Response(run.stderr).text()])
+      const exitCode = await run.exited
+      const report = totals(path)
+      // A file that does not load, or leaves no report, is a failure of its own.
+      const failures = exitCode === 0 && report !== null ? report.failures : Math.max(1, report?.failures ?? 0)
+      sum.tests += report?.tests ?? 0
+      sum.failures += failures
+      sum.skipped += report?.skipped ?? 0
+      process.stdout.write(failures > 0 ? `${out}${err}` : quiet(`${out}${err}`))
+      say(`${failures > 0 ? 'FAILED' : 'ok'} ${file}: ${report?.tests ?? 0} tests`)
+    }
+  }
+  await Promise.all(Array.from({ length: availableParallelism() }, worker))
+  return sum
+}
+
+/** Of a file that passed: what its tests printed (figures, what did not run), without a line for each test. */
+function quiet(output: string): string {
+  return output
+    .split('\n')
+    .filter(
+      line =>
+        line.trim() !== '' &&
+        !/^(\(pass\)|bun test|\s*\d+ (pass|fail|expect)|Ran \d|test\/.*:$| \d+ snapshots)/.test(line),
+    )
+    .map(line => `${line}\n`)
+    .join('')
+}
+
 if (!postgresIsHere()) install(['postgresql'])
 
-const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-test-'))
-const reportPath = join(folder, 'report.xml')
+const root = join(import.meta.dir, '..')
 const filters = process.argv.slice(2)
-const run = Bun.spawnSync(
-  [process.execPath, 'test', '--timeout=20000', '--reporter=junit', `--reporter-outfile=${reportPath}`, ...filters],
-  { stdout: 'inherit', stderr: 'inherit', env: { ...process.env, BUN_CONFIG_MAX_HTTP_REQUESTS: '8192' } },
-)
-const report = existsSync(reportPath) ? totals(readFileSync(reportPath, 'utf8')) : null
-rmSync(folder, { recursive: true, force: true })
-
-if (report === null || report.tests === 0) {
-  say('the runner left no report: no test ran')
-  process.exit(1)
-}
-// A runner that failed without a failed test (a file that does not load) is a failure all the same.
-const failed = run.exitCode === 0 ? report.failures : Math.max(1, report.failures)
-if (report.skipped > 0) say(`skipped: ${report.skipped}`)
-say(`${report.tests - report.failures - report.skipped} passed, ${failed} failed`)
+const files = [...new Bun.Glob('test/**/*.test.ts').scanSync({ cwd: root })]
+  .filter(file => filters.length === 0 || filters.some(filter => file.includes(filter)))
+  // Whole processes under test first: they take longest, and the short ones fill the gaps.
+  .sort((left, right) => left.split('/').length - right.split('/').length || (left < right ? -1 : 1))
+const reports = mkdtempSync(join(tmpdir(), 'gateway-ai-reports-'))
+const { tests, failures, skipped } = await runFiles(files, reports)
+rmSync(reports, { recursive: true, force: true })
+if (tests === 0) say('no test ran')
+if (skipped > 0) say(`skipped: ${skipped}`)
+const failed = tests === 0 ? Math.max(1, failures) : failures
+say(`${Math.max(0, tests - failures - skipped)} passed, ${failed} failed`)
 process.exit(failed === 0 ? 0 : 1)

@@ -1,11 +1,10 @@
 /** A whole gateway for a test: the real dependencies on a folder of its own, behind a real socket, in this process. */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { rmSync } from 'node:fs'
 import { createApp } from '../../src/app.ts'
 import { type Environment, readConfig } from '../../src/config.ts'
 import { createDeps, type Deps, type DepsOptions } from '../../src/deps.ts'
 import { changeAccount, findAccountByEmail } from '../../src/stores/accounts.ts'
+import { freshDataFolder } from './data-folder.ts'
 
 export type Gateway = {
   readonly url: string
@@ -42,7 +41,7 @@ export async function startGateway(
   environment: Environment = {},
   options: DepsOptions & { readonly limits?: GatewayLimits } = {},
 ): Promise<Gateway> {
-  const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-'))
+  const folder = await freshDataFolder()
   const logLines: string[] = []
   const config = readConfig({ GATEWAY_DATA_DIR: folder, PORT: '0', LOG_LEVEL: 'debug', ...environment })
   const deps = await createDeps(config, { writeLog: line => void logLines.push(line), ...options })

@@ -1376,6 +1376,23 @@ describe('a streamed answer', () => {
     ])
   })
 
+  test('that began complete is read off its beginning, once', () => {
+    const content = [
+      { type: 'text', text: 'A' },
+      { type: 'server_tool_result', content: [] },
+      { type: 'tool_use', id: 'x', name: 'f', input: { n: 1 } },
+    ]
+    const begun = { type: 'message_start', message: { id: 'm', model: 'c', content, stop_reason: 'max_tokens' } }
+    expect(read(begun, begun, stop)).toEqual([
+      { type: 'served', id: 'm', model: 'c' },
+      { type: 'text', choice: 0, text: 'A' },
+      { type: 'tool_call', choice: 0, index: 0, id: 'x', name: 'f', signature: null },
+      { type: 'tool_arguments', choice: 0, index: 0, text: '{"n":1}' },
+      { type: 'finish', choice: 0, reason: 'length' },
+      { type: 'end' },
+    ])
+  })
+
   test('ignores tools that run on their side, their results, and blocks and events of unknown kinds', () => {
     const parts = read(
       start,

@@ -328,7 +328,7 @@ describe('reading an answer', () => {
     ['STOP', 'stop'],
     ['MAX_TOKENS', 'length'],
     ['CONTINUATION', 'length'],
-    ...['SAFETY', 'RECITATION', 'BLOCKLIST', 'PROHIBITED_CONTENT', 'SPII', 'LANGUAGE'].map(reason => [
+    ...['SAFETY', 'RECITATION', 'BLOCKLIST', 'PROHIBITED_CONTENT', 'SPII', 'LANGUAGE', 'MODEL_ARMOR'].map(reason => [
       reason,
       'content_filter',
     ]),
@@ -768,7 +768,7 @@ describe('asking', () => {
         },
         { name: 'now', description: null, parameters: { type: 'object', properties: {} }, strict: null },
       ],
-      toolChoice: { name: 'find' },
+      toolChoice: 'auto',
     })
     expect(droppedParameters).toEqual([])
     expect(json).toMatchInlineSnapshot(`
@@ -824,10 +824,7 @@ describe('asking', () => {
         },
         "toolConfig": {
           "functionCallingConfig": {
-            "allowedFunctionNames": [
-              "find",
-            ],
-            "mode": "ANY",
+            "mode": "AUTO",
           },
         },
         "tools": [
@@ -1159,6 +1156,19 @@ describe('asking', () => {
     expect(send(asked).json.generationConfig.responseMimeType).toBe('application/json')
     expect(send(asked, flash).json.generationConfig.responseMimeType).toBeUndefined()
     expect(send(asked, flash).droppedParameters).toEqual(['response_format'])
+  })
+
+  test('a tool that must be called outranks a JSON answer, since no model takes both', () => {
+    for (const toolChoice of ['required', { name: 'a' }] as const) {
+      const { json, droppedParameters } = send({
+        responseFormat: { type: 'json_schema', name: 'x', description: null, schema: { type: 'object' }, strict: null },
+        tools: [{ name: 'a', description: null, parameters: null, strict: null }],
+        toolChoice,
+      })
+      expect(json.toolConfig).toMatchObject({ functionCallingConfig: { mode: 'ANY' } })
+      expect(Object.keys(json.generationConfig)).not.toContain('responseMimeType')
+      expect(droppedParameters).toEqual(['response_format'])
+    }
   })
 
   test('a schema is told in the keywords taken here, its references kept', () => {

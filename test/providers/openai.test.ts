@@ -1095,6 +1095,31 @@ describe('chunks of every shape', () => {
         callDelta(piece(undefined, 'b', 'g', '{"y":2}')),
       two,
     ],
+    'without an index, several begun at once and continued in the same order': [
+      callDelta(piece(undefined, 'a', 'f', ''), piece(undefined, 'b', 'g', '')) +
+        callDelta(piece(undefined, undefined, undefined, '{"x"'), piece(undefined, undefined, undefined, '{"y"')) +
+        callDelta(piece(undefined, undefined, undefined, ':1}'), piece(undefined, undefined, undefined, ':2}')),
+      two,
+    ],
+    'without an index at first, with one later': [
+      callDelta(piece(undefined, 'a', 'f', '{"x"'), piece(undefined, 'b', 'g', '{"y"')) +
+        callDelta(piece(1, undefined, undefined, ':2}'), piece(0, undefined, undefined, ':1}')),
+      two,
+    ],
+    'without ids and indexes, several at once': [
+      callDelta(piece(undefined, undefined, 'f', ''), piece(undefined, undefined, 'g', '')) +
+        callDelta(
+          piece(undefined, undefined, undefined, '{"x":1}'),
+          piece(undefined, undefined, undefined, '{"y":2}'),
+        ) +
+        callDelta(piece(undefined, undefined, 'f', '{}'), piece(undefined, undefined, 'f', '{"x":3}')),
+      [
+        { ...two[0], id: 'call_a1_0' },
+        { ...two[1], id: 'call_a1_1' },
+        { id: 'call_a1_2', name: 'f', arguments: '{}' },
+        { id: 'call_a1_3', name: 'f', arguments: '{"x":3}' },
+      ] as typeof two,
+    ],
     'from index 1 with a hole': [
       callDelta(piece(1, 'a', 'f', '{"x":1}')) + callDelta(piece(5, 'b', 'g', '{"y":2}')),
       two,

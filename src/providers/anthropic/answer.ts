@@ -63,12 +63,7 @@ function readEvent(answer: AnswerReader, event: ServerSentEvent): readonly Answe
 function readMessage(answer: AnswerReader, body: unknown): readonly AnswerPart[] {
   if (!isRecord(body) || !Array.isArray(body.content)) return [failed(body)]
   const { usage, ...message } = body
-  return [
-    ...answer.start(message),
-    ...body.content.flatMap((block, index) => [...answer.openBlock(index, block), ...answer.closeBlock(index)]),
-    ...answer.update(body.stop_reason, usage),
-    ...answer.end(),
-  ]
+  return [...answer.start(message), ...answer.update(body.stop_reason, usage), ...answer.end()]
 }
 
 function failed(body: unknown): AnswerPart {
@@ -142,6 +137,25 @@ function answerReader(): AnswerReader {
     return block === undefined || block.isWritten ? nothing : inputPiece(block, JSON.stringify(record(block.input)))
   }
 
+  const openBlock = (index: unknown, block: unknown): readonly AnswerPart[] => {
+    const unclosed = closeBlock(index)
+    if (!isRecord(block)) return unclosed
+    const open = opened(block)
+    blocks.set(index, open)
+    switch (open.kind) {
+      case 'text':
+        return [...unclosed, ...piece('text', block.text)]
+      case 'reasoning':
+        return [...unclosed, ...piece('reasoning', block.thinking)]
+      case 'call':
+        return [...unclosed, toolCall(open.toolIndex, block)]
+      case 'json':
+        return unclosed
+      case 'ignored':
+        return block.type === 'fallback' ? [...unclosed, ...served(record(block.to).model)] : unclosed
+    }
+  }
+
   return {
     start(message) {
       // Sent twice by some relays: the first one names the answer, and nothing restarts.
@@ -149,26 +163,16 @@ function answerReader(): AnswerReader {
       isStarted = true
       id = nameOf(message.id)
       model = nameOf(message.model)
-      return [{ type: 'served', id, model }, ...measured(message.usage)]
+      stopReason = textOf(message.stop_reason)
+      const named: AnswerPart = { type: 'served', id, model }
+      // Blocks stand here where the answer is whole, or where it ended before the stream began.
+      const told = records(message.content).flatMap((block, index) => [
+        ...openBlock(index, block),
+        ...closeBlock(index),
+      ])
+      return [named, ...measured(message.usage), ...told]
     },
-    openBlock(index, block) {
-      const unclosed = closeBlock(index)
-      if (!isRecord(block)) return unclosed
-      const open = opened(block)
-      blocks.set(index, open)
-      switch (open.kind) {
-        case 'text':
-          return [...unclosed, ...piece('text', block.text)]
-        case 'reasoning':
-          return [...unclosed, ...piece('reasoning', block.thinking)]
-        case 'call':
-          return [...unclosed, toolCall(open.toolIndex, block)]
-        case 'json':
-          return unclosed
-        case 'ignored':
-          return block.type === 'fallback' ? [...unclosed, ...served(record(block.to).model)] : unclosed
-      }
-    },
+    openBlock,
     addToBlock(index, delta) {
       const block = blocks.get(index)
       if (block?.kind === 'ignored') return nothing

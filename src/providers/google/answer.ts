@@ -179,6 +179,7 @@ const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
   ['PROHIBITED_CONTENT', 'content_filter'],
   ['SPII', 'content_filter'],
   ['LANGUAGE', 'content_filter'],
+  ['MODEL_ARMOR', 'content_filter'],
   ['IMAGE_SAFETY', 'content_filter'],
   ['IMAGE_PROHIBITED_CONTENT', 'content_filter'],
   ['IMAGE_RECITATION', 'content_filter'],

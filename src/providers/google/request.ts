@@ -13,8 +13,8 @@ export function toRequest({ ask, model, outputCap, stream }: ProviderAsk, access
   const thinking = thinkingFor(ask.reasoningEffort, rules)
   const thinks = thinking !== null && thinking.thinkingBudget !== 0
   const parameters = parametersFor(ask, { ...rules, logitBias: false }, thinks)
-  const format = formatFor(ask, rules)
   const calling = callingFor(ask, rules, thinks)
+  const format = formatFor(ask, rules, calling)
   const system = systemTexts(ask.messages).map(text => ({ text }))
   const functionDeclarations = ask.tools.map(declarationFor)
 
@@ -99,9 +99,9 @@ function thinkingFor(effort: ReasoningEffort | null, { reasoning, efforts }: Par
 
 type Format = { readonly responseMimeType?: 'application/json'; readonly responseJsonSchema?: Json }
 
-function formatFor({ responseFormat, tools }: Ask, rules: ParameterRules): Format {
-  // Before the generation that thinks in levels, JSON answers and function tools exclude each other.
-  const excluded = tools.length > 0 && rules.reasoning.kind !== 'level'
+function formatFor({ responseFormat, tools }: Ask, rules: ParameterRules, calling: Calling | null): Format {
+  // A JSON answer beside a forced call is a 400; before the generation that thinks in levels, beside any function tool.
+  const excluded = calling?.mode === 'ANY' || (tools.length > 0 && rules.reasoning.kind !== 'level')
   if (responseFormat.type === 'text' || rules.responseFormat === 'none' || excluded) return {}
   if (responseFormat.type === 'json_object' || rules.responseFormat === 'json_object') {
     return { responseMimeType: 'application/json' }

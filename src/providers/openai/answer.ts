@@ -95,6 +95,7 @@ export function createReader(official: boolean): Reader {
     if (index > maximumIndex) return fail(parts, failureOf('bad_answer', '200 choice_index'))
     const choice = choiceAt(index)
     if (wire.usage !== undefined) readUsage(wire.usage, parts)
+    if (wire.error) return fail(parts, failureInAnswer(wire.error))
     const isDelta = isRecord(wire.delta)
     const message = isDelta ? wire.delta : wire.message
     if (isRecord(message) && (isDelta || !choice.streamed)) readMessage(choice, message, !isDelta, parts)
@@ -105,7 +106,7 @@ export function createReader(official: boolean): Reader {
       if (tokens.length > 0) parts.push({ type: 'logprobs', choice: index, tokens })
     }
     const reason = wire.finish_reason
-    if (isText(reason)) {
+    if (isText(reason) && reason !== 'null') {
       const mapped = finishReasons.get(reason.toLowerCase()) ?? 'stop'
       if (mapped === 'failed')
         return fail(parts, failureOf('generation_failed', `200 ${identifierOf(reason) ?? 'error'}`))
@@ -127,14 +128,17 @@ export function createReader(official: boolean): Reader {
       const text = mend(choice.refusal, refusal)
       if (text !== '') parts.push({ type: 'refusal', choice: choice.index, text })
     }
-    if (Array.isArray(calls)) for (const call of calls) pushCall(choice, call, whole, parts)
-    if (isRecord(legacyCall)) pushCall(choice, { function: legacyCall }, whole, parts)
+    if (Array.isArray(calls)) {
+      const several = calls.length > 1
+      for (const [position, call] of calls.entries()) pushCall(choice, call, whole, several ? position : null, parts)
+    }
+    if (isRecord(legacyCall)) pushCall(choice, { function: legacyCall }, whole, null, parts)
   }
 
-  function pushCall(choice: Choice, wire: unknown, whole: boolean, parts: AnswerPart[]): void {
+  function pushCall(choice: Choice, wire: unknown, whole: boolean, position: number | null, parts: AnswerPart[]): void {
     if (over || !isRecord(wire)) return
     say(choice, releaseHeld(choice.thinking), parts)
-    fail(parts, readCall(choice.calls, wire, whole, parts))
+    fail(parts, readCall(choice.calls, wire, whole, position, parts))
   }
 
   return {

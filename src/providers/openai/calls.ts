@@ -9,7 +9,8 @@ import type { AnswerPart, ProviderFailure } from '../provider.ts'
 import { type Channel, mend, replacement } from './pieces.ts'
 
 type Call = {
-  readonly wireIndex: number | null
+  /** The server's index; its place in the order of appearance where there is none. */
+  readonly place: number
   wireId: string | null
   name: string
   signature: string | null
@@ -30,18 +31,35 @@ export type Calls = {
 /** As the client libraries bound choices and calls. */
 export const maximumIndex = 127
 
-/** Reads a call or a piece of one. `whole`: it stands in a whole message, and belongs to no other. */
-export function readCall(calls: Calls, wire: Json, whole: boolean, parts: AnswerPart[]): ProviderFailure | null {
+/**
+ * Reads a call or a piece of one. `whole`: it stands in a whole message, and belongs to no other. `position`: its place
+ * among several of one delta, null where it came alone.
+ */
+export function readCall(
+  calls: Calls,
+  wire: Json,
+  whole: boolean,
+  position: number | null,
+  parts: AnswerPart[],
+): ProviderFailure | null {
   const called = record(wire.function)
   const name = textOf(called.name)
   const piece = isRecord(called.arguments) ? JSON.stringify(called.arguments) : textOf(called.arguments)
   const wireId = nameOf(wire.id)
-  const wireIndex = wholeNumber(wire.index)
+  const wireIndex = wholeNumber(wire.index) ?? (wireId === null ? position : null)
   const last = whole ? undefined : findCall(calls.list, wireIndex, wireId, name)
   if (last !== undefined && repeats(last, wireId, name, piece)) return null
   const isNew = last === undefined || startsAnother(last, wireId, name, piece)
   const call: Call = isNew
-    ? { wireIndex, wireId, name: '', signature: null, text: '', index: null, channel: { half: '' } }
+    ? {
+        place: wireIndex ?? calls.list.length,
+        wireId,
+        name: '',
+        signature: null,
+        text: '',
+        index: null,
+        channel: { half: '' },
+      }
     : last
   if (isNew) {
     openNamed(calls, parts)
@@ -63,7 +81,7 @@ export function readCall(calls: Calls, wire: Json, whole: boolean, parts: Answer
 
 /** The call a piece may belong to: by index, else by id, else the last one. */
 function findCall(list: readonly Call[], index: number | null, id: string | null, name: string): Call | undefined {
-  if (index !== null) return list.findLast(call => call.wireIndex === index)
+  if (index !== null) return list.findLast(call => call.place === index)
   const same = id === null ? undefined : list.findLast(call => call.wireId === id)
   return same ?? (id === null || name === '' ? list.at(-1) : undefined)
 }

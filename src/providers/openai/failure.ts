@@ -25,6 +25,7 @@ const kindsByName: ReadonlyMap<string, AttemptFailure> = new Map<string, Attempt
   ['exceed_context_size_error', 'context_overflow'],
   ['insufficient_quota', 'quota_exhausted'],
   ['insufficient_balance', 'quota_exhausted'],
+  ['exceeded_current_quota_error', 'quota_exhausted'],
   ['billing_hard_limit_reached', 'quota_exhausted'],
   ['billing_not_active', 'quota_exhausted'],
   ['rate_limit_exceeded', 'rate_limited'],
@@ -34,6 +35,8 @@ const kindsByName: ReadonlyMap<string, AttemptFailure> = new Map<string, Attempt
   ['server_overloaded', 'overloaded'],
   ['invalid_api_key', 'credential_refused'],
   ['authentication_error', 'credential_refused'],
+  ['invalid_authentication_error', 'credential_refused'],
+  ['incorrect_api_key_error', 'credential_refused'],
   ['account_deactivated', 'credential_refused'],
   ['unsupported_country_region_territory', 'credential_refused'],
   ['model_not_found', 'model_missing'],
@@ -48,6 +51,8 @@ const kindsByName: ReadonlyMap<string, AttemptFailure> = new Map<string, Attempt
   // The model wrote a call that the server could not take: another model may do better.
   ['tool_use_failed', 'generation_failed'],
 ])
+
+const refusedKey = /\b(?:incorrect|invalid) api key\b|\bapi key not valid\b/i
 
 /** What a refusal with another status than 200 means. */
 export function readFailure(status: number, headers: Headers, body: string): ProviderFailure {
@@ -87,6 +92,8 @@ function kindOf({ status, type, code, text }: Refusal): AttemptFailure {
   if (byName !== undefined) return byName
   // OpenRouter: 403, with what its moderation objected to.
   if (text.includes('"flagged_input"')) return 'content_filtered'
+  // xAI and Google: 400, without a code that says so.
+  if (kind === 'request_refused' && refusedKey.test(text)) return 'credential_refused'
   const ofTheRequest = kind === 'request_refused' || kind === 'request_too_large'
   const mayBeTheWindow = ofTheRequest || kind === 'generation_failed' || status === 500
   return mayBeTheWindow && isContextOverflow(text) ? 'context_overflow' : kind

@@ -1,0 +1,18 @@
+/** Types, format and lint: `bun run check` as a test, so that nothing lands without it. */
+import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+
+const root = join(import.meta.dir, '..')
+
+function said(command: readonly string[]): string {
+  const run = Bun.spawnSync([...command], { cwd: root, stdout: 'pipe', stderr: 'pipe' })
+  return run.exitCode === 0 ? '' : `${run.stdout}${run.stderr}`
+}
+
+test('the compiler has nothing to say', () => {
+  expect(said(['node_modules/.bin/tsc', '--noEmit'])).toBe('')
+}, 120_000)
+
+test('format and lint are as the formatter leaves them', () => {
+  expect(said(['node_modules/.bin/biome', 'check', '--max-diagnostics=20', '.'])).toBe('')
+}, 120_000)

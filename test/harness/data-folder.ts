@@ -1,0 +1,50 @@
+/**
+ * Fresh data folders without the wait: setting up an embedded database from nothing takes seconds, copying one that was
+ * just set up takes none. The template is made by the real code, once per set of migrations, and holds no account.
+ */
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { migrate, openDatabase } from '../../src/stores/database.ts'
+import { openEmbedded } from '../../src/stores/embedded.ts'
+
+const root = resolve(import.meta.dir, '../..')
+
+/** A new folder with an embedded database that is migrated and empty. */
+export async function freshDataFolder(): Promise<string> {
+  const template = await templateFolder()
+  const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-'))
+  cpSync(join(template, 'postgres'), join(folder, 'postgres'), { recursive: true })
+  return folder
+}
+
+async function templateFolder(): Promise<string> {
+  const template = join(tmpdir(), `gateway-ai-template-${fingerprint()}`)
+  if (existsSync(template)) return template
+  const making = mkdtempSync(join(tmpdir(), 'gateway-ai-making-'))
+  const embedded = await openEmbedded(making)
+  const database = openDatabase(embedded.address)
+  await migrate(database)
+  await database.close()
+  await embedded.close()
+  try {
+    renameSync(making, template)
+  } catch {
+    // Another test process was quicker; its template is as good.
+    rmSync(making, { recursive: true, force: true })
+  }
+  return template
+}
+
+/** Of all that decides what the folder holds. */
+function fingerprint(): string {
+  const hasher = new Bun.CryptoHasher('sha256')
+  const migrations = join(root, 'drizzle')
+  for (const name of readdirSync(migrations)
+    .filter(file => file.endsWith('.sql'))
+    .sort())
+    hasher.update(readFileSync(join(migrations, name)))
+  hasher.update(readFileSync(join(root, 'src/stores/embedded-worker.ts')))
+  hasher.update(readFileSync(join(root, 'bun.lock')))
+  return hasher.digest('hex').slice(0, 16)
+}
