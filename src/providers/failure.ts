@@ -112,7 +112,7 @@ export function isContextOverflow(text: string): boolean {
  * your current quota" is one by itself: OpenAI and Google write them about a minute's rate too.
  */
 const exhaustedQuota =
-  /insufficient[ _](?:quota|balance|credit|fund)|credit balance|billing hard limit|spend(?:ing)?[ _](?:limit|cap)|per[ -]?(?:day|month)|\b(?:daily|weekly|monthly)\b|\b[rt]pd\b/i
+  /insufficient[ _](?:quota|balance|credit|fund)|credit balance|billing hard limit|spend(?:ing)?[ _](?:limit|cap)|per[ -]?(?:day|month)|(?:dai|week|month)ly|\b[rt]pd\b/i
 
 /** True where a 429's text speaks of billing or of a daily allowance, not of a rate. */
 export function isQuotaExhausted(text: string): boolean {

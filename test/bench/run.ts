@@ -6,6 +6,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { startPostgres } from '../harness/postgres.ts'
 import { load } from './load.ts'
 
 const here = import.meta.dir
@@ -46,8 +47,9 @@ async function drain(reader: { read(): Promise<{ done: boolean }> }): Promise<vo
   while (!(await reader.read()).done);
 }
 
-async function gateway(upstreamPort: string): Promise<Path> {
+async function gateway(upstreamPort: string, databaseUrl: string | null): Promise<Path> {
   const environment = {
+    ...(databaseUrl === null ? {} : { DATABASE_URL: databaseUrl, JWT_SECRET: 'bench'.repeat(8) }),
     GATEWAY_DATA_DIR: join(folder, 'gateway'),
     PORT: '0',
     OPENAI_API_KEY: 'bench',
@@ -172,10 +174,12 @@ function report(title: string, rows: Map<string, Row>): object {
   return out
 }
 
+const postgres = await startPostgres()
 try {
   const upstream = await start([process.execPath, join(here, 'upstream.ts')])
   const proxy = await start([process.execPath, join(here, 'proxy.ts'), upstream.line])
-  const ours = await gateway(upstream.line)
+  if (postgres === null) say('no Postgres can be started here: the embedded one shares the process, and its CPU is counted')
+  const ours = await gateway(upstream.line, postgres?.url ?? null)
   const front = await nginx(upstream.line)
   if (front === null) say('nginx is not installed: its row is left out')
   const paths: Path[] = [
@@ -198,5 +202,6 @@ try {
   writeFileSync(join(here, 'results.json'), `${JSON.stringify(results, null, 2)}\n`)
 } finally {
   for (const child of children) child.kill()
+  await postgres?.stop()
   rmSync(folder, { recursive: true, force: true })
 }

@@ -1014,6 +1014,7 @@ describe('chunks of every shape', () => {
     const reasonOf = (...reasons: unknown[]) =>
       contentOf(read(reasons.map(reason => deltaOf({ content: 'x' }, reason)).join('') + done))[1]
     expect(reasonOf('length', 'stop')).toEqual(finish('length'))
+    expect(reasonOf('null', 'length')).toEqual(finish('length'))
     for (const reason of [
       'stop',
       'eos',
@@ -1022,6 +1023,7 @@ describe('chunks of every shape', () => {
       'COMPLETE',
       'brand_new',
       '',
+      'null',
       null,
       7,
       'constructor',
@@ -1395,6 +1397,9 @@ describe('failures within an answer', () => {
       blame: 'caller',
     })
     expect(kindOf({ code: 'content_filter' })).toMatchObject({ kind: 'content_filtered', retryable: false })
+    const choice = { index: 0, finish_reason: 'error', error: { code: 429, message: '' } }
+    for (const answer of [read(chunkOf({ choices: [choice] }) + done), compatible.readResponse({ choices: [choice] })])
+      expect(failureIn(answer)?.kind).toBe('rate_limited')
   })
 
   test('what is no JSON object is a bad answer; other named events and blank data are passed over', () => {
@@ -1534,12 +1539,13 @@ describe('token counts', () => {
     ).toEqual({ inputTokens: 100, cachedInputTokens: 60, cacheWriteTokens: 30, outputTokens: 50, reasoningTokens: 20 })
   })
 
-  test("DeepSeek's and Kimi's cache counts are read", () => {
+  test("DeepSeek's, Kimi's and Mistral's cache counts are read", () => {
     expect(
       usageOf({ prompt_tokens: 10, completion_tokens: 1, prompt_cache_hit_tokens: 4, prompt_cache_miss_tokens: 6 })
         ?.cachedInputTokens,
     ).toBe(4)
     expect(usageOf({ prompt_tokens: 10, completion_tokens: 1, cached_tokens: 3 })?.cachedInputTokens).toBe(3)
+    expect(usageOf({ prompt_tokens: 10, completion_tokens: 1, num_cached_tokens: 2 })?.cachedInputTokens).toBe(2)
   })
 
   test('thinking counted in neither sum is output', () => {
@@ -1634,6 +1640,10 @@ describe('refusals', () => {
       'rate_limited',
     )
     expect(kindOf(413, { code: 'rate_limit_exceeded', message: 'reduce your message size' })).toBe('rate_limited')
+    expect(kindOf(429, { type: 'exceeded_current_quota_error', message: 'suspended' })).toBe('quota_exhausted')
+    expect(kindOf(429, { code: 'project_spend_limit_exceeded' })).toBe('quota_exhausted')
+    expect(kindOf(400, { message: 'API key not valid.' })).toBe('credential_refused')
+    expect(refused(400, { code: 'bad argument', error: 'Incorrect API key provided: x' })).toMatchObject({ blame: 'us' })
     expect(kindOf(400, { code: 'content_policy_violation' })).toBe('content_filtered')
     expect(kindOf(403, { code: 403, message: 'flagged', metadata: { flagged_input: 'x' } })).toBe('content_filtered')
     expect(kindOf(400, { code: 'model_decommissioned' })).toBe('model_missing')
