@@ -1032,11 +1032,12 @@ describe('chunks of every shape', () => {
       expect(reasonOf(reason)).toEqual(finish('stop'))
     for (const reason of ['max_tokens', 'model_length', 'MAX_TOKENS'])
       expect(reasonOf(reason)).toEqual(finish('length'))
-    for (const reason of ['content_filter', 'sensitive']) expect(reasonOf(reason)).toEqual(finish('content_filter'))
+    for (const reason of ['content_filter', 'sensitive', 'content_filter: PROHIBITED_CONTENT'])
+      expect(reasonOf(reason)).toEqual(finish('content_filter'))
   })
 
   test('20: a finish reason that tells of a failure is one, and nothing follows it', () => {
-    for (const reason of ['error', 'network_error']) {
+    for (const reason of ['error', 'network_error', 'function_call_filter: MALFORMED_FUNCTION_CALL']) {
       const answer = read(deltaOf({ content: 'x' }) + deltaOf({}, reason) + done)
       expect(failureIn(answer)).toMatchObject({ kind: 'generation_failed', blame: 'upstream', retryable: true })
       expect(answer.at(-1)?.type).toBe('failure')
@@ -1291,8 +1292,19 @@ describe('chunks of every shape', () => {
     }
   })
 
+  test("28: Google's tag for a thought is read the same, and only its own end closes it", () => {
+    const inline = '<thought>why</think></thought>Answer'
+    for (let size = 1; size <= inline.length; size += 1) {
+      const pieces = inline.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? []
+      expect(contentOf(read(pieces.map(content => deltaOf({ content })).join('') + done)).slice(0, 2)).toEqual([
+        { type: 'reasoning', choice: 0, text: 'why</think>' },
+        text('Answer'),
+      ])
+    }
+  })
+
   test('28: what only began like a tag is text after all, an unclosed thought stays a thought', () => {
-    for (const content of ['<', '<thin', '  <thinking>', ' '.repeat(100)])
+    for (const content of ['<', '<thin', '  <thinking>', '<thoughts>', ' '.repeat(100)])
       expect(contentOf(read(deltaOf({ content }) + done))[0]).toEqual(text(content))
     expect(contentOf(read(deltaOf({ content: '<think>a</thi' }) + done))[0]).toEqual({
       type: 'reasoning',
@@ -1643,9 +1655,12 @@ describe('refusals', () => {
     expect(kindOf(429, { type: 'exceeded_current_quota_error', message: 'suspended' })).toBe('quota_exhausted')
     expect(kindOf(429, { code: 'project_spend_limit_exceeded' })).toBe('quota_exhausted')
     expect(kindOf(400, { message: 'API key not valid.' })).toBe('credential_refused')
-    expect(refused(400, { code: 'bad argument', error: 'Incorrect API key provided: x' })).toMatchObject({ blame: 'us' })
+    expect(refused(400, { code: 'bad argument', error: 'Incorrect API key provided: x' })).toMatchObject({
+      blame: 'us',
+    })
     expect(kindOf(400, { code: 'content_policy_violation' })).toBe('content_filtered')
     expect(kindOf(403, { code: 403, message: 'flagged', metadata: { flagged_input: 'x' } })).toBe('content_filtered')
+    expect(kindOf(400, { code: 'data_inspection_failed' })).toBe('content_filtered')
     expect(kindOf(400, { code: 'model_decommissioned' })).toBe('model_missing')
     expect(kindOf(400, { code: 'constructor', type: '__proto__' })).toBe('request_refused')
   })

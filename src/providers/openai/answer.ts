@@ -73,7 +73,7 @@ export function createReader(official: boolean): Reader {
     const choice: Choice = {
       index,
       calls: { choice: index, list: [], opened: 0, mintId },
-      thinking: { place: official ? 'over' : 'maybe', held: '' },
+      thinking: { place: official ? 'over' : 'maybe', closing: '', held: '' },
       reason: null,
       streamed: false,
       text: { half: '' },
@@ -107,7 +107,7 @@ export function createReader(official: boolean): Reader {
     }
     const reason = wire.finish_reason
     if (isText(reason) && reason !== 'null') {
-      const mapped = finishReasons.get(reason.toLowerCase()) ?? 'stop'
+      const mapped = finishReasons.get(reason.toLowerCase().replace(/:.*$/s, '')) ?? 'stop'
       if (mapped === 'failed')
         return fail(parts, failureOf('generation_failed', `200 ${identifierOf(reason) ?? 'error'}`))
       choice.reason ??= mapped
@@ -250,7 +250,7 @@ function releaseHalves(choice: Choice, parts: AnswerPart[]): void {
   if (choice.refusal.half !== '') parts.push({ type: 'refusal', choice: choice.index, text: replacement })
 }
 
-/** Lower case. What is not here means `stop`: a reason that is unknown is still an end. */
+/** Lower case, without what Google says more after a colon. What is not here means `stop`: unknown, it is still an end. */
 const finishReasons: ReadonlyMap<string, FinishReason | 'failed'> = new Map([
   ['length', 'length'],
   ['max_tokens', 'length'],
@@ -267,6 +267,7 @@ const finishReasons: ReadonlyMap<string, FinishReason | 'failed'> = new Map([
   ['network_error', 'failed'],
   ['abort', 'failed'],
   ['insufficient_system_resource', 'failed'],
+  ['function_call_filter', 'failed'],
 ])
 
 /** Servers say `stop` after tool calls, and `tool_calls` without any: what was sent decides. */

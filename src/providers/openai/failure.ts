@@ -46,6 +46,7 @@ const kindsByName: ReadonlyMap<string, AttemptFailure> = new Map<string, Attempt
   ['content_policy_violation', 'content_filtered'],
   ['content_filter', 'content_filtered'],
   ['moderation_blocked', 'content_filtered'],
+  ['data_inspection_failed', 'content_filtered'],
   ['invalid_prompt', 'content_filtered'],
   ['request_too_large', 'request_too_large'],
   // The model wrote a call that the server could not take: another model may do better.

@@ -1,17 +1,18 @@
-/** Thinking that a server writes into the answer's text itself: `<think>…</think>` at its very beginning. */
+/** Thinking that a server writes into the answer's text itself, at its very beginning: `<think>…</think>`, or Google's tag. */
 
 export type Thinking = {
-  /** Where `<think>` is looked for: at the start, inside it, in the blank space after it, or no more. */
+  /** Where a tag is looked for: at the start, inside it, in the blank space after it, or no more. */
   place: 'maybe' | 'inside' | 'after' | 'over'
+  /** The tag that ends what was begun. */
+  closing: string
   /** Text held back: it may be the beginning of a tag. */
   held: string
 }
 
 export type Said = { readonly type: 'text' | 'reasoning'; readonly text: string }
 
-const opening = '<think>'
-const closing = '</think>'
-/** Blank space before a `<think>` is waited through this far: endless blanks are an answer too. */
+const tags = ['think>', 'thought>'] as const
+/** Blank space before a tag is waited through this far: endless blanks are an answer too. */
 const longestHeld = 64
 const nothing: readonly Said[] = []
 
@@ -28,11 +29,13 @@ export function readThinking(thinking: Thinking, piece: string): readonly Said[]
       return insideThinking(thinking, text)
     case 'maybe': {
       const start = text.trimStart()
-      if (start.startsWith(opening)) {
+      const begun = tags.find(tag => start.startsWith(`<${tag}`))
+      if (begun !== undefined) {
         thinking.place = 'inside'
-        return insideThinking(thinking, start.slice(opening.length))
+        thinking.closing = `</${begun}`
+        return insideThinking(thinking, start.slice(begun.length + 1))
       }
-      if (opening.startsWith(start) && text.length <= longestHeld) {
+      if (tags.some(tag => `<${tag}`.startsWith(start)) && text.length <= longestHeld) {
         thinking.held = text
         return nothing
       }
@@ -43,6 +46,7 @@ export function readThinking(thinking: Thinking, piece: string): readonly Said[]
 }
 
 function insideThinking(thinking: Thinking, text: string): readonly Said[] {
+  const { closing } = thinking
   const close = text.indexOf(closing)
   const end = close === -1 ? text.length - beginningLength(text, closing) : close
   const thought: readonly Said[] = end > 0 ? [{ type: 'reasoning', text: text.slice(0, end) }] : nothing

@@ -16,12 +16,7 @@ export function usageOf(wire: Json): TokenUsage | null {
   const input = prompt ?? Math.max(0, (total ?? 0) - answered)
   const output = prompt === null ? answered : Math.max(answered, (total ?? 0) - input)
   // DeepSeek, Kimi and Mistral tell it beside the details.
-  const caches = [
-    promptDetails.cached_tokens,
-    wire.prompt_cache_hit_tokens,
-    wire.cached_tokens,
-    wire.num_cached_tokens,
-  ]
+  const caches = [promptDetails.cached_tokens, wire.prompt_cache_hit_tokens, wire.cached_tokens, wire.num_cached_tokens]
   const cached = caches.map(tokenCount).find(count => count !== null) ?? 0
   const reasoning =
     (tokenCount(completionDetails.reasoning_tokens) ?? tokenCount(wire.reasoning_tokens)) ||
