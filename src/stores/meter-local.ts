@@ -8,6 +8,7 @@
 import { GatewayError } from '../core/errors.ts'
 import type { Limits } from '../core/plans.ts'
 import type { UsageRecord } from '../core/usage.ts'
+import { createRecent } from '../core/recent.ts'
 import { createWindowLog, type WindowLog } from '../core/windows-log.ts'
 import { type Journal, JournalUnwritable } from './journal.ts'
 import type { Admission, AdmitRequest, Meter, RefusalCode, Seat, Settlement, Standing } from './meter.ts'
@@ -51,7 +52,7 @@ const perMillion = 1_000_000n
 export function createLocalMeter({ clock, journal, seed }: LocalMeterOptions): Meter {
   const accounts = new Map<string, Account>()
   const seeding = new Map<string, Promise<Account>>()
-  const settled = new Map<string, Pick<Held, 'seat' | 'limits'>>()
+  const settled = createRecent<Pick<Held, 'seat' | 'limits'>>(maximumSettled)
 
   const firstSight = (accountId: string): Promise<Account> => {
     const running = seeding.get(accountId)
@@ -149,7 +150,7 @@ export function createLocalMeter({ clock, journal, seed }: LocalMeterOptions): M
       }
       // The seat first: whatever fails from here on, it is free and settled once.
       account.seats.delete(requestId)
-      remember(settled, requestId, { seat: held.seat, limits: held.limits })
+      settled.set(requestId, { seat: held.seat, limits: held.limits })
       const spent = spentBy(settlement, held.seat)
       const counters = countersOf(account, held.seat.day)
       if (held.lapsed) account.lapsedSeats--
@@ -292,13 +293,6 @@ function evictIdle(accounts: Map<string, Account>, now: number): void {
     if (account.seats.size === 0 && account.usedAt < now - idleMs) accounts.delete(id)
     if (++swept === maximumSweep) return
   }
-}
-
-function remember<V>(map: Map<string, V>, key: string, value: V): void {
-  map.set(key, value)
-  if (map.size <= maximumSettled) return
-  const oldest = map.keys().next()
-  if (!oldest.done) map.delete(oldest.value)
 }
 
 function journalGone(): GatewayError {
