@@ -7,8 +7,8 @@
  */
 import { GatewayError } from '../core/errors.ts'
 import type { Limits } from '../core/plans.ts'
-import type { UsageRecord } from '../core/usage.ts'
 import { createRecent } from '../core/recent.ts'
+import type { UsageRecord } from '../core/usage.ts'
 import { createWindowLog, type WindowLog } from '../core/windows-log.ts'
 import { type Journal, JournalUnwritable } from './journal.ts'
 import type { Admission, AdmitRequest, Meter, RefusalCode, Seat, Settlement, Standing } from './meter.ts'

@@ -5,7 +5,8 @@ test('the newest are remembered, and never more than twice as many as asked for'
   const recent = createRecent<number>(100)
   for (let index = 0; index < 1_000; index++) {
     recent.set(`key ${index}`, index)
-    for (let back = 0; back < Math.min(100, index + 1); back++) expect(recent.get(`key ${index - back}`)).toBe(index - back)
+    for (let back = 0; back < Math.min(100, index + 1); back++)
+      expect(recent.get(`key ${index - back}`)).toBe(index - back)
     expect(recent.has(`key ${index - 200}`)).toBe(false)
   }
 })
