@@ -8,10 +8,11 @@ import { fullName, leavingSoon, type Model } from './core/models.ts'
 import { firstBroken } from './core/patterns.ts'
 import { score } from './core/scoring.ts'
 import { estimateInputTokens } from './core/tokens.ts'
+import { createLimiter } from './core/windows.ts'
 import type { Deps } from './deps.ts'
 import { serverBodyLimit } from './http/body.ts'
 import { callerAddress } from './http/callers.ts'
-import type { ExchangeDeps } from './http/exchange.ts'
+import type { ChatRouteDeps } from './http/exchange.ts'
 import { failureResponse, toGatewayError } from './http/failures.ts'
 import { deprecationHeaders } from './http/headers.ts'
 import { checkHost } from './http/hosts.ts'
@@ -34,6 +35,13 @@ const warmUpRounds = 20
 /** How long a connection may be silent before it has shown a key; authenticated requests lift it for themselves. */
 const strangerTimeoutSeconds = 10
 
+/** Refused keys. Far above what a mistake makes, far below what guessing needs; who shows a good key is not counted. */
+const refusedKeys = {
+  each: { perMinute: 60, burst: 100 },
+  together: { perMinute: 60_000, burst: 60_000 },
+  maximumAddresses: 10_000,
+}
+
 /** The whole HTTP surface over one set of dependencies. Nothing here knows what is embedded and what is not. */
 export function createApp(deps: Deps) {
   const leaving = new Map(
@@ -41,11 +49,22 @@ export function createApp(deps: Deps) {
       .filter(model => model.deprecated)
       .map(model => [fullName(model), deprecationHeaders(catalogueDate, model.deprecationDate, model.successor)]),
   )
-  const exchangeDeps: ExchangeDeps & { newRequestId: () => string } = {
+  const addressOf = (request: Request, server: Bun.Server<unknown> | null) =>
+    callerAddress(
+      server?.requestIP(request)?.address ?? null,
+      request.headers.get('x-forwarded-for'),
+      deps.config.isTrustedProxy,
+    )
+  const exchangeDeps: ChatRouteDeps = {
     answer: (caller, ask, request) => answer(deps, caller, ask, request),
     pace: (events, mode) => pace(events, mode, deps.paceClock),
     inFlight: deps.inFlight,
     keys: deps.keys,
+    strangers: createLimiter(refusedKeys),
+    connectionOf: (request, server) => ({
+      liftIdleTimeout: () => server?.timeout(request, 0),
+      address: () => addressOf(request, server),
+    }),
     clock: deps.clock,
     meter: deps.meter,
     newRequestId: deps.newRequestId,
@@ -77,12 +96,7 @@ export function createApp(deps: Deps) {
         estimate({
           ...deps,
           chooseModel: messages => likelyChoice(deps, messages),
-          addressOf: (request, server) =>
-            callerAddress(
-              server?.requestIP(request)?.address ?? null,
-              request.headers.get('x-forwarded-for'),
-              deps.config.isTrustedProxy,
-            ),
+          addressOf,
         }),
       )
       .use(probes(deps))

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { BlockList, isIP } from 'node:net'
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
-import { configuredModelSchema } from './core/models.ts'
+import { autoModel, configuredModelSchema } from './core/models.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -203,10 +203,10 @@ function readProviders(read: Reader, problems: string[]) {
   }
   const file = readConfigFile(read.text('GATEWAY_CONFIG'), problems)
   for (const provider of file.providers ?? []) {
-    if (settings.some(other => other.id === provider.id) || builtIn.some(other => other.id === provider.id)) {
+    if (settings.some(other => other.id === provider.id) || builtIn.some(other => other.id === provider.id))
       problems.push(`GATEWAY_CONFIG: provider id "${provider.id}" is taken; choose another`)
-      continue
-    }
+    for (const name of nameProblems(provider.models))
+      problems.push(`GATEWAY_CONFIG: provider "${provider.id}": ${name}`)
     const apiKey = provider.api_key_env === undefined ? null : read.secret(provider.api_key_env)
     if (provider.api_key_env !== undefined && apiKey === null)
       problems.push(`GATEWAY_CONFIG: provider "${provider.id}" names ${provider.api_key_env}, which is not set`)
@@ -216,6 +216,16 @@ function readProviders(read: Reader, problems: string[]) {
     for (const row of provider.models) models.push({ provider: provider.id, row })
   }
   return { settings, models }
+}
+
+/** A name that two models of a provider have would always mean the first; the one of auto-routing would never mean either. */
+function nameProblems(models: readonly Static<typeof configuredModelSchema>[]): readonly string[] {
+  const names = models.flatMap(({ id, aliases = [] }) => [id, ...aliases]).map(name => name.toLowerCase())
+  const twice = names.filter((name, at) => names.indexOf(name) !== at)
+  return [
+    ...[...new Set(twice)].map(name => `two models are named "${name}"; choose another name for one`),
+    ...(names.includes(autoModel) ? [`a model is named "${autoModel}", which means auto-routing; choose another`] : []),
+  ]
 }
 
 function readConfigFile(path: string | null, problems: string[]): Static<typeof fileSchema> {

@@ -122,6 +122,14 @@ describe('a wrong value', () => {
       'GATEWAY_CONFIG: provider id "openai" is taken; choose another',
     ],
     [
+      { GATEWAY_CONFIG: file('same.json', { providers: [provider({ models: [model('a'), model('b', 'A')] })] }) },
+      'GATEWAY_CONFIG: provider "local": two models are named "a"; choose another name for one',
+    ],
+    [
+      { GATEWAY_CONFIG: file('auto.json', { providers: [provider({ models: [model('Gateway-AI')] })] }) },
+      /^GATEWAY_CONFIG: provider "local": a model is named "gateway-ai"/,
+    ],
+    [
       { GATEWAY_CONFIG: file('key.json', { providers: [provider({ api_key_env: 'LOCAL_KEY' })] }) },
       'GATEWAY_CONFIG: provider "local" names LOCAL_KEY, which is not set',
     ],
@@ -260,6 +268,10 @@ test('where the data is can be read although everything else is wrong', () => {
   expect(readStoreConfig({ ...rest, DATABASE_URL: 'postgres://db/x' }).databaseUrl).toBe('postgres://db/x')
   expect(() => readStoreConfig({ DATABASE_URL: 'db/x' })).toThrow(ConfigError)
 })
+
+function model(id: string, ...aliases: string[]) {
+  return { id, aliases, pricing: { input_per_mtok: 0, output_per_mtok: 0 } }
+}
 
 function provider(changes: Readonly<Record<string, unknown>>) {
   return {

@@ -61,6 +61,7 @@ const openRoutes = [
   'GET /simulator/directives',
   'GET /v1/models',
   'GET /v1/models/*',
+  'OPTIONS /api/v1/chat/estimate',
   'POST /api/v1/chat/estimate',
 ]
 
@@ -144,6 +145,21 @@ describe('a protected route refuses, with one body, before it looks at what was 
         expect(answer.headers.get('access-control-allow-origin')).toBeNull()
       }
   })
+})
+
+test('whoever guesses keys is told to slow down; who has one, and sits at the same address, is not', async () => {
+  const own = await startGateway()
+  try {
+    const guess = () => own.post('/api/v1/chat', '{', { authorization: `Bearer ${unknown()}` })
+    const answers = await Promise.all(Array.from({ length: 130 }, guess))
+    const refused = answers.filter(({ status }) => status === 429)
+    expect(answers.length - refused.length).toBeWithin(100, 110)
+    for (const { headers } of refused) expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
+    expect(await refused[0]?.json()).toMatchObject({ error: { type: 'rate_limit_error', code: 'ip_rate_limited' } })
+    expect((await own.post('/api/v1/chat', { prompt: 'Hi' })).status).toBe(200)
+  } finally {
+    await own.stop()
+  }
 })
 
 test('a key in the address is no key', async () => {

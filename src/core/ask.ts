@@ -135,13 +135,13 @@ type AskFields = Static<TObject<ReturnType<typeof askFields>>>
 export function readAskFields(body: AskFields, headers: Headers) {
   const noFallback = headerFlag(headers, 'X-Gateway-No-Fallback')
   const streamMode = headerChoice(headers, 'X-Gateway-Stream-Mode', streamModes) ?? body.stream_mode ?? null
-  if (body.mode === autoModel && (body.model ?? autoModel) !== autoModel) {
+  if (body.mode === autoModel && !isAuto(body.model ?? autoModel)) {
     throw invalid('mode', `must not be "${autoModel}" beside another \`model\`: send one of the two`)
   }
   const tools = (body.tools ?? []).map(readTool)
   const choice = readToolChoice(body.tool_choice ?? null, tools)
   return {
-    model: body.model === autoModel ? null : (body.model ?? null),
+    model: isAuto(body.model) ? null : (body.model ?? null),
     strategy: headerChoice(headers, 'X-Gateway-Strategy', strategies) ?? body.strategy ?? null,
     stream: (body.stream ?? streamMode !== null) ? (streamMode ?? 'buffered') : null,
     maxOutputTokens: body.max_output_tokens ?? null,
@@ -159,6 +159,11 @@ export function readAskFields(body: AskFields, headers: Headers) {
     testMode: headerFlag(headers, 'X-Gateway-Test-Mode') ?? body.test_mode ?? false,
     metadata: body.metadata ?? null,
   } satisfies Partial<Ask>
+}
+
+/** Names of models are known in any case, this one too. */
+function isAuto(model: string | null | undefined): boolean {
+  return model?.toLowerCase() === autoModel
 }
 
 function readTool(

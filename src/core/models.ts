@@ -228,8 +228,10 @@ export type Needs = {
   readonly logprobs: boolean
   /** 0 = not asked for. */
   readonly topLogprobs: number
-  /** A reasoning effort above `none` was asked for: some models then give no log probabilities. */
+  /** A reasoning effort above `none` was asked for. */
   readonly reasoning: boolean
+  /** `none` was asked for: only then do some models give log probabilities. */
+  readonly noReasoning: boolean
 }
 
 /** Reads off an ask what only some models can do. What can be left out or approached (`temperature`, …) is no need. */
@@ -249,6 +251,7 @@ export function needsOf(ask: Ask): Needs {
     logprobs: ask.logprobs,
     topLogprobs: ask.logprobs ? (ask.topLogprobs ?? 0) : 0,
     reasoning: ask.reasoningEffort !== null && ask.reasoningEffort !== 'none',
+    noReasoning: ask.reasoningEffort === 'none',
   }
 }
 
@@ -271,7 +274,10 @@ export function unmet(model: Model, needs: Needs): { readonly param: string; rea
     const most = parameters.maximumChoices
     return { param: 'n', what: most === 1 ? 'more than one choice' : `more than ${most} choices` }
   }
-  if (needs.logprobs && !givesLogprobs(parameters, needs)) return { param: 'logprobs', what: 'log probabilities' }
+  if (needs.logprobs && !givesLogprobs(parameters, needs)) {
+    const condition = parameters.logprobs ? ' without `reasoning_effort: "none"`' : ''
+    return { param: 'logprobs', what: `log probabilities${condition}` }
+  }
   if (needs.topLogprobs > parameters.maximumTopLogprobs)
     return { param: 'top_logprobs', what: `${needs.topLogprobs} top log probabilities` }
   return null
@@ -289,7 +295,7 @@ function givesFormat({ capabilities, parameters }: Model, format: Needs['respons
 }
 
 function givesLogprobs(parameters: ParameterRules, needs: Needs): boolean {
-  return parameters.logprobs && !(needs.reasoning && parameters.sampling === 'only_with_effort_none')
+  return parameters.logprobs && (needs.noReasoning || parameters.sampling !== 'only_with_effort_none')
 }
 
 /** True where input and output fit the model's published window. Soft limits: for choosing a model, not for refusing. */

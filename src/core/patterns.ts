@@ -341,6 +341,7 @@ export const safetyRules: readonly SafetyRule[] = [
     patterns: [
       'child|kiddie|preteen|underage|toddler porn|pornography|erotica ~6 download|link|links|site|sites|buy|share|find|get|make|create|distribute',
       'write|generate|draw|create|make|send|give|show|find|download|distribute|sell|get ~5 child|kiddie|preteen|underage|toddler porn|pornography|erotica',
+      'write|generate|draw|create|make|send|give|show ~2 explicit|sexual|erotic ~1 content|scene|scenes|story|stories|fiction|fantasy|image|images|roleplay ~1 about|with|of|involving|between|featuring ~6 child|children|minor|minors|underage|toddler|preteen|schoolgirl|schoolboy',
       'write|generate|draw|create|make|send|give|show|describe ~5 erotic|nude|naked|pornographic|sexually|smut ~6 child|children|minor|minors|underage|toddler|preteen|schoolgirl|schoolboy',
     ],
   },

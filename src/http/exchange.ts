@@ -7,6 +7,7 @@ import { GatewayError } from '../core/errors.ts'
 import { createFold, type FoldedAnswer } from '../core/fold.ts'
 import type { Caller, Standing } from '../core/plans.ts'
 import { parseJson } from '../core/validate.ts'
+import type { Limiter } from '../core/windows.ts'
 import { bodyLimits, checkContentType, readBody } from './body.ts'
 import { authenticate, type KeyDirectory } from './callers.ts'
 import { failureResponse, toGatewayError } from './failures.ts'
@@ -29,7 +30,9 @@ export type ExchangeDeps = {
   readonly answer: (caller: Caller, ask: Ask, request: { id: string; signal: AbortSignal }) => ChatEvents
   readonly pace: (events: ChatEvents, mode: StreamMode) => ChatEvents
   readonly keys: KeyDirectory
-  readonly clock: { after(milliseconds: number, action: () => void): () => void }
+  /** Refused keys, counted by address. */
+  readonly strangers: Limiter
+  readonly clock: { now(): number; after(milliseconds: number, action: () => void): () => void }
   readonly meter: { standing(accountId: string, limits: Caller['limits']): Standing | null }
   /** Headers announcing that the serving model is on its way out. */
   readonly deprecation: (model: string) => HeaderPairs
@@ -40,22 +43,39 @@ export type ExchangeDeps = {
 /** The requests now being answered, so that a draining process can end those that run too long. */
 export type InFlight = { add(abort: AbortController): void; delete(abort: AbortController): void }
 
+/** What a chat route needs beside the exchange itself. */
+export type ChatRouteDeps = ExchangeDeps & {
+  readonly newRequestId: () => string
+  /** `server` is Elysia's own. */
+  readonly connectionOf: (request: Request, server: Bun.Server<unknown> | null) => Connection
+}
+
+/** What a request's connection is asked for. */
+export type Connection = {
+  /** From here on silence is bounded by the gateway's own deadlines. */
+  liftIdleTimeout(): void
+  /** The caller's, IPv6 by network. */
+  address(): string
+}
+
 /** Answers one chat request. Never throws: every failure before the status is a refusal with the contract's envelope. */
 export async function exchange(
   deps: ExchangeDeps,
   listen: Listen,
   request: Request,
   requestId: string,
-  liftIdleTimeout: () => void,
+  connection: Connection,
 ): Promise<Response> {
   let caller: Caller | null = null
   let spoken: Spoken | null = null
   try {
-    caller = await authenticate(deps.keys, request.headers)
+    caller = await authenticate(deps.keys, request.headers).catch(refusal => {
+      throw rateRefusal(toGatewayError(refusal), deps, connection)
+    })
     checkContentType(request.headers)
     const text = await readBody(request, bodyLimits.chat)
     // Strangers and slow senders live under the server's short idle timeout; from here on the deadlines are ours.
-    liftIdleTimeout()
+    connection.liftIdleTimeout()
     spoken = listen(parseJson(text), request.headers, text.length)
     const abort = new AbortController()
     request.signal.addEventListener('abort', () => abort.abort(), { once: true })
@@ -78,6 +98,15 @@ export async function exchange(
     if (!request.signal.aborted) deps.logFailure(requestId, error)
     return failureResponse(error, requestId, callerHeaders(deps, caller))
   }
+}
+
+/** A guesser of keys is told to slow down; who is known is never counted, wherever they sit. */
+function rateRefusal(refusal: GatewayError, deps: ExchangeDeps, connection: Connection): GatewayError {
+  if (refusal.code !== 'invalid_api_key') return refusal
+  const retryAfterMs = deps.strangers.take(connection.address(), deps.clock.now())
+  if (retryAfterMs === 0) return refusal
+  const message = 'Too many requests without a valid API key came from this address. Wait for the time in retry-after.'
+  return new GatewayError('ip_rate_limited', message, { retryAfterMs })
 }
 
 /** The error about the field as the caller wrote it. */

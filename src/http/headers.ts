@@ -1,5 +1,5 @@
 import type { Opening, Receipt } from '../core/chat.ts'
-import { toUsd } from '../core/money.ts'
+import { usdText } from '../core/money.ts'
 import type { Caller, Standing } from '../core/plans.ts'
 
 /** The header names and values of an answer, as plain pairs. */
@@ -19,7 +19,7 @@ export function limitHeaders(standing: Standing | null): HeaderPairs {
     'x-ratelimit-limit-tokens': String(tokens.limit),
     'x-ratelimit-remaining-tokens': String(tokens.remaining),
     'x-ratelimit-reset-tokens': duration(tokens.resetMs),
-    'x-gateway-budget-remaining-usd': String(toUsd(costMicrocents.remaining)),
+    'x-gateway-budget-remaining-usd': usdText(costMicrocents.remaining),
   }
 }
 
@@ -45,7 +45,7 @@ export function openingHeaders(opening: Opening): HeaderPairs {
 
 /** What a JSON answer cost. A stream's cost is known only after its headers have gone. */
 export function receiptHeaders(receipt: Receipt): HeaderPairs {
-  return { 'x-gateway-cost-usd': String(toUsd(receipt.cost.total)) }
+  return { 'x-gateway-cost-usd': usdText(receipt.cost.total) }
 }
 
 /**

@@ -4,7 +4,7 @@
  * The `Response` is built by hand because a returned generator does not listen to the request's signal: when the upstream
  * hangs and the caller leaves, its `finally` would never run and the seat would leak. Here the first event is awaited
  * before the status is chosen, `pull` takes one batch at a time (so a reader who stalls stops the upstream too), and
- * `cancel` aborts the upstream call and ends the generator.
+ * `cancel` aborts the upstream call and ends the generator. So does a reader who is there and does not read.
  */
 import type { ChatEvent, ChatEvents, Opening } from '../core/chat.ts'
 import { GatewayError } from '../core/errors.ts'
@@ -14,6 +14,8 @@ import type { HeaderPairs } from './headers.ts'
 const pingEveryMs = 10_000
 /** The status is sent by then even without content, so that what fails later can only be an event. */
 const statusAfterMs = 15_000
+/** A reader who takes nothing for this long is as good as gone, and holds a seat. */
+const stuckAfterMs = 60_000
 const ping = ': ping\n\n'
 
 export type StreamFace = {
@@ -42,23 +44,45 @@ export async function streamResponse(options: {
   if (early?.done) throw new GatewayError('upstream_failed', 'The answer was empty.')
   const opened = early?.value.find(event => event.type === 'opened')
   const encoder = new TextEncoder()
+  // Headers leave with the first bytes of the body: a status that goes before the first event needs some.
+  let isPingDue = early === null
   let left = false
+  let takeBack = () => {}
+  const leave = () => {
+    left = true
+    takeBack()
+    abort()
+    // Not awaited: a generator that is waiting for the upstream ends when the abort reaches it.
+    void events.return().catch(() => undefined)
+  }
 
   const body = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
+        takeBack()
+        const send = (frame: string) => {
+          controller.enqueue(encoder.encode(frame))
+          takeBack = clock.after(stuckAfterMs, () => {
+            leave()
+            controller.error(new Error('the reader takes nothing any more'))
+          })
+        }
         try {
+          if (isPingDue) {
+            isPingDue = false
+            return send(ping)
+          }
           // A batch may hold nothing to send yet, and `pull` is called again only after something was sent.
           for (let frame = ''; frame === ''; ) {
             pending ??= events.next()
             const step = await within(pending, pingEveryMs, clock)
             // Nobody is there any more, and how the upstream took its abort is no failure.
             if (left) return
-            if (step === null) return controller.enqueue(encoder.encode(ping))
+            if (step === null) return send(ping)
             pending = null
             if (step.done) return controller.close()
             frame = face.frame(step.value)
-            if (frame !== '') controller.enqueue(encoder.encode(frame))
+            if (frame !== '') send(frame)
           }
         } catch (thrown) {
           if (left) return
@@ -66,19 +90,14 @@ export async function streamResponse(options: {
           controller.close()
         }
       },
-      cancel() {
-        left = true
-        abort()
-        // Not awaited: a generator that is waiting for the upstream ends when the abort reaches it.
-        void events.return().catch(() => undefined)
-      },
+      cancel: leave,
     },
     { highWaterMark: 0 },
   )
   return new Response(body, {
     headers: {
       'content-type': 'text/event-stream; charset=utf-8',
-      'cache-control': 'no-cache, no-transform',
+      'cache-control': 'no-cache, no-store, no-transform',
       'x-accel-buffering': 'no',
       ...options.headers(opened?.type === 'opened' ? opened.opening : null),
     },

@@ -21,21 +21,14 @@ const limits = {
 
 const strict = { additionalProperties: false } as const
 const text = Type.String({ maxLength: maximumPromptCharacters })
+const image = {
+  url: Type.String({ minLength: 1, maxLength: bodyLimits.other }),
+  detail: Type.Optional(Type.Union([Type.Literal('auto'), Type.Literal('low'), Type.Literal('high')])),
+}
 const partSchema = Type.Union([
   Type.Object({ type: Type.Literal('text'), text }, strict),
-  Type.Object(
-    {
-      type: Type.Literal('image_url'),
-      image_url: Type.Object(
-        {
-          url: Type.String({ minLength: 1, maxLength: bodyLimits.other }),
-          detail: Type.Optional(Type.Union([Type.Literal('auto'), Type.Literal('low'), Type.Literal('high')])),
-        },
-        strict,
-      ),
-    },
-    strict,
-  ),
+  Type.Object({ type: Type.Literal('image'), ...image }, strict),
+  Type.Object({ type: Type.Literal('image_url'), image_url: Type.Object(image, strict) }, strict),
 ])
 const messageSchema = Type.Object(
   {
@@ -58,6 +51,17 @@ export const estimateRequestSchema = Type.Object(
 type EstimateRequest = Static<typeof estimateRequestSchema>
 const checkRequest = checker(estimateRequestSchema)
 
+const path = '/api/v1/chat/estimate'
+
+/** JSON makes a browser ask first. */
+const preflight = {
+  'access-control-allow-origin': '*',
+  'access-control-allow-methods': 'POST',
+  'access-control-allow-headers': 'content-type',
+  'access-control-max-age': '86400',
+  'cache-control': 'no-store',
+}
+
 export type EstimateDeps = {
   readonly catalogue: Catalogue
   /** The model auto-routing would choose for these messages; null = none can serve now. */
@@ -76,29 +80,35 @@ export type EstimateDeps = {
 export function estimate({ catalogue, chooseModel, tokenizer, addressOf, clock }: EstimateDeps) {
   const limiter = createLimiter(limits)
 
-  return new Elysia({ name: 'estimates' }).post(
-    '/api/v1/chat/estimate',
-    async ({ request, server }) => {
-      refuseHaste(limiter.take(addressOf(request, server), clock.now()))
-      checkContentType(request.headers)
-      const body = checkRequest(parseJson(await readBody(request, bodyLimits.other)))
-      const messages = messagesOf(body)
-      const today = new Date(clock.now()).toISOString()
-      const model = modelOf(body, catalogue, today) ?? chooseModel(messages)
-      if (model === null) throw new GatewayError('no_model_available', 'No model can take this request right now.')
-      const prompt = await measurePrompt(messages, tokenizer.count)
-      const cap = body.max_output_tokens ?? null
-      const available = catalogue.list.filter(other => deprecationOf(other, today) !== 'retired')
-      return Response.json(
-        {
-          ...shown(estimateCost(model, prompt, cap)),
-          models: available.map(other => shown(estimateCost(other, prompt, cap))),
-        },
-        { headers: { 'cache-control': 'no-store', 'access-control-allow-origin': '*' } },
-      )
-    },
-    { parse: 'none', detail: { summary: 'What a request would cost', ...policies.open } },
-  )
+  return new Elysia({ name: 'estimates' })
+    .options(path, () => new Response(null, { status: 204, headers: preflight }), {
+      detail: { summary: 'Whether a web page may ask for an estimate', ...policies.open },
+    })
+    .post(
+      path,
+      async ({ request, server, set }) => {
+        // Refusals too are for the web page that asked.
+        set.headers['access-control-allow-origin'] = '*'
+        refuseHaste(limiter.take(addressOf(request, server), clock.now()))
+        checkContentType(request.headers)
+        const body = checkRequest(parseJson(await readBody(request, bodyLimits.other)))
+        const messages = messagesOf(body)
+        const today = new Date(clock.now()).toISOString()
+        const model = modelOf(body, catalogue, today) ?? chooseModel(messages)
+        if (model === null) throw new GatewayError('no_model_available', 'No model can take this request right now.')
+        const prompt = await measurePrompt(messages, tokenizer.count)
+        const cap = body.max_output_tokens ?? null
+        const available = catalogue.list.filter(other => deprecationOf(other, today) !== 'retired')
+        return Response.json(
+          {
+            ...shown(estimateCost(model, prompt, cap)),
+            models: available.map(other => shown(estimateCost(other, prompt, cap))),
+          },
+          { headers: { 'cache-control': 'no-store', 'access-control-allow-origin': '*' } },
+        )
+      },
+      { parse: 'none', detail: { summary: 'What a request would cost', ...policies.open } },
+    )
 }
 
 function refuseHaste(waitMs: number): void {
@@ -138,7 +148,8 @@ function messageOf({ role, content }: Static<typeof messageSchema>): Message {
 
 function partOf(part: Static<typeof partSchema>): ContentPart {
   if (part.type === 'text') return part
-  return { type: 'image', url: part.image_url.url, detail: part.image_url.detail ?? null }
+  const { url, detail } = part.type === 'image' ? part : part.image_url
+  return { type: 'image', url, detail: detail ?? null }
 }
 
 function plain(parts: readonly ContentPart[]): string {

@@ -63,7 +63,7 @@ export function startAttempt(
   const send = async (watch: Watch): Promise<BodyReader> => {
     signal.addEventListener('abort', leave, { once: true })
     if (signal.aborted) leave()
-    const response = await deps.network.fetch(request.url, requestInit(request, abort.signal))
+    const response = await deps.network.fetch(request.url, requestInit(request, ask.stream, abort.signal))
     status = response.status
     watch.byteArrived()
     return readerFor(response, ask.stream, provider, watch.byteArrived)
@@ -97,10 +97,11 @@ export function startAttempt(
   }
 }
 
-function requestInit(request: ProviderRequest, signal: AbortSignal): RequestInit {
+function requestInit(request: ProviderRequest, asStream: boolean, signal: AbortSignal): RequestInit {
   return {
     method: 'POST',
-    headers: request.headers,
+    // A compressor holds small events back until it has enough of them.
+    headers: asStream ? { ...request.headers, 'accept-encoding': 'identity' } : request.headers,
     body: request.body,
     signal,
     // A redirect would carry the provider's key to wherever it points.

@@ -124,11 +124,20 @@ function automatic(deps: RouteDeps, request: Request): Choice {
     complexity: request.reading.complexity,
     testMode: request.ask.testMode,
   }
-  const ordered = restingLast(deps, score(affordable, choice))
+  // Who would break the answer off before the caller's own cap does is better than nobody, but only than nobody.
+  const isLong = longEnough(request)
+  const long = affordable.filter(isLong)
+  const short = long.length === affordable.length ? [] : affordable.filter(model => !isLong(model))
+  const ordered = [long, short].flatMap(models => restingLast(deps, score(models, choice))).slice(0, maximumCandidates)
   const candidates = candidatesOf(deps, ordered, ({ model }) => explain(model, choice))
   const [first] = candidates
   if (first === undefined) throw nobody(dropped, request)
   return { first, all: () => ({ candidates, dropped }) }
+}
+
+function longEnough({ ask: { maxOutputTokens }, inputTokens }: Request): (model: Model) => boolean {
+  if (maxOutputTokens === null) return () => true
+  return model => model.maxOutputTokens >= maxOutputTokens && fitsWindow(model, inputTokens, maxOutputTokens)
 }
 
 function named(deps: RouteDeps, request: Request, name: string): Choice {

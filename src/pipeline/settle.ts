@@ -27,11 +27,12 @@ export async function settle(
   const seat = tally.seat ?? admitted
   const serving = tally.serving
   const model = servedModel(deps, serving)
-  const { usage, estimated } = used(plan, ask, seat, serving)
-  const owed = model === null ? 0 : costOf(model, usage)
+  const { usage: counted, estimated } = used(plan, ask, seat, serving)
+  const owed = model === null ? 0 : costOf(model, counted)
   // Never more than was reserved: what an upstream counts beyond it is ours to bear, and to hear of.
+  const usage = withinReservation(counted, seat, ask.choices)
   const billed = Math.min(owed, seat.reservedMicrocents)
-  if (model !== null && owed > billed)
+  if (model !== null && (owed > billed || usage !== counted))
     deps.log.warn('billed_less_than_used', { request_id: tally.requestId, model: fullName(model), owed, billed })
   const record = recordOf(deps, caller, ask, plan, seat, tally, model, usage, estimated, billed)
   await deps.meter.settle({ seat, tokens: usage.inputTokens + usage.outputTokens, microcents: billed, record })
@@ -83,6 +84,24 @@ function used(plan: Route, ask: Ask, seat: Seat, serving: Serving | null) {
       outputTokens: Math.max(reported?.outputTokens ?? 0, output),
     },
     estimated: true,
+  }
+}
+
+/**
+ * The tokens that count against the day: all of them, or as many as were reserved. The ledger holds what the meter counted,
+ * or the next start would find a day used up that the last one thought free.
+ */
+function withinReservation(usage: TokenUsage, { outputCap, reservedTokens }: Seat, choices: number): TokenUsage {
+  if (usage.inputTokens + usage.outputTokens <= reservedTokens) return usage
+  const outputTokens = Math.min(usage.outputTokens, outputCap * choices)
+  const inputTokens = Math.min(usage.inputTokens, reservedTokens - outputTokens)
+  const cachedInputTokens = Math.min(usage.cachedInputTokens, inputTokens)
+  return {
+    inputTokens,
+    cachedInputTokens,
+    cacheWriteTokens: Math.min(usage.cacheWriteTokens, inputTokens - cachedInputTokens),
+    outputTokens,
+    reasoningTokens: Math.min(usage.reasoningTokens, outputTokens),
   }
 }
 

@@ -112,14 +112,15 @@ function isAlive(holder: Holder): boolean {
   }
 }
 
-/** Boot and start time of a process as Linux tells them; null elsewhere, or where there is no such process. */
+/** Boot and start time of a process as Linux tells them, `ended` of one that is dead; null elsewhere, or where there is no such process. */
 function processBegan(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
     // Fields are counted from behind the name, which may itself hold spaces and brackets; field 22 is the start time.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    if (fields[0] === 'Z') return null
+    // It has ended, though nobody has asked how: a signal still finds it.
+    if (fields[0] === 'Z') return 'ended'
     return `${boot}/${fields[19] ?? ''}`
   } catch {
     return null

@@ -148,9 +148,16 @@ describe('what a request needs', () => {
     ['eight choices', named('gemini-3.8-flash'), { choices: 8 }, null],
     ['nine choices', named('gemini-3.8-flash'), { choices: 9 }, 'n'],
     ['log probabilities', named('gemini-3.8-flash'), { logprobs: true }, 'logprobs'],
-    ['log probabilities', named('gpt-5.5'), { logprobs: true }, null],
+    // Who says nothing of an effort lets the model think, and then it gives none.
+    ['log probabilities', named('gpt-5.5'), { logprobs: true }, 'logprobs'],
+    ['log probabilities without reasoning', named('gpt-5.5'), { logprobs: true, reasoningEffort: 'none' }, null],
     ['log probabilities beside reasoning', named('gpt-5.5'), { logprobs: true, reasoningEffort: 'low' }, 'logprobs'],
-    ['top log probabilities', named('gpt-5.5'), { logprobs: true, topLogprobs: 2 }, 'top_logprobs'],
+    [
+      'top log probabilities',
+      named('gpt-5.5'),
+      { logprobs: true, topLogprobs: 2, reasoningEffort: 'none' },
+      'top_logprobs',
+    ],
     ['top log probabilities', named('gpt-4.1'), { logprobs: true, topLogprobs: 20 }, null],
     ['a forced tool', named('claude-opus-5-5'), { tools: [tool], toolChoice: 'required' }, 'tool_choice'],
     ['a named tool', named('claude-fable-5-2'), { tools: [tool], toolChoice: { name: 'look' } }, 'tool_choice'],

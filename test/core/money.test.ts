@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { TokenUsage } from '../../src/core/chat.ts'
 import type { Prices } from '../../src/core/models.ts'
-import { costOf, fromUsd, highestCostOf, priceTable, toUsd } from '../../src/core/money.ts'
+import { costOf, fromUsd, highestCostOf, priceTable, toUsd, usdText } from '../../src/core/money.ts'
 
 const prices = (input: number, output: number, cachedInput: number | null, cacheWrite: number | null): Prices => ({
   input,
@@ -106,4 +106,15 @@ test('micro-cents survive being shown as dollars and read back', () => {
   )
   expect(toUsd(1)).toBe(0.00000001)
   expect(toUsd(8_250_000)).toBe(0.0825)
+})
+
+test('in a header dollars are written out, without an exponent and without idle noughts', () => {
+  expect([0, 1, 21, 8_250_000, 100_000_000, 1_000_000_000_000].map(usdText)).toEqual([
+    '0',
+    '0.00000001',
+    '0.00000021',
+    '0.0825',
+    '1',
+    '10000',
+  ])
 })

@@ -130,7 +130,7 @@ describe('an answer to a key', () => {
     for (const fields of [{}, { temperature: 7 }])
       expect((await gateway.post(paths[0], ask('Hi', fields))).headers.get('cache-control')).toBe('no-store')
     const stream = await gateway.post(paths[0], ask('Hi', { stream: true }))
-    expect(stream.headers.get('cache-control')).toBe('no-cache, no-transform')
+    expect(stream.headers.get('cache-control')).toBe('no-cache, no-store, no-transform')
     await stream.text()
   })
 })

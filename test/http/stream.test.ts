@@ -137,12 +137,13 @@ describe('the status', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  test('goes after 15 s without it, with a ping after 10 s more; a failure is then an event and the end', async () => {
+  test('goes after 15 s without it, with a ping at once, since headers wait for a body; a failure is then an event and the end', async () => {
     const { response, clock, fail, failures } = start()
     await clock.pass(15_000)
     const answer = await response
     expect([answer.status, answer.headers.get('x-opened')]).toEqual([200, 'false'])
     const { read } = await reading(answer)
+    expect(await read()).toBe(': ping\n\n')
     const ping = read()
     await clock.pass(10_000)
     expect(await ping).toBe(': ping\n\n')
@@ -227,6 +228,22 @@ describe('a reader who leaves', () => {
     await waiting
     await Bun.sleep(5)
     expect(log.slice(-2)).toEqual(['abort', 'return'])
+    expect([clock.pending(), failures]).toEqual([0, []])
+  })
+
+  test('in all but name, taking nothing for a minute, ends it too; one who takes something every minute does not', async () => {
+    const { response, send, log, clock, failures } = start()
+    send(opened, text('a'))
+    const { read } = await reading(response)
+    await read()
+    await clock.pass(59_999)
+    send(text('b'))
+    expect(await read()).toBe('data: b\n\n')
+    await clock.pass(59_999)
+    expect(log).not.toContain('abort')
+    await clock.pass(1)
+    expect(log.slice(-2)).toEqual(['abort', 'return'])
+    expect(await read().catch(() => 'broken off')).toBe('broken off')
     expect([clock.pending(), failures]).toEqual([0, []])
   })
 

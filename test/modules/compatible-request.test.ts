@@ -378,6 +378,7 @@ test.each<[object, Ask['model']]>([
   [{}, null],
   [{ model: 'gateway-ai' }, null],
   [{ model: 'gateway-ai', mode: 'gateway-ai' }, null],
+  [{ model: 'Gateway-AI', mode: 'gateway-ai' }, null],
   [{ mode: 'gateway-ai' }, null],
   [{ model: 'a/b:c' }, 'a/b:c'],
 ])('model of %j', (fields, model) => expect(ask(fields).model).toBe(model))

@@ -9,6 +9,8 @@ import { createTokenizer } from '../../src/tokenizer.ts'
 const tokenizer = createTokenizer()
 afterAll(() => tokenizer.close())
 
+const address = 'http://localhost/api/v1/chat/estimate'
+
 function start() {
   const clock = { time: Date.parse('2026-11-20T12:00:00Z'), now: () => clock.time }
   const names = buildCatalogue(catalogue)
@@ -25,13 +27,18 @@ function start() {
     )
   const send = (body: string, headers: Record<string, string> = {}) =>
     app.handle(
-      new Request('http://localhost/api/v1/chat/estimate', {
+      new Request(address, {
         method: 'POST',
         body,
         headers: { 'content-type': 'application/json', ...headers },
       }),
     )
-  return { clock, send, post: (body: unknown) => send(JSON.stringify(body)) }
+  return {
+    clock,
+    ask: (request: Request) => app.handle(request),
+    send,
+    post: (body: unknown) => send(JSON.stringify(body)),
+  }
 }
 type Estimated = { model: string; input_tokens: number; estimated_cost_usd: number; models: object[] }
 const read = async (answer: Response | Promise<Response>) =>
@@ -58,9 +65,10 @@ describe('POST /api/v1/chat/estimate', () => {
     const content = [
       { type: 'text', text: 'What is this?' },
       { type: 'image_url', image_url: { url: 'https://example.org/a.png', detail: 'low' } },
+      { type: 'image', url: 'https://example.org/b.png', detail: 'low' },
     ]
     const { input_tokens } = await read(start().post({ messages: [{ role: 'user', content }], model: 'gpt-5.5' }))
-    expect(input_tokens).toBeGreaterThan(85)
+    expect(input_tokens).toBeGreaterThan(2 * 85)
   })
 
   test.each<[unknown, number, string, string | null]>([
@@ -95,6 +103,15 @@ describe('POST /api/v1/chat/estimate', () => {
     expect(error).toMatchObject({ code: 'model_deprecated', param: 'model' })
     expect(error.message).toContain('google/gemini-3.8-flash')
     expect((await read(post({ messages, model: 'gpt-5.5' }))).models).toHaveLength(20)
+  })
+
+  test('a web page may ask: the preflight is granted, and refusals can be read too', async () => {
+    const { ask, post } = start()
+    const preflight = await ask(new Request(address, { method: 'OPTIONS' }))
+    const origins = [preflight, await post({ messages }), await post({})]
+    expect(origins.map(({ status }) => status)).toEqual([204, 200, 400])
+    for (const { headers } of origins) expect(headers.get('access-control-allow-origin')).toBe('*')
+    expect(preflight.headers.get('access-control-allow-headers')).toBe('content-type')
   })
 
   test('400 invalid_json, 413 body_too_large', async () => {

@@ -269,4 +269,11 @@ describe('an attempt', () => {
     await failureAfter(here, 0)
     expect(here.sent[0]?.redirect).toBe('error')
   })
+
+  test('asks for an uncompressed stream: a compressor would hold small events back', async () => {
+    const [stream, whole] = [rig(), rig({ stream: false })]
+    for (const here of [stream, whole]) await failureAfter(here, 0)
+    const encodings = [stream, whole].map(({ sent }) => new Headers(sent[0]?.headers).get('accept-encoding'))
+    expect(encodings).toEqual(['identity', null])
+  })
 })

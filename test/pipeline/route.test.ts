@@ -191,6 +191,18 @@ describe('without a name', () => {
     for (const { model } of routed({}, {}, 500_000).candidates) expect(fitsWindow(model, 500_000, 1)).toBe(true)
   })
 
+  test('who answers at less length than is asked for stands behind all who answer at that length, and is still there', () => {
+    const able = (plan: Route, tokens: number) => plan.candidates.map(({ model }) => model.maxOutputTokens >= tokens)
+    expect(able(routed({ maxOutputTokens: 100_000 }), 100_000)).toEqual(Array(6).fill(true))
+    const few = catalogue.filter(({ id }) => ['gpt-4.1', 'gemini-4-argon', 'gpt-5.5'].includes(id))
+    expect(able(routed({ maxOutputTokens: 100_000, strategy: 'cost' }, { models: few }), 100_000)).toEqual([
+      true,
+      false,
+      false,
+    ])
+    expect(routed({ maxOutputTokens: 5_000_000 }).candidates).toHaveLength(6)
+  })
+
   test('a parameter that none has is unsupported_parameter naming it', () => {
     const error = refused({ choices: 500 })
     expect([error.code, error.param]).toEqual(['unsupported_parameter', 'n'])

@@ -110,6 +110,7 @@ test('billed is never more than reserved, whatever an upstream counts, and the s
         receipt.usage.inputTokens,
         receipt.usage.outputTokens,
       ])
+      expect(left?.tokens.remaining).toBe(limits.dailyTokens - record.input_tokens - record.output_tokens)
       expect(left?.seats.remaining).toBe(limits.concurrentRequests)
       expect(left?.costMicrocents.remaining).toBe(limits.dailyCostMicrocents - record.billed_microcents)
     }),
@@ -190,4 +191,24 @@ test('of an answer of which nothing came nothing is owed; zero stays zero', asyn
 test('an upstream that counts more than was reserved is heard of', async () => {
   const { record, warnings } = await settled({ ...base, usage: { ...counted, outputTokens: 1e9 }, text: 'words' })
   expect([record.billed_microcents, warnings]).toEqual([record.reserved_microcents, ['billed_less_than_used']])
+})
+
+test('tokens beyond the reservation count nowhere: not against the day, not in the ledger that the next start reads', async () => {
+  const absurd = {
+    inputTokens: 1e9,
+    cachedInputTokens: 1e9,
+    cacheWriteTokens: 7,
+    outputTokens: 1e9,
+    reasoningTokens: 1e9,
+  }
+  const { seat, record, receipt, left } = await settled({ ...base, usage: absurd, text: 'words' })
+  expect(receipt.usage).toEqual({
+    inputTokens: 100,
+    cachedInputTokens: 100,
+    cacheWriteTokens: 0,
+    outputTokens: 50,
+    reasoningTokens: 50,
+  })
+  expect(record.input_tokens + record.output_tokens).toBe(seat.reservedTokens)
+  expect(left?.tokens.remaining).toBe(limits.dailyTokens - seat.reservedTokens)
 })

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import postgres from 'postgres'
 import { DataFolderHeld, lockDataFolder } from '../../src/stores/data-folder.ts'
@@ -193,6 +193,24 @@ test('a first start that was killed half-way leaves nothing that looks like a da
   await opened.close()
   expect(existsSync(join(path, 'postgres.unfinished'))).toBe(false)
 }, 60_000)
+
+test.skipIf(process.platform !== 'linux')(
+  'a killed process that its parent has not asked after holds no folder, though a signal still finds it',
+  async () => {
+    const path = join(folder.path, 'ended')
+    mkdirSync(path)
+    const parent = Bun.spawn(['sh', '-c', 'true & echo $!; exec sleep 60'], { stdout: 'pipe' })
+    try {
+      const { value } = await parent.stdout.getReader().read()
+      const pid = Number(new TextDecoder().decode(value))
+      await eventually(() => readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z '), 2000)
+      writeFileSync(join(path, 'gateway.lock'), JSON.stringify({ pid, began: 'this boot/1' }))
+      lockDataFolder(path)()
+    } finally {
+      parent.kill()
+    }
+  },
+)
 
 test('a lock is given back, and that of a dead process or of an earlier one of the same number is taken over', () => {
   const path = join(folder.path, 'lock')

@@ -1,5 +1,5 @@
 import { Elysia } from 'elysia'
-import { type ExchangeDeps, exchange, type Listen } from '../../http/exchange.ts'
+import { type ChatRouteDeps, exchange, type Listen } from '../../http/exchange.ts'
 import { policies } from '../../http/policies.ts'
 import { nativeBody, nativeStream } from './reply.ts'
 import { readNative } from './request.ts'
@@ -12,10 +12,10 @@ const listen: Listen = (body, headers, bodyCharacters) => ({
 })
 
 /** `POST /api/v1/chat`: the gateway's own chat endpoint. */
-export function chat(deps: ExchangeDeps & { readonly newRequestId: () => string }) {
+export function chat(deps: ChatRouteDeps) {
   return new Elysia({ name: 'chat' }).post(
     '/api/v1/chat',
-    ({ request, server }) => exchange(deps, listen, request, deps.newRequestId(), () => server?.timeout(request, 0)),
+    ({ request, server }) => exchange(deps, listen, request, deps.newRequestId(), deps.connectionOf(request, server)),
     { parse: 'none', detail: { summary: 'Chat', ...policies.apiKey } },
   )
 }

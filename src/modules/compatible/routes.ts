@@ -1,5 +1,5 @@
 import { Elysia } from 'elysia'
-import { type ExchangeDeps, exchange, type Listen } from '../../http/exchange.ts'
+import { type ChatRouteDeps, exchange, type Listen } from '../../http/exchange.ts'
 import { policies } from '../../http/policies.ts'
 import { compatibleStream, completionBody } from './reply.ts'
 import { readCompatible } from './request.ts'
@@ -15,10 +15,10 @@ const listen: Listen = (body, headers, bodyCharacters) => {
 }
 
 /** `POST /v1/chat/completions`: the chat-completions wire format, for existing client libraries. */
-export function compatible(deps: ExchangeDeps & { readonly newRequestId: () => string }) {
+export function compatible(deps: ChatRouteDeps) {
   return new Elysia({ name: 'compatible' }).post(
     '/v1/chat/completions',
-    ({ request, server }) => exchange(deps, listen, request, deps.newRequestId(), () => server?.timeout(request, 0)),
+    ({ request, server }) => exchange(deps, listen, request, deps.newRequestId(), deps.connectionOf(request, server)),
     { parse: 'none', detail: { summary: 'Chat completions', ...policies.apiKey } },
   )
 }
