@@ -31,6 +31,24 @@ export async function readBody(request: Request, limit: number): Promise<string>
   throw tooLarge(limit)
 }
 
+/** The body byte by byte, for what is signed. Throws 413 over the cap, before more than the cap is held. */
+export async function readBytes(request: Request, limit: number): Promise<Uint8Array> {
+  if (Number(request.headers.get('content-length') ?? 0) > limit) throw tooLarge(limit)
+  const pieces: Uint8Array[] = []
+  let bytes = 0
+  try {
+    for await (const piece of request.body ?? []) {
+      bytes += piece.byteLength
+      if (bytes > limit) break
+      pieces.push(piece)
+    }
+  } catch {
+    return brokenOff()
+  }
+  if (bytes > limit) throw tooLarge(limit)
+  return Buffer.concat(pieces)
+}
+
 /** A body that does not say how long it is, read as it comes; null = over `most` bytes. */
 async function countedText({ body }: Request, most: number): Promise<string | null> {
   if (body === null) return ''

@@ -1,6 +1,12 @@
-/** Who is asking: the API key of a request, and the address it came from. */
+/** Who is asking: the API key or the session of a request, and the address it came from. */
+import { createHmac } from 'node:crypto'
+import { jwt } from '@elysiajs/jwt'
+import { Type } from '@sinclair/typebox'
+import { Value } from '@sinclair/typebox/value'
 import { GatewayError } from '../core/errors.ts'
 import type { Caller } from '../core/plans.ts'
+import type { Role } from '../core/roles.ts'
+import { digestOf, type RandomBytes } from '../core/secrets.ts'
 
 /** Recognises keys; answers without a promise where it already knows. Throws 503 for a key it cannot know right now. */
 export type KeyDirectory = { find(key: string): Caller | null | Promise<Caller | null> }
@@ -29,6 +35,136 @@ function invalidKey(): GatewayError {
     { shouldRetry: false },
   )
 }
+
+/** Somebody signed in. */
+export type Principal = {
+  readonly accountId: string
+  readonly userId: string
+  readonly sessionId: string
+  readonly email: string
+  readonly role: Role
+}
+
+/** Knows who a session speaks for, half a second old at most. Throws 503 where it cannot know. */
+export type SessionDirectory = {
+  find(sessionId: string): Promise<(Principal & { readonly isLocked: boolean }) | null>
+}
+
+/**
+ * The user behind a request's session token. It comes in `Authorization` alone: a key is never taken in its place, nor a
+ * cookie, which a browser would send without being asked. Whatever is wrong with it is refused alike.
+ */
+export async function authenticateSession(
+  tokens: Pick<Tokens, 'verify'>,
+  sessions: SessionDirectory,
+  headers: Headers,
+): Promise<Principal> {
+  const authorization = headers.get('authorization') ?? ''
+  const claims = /^bearer /i.test(authorization) ? await tokens.verify(authorization.slice(7).trim()) : null
+  const holder = claims === null ? null : await sessions.find(claims.sessionId)
+  if (claims === null || holder === null || holder.isLocked || holder.userId !== claims.userId) throw invalidToken()
+  return holder
+}
+
+/** Every refused session and refresh token gets this. */
+export function invalidToken(): GatewayError {
+  return new GatewayError(
+    'invalid_token',
+    'The session is missing, over or not valid. Sign in, and send the token as "Authorization: Bearer <token>".',
+    { shouldRetry: false },
+  )
+}
+
+export type Claims = { readonly userId: string; readonly sessionId: string }
+
+export type Tokens = {
+  /** A session token of 15 minutes. */
+  sign(claims: Claims): Promise<{ readonly token: string; readonly expiresAt: Date }>
+  /** What a token of ours says; null for any other, an old one, or one that lacks a claim. */
+  verify(token: string): Promise<Claims | null>
+  /** The refresh token that follows this one: always the same, and known to nobody without the secret. */
+  nextRefreshToken(token: string): string
+}
+
+const sessionSeconds = 15 * 60
+const leewaySeconds = 30
+const maximumTokenCharacters = 2048
+const [issuer, audience] = ['gateway-ai', 'gateway-ai/session']
+const pinned = {
+  algorithms: ['HS256'],
+  requiredClaims: ['sub', 'sid', 'iat', 'exp', 'iss', 'aud'],
+  maxTokenAge: sessionSeconds,
+  clockTolerance: leewaySeconds,
+  issuer,
+  audience,
+}
+
+/**
+ * Session tokens under `secret`; `previousSecret` only verifies. The one use of the plugin, whose defaults take tokens that
+ * never expire and algorithms that we do not sign with. Throws where a secret is shorter than 32 bytes.
+ */
+export function createTokens(options: {
+  readonly secret: string
+  readonly previousSecret: string | null
+  readonly clock: { now(): number }
+}): Tokens {
+  const { secret, previousSecret, clock } = options
+  const own = keyOf(secret)
+  const keys = new Map([own, ...(previousSecret === null ? [] : [keyOf(previousSecret)])].map(key => [key.id, key]))
+
+  return {
+    async sign({ userId, sessionId }) {
+      const expiresAt = new Date((Math.floor(clock.now() / 1000) + sessionSeconds) * 1000)
+      const token = await own.jwt.sign({ sub: userId, sid: sessionId, exp: expiresAt.getTime() / 1000 })
+      return { token, expiresAt }
+    },
+    async verify(token) {
+      const key = keys.get(keyIdIn(token) ?? '')
+      if (key === undefined) return null
+      const claims = await key.jwt.verify(token, { ...pinned, currentDate: new Date(clock.now()) })
+      if (claims === false || typeof claims.sub !== 'string' || typeof claims.sid !== 'string') return null
+      return { userId: claims.sub, sessionId: claims.sid }
+    },
+    nextRefreshToken: token =>
+      refreshPrefix + createHmac('sha256', `refresh ${secret}`).update(token).digest('base64url'),
+  }
+}
+
+const refreshPrefix = 'gw_refresh_'
+const refreshShape = /^gw_refresh_[\w-]{43}$/
+
+/** A first refresh token: 256 random bits. */
+export function firstRefreshToken(randomBytes: RandomBytes): string {
+  return refreshPrefix + Buffer.from(randomBytes(32)).toString('base64url')
+}
+
+/** Whether a text has the form of a refresh token; says nothing of whether it is one. */
+export function isRefreshToken(text: string): boolean {
+  return refreshShape.test(text)
+}
+
+function keyOf(secret: string) {
+  if (Buffer.byteLength(secret) < 32) throw new Error('a session secret must be at least 32 bytes long')
+  const id = digestOf(`key id of ${secret}`).slice(0, 16)
+  const plugin = jwt({ name: 'jwt', secret, alg: 'HS256', kid: id, iss: issuer, aud: audience })
+  return { id, jwt: plugin.decorator.jwt }
+}
+
+/** The key that a token names; null unless its header is one that we write. */
+function keyIdIn(token: string): string | null {
+  if (token.length > maximumTokenCharacters) return null
+  try {
+    const header: unknown = JSON.parse(Buffer.from(token.slice(0, token.indexOf('.')), 'base64url').toString())
+    return Value.Check(headerSchema, header) ? header.kid : null
+  } catch {
+    return null
+  }
+}
+
+const headerSchema = Type.Object(
+  { alg: Type.Literal('HS256'), typ: Type.Literal('JWT'), kid: Type.String({ minLength: 16, maxLength: 16 }) },
+  { additionalProperties: false },
+)
 
 /**
  * The caller's address: the rightmost `X-Forwarded-For` hop that is not a trusted proxy's, or the socket's own where the

@@ -7,7 +7,6 @@ import { GatewayError } from '../core/errors.ts'
 import { createFold, type FoldedAnswer } from '../core/fold.ts'
 import type { Caller, Standing } from '../core/plans.ts'
 import { parseJson } from '../core/validate.ts'
-import type { Limiter } from '../core/windows.ts'
 import { bodyLimits, checkContentType, readBody } from './body.ts'
 import { authenticate, type KeyDirectory } from './callers.ts'
 import { failureResponse, toGatewayError } from './failures.ts'
@@ -30,14 +29,15 @@ export type ExchangeDeps = {
   readonly answer: (caller: Caller, ask: Ask, request: { id: string; signal: AbortSignal }) => ChatEvents
   readonly pace: (events: ChatEvents, mode: StreamMode) => ChatEvents
   readonly keys: KeyDirectory
-  /** Refused keys, counted by address. */
-  readonly strangers: Limiter
-  readonly clock: { now(): number; after(milliseconds: number, action: () => void): () => void }
+  readonly clock: { after(milliseconds: number, action: () => void): () => void }
   readonly meter: { standing(accountId: string, limits: Caller['limits']): Standing | null }
+  readonly budget: { warningOf(caller: Caller): string | null }
   /** Headers announcing that the serving model is on its way out. */
   readonly deprecation: (model: string) => HeaderPairs
   readonly inFlight: InFlight
   readonly logFailure: (requestId: string, error: GatewayError) => void
+  /** What a caller is told in place of `error`: addresses that are refused again and again are told to slow down. */
+  readonly refused: (error: GatewayError, address: () => string) => GatewayError
 }
 
 /** The requests now being answered, so that a draining process can end those that run too long. */
@@ -69,9 +69,7 @@ export async function exchange(
   let caller: Caller | null = null
   let spoken: Spoken | null = null
   try {
-    caller = await authenticate(deps.keys, request.headers).catch(refusal => {
-      throw rateRefusal(toGatewayError(refusal), deps, connection)
-    })
+    caller = await authenticate(deps.keys, request.headers)
     checkContentType(request.headers)
     const text = await readBody(request, bodyLimits.chat)
     // Strangers and slow senders live under the server's short idle timeout; from here on the deadlines are ours.
@@ -93,20 +91,11 @@ export async function exchange(
       deps.inFlight.delete(abort)
     }
   } catch (thrown) {
-    const error = spelt(toGatewayError(thrown), spoken?.spelling ?? {})
+    const error = spelt(deps.refused(toGatewayError(thrown), connection.address), spoken?.spelling ?? {})
     // A caller who left is nobody's failure, and nobody reads the answer.
     if (!request.signal.aborted) deps.logFailure(requestId, error)
     return failureResponse(error, requestId, callerHeaders(deps, caller))
   }
-}
-
-/** A guesser of keys is told to slow down; who is known is never counted, wherever they sit. */
-function rateRefusal(refusal: GatewayError, deps: ExchangeDeps, connection: Connection): GatewayError {
-  if (refusal.code !== 'invalid_api_key') return refusal
-  const retryAfterMs = deps.strangers.take(connection.address(), deps.clock.now())
-  if (retryAfterMs === 0) return refusal
-  const message = 'Too many requests without a valid API key came from this address. Wait for the time in retry-after.'
-  return new GatewayError('ip_rate_limited', message, { retryAfterMs })
 }
 
 /** The error about the field as the caller wrote it. */

@@ -23,12 +23,18 @@ export function limitHeaders(standing: Standing | null): HeaderPairs {
   }
 }
 
-/** Standing of a caller's account, where somebody is asking. */
+/** Standing of a caller's account, where somebody is asking, and a warning where its monthly soft cap is nearly used. */
 export function callerHeaders(
-  deps: { readonly meter: { standing(accountId: string, limits: Caller['limits']): Standing | null } },
+  deps: {
+    readonly meter: { standing(accountId: string, limits: Caller['limits']): Standing | null }
+    readonly budget: { warningOf(caller: Caller): string | null }
+  },
   caller: Caller | null,
 ): HeaderPairs {
-  return caller === null ? {} : limitHeaders(deps.meter.standing(caller.accountId, caller.limits))
+  if (caller === null) return {}
+  const headers = limitHeaders(deps.meter.standing(caller.accountId, caller.limits))
+  const warning = deps.budget.warningOf(caller)
+  return warning === null ? headers : { ...headers, 'x-gateway-budget-warning': warning }
 }
 
 /** What served and how it came to that. Known with the first content. */

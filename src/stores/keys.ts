@@ -4,6 +4,7 @@
  */
 import { timingSafeEqual } from 'node:crypto'
 import { and, asc, eq, isNull, type SQL, sql } from 'drizzle-orm'
+import { refusedFrom } from '../core/billing.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Caller } from '../core/plans.ts'
 import { digestOf, parseApiKey } from '../core/secrets.ts'
@@ -94,6 +95,7 @@ export function createKeyDirectory({ database, clock, random }: KeyDirectoryOpti
       keyId: row.keyId,
       plan: row.plan,
       limits: limitsOf(row),
+      ...duesOf(row),
     }
     const refreshAt = clock.now() + freshMs * (0.9 + 0.2 * random())
     remember(
@@ -185,6 +187,9 @@ function keyRows(database: Database, condition: SQL, limit: number) {
         concurrentRequests: accounts.concurrentRequests,
         dailyTokens: accounts.dailyTokens,
         dailyCostMicrocents: accounts.dailyCostMicrocents,
+        graceEndsAt: accounts.graceEndsAt,
+        unpaidSince: accounts.unpaidSince,
+        softCapMicrocents: accounts.softCapMicrocents,
         changedAt: sql`greatest(${apiKeys.updatedAt}, ${accounts.updatedAt})`.mapWith(apiKeys.updatedAt),
       })
       .from(apiKeys)
@@ -192,6 +197,19 @@ function keyRows(database: Database, condition: SQL, limit: number) {
       .where(condition)
       .limit(limit),
   )
+}
+
+/** When the account has to pay first, and its soft cap; nothing where there is neither. */
+function duesOf({ plan, graceEndsAt, unpaidSince, softCapMicrocents }: Row): Partial<Caller> {
+  const from = refusedFrom({
+    plan,
+    graceEndsAt: graceEndsAt?.getTime() ?? null,
+    unpaidSince: unpaidSince?.getTime() ?? null,
+  })
+  return {
+    ...(from === null ? {} : { refusedFrom: from }),
+    ...(softCapMicrocents === null ? {} : { softCapMicrocents }),
+  }
 }
 
 /** Two index ranges joined: an `or` across the two tables would read both of them whole, twice a second. */

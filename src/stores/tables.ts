@@ -16,6 +16,8 @@ import {
   smallint,
   text,
   timestamp,
+  unique,
+  uniqueIndex,
 } from 'drizzle-orm/pg-core'
 
 const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' })
@@ -34,11 +36,34 @@ export const accounts = pgTable(
     concurrentRequests: integer('concurrent_requests'),
     dailyTokens: whole('daily_tokens'),
     dailyCostMicrocents: whole('daily_cost_microcents'),
+    /** Counts plan changes: a change names the version it was decided on, so that of two at once one is refused. */
+    version: integer('version').notNull().default(0),
+    /** The 30-day cycle now running; null on a plan that is not billed. */
+    cycleStartedAt: time('cycle_started_at'),
+    cycleEndsAt: time('cycle_ends_at'),
+    /** Set by a downgrade: what the plan becomes when the cycle ends. */
+    planAfterCycle: text('plan_after_cycle', { enum: ['evaluation', 'usage'] }),
+    /** The payment method was removed: chat goes on until then. */
+    graceEndsAt: time('grace_ends_at'),
+    /** An invoice could not be collected; null = none is owed. */
+    unpaidSince: time('unpaid_since'),
+    /** Per calendar month, never blocks; null = none. */
+    softCapMicrocents: whole('soft_cap_microcents'),
+    /** All that was ever billed to the account, as of `balanceAt`. */
+    balanceMicrocents: whole('balance_microcents').notNull().default(0),
+    balanceAt: time('balance_at'),
+    stripeCustomerId: text('stripe_customer_id').unique('accounts_stripe_customer'),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
   },
   table => [
     index('accounts_updated_at').on(table.updatedAt),
+    index('accounts_cycle_ends_at').on(table.cycleEndsAt),
+    check('accounts_plan_after_cycle', sql`${table.planAfterCycle} in ('evaluation', 'usage')`),
+    check('accounts_cycle', sql`${table.cycleStartedAt} < ${table.cycleEndsAt}`),
+    check('accounts_soft_cap', sql`${table.softCapMicrocents} >= 0`),
+    check('accounts_balance', sql`${table.balanceMicrocents} >= 0`),
+    check('accounts_version', sql`${table.version} >= 0`),
     check('accounts_plan', sql`${table.plan} in ('evaluation', 'usage')`),
     check('accounts_requests_per_minute', sql`${table.requestsPerMinute} >= 0`),
     check('accounts_concurrent_requests', sql`${table.concurrentRequests} >= 0`),
@@ -60,6 +85,8 @@ export const users = pgTable(
     passwordHash: text('password_hash').notNull(),
     role: text('role', { enum: ['owner', 'admin', 'member'] }).notNull(),
     createdAt: createdAt(),
+    /** Left or was removed: e-mail and password are blanked, the row stays for the keys and records that name it. */
+    removedAt: time('removed_at'),
   },
   table => [
     index('users_account').on(table.accountId),
@@ -88,8 +115,273 @@ export const apiKeys = pgTable(
     lastUsedAt: time('last_used_at'),
     revokedAt: time('revoked_at'),
     expiresAt: time('expires_at'),
+    /** The first key of a line of rotations, whose usage all of them share; null = the key itself. */
+    lineId: text('line_id'),
   },
-  table => [index('api_keys_account').on(table.accountId), index('api_keys_updated_at').on(table.updatedAt)],
+  table => [
+    index('api_keys_account').on(table.accountId),
+    index('api_keys_user').on(table.userId),
+    index('api_keys_updated_at').on(table.updatedAt),
+  ],
+)
+
+/** Signed-in browsers and programs: one row a sign-in, gone when it ends. */
+export const sessions = pgTable(
+  'sessions',
+  {
+    id: text('id').primaryKey(),
+    accountId: text('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    userId: text('user_id')
+      .notNull()
+      .references(() => users.id),
+    /** What signed in, as it named itself; cut short. */
+    userAgent: text('user_agent'),
+    createdAt: createdAt(),
+    lastUsedAt: time('last_used_at').notNull(),
+    expiresAt: time('expires_at').notNull(),
+  },
+  table => [
+    index('sessions_user').on(table.userId, table.createdAt),
+    index('sessions_account').on(table.accountId),
+    index('sessions_expires_at').on(table.expiresAt),
+  ],
+)
+
+/** A session's refresh tokens, used ones too: one that comes a second time was stolen, and ends the session. */
+export const sessionTokens = pgTable(
+  'session_tokens',
+  {
+    /** SHA-256, hex. */
+    digest: text('digest').primaryKey(),
+    sessionId: text('session_id')
+      .notNull()
+      .references(() => sessions.id, { onDelete: 'cascade' }),
+    createdAt: createdAt(),
+    usedAt: time('used_at'),
+  },
+  table => [index('session_tokens_session').on(table.sessionId)],
+)
+
+/** Failed sign-ins and the locks they led to, of an e-mail address (known or not) or of a network address. */
+export const signInFailures = pgTable(
+  'sign_in_failures',
+  {
+    /** `mail:<SHA-256 of the address>` or `address:<address, IPv6 by /64>`. */
+    subject: text('subject').primaryKey(),
+    /** Within the last 15 minutes, oldest first. */
+    failedAt: timestamp('failed_at', { withTimezone: true, mode: 'date' }).array().notNull(),
+    /** How often it has been locked: each lock is longer than the last. */
+    locks: integer('locks').notNull().default(0),
+    lockedUntil: time('locked_until'),
+    updatedAt: updatedAt(),
+  },
+  table => [index('sign_in_failures_updated_at').on(table.updatedAt)],
+)
+
+export const invitations = pgTable(
+  'invitations',
+  {
+    id: text('id').primaryKey(),
+    accountId: text('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    email: text('email').notNull(),
+    role: text('role', { enum: ['admin', 'member'] }).notNull(),
+    invitedBy: text('invited_by')
+      .notNull()
+      .references(() => users.id),
+    /** SHA-256 of the token, hex. */
+    digest: text('digest').notNull().unique('invitations_digest'),
+    createdAt: createdAt(),
+    expiresAt: time('expires_at').notNull(),
+    acceptedAt: time('accepted_at'),
+  },
+  table => [
+    index('invitations_account').on(table.accountId),
+    check('invitations_email_lower', sql`${table.email} = lower(${table.email})`),
+    check('invitations_role', sql`${table.role} in ('admin', 'member')`),
+  ],
+)
+
+export const passwordResets = pgTable(
+  'password_resets',
+  {
+    /** SHA-256 of the token, hex. */
+    digest: text('digest').primaryKey(),
+    userId: text('user_id')
+      .notNull()
+      .references(() => users.id),
+    /** The address it was sent to: another one since then makes it void. */
+    email: text('email').notNull(),
+    createdAt: createdAt(),
+    expiresAt: time('expires_at').notNull(),
+    usedAt: time('used_at'),
+  },
+  table => [index('password_resets_user').on(table.userId)],
+)
+
+export const paymentMethods = pgTable(
+  'payment_methods',
+  {
+    id: text('id').primaryKey(),
+    accountId: text('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    kind: text('kind', { enum: ['manual', 'stripe'] }).notNull(),
+    stripePaymentMethodId: text('stripe_payment_method_id').unique('payment_methods_stripe'),
+    /** What may be shown of it: `visa`, `4242`. */
+    brand: text('brand'),
+    lastFour: text('last_four'),
+    createdAt: createdAt(),
+    removedAt: time('removed_at'),
+  },
+  table => [
+    uniqueIndex('payment_methods_active').on(table.accountId).where(sql`${table.removedAt} is null`),
+    check('payment_methods_kind', sql`${table.kind} in ('manual', 'stripe')`),
+    check('payment_methods_stripe_id', sql`(${table.kind} = 'stripe') = (${table.stripePaymentMethodId} is not null)`),
+  ],
+)
+
+/** Every change of plan, append-only: `version` is what the account's became by it. */
+export const planChanges = pgTable(
+  'plan_changes',
+  {
+    accountId: text('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    version: integer('version').notNull(),
+    fromPlan: text('from_plan', { enum: ['evaluation', 'usage'] }).notNull(),
+    toPlan: text('to_plan', { enum: ['evaluation', 'usage'] }).notNull(),
+    /** Null = the gateway itself, or its operator. */
+    userId: text('user_id').references(() => users.id),
+    requestedAt: time('requested_at').notNull(),
+    effectiveAt: time('effective_at').notNull(),
+  },
+  table => [
+    primaryKey({ name: 'plan_changes_key', columns: [table.accountId, table.version] }),
+    check(
+      'plan_changes_plans',
+      sql`${table.fromPlan} in ('evaluation', 'usage') and ${table.toPlan} in ('evaluation', 'usage')`,
+    ),
+  ],
+)
+
+/** 30 days each, from the upgrade on; `end` is the next one's start. */
+export const billingCycles = pgTable(
+  'billing_cycles',
+  {
+    id: text('id').primaryKey(),
+    accountId: text('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    startsAt: time('starts_at').notNull(),
+    endsAt: time('ends_at').notNull(),
+    /** When its invoice was made. */
+    closedAt: time('closed_at'),
+  },
+  table => [
+    unique('billing_cycles_start').on(table.accountId, table.startsAt),
+    index('billing_cycles_open').on(table.endsAt).where(sql`${table.closedAt} is null`),
+    check('billing_cycles_order', sql`${table.startsAt} < ${table.endsAt}`),
+  ],
+)
+
+export const invoices = pgTable(
+  'invoices',
+  {
+    id: text('id').primaryKey(),
+    accountId: text('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    /** One invoice a cycle, whoever closes it and however often. */
+    cycleId: text('cycle_id')
+      .notNull()
+      .unique('invoices_cycle')
+      .references(() => billingCycles.id),
+    status: text('status', { enum: ['open', 'paid', 'unpaid', 'void'] }).notNull(),
+    /** The exact sum of its lines. */
+    totalMicrocents: whole('total_microcents').notNull(),
+    /** What is collected, in whole cents. */
+    totalCents: whole('total_cents').notNull(),
+    issuedAt: time('issued_at').notNull(),
+    paidAt: time('paid_at'),
+    stripeInvoiceId: text('stripe_invoice_id').unique('invoices_stripe'),
+    updatedAt: updatedAt(),
+  },
+  table => [
+    index('invoices_account').on(table.accountId, table.issuedAt.desc().nullsFirst()),
+    check('invoices_status', sql`${table.status} in ('open', 'paid', 'unpaid', 'void')`),
+    check('invoices_totals', sql`${table.totalMicrocents} >= 0 and ${table.totalCents} >= 0`),
+    check('invoices_paid', sql`(${table.status} = 'paid') = (${table.paidAt} is not null)`),
+  ],
+)
+
+export const invoiceLines = pgTable(
+  'invoice_lines',
+  {
+    invoiceId: text('invoice_id')
+      .notNull()
+      .references(() => invoices.id),
+    /** `provider/model`. */
+    model: text('model').notNull(),
+    requests: whole('requests').notNull(),
+    inputTokens: whole('input_tokens').notNull(),
+    cachedInputTokens: whole('cached_input_tokens').notNull(),
+    outputTokens: whole('output_tokens').notNull(),
+    reasoningTokens: whole('reasoning_tokens').notNull(),
+    amountMicrocents: whole('amount_microcents').notNull(),
+  },
+  table => [
+    primaryKey({ name: 'invoice_lines_key', columns: [table.invoiceId, table.model] }),
+    check(
+      'invoice_lines_amounts',
+      sql`least(${table.requests}, ${table.inputTokens}, ${table.cachedInputTokens}, ${table.outputTokens}, ${table.reasoningTokens}, ${table.amountMicrocents}) >= 0`,
+    ),
+  ],
+)
+
+/** Payment events that had their effect: the row and the effect are one transaction, so that a second one finds it. */
+export const webhookEvents = pgTable(
+  'webhook_events',
+  {
+    id: text('id').primaryKey(),
+    type: text('type').notNull(),
+    /** The object it was about, at the payment processor. */
+    objectId: text('object_id'),
+    accountId: text('account_id').references(() => accounts.id),
+    /** When it happened, by the processor's clock. */
+    occurredAt: time('occurred_at').notNull(),
+    receivedAt: time('received_at').notNull(),
+  },
+  table => [
+    index('webhook_events_object').on(table.objectId),
+    index('webhook_events_received_at').on(table.receivedAt),
+  ],
+)
+
+/** Requests that callers may send twice: what one did is remembered under the name it was given. */
+export const idempotencyKeys = pgTable(
+  'idempotency_keys',
+  {
+    accountId: text('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    /** The caller's own name for the request, with the key or user it came from. */
+    name: text('name').notNull(),
+    /** SHA-256 of route and body, hex: another request under the same name is a mistake. */
+    requestDigest: text('request_digest').notNull(),
+    status: text('status', { enum: ['running', 'finished'] }).notNull(),
+    /** Id of what was made. */
+    resultId: text('result_id'),
+    createdAt: createdAt(),
+  },
+  table => [
+    primaryKey({ name: 'idempotency_keys_key', columns: [table.accountId, table.name] }),
+    index('idempotency_keys_created_at').on(table.createdAt),
+    check('idempotency_keys_status', sql`${table.status} in ('running', 'finished')`),
+  ],
 )
 
 /**
@@ -128,7 +420,13 @@ export const usageRecords = pgTable(
   },
   table => [
     primaryKey({ name: 'usage_records_key', columns: [table.requestId, table.at] }),
-    index('usage_records_account_at').on(table.accountId, table.at),
+    // Newest first, and the id settles what is of one millisecond: a page begins behind the last row of the one before.
+    index('usage_records_page').on(table.accountId, table.at.desc().nullsFirst(), table.requestId.desc().nullsFirst()),
+    index('usage_records_key_page').on(table.keyId, table.at.desc().nullsFirst(), table.requestId.desc().nullsFirst()),
+    // What went wrong is looked for most and is rarest: nearly free to keep, and found without walking what went well.
+    index('usage_records_failed_page')
+      .on(table.accountId, table.at.desc().nullsFirst(), table.requestId.desc().nullsFirst())
+      .where(sql`${table.status} <> 'completed'`),
     check(
       'usage_records_billed',
       sql`0 <= ${table.billedMicrocents} and ${table.billedMicrocents} <= ${table.reservedMicrocents}`,
@@ -173,4 +471,13 @@ export type User = typeof users.$inferSelect
 export type NewUser = typeof users.$inferInsert
 export type ApiKey = typeof apiKeys.$inferSelect
 export type NewApiKey = typeof apiKeys.$inferInsert
+export type Session = typeof sessions.$inferSelect
+export type Invitation = typeof invitations.$inferSelect
+export type NewInvitation = typeof invitations.$inferInsert
+export type PaymentMethod = typeof paymentMethods.$inferSelect
+export type PlanChange = typeof planChanges.$inferSelect
+export type BillingCycle = typeof billingCycles.$inferSelect
+export type Invoice = typeof invoices.$inferSelect
+export type InvoiceLine = typeof invoiceLines.$inferSelect
+export type WebhookEvent = typeof webhookEvents.$inferSelect
 export type UsageRow = typeof usageRecords.$inferSelect

@@ -1,0 +1,82 @@
+/** Routes for people who are signed in, as a table: what a route says of its policy is what is enforced. */
+import { Elysia } from 'elysia'
+import { duplicateKey } from '../core/duplicates.ts'
+import { GatewayError } from '../core/errors.ts'
+import { type Action, may } from '../core/roles.ts'
+import { invalid, parseJson } from '../core/validate.ts'
+import { bodyLimits, checkContentType, readBody } from './body.ts'
+import type { Principal } from './callers.ts'
+import { session } from './policies.ts'
+
+/** One request of somebody whose role is open to the route's action. */
+export type Call = {
+  readonly principal: Principal
+  /** The path's parameters, each short and of harmless characters. */
+  readonly params: Readonly<Record<string, string>>
+  readonly request: Request
+}
+
+export type SessionRoute = {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  readonly path: string
+  readonly action: Action
+  readonly summary: string
+  readonly handle: (call: Call) => Promise<Response>
+}
+
+export type Identify = (headers: Headers) => Promise<Principal>
+
+/**
+ * One Elysia instance of the routes. Who is asking is settled before anything of the request is read: a stranger learns
+ * nothing of a route but that it wants a session.
+ */
+export function sessionRoutes(name: string, identify: Identify, routes: readonly SessionRoute[]) {
+  const app = new Elysia({ name })
+  for (const { method, path, action, summary, handle } of routes)
+    app.route(
+      method,
+      path,
+      async ({ request, params = {} }: { request: Request; params?: Record<string, string> }) => {
+        const principal = await identify(request.headers)
+        if (!may(principal.role, action)) throw forbidden()
+        if (!Object.values(params).every(value => harmless.test(value))) throw notFound()
+        return handle({ principal, params, request })
+      },
+      { parse: 'none', detail: { summary, ...session(action) } },
+    )
+  return app
+}
+
+const harmless = /^[\w.-]{1,128}$/
+
+/** A JSON body under the small cap, checked; an absent one counts as `{}`. A key sent twice is refused. */
+export async function readInput<T>(request: Request, check: (value: unknown) => T): Promise<T> {
+  checkContentType(request.headers)
+  const text = (await readBody(request, bodyLimits.other)) || '{}'
+  const value = parseJson(text)
+  const twice = duplicateKey(text)
+  if (twice !== null) throw invalid(twice.slice(0, 64).toWellFormed(), 'is sent twice: send it once')
+  return check(value)
+}
+
+/** A JSON answer that nobody keeps. */
+export function reply(body: object, status = 200): Response {
+  return Response.json(body, { status, headers: { 'cache-control': 'no-store' } })
+}
+
+/** Done, and nothing to say about it. */
+export function replyNothing(): Response {
+  return new Response(null, { status: 204, headers: { 'cache-control': 'no-store' } })
+}
+
+/** A role that this is not open to. */
+export function forbidden(): GatewayError {
+  return new GatewayError('forbidden', 'Your role does not allow this. Ask an owner of the account.', {
+    shouldRetry: false,
+  })
+}
+
+/** Of another account or of nobody: the same answer. */
+export function notFound(): GatewayError {
+  return new GatewayError('not_found', 'There is nothing of this id here. Check it, and list what there is.')
+}

@@ -1,0 +1,92 @@
+/** What a sign-in answers, whichever way somebody came in. */
+
+import { toUsd } from '../core/money.ts'
+import type { Limits } from '../core/plans.ts'
+import { digestOf } from '../core/secrets.ts'
+import type { Deps } from '../deps.ts'
+import type { Account, User } from '../stores/tables.ts'
+import { firstRefreshToken, invalidToken } from './callers.ts'
+import { reply } from './session-routes.ts'
+
+export type SessionDeps = Pick<
+  Deps,
+  'database' | 'stores' | 'tokens' | 'sessions' | 'passwords' | 'randomBytes' | 'newId' | 'clock' | 'log' | 'addressOf'
+>
+
+const maximumAgentCharacters = 200
+
+/**
+ * Starts a session for a user whose password was just checked, and answers with it. Null where the user, the password or a
+ * lock has changed meanwhile.
+ */
+export async function signIn(
+  deps: SessionDeps,
+  request: Request,
+  user: Pick<User, 'id' | 'accountId' | 'passwordHash'>,
+  subjects: readonly string[],
+  status = 200,
+): Promise<Response | null> {
+  const { database, stores, randomBytes, newId } = deps
+  const refreshToken = firstRefreshToken(randomBytes)
+  const sessionId = newId('ses')
+  const started = await stores.sessions.startSession(database, {
+    id: sessionId,
+    accountId: user.accountId,
+    userId: user.id,
+    userAgent: request.headers.get('user-agent')?.slice(0, maximumAgentCharacters) ?? null,
+    tokenDigest: digestOf(refreshToken),
+    passwordHash: user.passwordHash,
+    subjects,
+  })
+  if (!started) return null
+  deps.sessions.forget()
+  return sessionReply(deps, { accountId: user.accountId, userId: user.id, sessionId }, refreshToken, status)
+}
+
+/** The answer of register, sign-in, refresh and accepting an invitation. */
+export async function sessionReply(
+  deps: SessionDeps,
+  holder: { readonly accountId: string; readonly userId: string; readonly sessionId: string },
+  refreshToken: string,
+  status = 200,
+): Promise<Response> {
+  const { accountId, userId, sessionId } = holder
+  const [{ token, expiresAt }, user, account] = await Promise.all([
+    deps.tokens.sign({ userId, sessionId }),
+    deps.stores.users.findUser(deps.database, accountId, userId),
+    deps.stores.users.findAccount(deps.database, accountId),
+  ])
+  if (user === null || account === null) throw invalidToken()
+  const limits = deps.stores.accounts.limitsOf(account)
+  return reply(
+    {
+      token,
+      expires_at: expiresAt.toISOString(),
+      refresh_token: refreshToken,
+      user: shownUser(user),
+      account: shownAccount(account, limits),
+    },
+    status,
+  )
+}
+
+/** A user as callers see one. */
+export function shownUser(user: Pick<User, 'id' | 'email' | 'role' | 'createdAt'>) {
+  return { id: user.id, email: user.email, role: user.role, created_at: user.createdAt.toISOString() }
+}
+
+/** An account as its users see it, with the limits that are its own or its plan's. */
+export function shownAccount(account: Pick<Account, 'id' | 'name' | 'plan' | 'createdAt'>, limits: Limits) {
+  return {
+    id: account.id,
+    name: account.name,
+    plan: account.plan,
+    limits: {
+      requests_per_minute: limits.requestsPerMinute,
+      concurrent_requests: limits.concurrentRequests,
+      daily_tokens: limits.dailyTokens,
+      daily_cost_usd: toUsd(limits.dailyCostMicrocents),
+    },
+    created_at: account.createdAt.toISOString(),
+  }
+}

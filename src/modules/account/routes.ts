@@ -1,0 +1,54 @@
+/** The account as its users see it. */
+import { Type } from '@sinclair/typebox'
+import { toUsd } from '../../core/money.ts'
+import { checker } from '../../core/validate.ts'
+import type { Deps } from '../../deps.ts'
+import { nameSchema } from '../../http/fields.ts'
+import { type Identify, notFound, readInput, reply, sessionRoutes } from '../../http/session-routes.ts'
+import { shownAccount } from '../../http/sign-in.ts'
+
+export type AccountDeps = Pick<Deps, 'database' | 'stores' | 'clock' | 'spent'>
+
+const dayMs = 86_400_000
+const checkChange = checker(Type.Object({ name: nameSchema }, { additionalProperties: false }))
+
+/** `GET` and `PATCH /api/v1/account`. */
+export function account(deps: AccountDeps, identify: Identify) {
+  return sessionRoutes('account', identify, [
+    {
+      method: 'GET',
+      path: '/api/v1/account',
+      action: 'account.see',
+      summary: 'Account, plan, limits and what is used today',
+      handle: async ({ principal }) => reply(await overview(deps, principal.accountId)),
+    },
+    {
+      method: 'PATCH',
+      path: '/api/v1/account',
+      action: 'account.change',
+      summary: 'Rename the account',
+      async handle({ principal: { accountId }, request }) {
+        const { name } = await readInput(request, checkChange)
+        await deps.stores.users.renameAccount(deps.database, accountId, name)
+        return reply(await overview(deps, accountId))
+      },
+    },
+  ])
+}
+
+async function overview({ database, stores, clock, spent }: AccountDeps, accountId: string) {
+  const day = Math.floor(clock.now() / dayMs)
+  const [row, used] = await Promise.all([stores.users.findAccount(database, accountId), spent(accountId, day)])
+  if (row === null) throw notFound()
+  const limits = stores.accounts.limitsOf(row)
+  return {
+    ...shownAccount(row, limits),
+    today: {
+      tokens: used.tokens,
+      cost_usd: toUsd(used.microcents),
+      remaining_tokens: Math.max(0, limits.dailyTokens - used.tokens),
+      remaining_cost_usd: toUsd(Math.max(0, limits.dailyCostMicrocents - used.microcents)),
+      resets_at: new Date((day + 1) * dayMs).toISOString(),
+    },
+  }
+}

@@ -1,0 +1,239 @@
+/** Coming in and going out: register, sign in, refresh, sign out, sessions, password. */
+import { Type } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { GatewayError } from '../../core/errors.ts'
+import { chosenPassword, emailSchema, mailbox, offeredPassword, passwordSchema } from '../../core/passwords.ts'
+import { digestOf } from '../../core/secrets.ts'
+import { checker } from '../../core/validate.ts'
+import { createAddressLimit } from '../../http/address-limit.ts'
+import { invalidToken, isRefreshToken } from '../../http/callers.ts'
+import { nameSchema } from '../../http/fields.ts'
+import { policies } from '../../http/policies.ts'
+import {
+  type Call,
+  type Identify,
+  notFound,
+  readInput,
+  reply,
+  replyNothing,
+  sessionRoutes,
+} from '../../http/session-routes.ts'
+import { type SessionDeps, sessionReply, signIn } from '../../http/sign-in.ts'
+import type { Session } from '../../stores/tables.ts'
+
+const strict = { additionalProperties: false } as const
+const checkRegistration = checker(
+  Type.Object({ email: emailSchema, password: passwordSchema, name: Type.Optional(nameSchema) }, strict),
+)
+const checkSignIn = checker(Type.Object({ email: emailSchema, password: passwordSchema }, strict))
+const checkRefresh = checker(Type.Object({ refresh_token: Type.String({ minLength: 1, maxLength: 256 }) }, strict))
+const checkPassword = checker(Type.Object({ current_password: passwordSchema, new_password: passwordSchema }, strict))
+const checkNothing = checker(Type.Object({}, strict))
+
+const hourMs = 3_600_000
+/** Sign-up tells whether an address is known, so it is rare. Guessing passwords is for the locks to stop, not for this. */
+const limits = {
+  registrations: { allowed: 5, windowMs: hourMs },
+  requests: { allowed: 300, windowMs: 60_000 },
+}
+
+/** The routes under `/api/v1/auth`. */
+export function auth(deps: SessionDeps, identify: Identify) {
+  const registrations = createAddressLimit(limits.registrations, deps.clock)
+  const requests = createAddressLimit(limits.requests, deps.clock)
+  const open = (summary: string) => ({ parse: 'none', detail: { summary, ...policies.open } }) as const
+
+  return new Elysia({ name: 'auth' })
+    .post(
+      '/api/v1/auth/register',
+      ({ request, server }) => {
+        const address = deps.addressOf(request, server)
+        requests.take(address)
+        return register(deps, request, () => registrations.take(address))
+      },
+      open('Make an account'),
+    )
+    .post(
+      '/api/v1/auth/login',
+      ({ request, server }) => {
+        const address = deps.addressOf(request, server)
+        requests.take(address)
+        return logIn(deps, request, address)
+      },
+      open('Sign in'),
+    )
+    .post(
+      '/api/v1/auth/refresh',
+      ({ request, server }) => {
+        requests.take(deps.addressOf(request, server))
+        return refresh(deps, request)
+      },
+      open('Renew a session'),
+    )
+    .use(
+      sessionRoutes('sessions', identify, [
+        {
+          method: 'POST',
+          path: '/api/v1/auth/logout',
+          action: 'sessions.own',
+          summary: 'Sign out',
+          async handle({ principal, request }) {
+            await readInput(request, checkNothing)
+            return endSession(deps, principal, principal.sessionId)
+          },
+        },
+        {
+          method: 'GET',
+          path: '/api/v1/auth/sessions',
+          action: 'sessions.own',
+          summary: 'Own sessions',
+          async handle({ principal: { accountId, userId, sessionId } }) {
+            const entries = await deps.stores.sessions.listSessions(deps.database, accountId, userId)
+            return reply({ data: entries.map(entry => shownSession(entry, sessionId)) })
+          },
+        },
+        {
+          method: 'DELETE',
+          path: '/api/v1/auth/sessions/:id',
+          action: 'sessions.own',
+          summary: 'End one of the own sessions',
+          handle: ({ principal, params }) => endSession(deps, principal, params.id ?? ''),
+        },
+        {
+          method: 'PUT',
+          path: '/api/v1/auth/password',
+          action: 'sessions.own',
+          summary: 'Change the password',
+          handle: call => changePassword(deps, call),
+        },
+      ]),
+    )
+}
+
+async function register(deps: SessionDeps, request: Request, count: () => void): Promise<Response> {
+  const body = await readInput(request, checkRegistration)
+  const email = mailbox(body.email)
+  const password = chosenPassword(body.password, 'password')
+  count()
+  const passwordHash = await deps.passwords.hash(password)
+  const [accountId, userId, createdAt] = [deps.newId('acc'), deps.newId('usr'), new Date(deps.clock.now())]
+  const registered = await deps.stores.users.registerAccount(
+    deps.database,
+    { id: accountId, name: body.name ?? email, plan: 'evaluation', createdAt },
+    { id: userId, accountId, email, passwordHash, role: 'owner', createdAt },
+  )
+  if (!registered) throw new GatewayError('conflict', 'This e-mail address cannot be registered. Sign in instead.')
+  // What was tried on an address that nobody had is no reason to keep its owner out.
+  const subject = deps.stores.sessions.mailSubject(email)
+  await deps.stores.sessions.forgetFailures(deps.database, subject)
+  const answer = await signIn(deps, request, { id: userId, accountId, passwordHash }, [subject], 201)
+  if (answer === null) throw invalidCredentials()
+  return answer
+}
+
+/** Every path through here hashes once: the time it takes tells an unknown address from a wrong password no more than the answer. */
+async function logIn(deps: SessionDeps, request: Request, address: string): Promise<Response> {
+  const body = await readInput(request, checkSignIn)
+  const email = mailbox(body.email)
+  const password = offeredPassword(body.password)
+  const { stores, database } = deps
+  const subjects = [stores.sessions.mailSubject(email), stores.sessions.addressSubject(address)]
+  const [found, isLocked] = await Promise.all([
+    stores.accounts.findAccountByEmail(database, email),
+    stores.sessions.isAnyLocked(database, subjects),
+  ])
+  const user = found === null || found.user.removedAt !== null ? null : found.user
+  const verdict = await deps.passwords.verify(password, user?.passwordHash ?? null)
+  // Before the right password is told from a wrong one: a lock would else be a place to try passwords at leisure.
+  if (isLocked) throw invalidCredentials()
+  if (user !== null && verdict !== 'wrong') {
+    const passwordHash = verdict === 'outdated' ? await rehashed(deps, user, password) : user.passwordHash
+    const answer = await signIn(deps, request, { ...user, passwordHash }, subjects)
+    if (answer !== null) return answer
+  } else {
+    await countFailure(deps, subjects, user?.id ?? null)
+  }
+  throw invalidCredentials()
+}
+
+async function rehashed(
+  deps: SessionDeps,
+  user: { readonly id: string; readonly accountId: string; readonly passwordHash: string },
+  password: string,
+): Promise<string> {
+  const to = await deps.passwords.hash(password)
+  await deps.stores.users.rehash(deps.database, user.accountId, user.id, { from: user.passwordHash, to })
+  return to
+}
+
+async function countFailure(deps: SessionDeps, subjects: readonly string[], userId: string | null): Promise<void> {
+  const locked = await deps.stores.sessions.recordFailure(deps.database, subjects)
+  if (locked.length === 0) return
+  deps.sessions.forget()
+  deps.log.warn('sign_in_locked', { user_id: userId, locks: locked.length })
+}
+
+async function refresh(deps: SessionDeps, request: Request): Promise<Response> {
+  const { refresh_token: token } = await readInput(request, checkRefresh)
+  if (!isRefreshToken(token)) throw invalidToken()
+  const next = deps.tokens.nextRefreshToken(token)
+  const rotation = await deps.stores.sessions.rotateToken(deps.database, digestOf(token), digestOf(next))
+  switch (rotation.outcome) {
+    case 'rotated':
+    case 'repeated':
+      return sessionReply(deps, rotation.holder, next)
+    case 'reused':
+      deps.sessions.forget()
+      deps.log.warn('refresh_token_reused', { session_id: rotation.sessionId, user_id: rotation.userId })
+      throw invalidToken()
+    case 'unknown':
+      throw invalidToken()
+  }
+}
+
+async function endSession(deps: SessionDeps, { accountId, userId }: Call['principal'], id: string): Promise<Response> {
+  if (!(await deps.stores.sessions.endSession(deps.database, accountId, userId, id))) throw notFound()
+  deps.sessions.forget()
+  return replyNothing()
+}
+
+async function changePassword(deps: SessionDeps, { principal, request }: Call): Promise<Response> {
+  const { accountId, userId, sessionId, email } = principal
+  const body = await readInput(request, checkPassword)
+  const password = chosenPassword(body.new_password, 'new_password')
+  const user = await deps.stores.users.findUser(deps.database, accountId, userId)
+  if (user === null) throw invalidToken()
+  if ((await deps.passwords.verify(offeredPassword(body.current_password), user.passwordHash)) === 'wrong') {
+    // A session left open on a table must not be a place to guess the password either.
+    await countFailure(deps, [deps.stores.sessions.mailSubject(email)], userId)
+    throw invalidCredentials()
+  }
+  const changed = await deps.stores.users.changePassword(deps.database, accountId, userId, {
+    checkedHash: user.passwordHash,
+    newHash: await deps.passwords.hash(password),
+    keptSession: sessionId,
+  })
+  if (!changed) throw new GatewayError('conflict', 'The password was changed meanwhile. Sign in with the new one.')
+  deps.sessions.forget()
+  return replyNothing()
+}
+
+function shownSession(entry: Session, current: string) {
+  return {
+    id: entry.id,
+    user_agent: entry.userAgent,
+    created_at: entry.createdAt.toISOString(),
+    last_used_at: entry.lastUsedAt.toISOString(),
+    expires_at: entry.expiresAt.toISOString(),
+    current: entry.id === current,
+  }
+}
+
+/** One answer for every sign-in that failed, whatever was wrong. */
+function invalidCredentials(): GatewayError {
+  return new GatewayError(
+    'invalid_credentials',
+    'The e-mail address or the password is not right, or there were too many tries. Check both, or wait a while.',
+    { shouldRetry: false },
+  )
+}

@@ -1,0 +1,153 @@
+/** API keys of an account: members see and manage their own, admins and owners all of them. */
+import { Type } from '@sinclair/typebox'
+import { GatewayError } from '../../core/errors.ts'
+import { toUsd } from '../../core/money.ts'
+import { may } from '../../core/roles.ts'
+import { mintApiKey } from '../../core/secrets.ts'
+import { checker, invalid, nullable } from '../../core/validate.ts'
+import type { Deps } from '../../deps.ts'
+import type { Principal } from '../../http/callers.ts'
+import { nameSchema } from '../../http/fields.ts'
+import {
+  type Call,
+  type Identify,
+  notFound,
+  readInput,
+  reply,
+  replyNothing,
+  sessionRoutes,
+} from '../../http/session-routes.ts'
+import type { KeyUsage } from '../../stores/key-lines.ts'
+import type { ApiKey } from '../../stores/tables.ts'
+
+export type KeysDeps = Pick<Deps, 'database' | 'stores' | 'clock' | 'randomBytes' | 'newId'>
+
+const strict = { additionalProperties: false } as const
+const checkCreation = checker(
+  Type.Object(
+    { name: nameSchema, expires_at: nullable(Type.String({ maxLength: 40, description: 'a time in ISO 8601' })) },
+    strict,
+  ),
+)
+const checkRotation = checker(
+  Type.Object({ overlap_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 7 * 86_400 })) }, strict),
+)
+
+/** The routes under `/api/v1/keys`. */
+export function keys(deps: KeysDeps, identify: Identify) {
+  return sessionRoutes('keys', identify, [
+    {
+      method: 'GET',
+      path: '/api/v1/keys',
+      action: 'keys.own',
+      summary: 'Keys, newest first, with what they used',
+      handle: ({ principal }) => list(deps, principal),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/keys',
+      action: 'keys.own',
+      summary: 'Make a key',
+      handle: call => create(deps, call),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/keys/:id/rotate',
+      action: 'keys.own',
+      summary: 'Put a new key in the place of one',
+      handle: call => rotate(deps, call),
+    },
+    {
+      method: 'DELETE',
+      path: '/api/v1/keys/:id',
+      action: 'keys.own',
+      summary: 'Revoke a key',
+      handle: call => revoke(deps, call),
+    },
+  ])
+}
+
+async function list({ database, stores }: KeysDeps, { accountId, userId, role }: Principal): Promise<Response> {
+  const [rows, usage] = await Promise.all([
+    stores.keyLines.recentKeys(database, accountId, may(role, 'keys.all') ? null : userId),
+    stores.keyLines.usageByLine(database, accountId),
+  ])
+  return reply({ data: rows.map(row => shownKey(row, usage.get(row.lineId ?? row.id))) })
+}
+
+async function create(deps: KeysDeps, { principal: { accountId, userId }, request }: Call): Promise<Response> {
+  const { database, stores, randomBytes, newId, clock } = deps
+  const body = await readInput(request, checkCreation)
+  const now = clock.now()
+  const expiresAt = body.expires_at == null ? null : futureTime(body.expires_at, now)
+  const minted = mintApiKey(randomBytes)
+  const row = await stores.keyLines.addKey(database, accountId, {
+    id: newId('key'),
+    userId,
+    name: body.name,
+    publicId: minted.id,
+    digest: minted.digest,
+    createdAt: new Date(now),
+    expiresAt,
+  })
+  if (row === 'gone') throw notFound()
+  if (row === 'full') throw new GatewayError('conflict', 'This account has too many keys. Revoke some first.')
+  return reply({ ...shownKey(row, undefined), key: minted.key }, 201)
+}
+
+async function rotate(deps: KeysDeps, call: Call): Promise<Response> {
+  const { database, stores, randomBytes, newId, clock } = deps
+  const { accountId } = call.principal
+  const { overlap_seconds: overlapSeconds = 0 } = await readInput(call.request, checkRotation)
+  const { id } = await managedKey(deps, call)
+  const minted = mintApiKey(randomBytes)
+  const fresh = { id: newId('key'), publicId: minted.id, digest: minted.digest, createdAt: new Date(clock.now()) }
+  const row = await stores.keyLines.rotateKey(database, accountId, id, fresh, overlapSeconds)
+  if (row === 'not_found') throw notFound()
+  if (row === 'not_valid')
+    throw new GatewayError('conflict', 'This key was revoked, expired or rotated before. Make a new one.')
+  const usage = await stores.keyLines.usageByLine(database, accountId)
+  return reply({ ...shownKey(row, usage.get(row.lineId ?? row.id)), key: minted.key }, 201)
+}
+
+async function revoke(deps: KeysDeps, call: Call): Promise<Response> {
+  const { id } = await managedKey(deps, call)
+  // One that has ended already has ended: asking twice is no mistake.
+  await deps.stores.keys.revokeKey(deps.database, call.principal.accountId, id, new Date(deps.clock.now()))
+  return replyNothing()
+}
+
+/** The key of this id, where the caller may manage it; else it might as well not be there. */
+async function managedKey({ database, stores }: KeysDeps, { principal, params }: Call): Promise<ApiKey> {
+  const row = await stores.keyLines.findKey(database, principal.accountId, params.id ?? '')
+  if (row === null || (row.userId !== principal.userId && !may(principal.role, 'keys.all'))) throw notFound()
+  return row
+}
+
+const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/
+
+function futureTime(text: string, now: number): Date {
+  const time = isoTime.test(text) ? Date.parse(text) : Number.NaN
+  if (time > now) return new Date(time)
+  throw invalid('expires_at', 'must be a time to come in ISO 8601, such as `2030-01-31T00:00:00Z`')
+}
+
+function shownKey(row: ApiKey, usage: KeyUsage | undefined) {
+  return {
+    id: row.id,
+    name: row.name,
+    prefix: `gw_live_${row.publicId}…`,
+    user_id: row.userId,
+    created_at: row.createdAt.toISOString(),
+    last_used_at: row.lastUsedAt?.toISOString() ?? null,
+    revoked_at: row.revokedAt?.toISOString() ?? null,
+    expires_at: row.expiresAt?.toISOString() ?? null,
+    usage: {
+      requests: usage?.requests ?? 0,
+      input_tokens: usage?.inputTokens ?? 0,
+      output_tokens: usage?.outputTokens ?? 0,
+      total_tokens: (usage?.inputTokens ?? 0) + (usage?.outputTokens ?? 0),
+      cost_usd: toUsd(usage?.microcents ?? 0),
+    },
+  }
+}

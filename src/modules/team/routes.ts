@@ -1,0 +1,170 @@
+/** The people of an account: who they are, inviting, accepting, roles, removing. */
+import { Type } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { GatewayError } from '../../core/errors.ts'
+import { chosenPassword, emailSchema, mailbox, passwordSchema } from '../../core/passwords.ts'
+import { may, outranks, roles } from '../../core/roles.ts'
+import { digestOf } from '../../core/secrets.ts'
+import { checker, oneOf } from '../../core/validate.ts'
+import { createAddressLimit } from '../../http/address-limit.ts'
+import { policies } from '../../http/policies.ts'
+import {
+  type Call,
+  forbidden,
+  type Identify,
+  notFound,
+  readInput,
+  reply,
+  replyNothing,
+  sessionRoutes,
+} from '../../http/session-routes.ts'
+import { type SessionDeps, shownUser, signIn } from '../../http/sign-in.ts'
+import type { Invitation } from '../../stores/tables.ts'
+import type { TeamChange } from '../../stores/users.ts'
+
+const strict = { additionalProperties: false } as const
+const checkInvitation = checker(
+  Type.Object({ email: emailSchema, role: Type.Optional(oneOf(['member', 'admin'])) }, strict),
+)
+const checkAcceptance = checker(Type.Object({ password: passwordSchema }, strict))
+const checkRole = checker(Type.Object({ role: oneOf(roles) }, strict))
+
+const acceptances = { allowed: 60, windowMs: 60_000 }
+const tokenPrefix = 'gw_invite_'
+
+/** The routes under `/api/v1/team`. */
+export function team(deps: SessionDeps, identify: Identify) {
+  const accepting = createAddressLimit(acceptances, deps.clock)
+
+  return new Elysia({ name: 'team' })
+    .post(
+      '/api/v1/team/invitations/:token/accept',
+      ({ request, server, params }) => {
+        accepting.take(deps.addressOf(request, server))
+        return accept(deps, request, params.token)
+      },
+      { parse: 'none', detail: { summary: 'Accept an invitation with its token', ...policies.open } },
+    )
+    .use(
+      sessionRoutes('members', identify, [
+        {
+          method: 'GET',
+          path: '/api/v1/team',
+          action: 'team.see',
+          summary: 'The people of the account',
+          handle: call => list(deps, call),
+        },
+        {
+          method: 'POST',
+          path: '/api/v1/team/invitations',
+          action: 'team.invite',
+          summary: 'Invite somebody',
+          handle: call => invite(deps, call),
+        },
+        {
+          method: 'PATCH',
+          path: '/api/v1/team/:id',
+          action: 'team.change_roles',
+          summary: 'Give somebody another role',
+          handle: call => changeRole(deps, call),
+        },
+        {
+          method: 'DELETE',
+          path: '/api/v1/team/:id',
+          action: 'team.remove',
+          summary: 'Remove somebody, with keys and sessions',
+          handle: call => remove(deps, call),
+        },
+      ]),
+    )
+}
+
+async function list({ database, stores }: SessionDeps, { principal: { accountId, role } }: Call): Promise<Response> {
+  const [users, invitations] = await Promise.all([
+    stores.users.listUsers(database, accountId),
+    may(role, 'team.invite') ? stores.invitations.listInvitations(database, accountId) : [],
+  ])
+  return reply({ data: users.map(shownUser), invitations: invitations.map(shownInvitation) })
+}
+
+async function invite(deps: SessionDeps, { principal, request }: Call): Promise<Response> {
+  const { email, role = 'member' } = await readInput(request, checkInvitation)
+  if (!outranks(principal.role, role)) throw forbidden()
+  const token = tokenPrefix + Buffer.from(deps.randomBytes(32)).toString('base64url')
+  const invitation = await deps.stores.invitations.invite(deps.database, principal.accountId, {
+    id: deps.newId('inv'),
+    email: mailbox(email),
+    role,
+    invitedBy: principal.userId,
+    digest: digestOf(token),
+  })
+  if (invitation === null) throw forbidden()
+  // Nobody else would bring it to the invited: without mail, that is the inviter's errand.
+  return reply({ ...shownInvitation(invitation), token }, 201)
+}
+
+async function accept(deps: SessionDeps, request: Request, token: string): Promise<Response> {
+  const body = await readInput(request, checkAcceptance)
+  const password = chosenPassword(body.password, 'password')
+  const { database, stores } = deps
+  const digest = digestOf(token)
+  const invitation = await stores.invitations.findInvitation(database, digest)
+  if (invitation === null) throw notFound()
+  const { accountId } = invitation
+  const [userId, passwordHash] = [deps.newId('usr'), await deps.passwords.hash(password)]
+  const outcome = await stores.invitations.acceptInvitation(database, accountId, { digest, userId, passwordHash })
+  switch (outcome) {
+    case 'gone':
+      throw notFound()
+    case 'taken':
+      throw new GatewayError('conflict', 'This e-mail address has an account already. Ask to be invited under another.')
+    case 'accepted': {
+      const subject = stores.sessions.mailSubject(invitation.email)
+      await stores.sessions.forgetFailures(database, subject)
+      const answer = await signIn(deps, request, { id: userId, accountId, passwordHash }, [subject], 201)
+      if (answer === null) throw notFound()
+      return answer
+    }
+  }
+}
+
+async function changeRole(deps: SessionDeps, { principal, params, request }: Call): Promise<Response> {
+  const { role } = await readInput(request, checkRole)
+  const { accountId, userId } = principal
+  const id = params.id ?? ''
+  orRefuse(await deps.stores.users.changeRole(deps.database, accountId, userId, id, role))
+  deps.sessions.forget()
+  const user = await deps.stores.users.findUser(deps.database, accountId, id)
+  if (user === null) throw notFound()
+  return reply(shownUser(user))
+}
+
+async function remove(deps: SessionDeps, { principal, params }: Call): Promise<Response> {
+  const { accountId, userId } = principal
+  orRefuse(await deps.stores.users.removeUser(deps.database, accountId, userId, params.id ?? ''))
+  deps.sessions.forget()
+  return replyNothing()
+}
+
+function orRefuse(change: TeamChange): void {
+  switch (change) {
+    case 'done':
+      return
+    case 'not_found':
+      throw notFound()
+    case 'forbidden':
+      throw forbidden()
+    case 'last_owner':
+      throw new GatewayError('conflict', 'An account keeps its last owner. Make somebody else an owner first.')
+  }
+}
+
+function shownInvitation(invitation: Invitation) {
+  return {
+    id: invitation.id,
+    email: invitation.email,
+    role: invitation.role,
+    created_at: invitation.createdAt.toISOString(),
+    expires_at: invitation.expiresAt.toISOString(),
+  }
+}

@@ -1,0 +1,134 @@
+/** The route table, walked: every route says who may call it, and lets nobody else. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { createApp } from '../../src/app.ts'
+import { type Action, actions, may, outranks, roles } from '../../src/core/roles.ts'
+import { mintApiKey } from '../../src/core/secrets.ts'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { ask, colleague, keyOf, owner, type Person } from '../harness/people.ts'
+
+let gateway: Gateway
+const people: Record<string, Person> = {}
+const credentials: Record<string, string | undefined> = { nobody: undefined }
+beforeAll(async () => {
+  gateway = await startGateway({ TRUSTED_PROXIES: '127.0.0.1' })
+  const boss = await owner(gateway)
+  Object.assign(people, {
+    owner: boss,
+    admin: await colleague(gateway, boss, 'admin'),
+    member: await colleague(gateway, boss, 'member'),
+    'owner of another account': await owner(gateway),
+  })
+  for (const [name, person] of Object.entries(people)) credentials[name] = person.token
+  credentials['bad key'] = mintApiKey(count => crypto.getRandomValues(new Uint8Array(count))).key
+  credentials['bad token'] = `${boss.token.slice(0, -4)}AAAA`
+  credentials.key = (await keyOf(gateway, people.member as Person)).key
+}, 60_000)
+afterAll(() => gateway.stop())
+
+type Route = { readonly method: string; readonly path: string; readonly detail: Record<string, unknown> }
+type Need = { readonly kind: 'open' } | { readonly kind: 'key' } | { readonly kind: 'session'; readonly action: Action }
+
+function routes(): Route[] {
+  return createApp(gateway.deps).routes.map(({ method, path, hooks }) => ({
+    method,
+    path,
+    detail: (hooks as { detail?: Record<string, unknown> } | undefined)?.detail ?? {},
+  }))
+}
+
+/** What a route says of itself; null = nothing that this test understands. */
+function needOf({ detail }: Route): Need | null {
+  const said = JSON.stringify(detail.security)
+  if (said === '[]') return { kind: 'open' }
+  if (said === '[{"apiKey":[]}]') return { kind: 'key' }
+  const action = actions.find(one => one === detail['x-action'])
+  return said === '[{"session":[]}]' && action !== undefined ? { kind: 'session', action } : null
+}
+
+describe('every route', () => {
+  test('R2 has a policy', () => {
+    const without = routes().filter(route => needOf(route) === null)
+    expect(
+      without.map(({ method, path }) => `${method} ${path}: put a policy of http/policies.ts into its detail`),
+    ).toEqual([])
+    expect(routes().length).toBeGreaterThan(25)
+  })
+
+  test('× everybody: 401 for who is not known, 403 for who may not, never 2xx for either, whatever the body', async () => {
+    const wrong: string[] = []
+    for (const route of routes()) {
+      const need = needOf(route)
+      if (need === null || need.kind === 'open') continue
+      const path = route.path.replace(/:\w+|\*/g, 'usr_missing')
+      for (const [name, token] of Object.entries(credentials)) {
+        const person = people[name]
+        for (const body of route.method === 'GET' ? [undefined] : ['{"canary', {}]) {
+          const { status } = await ask(gateway, route.method, path, { token, body })
+          const known = need.kind === 'key' ? name === 'key' : person !== undefined
+          const allowed = known && (need.kind === 'key' || may(person?.role ?? 'member', need.action))
+          const expected = !known ? status === 401 : !allowed ? status === 403 : status !== 401 && status !== 403
+          if (!expected) wrong.push(`${name}: ${route.method} ${path} → ${status}`)
+          // Whoever was meant to be signed out by the walk would make the rest of it meaningless.
+          if (path.endsWith('/logout') && status === 204) {
+            const { body: again } = await ask<{ token: string }>(gateway, 'POST', '/api/v1/auth/login', {
+              body: { email: person?.email, password: person?.password },
+            })
+            credentials[name] = again.token
+          }
+        }
+      }
+    }
+    expect(wrong).toEqual([])
+  }, 60_000)
+
+  test('B20 no crafted address reaches a protected one', async () => {
+    for (const path of [
+      '/ab/api/v1/keys',
+      '//api/v1/keys',
+      '/api/v1/keys/',
+      '/healthz/../api/v1/keys',
+      '/api/v1/KEYS',
+      '/api/v1/keys?x=/healthz',
+    ]) {
+      const { status } = await ask(gateway, 'GET', path)
+      expect([401, 404]).toContain(status)
+    }
+  })
+
+  test('ids that no store should see are missing ones', async () => {
+    for (const id of ['%00', '..%2f..', "'%20or%201=1--", 'x'.repeat(200), '%ff', '__proto__', '%E2%80%A8']) {
+      const { status } = await ask(gateway, 'DELETE', `/api/v1/keys/${id}`, { token: credentials.owner })
+      expect([400, 404]).toContain(status)
+    }
+  })
+})
+
+test('the matrix of roles is what it was agreed to be', () => {
+  const table = Object.fromEntries(actions.map(action => [action, roles.filter(role => may(role, action)).join(' ')]))
+  expect(table).toMatchInlineSnapshot(`
+    {
+      "account.change": "admin owner",
+      "account.see": "member admin owner",
+      "billing.change": "owner",
+      "billing.see": "owner",
+      "feedback.give": "member admin owner",
+      "insights.see": "member admin owner",
+      "keys.all": "admin owner",
+      "keys.own": "member admin owner",
+      "learning.delete": "admin owner",
+      "requests.all": "admin owner",
+      "requests.export_all": "admin owner",
+      "requests.export_own": "member admin owner",
+      "requests.own": "member admin owner",
+      "sessions.own": "member admin owner",
+      "team.change_roles": "owner",
+      "team.invite": "admin owner",
+      "team.remove": "admin owner",
+      "team.see": "member admin owner",
+      "usage.all": "admin owner",
+      "usage.own": "member admin owner",
+    }
+  `)
+  const pairs = roles.flatMap(role => roles.filter(other => outranks(role, other)).map(other => `${role} > ${other}`))
+  expect(pairs).toEqual(['admin > member', 'owner > member', 'owner > admin', 'owner > owner'])
+})
