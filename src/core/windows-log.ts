@@ -10,6 +10,8 @@ export type WindowLog = {
   waitUntilUnder(limit: number, now: number): number
   /** Milliseconds from `now` until the window is empty. */
   waitUntilEmpty(now: number): number
+  /** How long ago each of the times in the window was, oldest first. */
+  ages(now: number): number[]
 }
 
 /** An empty log over a window of `windowMs`. */
@@ -55,6 +57,10 @@ export function createWindowLog(windowMs: number): WindowLog {
     waitUntilEmpty(now) {
       const time = settle(now)
       return size === 0 ? 0 : at(size - 1) + windowMs - time
+    },
+    ages(now) {
+      const time = settle(now)
+      return Array.from({ length: size }, (_, index) => time - at(index))
     },
   }
 }

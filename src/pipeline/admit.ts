@@ -9,9 +9,10 @@ import type { Tally } from './tally.ts'
 
 /**
  * Takes a seat, a place in the minute, and what the request can cost at most: all of it or nothing, before any work is
- * spent. Throws the limit that stood in the way, with the time after which it will not.
+ * spent. Throws the limit that stood in the way, with the time after which it will not, or that the account has to pay.
  */
 export async function admit(deps: Deps, caller: Caller, ask: Ask, plan: Route, tally: Tally): Promise<Seat> {
+  if (caller.refusedFrom !== undefined && caller.refusedFrom <= deps.clock.now()) throw paymentRequired()
   const { first } = plan
   const prices = priceTable(first.model.pricing, plan.inputTokens)
   const admission = await deps.meter.admit({
@@ -30,6 +31,12 @@ export async function admit(deps: Deps, caller: Caller, ask: Ask, plan: Route, t
   if (!admission.admitted) throw refusal(admission, caller.limits)
   tally.seat = admission.seat
   return admission.seat
+}
+
+function paymentRequired(): GatewayError {
+  const message =
+    'Your account has to pay first: an owner can add a payment method under /api/v1/billing, where open invoices are listed too.'
+  return new GatewayError('payment_required', message, { shouldRetry: false })
 }
 
 function refusal(admission: Extract<Admission, { admitted: false }>, limits: Limits): GatewayError {

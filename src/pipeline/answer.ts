@@ -12,7 +12,7 @@ import { call } from './call.ts'
 import { enrich } from './enrich.ts'
 import { moderate } from './moderate.ts'
 import { route } from './route.ts'
-import { settle } from './settle.ts'
+import { checkpoint, settle } from './settle.ts'
 import { startTally } from './tally.ts'
 
 /**
@@ -30,6 +30,7 @@ export async function* answer(
   // Reads the caller's own words only, so that no fetched text can move the choice; in process, so nothing is spent yet.
   const plan = route(deps, caller, ask, readPrompt(ask.messages), estimateInputTokens(ask))
   const seat = await admit(deps, caller, ask, plan, tally)
+  tally.checkpoint = () => checkpoint(deps, caller, ask, plan, seat, tally)
   let receipt: Awaited<ReturnType<typeof settle>>
   try {
     const screened = await moderate(deps, ask)

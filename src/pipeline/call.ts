@@ -28,6 +28,10 @@ const maximumWholeAnswerTokens = 512
 /** Longest text taken per token of the output cap: past it the upstream ignores the cap, and is cut off. */
 const maximumCharactersPerToken = 16
 
+const checkpointEveryMs = 1000
+/** 256 tokens of text, as a rule. */
+const checkpointEveryCharacters = 1024
+
 type Failed = { readonly candidate: Candidate; readonly failure: ProviderFailure; readonly status: number | null }
 
 /**
@@ -73,6 +77,7 @@ export async function* call(
       deps.health.beginAttempt(key)
       const serving = startServing(candidate, attempt.droppedParameters, deps.clock.monotonic())
       tally.serving = serving
+      const progress = { at: serving.startedAt, length: 0 }
       const held: ChatEvent[] = []
       let committed = false
       try {
@@ -80,6 +85,7 @@ export async function* call(
           const parts = await attempt.next()
           if (parts === null) break
           const content = takeIn(serving, parts)
+          noteProgress(deps, tally, serving, progress)
           if (serving.hasContent && serving.firstContentAt === null) {
             serving.firstContentAt = deps.clock.monotonic()
             attempt.contentArrived()
@@ -134,6 +140,15 @@ export async function* call(
   const noted = tally.attempts.findIndex(({ outcome }) => outcome === 'empty_answer')
   tally.attempts.splice(noted, 1)
   yield [...opened(deps, tally, empty, []), ...finishesOf(empty)]
+}
+
+/** Each second or 256 tokens, whichever is first: what a process that dies may lose of a request. */
+function noteProgress(deps: Deps, tally: Tally, serving: Serving, last: { at: number; length: number }): void {
+  const now = deps.clock.monotonic()
+  if (now - last.at < checkpointEveryMs && serving.text.length - last.length < checkpointEveryCharacters) return
+  last.at = now
+  last.length = serving.text.length
+  tally.checkpoint()
 }
 
 /**

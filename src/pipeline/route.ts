@@ -1,3 +1,4 @@
+import { leanToCheaper } from '../core/billing.ts'
 import type { Ask, Strategy } from '../core/chat.ts'
 import type { Reading } from '../core/classify.ts'
 import { GatewayError } from '../core/errors.ts'
@@ -67,6 +68,8 @@ export type RouteDeps = {
   readonly health: HealthView
   readonly meter: { standing(accountId: string, limits: Limits): Standing | null }
   readonly clock: { /** Epoch milliseconds. */ now(): number }
+  /** How much of its monthly soft cap an account has used, 1 = all. Absent = nobody has one. */
+  readonly budget?: { shareOf(caller: Caller): number }
 }
 
 /** At most this many candidates are handed on: three are attempted, the others stand by for those that are skipped. */
@@ -128,7 +131,10 @@ function automatic(deps: RouteDeps, request: Request): Choice {
   const isLong = longEnough(request)
   const long = affordable.filter(isLong)
   const short = long.length === affordable.length ? [] : affordable.filter(model => !isLong(model))
-  const ordered = [long, short].flatMap(models => restingLast(deps, score(models, choice))).slice(0, maximumCandidates)
+  const spent = deps.budget?.shareOf(request.caller) ?? 0
+  const ordered = [long, short]
+    .flatMap(models => restingLast(deps, leanToCheaper(score(models, choice), spent)))
+    .slice(0, maximumCandidates)
   const candidates = candidatesOf(deps, ordered, ({ model }) => explain(model, choice))
   const [first] = candidates
   if (first === undefined) throw nobody(dropped, request)
@@ -273,8 +279,14 @@ function nearness(model: Model, other: Model): number {
   return Math.max(0, 1 - apart)
 }
 
+const dayMs = 86_400_000
+let lastDay = { number: Number.NaN, iso: '' }
+
+/** `YYYY-MM-DD`, UTC; asked by every request, and the same all day. */
 function isoDay(epochMs: number): string {
-  return new Date(epochMs).toISOString().slice(0, 10)
+  const number = Math.floor(epochMs / dayMs)
+  if (number !== lastDay.number) lastDay = { number, iso: new Date(epochMs).toISOString().slice(0, 10) }
+  return lastDay.iso
 }
 
 /** Nobody can take it. The nearest miss is named: what all others were lost to before the last filter. */

@@ -56,6 +56,21 @@ export async function settle(
   }
 }
 
+/**
+ * Notes what a running request would be billed if it ended now, so that a process that dies loses a second of it at most.
+ * As a failure of ours: whoever reads it in the ledger reads that the answer was cut.
+ */
+export function checkpoint(deps: Deps, caller: Caller, ask: Ask, plan: Route, admitted: Seat, tally: Tally): void {
+  const seat = tally.seat ?? admitted
+  const model = servedModel(deps, tally.serving)
+  if (model === null) return
+  const { usage } = used(plan, ask, seat, tally.serving)
+  const billed = Math.min(costOf(model, usage), seat.reservedMicrocents)
+  const cut = { ...tally, outcome: 'failed', errorCode: 'service_unavailable' } as const
+  const record = recordOf(deps, caller, ask, plan, seat, cut, model, usage, true, billed)
+  deps.meter.checkpoint(seat, { tokens: usage.inputTokens + usage.outputTokens, microcents: billed, record })
+}
+
 const nothing: TokenUsage = {
   inputTokens: 0,
   cachedInputTokens: 0,

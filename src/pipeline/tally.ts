@@ -23,6 +23,8 @@ export type Tally = {
   /** Until someone knows better, the caller left: a generator that is ended from outside tells nobody why. */
   outcome: Outcome
   errorCode: string | null
+  /** Notes in the meter what has been used so far. */
+  checkpoint: () => void
   fail(failure: unknown, signal: AbortSignal): void
 }
 
@@ -58,6 +60,7 @@ export function startTally(clock: Clock, requestId: string): Tally {
     firstContentMs: null,
     outcome: 'client_closed',
     errorCode: null,
+    checkpoint: () => {},
     fail(failure, signal) {
       // The caller who left is told apart from the gateway that had to end a request and gave its reason.
       if (signal.aborted && !(signal.reason instanceof GatewayError)) return

@@ -289,7 +289,8 @@ export function openJournal(options: JournalOptions): Journal {
   }
 }
 
-function encodeLine(record: UsageRecord): Buffer {
+/** One line of a file that only whole lines are read back from: `<crc-32 in 8 hex> <json>`. */
+export function encodeLine(record: object): Buffer {
   const text = JSON.stringify(record)
   return Buffer.from(`${checksum(text)} ${text}\n`)
 }
@@ -312,7 +313,8 @@ function readRecords(path: string, onDamage: (detail: string) => void): UsageRec
   return records
 }
 
-function decodeLine(line: Uint8Array): UsageRecord | null {
+/** The record of a line; null where the line is not whole, or says something else. */
+export function decodeLine(line: Uint8Array): UsageRecord | null {
   const text = line.subarray(9)
   if (line[8] !== 0x20 || Buffer.from(line.subarray(0, 8)).toString('latin1') !== checksum(text)) return null
   try {

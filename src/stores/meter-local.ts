@@ -2,16 +2,18 @@
  * The meter in one process: every decision is synchronous, so taking all four limits or none needs no lock. Day counters
  * hold what is spent plus what is reserved; they begin with what the ledger and the journal know of the account's day.
  *
- * Seats belong to the process and end with it. One that is never settled (a defect elsewhere) is taken back after
- * `leaseMs`, with its reservation; if it is settled after all, what it used still counts.
+ * Seats belong to the process and end with it; what their requests had used by then is in the checkpoints, which the next
+ * start settles. One that is never settled (a defect elsewhere) is taken back after `leaseMs`, with its reservation; if it
+ * is settled after all, what it used still counts.
  */
 import { GatewayError } from '../core/errors.ts'
 import type { Limits } from '../core/plans.ts'
 import { createRecent } from '../core/recent.ts'
 import type { UsageRecord } from '../core/usage.ts'
 import { createWindowLog, type WindowLog } from '../core/windows-log.ts'
+import type { Checkpoints } from './checkpoints.ts'
 import { type Journal, JournalUnwritable } from './journal.ts'
-import type { Admission, AdmitRequest, Meter, RefusalCode, Seat, Settlement, Standing } from './meter.ts'
+import type { Admission, AdmitRequest, Meter, Progress, RefusalCode, Seat, Settlement, Standing } from './meter.ts'
 
 /** What an account has used of a day. Money is an integer of 1e-8 USD. */
 export type Spent = { readonly tokens: number; readonly microcents: number }
@@ -21,9 +23,33 @@ export type LocalMeterOptions = {
   readonly journal: Pick<Journal, 'append' | 'isWritable' | 'untilDurable'>
   /** What ledger and journal know of an account's UTC day (since the epoch). Asked once, on first sight. */
   readonly seed: (accountId: string, day: number) => Promise<Spent>
+  /** What else an account begins with: seats that another meter took, and the ages of the last minute's admissions. */
+  readonly adopt?: (accountId: string) => { readonly seats: readonly OpenSeat[]; readonly ages: readonly number[] }
+  readonly checkpoints?: Checkpoints
 }
 
-type Held = { seat: Seat; readonly limits: Limits; readonly admittedAt: number; lapsed: boolean }
+/** A seat that is taken. */
+export type OpenSeat = { readonly seat: Seat; readonly limits: Limits; readonly admittedAt: number }
+
+export type LocalMeter = Meter & {
+  /** Whether the account has been seen, once a first sight under way is over. */
+  knows(accountId: string): Promise<boolean>
+  /** First sight of an account, ahead of its first request. Rejects where the ledger cannot be read. */
+  open(accountId: string): Promise<void>
+  accounts(): IterableIterator<string>
+  /** Takes over a seat of another meter, with its reservation; false where the account has not been seen. */
+  take(open: OpenSeat): boolean
+  seatsOf(accountId: string): OpenSeat[]
+  holds(seat: Seat): boolean
+  /** Writes the record of a request whose account it has not seen. Rejects where no store took it in time. */
+  record(settlement: Settlement): Promise<void>
+  /** Forgets an account and hands over its open seats. */
+  release(accountId: string): OpenSeat[]
+  /** Brings the checkpoints noted since the last call to disk. */
+  flush(): void
+}
+
+type Held = { seat: Seat; readonly limits: Limits; readonly admittedAt: number; lapsed: boolean; checkpointed: boolean }
 type Counters = { tokens: number; microcents: number }
 type Account = {
   readonly requests: WindowLog
@@ -41,6 +67,7 @@ const seatRetryMs = 1000
 const leaseMs = 15 * minuteMs
 const idleMs = 10 * minuteMs
 const durableDeadlineMs = 2000
+const checkpointEveryMs = 1000
 const maximumAccounts = 100_000
 /** Idle accounts looked for at a time, once there are too many. */
 const maximumSweep = 1000
@@ -48,11 +75,33 @@ const maximumSweep = 1000
 const maximumSettled = 20_000
 const perMillion = 1_000_000n
 
-/** An in-process meter. `close` ends nothing: journal and ledger belong to others. */
-export function createLocalMeter({ clock, journal, seed }: LocalMeterOptions): Meter {
+/** An in-process meter. `close` ends its timer: journal, ledger and checkpoints belong to others. */
+export function createLocalMeter({ clock, journal, seed, adopt, checkpoints }: LocalMeterOptions): LocalMeter {
   const accounts = new Map<string, Account>()
   const seeding = new Map<string, Promise<Account>>()
   const settled = createRecent<Pick<Held, 'seat' | 'limits'>>(maximumSettled)
+  /** Noted, and not on disk yet. */
+  const progress = new Map<string, UsageRecord>()
+  const over: string[] = []
+
+  const flush = () => {
+    checkpoints?.write(progress, over)
+    progress.clear()
+    over.length = 0
+  }
+  const timer = checkpoints === undefined ? null : setInterval(flush, checkpointEveryMs)
+  timer?.unref()
+
+  const write = async (record: UsageRecord) => {
+    try {
+      journal.append(record)
+    } catch (error) {
+      if (!(error instanceof JournalUnwritable)) throw error
+      await journal.untilDurable(record.request_id, durableDeadlineMs).catch(() => {
+        throw journalGone()
+      })
+    }
+  }
 
   const firstSight = (accountId: string): Promise<Account> => {
     const running = seeding.get(accountId)
@@ -63,6 +112,9 @@ export function createLocalMeter({ clock, journal, seed }: LocalMeterOptions): M
       .then(spent => {
         if (accounts.size >= maximumAccounts) evictIdle(accounts, now)
         const account = newAccount(day, spent, now)
+        const adopted = adopt?.(accountId)
+        for (const one of adopted?.seats ?? []) seatTaken(account, one)
+        for (const age of adopted?.ages ?? []) account.requests.add(now - age)
         accounts.set(accountId, account)
         return account
       })
@@ -106,7 +158,7 @@ export function createLocalMeter({ clock, journal, seed }: LocalMeterOptions): M
       reservedMicrocents: grant.microcents,
       day,
     }
-    account.seats.set(requestId, { seat, limits, admittedAt: now, lapsed: false })
+    account.seats.set(requestId, { seat, limits, admittedAt: now, lapsed: false, checkpointed: false })
     return { admitted: true, seat, standing: standingOf(account, limits, now) }
   }
 
@@ -157,15 +209,17 @@ export function createLocalMeter({ clock, journal, seed }: LocalMeterOptions): M
       else giveBack(counters, held.seat)
       counters.tokens += spent.tokens
       counters.microcents += spent.microcents
-      try {
-        journal.append(recordOf(settlement.record, held.seat, spent))
-      } catch (error) {
-        if (!(error instanceof JournalUnwritable)) throw error
-        await journal.untilDurable(requestId, durableDeadlineMs).catch(() => {
-          throw journalGone()
-        })
-      }
+      await write(recordOf(settlement.record, held.seat, spent))
+      progress.delete(requestId)
+      if (held.checkpointed) over.push(requestId)
       return standingOf(account, held.limits, clock.now())
+    },
+
+    checkpoint(seat, { tokens, microcents, record }) {
+      const held = accounts.get(seat.accountId)?.seats.get(seat.requestId)
+      if (held === undefined || checkpoints === undefined) return
+      held.checkpointed = true
+      progress.set(seat.requestId, recordOf(record, held.seat, spentBy({ tokens, microcents }, held.seat)))
     },
 
     standing(accountId, limits) {
@@ -173,8 +227,49 @@ export function createLocalMeter({ clock, journal, seed }: LocalMeterOptions): M
       return account === undefined ? null : standingOf(account, limits, clock.now())
     },
 
-    close: () => Promise.resolve(),
+    async close() {
+      if (timer !== null) clearInterval(timer)
+      flush()
+    },
+
+    flush,
+    accounts: () => accounts.keys(),
+    async open(accountId) {
+      if (!accounts.has(accountId)) await firstSight(accountId)
+    },
+    take(open) {
+      const account = accounts.get(open.seat.accountId)
+      if (account !== undefined && !account.seats.has(open.seat.requestId)) seatTaken(account, open)
+      return account !== undefined
+    },
+    async knows(accountId) {
+      await seeding.get(accountId)?.catch(() => {})
+      return accounts.has(accountId)
+    },
+    holds: seat => accounts.get(seat.accountId)?.seats.has(seat.requestId) ?? false,
+    seatsOf: accountId => openSeats(accounts.get(accountId)),
+    record: settlement => write(recordOf(settlement.record, settlement.seat, spentBy(settlement, settlement.seat))),
+    release(accountId) {
+      const seats = openSeats(accounts.get(accountId))
+      accounts.delete(accountId)
+      for (const { seat } of seats) {
+        progress.delete(seat.requestId)
+        over.push(seat.requestId)
+      }
+      return seats
+    },
   }
+}
+
+function seatTaken(account: Account, open: OpenSeat): void {
+  account.seats.set(open.seat.requestId, { ...open, lapsed: false, checkpointed: false })
+  const counters = countersOf(account, open.seat.day)
+  counters.tokens += open.seat.reservedTokens
+  counters.microcents += open.seat.reservedMicrocents
+}
+
+function openSeats(account: Account | undefined): OpenSeat[] {
+  return account === undefined ? [] : [...account.seats.values()].filter(held => !held.lapsed)
 }
 
 /**
@@ -211,7 +306,7 @@ function grantOf(request: AdmitRequest, counters: Counters, freeSeats: number): 
 }
 
 /** What counts: never more than was reserved, so that a settlement cannot carry an account over its limits. */
-function spentBy(settlement: Settlement, seat: Seat): Spent {
+export function spentBy(settlement: Pick<Progress, 'tokens' | 'microcents'>, seat: Seat): Spent {
   return {
     tokens: Math.max(0, Math.min(settlement.tokens, seat.reservedTokens)),
     microcents: Math.max(0, Math.min(settlement.microcents, seat.reservedMicrocents)),
@@ -219,7 +314,7 @@ function spentBy(settlement: Settlement, seat: Seat): Spent {
 }
 
 /** The record as the ledger will hold it: on the reservation's day, and billed what the meter counted. */
-function recordOf(record: UsageRecord, seat: Seat, spent: Spent): UsageRecord {
+export function recordOf(record: UsageRecord, seat: Seat, spent: Spent): UsageRecord {
   return {
     ...record,
     at_ms: Math.min(Math.max(record.at_ms, seat.day * dayMs), (seat.day + 1) * dayMs - 1),
@@ -293,6 +388,14 @@ function evictIdle(accounts: Map<string, Account>, now: number): void {
     if (account.seats.size === 0 && account.usedAt < now - idleMs) accounts.delete(id)
     if (++swept === maximumSweep) return
   }
+}
+
+/** Sets a key, and forgets the oldest once there are more than `maximum`. */
+export function remember<V>(map: Map<string, V>, key: string, value: V, maximum: number): void {
+  map.set(key, value)
+  if (map.size <= maximum) return
+  const oldest = map.keys().next()
+  if (!oldest.done) map.delete(oldest.value)
 }
 
 function journalGone(): GatewayError {

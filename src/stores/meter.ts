@@ -1,5 +1,6 @@
 /**
- * The port behind which limits are kept: in process (`meter-local.ts`), in Redis next. All four limits are taken or none,
+ * The port behind which limits are kept: in process (`meter-local.ts`), in Redis (`meter-redis.ts`), in Redis while it
+ * answers (`meter-failover.ts`). All four limits are taken or none,
  * in one step, before any work is spent. A seat taken is settled exactly once, by request id, however the request ended,
  * and its usage record leaves in the same step, durable before `settle` resolves.
  */
@@ -60,6 +61,9 @@ export type Settlement = {
   readonly record: UsageRecord
 }
 
+/** What an open request has used so far, as it would be settled if it ended now. */
+export type Progress = Pick<Settlement, 'tokens' | 'microcents' | 'record'>
+
 export type Meter = {
   /** A repeated request id is answered as before. A refusal writes nothing. */
   admit(request: AdmitRequest): Promise<Admission>
@@ -67,6 +71,11 @@ export type Meter = {
   raise(seat: Seat, reservedTokens: number, reservedMicrocents: number): Promise<Seat | null>
   /** Once per request id; a second settling changes nothing. Resolves when the record is durable. */
   settle(settlement: Settlement): Promise<Standing>
+  /**
+   * Notes what a request has used so far, to be called each second or 256 tokens; kept in batches, a second late at most.
+   * Should the process die, the request is settled to its last checkpoint once its lease is over. Never throws.
+   */
+  checkpoint(seat: Seat, progress: Progress): void
   /** Last known standing, from memory; null = never seen. */
   standing(accountId: string, limits: Limits): Standing | null
   close(): Promise<void>

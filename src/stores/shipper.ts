@@ -1,18 +1,21 @@
 /**
- * Carries usage records from the journal into Postgres: in batches, oldest first, again and again until they are there.
- * A batch's rows and its daily sums are one statement, and only rows that are new are summed, so that a batch whose
+ * Carries usage records from the journal, and from the streams in Redis, into Postgres: in batches, oldest first, again and
+ * again until they are there. A batch's rows and its daily sums are one statement, and only rows that are new are summed, so that a batch whose
  * outcome nobody learned may simply be sent again.
  */
 
 import { GatewayError } from '../core/errors.ts'
 import type { UsageRecord } from '../core/usage.ts'
 import { type Database, isUnavailable } from './database.ts'
-import type { Journal } from './journal.ts'
+import type { Journal, JournalBatch } from './journal.ts'
+import type { UsageStream } from './usage-stream.ts'
 
 type Fields = Readonly<Record<string, string | number | boolean | null>>
 
 export type ShipperOptions = {
   readonly journal: Pick<Journal, 'take' | 'setAside' | 'backlog'>
+  /** What else holds records. Its batches may come from any gateway. */
+  readonly stream?: UsageStream
   readonly database: Database
   readonly clock: { now(): number }
   readonly log: { warn(event: string, fields?: Fields): void; error(event: string, fields?: Fields): void }
@@ -32,15 +35,22 @@ const firstBackoffMs = 200
 const maximumBackoffMs = 2000
 
 /** Starts shipping. The timer does not keep the process alive. */
-export function createShipper({ journal, database, clock, log }: ShipperOptions): Shipper {
+export function createShipper({ journal, stream, database, clock, log }: ShipperOptions): Shipper {
   let running: Promise<void> | null = null
   let failures = 0
   let notBefore = 0
   let partitionedMonth = ''
 
+  const backlog = () => journal.backlog() + (stream?.backlog() ?? 0)
+
   const shipAll = async () => {
-    for (let batch = journal.take(maximumBatch); batch !== null; batch = journal.take(maximumBatch)) {
-      await partition(batch.records)
+    await shipFrom(() => journal.take(maximumBatch))
+    if (stream !== undefined) await shipFrom(() => stream.take(maximumBatch))
+  }
+
+  const shipFrom = async (take: () => JournalBatch | null | Promise<JournalBatch | null>) => {
+    for (let batch = await take(); batch !== null; batch = await take()) {
+      if (batch.records.length > 0) await partition(batch.records)
       if (batch.records.length > 0) await ship(batch.records)
       batch.release()
       failures = 0
@@ -87,7 +97,7 @@ export function createShipper({ journal, database, clock, log }: ShipperOptions)
         failures++
         notBefore = clock.now() + Math.min(maximumBackoffMs, firstBackoffMs * 2 ** Math.min(failures, 8))
         if (failures === 1 || failures % 20 === 0)
-          log.warn('usage_not_shipped', { backlog: journal.backlog(), failures, detail: reasonOf(error) })
+          log.warn('usage_not_shipped', { backlog: backlog(), failures, detail: reasonOf(error) })
       })
       .finally(() => {
         running = null
@@ -96,19 +106,19 @@ export function createShipper({ journal, database, clock, log }: ShipperOptions)
   }
 
   const timer = setInterval(() => {
-    if (running === null && clock.now() >= notBefore && journal.backlog() > 0) run().catch(() => {})
+    if (running === null && clock.now() >= notBefore && backlog() > 0) run().catch(() => {})
   }, tickMs)
   timer.unref()
 
   return {
     async drain(deadlineMs) {
       const until = clock.now() + deadlineMs
-      while (journal.backlog() > 0 && clock.now() < until) {
+      while (backlog() > 0 && clock.now() < until) {
         const before = failures
         await Promise.race([run(), Bun.sleep(until - clock.now())])
         if (failures > before) await Bun.sleep(Math.min(tickMs, Math.max(0, until - clock.now())))
       }
-      return journal.backlog() === 0
+      return backlog() === 0
     },
     async close() {
       clearInterval(timer)

@@ -1,0 +1,484 @@
+/**
+ * The meter in Redis, for any number of gateways: an account's counts are one hash, every decision one script
+ * (`scripts/meter.ts`). A warm request costs two round trips, one to admit and one to settle; the usage record enters a
+ * stream in the second.
+ *
+ * Accounts are spread over partitions, each with an epoch, a usage stream and a roll call of its own, all in one slot of a
+ * cluster: a script cannot reach beyond its slot, and a stream for every account would be far too many to read.
+ */
+import type { Limits } from '../core/plans.ts'
+import { createRecent } from '../core/recent.ts'
+import type { UsageRecord } from '../core/usage.ts'
+import type { Admission, AdmitRequest, Progress, RefusalCode, Seat, Settlement, Standing } from './meter.ts'
+import { recordOf, remember, type Spent, spentBy } from './meter-local.ts'
+import { type Redis, RedisAway, type Script } from './redis.ts'
+import { admitScript, raiseScript, registerScript, renewScript, settleScript, sweepScript } from './scripts/meter.ts'
+
+/** Redis answers, but under another epoch than this gateway knows: it was emptied, or restarted, or given up by someone. */
+export class RedisEmptied extends Error {
+  constructor() {
+    super('redis has lost its counts')
+    this.name = 'RedisEmptied'
+  }
+}
+
+/** A settled request whose record may not be in the ledger yet. */
+export type Waiting = Spent & { readonly requestId: string; readonly day: number }
+
+/** A seat that is taken, and what is needed to carry it from one meter to another. */
+export type HeldSeat = { readonly seat: Seat; readonly limits: Limits; readonly admittedAt: number }
+
+export type RedisMeterOptions = {
+  readonly redis: Redis
+  /** Epoch milliseconds of this process, for what it remembers. What counts is timed by Redis. */
+  readonly clock: { now(): number }
+  /** The epoch of a partition; null = none that this gateway may use. */
+  readonly epochOf: (partition: number) => string | null
+  /** What the ledger knows of an account's UTC day, and of these requests where it has them not yet. */
+  readonly seed: (accountId: string, day: number, waiting: readonly Waiting[]) => Promise<Spent>
+  /** How long a seat is held for a gateway that has fallen silent. */
+  readonly leaseMs?: number
+  /** Tests: the time that Redis is to believe in. */
+  readonly time?: () => number
+}
+
+export type RedisMeter = {
+  /** As in the port. Throws `RedisAway` (it may have happened all the same) or `RedisEmptied`. */
+  admit(request: AdmitRequest): Promise<Admission>
+  raise(seat: Seat, reservedTokens: number, reservedMicrocents: number): Promise<Seat | null>
+  settle(settlement: Settlement): Promise<Standing>
+  /** Noted; on its way within a second. */
+  checkpoint(seat: Seat, progress: Progress): void
+  standing(accountId: string, limits: Limits): Standing | null
+  /** What is used of today as Redis last said; null = never said, or on another day. */
+  lastSpent(accountId: string): Spent | null
+  held(requestId: string): HeldSeat | null
+  /** This gateway's open seats in Redis, of one account or of a partition. */
+  seatsOf(accountId: string): HeldSeat[]
+  accountsOf(partition: number): Set<string>
+  /** Makes a seat of another meter's this one's. It is in Redis already. */
+  adopt(held: HeldSeat): void
+  /** Gives a seat up to another meter. */
+  drop(requestId: string): void
+  /** Registers what this gateway knows of an account under an epoch in the making. */
+  register(epoch: string, accountId: string, known: Registration): Promise<void>
+  sweep(partition: number, accountId: string): Promise<void>
+  /** Records in the stream that the ledger is not known to have. */
+  readonly kept: KeptRecords
+  /** Renews leases: all, or only those with something new to say. Never throws. */
+  renew(all: boolean): Promise<void>
+}
+
+export type Registration = {
+  readonly seats: readonly Seat[]
+  /** Admissions of the last minute, ms ago, oldest first. */
+  readonly ages: readonly number[]
+  readonly waiting: readonly Waiting[]
+}
+
+/** What this gateway put into streams and must keep until Postgres has it: an emptied Redis would have taken it. */
+export type KeptRecords = {
+  add(partition: number, entryId: string, record: UsageRecord): void
+  /** Postgres has committed these. */
+  release(requestIds: readonly string[]): void
+  /** The oldest entry that is still in the partition's stream, empty = none: everything older is in Postgres. */
+  releaseBefore(partition: number, entryId: string): void
+  of(accountId: string, day: number): UsageRecord[]
+  accounts(): Set<string>
+  partitions(): Set<number>
+  /** Takes out all of a partition's, to be kept elsewhere. */
+  takeOut(partition: number): UsageRecord[]
+  size(): number
+}
+
+export const partitions = 16
+export const defaultLeaseMs = 15_000
+const maximumAccounts = 100_000
+const maximumSettled = 20_000
+const minuteMs = 60_000
+const dayMs = 86_400_000
+const million = 1_000_000n
+const registrationDeadlineMs = 500
+
+/** Which partition an account is in: the same for every gateway, for ever. */
+export function partitionOf(accountId: string): number {
+  return Bun.hash.crc32(accountId) % partitions
+}
+
+/** Names of a partition's keys. The braces are what a cluster hashes. */
+export const keysOf = (partition: number) => {
+  const prefix = `gateway:{${partition}}:`
+  return {
+    account: (accountId: string) => `${prefix}account:${accountId}`,
+    epoch: `${prefix}epoch`,
+    gateways: `${prefix}gateways`,
+    announced: `${prefix}announced`,
+    stream: `${prefix}usage`,
+    checkpointed: `${prefix}checkpointed`,
+  }
+}
+const allKeys = Array.from({ length: partitions }, (_, partition) => keysOf(partition))
+const keysFor = (partition: number) => allKeys[partition] ?? keysOf(partition)
+
+type Memory = Spent & {
+  readonly at: number
+  readonly day: number
+  readonly requests: number
+  readonly resetMs: number
+  readonly seats: number
+  readonly dayEndsInMs: number
+}
+type Held = { seat: Seat; readonly limits: Limits; readonly admittedAt: number; progress: Progress | null }
+
+const refusals: readonly (RefusalCode | null)[] = [
+  null,
+  null,
+  'requests_per_minute_exceeded',
+  'concurrent_requests_exceeded',
+  'daily_tokens_exceeded',
+  'daily_cost_exceeded',
+]
+
+/** A meter over `redis`. Owns no timer: leases live only as long as somebody calls `renew` every 5 s. */
+export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
+  const { redis, clock, epochOf, seed, time, leaseMs = defaultLeaseMs } = options
+  const memory = new Map<string, Memory>()
+  const open = new Map<string, Held>()
+  const settled = createRecent<Pick<Held, 'seat' | 'limits'>>(maximumSettled)
+  const seeding = new Map<string, Promise<Spent>>()
+  const kept = keepRecords()
+
+  const run = async (
+    script: Script,
+    accountId: string,
+    more: (keys: ReturnType<typeof keysOf>) => readonly string[],
+    values: readonly string[],
+  ): Promise<readonly unknown[]> => {
+    const partition = partitionOf(accountId)
+    const keys = keysFor(partition)
+    const epoch = epochOf(partition)
+    if (epoch === null) throw new RedisEmptied()
+    const reply = await redis.evaluate(
+      script,
+      [keys.account(accountId), keys.epoch, ...more(keys)],
+      [epoch, time === undefined ? '' : String(time()), ...values],
+    )
+    if (!Array.isArray(reply)) throw new RedisAway('an answer that is none of our scripts’')
+    if (reply[0] === -1) throw new RedisEmptied()
+    return reply
+  }
+
+  const note = (accountId: string, noted: Memory) => {
+    // Anew, so that the map's order is the order in which accounts were last heard of.
+    memory.delete(accountId)
+    remember(memory, accountId, noted, maximumAccounts)
+  }
+
+  const standingOf = (accountId: string, limits: Limits): Standing | null => {
+    const noted = memory.get(accountId)
+    if (noted === undefined) return null
+    const elapsed = clock.now() - noted.at
+    const left = (limit: number, used: number) => Math.max(0, limit - used)
+    const sameDay = elapsed < noted.dayEndsInMs
+    const resetMs = Math.max(0, noted.resetMs - elapsed)
+    return {
+      requests: {
+        limit: limits.requestsPerMinute,
+        remaining: left(limits.requestsPerMinute, resetMs === 0 ? 0 : noted.requests),
+        resetMs,
+      },
+      tokens: {
+        limit: limits.dailyTokens,
+        remaining: left(limits.dailyTokens, sameDay ? noted.tokens : 0),
+        resetMs: sameDay ? noted.dayEndsInMs - elapsed : dayMs - ((elapsed - noted.dayEndsInMs) % dayMs),
+      },
+      costMicrocents: {
+        limit: limits.dailyCostMicrocents,
+        remaining: left(limits.dailyCostMicrocents, sameDay ? noted.microcents : 0),
+      },
+      seats: { limit: limits.concurrentRequests, remaining: left(limits.concurrentRequests, noted.seats) },
+    }
+  }
+  const standing = (accountId: string, limits: Limits): Standing => standingOf(accountId, limits) ?? blank(limits)
+
+  /** However many come at once, the ledger is asked once: whoever is first begins the day with it, the others find it begun. */
+  const seedOnce = (accountId: string, day: number, waiting: readonly Waiting[]): Promise<Spent> => {
+    const running = seeding.get(accountId)
+    if (running !== undefined) return running
+    const asked = seed(accountId, day, waiting).finally(() => seeding.delete(accountId))
+    seeding.set(accountId, asked)
+    return asked
+  }
+
+  const admit = async (request: AdmitRequest): Promise<Admission> => {
+    const { requestId, accountId, limits } = request
+    const before = settled.get(requestId)
+    if (before !== undefined) return { admitted: true, seat: before.seat, standing: standing(accountId, limits) }
+    const values = [...admitValues(request), String(leaseMs)]
+    let reply = await run(admitScript, accountId, keys => [keys.stream], [...values, '', '0', '0'])
+    if (reply[0] === 0) {
+      const day = Number(reply[1])
+      const spent = await seedOnce(accountId, day, readWaiting(reply.slice(2)))
+      const opening = [String(day), String(spent.tokens), String(spent.microcents)]
+      reply = await run(admitScript, accountId, keys => [keys.stream], [...values, ...opening])
+    }
+    const [
+      status,
+      wait,
+      outputCap,
+      reservedTokens,
+      reservedMicrocents,
+      day,
+      requests,
+      resetMs,
+      tokens,
+      microcents,
+      seats,
+      at,
+    ] = numbers(reply)
+    note(accountId, {
+      at: clock.now(),
+      day: dayOf(at),
+      requests,
+      resetMs,
+      tokens,
+      microcents,
+      seats,
+      dayEndsInMs: dayMs - (at % dayMs),
+    })
+    const code = refusals[status] ?? null
+    if (code !== null)
+      return {
+        admitted: false,
+        code,
+        retryAfterMs: Math.max(1, Math.ceil(wait)),
+        standing: standing(accountId, limits),
+      }
+    const seat: Seat = { requestId, accountId, outputCap, reservedTokens, reservedMicrocents, day }
+    if (!open.has(requestId)) open.set(requestId, { seat, limits, admittedAt: clock.now(), progress: null })
+    return { admitted: true, seat, standing: standing(accountId, limits) }
+  }
+
+  return {
+    kept,
+    admit,
+
+    async raise(seat, reservedTokens, reservedMicrocents) {
+      const held = open.get(seat.requestId)
+      if (held === undefined) return null
+      const { limits } = held
+      const reply = numbers(
+        await run(raiseScript, seat.accountId, () => [], [
+          seat.requestId,
+          whole(reservedTokens),
+          whole(reservedMicrocents),
+          whole(limits.dailyTokens),
+          whole(limits.dailyCostMicrocents),
+        ]),
+      )
+      if (reply[0] !== 1) return null
+      held.seat = { ...held.seat, reservedTokens: reply[1], reservedMicrocents: reply[2] }
+      const noted = memory.get(seat.accountId)
+      if (noted !== undefined) note(seat.accountId, { ...noted, tokens: reply[3], microcents: reply[4] })
+      return held.seat
+    },
+
+    async settle(settlement) {
+      const { requestId, accountId } = settlement.seat
+      const held = open.get(requestId)
+      if (held === undefined && settled.has(requestId))
+        return standing(accountId, settled.get(requestId)?.limits ?? noLimits)
+      const seat = held?.seat ?? settlement.seat
+      const limits = held?.limits ?? noLimits
+      const spent = spentBy(settlement, seat)
+      const record = recordOf(settlement.record, seat, spent)
+      // From here on no renewal names it: one that came after the settling would speak of a lease that is gone.
+      open.delete(requestId)
+      let reply: readonly unknown[]
+      try {
+        reply = await run(settleScript, accountId, keys => [keys.stream], [
+          requestId,
+          whole(spent.tokens),
+          whole(spent.microcents),
+          JSON.stringify(record),
+        ])
+      } catch (cause) {
+        if (held !== undefined) open.set(requestId, held)
+        throw cause
+      }
+      settled.set(requestId, { seat, limits })
+      const entryId = String(reply[1])
+      if (entryId !== '') kept.add(partitionOf(accountId), entryId, record)
+      const [, , , tokens, microcents, seats, at] = numbers(reply)
+      const noted = memory.get(accountId)
+      note(accountId, {
+        at: clock.now(),
+        day: dayOf(at),
+        requests: noted?.requests ?? 0,
+        resetMs: noted === undefined ? 0 : Math.max(0, noted.resetMs - (clock.now() - noted.at)),
+        // The hash may still hold the day before: it turns with the next admission.
+        tokens: Number(reply[2]) === dayOf(at) ? tokens : 0,
+        microcents: Number(reply[2]) === dayOf(at) ? microcents : 0,
+        seats,
+        dayEndsInMs: dayMs - (at % dayMs),
+      })
+      return standing(accountId, limits)
+    },
+
+    checkpoint(seat, progress) {
+      const held = open.get(seat.requestId)
+      if (held !== undefined) held.progress = progress
+    },
+
+    standing: standingOf,
+    lastSpent(accountId) {
+      const noted = memory.get(accountId)
+      return noted === undefined || noted.day !== dayOf(clock.now()) ? null : noted
+    },
+    held: requestId => open.get(requestId) ?? null,
+    seatsOf: accountId => [...open.values()].filter(held => held.seat.accountId === accountId),
+    accountsOf(partition) {
+      const accounts = new Set<string>()
+      for (const { seat } of open.values()) if (partitionOf(seat.accountId) === partition) accounts.add(seat.accountId)
+      return accounts
+    },
+    adopt: held => void open.set(held.seat.requestId, { ...held, progress: null }),
+    drop(requestId) {
+      open.delete(requestId)
+    },
+
+    async register(epoch, accountId, { seats, ages, waiting }) {
+      const keys = keysFor(partitionOf(accountId))
+      const known = {
+        leases: seats.map(seat => [
+          seat.requestId,
+          seat.reservedTokens,
+          seat.reservedMicrocents,
+          seat.outputCap,
+          seat.day,
+        ]),
+        ages,
+        waiting: waiting.map(one => [one.requestId, one.tokens, one.microcents, one.day]),
+      }
+      const reply = await redis.evaluate(
+        registerScript,
+        [keys.account(accountId), keys.announced],
+        [epoch, time === undefined ? '' : String(time()), String(leaseMs), JSON.stringify(known)],
+        registrationDeadlineMs,
+      )
+      if (!Array.isArray(reply) || reply[0] !== 1) throw new RedisEmptied()
+    },
+
+    async sweep(_, accountId) {
+      await run(sweepScript, accountId, keys => [keys.stream, keys.checkpointed], [accountId])
+    },
+
+    async renew(all) {
+      const due = new Map<string, string[]>()
+      for (const [requestId, held] of open) {
+        if (!all && held.progress === null) continue
+        const values = due.get(held.seat.accountId) ?? [String(leaseMs), held.seat.accountId]
+        values.push(requestId, held.progress === null ? '' : checkpointText(held.seat, held.progress))
+        due.set(held.seat.accountId, values)
+        held.progress = null
+      }
+      // One tick, one write: the client sends them as one pipeline.
+      const sent = [...due].map(([accountId, values]) =>
+        run(renewScript, accountId, keys => [keys.checkpointed], values).catch(() => []),
+      )
+      await Promise.all(sent)
+    },
+  }
+}
+
+function admitValues(request: AdmitRequest): string[] {
+  const { limits } = request
+  const inputCost = BigInt(request.inputTokens) * BigInt(request.inputPrice)
+  const price = BigInt(request.choices) * BigInt(request.outputPrice)
+  return [
+    request.requestId,
+    whole(limits.requestsPerMinute),
+    whole(limits.concurrentRequests),
+    whole(limits.dailyTokens),
+    whole(limits.dailyCostMicrocents),
+    whole(request.inputTokens),
+    whole(Math.max(1, request.outputTokens)),
+    whole(request.choices),
+    request.fairShare ? '1' : '0',
+    String(inputCost / million + BigInt(request.extraMicrocents)),
+    String(inputCost % million),
+    String(price / million),
+    String(price % million),
+  ]
+}
+
+function checkpointText(seat: Seat, { tokens, microcents, record }: Progress): string {
+  const spent = spentBy({ tokens, microcents }, seat)
+  return `${whole(spent.tokens)}:${whole(spent.microcents)}:${JSON.stringify(recordOf(record, seat, spent))}`
+}
+
+/** `id, tokens:cost:day` pairs as a script replies them. */
+function readWaiting(fields: readonly unknown[]): Waiting[] {
+  const waiting: Waiting[] = []
+  for (let index = 0; index + 1 < fields.length; index += 2) {
+    const [tokens = 0, microcents = 0, day = 0] = String(fields[index + 1])
+      .split(':')
+      .map(Number)
+    waiting.push({ requestId: String(fields[index]), tokens, microcents, day })
+  }
+  return waiting
+}
+
+function keepRecords(): KeptRecords {
+  const records = new Map<
+    string,
+    { readonly partition: number; readonly entryId: string; readonly record: UsageRecord }
+  >()
+  return {
+    add: (partition, entryId, record) => void records.set(record.request_id, { partition, entryId, record }),
+    release(requestIds) {
+      for (const requestId of requestIds) records.delete(requestId)
+    },
+    releaseBefore(partition, entryId) {
+      for (const [requestId, one] of records)
+        if (one.partition === partition && (entryId === '' || isOlder(one.entryId, entryId))) records.delete(requestId)
+    },
+    of: (accountId, day) =>
+      [...records.values()]
+        .map(one => one.record)
+        .filter(record => record.account_id === accountId && dayOf(record.at_ms) === day),
+    accounts: () => new Set([...records.values()].map(one => one.record.account_id)),
+    partitions: () => new Set([...records.values()].map(one => one.partition)),
+    takeOut(partition) {
+      const taken = [...records.values()].filter(one => one.partition === partition).map(one => one.record)
+      for (const record of taken) records.delete(record.request_id)
+      return taken
+    },
+    size: () => records.size,
+  }
+}
+
+/** Entry ids are `milliseconds-sequence`. */
+function isOlder(one: string, other: string): boolean {
+  const [oneTime = 0, oneSequence = 0] = one.split('-').map(Number)
+  const [otherTime = 0, otherSequence = 0] = other.split('-').map(Number)
+  return oneTime < otherTime || (oneTime === otherTime && oneSequence < otherSequence)
+}
+
+function blank(limits: Limits): Standing {
+  return {
+    requests: { limit: limits.requestsPerMinute, remaining: limits.requestsPerMinute, resetMs: 0 },
+    tokens: { limit: limits.dailyTokens, remaining: limits.dailyTokens, resetMs: minuteMs },
+    costMicrocents: { limit: limits.dailyCostMicrocents, remaining: limits.dailyCostMicrocents },
+    seats: { limit: limits.concurrentRequests, remaining: limits.concurrentRequests },
+  }
+}
+
+type Numbers = readonly [number, number, number, number, number, number, number, number, number, number, number, number]
+const numbers = (reply: readonly unknown[]): Numbers => {
+  const at = (index: number) => Number(reply[index] ?? 0)
+  return [at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7), at(8), at(9), at(10), at(11)]
+}
+const whole = (number: number) => String(Math.round(number))
+const dayOf = (at: number) => Math.floor(at / dayMs)
+const noLimits: Limits = { requestsPerMinute: 0, concurrentRequests: 0, dailyTokens: 0, dailyCostMicrocents: 0 }

@@ -1,0 +1,439 @@
+/**
+ * The meter's Lua, run inside Redis: one step each, whatever else is going on. An account is one hash:
+ *
+ *   e          the epoch it is valid under; under any other it is as good as absent
+ *   y t c      UTC day, tokens and cost (1e-8 USD) of it, reservations included; absent = to be read from the ledger
+ *   n x        seats taken; no lease runs out before x
+ *   r          admission times of the last minute, packed doubles: a sliding log, exact
+ *   b          the same above a thousand a minute: pairs (latest time, count), one a second; never over, at most 1 s late
+ *   l:<id>     a lease: expiry:tokens:cost:cap:day
+ *   p:<id>     what its request had used when it was last heard of: tokens:cost:record
+ *   g:<id>     a lease that ran out: day:recorded (1 = settled to its last checkpoint)
+ *   u:<id>     used, settled, and perhaps not in the ledger yet: tokens:cost:day; only until the counters are read from it
+ *
+ * KEYS are the hash, the epoch and the usage stream of its partition, ARGV begins with the caller's epoch and the time
+ * (empty = the server's own). Numbers are written with %.0f, since Lua's own way turns large ones into 1e+15.
+ */
+import { script } from '../redis.ts'
+
+const common = `
+local account, epoch = KEYS[1], ARGV[1]
+local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
+local match, sub, format, pack, unpack_ = string.match, string.sub, string.format, struct.pack, struct.unpack
+local function whole(number) return format('%.0f', number) end
+local now = tonumber(ARGV[2])
+if not now then
+  local time = call('TIME')
+  now = time[1] * 1000 + floor(time[2] / 1000)
+end
+local day = floor(now / 86400000)
+local keepMs = 172800000
+`
+
+const guard = `
+if call('GET', KEYS[2]) ~= epoch then return {-1} end
+`
+
+/**
+ * Begins a hash under a new epoch. Leases with a checkpoint go on in it: their gateways may be dead, and could not register
+ * them again.
+ */
+const renewEpoch = `
+local function renewEpoch()
+  local kept, n, all = {}, 0, call('HGETALL', account)
+  local value, x = {}, false
+  for i = 1, #all, 2 do value[all[i]] = all[i + 1] end
+  for field, checkpoint in pairs(value) do
+    local lease = sub(field, 1, 2) == 'p:' and value['l:' .. sub(field, 3)]
+    if lease then
+      local expiry = tonumber(match(lease, '^%d+'))
+      n, x = n + 1, x and min(x, expiry) or expiry
+      kept[#kept + 1] = {field, checkpoint, 'l:' .. sub(field, 3), lease}
+    end
+  end
+  call('DEL', account)
+  call('HSET', account, 'e', epoch, 'n', whole(n))
+  if x then call('HSET', account, 'x', whole(x)) end
+  for _, one in ipairs(kept) do call('HSET', account, unpack(one)) end
+  call('PEXPIRE', account, keepMs)
+end
+`
+
+/** Leases that ran out: what they reserved goes back, less what their last checkpoint says was used. */
+const expire = `
+local y, t, c, n, x
+local function expire()
+  local all, nextExpiry = call('HGETALL', account), false
+  for i = 1, #all, 2 do
+    local kind, id = sub(all[i], 1, 2), sub(all[i], 3)
+    if kind == 'l:' then
+      local expiry, tokens, cost, cap, leaseDay = match(all[i + 1], '^(%d+):(%d+):(%d+):(%d+):(%d+)$')
+      expiry, tokens, cost, leaseDay = tonumber(expiry), tonumber(tokens), tonumber(cost), tonumber(leaseDay)
+      if expiry > now then
+        nextExpiry = nextExpiry and min(nextExpiry, expiry) or expiry
+      else
+        local usedTokens, usedCost, record = 0, 0, false
+        local checkpoint = call('HGET', account, 'p:' .. id)
+        if checkpoint then
+          usedTokens, usedCost, record = match(checkpoint, '^(%d+):(%d+):(.*)$')
+          call('XADD', KEYS[3], '*', 'r', record)
+        end
+        if leaseDay == y then
+          t = t - tokens + min(tokens, tonumber(usedTokens))
+          c = c - cost + min(cost, tonumber(usedCost))
+        end
+        if y == -1 and record then call('HSET', account, 'u:' .. id, usedTokens .. ':' .. usedCost .. ':' .. whole(leaseDay)) end
+        n = n - 1
+        call('HDEL', account, all[i], 'p:' .. id)
+        call('HSET', account, 'g:' .. id, whole(leaseDay) .. ':' .. (record and 1 or 0))
+      end
+    elseif kind == 'g:' and tonumber(match(all[i + 1], '^%d+')) < day - 1 then
+      call('HDEL', account, all[i])
+    end
+  end
+  x = nextExpiry
+  if x then call('HSET', account, 'x', whole(x)) else call('HDEL', account, 'x') end
+  call('HSET', account, 'n', whole(n), 't', whole(t), 'c', whole(c))
+end
+`
+
+/**
+ * ARGV 3…: id, limits (requests, seats, tokens, cost), input tokens, wanted cap, choices, fair share (1 or 0), cost of the
+ * input and of one token of every answer, each as quotient and remainder of a million (so that every product is exact),
+ * lease in ms, and the ledger's day, tokens and cost where the counters are to begin with them.
+ *
+ * Replies {1, 0, cap, tokens, cost, day, standing…}, {2…5, wait, 0, 0, 0, day, standing…} where a limit is in the way,
+ * {0, day, u-fields…} where the ledger is to be read first, {-1} under another epoch.
+ */
+export const admitScript = script(`${common}${guard}${renewEpoch}${expire}
+local id = ARGV[3]
+local limitRequests, limitSeats, limitTokens, limitCost = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+local lease = 'l:' .. id
+local has = call('HMGET', account, 'e', 'y', 't', 'c', 'n', 'x', 'r', 'b', lease)
+if has[1] and has[1] ~= epoch then
+  renewEpoch()
+  has = call('HMGET', account, 'e', 'y', 't', 'c', 'n', 'x', 'r', 'b', lease)
+end
+y, t, c, n, x = tonumber(has[2] or nil), tonumber(has[3] or 0), tonumber(has[4] or 0), tonumber(has[5] or 0), tonumber(has[6] or nil)
+local fresh = not y
+if fresh then
+  local all = call('HGETALL', account)
+  if ARGV[17] == '' then
+    local reply = {0, day}
+    for i = 1, #all, 2 do
+      if sub(all[i], 1, 2) == 'u:' then
+        reply[#reply + 1] = sub(all[i], 3)
+        reply[#reply + 1] = all[i + 1]
+      end
+    end
+    return reply
+  end
+  y, t, c = tonumber(ARGV[17]), tonumber(ARGV[18]), tonumber(ARGV[19])
+  for i = 1, #all, 2 do
+    if sub(all[i], 1, 2) == 'l:' then
+      local tokens, cost, leaseDay = match(all[i + 1], '^%d+:(%d+):(%d+):%d+:(%d+)$')
+      if tonumber(leaseDay) == y then t, c = t + tonumber(tokens), c + tonumber(cost) end
+    elseif sub(all[i], 1, 2) == 'u:' then
+      call('HDEL', account, all[i])
+    end
+  end
+  call('HSET', account, 'e', epoch, 'y', whole(y), 't', whole(t), 'c', whole(c), 'n', whole(n))
+  call('PEXPIRE', account, keepMs)
+end
+if y < day then
+  y, t, c, fresh = day, 0, 0, true
+else
+  day = y
+end
+if x and now >= x then expire() end
+
+local r, b, count, reset = has[7] or '', has[8] or '', 0, 0
+local bucketed = limitRequests > 1000
+if bucketed and r ~= '' then
+  for at = 1, #r, 8 do b = b .. pack('<dd', unpack_('<d', r, at), 1) end
+  r = ''
+elseif not bucketed and b ~= '' then
+  for at = 1, #b, 16 do
+    local time, times = unpack_('<dd', b, at)
+    r = r .. string.rep(pack('<d', time), min(times, 1000))
+  end
+  b = ''
+end
+local log, width = bucketed and b or r, bucketed and 16 or 8
+if log ~= '' then now = max(now, (unpack_('<d', log, #log - width + 1))) end
+local low, high = 0, #log / width
+while low < high do
+  local middle = floor((low + high) / 2)
+  if unpack_('<d', log, middle * width + 1) <= now - 60000 then low = middle + 1 else high = middle end
+end
+if low > 0 then log = sub(log, low * width + 1) end
+if log ~= '' then reset = unpack_('<d', log, #log - width + 1) + 60000 - now end
+if bucketed then
+  for at = 1, #log, 16 do count = count + select(2, unpack_('<dd', log, at)) end
+else
+  count = #log / 8
+end
+
+local function standing(reply)
+  reply[7], reply[8], reply[9], reply[10], reply[11], reply[12] = count, reset, t, c, n, now
+  return reply
+end
+local function refuse(code, wait) return standing({code, wait, 0, 0, 0, day}) end
+
+if has[9] then
+  local tokens, cost, cap, leaseDay = match(has[9], '^%d+:(%d+):(%d+):(%d+):(%d+)$')
+  return standing({1, 0, tonumber(cap), tonumber(tokens), tonumber(cost), tonumber(leaseDay)})
+end
+if count >= limitRequests then
+  local wait = 60000
+  if limitRequests > 0 and bucketed then
+    local left = count
+    for at = 1, #log, 16 do
+      local time, times = unpack_('<dd', log, at)
+      left = left - times
+      if left < limitRequests then
+        wait = time + 60000 - now
+        break
+      end
+    end
+  elseif limitRequests > 0 then
+    wait = unpack_('<d', log, (count - limitRequests) * 8 + 1) + 60000 - now
+  end
+  return refuse(2, wait)
+end
+local free = limitSeats - n
+if free <= 0 then return refuse(3, 1000) end
+
+local midnight = (day + 1) * 86400000 - now
+local input, wanted, choices, fair = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10]), ARGV[11] == '1'
+local left = limitTokens - t - input
+local share = fair and max(floor(left / free), min(left, choices)) or left
+local cap = min(wanted, floor(share / choices))
+if cap < 1 then return refuse(4, midnight) end
+
+local inputHigh, inputLow, priceHigh, priceLow = tonumber(ARGV[12]), tonumber(ARGV[13]), tonumber(ARGV[14]), tonumber(ARGV[15])
+local leftCost = limitCost - c - inputHigh
+local function cost(tokens, high, low) return tokens * high + ceil((inputLow + tokens * low) / 1000000) end
+if cost(1, priceHigh, priceLow) > leftCost then return refuse(5, midnight) end
+local parts = fair and free or 1
+local high, low = parts * priceHigh + floor(parts * priceLow / 1000000), parts * priceLow % 1000000
+if cost(cap, high, low) > leftCost then
+  local most = cap
+  cap = min(most, floor((leftCost * 1000000 - inputLow) / (high * 1000000 + low)))
+  while cap > 1 and cost(cap, high, low) > leftCost do cap = cap - 1 end
+  while cap < most and cost(cap + 1, high, low) <= leftCost do cap = cap + 1 end
+  cap = max(1, cap)
+end
+local tokens, total = input + cap * choices, inputHigh + cost(cap, priceHigh, priceLow)
+
+if bucketed then
+  local time, times = 0, 0
+  if log ~= '' then time, times = unpack_('<dd', log, #log - 15) end
+  if times > 0 and floor(time / 1000) == floor(now / 1000) then log = sub(log, 1, #log - 16) else times = 0 end
+  log = log .. pack('<dd', now, times + 1)
+else
+  log = log .. pack('<d', now)
+end
+t, c, n, count, reset = t + tokens, c + total, n + 1, count + 1, 60000
+local expiry = now + tonumber(ARGV[16])
+if not x or expiry < x then x = expiry end
+call('HSET', account, 'e', epoch, 'y', whole(y), 't', whole(t), 'c', whole(c), 'n', whole(n), 'x', whole(x),
+  bucketed and 'b' or 'r', log, lease, whole(expiry) .. ':' .. whole(tokens) .. ':' .. whole(total) .. ':' .. whole(cap) .. ':' .. whole(y))
+if bucketed and has[7] then call('HDEL', account, 'r') elseif not bucketed and has[8] then call('HDEL', account, 'b') end
+if fresh then call('PEXPIRE', account, keepMs) end
+return standing({1, 0, cap, tokens, total, y})
+`)
+
+/**
+ * ARGV 3…: id, tokens, cost, record. Replies {1, entry id or '', y, t, c, n, now}, {2, '', …} where there was nothing to
+ * settle, {-1} under another epoch.
+ */
+export const settleScript = script(`${common}${guard}
+local id, tokens, cost = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+local has = call('HMGET', account, 'e', 'y', 't', 'c', 'n', 'l:' .. id, 'g:' .. id)
+if has[1] ~= epoch then return {-1} end
+local y, t, c, n = tonumber(has[2] or -1), tonumber(has[3] or 0), tonumber(has[4] or 0), tonumber(has[5] or 0)
+local entry, status = '', 2
+if has[6] then
+  local reserved, reservedCost, leaseDay = match(has[6], '^%d+:(%d+):(%d+):%d+:(%d+)$')
+  reserved, reservedCost = tonumber(reserved), tonumber(reservedCost)
+  n = n - 1
+  if tonumber(leaseDay) == y then
+    t = t - reserved + min(tokens, reserved)
+    c = c - reservedCost + min(cost, reservedCost)
+    call('HSET', account, 't', whole(t), 'c', whole(c), 'n', whole(n))
+  else
+    call('HSET', account, 'n', whole(n))
+    if y == -1 then call('HSET', account, 'u:' .. id, whole(tokens) .. ':' .. whole(cost) .. ':' .. leaseDay) end
+  end
+  call('HDEL', account, 'l:' .. id, 'p:' .. id)
+  entry, status = call('XADD', KEYS[3], '*', 'r', ARGV[6]), 1
+elseif has[7] then
+  local leaseDay, recorded = match(has[7], '^(%d+):(%d)$')
+  call('HDEL', account, 'g:' .. id)
+  if recorded == '0' then
+    if tonumber(leaseDay) == y then
+      t, c = t + tokens, c + cost
+      call('HSET', account, 't', whole(t), 'c', whole(c))
+    end
+    entry, status = call('XADD', KEYS[3], '*', 'r', ARGV[6]), 1
+  end
+end
+return {status, entry, y, t, c, n, now}
+`)
+
+/** ARGV 3…: id, tokens, cost, limits of both. Replies {1, tokens, cost, t, c}, {0} where it is too much, {-1}. */
+export const raiseScript = script(`${common}${guard}
+local lease = 'l:' .. ARGV[3]
+local has = call('HMGET', account, 'e', 'y', 't', 'c', lease)
+if has[1] ~= epoch then return {-1} end
+if not has[5] or not has[2] then return {0} end
+local expiry, tokens, cost, cap, leaseDay = match(has[5], '^(%d+):(%d+):(%d+):(%d+):(%d+)$')
+if leaseDay ~= has[2] then return {0} end
+tokens, cost = tonumber(tokens), tonumber(cost)
+local moreTokens, moreCost = max(0, tonumber(ARGV[4]) - tokens), max(0, tonumber(ARGV[5]) - cost)
+local t, c = tonumber(has[3]) + moreTokens, tonumber(has[4]) + moreCost
+if t > tonumber(ARGV[6]) or c > tonumber(ARGV[7]) then return {0} end
+tokens, cost = tokens + moreTokens, cost + moreCost
+call('HSET', account, 't', whole(t), 'c', whole(c), lease,
+  expiry .. ':' .. whole(tokens) .. ':' .. whole(cost) .. ':' .. cap .. ':' .. leaseDay)
+return {1, tokens, cost, t, c}
+`)
+
+/**
+ * KEYS 3: the set of accounts with checkpoints. ARGV 3…: lease in ms, account id, then pairs of an id and its checkpoint
+ * (`tokens:cost:record`, empty = none that is new). Leases that are gone stay gone. Replies {1} or {-1}.
+ */
+export const renewScript = script(`${common}${guard}
+if call('HGET', account, 'e') ~= epoch then return {-1} end
+local expiry = whole(now + tonumber(ARGV[3]))
+local checkpointed = false
+for i = 5, #ARGV, 2 do
+  local rest = call('HGET', account, 'l:' .. ARGV[i])
+  if rest then
+    rest = match(rest, '^%d+(:.*)$')
+    if ARGV[i + 1] == '' then
+      call('HSET', account, 'l:' .. ARGV[i], expiry .. rest)
+    else
+      call('HSET', account, 'l:' .. ARGV[i], expiry .. rest, 'p:' .. ARGV[i], ARGV[i + 1])
+      checkpointed = true
+    end
+  end
+end
+if checkpointed then call('ZADD', KEYS[3], 'LT', expiry, ARGV[4]) end
+return {1}
+`)
+
+/** Takes back what ran out on an account that nobody asks about. KEYS 4: the set of accounts with checkpoints. ARGV 3: account id. */
+export const sweepScript = script(`${common}${guard}${renewEpoch}${expire}
+local known = call('HGET', account, 'e')
+if known and known ~= epoch then renewEpoch() end
+local has = call('HMGET', account, 'e', 'y', 't', 'c', 'n', 'x')
+if has[1] == epoch then
+  y, t, c, n, x = tonumber(has[2] or -1), tonumber(has[3] or 0), tonumber(has[4] or 0), tonumber(has[5] or 0), tonumber(has[6] or nil)
+  expire()
+end
+if x then call('ZADD', KEYS[4], whole(x), ARGV[3]) else call('ZREM', KEYS[4], ARGV[3]) end
+return {1}
+`)
+
+/**
+ * What one gateway knows of an account, under an epoch that is being made (KEYS 2: its announcement). ARGV 3…: lease in
+ * ms, and JSON: `leases` [id, tokens, cost, cap, day], `ages` of the last minute's admissions in ms, oldest first,
+ * `waiting` [id, tokens, cost, day]. Safe to repeat but for `ages`, which then count twice: never over.
+ */
+export const registerScript = script(`${common}${renewEpoch}
+if call('HGET', KEYS[2], 'id') ~= epoch then return {-1} end
+local known = cjson.decode(ARGV[4])
+if call('HGET', account, 'e') ~= epoch then renewEpoch() end
+local expiry = whole(now + tonumber(ARGV[3]))
+local n = tonumber(call('HGET', account, 'n') or 0)
+for _, lease in ipairs(known.leases) do
+  if call('HSETNX', account, 'l:' .. lease[1], expiry .. ':' .. whole(lease[2]) .. ':' .. whole(lease[3]) .. ':' .. whole(lease[4]) .. ':' .. whole(lease[5])) == 1 then
+    n = n + 1
+  end
+end
+if #known.ages > 0 then
+  local times, log = {}, call('HGET', account, 'r') or ''
+  for at = 1, #log, 8 do times[#times + 1] = (unpack_('<d', log, at)) end
+  for _, age in ipairs(known.ages) do times[#times + 1] = now - age end
+  table.sort(times)
+  for i, time in ipairs(times) do times[i] = pack('<d', time) end
+  call('HSET', account, 'r', table.concat(times))
+end
+for _, used in ipairs(known.waiting) do
+  if call('HDEL', account, 'l:' .. used[1]) == 1 then n = n - 1 end
+  call('HDEL', account, 'p:' .. used[1])
+  call('HSET', account, 'u:' .. used[1], whole(used[2]) .. ':' .. whole(used[3]) .. ':' .. whole(used[4]))
+end
+local soonest = tonumber(call('HGET', account, 'x') or expiry)
+call('HSET', account, 'n', whole(n), 'x', whole(min(soonest, tonumber(expiry))))
+call('PEXPIRE', account, keepMs)
+return {1}
+`)
+
+/**
+ * One gateway's sign of life in a partition. KEYS: epoch, gateways, announcement of the next epoch, usage stream,
+ * accounts with checkpoints. ARGV 3…: gateway id, a name for a next epoch, the epoch it has registered for ('' = none),
+ * 1 = the present epoch must go (it handed out without Redis), gateways that it waits for (comma-separated), how long a
+ * rebuild runs before gateways register, and how long it waits for silent ones, in ms.
+ *
+ * Replies {state, epoch, oldest entry id or '', gateways alive (comma-separated), accounts to sweep…}; state 1 = the epoch
+ * stands, 0 = one is to be made, 2 = register for it now.
+ */
+export const beatScript = script(`${common}
+local gateways, announced = KEYS[2], KEYS[3]
+local me, minimum, patience = ARGV[3], tonumber(ARGV[8]), tonumber(ARGV[9])
+-- A server that was restarted may have forgotten its last second, and a replica that took over its last moments.
+local run = match(call('INFO', 'server'), 'run_id:(%x+)')
+local stands = call('GET', KEYS[1])
+if stands and (match(stands, '@(%x+)$') ~= run or ARGV[6] == '1') then
+  call('DEL', KEYS[1])
+  stands = false
+end
+call('HSET', gateways, me, whole(now))
+local alive, all = {}, call('HGETALL', gateways)
+for i = 1, #all, 2 do
+  local age = now - tonumber(all[i + 1])
+  if age < 3000 then alive[#alive + 1] = all[i] elseif age > 60000 then call('HDEL', gateways, all[i]) end
+end
+local state, name = 1, stands
+if not stands then
+  name = call('HGET', announced, 'id')
+  if not name or match(name, '@(%x+)$') ~= run then
+    name = ARGV[4] .. '@' .. run
+    call('DEL', announced)
+    call('HSET', announced, 'id', name, 'since', whole(now))
+  end
+  if ARGV[5] == name then call('HSET', announced, 'g:' .. me, 1) end
+  local age = now - tonumber(call('HGET', announced, 'since'))
+  state = age >= minimum and 2 or 0
+  local complete = state == 2
+  local awaited = table.concat(alive, ',')
+  if age < patience then awaited = awaited .. ',' .. ARGV[7] end
+  for gateway in string.gmatch(awaited, '[^,]+') do
+    if call('HEXISTS', announced, 'g:' .. gateway) == 0 then complete = false end
+  end
+  if complete then
+    call('SET', KEYS[1], name)
+    call('DEL', announced)
+    state = 1
+  end
+end
+local oldest = call('XRANGE', KEYS[4], '-', '+', 'COUNT', 1)
+local reply = {state, name, oldest[1] and oldest[1][1] or '', table.concat(alive, ',')}
+if state == 1 then
+  for _, due in ipairs(call('ZRANGEBYSCORE', KEYS[5], '-inf', whole(now), 'LIMIT', 0, 20)) do reply[#reply + 1] = due end
+end
+return reply
+`)
+
+export const meterScripts = [
+  admitScript,
+  settleScript,
+  raiseScript,
+  renewScript,
+  sweepScript,
+  registerScript,
+  beatScript,
+]

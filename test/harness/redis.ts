@@ -1,0 +1,106 @@
+/** A private real Redis in a temporary folder, on a loopback port of its own: never a shared server, nothing left behind. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createClient } from 'redis'
+
+export type PrivateRedis = {
+  readonly url: string
+  readonly port: number
+  /** One command over a connection of its own; the reply as it comes. */
+  command(...words: string[]): Promise<unknown>
+  freeze(): void
+  thaw(): void
+  /** As `kill -9` would. What it had in memory is gone. */
+  crash(): Promise<void>
+  start(): Promise<void>
+  stop(): Promise<void>
+}
+
+export type PrivateRedisOptions = { readonly cluster?: boolean }
+
+/** Starts one; null (and a printed line) where this machine cannot. `stop` it in `afterAll`. */
+export async function startRedis(options: PrivateRedisOptions = {}): Promise<PrivateRedis | null> {
+  const program = Bun.which('redis-server')
+  if (program === null) {
+    process.stdout.write('real Redis did not run: redis-server is not on the PATH\n')
+    return null
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'redis-'))
+  const port = freePort()
+  const url = `redis://127.0.0.1:${port}`
+  const settings = [
+    ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--save', '', '--daemonize', 'no'],
+    options.cluster ? ['--cluster-enabled', 'yes', '--cluster-node-timeout', '1000'] : [],
+  ].flat()
+  let child: ReturnType<typeof Bun.spawn> | null = null
+
+  const command = async (...words: string[]): Promise<unknown> => {
+    const client = createClient({ url, RESP: 2, socket: { reconnectStrategy: false, connectTimeout: 500 } })
+    client.on('error', () => {})
+    try {
+      await client.connect()
+      return await client.sendCommand(words)
+    } finally {
+      client.destroy()
+    }
+  }
+  const start = async () => {
+    child = Bun.spawn([program, ...settings], { cwd: folder, stdin: 'ignore', stdout: 'ignore', stderr: 'ignore' })
+    for (let tries = 0; ; tries++) {
+      const answer = await command('PING').catch(() => null)
+      if (answer === 'PONG') return
+      if (tries === 200) throw new Error('redis-server did not start')
+      await Bun.sleep(20)
+    }
+  }
+  const crash = async () => {
+    child?.kill('SIGKILL')
+    await child?.exited
+  }
+  await start()
+  return {
+    url,
+    port,
+    command,
+    freeze: () => child?.kill('SIGSTOP'),
+    thaw: () => child?.kill('SIGCONT'),
+    crash,
+    start,
+    async stop() {
+      await crash()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Three masters that share the slots; null where this machine cannot. */
+export async function startRedisCluster(): Promise<readonly PrivateRedis[] | null> {
+  const nodes: PrivateRedis[] = []
+  for (const [first, last] of [
+    [0, 5460],
+    [5461, 10_922],
+    [10_923, 16_383],
+  ]) {
+    const node = await startRedis({ cluster: true })
+    if (node === null) return null
+    await node.command('CLUSTER', 'ADDSLOTSRANGE', String(first), String(last))
+    for (const other of nodes) await node.command('CLUSTER', 'MEET', '127.0.0.1', String(other.port))
+    nodes.push(node)
+  }
+  const isWhole = async (node: PrivateRedis) => {
+    const info = String(await node.command('CLUSTER', 'INFO'))
+    return info.includes('cluster_state:ok') && info.includes('cluster_known_nodes:3')
+  }
+  for (let tries = 0; !(await Promise.all(nodes.map(isWhole))).every(Boolean); tries++) {
+    if (tries === 100) throw new Error('the nodes did not become a cluster')
+    await Bun.sleep(50)
+  }
+  return nodes
+}
+
+function freePort(): number {
+  const probe = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
+  probe.stop(true)
+  return probe.port
+}

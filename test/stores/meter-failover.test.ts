@@ -1,0 +1,266 @@
+import { afterAll, afterEach, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import type { UsageRecord } from '../../src/core/usage.ts'
+import { migrate, openDatabase } from '../../src/stores/database.ts'
+import { spentOn } from '../../src/stores/ledger.ts'
+import type { AdmitRequest } from '../../src/stores/meter.ts'
+import { createFailoverMeter } from '../../src/stores/meter-failover.ts'
+import { keysOf, partitions } from '../../src/stores/meter-redis.ts'
+import { openRedis } from '../../src/stores/redis.ts'
+import { meterScripts } from '../../src/stores/scripts/meter.ts'
+import { startPostgres } from '../harness/postgres.ts'
+import { type PrivateRedis, startRedis } from '../harness/redis.ts'
+import { eventually } from './database.contract.ts'
+import { ask, meterContract } from './meter.contract.ts'
+import type { Order, Outcome, RacerSettings } from './racer.ts'
+import { movableClock, temporaryFolder } from './support.ts'
+
+const server: PrivateRedis | null = await startRedis()
+const postgres = await startPostgres()
+const database = postgres === null ? null : openDatabase(postgres.url)
+if (database !== null) await migrate(database)
+const cleanUps: (() => unknown)[] = []
+afterEach(async () => {
+  for (const step of cleanUps.splice(0).reverse()) await step()
+})
+afterAll(async () => {
+  await database?.close()
+  await postgres?.stop()
+  await server?.stop()
+})
+
+/** A failover meter over the real Redis, on a clock that both of its sides believe in. */
+async function rig({ url, command }: PrivateRedis) {
+  await command('FLUSHALL')
+  const written: UsageRecord[] = []
+  const clock = movableClock()
+  const redis = openRedis({ urls: [url], scripts: meterScripts })
+  const meter = createFailoverMeter({
+    redis,
+    clock: { now: clock.now, monotonic: () => performance.now() },
+    time: clock.now,
+    journal: {
+      append: record => void written.push(record),
+      isWritable: () => true,
+      untilDurable: () => Promise.resolve(),
+      unshipped: (accountId, day) =>
+        written.filter(one => one.account_id === accountId && Math.floor(one.at_ms / 86_400_000) === day),
+    },
+    gatewayId: 'only',
+    newName: Bun.randomUUIDv7,
+    seed: async (_, day, waiting) => sum(waiting.filter(one => one.day === day)),
+    rebuildMs: 0,
+  })
+  const accounts = ['acc_1', 'acc_2', 'acc_3']
+  await eventually(() => accounts.every(meter.isShared), 5000)
+  return {
+    meter,
+    clock,
+    redis,
+    written,
+    async records() {
+      const streams = Array.from({ length: partitions }, (_, one) => command('XRANGE', keysOf(one).stream, '-', '+'))
+      const entries = ((await Promise.all(streams)) as [string, [string, string]][][]).flat()
+      return [...entries.map(([, [, record]]) => JSON.parse(record) as UsageRecord), ...written]
+    },
+    async close() {
+      await meter.close()
+      redis.close()
+    },
+  }
+}
+
+const sum = (all: readonly { tokens: number; microcents: number }[]) =>
+  all.reduce((one, other) => ({ tokens: one.tokens + other.tokens, microcents: one.microcents + other.microcents }), {
+    tokens: 0,
+    microcents: 0,
+  })
+
+/** Gateways in processes of their own on one Redis and one Postgres. */
+async function gateways(count: number, redis: PrivateRedis | null, databaseUrl: string, leaseMs = 15_000) {
+  await redis?.command('FLUSHALL')
+  const folder = temporaryFolder()
+  cleanUps.push(folder.remove)
+  const start = (id: string) => {
+    const settings: RacerSettings = {
+      redis: redis?.url ?? 'redis://127.0.0.1:1',
+      database: databaseUrl,
+      folder: join(folder.path, id),
+      id: `${id}-${Bun.randomUUIDv7().slice(-8)}`,
+      leaseMs,
+    }
+    const waiting = new Map<number, (outcome: Outcome) => void>()
+    let orders = 0
+    const child = Bun.spawn(['bun', new URL('racer.ts', import.meta.url).pathname, JSON.stringify(settings)], {
+      stdout: 'inherit',
+      stderr: 'inherit',
+      ipc(message: { id: number; outcome: Outcome }) {
+        waiting.get(message.id)?.(message.outcome)
+        waiting.delete(message.id)
+      },
+    })
+    cleanUps.push(() => child.kill('SIGKILL'))
+    return {
+      tell: (order: Order) =>
+        new Promise<Outcome>(done => {
+          waiting.set(++orders, done)
+          child.send({ id: orders, order })
+        }),
+      async kill() {
+        child.kill('SIGKILL')
+        await child.exited
+      },
+    }
+  }
+  const all = Array.from({ length: count }, (_, index) => start(`gateway${index}`))
+  const everyone = (order: Order) => Promise.all(all.map(one => one.tell(order)))
+  return {
+    all,
+    start,
+    everyone,
+    shared: (accounts: readonly string[], withinMs: number) =>
+      eventually(async () => (await everyone({ kind: 'shared', accounts })).every(one => one.ok), withinMs),
+    race: async (request: AdmitRequest, each: number, withinMs = 0) =>
+      totals(await everyone({ kind: 'race', request, count: each, withinMs })),
+  }
+}
+
+function totals(outcomes: readonly Outcome[]) {
+  const refused: Record<string, number> = {}
+  for (const one of outcomes)
+    for (const [code, times] of Object.entries(one.refused)) refused[code] = (refused[code] ?? 0) + times
+  return {
+    admitted: outcomes.reduce((total, one) => total + one.admitted, 0),
+    refused,
+    slowestMs: Math.max(...outcomes.map(one => one.slowestMs)),
+  }
+}
+
+/** Each costs exactly 1,000 of 1e-8 USD and 11 tokens, and none can be made cheaper. */
+const roomy = {
+  requestsPerMinute: 100_000,
+  concurrentRequests: 100_000,
+  dailyTokens: 1_000_000_000,
+  dailyCostMicrocents: 1_000_000_000,
+}
+const unit = (accountId: string, limits: Partial<AdmitRequest['limits']>): AdmitRequest =>
+  ask('', {
+    accountId,
+    limits: { ...roomy, ...limits },
+    inputTokens: 10,
+    outputTokens: 1,
+    inputPrice: 0,
+    outputPrice: 1_000_000_000,
+  })
+
+if (server !== null) {
+  meterContract('in Redis, with the process behind it', () => rig(server))
+}
+
+if (server !== null && postgres !== null && database !== null) {
+  const today = () => Math.floor(Date.now() / 86_400_000)
+
+  test('1,000 at once from 4 gateways at the last cent, token, seat, minute: exactly as many as there are', async () => {
+    const team = await gateways(4, server, postgres.url)
+    const cases = {
+      cent: { dailyCostMicrocents: 100_999 },
+      token: { dailyTokens: 1_109 },
+      seat: { concurrentRequests: 100 },
+      minute: { requestsPerMinute: 100 },
+    }
+    await team.shared(Object.keys(cases), 10_000)
+    for (const [account, limits] of Object.entries(cases)) {
+      const { admitted } = await team.race(unit(account, limits), 250)
+      expect({ account, admitted }).toEqual({ account, admitted: 100 })
+    }
+  }, 30_000)
+
+  const faults: Record<string, (redis: PrivateRedis) => Promise<void>> = {
+    emptied: async redis => void (await redis.command('FLUSHALL')),
+    killed: async redis => {
+      await redis.crash()
+      await Bun.sleep(300)
+      await redis.start()
+    },
+    frozen: async redis => {
+      redis.freeze()
+      await Bun.sleep(500)
+      redis.thaw()
+    },
+    paused: async redis => void (await redis.command('CLIENT', 'PAUSE', '400', 'ALL')),
+  }
+  for (const [fault, strike] of Object.entries(faults)) {
+    test(`Redis ${fault} in the middle of a race for the last cent: nothing over, and the ledger says so`, async () => {
+      const team = await gateways(4, server, postgres.url)
+      const account = `acc_${fault}`
+      await team.shared([account], 10_000)
+      const racing = team.race(unit(account, { dailyCostMicrocents: 200_000 }), 250, 1500)
+      await Bun.sleep(250)
+      await strike(server)
+      const first = await racing
+      const struckAt = performance.now()
+      await team.shared([account], 10_000)
+      const backMs = performance.now() - struckAt
+      const second = await team.race(unit(account, { dailyCostMicrocents: 200_000 }), 100)
+      await team.everyone({ kind: 'settle', tokens: 11, microcents: 1000 })
+      await team.everyone({ kind: 'drain' })
+      process.stdout.write(
+        `Redis ${fault}: ${first.admitted} + ${second.admitted} of 200, slowest ${first.slowestMs.toFixed(0)} ms, back ${backMs.toFixed(0)} ms after the race\n`,
+      )
+      const spent = await spentOn(database, account, today())
+      expect(spent.microcents).toBe((first.admitted + second.admitted) * 1000)
+      expect(first.admitted + second.admitted).toBeLessThanOrEqual(200)
+      expect(first.admitted + second.admitted).toBeGreaterThanOrEqual(199)
+    }, 30_000)
+  }
+
+  test('Redis emptied again and again during a race: nothing over, nothing lost', async () => {
+    const team = await gateways(4, server, postgres.url)
+    await team.shared(['acc_again'], 10_000)
+    const request = unit('acc_again', { dailyCostMicrocents: 200_000 })
+    const racing = team.race(request, 250, 3000)
+    for (let round = 0; round < 6; round++) {
+      await Bun.sleep(500)
+      await server.command('FLUSHALL')
+    }
+    const { admitted } = await racing
+    await team.everyone({ kind: 'settle', tokens: 11, microcents: 1000 })
+    await team.everyone({ kind: 'drain' })
+    expect(admitted).toBeLessThanOrEqual(200)
+    expect((await spentOn(database, 'acc_again', today())).microcents).toBe(admitted * 1000)
+  }, 30_000)
+
+  test('a gateway that is killed: its seats are free and its requests settled to their last checkpoint once their leases are over', async () => {
+    const team = await gateways(2, server, postgres.url, 3_000)
+    const [first, second] = team.all
+    await team.shared(['acc_of_the_dead'], 10_000)
+    const request = unit('acc_of_the_dead', { concurrentRequests: 5 })
+    const five = { kind: 'race', request, count: 5, withinMs: 0 } as const
+    expect(await first?.tell(five)).toMatchObject({ admitted: 5 })
+    await first?.tell({ kind: 'checkpoint', tokens: 11, microcents: 700 })
+    await Bun.sleep(1_200)
+    expect(await second?.tell(five)).toMatchObject({ admitted: 0, refused: { concurrent_requests_exceeded: 5 } })
+    await first?.kill()
+    // Nobody asks about the account: the siblings look by themselves.
+    await eventually(async () => (await spentOn(database, 'acc_of_the_dead', today())).microcents === 3_500, 8_000)
+    expect(await second?.tell(five)).toMatchObject({ admitted: 5 })
+  }, 30_000)
+
+  test('with Redis dead 4 gateways that know of each other hand out no more than there is, and all of it is in the ledger', async () => {
+    const team = await gateways(4, server, postgres.url)
+    await team.shared(
+      Array.from({ length: 100 }, (_, index) => `acc_${index}`),
+      10_000,
+    )
+    await Bun.sleep(1_100)
+    await server.crash()
+    cleanUps.push(() => server.start())
+    const cent = await team.race(unit('acc_dead', { dailyCostMicrocents: 200_000 }), 250)
+    expect(cent).toMatchObject({ admitted: 200, refused: { daily_cost_exceeded: 800 } })
+    const minute = await team.race(unit('acc_minute', { requestsPerMinute: 10 }), 25)
+    expect(minute.admitted).toBeLessThanOrEqual(10 + 3)
+    await team.everyone({ kind: 'settle', tokens: 11, microcents: 1000 })
+    await team.everyone({ kind: 'drain' })
+    expect((await spentOn(database, 'acc_dead', today())).microcents).toBe(200_000)
+  }, 30_000)
+}

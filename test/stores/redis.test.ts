@@ -1,0 +1,125 @@
+import { afterAll, expect, test } from 'bun:test'
+import { createFailoverMeter } from '../../src/stores/meter-failover.ts'
+import { keysOf, partitionOf, partitions } from '../../src/stores/meter-redis.ts'
+import { openRedis, RedisAway, script } from '../../src/stores/redis.ts'
+import { meterScripts } from '../../src/stores/scripts/meter.ts'
+import { startRedis, startRedisCluster } from '../harness/redis.ts'
+import { eventually } from './database.contract.ts'
+import { admitted, ask, settlement } from './meter.contract.ts'
+
+const server = await startRedis()
+afterAll(() => server?.stop())
+
+if (server !== null) {
+  const timed = async (work: () => Promise<unknown>) => {
+    const startedAt = performance.now()
+    const outcome = await work().catch(cause => cause)
+    return { outcome, ms: performance.now() - startedAt }
+  }
+
+  test('B22a B22b a frozen server costs 50 ms a command, after five nothing; thawed it is back within 2 s', async () => {
+    const events: string[] = []
+    const redis = openRedis({ urls: [server.url], onEvent: event => events.push(event) })
+    await eventually(redis.isReady, 2000)
+    server.freeze()
+    for (let index = 0; index < 5; index++) {
+      const { outcome, ms } = await timed(() => redis.send('k', ['INCR', 'given-up']))
+      expect(outcome).toBeInstanceOf(RedisAway)
+      expect(ms).toBeLessThan(100)
+    }
+    expect(redis.isReady()).toBe(false)
+    const { outcome, ms } = await timed(() => redis.send('k', ['PING']))
+    expect(outcome).toBeInstanceOf(RedisAway)
+    expect(ms).toBeLessThan(5)
+    server.thaw()
+    const { ms: backMs } = await timed(() => eventually(redis.isReady, 2000))
+    expect(backMs).toBeLessThan(2000)
+    // A timeout is unknown, not failed.
+    await eventually(async () => (await redis.send('k', ['GET', 'given-up'])) === '5', 1000)
+    expect(events).toEqual(['redis_back', 'redis_away', 'redis_back'])
+    redis.close()
+  })
+
+  test('B22d B22e a killed server fails commands at once, ends no process, and is found again within 2 s of its return', async () => {
+    const heard: boolean[] = []
+    const redis = openRedis({ urls: [server.url] })
+    redis.onChange(isReady => heard.push(isReady))
+    await eventually(redis.isReady, 2000)
+    await server.crash()
+    await eventually(() => !redis.isReady(), 500)
+    const { outcome, ms } = await timed(() => redis.send('k', ['PING']))
+    expect(outcome).toBeInstanceOf(RedisAway)
+    expect(ms).toBeLessThan(5)
+    await server.start()
+    await eventually(redis.isReady, 2000)
+    expect(heard).toEqual([true, false, true])
+    redis.close()
+  })
+
+  test('a hundred commands that are late together are late once', async () => {
+    const redis = openRedis({ urls: [server.url] })
+    await eventually(redis.isReady, 2000)
+    await server.command('CLIENT', 'PAUSE', '80', 'ALL')
+    const all = await Promise.all(Array.from({ length: 100 }, () => redis.send('k', ['PING']).catch(() => 'late')))
+    expect(all).toContain('late')
+    expect(redis.isReady()).toBe(true)
+    redis.close()
+  })
+
+  test('a script that Redis has forgotten is sent again; what Redis refuses is no reason to leave it', async () => {
+    const redis = openRedis({ urls: [server.url] })
+    await eventually(redis.isReady, 2000)
+    const twice = script('return ARGV[1] * 2')
+    expect(await redis.evaluate(twice, ['k'], ['21'])).toBe(42)
+    await redis.send('k', ['SCRIPT', 'FLUSH'])
+    expect(await redis.evaluate(twice, ['k'], ['21'])).toBe(42)
+    for (let index = 0; index < 10; index++)
+      await expect(redis.send('k', ['NOSUCH'])).rejects.toThrow('unknown command')
+    expect(redis.isReady()).toBe(true)
+    redis.close()
+  })
+}
+
+test('on a cluster every account is metered, each on its partition’s node', async () => {
+  const nodes = await startRedisCluster()
+  if (nodes === null) return
+  const redis = openRedis({ urls: nodes.map(node => node.url), scripts: meterScripts })
+  const meter = createFailoverMeter({
+    redis,
+    clock: { now: () => Date.now(), monotonic: () => performance.now() },
+    journal: { append() {}, isWritable: () => true, untilDurable: () => Promise.resolve(), unshipped: () => [] },
+    gatewayId: 'only',
+    newName: Bun.randomUUIDv7,
+    seed: async () => ({ tokens: 0, microcents: 0 }),
+    rebuildMs: 0,
+  })
+  try {
+    const accounts = Array.from({ length: 40 }, (_, index) => `acc_${index}`)
+    await eventually(() => accounts.every(meter.isShared), 5000)
+    for (const accountId of accounts) {
+      const seat = admitted(await meter.admit(ask(`r-${accountId}`, { accountId })))
+      await meter.settle(settlement(seat, 120, 20_000, Date.now()))
+      expect(meter.standing(accountId, ask('').limits)).toMatchObject({ tokens: { remaining: 999_880 } })
+    }
+    const counts = await Promise.all(nodes.map(async node => Number(await node.command('DBSIZE'))))
+    expect(Math.min(...counts)).toBeGreaterThan(0)
+    expect(accounts.every(meter.isShared)).toBe(true)
+    expect(meter.kept.size()).toBe(40)
+  } finally {
+    await meter.close()
+    redis.close()
+    for (const node of nodes) await node.stop()
+  }
+}, 20_000)
+
+test('an account has its partition for ever, and all of a partition’s keys are in one slot', () => {
+  expect(partitionOf('acc_1')).toBe(partitionOf('acc_1'))
+  const counts = new Map<number, number>()
+  for (let index = 0; index < 1600; index++) {
+    const partition = partitionOf(`acc_${index}`)
+    counts.set(partition, (counts.get(partition) ?? 0) + 1)
+  }
+  expect(counts.size).toBe(partitions)
+  const { account, ...rest } = keysOf(7)
+  for (const key of [account('a'), account('b'), ...Object.values(rest)]) expect(/\{(.*?)\}/.exec(key)?.[1]).toBe('7')
+})
