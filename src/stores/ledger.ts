@@ -1,9 +1,26 @@
-/** The read side of the ledger. */
+/** The read side of the ledger: what an account has used, request by request and summed up. */
 import { and, desc, eq } from 'drizzle-orm'
+import type { Sql, TransactionSql } from 'postgres'
+import type { UsageRecord } from '../core/usage.ts'
 import type { Database } from './database.ts'
 import type { Journal } from './journal.ts'
 import type { Spent } from './meter-local.ts'
 import { type UsageRow, usageRecords } from './tables.ts'
+
+/** Whose usage: an account's, or that of one user's keys alone. Every read takes it first, and none can be made without. */
+export type UsageScope = { readonly accountId: string; readonly userId: string | null }
+
+/** The reads that callers may make, over one database. */
+export function createLedgerReader(database: Database) {
+  return {
+    requests: (scope: UsageScope, filters: RequestFilters, page: LogRange) =>
+      readRequests(database, scope, filters, page),
+    export: (scope: UsageScope, filters: RequestFilters) => exportRequests(database, scope, filters),
+    usage: (scope: UsageScope, period: UsagePeriod) => readUsage(database, scope, period),
+  }
+}
+
+export type LedgerReader = ReturnType<typeof createLedgerReader>
 
 /** What the ledger holds of an account's UTC day (since the epoch). */
 export async function spentOn(database: Database, accountId: string, day: number): Promise<Spent> {
@@ -21,6 +38,288 @@ export async function findRequest(database: Database, accountId: string, request
       .limit(1),
   )
   return rows[0] ?? null
+}
+
+/** All that must hold of a request; null = no matter. */
+export type RequestFilters = {
+  /** Epoch milliseconds, inclusive. */
+  readonly from: number | null
+  /** Epoch milliseconds, exclusive. */
+  readonly to: number | null
+  /** Its successors by rotation are meant too. */
+  readonly keyId: string | null
+  readonly provider: string | null
+  readonly model: string | null
+  readonly status: UsageRecord['status'] | null
+  readonly routingMode: UsageRecord['routing_mode'] | null
+  readonly streamed: boolean | null
+  readonly metadata: Readonly<Record<string, string>> | null
+}
+
+/** A place in the log, between two requests: just below the one it names. */
+export type LogPosition = { readonly atMicros: number; readonly requestId: string }
+
+/** At most `limit` requests from below `before` on; null = from the newest. */
+export type LogRange = { readonly before: LogPosition | null; readonly limit: number }
+
+/** A request as its account may see it. */
+export type LoggedRequest = Omit<UsageRecord, 'account_id' | 'at_ms' | 'reserved_microcents'> & {
+  /** Epoch microseconds: what Postgres can tell apart, a cursor must too. */
+  readonly at_micros: number
+  readonly key_name: string | null
+}
+
+export type LogPage = {
+  readonly requests: readonly LoggedRequest[]
+  /** Where to go on; null = there is nothing below. */
+  readonly next: LogPosition | null
+}
+
+const logDeadlineMs = 5_000
+/** Rows walked by one statement where no index tells apart what is asked for: it must not take long over finding few. */
+const maximumWalk = 1_000
+/** The same along each of a user's keys. */
+const maximumKeyWalk = 400
+/** Statements for one page, after which it is left short. */
+const maximumRounds = 6
+const batchSize = 1_000
+
+/**
+ * A page of the request log, newest first, at most `limit` requests from below `before` on. The work is bounded, so a
+ * page may be short, even empty, where a filter lets few pass; only a null `next` is the end.
+ */
+export async function readRequests(
+  database: Database,
+  scope: UsageScope,
+  filters: RequestFilters,
+  { before, limit }: LogRange,
+): Promise<LogPage> {
+  const requests: LoggedRequest[] = []
+  let next = before
+  for (let round = 0; round < maximumRounds; round++) {
+    const page = await scan(database, scope, filters, next, limit - requests.length)
+    requests.push(...page.requests)
+    next = page.next
+    if (next === null || requests.length >= limit) break
+  }
+  return { requests, next }
+}
+
+/**
+ * All requests that pass the filters, newest first, in batches. Each batch is a statement of its own that begins where the
+ * last ended: a reader who takes hours holds no connection and no snapshot, and the embedded database, which has one
+ * backend for everybody, is free in between.
+ */
+export async function* exportRequests(
+  database: Database,
+  scope: UsageScope,
+  filters: RequestFilters,
+): AsyncGenerator<readonly LoggedRequest[], void> {
+  let next: LogPosition | null = null
+  do {
+    const page: LogPage = await scan(database, scope, filters, next, batchSize)
+    if (page.requests.length > 0) yield page.requests
+    next = page.next
+  } while (next !== null)
+}
+
+/**
+ * One stretch of the log. Walked along the account's index, or along each key's own where keys are all that is wanted, so
+ * that one of few requests in a large account is found at once; what remains is tested row by row, on so many rows.
+ */
+async function scan(
+  database: Database,
+  { accountId, userId }: UsageScope,
+  filters: RequestFilters,
+  before: LogPosition | null,
+  limit: number,
+): Promise<LogPage> {
+  const { keyId, provider, model, status, routingMode, streamed, metadata } = filters
+  const isSifted = [provider, model, status, routingMode, streamed, metadata].some(filter => filter !== null)
+  const failed = status !== null && status !== 'completed'
+  const byKey = userId !== null || keyId !== null
+  const depth = isSifted ? (userId === null ? maximumWalk : maximumKeyWalk) : limit + 1
+
+  const read = async (sql: Queries): Promise<LogPage> => {
+    const walked = (rest: ReturnType<Sql>) => sql`
+      from usage_records
+      where ${byKey ? sql`key_id = keys.id` : sql`account_id = ${accountId}`}
+        ${failed ? sql`and account_id = ${accountId} and status <> 'completed'` : sql``}
+        ${filters.from === null ? sql`` : sql`and at >= ${instant(sql, filters.from * 1000)}`}
+        ${filters.to === null ? sql`` : sql`and at < ${instant(sql, filters.to * 1000)}`}
+        ${
+          before === null
+            ? sql``
+            : sql`and at <= ${instant(sql, before.atMicros)}
+                  and (at, request_id) < (${instant(sql, before.atMicros)}, ${before.requestId})`
+        }
+      order by at desc, request_id desc
+      ${rest}`
+    const along = (found: ReturnType<Sql>) =>
+      byKey
+        ? sql`(
+            select id from api_keys where account_id = ${accountId}
+              ${userId === null ? sql`` : sql`and user_id = ${userId}`}
+              ${keyId === null ? sql`` : sql`and (id = ${keyId} or line_id = ${keyId})`}
+          ) as keys cross join lateral (${found}) as found`
+        : sql`(${found}) as found`
+
+    const rows = await sql<LoggedRequest[]>`
+      select found.*, (select name from api_keys where id = found.key_id) as key_name
+      from ${along(sql`
+        select
+          request_id, at, (extract(epoch from at) * 1000000)::float8 as at_micros, key_id, provider, model, routing_mode,
+          strategy, query_type, streamed, status, error_code, finish_reason, input_tokens::float8,
+          cached_input_tokens::float8, cache_write_tokens::float8, output_tokens::float8, reasoning_tokens::float8,
+          estimated, billed_microcents::float8, attempts, latency_ms::float8, first_token_ms::float8, metadata
+        from (select * ${walked(sql`limit ${depth}`)}) as walked
+        where account_id = ${accountId}
+          ${provider === null ? sql`` : sql`and provider = ${provider}`}
+          ${model === null ? sql`` : sql`and model = ${model}`}
+          ${status === null ? sql`` : sql`and status = ${status}`}
+          ${routingMode === null ? sql`` : sql`and routing_mode = ${routingMode}`}
+          ${streamed === null ? sql`` : sql`and streamed = ${streamed}`}
+          ${metadata === null ? sql`` : sql`and metadata @> ${JSON.stringify(metadata)}::text::jsonb`}
+        order by at desc, request_id desc
+        limit ${limit + 1}`)}
+      order by at desc, request_id desc
+      limit ${limit + 1}`
+
+    // Of several keys one may have been walked less far down than the others: below that nothing is known yet.
+    const [bottom] =
+      isSifted && (byKey || rows.length <= limit)
+        ? await sql<{ at_micros: number; request_id: string }[]>`
+            select (extract(epoch from at) * 1000000)::float8 as at_micros, request_id
+            from ${along(sql`select at, request_id ${walked(sql`offset ${depth - 1} limit 1`)}`)}
+            order by at desc, request_id desc
+            limit 1`
+        : []
+    const known = bottom === undefined ? rows : rows.filter(row => !isBelow(row, bottom))
+    if (known.length > limit) return { requests: known.slice(0, limit), next: positionOf(known[limit - 1]) }
+    return { requests: [...known], next: positionOf(bottom) }
+  }
+
+  return database.run(({ sql }) => (isSifted ? alongIndexes(sql, read) : read(sql)), logDeadlineMs)
+}
+
+type Queries = Sql | TransactionSql
+
+/**
+ * Holds the planner to the order of the indexes. Of a month that was not analyzed yet, and of the embedded database, which
+ * never is, it believes that an account has few rows, and would rather fetch and sort them all.
+ */
+function alongIndexes<T>(sql: Sql, read: (transaction: TransactionSql) => Promise<T>) {
+  return sql.begin('read only', async transaction => {
+    await transaction`set local enable_bitmapscan = off`
+    return read(transaction)
+  })
+}
+
+type Placed = { readonly at_micros: number; readonly request_id: string }
+
+const positionOf = (row: Placed | undefined): LogPosition | null =>
+  row === undefined ? null : { atMicros: row.at_micros, requestId: row.request_id }
+
+function isBelow(row: Placed, other: Placed): boolean {
+  return row.at_micros < other.at_micros || (row.at_micros === other.at_micros && row.request_id < other.request_id)
+}
+
+/** Microseconds as Postgres' own time, exact: the driver's dates are good for milliseconds only. */
+const instant = (sql: Queries, micros: number) =>
+  sql`(timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond')`
+
+export const usageGroups = ['day', 'month', 'model', 'key'] as const
+export type UsageGroup = (typeof usageGroups)[number]
+
+/** UTC days, both `YYYY-MM-DD` and included. */
+export type UsagePeriod = { readonly from: string; readonly to: string; readonly groupBy: UsageGroup }
+
+/** Sums over requests. Money is an integer of 1e-8 USD. */
+export type UsageSums = {
+  readonly requests: number
+  readonly completed: number
+  readonly input_tokens: number
+  readonly cached_input_tokens: number
+  readonly output_tokens: number
+  readonly reasoning_tokens: number
+  readonly billed_microcents: number
+}
+
+export type GroupedUsage = {
+  readonly total: UsageSums
+  /** By `unit`: `YYYY-MM-DD`, `YYYY-MM`, `provider/model` (empty = none was reached), or the first key of a line of rotations. */
+  readonly groups: readonly (UsageSums & { readonly unit: string; readonly name: string | null })[]
+}
+
+/** More than days in three years, and than models or keys that a chart could show; the dearest of those are told. */
+const maximumGroups = 1_200
+
+/** Sums over a period, from the daily sums. Groups that are times ascend, others come dearest first. */
+export async function readUsage(
+  database: Database,
+  { accountId, userId }: UsageScope,
+  { from, to, groupBy }: UsagePeriod,
+): Promise<GroupedUsage> {
+  const rows = await database.run(({ sql }) => {
+    const units = {
+      day: sql`day::text`,
+      month: sql`to_char(day, 'YYYY-MM')`,
+      model: sql`model`,
+      key: sql`coalesce((select line_id from api_keys where id = key_id), key_id)`,
+    }
+    return sql<(UsageSums & { is_total: boolean; unit: string; name: string | null })[]>`
+      select
+        grouping(unit) = 1 as is_total, unit,
+        ${groupBy === 'key' ? sql`(select name from api_keys where id = unit)` : sql`null`} as name,
+        coalesce(sum(requests), 0)::float8 as requests,
+        coalesce(sum(completed), 0)::float8 as completed,
+        coalesce(sum(input_tokens), 0)::float8 as input_tokens,
+        coalesce(sum(cached_input_tokens), 0)::float8 as cached_input_tokens,
+        coalesce(sum(output_tokens), 0)::float8 as output_tokens,
+        coalesce(sum(reasoning_tokens), 0)::float8 as reasoning_tokens,
+        coalesce(sum(billed_microcents), 0)::float8 as billed_microcents
+      from (
+        select ${units[groupBy]} as unit, usage_daily.*
+        from usage_daily
+        where account_id = ${accountId} and day between ${from}::text::date and ${to}::text::date
+          ${
+            userId === null
+              ? sql``
+              : sql`and key_id in (select id from api_keys where account_id = ${accountId} and user_id = ${userId})`
+          }
+      ) as lines
+      group by grouping sets ((unit), ())
+      order by is_total desc, ${groupBy === 'day' || groupBy === 'month' ? sql`unit` : sql`billed_microcents desc, unit`}
+      limit ${maximumGroups + 1}`
+  }, logDeadlineMs)
+  const [total, ...groups] = rows
+  if (total === undefined || !total.is_total) throw new Error('a sum over no days is a row too')
+  return { total, groups }
+}
+
+/**
+ * What the ledger holds of an account's UTC day, and on top what it does not hold yet of these requests. One snapshot tells
+ * both: a record may be on its way while it is asked.
+ */
+export async function spentWith(
+  database: Database,
+  accountId: string,
+  day: number,
+  waiting: readonly (Spent & { readonly requestId: string; readonly day: number })[],
+): Promise<Spent> {
+  const ofDay = waiting.filter(one => one.day === day)
+  const { spent, present } = await spentBeside(
+    database,
+    accountId,
+    day,
+    ofDay.map(one => one.requestId),
+  )
+  const inLedger = new Set(present)
+  const missing = ofDay.filter(one => !inLedger.has(one.requestId))
+  return missing.reduce(
+    (sum, one) => ({ tokens: sum.tokens + one.tokens, microcents: sum.microcents + one.microcents }),
+    spent,
+  )
 }
 
 /**

@@ -1,0 +1,73 @@
+/** `usage …`: ships what a journal holds, and audits what was billed. */
+import { join, resolve } from 'node:path'
+import { readConfig, readStoreConfig } from '../config.ts'
+import { journalSource, redisSource, type UsageSource } from '../stores/reconcile.ts'
+import { openRedis, type Redis } from '../stores/redis.ts'
+import { CommandFailure, command, json, print, printJson, UsageError } from './command.ts'
+import { withDatabase } from './store.ts'
+import { reconcileUsage, replayUsage, type UsageReport } from './usage.ts'
+
+const patienceMs = 3_000
+const journalFolder = () => join(readStoreConfig().dataDirectory, 'journal')
+
+const replay = command({
+  name: 'usage replay',
+  about: 'Ship what is left in a journal folder to the database; what is there already stays as it is',
+  operands: {},
+  options: {
+    journal: { type: 'string', value: 'FOLDER', about: 'that of GATEWAY_DATA_DIR unless given' },
+    json,
+  },
+  async run({ options }) {
+    const directory = resolve(options.journal ?? journalFolder())
+    tell(await withDatabase(database => replayUsage(database, directory)), options.json)
+  },
+})
+
+const reconcile = command({
+  name: 'usage reconcile',
+  about: 'Prove that ledger, daily sums and counters say the same, or say where they do not (then exit code 1)',
+  operands: {},
+  options: {
+    from: { type: 'string', value: 'YYYY-MM-DD', about: 'first UTC day; all unless given' },
+    to: { type: 'string', value: 'YYYY-MM-DD', about: 'last UTC day; today unless given' },
+    account: { type: 'string', value: 'ID', about: 'one account alone' },
+    json,
+  },
+  async run({ options }) {
+    const scope = {
+      ...(options.from === undefined ? {} : { from: day('--from', options.from) }),
+      ...(options.to === undefined ? {} : { to: day('--to', options.to) }),
+      ...(options.account === undefined ? {} : { accountId: options.account }),
+    }
+    const { redisUrls } = readConfig()
+    const redis = redisUrls.length === 0 ? null : openRedis({ urls: redisUrls })
+    try {
+      const sources: UsageSource[] = [journalSource(journalFolder())]
+      if (redis !== null) sources.push(redisSource(await connected(redis)))
+      tell(await withDatabase(database => reconcileUsage(database, sources, scope)), options.json)
+    } finally {
+      redis?.close()
+    }
+  },
+})
+
+/** It dials in the background, and answers nothing until it has an answer itself. */
+async function connected(redis: Redis): Promise<Redis> {
+  for (const until = Date.now() + patienceMs; !redis.isReady(); await Bun.sleep(20))
+    if (Date.now() > until) throw new CommandFailure('Redis does not answer: the counters cannot be compared.')
+  return redis
+}
+
+export const usageCommands = [replay, reconcile]
+
+function tell(report: UsageReport, asJson = false): void {
+  if (asJson) printJson(report.json)
+  else print(...report.lines)
+  if (!report.isWell) throw new CommandFailure('Not all is well: see above.')
+}
+
+function day(name: string, value: string): string {
+  if (/^\d{4}-\d\d-\d\d$/.test(value) && !Number.isNaN(Date.parse(value))) return value
+  throw new UsageError(`${name} must be a UTC day: YYYY-MM-DD.`)
+}

@@ -1,0 +1,131 @@
+/** `usage …`: ships what a journal holds, and audits what was billed. */
+import { existsSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
+import { toUsd } from '../core/money.ts'
+import { holderOf, lockDataFolder } from '../stores/data-folder.ts'
+import type { Database } from '../stores/database.ts'
+import { openJournal } from '../stores/journal.ts'
+import { type Audit, type AuditScope, audit, type Difference, type UsageSource } from '../stores/reconcile.ts'
+import { createShipper } from '../stores/shipper.ts'
+
+/** What a command found: in words, for programs, and whether all is well. */
+export type UsageReport = { readonly lines: readonly string[]; readonly json: object; readonly isWell: boolean }
+
+const shippingDeadlineMs = 300_000
+/** A day before which nobody was billed. */
+const firstDay = '2020-01-01'
+
+/**
+ * Ships what is left in a journal folder, of whichever gateway. Records that the ledger has already change nothing. Throws
+ * where there is no such folder, or where a living gateway writes to it.
+ */
+export async function replayUsage(database: Database, directory: string): Promise<UsageReport> {
+  if (!existsSync(directory)) throw new Error(`There is no journal at ${directory}.`)
+  const holder = holderOf(dirname(directory))
+  if (holder !== null && holder.pid !== process.pid)
+    throw new Error(`Process ${holder.pid} is a gateway on this journal: it ships it itself. Stop it first.`)
+  // A folder of this name is in a data folder, which a gateway may want to start on meanwhile.
+  const unlock = holder === null && basename(directory) === 'journal' ? lockDataFolder(dirname(directory)) : () => {}
+  try {
+    return await replay(database, directory)
+  } finally {
+    unlock()
+  }
+}
+
+async function replay(database: Database, directory: string): Promise<UsageReport> {
+  const damage: string[] = []
+  const refusals: string[] = []
+  const journal = openJournal({ directory, onDamage: detail => void damage.push(detail) })
+  const found = journal.backlog()
+  const log = {
+    warn: () => {},
+    error: (_event: string, fields: object = {}) => void refusals.push(JSON.stringify(fields)),
+  }
+  const shipper = createShipper({ journal, database, clock: { now: () => Date.now() }, log })
+  try {
+    await shipper.drain(shippingDeadlineMs)
+  } finally {
+    await shipper.close()
+    await journal.close()
+  }
+  const left = journal.backlog()
+  return {
+    lines: [
+      `${found - left} of ${found} records are in the ledger now.`,
+      ...(left > 0 ? ['The rest stays in the journal: Postgres did not take it in time. Run this again.'] : []),
+      ...refusals.map(refusal => `set aside in refused.log, which the ledger does not take: ${refusal}`),
+      ...damage,
+    ],
+    json: {
+      found,
+      shipped: found - left - refusals.length,
+      left,
+      refused: refusals.length,
+      damaged_lines: damage.length,
+    },
+    isWell: left === 0 && refusals.length === 0 && damage.length === 0,
+  }
+}
+
+/** Audits the ledger against its daily sums and these sources, over all time unless told. Days are UTC, `YYYY-MM-DD`. */
+export async function reconcileUsage(
+  database: Database,
+  sources: readonly UsageSource[],
+  scope: Partial<AuditScope> = {},
+): Promise<UsageReport> {
+  const today = new Date().toISOString().slice(0, 10)
+  const found = await audit(database, sources, { from: firstDay, to: today, accountId: null, ...scope })
+  const { isWhole, ...json } = found
+  return { lines: told(found), json: { ok: isWhole, ...json }, isWell: isWhole }
+}
+
+function told({
+  requests,
+  billed_microcents,
+  counters,
+  waiting,
+  damaged_lines,
+  differences,
+  isWhole,
+}: Audit): string[] {
+  return [
+    `ledger: ${requests} requests, ${usd(billed_microcents)}; counters compared: ${counters} account days`,
+    ...(waiting.requests === 0
+      ? []
+      : [`on the way: ${waiting.requests} requests, ${usd(waiting.billed_microcents)} (\`usage replay\` ships them)`]),
+    ...(damaged_lines === 0 ? [] : [`${damaged_lines} lines of the journal cannot be read any more`]),
+    ...differences.map(line),
+    isWhole ? 'Ledger, daily sums and counters say the same.' : `${differences.length} differences.`,
+  ]
+}
+
+function line(difference: Difference): string {
+  const { kind, account_id, day } = difference
+  switch (kind) {
+    case 'rollup': {
+      const { key_id, model, ledger, rollup } = difference
+      return `daily sum of ${account_id} ${day} ${key_id} ${model}: ${unequal(ledger ?? {}, rollup ?? {}, 'ledger', 'sum')}`
+    }
+    case 'counter':
+      return `counter of ${account_id} ${day}: ${unequal(difference.ledger, difference.counter, 'ledger', 'counter')}`
+    case 'refused':
+      return `not in the ledger: ${difference.request_id} of ${account_id} ${day} ${difference.key_id} ${difference.model}, ${usd(difference.recorded.microcents)}`
+    case 'record':
+      return `${difference.request_id} of ${account_id} ${day} ${difference.key_id} ${difference.model}: ${unequal(difference.ledger ?? {}, difference.recorded, 'ledger', 'journal')}`
+  }
+}
+
+/** The fields in which two differ: `billed_microcents 30 in the ledger, 20 in the sum`. */
+function unequal(one: object, other: object, oneName: string, otherName: string): string {
+  const [left, right] = [new Map<string, unknown>(Object.entries(one)), new Map<string, unknown>(Object.entries(other))]
+  return [...new Set([...left.keys(), ...right.keys()])]
+    .filter(name => left.get(name) !== right.get(name))
+    .map(
+      name =>
+        `${name} ${left.get(name) ?? 'nothing'} in the ${oneName}, ${right.get(name) ?? 'nothing'} in the ${otherName}`,
+    )
+    .join('; ')
+}
+
+const usd = (microcents: number) => `$${toUsd(microcents).toFixed(8)}`

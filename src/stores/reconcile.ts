@@ -1,0 +1,398 @@
+/**
+ * The auditor: proves that the ledger, its daily sums, and what the limits have counted of the day say the same, to the
+ * micro-cent, and says where they do not. It only reads, and may run beside busy gateways: what is on its way from a stream
+ * or a journal to the ledger is counted once, wherever it is seen.
+ */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { TypeCompiler } from '@sinclair/typebox/compiler'
+import { type UsageRecord, usageRecordSchema } from '../core/usage.ts'
+import type { Database } from './database.ts'
+import { decodeLine } from './journal.ts'
+import type { Spent } from './meter-local.ts'
+import { keysOf, partitionOf, partitions } from './meter-redis.ts'
+import { type Redis, script } from './redis.ts'
+
+/** UTC days, `YYYY-MM-DD`, both included; an account's alone where it is named. */
+export type AuditScope = { readonly from: string; readonly to: string; readonly accountId: string | null }
+
+/** What the limits have counted of an account's UTC day (since the epoch), reservations of open requests left out. */
+export type Counted = Spent & { readonly accountId: string; readonly day: number }
+
+/** A place where usage is, or passes through, before the ledger has it. */
+export type UsageSource = {
+  /** Those of `accountIds` that it counts, and all records that wait in it: one moment's view where the two are one store. */
+  read(accountIds: readonly string[]): Promise<{
+    readonly counted: readonly Counted[]
+    readonly waiting: readonly UsageRecord[]
+    /** Records that the ledger would not take. */
+    readonly refused: readonly UsageRecord[]
+    /** Whole lines that are no records any more. */
+    readonly damagedLines: number
+  }>
+}
+
+export type Sums = {
+  readonly requests: number
+  readonly completed: number
+  readonly input_tokens: number
+  readonly cached_input_tokens: number
+  readonly output_tokens: number
+  readonly reasoning_tokens: number
+  readonly billed_microcents: number
+}
+type Place = { readonly account_id: string; readonly day: string; readonly key_id: string; readonly model: string }
+
+/** Where two accounts of the same usage differ. Money is an integer of 1e-8 USD; null = it has nothing there at all. */
+export type Difference =
+  | (Place & { readonly kind: 'rollup'; readonly ledger: Sums | null; readonly rollup: Sums | null })
+  | {
+      readonly kind: 'counter'
+      readonly account_id: string
+      readonly day: string
+      /** What waits for it included. */
+      readonly ledger: Spent
+      readonly counter: Spent
+    }
+  /** `refused` = set aside, never to arrive by itself; `record` = what waited and what arrived under its id differ. */
+  | (Place & {
+      readonly kind: 'refused' | 'record'
+      readonly request_id: string
+      readonly ledger: Spent | null
+      readonly recorded: Spent
+    })
+
+export type Audit = {
+  readonly requests: number
+  readonly billed_microcents: number
+  /** Accounts and days whose counters were compared. */
+  readonly counters: number
+  /** Durable, and not in the ledger yet: no difference. */
+  readonly waiting: { readonly requests: number; readonly billed_microcents: number }
+  readonly damaged_lines: number
+  /** The first thousand. */
+  readonly differences: readonly Difference[]
+  readonly isWhole: boolean
+}
+
+const auditDeadlineMs = 600_000
+const maximumDifferences = 1_000
+/** What was read at two moments may differ by what happened in between; what differs still after these tries differs. */
+const tries = 5
+const retryMs = 300
+const dayMs = 86_400_000
+
+/** Compares all there is to compare. Throws `GatewayError` where Postgres, or a source's own error where it, cannot be read. */
+export async function audit(database: Database, sources: readonly UsageSource[], scope: AuditScope): Promise<Audit> {
+  const { totals, differences } = await compareSums(database, scope)
+  let counters = await compareCounters(database, sources, scope)
+  for (let tried = 1; tried < tries && counters.differences.length > 0; tried++) {
+    await Bun.sleep(retryMs)
+    counters = await compareCounters(database, sources, scope)
+  }
+  const found = [...differences, ...counters.differences].slice(0, maximumDifferences)
+  return {
+    ...totals,
+    counters: counters.compared,
+    waiting: counters.waiting,
+    damaged_lines: counters.damagedLines,
+    differences: found,
+    isWhole: found.length === 0 && counters.damagedLines === 0,
+  }
+}
+
+/** Ledger against daily sums, per account, day, key and model: one statement, hence one moment of both. */
+async function compareSums(database: Database, { from, to, accountId }: AuditScope) {
+  const rows = await database.run(
+    ({ sql }) => sql<{ totals: string; differences: string | null }[]>`
+      with ledger as materialized (
+        select
+          account_id, (at at time zone 'UTC')::date as day, key_id,
+          case when model = '' then '' else provider || '/' || model end as model,
+          count(*) as requests, count(*) filter (where status = 'completed') as completed,
+          sum(input_tokens)::bigint as input_tokens, sum(cached_input_tokens)::bigint as cached_input_tokens,
+          sum(output_tokens)::bigint as output_tokens, sum(reasoning_tokens)::bigint as reasoning_tokens,
+          sum(billed_microcents)::bigint as billed_microcents
+        from usage_records
+        where at >= (${from}::text || ' 00:00+00')::timestamptz
+          and at < (${to}::text || ' 00:00+00')::timestamptz + interval '1 day'
+          ${accountId === null ? sql`` : sql`and account_id = ${accountId}`}
+        group by 1, 2, 3, 4
+      ), rollup as (
+        select * from usage_daily
+        where day between ${from}::text::date and ${to}::text::date
+          ${accountId === null ? sql`` : sql`and account_id = ${accountId}`}
+      ), different as (
+        select
+          'rollup' as kind, account_id, day, key_id, model,
+          case when ledger.requests is null then null else to_json(ledger) end as ledger,
+          case when rollup.requests is null then null else to_json(rollup) end as rollup
+        from ledger full join rollup using (account_id, day, key_id, model)
+        where (
+          ledger.requests, ledger.completed, ledger.input_tokens, ledger.cached_input_tokens, ledger.output_tokens,
+          ledger.reasoning_tokens, ledger.billed_microcents
+        ) is distinct from (
+          rollup.requests, rollup.completed, rollup.input_tokens, rollup.cached_input_tokens, rollup.output_tokens,
+          rollup.reasoning_tokens, rollup.billed_microcents
+        )
+        order by account_id, day, key_id, model
+        limit ${maximumDifferences}
+      )
+      select
+        (select json_build_object(
+          'requests', coalesce(sum(requests), 0), 'billed_microcents', coalesce(sum(billed_microcents), 0)
+        ) from ledger)::text as totals,
+        (select json_agg(different) from different)::text as differences`,
+    auditDeadlineMs,
+  )
+  const totals = JSON.parse(rows[0]?.totals ?? '{}') as Pick<Audit, 'requests' | 'billed_microcents'>
+  type Row = Place & { readonly ledger: Sums | null; readonly rollup: Sums | null }
+  const different = JSON.parse(rows[0]?.differences ?? '[]') as Row[]
+  return { totals, differences: different.map(shownRow) }
+}
+
+function shownRow(row: Place & { readonly ledger: Sums | null; readonly rollup: Sums | null }): Difference {
+  const { account_id, day, key_id, model } = row
+  return { kind: 'rollup', account_id, day, key_id, model, ledger: onlySums(row.ledger), rollup: onlySums(row.rollup) }
+}
+
+function onlySums(sums: Sums | null): Sums | null {
+  return (
+    sums && {
+      requests: sums.requests,
+      completed: sums.completed,
+      input_tokens: sums.input_tokens,
+      cached_input_tokens: sums.cached_input_tokens,
+      output_tokens: sums.output_tokens,
+      reasoning_tokens: sums.reasoning_tokens,
+      billed_microcents: sums.billed_microcents,
+    }
+  )
+}
+
+/** Ledger and what waits for it against the counters of the limits, and against what was set aside. */
+async function compareCounters(database: Database, sources: readonly UsageSource[], scope: AuditScope) {
+  const isMeant = (record: UsageRecord) =>
+    (scope.accountId === null || record.account_id === scope.accountId) &&
+    dayText(dayOf(record)) >= scope.from &&
+    dayText(dayOf(record)) <= scope.to
+  const accountIds = await accountsOf(database, scope)
+  // What left a source before it was read is in the ledger by the time that is.
+  const readings = await Promise.all(sources.map(source => source.read(accountIds)))
+  const waiting = byId(readings.flatMap(reading => reading.waiting).filter(isMeant))
+  const refused = byId(readings.flatMap(reading => reading.refused).filter(isMeant))
+  const counted = readings
+    .flatMap(reading => reading.counted)
+    .filter(({ day }) => dayText(day) >= scope.from && dayText(day) <= scope.to)
+  const { spent, present } = await ledgerOf(database, counted, [...waiting.values(), ...refused.values()])
+
+  const differences: Difference[] = []
+  const compareRecord = (kind: 'refused' | 'record', record: UsageRecord) => {
+    const ledger = present.get(record.request_id) ?? null
+    const recorded = spentOf(record)
+    const isSame = ledger !== null && ledger.microcents === recorded.microcents && ledger.tokens === recorded.tokens
+    if (!isSame && (kind === 'refused' || ledger !== null))
+      differences.push({ kind, ...placeOf(record), request_id: record.request_id, ledger, recorded })
+  }
+  for (const record of refused.values()) compareRecord('refused', record)
+  for (const record of waiting.values()) compareRecord('record', record)
+
+  const onTheWay = [...waiting.values()].filter(record => !present.has(record.request_id))
+  for (const record of onTheWay) {
+    const sums = spent.get(`${dayOf(record)} ${record.account_id}`)
+    if (sums === undefined) continue
+    sums.tokens += record.input_tokens + record.output_tokens
+    sums.microcents += record.billed_microcents
+  }
+  for (const { accountId, day, tokens, microcents } of counted) {
+    const sums = spent.get(`${day} ${accountId}`) ?? { tokens: 0, microcents: 0 }
+    // Tokens beyond a reservation are told in the ledger and counted against no limit: there the counter may be less.
+    if (sums.microcents === microcents && sums.tokens >= tokens) continue
+    const counter = { tokens, microcents }
+    differences.push({ kind: 'counter', account_id: accountId, day: dayText(day), ledger: sums, counter })
+  }
+  return {
+    differences,
+    compared: counted.length,
+    waiting: {
+      requests: onTheWay.length,
+      billed_microcents: onTheWay.reduce((sum, record) => sum + record.billed_microcents, 0),
+    },
+    damagedLines: readings.reduce((sum, reading) => sum + reading.damagedLines, 0),
+  }
+}
+
+/** Accounts with usage within the scope's last two days: no counter is kept for longer. */
+async function accountsOf(database: Database, { to, accountId }: AuditScope): Promise<string[]> {
+  if (accountId !== null) return [accountId]
+  const rows = await database.run(
+    ({ sql }) => sql<{ account_id: string }[]>`
+      select distinct account_id from usage_daily where day between ${to}::text::date - 1 and ${to}::text::date`,
+    auditDeadlineMs,
+  )
+  return rows.map(row => row.account_id)
+}
+
+/** The ledger's own sums of these days, and which of the records it has: one statement, hence one moment. */
+async function ledgerOf(database: Database, days: readonly Counted[], records: readonly UsageRecord[]) {
+  const spent = new Map<string, { tokens: number; microcents: number }>()
+  const present = new Map<string, Spent>()
+  if (days.length + records.length === 0) return { spent, present }
+  const places = days.map(({ accountId, day }) => ({ account_id: accountId, day }))
+  const wanted = records.map(({ request_id, account_id, at_ms }) => ({ request_id, account_id, at_ms }))
+  const rows = await database.run(
+    ({ sql }) => sql<{ name: string; isSum: boolean; tokens: number; microcents: number }[]>`
+      select
+        place.day || ' ' || place.account_id as name, true as "isSum",
+        coalesce(sum(input_tokens + output_tokens), 0)::float8 as tokens,
+        coalesce(sum(billed_microcents), 0)::float8 as microcents
+      from json_to_recordset(${JSON.stringify(places)}::text::json) as place(account_id text, day int)
+      left join usage_records on usage_records.account_id = place.account_id
+        and at >= timestamptz 'epoch' + place.day * interval '24 hours'
+        and at < timestamptz 'epoch' + (place.day + 1) * interval '24 hours'
+      group by 1
+      union all
+      select request_id, false, (input_tokens + output_tokens)::float8, billed_microcents::float8
+      from json_to_recordset(${JSON.stringify(wanted)}::text::json) as wanted(request_id text, account_id text, at_ms bigint)
+      join usage_records using (request_id, account_id)`,
+    auditDeadlineMs,
+  )
+  for (const { name, isSum, tokens, microcents } of rows) (isSum ? spent : present).set(name, { tokens, microcents })
+  return { spent, present }
+}
+
+/** The journal of one gateway, read beside it. Its counters are in its memory, begun from the ledger and this journal. */
+export function journalSource(directory: string): UsageSource {
+  return {
+    async read() {
+      const names = existsSync(directory) ? readdirSync(directory) : []
+      const segments = names.filter(name => /^\d{12}\.log$/.test(name)).map(name => readLines(join(directory, name)))
+      const aside = readLines(join(directory, 'refused.log'))
+      return {
+        counted: [],
+        waiting: segments.flatMap(segment => segment.records),
+        refused: aside.records,
+        damagedLines: [...segments, aside].reduce((sum, one) => sum + one.damaged, 0),
+      }
+    },
+  }
+}
+
+/** A file of the journal as it is now: its writer may be at the last line, and its shipper may take it away. */
+function readLines(path: string): { readonly records: UsageRecord[]; readonly damaged: number } {
+  const records: UsageRecord[] = []
+  let damaged = 0
+  const bytes = existsSync(path) ? readIfThere(path) : new Uint8Array()
+  for (let start = 0, end = bytes.indexOf(0x0a); end !== -1; start = end + 1, end = bytes.indexOf(0x0a, start)) {
+    const record = decodeLine(bytes.subarray(start, end))
+    if (record === null) damaged++
+    else records.push(record)
+  }
+  return { records, damaged }
+}
+
+function readIfThere(path: string): Uint8Array {
+  try {
+    return readFileSync(path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return new Uint8Array()
+    throw error
+  }
+}
+
+const redisDeadlineMs = 2_000
+const accountsAtOnce = 200
+/** Redis does nothing else while it tells them. */
+const maximumWaiting = 20_000
+
+/**
+ * KEYS: a partition's epoch and stream, then accounts of it. Replies the stream's entries, then for each account {y, t, c},
+ * the counters without what open leases reserve, or {} where none are kept under this epoch.
+ */
+const readingScript = script(`
+local epoch = redis.call('GET', KEYS[1])
+local reply = {redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', ${maximumWaiting})}
+for i = 3, #KEYS do
+  local has = redis.call('HMGET', KEYS[i], 'e', 'y', 't', 'c')
+  local counted = {}
+  if has[1] and has[1] == epoch and has[2] then
+    local t, c = tonumber(has[3] or 0), tonumber(has[4] or 0)
+    local all = redis.call('HGETALL', KEYS[i])
+    for at = 1, #all, 2 do
+      if string.sub(all[at], 1, 2) == 'l:' then
+        local tokens, cost, day = string.match(all[at + 1], '^%d+:(%d+):(%d+):%d+:(%d+)$')
+        if day == has[2] then t, c = t - tonumber(tokens), c - tonumber(cost) end
+      end
+    end
+    counted = {has[2], string.format('%.0f', t), string.format('%.0f', c)}
+  end
+  reply[#reply + 1] = counted
+end
+return reply
+`)
+
+/** The counters and streams of all gateways on one Redis. Throws `RedisAway`. */
+export function redisSource(redis: Redis): UsageSource {
+  return {
+    async read(accountIds) {
+      const counted: Counted[] = []
+      const waiting: UsageRecord[] = []
+      let damaged = 0
+      for (let partition = 0; partition < partitions; partition++) {
+        const own = accountIds.filter(accountId => partitionOf(accountId) === partition)
+        // At least once, for what waits of accounts that nobody named.
+        for (let at = 0; at === 0 || at < own.length; at += accountsAtOnce) {
+          const some = own.slice(at, at + accountsAtOnce)
+          const keys = keysOf(partition)
+          const reply = await redis.evaluate(
+            readingScript,
+            [keys.epoch, keys.stream, ...some.map(keys.account)],
+            [],
+            redisDeadlineMs,
+          )
+          const [entries, ...accounts] = reply as [[string, string[]][], ...string[][]]
+          if (entries.length === maximumWaiting)
+            throw new Error(`more than ${maximumWaiting} records wait in ${keys.stream}: let them be shipped first`)
+          for (const [, fields] of entries) {
+            const record = recordIn(fields[1])
+            if (record === null) damaged++
+            else waiting.push(record)
+          }
+          for (const [index, [day, tokens, microcents]] of accounts.entries())
+            if (day !== undefined)
+              counted.push({
+                accountId: some[index] ?? '',
+                day: Number(day),
+                tokens: Number(tokens),
+                microcents: Number(microcents),
+              })
+        }
+      }
+      return { counted, waiting, refused: [], damagedLines: damaged }
+    },
+  }
+}
+
+const isRecord = TypeCompiler.Compile(usageRecordSchema)
+
+function recordIn(text: string | undefined): UsageRecord | null {
+  try {
+    const value: unknown = JSON.parse(text ?? '')
+    return isRecord.Check(value) ? value : null
+  } catch {
+    return null
+  }
+}
+
+const dayOf = (record: UsageRecord) => Math.floor(record.at_ms / dayMs)
+const dayText = (day: number) => new Date(day * dayMs).toISOString().slice(0, 10)
+const byId = (records: readonly UsageRecord[]) => new Map(records.map(record => [record.request_id, record]))
+
+function spentOf(record: UsageRecord): Spent {
+  return { tokens: record.input_tokens + record.output_tokens, microcents: record.billed_microcents }
+}
+
+function placeOf(record: UsageRecord): Place {
+  const model = record.model === '' ? '' : `${record.provider}/${record.model}`
+  return { account_id: record.account_id, day: dayText(dayOf(record)), key_id: record.key_id, model }
+}

@@ -1,0 +1,81 @@
+/** Ledger rows by the thousand, made inside Postgres. */
+import type { Database } from '../../src/stores/database.ts'
+import { createKey } from '../../src/stores/keys.ts'
+import { users } from '../../src/stores/tables.ts'
+import { newAccount } from './database.contract.ts'
+
+let last = 0
+const fresh = (prefix: string) => `${prefix}_${Date.now().toString(36)}l${++last}`
+
+/** An account with an owner and a member, who have two keys each. */
+export async function newTeam(database: Database) {
+  const { accountId, userId: ownerId, email } = await newAccount(database)
+  const memberId = fresh('usr')
+  await database.run(({ orm }) =>
+    orm.insert(users).values({
+      id: memberId,
+      accountId,
+      email: `m.${email.toLowerCase()}`,
+      passwordHash: 'argon2id',
+      role: 'member',
+      createdAt: new Date(),
+    }),
+  )
+  const key = async (userId: string, name: string) => {
+    const id = fresh('key')
+    await createKey(database, { id, accountId, userId, name, publicId: id, digest: id, createdAt: new Date() })
+    return id
+  }
+  return {
+    accountId,
+    ownerId,
+    memberId,
+    ownerKeys: [await key(ownerId, 'production'), await key(ownerId, '=cmd()')] as const,
+    memberKeys: [await key(memberId, 'laptop'), await key(memberId, 'batch')] as const,
+  }
+}
+
+export type Generated = {
+  readonly accountId: string
+  /** Taken in turn. */
+  readonly keyIds: readonly string[]
+  readonly count: number
+  /** Epoch milliseconds of the first; each is `stepMs` later than the one before. */
+  readonly start: number
+  readonly stepMs: number
+}
+
+/**
+ * Writes `count` requests and their daily sums: number n (from 1) is of key n, model n mod 20, provider n mod 2, streamed
+ * every third, auto every other, failed every 500th, tagged `team` = `search` every tenth, and billed n microcents.
+ */
+export async function generateUsage(database: Database, { accountId, keyIds, count, start, stepMs }: Generated) {
+  await database.run(
+    ({ sql }) => sql`
+      insert into usage_records (
+        request_id, at, account_id, key_id, provider, model, routing_mode, strategy, query_type, streamed, status,
+        error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
+        estimated, billed_microcents, reserved_microcents, attempts, latency_ms, first_token_ms, metadata)
+      select
+        'req_' || md5(${accountId}::text || n), timestamptz 'epoch' + (${start}::bigint + (n - 1) * ${stepMs}::bigint) * interval '1 ms',
+        ${accountId}, (${JSON.stringify(keyIds)}::text::json) ->> (n % ${keyIds.length}::int), case n % 2 when 0 then 'openai' else 'google' end,
+        'model-' || n % 20, case n % 2 when 0 then 'auto' else 'manual' end, null, 'code', n % 3 = 0,
+        case when n % 500 = 0 then 'failed' else 'completed' end, case when n % 500 = 0 then 'upstream_failed' end, 'stop',
+        100, 10, 0, 50, 5, false, n, n + 10, 1, 1200, 300,
+        case when n % 10 = 0 then '{"team":"search"}'::jsonb end
+      from generate_series(1, ${count}::int) as n`,
+    120_000,
+  )
+  await database.run(
+    ({ sql }) => sql`
+      insert into usage_daily (
+        account_id, day, key_id, model, requests, completed, input_tokens, cached_input_tokens, output_tokens,
+        reasoning_tokens, billed_microcents)
+      select
+        account_id, (at at time zone 'UTC')::date, key_id, provider || '/' || model, count(*),
+        count(*) filter (where status = 'completed'), sum(input_tokens), sum(cached_input_tokens), sum(output_tokens),
+        sum(reasoning_tokens), sum(billed_microcents)
+      from usage_records where account_id = ${accountId} group by 1, 2, 3, 4`,
+    120_000,
+  )
+}

@@ -1,0 +1,276 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { appendFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { reconcileUsage, replayUsage } from '../../src/commands/usage.ts'
+import type { UsageRecord } from '../../src/core/usage.ts'
+import { lockDataFolder } from '../../src/stores/data-folder.ts'
+import { type Database, migrate, openDatabase } from '../../src/stores/database.ts'
+import { type Embedded, openEmbedded } from '../../src/stores/embedded.ts'
+import { openJournal } from '../../src/stores/journal.ts'
+import { createRedisMeter, keysOf, partitionOf, partitions } from '../../src/stores/meter-redis.ts'
+import { type AuditScope, audit, journalSource, redisSource } from '../../src/stores/reconcile.ts'
+import { openRedis } from '../../src/stores/redis.ts'
+import { createShipper } from '../../src/stores/shipper.ts'
+import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
+import { startRedis } from '../harness/redis.ts'
+import { eventually, quiet } from './database.contract.ts'
+import { generateUsage, newTeam } from './ledger-rows.ts'
+import { admitted, ask, settlement } from './meter.contract.ts'
+import { movableClock, temporaryFolder, usageRecord } from './support.ts'
+
+const folder = temporaryFolder()
+let embedded: Embedded | null = null
+let server: PrivatePostgres | null = null
+const databases: { embedded: Database | null; real: Database | null } = { embedded: null, real: null }
+
+beforeAll(async () => {
+  embedded = await openEmbedded(join(folder.path, 'data'))
+  databases.embedded = openDatabase(embedded.address)
+  await migrate(databases.embedded)
+  server = await startPostgres()
+  if (server === null) return
+  databases.real = openDatabase(server.url)
+  await migrate(databases.real)
+}, 90_000)
+afterAll(async () => {
+  await databases.embedded?.close()
+  await embedded?.close()
+  await databases.real?.close()
+  await server?.stop()
+  folder.remove()
+}, 30_000)
+
+const start = Date.UTC(2026, 4, 5, 12)
+const hour = 3_600_000
+const year = { from: '2026-01-01', to: '2026-12-31' }
+let journals = 0
+const newJournal = () => join(folder.path, `other-${++journals}`, 'journal')
+
+/** Through a journal of its own, as a gateway would. */
+async function ship(database: Database, records: readonly UsageRecord[]): Promise<void> {
+  const journal = openJournal({ directory: newJournal() })
+  const shipper = createShipper({ journal, database, clock: { now: () => Date.now() }, log: quiet })
+  for (const record of records) journal.append(record)
+  expect(await shipper.drain(10_000)).toBe(true)
+  await shipper.close()
+  await journal.close()
+}
+
+for (const [name, open] of [
+  ['embedded Postgres', () => databases.embedded],
+  ['real Postgres', () => databases.real],
+] as const) {
+  const onDatabase = (title: string, body: (database: Database) => Promise<void>) =>
+    test(title, async () => {
+      const database = open()
+      if (database === null) process.stdout.write(`did not run on ${name}: ${title}\n`)
+      else await body(database)
+    }, 60_000)
+
+  describe(name, () => {
+    onDatabase(
+      'a ledger and its daily sums are whole; one micro-cent of one cell is found, and where',
+      async database => {
+        const team = await newTeam(database)
+        const keyIds = [...team.ownerKeys, ...team.memberKeys]
+        await generateUsage(database, { ...team, keyIds, count: 2000, start, stepMs: hour })
+        const scope: AuditScope = { ...year, accountId: team.accountId }
+        const whole = await audit(database, [], scope)
+        expect(whole).toMatchObject({ isWhole: true, requests: 2000, billed_microcents: 2_001_000, differences: [] })
+
+        const place = {
+          account_id: team.accountId,
+          day: '2026-05-07',
+          key_id: team.memberKeys[0],
+          model: 'openai/model-10',
+        }
+        const change = (by: number) =>
+          database.run(
+            ({ sql }) => sql`
+          update usage_daily set billed_microcents = billed_microcents + ${by}
+          where account_id = ${place.account_id} and day = ${place.day} and key_id = ${place.key_id} and model = ${place.model}`,
+          )
+        await change(1)
+        const found = await audit(database, [], scope)
+        expect(found).toMatchObject({ isWhole: false, differences: [{ kind: 'rollup', ...place }] })
+        const [difference] = found.differences
+        if (difference?.kind !== 'rollup') throw new Error('a daily sum differs')
+        expect((difference.rollup?.billed_microcents ?? 0) - (difference.ledger?.billed_microcents ?? 0)).toBe(1)
+        const report = await reconcileUsage(database, [], scope)
+        expect(report.isWell).toBe(false)
+        expect(report.lines.join('\n')).toContain(
+          `${place.account_id} 2026-05-07 ${place.key_id} openai/model-10: billed_microcents`,
+        )
+        await change(-1)
+        expect((await audit(database, [], scope)).isWhole).toBe(true)
+      },
+    )
+
+    onDatabase('a lost row and a lost sum are found on either side, a period outside is left alone', async database => {
+      const team = await newTeam(database)
+      await generateUsage(database, { ...team, keyIds: [team.ownerKeys[0]], count: 48, start, stepMs: hour })
+      const scope: AuditScope = { ...year, accountId: team.accountId }
+      await database.run(
+        ({ sql }) => sql`delete from usage_records where account_id = ${team.accountId} and billed_microcents = 1`,
+      )
+      await database.run(
+        ({ sql }) => sql`delete from usage_daily where account_id = ${team.accountId} and model = 'openai/model-14'`,
+      )
+      const { differences } = await audit(database, [], scope)
+      expect(differences).toEqual([
+        expect.objectContaining({ kind: 'rollup', day: '2026-05-05', model: 'google/model-1', ledger: null }),
+        expect.objectContaining({ kind: 'rollup', day: '2026-05-06', model: 'openai/model-14', rollup: null }),
+      ])
+      expect((await audit(database, [], { ...scope, from: '2026-06-01' })).isWhole).toBe(true)
+    })
+
+    onDatabase('what waits in a journal is on its way, replaying brings it there, once', async database => {
+      const { accountId } = await newTeam(database)
+      const directory = newJournal()
+      const record = (index: number) =>
+        usageRecord({
+          request_id: `${accountId}_${index}`,
+          account_id: accountId,
+          billed_microcents: 30 + index,
+          reserved_microcents: 100,
+        })
+      const journal = openJournal({ directory })
+      for (const index of [1, 2, 3]) journal.append(record(index))
+      await ship(database, [record(1)])
+      const scope: AuditScope = { ...year, accountId }
+      const sources = [journalSource(directory)]
+      // Its writer is alive and at the last line.
+      const file = readdirSync(directory)[0] ?? ''
+      expect(await audit(database, sources, scope)).toMatchObject({
+        isWhole: true,
+        requests: 1,
+        waiting: { requests: 2, billed_microcents: 65 },
+        damaged_lines: 0,
+      })
+      await journal.close()
+      appendFileSync(join(directory, file), 'half a li')
+      expect((await audit(database, sources, scope)).damaged_lines).toBe(0)
+
+      expect(await replayUsage(database, directory)).toMatchObject({
+        isWell: true,
+        json: { found: 3, left: 0, refused: 0 },
+      })
+      expect(await replayUsage(database, directory)).toMatchObject({ isWell: true, json: { found: 0 } })
+      const after = await reconcileUsage(database, sources, scope)
+      expect(after.json).toMatchObject({ ok: true, requests: 3, billed_microcents: 96, waiting: { requests: 0 } })
+    })
+
+    onDatabase(
+      'a record that the ledger refused, one that it has otherwise, and a broken line are told',
+      async database => {
+        const { accountId } = await newTeam(database)
+        const directory = newJournal()
+        const journal = openJournal({ directory })
+        const base = { account_id: accountId, reserved_microcents: 100 }
+        const good = usageRecord({ ...base, request_id: `${accountId}_1` })
+        await ship(database, [good])
+        journal.append({ ...good, billed_microcents: 31 })
+        journal.append(usageRecord({ ...base, request_id: `${accountId}_2`, billed_microcents: 101 }))
+        await journal.close()
+        expect((await replayUsage(database, directory)).isWell).toBe(false)
+        expect((await audit(database, [journalSource(directory)], { ...year, accountId })).differences).toEqual([
+          expect.objectContaining({
+            kind: 'refused',
+            request_id: `${accountId}_2`,
+            model: 'openai/gpt-test',
+            ledger: null,
+          }),
+        ])
+        // A copy of a journal, as a backup may hold it.
+        const copy = newJournal()
+        const again = openJournal({ directory: copy })
+        again.append({ ...good, billed_microcents: 31 })
+        await again.close()
+        writeFileSync(join(copy, '000000000009.log'), '00000000 {"not":"whole"}\n')
+        const found = await audit(database, [journalSource(copy)], { ...year, accountId })
+        expect(found).toMatchObject({ isWhole: false, damaged_lines: 1 })
+        expect(found.differences).toEqual([
+          expect.objectContaining({
+            kind: 'record',
+            ledger: { tokens: 30, microcents: 30 },
+            recorded: { tokens: 30, microcents: 31 },
+          }),
+        ])
+      },
+    )
+  })
+}
+
+test('a journal that is not there, or that a living gateway writes to, is not replayed', async () => {
+  const database = databases.embedded
+  if (database === null) throw new Error('the embedded database is open')
+  await expect(replayUsage(database, join(folder.path, 'nothing'))).rejects.toThrow('There is no journal')
+  const directory = newJournal()
+  const release = lockDataFolder(join(directory, '..'))
+  await openJournal({ directory }).close()
+  // The lock names its holder: here a process that is alive and not this one.
+  writeFileSync(join(directory, '..', 'gateway.lock'), JSON.stringify({ pid: process.ppid, began: null }))
+  await expect(replayUsage(database, directory)).rejects.toThrow(`Process ${process.ppid} is a gateway on this journal`)
+  release()
+})
+
+test('the counters in Redis, less what open requests reserve, are ledger and stream together, to the micro-cent', async () => {
+  const database = databases.real ?? databases.embedded
+  const redisServer = await startRedis()
+  if (database === null || redisServer === null) return void process.stdout.write('did not run: counters in Redis\n')
+  const redis = openRedis({ urls: [redisServer.url] })
+  try {
+    await eventually(() => redis.isReady(), 5000)
+    for (let partition = 0; partition < partitions; partition++)
+      await redis.send('', ['SET', keysOf(partition).epoch, 'e'])
+    const clock = movableClock(start)
+    const seed = async () => ({ tokens: 0, microcents: 0 })
+    const meter = createRedisMeter({ redis, clock, time: clock.now, epochOf: () => 'e', seed })
+    const accounts = await Promise.all(Array.from({ length: 5 }, async () => (await newTeam(database)).accountId))
+    const [first = ''] = accounts
+    for (const accountId of accounts)
+      for (const index of [1, 2, 3, 4]) {
+        const seat = admitted(await meter.admit(ask(`${accountId}_${index}`, { accountId })))
+        if (index < 4) await meter.settle(settlement(seat, 30, 1000 + index, start))
+      }
+    const inStream = async () => {
+      const { waiting } = await redisSource(redis).read([])
+      return waiting
+    }
+    // Some have arrived and are still in the stream, some have left it, some are only there.
+    const records = await inStream()
+    expect(records).toHaveLength(15)
+    await ship(
+      database,
+      records.filter(record => !record.request_id.endsWith('_3')),
+    )
+    const keys = keysOf(partitionOf(first))
+    const [[entry = '']] = (await redis.send(keys.stream, ['XRANGE', keys.stream, '-', '+', 'COUNT', '1'])) as [
+      [string],
+    ]
+    await redis.send(keys.stream, ['XDEL', keys.stream, entry])
+
+    const scope: AuditScope = { from: '2026-05-04', to: '2026-05-05', accountId: null }
+    const own = async (accountId: string) => audit(database, [redisSource(redis)], { ...scope, accountId })
+    for (const accountId of accounts)
+      expect(await own(accountId)).toMatchObject({ isWhole: true, counters: 1, requests: 2, waiting: { requests: 1 } })
+
+    await redis.send('', ['HINCRBY', keys.account(first), 'c', '1'])
+    expect((await own(first)).differences).toEqual([
+      {
+        kind: 'counter',
+        account_id: first,
+        day: '2026-05-05',
+        ledger: { tokens: 90, microcents: 3006 },
+        counter: { tokens: 90, microcents: 3007 },
+      },
+    ])
+    await redis.send('', ['HINCRBY', keys.account(first), 'c', '-1'])
+    // Under another epoch nothing is counted, hence nothing can differ.
+    await redis.send('', ['SET', keys.epoch, 'another'])
+    expect(await own(first)).toMatchObject({ isWhole: true, counters: 0 })
+  } finally {
+    redis.close()
+    await redisServer.stop()
+  }
+}, 60_000)
