@@ -1,0 +1,31 @@
+/** What the payment processor tells us: signed, and of each event one effect, however often and in whatever order it comes. */
+import { Elysia } from 'elysia'
+import type { Deps } from '../../deps.ts'
+import { bodyLimits, readBytes } from '../../http/body.ts'
+import { policies } from '../../http/policies.ts'
+import { notFound, reply } from '../../http/session-routes.ts'
+
+export type WebhookDeps = Pick<Deps, 'database' | 'stores' | 'clock' | 'newId' | 'payments' | 'log'>
+
+/** `POST /api/v1/billing/webhooks/stripe`. Its signature is its credential; nothing of its body is ever logged. */
+export function webhooks(deps: WebhookDeps) {
+  return new Elysia({ name: 'webhooks' }).post(
+    '/api/v1/billing/webhooks/stripe',
+    ({ request }) => receive(deps, request),
+    { parse: 'none', detail: { summary: 'Events of the payment processor', ...policies.open } },
+  )
+}
+
+async function receive({ database, stores, clock, newId, payments, log }: WebhookDeps, request: Request) {
+  if (payments.webhooks === null) throw notFound()
+  const body = await readBytes(request, bodyLimits.other)
+  const event = payments.webhooks.read(body, request.headers.get('stripe-signature'))
+  // Only spares a look: what makes it one effect is the row that is written with it.
+  if (await stores.billing.hasEvent(database, event.id)) return reply({ received: true })
+  const look = await payments.webhooks.look(event)
+  const outcome = await stores.billing.takeEvent(database, event, look, clock.now(), newId)
+  const fields = { event_id: event.id, outcome }
+  if (outcome === 'mismatch') log.error('payment_event', fields)
+  else log.info('payment_event', fields)
+  return reply({ received: true })
+}

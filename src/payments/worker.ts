@@ -1,0 +1,120 @@
+/**
+ * What billing does by itself: cycles end, invoices are made, and collected. Every gateway runs it; a lock in the database
+ * lets one at a time make invoices, and each invoice is collected by whoever took it.
+ */
+import { centsOfLines } from '../core/billing.ts'
+import type { Database } from '../stores/database.ts'
+import type { Payments } from './payments.ts'
+
+type Billing = typeof import('../stores/billing.ts')
+type Fields = Readonly<Record<string, string | number | boolean | null>>
+
+export type BillingWorkerOptions = {
+  readonly database: Database
+  readonly billing: Billing
+  readonly payments: Payments
+  /** Collects from accounts that have agreed to pay by hand, and marks the invoices of those without a method. */
+  readonly manual: Payments
+  readonly clock: { now(): number }
+  readonly newId: (prefix: string) => string
+  readonly log: {
+    info(event: string, fields?: Fields): void
+    warn(event: string, fields?: Fields): void
+    error(event: string, fields?: Fields): void
+  }
+}
+
+export type BillingWorker = {
+  /** Does all that is due now; returns when it is done. A second call joins the first. */
+  run(): Promise<void>
+  /** Stops the timer and waits for what is under way. */
+  close(): Promise<void>
+}
+
+const everyMs = 5_000
+/** At one go, so that a gateway that was away for long does not keep its database to itself. */
+const maximumSteps = 200
+
+/** Starts the worker. Its timer does not keep the process alive. */
+export function startBillingWorker(options: BillingWorkerOptions): BillingWorker {
+  const { database, billing, clock, newId, log } = options
+  let running: Promise<void> | null = null
+  let closed = false
+  let failures = 0
+
+  const work = async () => {
+    await upTo(maximumSteps, async () => (await billing.rollCycles(database, clock.now(), newId)) > 0)
+    await upTo(maximumSteps, async () => {
+      const invoice = await billing.closeCycle(database, clock.now(), newId)
+      if (invoice !== null) log.info('invoice_made', { invoice_id: invoice.id, total_cents: invoice.totalCents })
+      return invoice !== null
+    })
+    await upTo(maximumSteps, () => collectNext(options))
+  }
+  const upTo = async (most: number, step: () => Promise<boolean>) => {
+    for (let count = 0; count < most && !closed; count++) if (!(await step())) return
+  }
+  const run = () => {
+    running ??= work().finally(() => {
+      running = null
+    })
+    return running
+  }
+
+  const timer = setInterval(() => {
+    run().then(
+      () => {
+        failures = 0
+      },
+      error => {
+        failures++
+        // Once a minute: a database that is away is told of elsewhere too.
+        if (failures % 12 === 1) log.warn('billing_waits', { failures, detail: reasonOf(error) })
+      },
+    )
+  }, everyMs)
+  timer.unref()
+
+  return {
+    run,
+    async close() {
+      closed = true
+      clearInterval(timer)
+      await running?.catch(() => {})
+    },
+  }
+}
+
+/** Collects one invoice; false where none is due. One that fails waits for its next turn and holds up no other. */
+async function collectNext({ database, billing, payments, manual, clock, log }: BillingWorkerOptions) {
+  const due = await billing.claimInvoice(database)
+  if (due === null) return false
+  const { invoice, lines, customerId, methodKind } = due
+  const collector = methodKind === 'manual' || customerId === null ? manual : payments
+  const cents = centsOfLines(lines)
+  try {
+    const seen = await collector.collect(
+      {
+        invoiceId: invoice.id,
+        accountId: invoice.accountId,
+        customerId,
+        hasMethod: methodKind !== null,
+        totalCents: invoice.totalCents,
+        processorId: invoice.stripeInvoiceId,
+        lines: lines.map(({ model }, index) => ({ name: model, cents: cents[index] ?? 0 })),
+      },
+      processorId => billing.noteProcessorId(database, invoice.id, processorId),
+    )
+    const outcome = await billing.applyInvoice(database, seen, clock.now())
+    if (outcome === 'mismatch') log.error('invoice_mismatch', { invoice_id: invoice.id })
+    else log.info('invoice_collected', { invoice_id: invoice.id, status: seen.status })
+  } catch (error) {
+    log.warn('invoice_not_collected', { invoice_id: invoice.id, detail: reasonOf(error) })
+  }
+  return true
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'a thrown value'
+  return 'detail' in error && typeof error.detail === 'string' ? error.detail : error.message
+}

@@ -1,0 +1,193 @@
+/** A small Stripe on a loopback socket: customers, payment methods, invoices and their items, with idempotency keys. */
+import { createHmac } from 'node:crypto'
+
+type Row = Record<string, unknown> & { id: string }
+type Metadata = Record<string, string>
+export type StripeInvoice = {
+  id: string
+  object: 'invoice'
+  customer: string
+  currency: string
+  status: 'draft' | 'open' | 'paid' | 'void' | 'uncollectible'
+  total: number
+  amount_paid: number
+  attempt_count: number
+  metadata: Metadata
+}
+
+export type StripeServer = {
+  readonly url: string
+  readonly invoices: Map<string, StripeInvoice>
+  readonly customers: Map<string, Row>
+  readonly items: Row[]
+  /** Methods whose charges are declined. */
+  readonly declined: Set<string>
+  /** `METHOD /path` of every request. */
+  readonly requests: string[]
+  /** The next so many changes are made, and their answers lost. */
+  losesAnswers: number
+  isDown: boolean
+  addMethod(): string
+  stop(): Promise<void>
+}
+
+/** Starts one. It takes `Bearer <secretKey>` only. */
+export function startStripe(secretKey: string): StripeServer {
+  const customers = new Map<string, Row>()
+  const methods = new Map<string, Row & { customer: string | null }>()
+  const invoices = new Map<string, StripeInvoice>()
+  const items: Row[] = []
+  const declined = new Set<string>()
+  const requests: string[] = []
+  const remembered = new Map<string, { readonly status: number; readonly body: unknown }>()
+  let last = 0
+  const fresh = (prefix: string) => `${prefix}_${++last}`
+
+  const answerTo = (method: string, path: string, form: URLSearchParams): { status: number; body: unknown } => {
+    const [, , kind = '', id = '', verb = ''] = path.split('/')
+    const field = (name: string) => form.get(name) ?? ''
+    const metadata: Metadata = {}
+    for (const [name, value] of form) {
+      const key = /^metadata\[(\w+)\]$/.exec(name)?.[1]
+      if (key !== undefined) metadata[key] = value
+    }
+    const ok = (body: unknown) => ({ status: 200, body })
+    const list = (data: unknown[]) => ok({ object: 'list', data, has_more: false, url: path })
+    const missing = {
+      status: 404,
+      body: { error: { type: 'invalid_request_error', code: 'resource_missing', message: 'No such object' } },
+    }
+    const wrong = { status: 400, body: { error: { type: 'invalid_request_error', message: 'canary of Stripe' } } }
+    switch (kind) {
+      case 'customers': {
+        const known = customers.get(id)
+        if (id === '') {
+          const made = { id: fresh('cus'), object: 'customer', metadata }
+          customers.set(made.id, made)
+          return ok(made)
+        }
+        if (known === undefined) return missing
+        known.default = form.get('invoice_settings[default_payment_method]') ?? known.default
+        return ok(known)
+      }
+      case 'payment_methods': {
+        const known = methods.get(id)
+        if (known === undefined) return missing
+        if (verb === 'attach' && known.customer !== null) return wrong
+        if (verb === 'attach') known.customer = field('customer')
+        if (verb === 'detach') known.customer = null
+        return ok(known)
+      }
+      case 'invoiceitems': {
+        if (method === 'GET') return list(items.filter(item => item.invoice === form.get('invoice')))
+        const invoice = invoices.get(field('invoice'))
+        if (invoice?.status !== 'draft') return wrong
+        const amount = Number(field('amount'))
+        const made = {
+          id: fresh('ii'),
+          object: 'invoiceitem',
+          invoice: invoice.id,
+          amount,
+          description: field('description'),
+          metadata,
+        }
+        items.push(made)
+        invoice.total += amount
+        return ok(made)
+      }
+      case 'invoices': {
+        if (id === '' && method === 'GET')
+          return list([...invoices.values()].filter(one => one.customer === form.get('customer')))
+        if (id === '') {
+          const made: StripeInvoice = {
+            id: fresh('in'),
+            object: 'invoice',
+            customer: field('customer'),
+            currency: field('currency'),
+            status: 'draft',
+            total: 0,
+            amount_paid: 0,
+            attempt_count: 0,
+            metadata,
+          }
+          invoices.set(made.id, made)
+          return ok(made)
+        }
+        const known = invoices.get(id)
+        if (known === undefined) return missing
+        if (verb === 'finalize') known.status = 'open'
+        if (verb === 'pay') {
+          if (known.status !== 'open') return wrong
+          known.attempt_count++
+          const charged = String(customers.get(known.customer)?.default ?? '')
+          if (methods.get(charged)?.customer !== known.customer || declined.has(charged))
+            return {
+              status: 402,
+              body: { error: { type: 'card_error', code: 'card_declined', message: 'canary of Stripe' } },
+            }
+          known.status = 'paid'
+          known.amount_paid = known.total
+        }
+        return ok(known)
+      }
+      default:
+        return missing
+    }
+  }
+
+  const http = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    async fetch(request) {
+      const { pathname, searchParams } = new URL(request.url)
+      requests.push(`${request.method} ${pathname}`)
+      const body = await request.text()
+      if (stripe.isDown) return Response.json({ error: { type: 'api_error', message: 'down' } }, { status: 503 })
+      if (request.headers.get('authorization') !== `Bearer ${secretKey}`)
+        return Response.json({ error: { type: 'invalid_request_error', message: 'bad key' } }, { status: 401 })
+      const form = request.method === 'GET' ? searchParams : new URLSearchParams(body)
+      const name = request.headers.get('idempotency-key')
+      const known = name === null ? undefined : remembered.get(name)
+      const { status, body: answer } = known ?? answerTo(request.method, pathname, form)
+      if (name !== null && request.method === 'POST') remembered.set(name, { status, body: structuredClone(answer) })
+      if (request.method === 'POST' && stripe.losesAnswers > 0) {
+        stripe.losesAnswers--
+        return Response.json({ error: { type: 'api_error', message: 'lost' } }, { status: 500 })
+      }
+      return Response.json(answer, { status })
+    },
+  })
+
+  const stripe: StripeServer = {
+    url: `http://127.0.0.1:${http.port}`,
+    invoices,
+    customers,
+    items,
+    declined,
+    requests,
+    losesAnswers: 0,
+    isDown: false,
+    addMethod() {
+      const id = fresh('pm')
+      methods.set(id, {
+        id,
+        object: 'payment_method',
+        type: 'card',
+        customer: null,
+        card: { brand: 'visa', last4: '4242' },
+      })
+      return id
+    },
+    stop: () => http.stop(true),
+  }
+  return stripe
+}
+
+/** A `Stripe-Signature` header over a body, at `seconds` since the epoch. */
+export function signatureOf(
+  body: string | Uint8Array,
+  secret: string,
+  seconds = Math.floor(Date.now() / 1000),
+): string {
+  return `t=${seconds},v1=${createHmac('sha256', secret).update(`${seconds}.`).update(body).digest('hex')}`
+}

@@ -1,0 +1,234 @@
+/** Billing over HTTP with payments agreed upon by hand: every transition, 402, invoices, the soft cap. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { systemClock } from '../../src/clock.ts'
+import { cycleMs, graceMs, settlingMs } from '../../src/core/billing.ts'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { ask, keyOf, owner, type Person } from '../harness/people.ts'
+import { eventually } from '../stores/database.contract.ts'
+
+let ahead = 0
+const clock = { ...systemClock, now: () => systemClock.now() + ahead }
+let gateway: Gateway
+beforeAll(async () => {
+  gateway = await startGateway({ TRUSTED_PROXIES: '127.0.0.1' }, { clock })
+}, 30_000)
+afterAll(() => gateway.stop())
+
+/** Sessions are of today: time moves for what is done in it, and back again. */
+async function at<T>(milliseconds: number, work: () => Promise<T>): Promise<T> {
+  ahead = milliseconds
+  try {
+    return await work()
+  } finally {
+    ahead = 0
+  }
+}
+
+type Shown = {
+  plan: string
+  version: number
+  plan_after_cycle: string
+  cycle: { starts_at: string; ends_at: string; cost_usd: number } | null
+  payment_method: { kind: string } | null
+  grace_ends_at: string | null
+  payment_required: boolean
+  soft_cap: { monthly_usd: number; used_usd: number; warning: string | null } | null
+}
+
+const billing = (person: Person, method = 'GET', path = '', body?: unknown) =>
+  ask<Shown>(gateway, method, `/api/v1/billing${path}`, { token: person.token, body })
+
+const chat = (key: string, body: object = {}) =>
+  ask<{ model_used: string; usage: { cost_usd: number }; error?: { code: string; type: string } }>(
+    gateway,
+    'POST',
+    '/api/v1/chat',
+    {
+      token: key,
+      body: { prompt: 'Say hello.', ...body },
+    },
+  )
+
+test('upgrade begins charges at once, downgrade waits for the cycle, upgrade takes it back', async () => {
+  const person = await owner(gateway)
+  expect((await billing(person)).body).toMatchObject({
+    plan: 'evaluation',
+    version: 0,
+    cycle: null,
+    payment_method: null,
+  })
+  const { status, body } = await billing(person, 'POST', '/upgrade', { confirm: true })
+  expect(status).toBe(200)
+  expect(body).toMatchObject({
+    plan: 'usage',
+    plan_after_cycle: 'usage',
+    version: 1,
+    payment_method: { kind: 'manual' },
+  })
+  expect(Date.parse(body.cycle?.ends_at ?? '') - Date.parse(body.cycle?.starts_at ?? '')).toBe(30 * 86_400_000)
+  expect((await billing(person, 'POST', '/upgrade', { confirm: true })).status).toBe(409)
+  expect((await billing(person, 'POST', '/downgrade', {})).body).toMatchObject({
+    plan: 'usage',
+    plan_after_cycle: 'evaluation',
+  })
+  expect((await billing(person, 'POST', '/downgrade', {})).status).toBe(409)
+  expect((await billing(person, 'POST', '/upgrade', { confirm: true })).body).toMatchObject({
+    plan_after_cycle: 'usage',
+    cycle: body.cycle,
+  })
+  await billing(person, 'POST', '/downgrade', {})
+  await at(cycleMs + 60_000, () => gateway.deps.billingWorker.run())
+  expect((await billing(person)).body).toMatchObject({ plan: 'evaluation', cycle: null, version: 5 })
+})
+
+test('A5 what is not of the schema, not confirmed or not a sum of money is refused by name', async () => {
+  const person = await owner(gateway)
+  const refused: [string, string, unknown, string][] = [
+    ['POST', '/upgrade', {}, 'confirm'],
+    ['POST', '/upgrade', { confirm: false }, 'confirm'],
+    ['POST', '/upgrade', { confirm: true, plan: 'usage' }, 'plan'],
+    ['POST', '/upgrade', { confirm: true, version: -1 }, 'version'],
+    ['POST', '/downgrade', { balance: 5 }, 'balance'],
+    ['PUT', '/payment-method', { payment_method: 'pm_1' }, 'payment_method'],
+    ['PUT', '/payment-method', { kind: 'manual' }, 'kind'],
+    ['PUT', '/soft-cap', {}, 'monthly_usd'],
+    ['PUT', '/soft-cap', { monthly_usd: -1 }, 'monthly_usd'],
+    ['PUT', '/soft-cap', { monthly_usd: 1e300 }, 'monthly_usd'],
+    ['PUT', '/soft-cap', { monthly_usd: '5' }, 'monthly_usd'],
+  ]
+  for (const [method, path, body, param] of refused) {
+    const answer = await ask<{ error: { param: string } }>(gateway, method, `/api/v1/billing${path}`, {
+      token: person.token,
+      body,
+    })
+    expect([path, answer.status, answer.body.error.param]).toEqual([path, 400, param])
+  }
+  expect((await billing(person)).body).toMatchObject({ plan: 'evaluation', version: 0, payment_method: null })
+})
+
+test('a change decided on an old version is 409, and of upgrade and downgrade at once one wins', async () => {
+  const person = await owner(gateway)
+  await billing(person, 'POST', '/upgrade', { confirm: true })
+  expect((await billing(person, 'POST', '/downgrade', { version: 0 })).status).toBe(409)
+  for (let round = 0; round < 10; round++) {
+    const { version } = (await billing(person)).body
+    const answers = await Promise.all([
+      billing(person, 'POST', '/downgrade', { version }),
+      billing(person, 'POST', '/upgrade', { confirm: true, version }),
+    ])
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409])
+  }
+})
+
+test('an hour after the payment method has gone chat answers 402, and with a new one at once again', async () => {
+  const person = await owner(gateway)
+  expect((await billing(person, 'DELETE', '/payment-method')).status).toBe(404)
+  await billing(person, 'POST', '/upgrade', { confirm: true })
+  const { key } = await keyOf(gateway, person)
+  expect((await chat(key)).status).toBe(200)
+  expect((await billing(person, 'DELETE', '/payment-method')).status).toBe(204)
+  const { body } = await billing(person)
+  expect(body).toMatchObject({ payment_method: null, payment_required: false })
+  expect(Date.parse(body.grace_ends_at ?? '') - Date.now()).toBeGreaterThan(graceMs - 60_000)
+  await Bun.sleep(1000)
+  expect((await at(graceMs - 60_000, () => chat(key))).status).toBe(200)
+  const refused = await at(graceMs + 1000, () => chat(key))
+  expect(refused).toMatchObject({ status: 402, body: { error: { code: 'payment_required', type: 'billing_error' } } })
+  expect(refused.headers.get('x-should-retry')).toBe('false')
+  expect((await at(graceMs + 1000, () => chat(key, { stream: true }))).status).toBe(402)
+  expect((await billing(person, 'PUT', '/payment-method', {})).body).toMatchObject({
+    payment_method: { kind: 'manual' },
+    grace_ends_at: null,
+  })
+  await eventually(async () => (await at(graceMs + 1000, () => chat(key))).status === 200, 2000)
+})
+
+test('what was chatted is on the invoice to the micro-cent, a line per model; another owner sees none of it', async () => {
+  const person = await owner(gateway)
+  const { key } = await keyOf(gateway, person)
+  const before = await chat(key)
+  expect(before.status).toBe(200)
+  await billing(person, 'POST', '/upgrade', { confirm: true })
+  const answers = [
+    await chat(key, { model: 'openai/gpt-4.1' }),
+    await chat(key, { model: 'openai/gpt-4.1', prompt: 'Say hello again, and at length.' }),
+    await chat(key, { model: 'anthropic/claude-sonnet-4-5' }),
+  ]
+  const costs = new Map<string, number>()
+  for (const { status, body } of answers) {
+    expect(status).toBe(200)
+    costs.set(body.model_used, (costs.get(body.model_used) ?? 0) + Math.round(body.usage.cost_usd * 1e8))
+  }
+  const total = [...costs.values()].reduce((sum, cost) => sum + cost, 0)
+  await eventually(async () => Math.round(((await billing(person)).body.cycle?.cost_usd ?? 0) * 1e8) === total, 3000)
+  await at(cycleMs + settlingMs + 60_000, () => gateway.deps.billingWorker.run())
+  const { body } = await ask<{ data: { id: string; status: string; total_usd: number }[] }>(
+    gateway,
+    'GET',
+    '/api/v1/billing/invoices',
+    { token: person.token },
+  )
+  const [invoice, ...others] = body.data
+  expect(others).toEqual([])
+  expect(invoice).toMatchObject({ status: 'paid', total_usd: total / 1e8 })
+  const path = `/api/v1/billing/invoices/${invoice?.id}`
+  const shown = await ask<{ lines: { model: string; cost_usd: number; requests: number }[] }>(gateway, 'GET', path, {
+    token: person.token,
+  })
+  expect(new Map(shown.body.lines.map(line => [line.model, Math.round(line.cost_usd * 1e8)]))).toEqual(costs)
+  const stranger = await owner(gateway)
+  expect((await ask(gateway, 'GET', path, { token: stranger.token })).status).toBe(404)
+})
+
+describe('the monthly soft cap', () => {
+  test('from 80 % on warns in a header and leans auto-routing to cheaper models, and never blocks', async () => {
+    const person = await owner(gateway)
+    await billing(person, 'POST', '/upgrade', { confirm: true })
+    const { key } = await keyOf(gateway, person)
+    const hard = {
+      prompt:
+        'Prove that the halting problem is undecidable, derive the complexity of each step, then refactor this concurrent algorithm and analyse its trade-offs.',
+      max_output_tokens: 50,
+    }
+    const first = await chat(key, hard)
+    expect(first.headers.get('x-gateway-budget-warning')).toBeNull()
+    const spent = async () => (await billing(person)).body.cycle?.cost_usd ?? 0
+    await eventually(async () => (await spent()) > 0, 3000)
+    expect(
+      (await billing(person, 'PUT', '/soft-cap', { monthly_usd: (await spent()) * 1.1 })).body.soft_cap?.warning,
+    ).toContain('90%')
+    let warned = await chat(key, hard)
+    await eventually(async () => {
+      warned = await chat(key, hard)
+      return warned.headers.get('x-gateway-budget-warning') !== null
+    }, 3000)
+    expect(warned.status).toBe(200)
+    expect(warned.headers.get('x-gateway-budget-warning')).toMatch(
+      /^\d+% of this month's soft cap of [\d.e-]+ USD is used$/,
+    )
+    const streamed = await chatHeaders(key)
+    expect(streamed.get('x-gateway-budget-warning')).not.toBeNull()
+    const priceOf = (name: string) => gateway.deps.catalogue.resolve(name)?.pricing.output ?? 0
+    const leaned = await chat(key, hard)
+    expect(priceOf(leaned.body.model_used)).toBeLessThan(priceOf(first.body.model_used))
+    expect((await billing(person, 'PUT', '/soft-cap', { monthly_usd: null })).body.soft_cap).toBeNull()
+    await eventually(async () => (await chat(key)).headers.get('x-gateway-budget-warning') === null, 2000)
+  })
+})
+
+async function chatHeaders(key: string): Promise<Headers> {
+  const answer = await gateway.post(
+    '/v1/chat/completions',
+    { model: 'gateway-ai', stream: true, messages: [{ role: 'user', content: 'hi' }] },
+    { authorization: `Bearer ${key}` },
+  )
+  await answer.text()
+  return answer.headers
+}
+
+test('W2 without a payment processor nobody sends events: 404', async () => {
+  const answer = await ask<{ error: { code: string } }>(gateway, 'POST', '/api/v1/billing/webhooks/stripe', {
+    body: '{}',
+  })
+  expect([answer.status, answer.body.error.code]).toEqual([404, 'not_found'])
+})
