@@ -10,19 +10,28 @@ import { score } from './core/scoring.ts'
 import { estimateInputTokens } from './core/tokens.ts'
 import { createLimiter } from './core/windows.ts'
 import type { Deps } from './deps.ts'
+import { tooHasty } from './http/address-limit.ts'
 import { serverBodyLimit } from './http/body.ts'
-import { callerAddress } from './http/callers.ts'
+import { authenticateSession } from './http/callers.ts'
 import type { ChatRouteDeps } from './http/exchange.ts'
 import { failureResponse, toGatewayError } from './http/failures.ts'
 import { deprecationHeaders } from './http/headers.ts'
 import { checkHost } from './http/hosts.ts'
 import { policies } from './http/policies.ts'
+import type { Identify } from './http/session-routes.ts'
+import { account } from './modules/account/routes.ts'
+import { auth } from './modules/auth/routes.ts'
+import { billing } from './modules/billing/routes.ts'
+import { webhooks } from './modules/billing/webhooks.ts'
 import { readNative } from './modules/chat/request.ts'
 import { chat } from './modules/chat/routes.ts'
 import { readCompatible } from './modules/compatible/request.ts'
 import { compatible } from './modules/compatible/routes.ts'
 import { estimate } from './modules/estimate.ts'
+import { keys } from './modules/keys/routes.ts'
 import { models } from './modules/models.ts'
+import { team } from './modules/team/routes.ts'
+import { usage } from './modules/usage/routes.ts'
 import { answer } from './pipeline/answer.ts'
 import { pace } from './pipeline/pace.ts'
 import { healthKey } from './pipeline/route.ts'
@@ -35,8 +44,8 @@ const warmUpRounds = 20
 /** How long a connection may be silent before it has shown a key; authenticated requests lift it for themselves. */
 const strangerTimeoutSeconds = 10
 
-/** Refused keys. Far above what a mistake makes, far below what guessing needs; who shows a good key is not counted. */
-const refusedKeys = {
+/** Refused credentials. Far above what a mistake makes, far below what guessing needs; who shows a good one is not counted. */
+const refusedCredentials = {
   each: { perMinute: 60, burst: 100 },
   together: { perMinute: 60_000, burst: 60_000 },
   maximumAddresses: 10_000,
@@ -44,32 +53,33 @@ const refusedKeys = {
 
 /** The whole HTTP surface over one set of dependencies. Nothing here knows what is embedded and what is not. */
 export function createApp(deps: Deps) {
+  const strangers = createLimiter(refusedCredentials)
+  const told = (error: GatewayError, address: () => string) => {
+    const wait = error.status === 401 ? strangers.take(address(), deps.clock.now()) : 0
+    return wait === 0 ? error : tooHasty(wait)
+  }
+  const identify: Identify = headers => authenticateSession(deps.tokens, deps.sessions, headers)
   const leaving = new Map(
     deps.catalogue.list
       .filter(model => model.deprecated)
       .map(model => [fullName(model), deprecationHeaders(catalogueDate, model.deprecationDate, model.successor)]),
   )
-  const addressOf = (request: Request, server: Bun.Server<unknown> | null) =>
-    callerAddress(
-      server?.requestIP(request)?.address ?? null,
-      request.headers.get('x-forwarded-for'),
-      deps.config.isTrustedProxy,
-    )
   const exchangeDeps: ChatRouteDeps = {
     answer: (caller, ask, request) => answer(deps, caller, ask, request),
     pace: (events, mode) => pace(events, mode, deps.paceClock),
     inFlight: deps.inFlight,
     keys: deps.keys,
-    strangers: createLimiter(refusedKeys),
     connectionOf: (request, server) => ({
       liftIdleTimeout: () => server?.timeout(request, 0),
-      address: () => addressOf(request, server),
+      address: () => deps.addressOf(request, server),
     }),
     clock: deps.clock,
     meter: deps.meter,
+    budget: deps.budget,
     newRequestId: deps.newRequestId,
     deprecation: name => leaving.get(name) ?? {},
     logFailure: (requestId, error) => logFailure(deps, requestId, error),
+    refused: told,
   }
   return (
     new Elysia({
@@ -79,9 +89,10 @@ export function createApp(deps: Deps) {
       .onRequest(({ request }) => {
         checkHost(request, deps.allowedHosts)
       })
-      .onError(({ error, code, request }) => {
+      .onError(({ error, code, request, server }) => {
         const requestId = deps.newRequestId()
-        const refusal = code === 'NOT_FOUND' ? notFound(request) : toGatewayError(error)
+        const thrown = code === 'NOT_FOUND' ? notFound(request) : toGatewayError(error)
+        const refusal = told(thrown, () => deps.addressOf(request, server))
         logFailure(deps, requestId, refusal)
         return failureResponse(refusal, requestId)
       })
@@ -96,11 +107,33 @@ export function createApp(deps: Deps) {
         estimate({
           ...deps,
           chooseModel: messages => likelyChoice(deps, messages),
-          addressOf,
         }),
       )
+      .use(auth(deps, identify))
+      .use(account(deps, identify))
+      .use(keys(deps, identify))
+      .use(team(deps, identify))
+      .use(usage(deps, identify))
+      .use(billing(deps, identify))
+      .use(webhooks(deps))
       .use(probes(deps))
   )
+}
+
+/**
+ * From now on every answer also asks for its connection to be closed, so that who keeps one open goes elsewhere before this
+ * gateway stops. Wrapped around a whole server that is about to leave: what serves pays nothing for it.
+ */
+export function sendAway(app: ReturnType<typeof createApp>, server: Bun.Server<unknown>): void {
+  const { fetch } = app
+  server.reload({
+    routes: {},
+    async fetch(request) {
+      const response = await fetch.call(app, request)
+      response.headers.set('connection', 'close')
+      return response
+    },
+  })
 }
 
 /**
@@ -159,6 +192,24 @@ const endpoints = [
   'GET /v1/models',
   'GET /api/v1/models',
   'GET /api/v1/models/health',
+  'POST /api/v1/auth/register',
+  'POST /api/v1/auth/login',
+  'POST /api/v1/auth/refresh',
+  'POST /api/v1/auth/logout',
+  'GET /api/v1/auth/sessions',
+  'PUT /api/v1/auth/password',
+  'GET /api/v1/account',
+  'GET /api/v1/keys',
+  'GET /api/v1/team',
+  'GET /api/v1/usage',
+  'GET /api/v1/requests',
+  'GET /api/v1/requests/export',
+  'GET /api/v1/billing',
+  'POST /api/v1/billing/upgrade',
+  'POST /api/v1/billing/downgrade',
+  'PUT /api/v1/billing/payment-method',
+  'PUT /api/v1/billing/soft-cap',
+  'GET /api/v1/billing/invoices',
   'GET /healthz',
   'GET /readyz',
 ] as const

@@ -4,9 +4,16 @@ import { type Command, CommandFailure, columns, print, UsageError } from './comm
 import { keyCommands } from './commands/keys.ts'
 import { modelCommands } from './commands/models.ts'
 import { serviceCommands } from './commands/service.ts'
+import { usageCommands } from './commands/usage-rows.ts'
 import { problemText } from './problems.ts'
 
-const commands: readonly Command[] = [...serviceCommands, ...accountCommands, ...keyCommands, ...modelCommands]
+const commands: readonly Command[] = [
+  ...serviceCommands,
+  ...accountCommands,
+  ...keyCommands,
+  ...usageCommands,
+  ...modelCommands,
+]
 
 process.exitCode = await execute(process.argv.slice(2))
 

@@ -4,6 +4,8 @@
  */
 import { readFileSync } from 'node:fs'
 import { BlockList, isIP } from 'node:net'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { autoModel, configuredModelSchema } from './core/models.ts'
@@ -31,16 +33,26 @@ export type Deadlines = {
 export type Config = {
   readonly port: number
   readonly host: string
+  /** What the gateways of one start share: the embedded database, the session secret. */
   readonly dataDirectory: string
+  /** This process's own: journal and checkpoints, which no two gateways may write. */
+  readonly ownDirectory: string
+  /** Processes on the port; 1 = this one serves. */
+  readonly workers: number
+  /** Which of them this one is, from 1; null = it was started by the operator. */
+  readonly worker: number | null
   /** null = embedded. */
   readonly databaseUrl: string | null
-  readonly redisUrl: string | null
+  /** Empty = limits are kept in process. */
+  readonly redisUrls: readonly string[]
   /** null only in embedded mode, which makes one and keeps it in the data folder. */
   readonly jwtSecret: string | null
   readonly jwtSecretPrevious: string | null
   /** Empty = the three providers are simulated. */
   readonly providers: readonly ProviderSettings[]
   readonly extraModels: readonly { readonly provider: string; readonly row: Static<typeof configuredModelSchema> }[]
+  /** Null = payments are agreed upon by hand. */
+  readonly stripe: StripeConfig | null
   readonly defaultMaxOutputTokens: number
   readonly deadlines: Deadlines
   /** How long running streams may go on after SIGTERM. */
@@ -51,6 +63,14 @@ export type Config = {
   readonly isTrustedProxy: (address: string) => boolean
   readonly logLevel: LogLevel
   readonly warnings: readonly string[]
+}
+
+export type StripeConfig = {
+  readonly secretKey: string
+  /** One, or two while one is being replaced. */
+  readonly webhookSecrets: readonly string[]
+  /** Null = Stripe's own address. */
+  readonly apiBase: string | null
 }
 
 export const logLevels = ['debug', 'info', 'warn', 'error'] as const
@@ -127,7 +147,7 @@ export function readConfig(environment: Environment = process.env): Config {
   const read = reader(environment, problems)
 
   const { dataDirectory, databaseUrl } = storeConfig(read)
-  const redisUrl = read.text('REDIS_URL')
+  const redisUrl = read.secret('REDIS_URL')
   const jwtSecret = read.secret('JWT_SECRET')
   const jwtSecretPrevious = read.secret('JWT_SECRET_PREVIOUS')
   if (databaseUrl !== null && jwtSecret === null)
@@ -140,17 +160,16 @@ export function readConfig(environment: Environment = process.env): Config {
   ] as const)
     if (secret !== null && Buffer.byteLength(secret) < 32) problems.push(`${name}: must be at least 32 bytes long`)
 
-  const workers = read.text('WORKERS')
-  if (workers !== null && workers !== '1') {
-    if (workers !== 'auto' && !/^[1-9]\d{0,2}$/.test(workers)) problems.push('WORKERS: must be a count or "auto"')
-    else if (redisUrl === null)
-      problems.push('WORKERS: several processes share their limits through Redis; set REDIS_URL or take WORKERS out')
-    else problems.push('WORKERS: this version keeps limits in process and runs as one; take WORKERS out')
-  }
-  if (redisUrl !== null && !/^rediss?:\/\//.test(redisUrl))
-    problems.push('REDIS_URL: must start with redis:// or rediss://')
-  if (redisUrl !== null)
-    warnings.push('REDIS_URL is set, but this version keeps limits in process: run one gateway process only')
+  const wanted = read.text('WORKERS') ?? '1'
+  if (wanted !== 'auto' && !/^[1-9]\d{0,2}$/.test(wanted)) problems.push('WORKERS: must be a count or "auto"')
+  else if (wanted !== '1' && redisUrl === null)
+    problems.push('WORKERS: several processes share their limits through Redis; set REDIS_URL or take WORKERS out')
+  const worker = read.text(workerVariable) === null ? null : read.integer(workerVariable, 1, 1, 999)
+  const redisUrls = redisUrl?.split(',').map(url => url.trim()) ?? []
+  if (!redisUrls.every(url => /^rediss?:\/\//.test(url) && URL.canParse(url)))
+    problems.push(
+      'REDIS_URL: must be a redis:// or rediss:// address, or the addresses of a cluster’s nodes separated by commas',
+    )
   for (const name of ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy', 'ALL_PROXY'])
     if (environment[name]) warnings.push(`${name} is set: calls to providers will go through that proxy`)
 
@@ -167,12 +186,16 @@ export function readConfig(environment: Environment = process.env): Config {
     port: read.integer('PORT', 3000, 0, 65_535),
     host,
     dataDirectory,
+    ownDirectory: worker === null ? dataDirectory : join(dataDirectory, `worker-${worker}`),
+    workers: worker !== null ? 1 : wanted === 'auto' ? availableParallelism() : Number(wanted),
+    worker,
     databaseUrl,
-    redisUrl,
+    redisUrls,
     jwtSecret,
     jwtSecretPrevious,
     providers: settings,
     extraModels: models,
+    stripe: readStripe(read, problems),
     defaultMaxOutputTokens: read.integer('DEFAULT_MAX_OUTPUT_TOKENS', 16_384, 1, 1_000_000),
     deadlines: {
       connectMs: read.integer('CONNECT_TIMEOUT_MS', 3_000, 1, minute),
@@ -191,6 +214,37 @@ export function readConfig(environment: Environment = process.env): Config {
   }
   if (problems.length > 0) throw new ConfigError(problems)
   return config
+}
+
+const shortestWebhookSecret = 24
+
+/** Without a secret to verify events by, anybody could mark an invoice paid: payments are then not to be had at all. */
+function readStripe(read: Reader, problems: string[]): StripeConfig | null {
+  const secretKey = read.secret('STRIPE_SECRET_KEY')
+  const secret = read.secret('STRIPE_WEBHOOK_SECRET')
+  const apiBase = read.baseUrl('STRIPE_API_BASE')
+  if (apiBase !== null && URL.canParse(apiBase) && new URL(apiBase).pathname !== '/')
+    problems.push('STRIPE_API_BASE: must be an origin, such as https://api.stripe.com, without a path')
+  if (secretKey === null && secret === null) return null
+  if (secretKey === null) problems.push('STRIPE_SECRET_KEY: needed beside STRIPE_WEBHOOK_SECRET')
+  const webhookSecrets = (secret ?? '').split(',').map(one => one.trim())
+  if (secret === null)
+    problems.push(
+      'STRIPE_WEBHOOK_SECRET: needed beside STRIPE_SECRET_KEY; it is the endpoint’s signing secret (whsec_…)',
+    )
+  else if (webhookSecrets.length > 2 || webhookSecrets.some(one => one.length < shortestWebhookSecret))
+    problems.push(
+      `STRIPE_WEBHOOK_SECRET: must be one secret of at least ${shortestWebhookSecret} characters, or two separated by a comma while one is replaced`,
+    )
+  return { secretKey: secretKey ?? '', webhookSecrets, apiBase }
+}
+
+/** Set by the parent of several processes, for each of them. */
+const workerVariable = 'GATEWAY_WORKER'
+
+/** What a worker is started with: all that its parent was, its number, and the port that they share. */
+export function workerEnvironment(worker: number, port: number): Environment {
+  return { ...process.env, [workerVariable]: String(worker), PORT: String(port) }
 }
 
 function readProviders(read: Reader, problems: string[]) {

@@ -3,37 +3,61 @@
  * which implementation stands behind what.
  */
 import { randomBytes } from 'node:crypto'
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { localOwner } from './banner.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { Config, ProviderSettings } from './config.ts'
 import { catalogue as publishedModels } from './core/catalogue.ts'
-import type { GatewayError } from './core/errors.ts'
+import { GatewayError } from './core/errors.ts'
 import { buildCatalogue, type Catalogue, toModel } from './core/models.ts'
 import { compileRules, type SafetyRules, safetyRules } from './core/patterns.ts'
-import { mintApiKey, randomBase62 } from './core/secrets.ts'
+import { mintApiKey, type RandomBytes, randomBase62 } from './core/secrets.ts'
+import { callerAddress, createTokens, type Tokens } from './http/callers.ts'
 import { allowedHosts } from './http/hosts.ts'
 import { type Network, systemNetwork } from './network.ts'
 import { createLog, type Log } from './observe/log.ts'
+import { createPasswords, type Passwords } from './passwords.ts'
+import { manualPayments } from './payments/manual.ts'
+import type { Payments } from './payments/payments.ts'
+import { type BillingWorker, startBillingWorker } from './payments/worker.ts'
 import { createTicker, type PaceClock } from './pipeline/pace.ts'
 import type { Endpoint } from './pipeline/route.ts'
+import { problemText } from './problems.ts'
 import { anthropic } from './providers/anthropic.ts'
 import { google } from './providers/google.ts'
 import { openai } from './providers/openai.ts'
 import type { Provider } from './providers/provider.ts'
 import { type Simulator, startSimulator } from './providers/simulator/simulator.ts'
-import { createAccount, hasAccounts } from './stores/accounts.ts'
+import * as accounts from './stores/accounts.ts'
+import * as billing from './stores/billing.ts'
+import { type BudgetBook, createBudgetBook } from './stores/billing.ts'
+import { openCheckpoints } from './stores/checkpoints.ts'
 import { lockDataFolder } from './stores/data-folder.ts'
-import { type Database, migrate, openDatabase } from './stores/database.ts'
-import { openEmbedded } from './stores/embedded.ts'
+import { type Database, isUnavailable, migrate, openDatabase } from './stores/database.ts'
+import { connectEmbedded, openEmbedded } from './stores/embedded.ts'
 import { createHealthBook, type HealthBook } from './stores/health.ts'
-import { openJournal } from './stores/journal.ts'
-import { createKey, createKeyDirectory, type KeyDirectory } from './stores/keys.ts'
-import { seedFrom } from './stores/ledger.ts'
+import * as invitations from './stores/invitations.ts'
+import { type Journal, openJournal } from './stores/journal.ts'
+import * as keyLines from './stores/key-lines.ts'
+import * as keyRecords from './stores/keys.ts'
+import { createKeyDirectory, type KeyDirectory } from './stores/keys.ts'
+import { createLedgerReader, type LedgerReader, seedFrom, spentWith } from './stores/ledger.ts'
 import type { Meter } from './stores/meter.ts'
-import { createLocalMeter } from './stores/meter-local.ts'
+import { createFailoverMeter } from './stores/meter-failover.ts'
+import { createLocalMeter, type Spent } from './stores/meter-local.ts'
+import { openRedis } from './stores/redis.ts'
+import { meterScripts } from './stores/scripts/meter.ts'
+import * as sessions from './stores/sessions.ts'
+import { createSessionDirectory, type SessionDirectory } from './stores/sessions.ts'
 import { createShipper } from './stores/shipper.ts'
+import { createUsageStream, type UsageStream } from './stores/usage-stream.ts'
+import * as users from './stores/users.ts'
 import { createTokenizer, type Tokenizer } from './tokenizer.ts'
+
+/** What modules may do with the database: they import no store themselves. */
+const stores = { accounts, billing, invitations, keyLines, keys: keyRecords, sessions, users } as const
+export type Stores = typeof stores
 
 /** What the first start on an empty embedded database made. Printed once, kept nowhere. */
 export type FirstAccount = { readonly email: string; readonly password: string; readonly key: string }
@@ -51,8 +75,25 @@ export type Deps = {
   readonly simulatedProviders: ReadonlySet<string>
   readonly safetyRules: SafetyRules
   readonly database: Database
+  /** Fulfilled once the schema is up to date: at once, unless Postgres was away at the start. */
+  readonly migrated: Promise<void>
+  readonly stores: Stores
+  readonly ledger: LedgerReader
   readonly keys: KeyDirectory
+  readonly sessions: SessionDirectory
+  readonly tokens: Tokens
+  readonly passwords: Passwords
+  readonly randomBytes: RandomBytes
+  /** `acc` → `acc_` and twenty random characters. */
+  readonly newId: (prefix: string) => string
+  /** Whose request it is, by address: IPv6 by network, behind trusted proxies the one they name. */
+  readonly addressOf: (request: Request, server: Bun.Server<unknown> | null) => string
+  /** What an account has used of a UTC day (since the epoch): in the ledger, and on its way there. */
+  readonly spent: (accountId: string, day: number) => Promise<Spent>
   readonly meter: Meter
+  readonly payments: Payments
+  readonly billingWorker: BillingWorker
+  readonly budget: BudgetBook
   readonly health: HealthBook
   readonly tokenizer: Tokenizer
   readonly allowedHosts: ReadonlySet<string> | null
@@ -96,21 +137,35 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
   })
   const undo: (() => unknown)[] = []
   try {
-    const { database, storage, isEmbedded } = await openStores(config, log, undo)
-    const firstAccount = isEmbedded ? await makeFirstAccount(database, clock) : null
+    const { database, migrated, storage, isEmbedded } = await openStores(config, { log, clock }, undo)
+    const passwords = createPasswords()
+    const firstAccount = isEmbedded ? await makeFirstAccount(database, passwords, clock) : null
     const { endpoints, simulator } = await openProviders(config, clock)
     if (simulator !== null) undo.push(() => simulator.stop())
     const journal = openJournal({
-      directory: join(config.dataDirectory, 'journal'),
+      directory: join(config.ownDirectory, 'journal'),
       onDamage: detail => log.error('journal_damaged', { detail }),
     })
     undo.push(() => journal.close())
-    const shipper = createShipper({ journal, database, clock, log })
+    const { meter, stream } = openMeter(config, { database, journal, clock, log }, undo)
+    const shipper = createShipper({ journal, database, clock, log, ...(stream === null ? {} : { stream }) })
     undo.push(() => shipper.close())
     const keys = createKeyDirectory({ database, clock, random: Math.random })
     undo.push(() => keys.close())
+    const seed = seedFrom(database, journal)
     const tokenizer = createTokenizer()
     undo.push(() => tokenizer.close())
+    const payments = await openPayments(config, options.network ?? systemNetwork, clock)
+    const billingWorker = startBillingWorker({
+      database,
+      billing,
+      payments,
+      manual: manualPayments,
+      clock,
+      newId,
+      log,
+    })
+    undo.push(() => billingWorker.close())
     const configured = config.extraModels.map(({ provider, row }) => toModel(provider, row))
     const aborts = new Set<AbortController>()
     return {
@@ -126,8 +181,30 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       simulatedProviders: new Set([...endpoints.values()].filter(one => one.simulated).map(one => one.id)),
       safetyRules: compileRules(safetyRules),
       database,
+      migrated,
+      stores,
+      ledger: createLedgerReader(database),
       keys,
-      meter: createLocalMeter({ clock, journal, seed: seedFrom(database, journal) }),
+      sessions: createSessionDirectory({ database, clock }),
+      tokens: createTokens({
+        secret: config.jwtSecret ?? keptSecret(join(config.dataDirectory, 'session-secret')),
+        previousSecret: config.jwtSecretPrevious,
+        clock,
+      }),
+      passwords,
+      randomBytes,
+      newId,
+      addressOf: (request, server) =>
+        callerAddress(
+          server?.requestIP(request)?.address ?? null,
+          request.headers.get('x-forwarded-for'),
+          config.isTrustedProxy,
+        ),
+      spent: seed,
+      meter,
+      payments,
+      billingWorker,
+      budget: createBudgetBook(database, clock),
       health: createHealthBook({ clock }),
       tokenizer,
       allowedHosts: allowedHosts(config.allowedHosts, config.host),
@@ -153,44 +230,168 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
   }
 }
 
-async function openStores(config: Config, log: Log, undo: (() => unknown)[]) {
+type Opened = {
+  readonly database: Database
+  readonly migrated: Promise<void>
+  readonly storage: string
+  readonly isEmbedded: boolean
+}
+
+async function openStores(
+  config: Config,
+  { log, clock }: { log: Log; clock: Clock },
+  undo: (() => unknown)[],
+): Promise<Opened> {
   if (config.databaseUrl !== null) {
     // The journal lives in the data folder in either mode, and two gateways must not write one journal.
-    undo.push(lockDataFolder(config.dataDirectory))
-    const database = openDatabase(config.databaseUrl)
-    undo.push(() => database.close())
-    await migrate(database)
-    return { database, storage: 'Postgres', isEmbedded: false }
+    undo.push(lockDataFolder(config.ownDirectory))
+    return { ...(await openPostgres(config.databaseUrl, { log, clock }, undo)), storage: 'Postgres', isEmbedded: false }
   }
-  const embedded = await openEmbedded(config.dataDirectory, detail => log.error('embedded_database_failed', { detail }))
+  const storage = `embedded, in ${config.dataDirectory}`
+  // A worker's parent holds the embedded database, and has migrated it.
+  if (config.worker !== null) undo.push(lockDataFolder(config.ownDirectory))
+  const embedded =
+    config.worker === null
+      ? await openEmbedded(config.dataDirectory, detail => log.error('embedded_database_failed', { detail }))
+      : await connectEmbedded(config.dataDirectory)
   undo.push(() => embedded.close())
   const database = openDatabase(embedded.address)
   undo.push(() => database.close())
-  await migrate(database)
-  return { database, storage: `embedded, in ${config.dataDirectory}`, isEmbedded: true }
+  if (config.worker === null) await migrate(database)
+  return { database, migrated: Promise.resolve(), storage, isEmbedded: true }
+}
+
+const firstMigrationRetryMs = 100
+const maximumMigrationRetryMs = 500
+
+/**
+ * Postgres, brought up to date. Where it is away the gateway starts all the same: until it is there and up to date the
+ * database says so at once to whoever asks, and this goes on trying. What Postgres itself refuses at the start is thrown.
+ */
+async function openPostgres(url: string, { log, clock }: { log: Log; clock: Clock }, undo: (() => unknown)[]) {
+  const pool = openDatabase(url)
+  let isClosed = false
+  undo.push(() => {
+    isClosed = true
+    return pool.close()
+  })
+  let isMigrated = false
+  const bringUpToDate = async () => {
+    await migrate(pool)
+    isMigrated = true
+  }
+  const keepTrying = async () => {
+    for (let waitMs = firstMigrationRetryMs, told = ''; !isMigrated; ) {
+      await clock.sleep(waitMs)
+      if (isClosed) return
+      await bringUpToDate().catch((cause: unknown) => {
+        const detail = problemText(cause)
+        if (detail !== told && !isUnavailable(cause)) log.error('migration_failed', { detail })
+        told = detail
+      })
+      waitMs = Math.min(waitMs * 2, maximumMigrationRetryMs)
+    }
+    log.info('postgres_there')
+  }
+  const database: Database = {
+    ...pool,
+    run: (work, deadlineMs) => (isMigrated ? pool.run(work, deadlineMs) : Promise.reject(notThereYet())),
+  }
+  try {
+    await bringUpToDate()
+    return { database, migrated: Promise.resolve() }
+  } catch (cause) {
+    if (!isUnavailable(cause)) throw cause
+    log.warn('postgres_away', { detail: problemText(cause) })
+    return { database, migrated: keepTrying() }
+  }
+}
+
+function notThereYet(): GatewayError {
+  return new GatewayError(
+    'service_unavailable',
+    'The service cannot reach its database right now. Try again shortly.',
+    { retryAfterMs: 1000, detail: 'postgres: away since the start' },
+  )
+}
+
+/** By hand, or through Stripe, whose library is loaded only where it is wanted. */
+async function openPayments({ stripe }: Config, network: Network, clock: Clock): Promise<Payments> {
+  if (stripe === null) return manualPayments
+  const { stripePayments } = await import('./payments/stripe.ts')
+  return stripePayments(stripe, { fetch: network.fetch, now: clock.now })
+}
+
+/** Limits in this process, or in Redis while it answers. What an earlier process left open is settled first. */
+function openMeter(
+  config: Config,
+  { database, journal, clock, log }: { database: Database; journal: Journal; clock: Clock; log: Log },
+  undo: (() => unknown)[],
+): { meter: Meter; stream: UsageStream | null } {
+  const checkpoints = openCheckpoints(join(config.ownDirectory, 'journal'))
+  undo.push(() => checkpoints.close())
+  checkpoints.settleLeft(record => {
+    const waiting = journal.unshipped(record.account_id, Math.floor(record.at_ms / 86_400_000))
+    if (waiting.some(other => other.request_id === record.request_id)) return
+    try {
+      journal.append(record)
+    } catch (cause) {
+      // On a full disk it waits in the journal's memory, and is shipped from there.
+      log.error('checkpoint_not_settled', { detail: cause instanceof Error ? cause.message : 'unknown' })
+    }
+  })
+  if (config.redisUrls.length === 0) {
+    const meter = createLocalMeter({ clock, journal, checkpoints, seed: seedFrom(database, journal) })
+    undo.push(() => meter.close())
+    return { meter, stream: null }
+  }
+  const redis = openRedis({
+    urls: config.redisUrls,
+    scripts: meterScripts,
+    onEvent: (event, detail) => log.warn(event, { detail }),
+  })
+  undo.push(async () => {
+    // Acknowledgements are sent without waiting; left unsent, a sibling would ship their records again, and wait for that.
+    await redis.send('last', ['PING']).catch(() => {})
+    redis.close()
+  })
+  const gatewayId = Bun.randomUUIDv7()
+  const meter = createFailoverMeter({
+    redis,
+    clock,
+    journal,
+    checkpoints,
+    gatewayId,
+    newName: Bun.randomUUIDv7,
+    seed: (accountId, day, waiting) => spentWith(database, accountId, day, waiting),
+  })
+  undo.push(() => meter.close())
+  const onDamage = (detail: string) => log.error('usage_stream_damaged', { detail })
+  const stream = createUsageStream({ redis, gatewayId, monotonic: clock.monotonic, kept: meter.kept, onDamage })
+  return { meter, stream }
 }
 
 /** One local account on plan `usage`, so that a first answer needs no sign-up; null where there is an account already. */
-async function makeFirstAccount(database: Database, clock: Clock): Promise<FirstAccount | null> {
-  if (await hasAccounts(database)) return null
+async function makeFirstAccount(database: Database, passwords: Passwords, clock: Clock): Promise<FirstAccount | null> {
+  if (await accounts.hasAccounts(database)) return null
   const now = new Date(clock.now())
-  const [accountId, userId] = [`acc_${randomBase62(20, randomBytes)}`, `usr_${randomBase62(20, randomBytes)}`]
+  const [accountId, userId] = [newId('acc'), newId('usr')]
   const password = randomBase62(20, randomBytes)
   const minted = mintApiKey(randomBytes)
-  await createAccount(
+  await accounts.createAccount(
     database,
     { id: accountId, name: 'Local', plan: 'usage', createdAt: now },
     {
       id: userId,
       accountId,
       email: localOwner,
-      passwordHash: await hashPassword(password),
+      passwordHash: await passwords.hash(password),
       role: 'owner',
       createdAt: now,
     },
   )
-  await createKey(database, {
-    id: `key_${randomBase62(20, randomBytes)}`,
+  await keyRecords.createKey(database, {
+    id: newId('key'),
     accountId,
     userId,
     name: 'first key',
@@ -201,10 +402,19 @@ async function makeFirstAccount(database: Database, clock: Clock): Promise<First
   return { email: localOwner, password, key: minted.key }
 }
 
-/** Argon2id at the parameters of OWASP's recommendation; Bun's default takes ten times the memory and time. */
-export function hashPassword(password: string): Promise<string> {
-  return Bun.password.hash(password, { algorithm: 'argon2id', memoryCost: 19_456, timeCost: 3 })
+const newId = (prefix: string) => `${prefix}_${randomBase62(20, randomBytes)}`
+
+/** The embedded gateway's own session secret: made once, readable by nobody else. One that was torn is made anew. */
+function keptSecret(path: string): string {
+  const kept = existsSync(path) ? readFileSync(path, 'utf8').trim() : ''
+  if (kept.length >= secretCharacters) return kept
+  const secret = randomBase62(secretCharacters, randomBytes)
+  writeFileSync(`${path}.unfinished`, secret, { mode: 0o600 })
+  renameSync(`${path}.unfinished`, path)
+  return secret
 }
+
+const secretCharacters = 64
 
 const formats = {
   openai: openai({ official: true }),

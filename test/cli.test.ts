@@ -254,6 +254,8 @@ describe('the words', () => {
       'keys create',
       'keys list',
       'keys revoke',
+      'usage replay',
+      'usage reconcile',
       'models check',
     ])
     const texts = await inPairs(names, name => done(`${name} --help`))

@@ -1,5 +1,5 @@
 /**
- * The test command: makes sure that a real Postgres can be started, runs every test file, and adds up what the runner
+ * The test command: makes sure that a real Postgres and a real Redis can be started, runs every test file, and adds up what the runner
  * itself reported. Its last line is `N passed, N failed`. Words after it choose the files whose paths hold one of them.
  */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
@@ -75,7 +75,11 @@ function quiet(output: string): string {
     .join('')
 }
 
-if (!postgresIsHere()) install(['postgresql'])
+const missing = [
+  ...(postgresIsHere() ? [] : ['postgresql']),
+  ...(Bun.which('redis-server') === null ? ['redis-server'] : []),
+]
+if (missing.length > 0) install(missing)
 
 const root = join(import.meta.dir, '..')
 const filters = process.argv.slice(2)

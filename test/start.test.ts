@@ -1,5 +1,6 @@
 /** The gateway as a process: how it starts, refuses to start, drains, and comes back after a kill. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { connect, type Socket } from 'node:net'
 import { dataFolder, type GatewayProcess, ledgerOf, run, startProcess, stopProcesses } from './harness/processes.ts'
 
 // Every test is processes that start and end.
@@ -123,6 +124,21 @@ describe('stopping and coming back', () => {
     expect(row).toMatchObject({ status: 'completed', outputTokens: 60 })
   })
 
+  test('while it still accepts, every answer asks for its connection to be closed; who heeds that is never cut', async () => {
+    const gateway = await startProcess(dataFolder(original), { DRAIN_NOTICE_MS: '800' })
+    const callers = Array.from({ length: 4 }, () => keepAsking(gateway))
+    await Bun.sleep(300)
+    gateway.kill('SIGTERM')
+    const said = await Promise.all(callers)
+    expect(said.map(({ last }) => last)).toEqual(said.map(() => 'connection: close'))
+    const { head } = await exchange(gateway, null)
+    expect(head).toMatch(/^HTTP\/1.1 200 OK\r\n[\s\S]*connection: close/i)
+    process.stdout.write(
+      `${said.reduce((sum, { answers }) => sum + answers, 0)} answers on 4 kept connections, none cut\n`,
+    )
+    expect(await gateway.exited).toBe(0)
+  })
+
   test('a stream that outlasts the drain ends with an error event, never with done, and what arrived is in the ledger', async () => {
     const folder = dataFolder(original)
     const gateway = await startProcess(folder, { DRAIN_TIMEOUT_MS: '300' })
@@ -202,6 +218,48 @@ async function openStream(gateway: GatewayProcess, prompt: string) {
       return JSON.parse(lines.at(-1)?.slice(6) ?? 'null')
     },
   }
+}
+
+/** Asks over one kept connection, probes and a few chats, until an answer says that it will be closed, or it is. */
+async function keepAsking(gateway: GatewayProcess) {
+  const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
+  try {
+    for (let answers = 1; ; answers++) {
+      const { head } = await exchange(gateway, socket, answers % 4 === 0 && answers < 24 ? 'chat' : 'probe')
+      if (!head.startsWith('HTTP/1.1 200')) return { answers, last: head }
+      if (/\r\nconnection: close/i.test(head)) return { answers, last: 'connection: close' }
+      await Bun.sleep(Math.random() * 40)
+    }
+  } catch (cause) {
+    return { answers: 0, last: `cut: ${cause}` }
+  } finally {
+    socket.destroy()
+  }
+}
+
+/** One whole answer's head. Rejects where the connection ends before that. */
+function exchange(gateway: GatewayProcess, kept: Socket | null, kind: 'chat' | 'probe' = 'probe') {
+  const socket = kept ?? connect(Number(new URL(gateway.url).port), '127.0.0.1')
+  const body = JSON.stringify({ model: 'gateway-ai', prompt: 'hello', max_output_tokens: 16 })
+  const json = `Authorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`
+  socket.write(
+    kind === 'probe'
+      ? 'GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'
+      : `POST /api/v1/chat HTTP/1.1\r\nHost: 127.0.0.1\r\n${json}\r\n\r\n${body}`,
+  )
+  return new Promise<{ head: string }>((done, fail) => {
+    let text = ''
+    const cut = () => fail(new Error(`the connection ended after "${text.slice(0, 80)}"`))
+    const read = (piece: Buffer) => {
+      text += piece
+      const [head = '', rest] = text.split('\r\n\r\n')
+      const length = Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1])
+      if (rest === undefined || Buffer.byteLength(rest) < length) return
+      socket.off('data', read).off('error', cut).off('close', cut)
+      done({ head })
+    }
+    socket.on('data', read).on('error', cut).on('close', cut)
+  })
 }
 
 /** Rejects where `isSo` is not so within `withinMs`. */

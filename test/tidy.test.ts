@@ -52,6 +52,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   web: ['core'],
   stores: ['core'],
   observe: ['core'],
+  payments: ['core'],
   pipeline: ['core', 'providers/sse.ts'],
   http: ['core'],
   modules: ['core', 'pipeline', 'http'],
@@ -134,9 +135,9 @@ describe('the rules', () => {
   })
 
   test('no code is made from text, and nothing is spawned outside the command line', () => {
-    expect(found(/\beval\(|new Function\(|node:vm|\bBun\.spawn|child_process/, path => path !== 'src/cli.ts')).toEqual(
-      [],
-    )
+    // The parent of several processes on one port starts itself again, with the words that it was started with.
+    const may = ['src/cli.ts', 'src/workers.ts']
+    expect(found(/\beval\(|new Function\(|node:vm|\bBun\.spawn|child_process/, path => !may.includes(path))).toEqual([])
   })
 
   test('no any, no non-null assertion, no silenced compiler', () => {

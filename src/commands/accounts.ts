@@ -1,14 +1,14 @@
 /** `accounts …`: who may use the gateway, and how much. */
 import { randomBytes } from 'node:crypto'
-import { eq } from 'drizzle-orm'
 import { fromUsd, toUsd } from '../core/money.ts'
 import { type Limits, type PlanName, plans } from '../core/plans.ts'
 import { randomBase62 } from '../core/secrets.ts'
-import { hashPassword } from '../deps.ts'
+import { createPasswords } from '../passwords.ts'
 import { type AccountChange, changeAccount, createAccount, findAccountByEmail, limitsOf } from '../stores/accounts.ts'
 import { listKeys } from '../stores/keys.ts'
 import { spentOn } from '../stores/ledger.ts'
-import { type Account, users } from '../stores/tables.ts'
+import type { Account } from '../stores/tables.ts'
+import { changePassword } from '../stores/users.ts'
 import { CommandFailure, choice, columns, command, json, print, printJson, UsageError } from './command.ts'
 import { withAccount, withDatabase } from './store.ts'
 
@@ -34,7 +34,7 @@ const create = command({
       id: newId('usr_'),
       accountId: account.id,
       email: address,
-      passwordHash: await hashPassword(password),
+      passwordHash: await createPasswords().hash(password),
       role: 'owner',
       createdAt,
     } as const
@@ -165,9 +165,15 @@ const resetPassword = command({
   options: { json },
   async run({ operands, options }) {
     const password = randomBase62(20, randomBytes)
-    const passwordHash = await hashPassword(password)
+    const passwordHash = await createPasswords().hash(password)
     await withAccount(operands.email, async (database, { user }) => {
-      await database.run(({ orm }) => orm.update(users).set({ passwordHash }).where(eq(users.id, user.id)))
+      const { accountId, id, passwordHash: checkedHash } = user
+      const wasReset = await changePassword(database, accountId, id, {
+        checkedHash,
+        newHash: passwordHash,
+        keptSession: '',
+      })
+      if (!wasReset) throw new CommandFailure('The password changed at this very moment. Try again.')
       if (options.json) printJson({ email: user.email, user_id: user.id, password })
       else
         print(

@@ -34,10 +34,15 @@ export async function withDatabase<T>(
     try {
       return await onEmbedded(dataDirectory, work)
     } catch (cause) {
-      const isBusy = cause instanceof DataFolderHeld || cause instanceof GatewayError
-      if (!isBusy || Date.now() > until) throw cause
+      if (!mayPass(cause) || Date.now() > until) throw cause
     }
   }
+}
+
+/** Whoever has the database open may come or go at any moment, in the middle of opening it too. */
+function mayPass(cause: unknown): boolean {
+  if (cause instanceof DataFolderHeld || cause instanceof GatewayError) return true
+  return cause instanceof Error && cause.message.startsWith('The embedded database')
 }
 
 /** Runs `work` on the account behind an e-mail address. Rejects where there is none. */

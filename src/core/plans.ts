@@ -31,6 +31,10 @@ export type Caller = {
   readonly keyId: string
   readonly plan: PlanName
   readonly limits: Limits
+  /** Epoch milliseconds from which on the account has to pay before it may chat; absent = never. */
+  readonly refusedFrom?: number
+  /** Integer of 1e-8 USD a month; absent = none. */
+  readonly softCapMicrocents?: number
 }
 
 /** What an account has left, as of the last answer of the meter; `resetMs` counts from then. */

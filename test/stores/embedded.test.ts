@@ -199,7 +199,7 @@ test.skipIf(process.platform !== 'linux')(
   async () => {
     const path = join(folder.path, 'ended')
     mkdirSync(path)
-    const parent = Bun.spawn(['sh', '-c', 'true & echo $!; exec sleep 60'], { stdout: 'pipe' })
+    const parent = Bun.spawn(['sh', '-c', 'sleep 0.3 & echo $!; exec sleep 60'], { stdout: 'pipe' })
     try {
       const { value } = await parent.stdout.getReader().read()
       const pid = Number(new TextDecoder().decode(value))

@@ -1,0 +1,163 @@
+/**
+ * Several gateways on one port: a parent that serves nothing starts them, replaces one that dies, passes on what it is told,
+ * and ends when all have. Who gets a connection the kernel decides (`SO_REUSEPORT`), what an account may do Redis does.
+ *
+ * The first worker starts alone: it finds out whether a start can succeed, migrates, makes the first account, and only it
+ * has anything to say to a person. Each has a folder of its own; one that replaces another takes over what that one left.
+ */
+import { cannotStart, unlistenable } from './cannot-start.ts'
+import { type Config, workerEnvironment } from './config.ts'
+import { createLog, type Log } from './observe/log.ts'
+import { problemText } from './problems.ts'
+import type { WorkerOrder, WorkerReport } from './serve.ts'
+import { lockDataFolder } from './stores/data-folder.ts'
+
+const firstRetryMs = 100
+const maximumRetryMs = 5_000
+/** A worker that lived as long did not die of how it was started. */
+const soundMs = 10_000
+/** What a worker takes at most to stop, beside the notice and the drain. */
+const stoppingMs = 20_000
+
+/** Runs `config.workers` gateways until told to stop, and ends the process then: with 0 where all of them drained. */
+export async function superviseWorkers(config: Config): Promise<void> {
+  const log = createLog({
+    level: config.logLevel,
+    pretty: process.stdout.isTTY,
+    now: Date.now,
+    write: line => process.stdout.write(line),
+  })
+  const close = await openShared(config, log).catch(cannotStart)
+  const port = await Promise.try(() => freePort(config)).catch(async cause => {
+    await close()
+    return cannotStart(unlistenable(config, cause))
+  })
+  const workers = createWorkers({ log, environment: worker => workerEnvironment(worker, port) })
+
+  const end = async (exitCode: number) => {
+    await close()
+    process.exit(exitCode)
+  }
+  let stopping = false
+  const stop = (order: WorkerOrder) => {
+    log.info('stopping', { signal: order })
+    workers.order(order)
+    if (stopping) return
+    stopping = true
+    setTimeout(workers.kill, config.drainNoticeMs + config.drainMs + stoppingMs).unref()
+    void workers.ended().then(end)
+  }
+  process.on('SIGTERM', () => stop('SIGTERM'))
+  process.on('SIGINT', () => stop('SIGINT'))
+  process.on('unhandledRejection', cause => log.error('unhandled_rejection', { detail: problemText(cause) }))
+  process.on('uncaughtException', cause => log.error('uncaught_exception', { detail: problemText(cause) }))
+
+  const first = await workers.start(1)
+  // It has said why.
+  if (first === null) return stopping ? undefined : end(1)
+  process.stdout.write(`${first}\n`)
+  for (const warning of config.warnings) log.warn('configuration', { warning })
+  await Promise.all(Array.from({ length: config.workers - 1 }, (_, index) => workers.start(index + 2)))
+  if (!stopping) log.info('workers_ready', { workers: config.workers, port })
+}
+
+type Workers = {
+  /** Starts one and keeps it alive; its banner once it listens, null where it ended before it ever did. */
+  start(worker: number): Promise<string | null>
+  /** Nothing is started or replaced after an order. */
+  order(order: WorkerOrder): void
+  kill(): void
+  /** Fulfilled when none is left: 0 where all ended well after an order, else 1. */
+  ended(): Promise<number>
+}
+
+function createWorkers({
+  log,
+  environment,
+}: {
+  readonly log: Log
+  readonly environment: (worker: number) => Readonly<Record<string, string | undefined>>
+}): Workers {
+  const running = new Set<Bun.Subprocess>()
+  const codes: number[] = []
+  const { promise: allEnded, resolve: allHaveEnded } = Promise.withResolvers<void>()
+  let ordered: WorkerOrder | null = null
+
+  const start = (worker: number, failures: number): Promise<string | null> => {
+    const { promise: banner, resolve: heard } = Promise.withResolvers<string | null>()
+    if (ordered !== null) return Promise.resolve(null)
+    const startedAt = performance.now()
+    let listened = false
+    const child = Bun.spawn([process.execPath, ...process.execArgv, ...process.argv.slice(1)], {
+      env: { ...environment(worker) },
+      stdin: 'ignore',
+      stdout: 'inherit',
+      stderr: 'inherit',
+      serialization: 'json',
+      ipc(report: WorkerReport) {
+        listened = true
+        heard(report.banner)
+      },
+    })
+    running.add(child)
+    void child.exited.then(code => {
+      running.delete(child)
+      heard(null)
+      if (ordered !== null) {
+        codes.push(code)
+        if (running.size === 0) allHaveEnded()
+        return
+      }
+      // The first of all that never listened will not listen the next time either.
+      if (worker === 1 && !listened && failures === 0) return
+      const failed = performance.now() - startedAt < soundMs ? failures + 1 : 1
+      const waitMs = Math.min(maximumRetryMs, firstRetryMs * 2 ** (failed - 1))
+      log.error('worker_died', { worker, code, signal: child.signalCode, replaced_in_ms: waitMs })
+      setTimeout(() => void start(worker, failed), waitMs)
+    })
+    return banner
+  }
+
+  return {
+    start: worker => start(worker, 0),
+    order(order) {
+      ordered ??= order
+      for (const child of running) child.send(order)
+      if (running.size === 0) allHaveEnded()
+    },
+    kill() {
+      for (const child of running) child.kill('SIGKILL')
+    },
+    ended: () => allEnded.then(() => (codes.every(code => code === 0) ? 0 : 1)),
+  }
+}
+
+/** What the workers share beside Redis and Postgres: the data folder, and in it the embedded database. Returns what closes it. */
+async function openShared(config: Config, log: Log): Promise<() => Promise<void>> {
+  if (config.databaseUrl !== null) {
+    const release = lockDataFolder(config.dataDirectory)
+    return async () => release()
+  }
+  const [{ openEmbedded }, { migrate, openDatabase }] = await Promise.all([
+    import('./stores/embedded.ts'),
+    import('./stores/database.ts'),
+  ])
+  const embedded = await openEmbedded(config.dataDirectory, detail => log.error('embedded_database_failed', { detail }))
+  const database = openDatabase(embedded.address, { connections: 1 })
+  try {
+    await migrate(database)
+    await database.close()
+    return embedded.close
+  } catch (cause) {
+    await embedded.close()
+    throw cause
+  }
+}
+
+/** The port that they will share, which nobody else may listen on: asked for once as one that is not shared. */
+function freePort({ host, port }: Pick<Config, 'host' | 'port'>): number {
+  const probe = Bun.serve({ port, hostname: host, reusePort: false, fetch: () => new Response() })
+  const free = probe.port ?? port
+  void probe.stop(true)
+  return free
+}

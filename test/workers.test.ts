@@ -1,0 +1,232 @@
+/** Several processes on one port: real Redis, real Postgres, and the parent as an operator starts it. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { type Database, openDatabase } from '../src/stores/database.ts'
+import { type PrivatePostgres, startPostgres } from './harness/postgres.ts'
+import { dataFolder, type GatewayProcess, run, startProcess, stopProcesses } from './harness/processes.ts'
+import { type PrivateRedis, startRedis } from './harness/redis.ts'
+
+// Every test is processes that start and end.
+setDefaultTimeout(60_000)
+
+const stores = await Promise.all([startPostgres(), startRedis()])
+const [postgres, redis] = stores
+
+test('several processes without Redis are refused in one line', async () => {
+  const { code, stderr } = await run('main.ts', [], { WORKERS: '2', GATEWAY_DATA_DIR: dataFolder() })
+  expect(code).toBe(1)
+  expect(stderr).toContain('  - WORKERS: several processes share their limits through Redis')
+})
+
+if (postgres === null || redis === null)
+  process.stdout.write('several processes did not run: no Postgres or no Redis\n')
+else withStores(postgres, redis)
+
+afterAll(async () => {
+  await stopProcesses()
+  await Promise.all(stores.map(store => store?.stop()))
+})
+
+function withStores(postgres: PrivatePostgres, redis: PrivateRedis): void {
+  const environment = {
+    DATABASE_URL: postgres.url,
+    REDIS_URL: redis.url,
+    JWT_SECRET: 'a secret of the tests, long enough to be taken',
+    WORKERS: '2',
+  }
+  const folder = dataFolder()
+  let gateway: GatewayProcess
+  let database: Database
+
+  beforeAll(async () => {
+    gateway = await startProcess(folder, environment)
+    database = openDatabase(postgres.url, { connections: 1 })
+  })
+  afterAll(() => database.close())
+
+  const command = async (words: string): Promise<Record<string, unknown>> => {
+    const { code, stdout, stderr } = await run('cli.ts', words.split(' '), { GATEWAY_DATA_DIR: folder, ...environment })
+    expect({ words, code, stderr }).toEqual({ words, code: 0, stderr: '' })
+    return stdout.startsWith('{') ? JSON.parse(stdout) : {}
+  }
+
+  /** The key of a new account with these limits. */
+  const keyWith = async (name: string, limits: string): Promise<string> => {
+    await command(`accounts create ${name}@example.com --plan usage --json`)
+    await command(`accounts limits ${name}@example.com ${limits}`)
+    return String((await command(`keys create ${name}@example.com --json`)).key)
+  }
+
+  const ledger = (ids: readonly string[]) =>
+    database.run(
+      ({ sql }) => sql<{ requestId: string; status: string; outputTokens: number }[]>`
+        select request_id as "requestId", status, output_tokens::int as "outputTokens"
+        from usage_records where request_id in ${sql(ids)}`,
+    )
+
+  describe('two workers', () => {
+    test('answer on one port, each with a folder of its own, and speak to a person once', async () => {
+      expect(workersOf(gateway.pid)).toHaveLength(2)
+      const before = workersOf(gateway.pid).map(openSockets)
+      // The first worker speaks before the others listen: they join within moments.
+      let grown: number[] = []
+      for (let tries = 0; tries < 40 && !(grown.length > 1 && grown.every(count => count > 4)); tries++) {
+        if (tries > 0) await Bun.sleep(100)
+        const sockets = await Promise.all(Array.from({ length: 40 }, () => knock(gateway)))
+        grown = workersOf(gateway.pid).map((pid, index) => openSockets(pid) - (before[index] ?? 0))
+        for (const socket of sockets) socket.destroy()
+      }
+      process.stdout.write(`40 connections went ${grown.join(' and ')}\n`)
+      expect(grown[0]).toBeGreaterThan(4)
+      expect(grown[1]).toBeGreaterThan(4)
+      expect(['worker-1', 'worker-2'].map(name => existsSync(join(folder, name, 'journal')))).toEqual([true, true])
+      expect(gateway.output().match(/listening/g)).toHaveLength(1)
+    })
+
+    test('share an account’s minute and its seats: the last of either is given once', async () => {
+      const [minute, seats] = await Promise.all([
+        keyWith('minute', '--rpm 20 --concurrent 100'),
+        keyWith('seats', '--rpm 1000 --concurrent 3'),
+      ])
+      const asked = await Promise.all(Array.from({ length: 60 }, () => ask(gateway, minute, 'hello')))
+      expect(counted(asked.map(({ status }) => status))).toEqual({ 200: 20, 429: 40 })
+      await Promise.all(asked.map(answer => answer.text()))
+      for (let round = 0; round < 3; round++) {
+        const slow = '[[sim:tokens=30, chunk=5, pace_ms=50]] tell me'
+        const streams = await Promise.all(Array.from({ length: 16 }, () => ask(gateway, seats, slow, { stream: true })))
+        expect(counted(streams.map(({ status }) => status))).toEqual({ 200: 3, 429: 13 })
+        await Promise.all(streams.map(answer => answer.text()))
+      }
+    })
+
+    test('one that is killed is replaced, the other serves on, and what was open on it is settled and its seats are free', async () => {
+      const key = await keyWith('killed', '--rpm 1000 --concurrent 12')
+      const paced = '[[sim:tokens=400, chunk=8, pace_ms=100]] tell me'
+      const streams = await Promise.all(Array.from({ length: 12 }, () => ask(gateway, key, paced, { stream: true })))
+      const ids = streams.map(answer => answer.headers.get('x-request-id') ?? '')
+      const ends = Promise.all(streams.map(answer => answer.text().then(isWhole, () => false)))
+      // A checkpoint is due after a second, and leaves within another.
+      await Bun.sleep(2_500)
+      const [first = 0, second = 0] = workersOf(gateway.pid)
+      process.kill(first, 'SIGKILL')
+      const killedAt = performance.now()
+      await until(() => workersOf(gateway.pid).length === 2 && !workersOf(gateway.pid).includes(first), 5_000)
+      const replacedInMs = performance.now() - killedAt
+      expect(workersOf(gateway.pid)).toContain(second)
+      const whole = (await ends).filter(Boolean).length
+      await until(async () => (await ledger(ids)).length === 12, 40_000)
+      const settledInMs = performance.now() - killedAt
+      const rows = await ledger(ids)
+      expect(rows.filter(({ status }) => status === 'completed')).toHaveLength(whole)
+      expect(rows.every(({ outputTokens }) => outputTokens > 0)).toBe(true)
+      await until(async () => {
+        const again = await Promise.all(Array.from({ length: 12 }, () => ask(gateway, key, 'hello')))
+        await Promise.all(again.map(answer => answer.text()))
+        return again.every(({ status }) => status === 200)
+      }, 20_000)
+      process.stdout.write(
+        `killed with ${12 - whole} of 12 streams: replaced in ${Math.round(replacedInMs)} ms, all settled ${Math.round(settledInMs)} ms after\n`,
+      )
+      expect(whole).toBeLessThan(12)
+      expect(gateway.output()).toContain('"event":"worker_died"')
+    })
+
+    test('a second start on the same folder, and one on the same port, are refused', async () => {
+      const port = new URL(gateway.url).port
+      const again = await run('main.ts', [], { ...environment, PORT: '0', GATEWAY_DATA_DIR: folder })
+      expect(again).toMatchObject({ code: 1, stdout: '' })
+      expect(again.stderr).toContain(`is in use by process ${gateway.pid}`)
+      const beside = await run('main.ts', [], { ...environment, PORT: port, GATEWAY_DATA_DIR: dataFolder() })
+      expect(beside).toMatchObject({ code: 1, stdout: '' })
+      expect(beside.stderr).toContain(`127.0.0.1:${port} is in use`)
+    })
+
+    test('SIGTERM reaches all: every stream ends whole, the exit code is 0, and no process is left', async () => {
+      const key = await keyWith('stopped', '--rpm 1000 --concurrent 100')
+      const paced = '[[sim:tokens=60, chunk=8, pace_ms=50]] tell me'
+      const streams = await Promise.all(Array.from({ length: 20 }, () => ask(gateway, key, paced, { stream: true })))
+      const workers = workersOf(gateway.pid)
+      gateway.kill('SIGTERM')
+      const ends = await Promise.all(streams.map(answer => answer.text().then(isWhole, () => false)))
+      expect(counted(ends)).toEqual({ true: 20 })
+      expect(await gateway.exited).toBe(0)
+      expect(workers.filter(pid => existsSync(`/proc/${pid}`))).toEqual([])
+      expect(await ledger(streams.map(answer => answer.headers.get('x-request-id') ?? ''))).toHaveLength(20)
+    })
+  })
+
+  test('workers whose parent is killed stop too, and leave the port and the folder free', async () => {
+    const own = dataFolder()
+    const parent = await startProcess(own, environment)
+    const workers = workersOf(parent.pid)
+    parent.kill('SIGKILL')
+    await parent.exited
+    await until(() => !workers.some(pid => existsSync(`/proc/${pid}`)), 5_000)
+    const again = await startProcess(own, { ...environment, PORT: new URL(parent.url).port })
+    again.kill('SIGTERM')
+    expect(await again.exited).toBe(0)
+  })
+
+  test('without Postgres the workers share the embedded one, which their parent holds, and its first account', async () => {
+    const { WORKERS, REDIS_URL } = environment
+    const embedded = await startProcess(dataFolder(), { WORKERS, REDIS_URL })
+    const key = /API key +(gw_live_\w+)/.exec(embedded.output())?.[1] ?? ''
+    const answers = await Promise.all(Array.from({ length: 5 }, () => ask(embedded, key, 'hello')))
+    expect(counted(answers.map(({ status }) => status))).toEqual({ 200: 5 })
+    embedded.kill('SIGTERM')
+    expect(await embedded.exited).toBe(0)
+  })
+}
+
+/** Over a connection of its own, so that the kernel chooses who answers. */
+function ask(gateway: GatewayProcess, key: string, prompt: string, fields: object = {}): Promise<Response> {
+  return fetch(`${gateway.url}/api/v1/chat`, {
+    method: 'POST',
+    keepalive: false,
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', connection: 'close' },
+    body: JSON.stringify({ model: 'gateway-ai', prompt, max_output_tokens: 500, ...fields }),
+  })
+}
+
+const isWhole = (text: string) => text.includes('"type":"done"')
+
+function counted(values: readonly (number | boolean)[]): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const value of values) counts[String(value)] = (counts[String(value)] ?? 0) + 1
+  return counts
+}
+
+/** A connection that was answered, and stays open. */
+function knock(gateway: GatewayProcess): Promise<Socket> {
+  const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
+  return new Promise((done, fail) => {
+    socket.once('error', fail)
+    socket.once('data', () => done(socket))
+    socket.write('GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n')
+  })
+}
+
+function workersOf(parent: number): number[] {
+  const tasks = readdirSync(`/proc/${parent}/task`)
+  return tasks.flatMap(task =>
+    readFileSync(`/proc/${parent}/task/${task}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
+  )
+}
+
+function openSockets(pid: number): number {
+  return readdirSync(`/proc/${pid}/fd`).filter(name => {
+    try {
+      return readlinkSync(`/proc/${pid}/fd/${name}`).startsWith('socket:')
+    } catch {
+      return false
+    }
+  }).length
+}
+
+/** Rejects where `isSo` is not so within `withinMs`. */
+async function until(isSo: () => boolean | Promise<boolean>, withinMs: number): Promise<void> {
+  for (const deadline = performance.now() + withinMs; !(await isSo()); await Bun.sleep(20))
+    if (performance.now() > deadline) throw new Error(`not so within ${withinMs} ms: ${isSo}`)
+}
