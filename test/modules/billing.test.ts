@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { systemClock } from '../../src/clock.ts'
 import { cycleMs, graceMs, settlingMs } from '../../src/core/billing.ts'
+import { changeAccount } from '../../src/stores/accounts.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { ask, keyOf, owner, type Person } from '../harness/people.ts'
 import { eventually } from '../stores/database.contract.ts'
@@ -184,6 +185,8 @@ describe('the monthly soft cap', () => {
   test('from 80 % on warns in a header and leans auto-routing to cheaper models, and never blocks', async () => {
     const person = await owner(gateway)
     await billing(person, 'POST', '/upgrade', { confirm: true })
+    // What is waited for here is asked for often.
+    await changeAccount(gateway.deps.database, person.accountId, { requestsPerMinute: 10_000 })
     const { key } = await keyOf(gateway, person)
     const hard = {
       prompt:
