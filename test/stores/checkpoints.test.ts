@@ -46,7 +46,7 @@ test('a process that is killed leaves the last checkpoint of each request still 
     await Bun.sleep(1100)
     note(a, 9)
     process.kill(process.pid, 'SIGKILL')`
-  await Bun.spawn(['bun', '-e', script]).exited
+  await Bun.spawn([process.execPath, '-e', script]).exited
   const settled = left()
   expect(settled.map(one => [one.request_id, one.output_tokens, one.billed_microcents])).toEqual([
     ['a', 7, 700],

@@ -165,7 +165,7 @@ test('killed at any moment, the database starts again with every commit it told 
   // A path too long for a socket, too.
   const path = join(folder.path, 'long'.repeat(30))
   for (let round = 0; round < 3; round++) {
-    const child = Bun.spawn(['bun', '-e', serving(path)], { stdout: 'pipe', stderr: 'inherit' })
+    const child = Bun.spawn([process.execPath, '-e', serving(path)], { stdout: 'pipe', stderr: 'inherit' })
     let told = ''
     for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
       told += text

@@ -54,7 +54,7 @@ test('a record is on disk when append returns, without a close: it survives kill
     const journal = openJournal({ directory: ${JSON.stringify(join(folder.path, 'journal'))} })
     for (const record of ${JSON.stringify([1, 2, 3].map(record))}) journal.append(record)
     process.kill(process.pid, 'SIGKILL')`
-  await Bun.spawn(['bun', '-e', script]).exited
+  await Bun.spawn([process.execPath, '-e', script]).exited
   expect(shipAll(open())).toEqual(['req_1', 'req_2', 'req_3'])
 })
 

@@ -91,7 +91,7 @@ async function gateways(count: number, redis: PrivateRedis | null, databaseUrl: 
     }
     const waiting = new Map<number, (outcome: Outcome) => void>()
     let orders = 0
-    const child = Bun.spawn(['bun', new URL('racer.ts', import.meta.url).pathname, JSON.stringify(settings)], {
+    const child = Bun.spawn([process.execPath, new URL('racer.ts', import.meta.url).pathname, JSON.stringify(settings)], {
       stdout: 'inherit',
       stderr: 'inherit',
       ipc(message: { id: number; outcome: Outcome }) {
