@@ -100,7 +100,7 @@ function wordHashes(text: string): number[] {
 export function scan(set: PatternSet, text: string, onMatch: (pattern: number, position: number) => boolean): Shape {
   const { slotsOf, sieve, previous, reach, completes } = set
   // Positions are kept one higher than counted from 0, so that a fresh 0 reads as "never reached".
-  let reached: Int32Array | null = null
+  const reached = new Int32Array(previous.length)
   return readWords(text, sieve, (hash, position) => {
     const slots = slotsOf.get(hash)
     if (slots === undefined) return true
@@ -108,11 +108,9 @@ export function scan(set: PatternSet, text: string, onMatch: (pattern: number, p
       const slot = slots[index] ?? 0
       const before = previous[slot] ?? -1
       if (before >= 0) {
-        const at = reached?.[before] ?? 0
+        const at = reached[before] ?? 0
         if (at === 0 || position + 1 - at > (reach[slot] ?? 0)) continue
       }
-      // Most texts hold no pattern's first word: nothing is set aside for them.
-      reached ??= new Int32Array(previous.length)
       reached[slot] = position + 1
       const pattern = completes[slot] ?? -1
       if (pattern >= 0 && !onMatch(pattern, position)) return false
