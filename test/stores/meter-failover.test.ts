@@ -91,14 +91,17 @@ async function gateways(count: number, redis: PrivateRedis | null, databaseUrl: 
     }
     const waiting = new Map<number, (outcome: Outcome) => void>()
     let orders = 0
-    const child = Bun.spawn([process.execPath, new URL('racer.ts', import.meta.url).pathname, JSON.stringify(settings)], {
-      stdout: 'inherit',
-      stderr: 'inherit',
-      ipc(message: { id: number; outcome: Outcome }) {
-        waiting.get(message.id)?.(message.outcome)
-        waiting.delete(message.id)
+    const child = Bun.spawn(
+      [process.execPath, new URL('racer.ts', import.meta.url).pathname, JSON.stringify(settings)],
+      {
+        stdout: 'inherit',
+        stderr: 'inherit',
+        ipc(message: { id: number; outcome: Outcome }) {
+          waiting.get(message.id)?.(message.outcome)
+          waiting.delete(message.id)
+        },
       },
-    })
+    )
     cleanUps.push(() => child.kill('SIGKILL'))
     return {
       tell: (order: Order) =>
