@@ -117,6 +117,14 @@ export type TokenUsage = {
   readonly reasoningTokens: number
 }
 
+/** What an upstream told of its counts. Null = it did not say, which is not zero: then our own count is billed. */
+export type ReportedUsage = Omit<TokenUsage, 'inputTokens' | 'outputTokens'> & {
+  readonly inputTokens: number | null
+  readonly outputTokens: number | null
+  /** Where the output is not told: what it is at least, by a count of its parts or an early one of the whole. */
+  readonly leastOutputTokens?: number
+}
+
 export type TokenLogprob = {
   readonly token: string
   readonly logprob: number

@@ -80,26 +80,44 @@ const nothing: TokenUsage = {
 }
 
 /**
- * What is owed for: the upstream's own count where the answer was whole and it gave one, ours otherwise. Of a cut answer
- * what arrived is owed; of one of which nothing arrived, nothing.
+ * What is owed for: the upstream's own count where the answer was whole and it gave one, ours for what it left out. Of a cut
+ * answer what arrived is owed; of one of which nothing arrived, nothing.
  */
-function used(plan: Route, ask: Ask, seat: Seat, serving: Serving | null) {
+function used(plan: Route, ask: Ask, seat: Seat, serving: Serving | null): { usage: TokenUsage; estimated: boolean } {
   if (serving === null) return { usage: nothing, estimated: false }
   const { candidate, usage: reported, ended, hasContent } = serving
-  if (ended && reported !== null) return { usage: reported, estimated: false }
+  if (ended && reported !== null) {
+    const { inputTokens, outputTokens } = reported
+    if (inputTokens !== null && outputTokens !== null)
+      return { usage: { ...reported, inputTokens, outputTokens }, estimated: false }
+  }
   if (!ended && !hasContent && reported === null) return { usage: nothing, estimated: false }
   const { provider } = candidate.model
-  const output = Math.min(estimateTokens(serving.text, provider), seat.outputCap * ask.choices)
+  const inputTokens = reported?.inputTokens ?? Math.min(plan.inputTokens, likelyInputTokens(ask, provider))
+  const cachedInputTokens = Math.min(reported?.cachedInputTokens ?? 0, inputTokens)
+  const told = reported?.outputTokens ?? null
+  const outputTokens =
+    ended && told !== null
+      ? told
+      : // An early count (Anthropic sends one with the first event) is a floor, not the sum.
+        Math.max(told ?? reported?.leastOutputTokens ?? 0, arrivedTokens(serving, seat.outputCap * ask.choices))
   return {
     usage: {
-      ...nothing,
-      ...reported,
-      inputTokens: reported?.inputTokens ?? Math.min(plan.inputTokens, likelyInputTokens(ask, provider)),
-      // An early count (Anthropic sends one with the first event) is a floor, not the sum.
-      outputTokens: Math.max(reported?.outputTokens ?? 0, output),
+      inputTokens,
+      cachedInputTokens,
+      cacheWriteTokens: Math.min(reported?.cacheWriteTokens ?? 0, inputTokens - cachedInputTokens),
+      outputTokens,
+      reasoningTokens: Math.min(reported?.reasoningTokens ?? 0, outputTokens),
     },
     estimated: true,
   }
+}
+
+/** Our count of what arrived, at most `cap`. Reasoning that the upstream counted is more than the summary it shows. */
+function arrivedTokens({ candidate, text, reasoning, usage }: Serving, cap: number): number {
+  const { provider } = candidate.model
+  const thoughts = Math.max(usage?.reasoningTokens ?? 0, estimateTokens(reasoning, provider))
+  return Math.min(thoughts + estimateTokens(text, provider), cap)
 }
 
 /**

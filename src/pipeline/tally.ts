@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts'
-import type { Attempt, ChatEvent, FinishReason, TokenUsage } from '../core/chat.ts'
+import type { Attempt, ChatEvent, FinishReason, ReportedUsage } from '../core/chat.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { AnswerPart, ProviderFailure } from '../providers/provider.ts'
 import type { Seat } from '../stores/meter.ts'
@@ -36,9 +36,11 @@ export type Serving = {
   readonly startedAt: number
   /** Monotonic milliseconds at which its first content was here. */
   firstContentAt: number | null
-  /** Text of every kind that arrived; counted only where the upstream gives no count, and never stored. */
+  /** Text of every kind but reasoning that arrived; counted only where the upstream gives no count, and never stored. */
   text: string
-  usage: TokenUsage | null
+  /** Apart, since an upstream may count its reasoning and show only a summary of it. */
+  reasoning: string
+  usage: ReportedUsage | null
   readonly finishes: Map<number, FinishReason>
   /** Model that the upstream says served. */
   upstreamModel: string | null
@@ -79,6 +81,7 @@ export function startServing(candidate: Candidate, droppedParameters: readonly s
     startedAt,
     firstContentAt: null,
     text: '',
+    reasoning: '',
     usage: null,
     finishes: new Map(),
     upstreamModel: null,
@@ -96,8 +99,13 @@ export function takeIn(serving: Serving, parts: readonly AnswerPart[]): ChatEven
   const content: ChatEvent[] = []
   for (const part of parts) {
     switch (part.type) {
-      case 'text':
       case 'reasoning':
+        if (part.text === '') break
+        serving.reasoning += part.text
+        serving.hasContent = true
+        content.push(part)
+        break
+      case 'text':
       case 'refusal':
       case 'tool_arguments':
         if (part.text === '') break

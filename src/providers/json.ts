@@ -37,13 +37,12 @@ export function wholeNumber(value: unknown): number | null {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : null
 }
 
-/** No context window comes near it: a count above is nonsense, and must not overflow a sum. */
+/** No context window comes near it: a count above is nonsense. */
 const maximumTokens = 1e9
 
-/** A count of tokens, whole and within bounds; null where it is no number. */
+/** A count of tokens, whole; null where none is told: what is no number, negative or absurd says nothing, not zero. */
 export function tokenCount(value: unknown): number | null {
-  if (typeof value !== 'number' || !Number.isFinite(value)) return null
-  return Math.min(maximumTokens, Math.max(0, Math.trunc(value)))
+  return typeof value === 'number' && value >= 0 && value <= maximumTokens ? Math.trunc(value) : null
 }
 
 /** The value of a JSON text, `undefined` where it is none. */

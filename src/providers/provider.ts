@@ -2,7 +2,7 @@
  * What a provider adapter is: pure translation between the house's language and one upstream wire format. No fetch, clock,
  * logger or retry here; `pipeline/call.ts` owns all of it once.
  */
-import type { Ask, AttemptFailure, ContentEvent, FinishReason, TokenUsage } from '../core/chat.ts'
+import type { Ask, AttemptFailure, ContentEvent, FinishReason, ReportedUsage } from '../core/chat.ts'
 import type { Model } from '../core/models.ts'
 import type { ParameterName } from './parameters.ts'
 import type { ServerSentEvent } from './sse.ts'
@@ -52,7 +52,7 @@ export type AnswerPart =
   | { readonly type: 'served'; readonly id: string | null; readonly model: string | null }
   | { readonly type: 'finish'; readonly choice: number; readonly reason: FinishReason }
   /** Cumulative: the last one counts. */
-  | { readonly type: 'usage'; readonly usage: TokenUsage }
+  | { readonly type: 'usage'; readonly usage: ReportedUsage }
   /** The protocol's own end was seen. An answer without it is truncated. */
   | { readonly type: 'end' }
   /** An error frame, an unreadable frame, a failed generation. Nothing follows it. */

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { systemClock } from '../../src/clock.ts'
 import { readConfig } from '../../src/config.ts'
 import { catalogue } from '../../src/core/catalogue.ts'
-import type { TokenUsage } from '../../src/core/chat.ts'
+import type { ReportedUsage, TokenUsage } from '../../src/core/chat.ts'
 import { readPrompt } from '../../src/core/classify.ts'
 import { buildCatalogue, type Model } from '../../src/core/models.ts'
 import { costOf } from '../../src/core/money.ts'
@@ -30,13 +30,14 @@ type Given = {
   readonly inputTokens: number
   readonly cap: number
   readonly choices: number
-  readonly usage: TokenUsage | null
+  readonly usage: ReportedUsage | null
   readonly text: string
+  readonly reasoning?: string
   readonly ended: boolean
 }
 
 /** Admits a request, lets it have used what is given, settles it; the real meter keeps the books. */
-async function settled({ model, inputTokens, cap, choices, usage, text, ended }: Given) {
+async function settled({ model, inputTokens, cap, choices, usage, text, reasoning = '', ended }: Given) {
   const records: UsageRecord[] = []
   const warnings: string[] = []
   const journal = {
@@ -66,7 +67,13 @@ async function settled({ model, inputTokens, cap, choices, usage, text, ended }:
   }
   const tally: Tally = startTally(systemClock, 'req_1')
   const seat = await admit(deps, caller, ask, plan, tally)
-  tally.serving = Object.assign(startServing(candidate, [], 0), { usage, text, hasContent: text !== '', ended })
+  tally.serving = Object.assign(startServing(candidate, [], 0), {
+    usage,
+    text,
+    reasoning,
+    hasContent: text !== '',
+    ended,
+  })
   tally.outcome = ended ? 'completed' : 'client_closed'
   const receipt = await settle(deps, caller, ask, plan, seat, tally)
   const [record] = records
@@ -81,10 +88,11 @@ const count = fc.oneof(fc.integer({ min: 0, max: 300_000 }), fc.constantFrom(0, 
 test('billed is never more than reserved, whatever an upstream counts, and the seat is free', async () => {
   const usage = fc.option(
     fc.record({
-      inputTokens: count,
+      inputTokens: fc.option(count),
       cachedInputTokens: count,
       cacheWriteTokens: count,
-      outputTokens: count,
+      outputTokens: fc.option(count),
+      leastOutputTokens: count,
       reasoningTokens: count,
     }),
   )
@@ -149,7 +157,7 @@ test('what stays within its reservation is billed exactly, however much of it wa
 const sample = catalogue.find(one => one.id === 'claude-haiku-4-5')
 if (sample === undefined) throw new Error('the catalogue has changed: choose another model')
 const base = { model: sample, inputTokens: 100, cap: 50, choices: 1, usage: null, text: '', ended: true }
-const counted: TokenUsage = {
+const counted: ReportedUsage & TokenUsage = {
   inputTokens: 90,
   cachedInputTokens: 0,
   cacheWriteTokens: 0,
@@ -186,6 +194,32 @@ test('of an answer of which nothing came nothing is owed; zero stays zero', asyn
     billed_microcents: 0,
     estimated: false,
   })
+})
+
+test('what an upstream leaves out of its count is counted by us and said to be estimated, the rest is billed as told', async () => {
+  const text = 'Ten words that came, and that nobody else has counted. '
+  const untold = { ...counted, outputTokens: null }
+  const { record } = await settled({ ...base, usage: untold, text })
+  expect(record).toMatchObject({ input_tokens: 90, estimated: true })
+  expect(record.output_tokens).toBeGreaterThan(8)
+  expect((await settled({ ...base, usage: { ...untold, leastOutputTokens: 40 }, text })).record.output_tokens).toBe(40)
+
+  const withoutInput = await settled({
+    ...base,
+    usage: { ...counted, inputTokens: null, cachedInputTokens: 1e6 },
+    text,
+  })
+  expect(withoutInput.record).toMatchObject({ output_tokens: 9, estimated: true })
+  expect(withoutInput.record.input_tokens).toBeGreaterThan(0)
+  expect(withoutInput.record.cached_input_tokens).toBe(withoutInput.record.input_tokens)
+})
+
+test('reasoning that the upstream counted is billed as counted, beside our count of the answer', async () => {
+  const usage = { ...counted, outputTokens: null, leastOutputTokens: 30, reasoningTokens: 30 }
+  const { record } = await settled({ ...base, usage, reasoning: 'A summary.', text: 'Hello there, you.' })
+  expect(record.output_tokens).toBeGreaterThan(32)
+  expect(record.output_tokens).toBeLessThan(40)
+  expect(record).toMatchObject({ reasoning_tokens: 30, estimated: true })
 })
 
 test('an upstream that counts more than was reserved is heard of', async () => {

@@ -270,6 +270,17 @@ function oracle(frames: readonly unknown[]) {
   }
 }
 
+const counted = (usageMetadata: unknown) => ({ ...candidate([{ text: 'x' }], 'STOP'), usageMetadata })
+const full = {
+  promptTokenCount: 10,
+  toolUsePromptTokenCount: 5,
+  cachedContentTokenCount: 4,
+  candidatesTokenCount: 7,
+  thoughtsTokenCount: 3,
+}
+const told = { cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }
+const usageIn = (parts: readonly AnswerPart[]) => parts.findLast(part => part.type === 'usage')?.usage
+
 describe('reading an answer', () => {
   test('thoughts are reasoning, and text keeps its order around calls', () => {
     const parts = stream(
@@ -394,28 +405,51 @@ describe('reading an answer', () => {
     expect(types(stream({ usageMetadata: { promptTokenCount: 1 } }))).toEqual(['usage'])
   })
 
-  test('the last usage counts, thoughts are output, the cache is input, nonsense is zero', () => {
-    const counts = (usageMetadata: unknown) => ({ ...candidate([{ text: 'x' }], 'STOP'), usageMetadata })
-    const full = {
-      promptTokenCount: 10,
-      toolUsePromptTokenCount: 5,
-      cachedContentTokenCount: 4,
-      candidatesTokenCount: 7,
-      thoughtsTokenCount: 3,
-    }
-    const usageIn = (parts: readonly AnswerPart[]) => parts.flatMap(part => (part.type === 'usage' ? [part.usage] : []))
+  test('the last usage counts, thoughts are output, the cache is input', () => {
     expect(
-      usageIn(stream(counts({ promptTokenCount: 1 }), counts(full), counts({ trafficType: 'ON_DEMAND' }))),
-    ).toEqual([{ inputTokens: 15, cachedInputTokens: 4, cacheWriteTokens: 0, outputTokens: 10, reasoningTokens: 3 }])
-    const absurd = {
-      promptTokenCount: 2,
-      cachedContentTokenCount: 9,
-      candidatesTokenCount: -1,
-      thoughtsTokenCount: 'x',
+      usageIn(stream(counted({ promptTokenCount: 1 }), counted(full), { usageMetadata: { trafficType: 'x' } })),
+    ).toEqual({ ...told, inputTokens: 15, cachedInputTokens: 4, outputTokens: 10, reasoningTokens: 3 })
+  })
+
+  test('a count left out is zero where nothing was answered, and not told where something was', () => {
+    const thoughtAlone = candidate([{ text: 'hm', thought: true }], 'MAX_TOKENS')
+    const usageMetadata = { promptTokenCount: 2, thoughtsTokenCount: 5 }
+    expect(usageIn(whole({ ...thoughtAlone, usageMetadata }))).toEqual({
+      ...told,
+      inputTokens: 2,
+      outputTokens: 5,
+      reasoningTokens: 5,
+    })
+    const untold = { ...told, inputTokens: 2, outputTokens: null, leastOutputTokens: 5, reasoningTokens: 5 }
+    expect(usageIn(whole(counted(usageMetadata)))).toEqual(untold)
+    expect(usageIn(stream(counted({}), { ...candidate([], 'STOP'), usageMetadata }))).toEqual(untold)
+    expect(usageIn(whole(counted({ ...usageMetadata, candidatesTokenCount: 0 })))?.outputTokens).toBe(5)
+    const call = candidate([{ functionCall: { name: 'f' } }], 'STOP')
+    expect(usageIn(whole({ ...call, usageMetadata }))?.outputTokens).toBeNull()
+    expect(usageIn(whole(counted({ candidatesTokenCount: 3 })))).toEqual({
+      ...told,
+      inputTokens: null,
+      outputTokens: 3,
+    })
+  })
+
+  test('a count that the answer has outgrown is only the least it can be', () => {
+    expect(usageIn(stream(counted(full), counted(undefined)))).toMatchObject({
+      inputTokens: 15,
+      outputTokens: null,
+      leastOutputTokens: 10,
+    })
+    expect(
+      usageIn(stream(counted(full), counted(undefined), counted({ ...full, candidatesTokenCount: 9 }))),
+    ).toMatchObject({ outputTokens: 12 })
+  })
+
+  test('nonsense is not told, and no zero', () => {
+    for (const nonsense of [-1, 2e9, '7', null, {}, Number.NaN]) {
+      const usage = usageIn(whole(counted({ ...full, candidatesTokenCount: nonsense, cachedContentTokenCount: 99 })))
+      expect(usage).toMatchObject({ inputTokens: 15, cachedInputTokens: 15, outputTokens: null, leastOutputTokens: 3 })
+      expect(usageIn(whole(counted({ ...full, promptTokenCount: nonsense })))?.inputTokens).toBeNull()
     }
-    expect(usageIn(whole(counts(absurd)))).toEqual([
-      { inputTokens: 2, cachedInputTokens: 2, cacheWriteTokens: 0, outputTokens: 0, reasoningTokens: 0 },
-    ])
   })
 
   test('log probabilities are mapped with their alternatives', () => {

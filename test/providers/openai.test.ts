@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import Ajv from 'ajv/dist/2020'
 import fc from 'fast-check'
-import { type Ask, type Message, reasoningEfforts, type TokenUsage } from '../../src/core/chat.ts'
+import { type Ask, type Message, type ReportedUsage, reasoningEfforts } from '../../src/core/chat.ts'
 import type { Model, ParameterRules } from '../../src/core/models.ts'
 import { openai } from '../../src/providers/openai.ts'
 import type { AnswerPart, ProviderRequest } from '../../src/providers/provider.ts'
@@ -1536,7 +1536,7 @@ describe('failures within an answer', () => {
 })
 
 describe('token counts', () => {
-  const usageOf = (usage: unknown): TokenUsage | undefined =>
+  const usageOf = (usage: unknown): ReportedUsage | undefined =>
     read(chunkOf({ usage }) + done).flatMap(part => (part.type === 'usage' ? [part.usage] : []))[0]
 
   test('cached and cache-written input are parts of the input, reasoning of the output', () => {
@@ -1603,11 +1603,48 @@ describe('token counts', () => {
         const usage = usageOf(wire)
         if (usage === undefined) return
         for (const value of Object.values(usage))
-          expect(Number.isSafeInteger(value) && value >= 0 && value <= 1e9).toBe(true)
-        expect(usage.cachedInputTokens + usage.cacheWriteTokens).toBeLessThanOrEqual(usage.inputTokens)
-        expect(usage.reasoningTokens).toBeLessThanOrEqual(usage.outputTokens)
+          expect(value === null || (Number.isSafeInteger(value) && value >= 0 && value <= 1e9)).toBe(true)
+        expect(usage.cachedInputTokens + usage.cacheWriteTokens).toBeLessThanOrEqual(usage.inputTokens ?? 0)
+        if (usage.outputTokens !== null) expect(usage.reasoningTokens).toBeLessThanOrEqual(usage.outputTokens)
       }),
     )
+  })
+
+  test('of two counts the third follows; one that is missing or nonsense is not told, and no zero', () => {
+    const [prompt, completion, total] = ['prompt_tokens', 'completion_tokens', 'total_tokens']
+    for (const [wire, input, output] of [
+      [{ [prompt]: 9, [total]: 14 }, 9, 5],
+      [{ [completion]: 5, [total]: 14 }, 9, 5],
+      [{ [prompt]: 9 }, 9, null],
+      [{ [prompt]: 9, [total]: 9 }, 9, null],
+      [{ [completion]: 5, [total]: 5 }, null, 5],
+      [{ [prompt]: 9, [completion]: 0, [total]: 9 }, 9, 0],
+      ...[-1, 2e9, '5', null, {}].flatMap(nonsense => [
+        [{ [prompt]: 9, [completion]: nonsense }, 9, null],
+        [{ [prompt]: nonsense, [completion]: 5 }, null, 5],
+      ]),
+    ] as [Record<string, unknown>, number | null, number | null][])
+      expect({ wire, usage: usageOf(wire) }).toMatchObject({ usage: { inputTokens: input, outputTokens: output } })
+    expect(usageOf({ [total]: 14 })).toBeUndefined()
+    expect(usageOf({ [prompt]: 9, completion_tokens_details: { reasoning_tokens: 7 } })).toMatchObject({
+      outputTokens: null,
+      leastOutputTokens: 7,
+      reasoningTokens: 7,
+    })
+  })
+
+  test('a count that the answer has outgrown is only the least it can be, until it is told again', () => {
+    const early = { prompt_tokens: 9, completion_tokens: 1 }
+    const last = (stream: string) => read(stream).findLast(part => part.type === 'usage')?.usage
+    const rest = deltaOf({ content: 'more' }) + deltaOf({}, 'stop')
+    expect(last(chunkOf({ usage: early }) + rest + done)).toMatchObject({
+      inputTokens: 9,
+      outputTokens: null,
+      leastOutputTokens: 1,
+    })
+    const whole = chunkOf({ usage: { ...early, completion_tokens: 2 } })
+    expect(last(chunkOf({ usage: early }) + rest + whole + done)).toMatchObject({ outputTokens: 2 })
+    expect(last(rest + whole + deltaOf({}) + done)).toMatchObject({ outputTokens: 2 })
   })
 })
 

@@ -110,8 +110,8 @@ function answerReader(): AnswerReader {
     model = name
     return [{ type: 'served', id, model }]
   }
-  const measured = (usage: unknown): readonly AnswerPart[] => {
-    const newer = countsOf(usage, counts)
+  const measured = (usage: unknown, stage: 'first' | 'later'): readonly AnswerPart[] => {
+    const newer = countsOf(usage, counts, stage)
     if (newer === null) return nothing
     counts = newer
     return [{ type: 'usage', usage: usageOf(newer) }]
@@ -170,7 +170,7 @@ function answerReader(): AnswerReader {
         ...openBlock(index, block),
         ...closeBlock(index),
       ])
-      return [named, ...measured(message.usage), ...told]
+      return [named, ...measured(message.usage, 'first'), ...told]
     },
     openBlock,
     addToBlock(index, delta) {
@@ -185,7 +185,7 @@ function answerReader(): AnswerReader {
     closeBlock,
     update(reason, usage) {
       stopReason ||= textOf(reason)
-      return [...served(servingModel(usage)), ...measured(usage)]
+      return [...served(servingModel(usage)), ...measured(usage, 'later')]
     },
     end() {
       const unclosed = [...blocks.keys()].flatMap(closeBlock)

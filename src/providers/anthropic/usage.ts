@@ -1,18 +1,28 @@
-import type { TokenUsage } from '../../core/chat.ts'
+import type { ReportedUsage } from '../../core/chat.ts'
 import { isRecord, type Json, record, tokenCount } from '../json.ts'
 
+/** As told so far; null = not yet. */
 export type Counts = {
-  readonly input: number
+  readonly input: number | null
   readonly cacheWrite: number
   readonly cacheRead: number
-  readonly output: number
+  readonly output: number | null
+  /** The output of the first event, which is a placeholder: it holds until the last event tells the sum. */
+  readonly placeholder: number
   readonly thinking: number
 }
 
-export const noCounts: Counts = { input: 0, cacheWrite: 0, cacheRead: 0, output: 0, thinking: 0 }
+export const noCounts: Counts = {
+  input: null,
+  cacheWrite: 0,
+  cacheRead: 0,
+  output: null,
+  placeholder: 0,
+  thinking: 0,
+}
 
 /** The counts so far with the newer ones in their place; null where there is nothing to count. */
-export function countsOf(usage: unknown, known: Counts): Counts | null {
+export function countsOf(usage: unknown, known: Counts, stage: 'first' | 'later'): Counts | null {
   if (!isRecord(usage)) return null
   const input = tokenCount(usage.input_tokens)
   const output = tokenCount(usage.output_tokens)
@@ -21,7 +31,8 @@ export function countsOf(usage: unknown, known: Counts): Counts | null {
     input: input ?? known.input,
     cacheWrite: cacheWrites(usage) ?? known.cacheWrite,
     cacheRead: tokenCount(usage.cache_read_input_tokens) ?? known.cacheRead,
-    output: output ?? known.output,
+    output: (stage === 'later' ? output : null) ?? known.output,
+    placeholder: stage === 'first' ? (output ?? 0) : known.placeholder,
     thinking: tokenCount(record(usage.output_tokens_details).thinking_tokens) ?? known.thinking,
   }
 }
@@ -35,12 +46,13 @@ function cacheWrites({ cache_creation_input_tokens: total, cache_creation: writt
 }
 
 /** In the house's meaning: here, input is told without what was read from or written to a cache. */
-export function usageOf({ input, cacheWrite, cacheRead, output, thinking }: Counts): TokenUsage {
+export function usageOf({ input, cacheWrite, cacheRead, output, placeholder, thinking }: Counts): ReportedUsage {
   return {
-    inputTokens: input + cacheWrite + cacheRead,
+    inputTokens: input === null ? null : input + cacheWrite + cacheRead,
     cachedInputTokens: cacheRead,
     cacheWriteTokens: cacheWrite,
     outputTokens: output,
-    reasoningTokens: Math.min(thinking, output),
+    ...(output === null && { leastOutputTokens: Math.max(placeholder, thinking) }),
+    reasoningTokens: output === null ? thinking : Math.min(thinking, output),
   }
 }

@@ -3,6 +3,7 @@ import { failureOf } from '../failure.ts'
 import { isRecord, isText, type Json, nameOf, parsed, record, records, wholeNumber } from '../json.ts'
 import { uniqueNames } from '../names.ts'
 import type { AnswerPart, ProviderFailure, StreamReader } from '../provider.ts'
+import { followUsage } from '../usage.ts'
 import { applyPiece } from './arguments.ts'
 import { failureInAnswer } from './failure.ts'
 import { logprobsOf, usageOf } from './usage.ts'
@@ -44,9 +45,12 @@ type Choice = {
 function answerReader() {
   const choices = new Map<number, Choice>()
   const unique = uniqueNames()
+  const follow = followUsage()
   let responseId: string | null = null
   let servedModel: string | null = null
   let emitted = false
+  /** Something of the answer itself came, which the upstream has to have counted. */
+  let answered = false
 
   const take = (body: unknown): readonly AnswerPart[] => {
     const parts: AnswerPart[] = []
@@ -60,13 +64,16 @@ function answerReader() {
   const takeFrame = (frame: unknown): readonly AnswerPart[] => {
     if (!isRecord(frame)) return [badAnswer('frame is no object')]
     if (frame.error) return [failed(failureInAnswer(frame))]
-    const usage = usageOf(frame.usageMetadata)
-    const parts = [...served(frame), ...(usage === null ? [] : [{ type: 'usage', usage } as const])]
+    const parts = served(frame)
     const candidates = records(frame.candidates)
     // What came with the failed generation is not handed out: another candidate may still answer in its place.
     const reason = candidates.map(({ finishReason }) => finishReason).find(isFailedGeneration)
-    if (reason !== undefined && !emitted) return [...parts, failed(failureOf('generation_failed', reason))]
-    for (const [position, candidate] of candidates.entries()) parts.push(...readCandidate(candidate, position))
+    const isFailed = reason !== undefined && !emitted
+    const content = isFailed ? [] : candidates.flatMap(readCandidate)
+    const answers = content.some(isAnswer)
+    answered ||= answers
+    parts.push(...follow(usageOf(frame.usageMetadata, answered), answers), ...content)
+    if (isFailed) return [...parts, failed(failureOf('generation_failed', reason))]
     if (isText(record(frame.promptFeedback).blockReason)) block()
     return parts
   }
@@ -158,6 +165,11 @@ function answerReader() {
   }
 
   return { take, finish }
+}
+
+/** What `candidatesTokenCount` counts. */
+function isAnswer({ type }: AnswerPart): boolean {
+  return type === 'text' || type === 'tool_call'
 }
 
 /** As the client libraries bound choices. */

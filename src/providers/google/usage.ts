@@ -1,18 +1,26 @@
-import type { TokenLogprob, TokenUsage } from '../../core/chat.ts'
+import type { ReportedUsage, TokenLogprob } from '../../core/chat.ts'
 import { type Json, record, records, textOf, tokenCount } from '../json.ts'
 
-/** Counts are cumulative; thoughts stand beside the candidates' tokens, the cache inside the prompt's. Null = none told. */
-export function usageOf(metadata: unknown): TokenUsage | null {
+/**
+ * Counts are cumulative; thoughts stand beside the candidates' tokens, the cache inside the prompt's. Null = none told. A
+ * zero is left out on this wire, so a missing count of candidates is one where nothing was `answered` yet, and none where
+ * something was.
+ */
+export function usageOf(metadata: unknown, answered: boolean): ReportedUsage | null {
   const counts = record(metadata)
   const prompt = tokenCount(counts.promptTokenCount)
-  if (prompt === null) return null
-  const inputTokens = prompt + (tokenCount(counts.toolUsePromptTokenCount) ?? 0)
-  const reasoningTokens = tokenCount(counts.thoughtsTokenCount) ?? 0
+  const candidates = tokenCount(counts.candidatesTokenCount)
+  const thoughts = tokenCount(counts.thoughtsTokenCount)
+  if (prompt === null && candidates === null && thoughts === null) return null
+  const inputTokens = prompt === null ? null : prompt + (tokenCount(counts.toolUsePromptTokenCount) ?? 0)
+  const reasoningTokens = thoughts ?? 0
+  const isUntold = candidates === null && (answered || counts.candidatesTokenCount !== undefined)
   return {
     inputTokens,
-    cachedInputTokens: Math.min(tokenCount(counts.cachedContentTokenCount) ?? 0, inputTokens),
+    cachedInputTokens: Math.min(tokenCount(counts.cachedContentTokenCount) ?? 0, inputTokens ?? 0),
     cacheWriteTokens: 0,
-    outputTokens: (tokenCount(counts.candidatesTokenCount) ?? 0) + reasoningTokens,
+    outputTokens: isUntold ? null : (candidates ?? 0) + reasoningTokens,
+    ...(isUntold && { leastOutputTokens: reasoningTokens }),
     reasoningTokens,
   }
 }

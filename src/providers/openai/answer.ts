@@ -3,6 +3,7 @@ import { failureOf, identifierOf } from '../failure.ts'
 import { isRecord, isText, type Json, nameOf, parsed, record, textOf, wholeNumber } from '../json.ts'
 import { uniqueNames } from '../names.ts'
 import type { AnswerPart, ProviderFailure, StreamReader } from '../provider.ts'
+import { followUsage } from '../usage.ts'
 import { type Calls, endCalls, maximumIndex, openNamed, readCall } from './calls.ts'
 import { errorOf, failureInAnswer } from './failure.ts'
 import { type Channel, mend, replacement } from './pieces.ts'
@@ -32,6 +33,9 @@ export type Reader = StreamReader & { whole(body: unknown): readonly AnswerPart[
 export function createReader(official: boolean): Reader {
   const choices: Choice[] = []
   const unique = uniqueNames()
+  const follow = followUsage()
+  /** The payload being read told its counts. */
+  let isCounted = false
   let servedId: string | null = null
   let servedModel: string | null = null
   /** Nothing is read any more: the end or a failure was handed out. */
@@ -47,6 +51,7 @@ export function createReader(official: boolean): Reader {
     const body = Array.isArray(payload) ? payload[0] : payload
     if (!isRecord(body)) return fail(parts, failureOf('bad_answer', '200 not_an_object'))
     readServed(body, parts)
+    isCounted = false
     readUsage(body.usage, parts)
     if (isRecord(body.x_groq)) readUsage(body.x_groq.usage, parts)
     const error = errorOf(body)
@@ -56,6 +61,14 @@ export function createReader(official: boolean): Reader {
       const choice: unknown = body.choices[position]
       if (isRecord(choice)) readChoice(choice, position, parts)
     }
+    if (!isCounted && parts.some(isContent)) parts.push(...follow(null, true))
+  }
+
+  function readUsage(wire: unknown, parts: AnswerPart[]): void {
+    const told = isRecord(wire) ? usageOf(wire) : null
+    if (told === null) return
+    isCounted = true
+    parts.push(...follow(told, false))
   }
 
   function readServed(body: Json, parts: AnswerPart[]): void {
@@ -199,9 +212,10 @@ export function createReader(official: boolean): Reader {
 
 const openBrace = 123
 
-function readUsage(wire: unknown, parts: AnswerPart[]): void {
-  const usage = isRecord(wire) ? usageOf(wire) : null
-  if (usage !== null) parts.push({ type: 'usage', usage })
+function isContent({ type }: AnswerPart): boolean {
+  return (
+    type === 'text' || type === 'reasoning' || type === 'refusal' || type === 'tool_call' || type === 'tool_arguments'
+  )
 }
 
 /** Several servers send the same text in two of the three: one is read. */

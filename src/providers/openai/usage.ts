@@ -1,34 +1,44 @@
-import type { TokenLogprob, TokenUsage } from '../../core/chat.ts'
+import type { ReportedUsage, TokenLogprob } from '../../core/chat.ts'
 import { type Json, record, records, tokenCount } from '../json.ts'
 
 /**
  * Token counts in the house's meaning; null where the object holds none. A `total_tokens` above the sum is thinking that
- * the server counts in neither (xAI beside `completion_tokens`, Gemini's compatible endpoint nowhere): it is output.
+ * the server counts in neither (xAI beside `completion_tokens`, Gemini's compatible endpoint nowhere): it is output. Of two
+ * counts the third follows, but no count is taken for zero because it is missing.
  */
-export function usageOf(wire: Json): TokenUsage | null {
+export function usageOf(wire: Json): ReportedUsage | null {
   const prompt = tokenCount(wire.prompt_tokens)
   const completion = tokenCount(wire.completion_tokens)
   const total = tokenCount(wire.total_tokens)
-  if (prompt === null && completion === null && total === null) return null
+  if (prompt === null && completion === null) return null
   const promptDetails = record(wire.prompt_tokens_details)
   const completionDetails = record(wire.completion_tokens_details)
-  const answered = completion ?? 0
-  const input = prompt ?? Math.max(0, (total ?? 0) - answered)
-  const output = prompt === null ? answered : Math.max(answered, (total ?? 0) - input)
+  const input = prompt ?? restOf(total, completion)
+  const output =
+    completion === null || prompt === null
+      ? (completion ?? restOf(total, prompt))
+      : Math.max(completion, (total ?? 0) - prompt)
   // DeepSeek, Kimi and Mistral tell it beside the details.
   const caches = [promptDetails.cached_tokens, wire.prompt_cache_hit_tokens, wire.cached_tokens, wire.num_cached_tokens]
   const cached = caches.map(tokenCount).find(count => count !== null) ?? 0
   const reasoning =
     (tokenCount(completionDetails.reasoning_tokens) ?? tokenCount(wire.reasoning_tokens)) ||
-    (completion === null ? 0 : output - answered)
-  const cachedInputTokens = Math.min(cached, input)
+    (completion === null || output === null ? 0 : output - completion)
+  const cachedInputTokens = Math.min(cached, input ?? 0)
   return {
     inputTokens: input,
     cachedInputTokens,
-    cacheWriteTokens: Math.min(tokenCount(promptDetails.cache_write_tokens) ?? 0, input - cachedInputTokens),
+    cacheWriteTokens: Math.min(tokenCount(promptDetails.cache_write_tokens) ?? 0, (input ?? 0) - cachedInputTokens),
     outputTokens: output,
-    reasoningTokens: Math.min(reasoning, output),
+    ...(output === null && { leastOutputTokens: reasoning }),
+    reasoningTokens: output === null ? reasoning : Math.min(reasoning, output),
   }
+}
+
+/** What a total leaves beside one of its parts; null where that is nothing, which is as good as not told. */
+function restOf(total: number | null, part: number | null): number | null {
+  const rest = (total ?? 0) - (part ?? 0)
+  return rest > 0 ? rest : null
 }
 
 /** The log probabilities of a piece's tokens, those left out that are not whole. */
