@@ -2,15 +2,17 @@
  * The only reader of the environment. Every variable stands here once, with its default and its reason; a wrong start is
  * answered with the whole list of what is wrong, so that nobody mends it one restart at a time.
  */
-import { readFileSync } from 'node:fs'
-import { BlockList, isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import { Value } from '@sinclair/typebox/value'
-import { autoModel, configuredModelSchema } from './core/models.ts'
+import { baseUrlProblem, isAnsweredHost, isListenAddress, trustedProxies, withoutTrailingSlash } from './addresses.ts'
+import { type ConfigFile, readConfigFile } from './config-file.ts'
+import { catalogue } from './core/catalogue.ts'
+import { type ConfiguredModel, changeProblems, type ModelChange, withChanges } from './core/configured-models.ts'
+import { autoModel } from './core/models.ts'
+import { type Plans, plansWith } from './core/plans.ts'
+import { type Environment, environmentReader, type Reader } from './environment.ts'
 
-export type Environment = Readonly<Record<string, string | undefined>>
+export type { Environment } from './environment.ts'
 
 export type ProviderSettings = {
   readonly id: string
@@ -50,7 +52,10 @@ export type Config = {
   readonly jwtSecretPrevious: string | null
   /** Empty = the three providers are simulated. */
   readonly providers: readonly ProviderSettings[]
-  readonly extraModels: readonly { readonly provider: string; readonly row: Static<typeof configuredModelSchema> }[]
+  readonly extraModels: readonly { readonly provider: string; readonly row: ConfiguredModel }[]
+  /** What the operator would have different in the catalogue, and adds to it. */
+  readonly modelChanges: readonly ModelChange[]
+  readonly plans: Plans
   /** Null = payments are agreed upon by hand. */
   readonly stripe: StripeConfig | null
   readonly defaultMaxOutputTokens: number
@@ -86,28 +91,6 @@ export class ConfigError extends Error {
   }
 }
 
-/** GATEWAY_CONFIG: OpenAI-compatible providers next to the three built in. */
-const fileSchema = Type.Object(
-  {
-    providers: Type.Optional(
-      Type.Array(
-        Type.Object(
-          {
-            id: Type.String({ pattern: '^[a-z][a-z0-9-]{0,31}$' }),
-            base_url: Type.String({ minLength: 8, maxLength: 2048 }),
-            /** Name of the environment variable that holds the key; absent = no key is sent. */
-            api_key_env: Type.Optional(Type.String({ pattern: '^[A-Z][A-Z0-9_]{0,63}$' })),
-            models: Type.Array(configuredModelSchema, { minItems: 1, maxItems: 256 }),
-          },
-          { additionalProperties: false },
-        ),
-        { maxItems: 64 },
-      ),
-    ),
-  },
-  { additionalProperties: false },
-)
-
 const builtIn = [
   { id: 'openai', key: 'OPENAI_API_KEY', base: 'OPENAI_BASE_URL', url: 'https://api.openai.com/v1' },
   { id: 'anthropic', key: 'ANTHROPIC_API_KEY', base: 'ANTHROPIC_BASE_URL', url: 'https://api.anthropic.com' },
@@ -126,7 +109,7 @@ export type StoreConfig = Pick<Config, 'dataDirectory' | 'databaseUrl'>
 /** Reads only that, so that a wrong port does not stand in the way of revoking a key. Throws `ConfigError`. */
 export function readStoreConfig(environment: Environment = process.env): StoreConfig {
   const problems: string[] = []
-  const config = storeConfig(reader(environment, problems))
+  const config = storeConfig(environmentReader(environment, problems))
   if (problems.length > 0) throw new ConfigError(problems)
   return config
 }
@@ -138,13 +121,21 @@ function storeConfig(read: Reader): StoreConfig {
   }
 }
 
+/** Reads only the plans, for commands that show what they give. Throws `ConfigError`. */
+export function readPlans(environment: Environment = process.env): Plans {
+  const problems: string[] = []
+  const { plans } = readConfigFile(environmentReader(environment, problems).text('GATEWAY_CONFIG'), problems)
+  if (problems.length > 0) throw new ConfigError(problems)
+  return plansWith(plans)
+}
+
 /**
  * Reads the configuration from an environment, `process.env` as a rule. Throws `ConfigError` with every problem found.
  */
 export function readConfig(environment: Environment = process.env): Config {
   const problems: string[] = []
   const warnings: string[] = []
-  const read = reader(environment, problems)
+  const read = environmentReader(environment, problems)
 
   const { dataDirectory, databaseUrl } = storeConfig(read)
   const redisUrl = read.secret('REDIS_URL')
@@ -180,7 +171,14 @@ export function readConfig(environment: Environment = process.env): Config {
     )
 
   const host = read.text('HOST') ?? '127.0.0.1'
-  const { settings, models } = readProviders(read, problems)
+  if (!isListenAddress(host))
+    problems.push('HOST: must be an address or a name, such as 0.0.0.0, without scheme, port or brackets')
+  const file = readConfigFile(read.text('GATEWAY_CONFIG'), problems)
+  const { settings, models } = readProviders(read, file, problems, warnings)
+  for (const problem of changeProblems(catalogue, file.models)) problems.push(`GATEWAY_CONFIG: ${problem}`)
+  for (const { id } of builtIn)
+    for (const name of nameProblems(withChanges(catalogue, file.models).filter(model => model.provider === id)))
+      problems.push(`GATEWAY_CONFIG: models: provider "${id}": ${name}`)
 
   const config: Config = {
     port: read.integer('PORT', 3000, 0, 65_535),
@@ -195,6 +193,8 @@ export function readConfig(environment: Environment = process.env): Config {
     jwtSecretPrevious,
     providers: settings,
     extraModels: models,
+    modelChanges: file.models,
+    plans: plansWith(file.plans),
     stripe: readStripe(read, problems),
     defaultMaxOutputTokens: read.integer('DEFAULT_MAX_OUTPUT_TOKENS', 16_384, 1, 1_000_000),
     deadlines: {
@@ -207,13 +207,25 @@ export function readConfig(environment: Environment = process.env): Config {
     },
     drainMs: read.integer('DRAIN_TIMEOUT_MS', 30_000, 0, 10 * minute),
     drainNoticeMs: read.integer('DRAIN_NOTICE_MS', 3_000, 0, minute),
-    allowedHosts: read.list('ALLOWED_HOSTS')?.map(name => name.toLowerCase()) ?? null,
+    allowedHosts: readAllowedHosts(read, problems),
     isTrustedProxy: trustedProxies(read.list('TRUSTED_PROXIES') ?? [], problems),
     logLevel: read.oneOf('LOG_LEVEL', logLevels, 'info'),
     warnings,
   }
   if (problems.length > 0) throw new ConfigError(problems)
   return config
+}
+
+function readAllowedHosts(read: Reader, problems: string[]): readonly string[] | null {
+  const hosts = read.list('ALLOWED_HOSTS')
+  if (hosts?.length === 0) problems.push('ALLOWED_HOSTS: names no host; name at least one, or take it out')
+  // An entry that can match nothing would shut out whoever it was meant for.
+  for (const host of hosts ?? [])
+    if (!isAnsweredHost(host))
+      problems.push(
+        `ALLOWED_HOSTS: "${host}" is no host name; write it as callers do, such as gateway.example.com or [::1], without scheme, port or wildcard`,
+      )
+  return hosts?.map(name => name.toLowerCase()) ?? null
 }
 
 const shortestWebhookSecret = 24
@@ -247,16 +259,20 @@ export function workerEnvironment(worker: number, port: number): Environment {
   return { ...process.env, [workerVariable]: String(worker), PORT: String(port) }
 }
 
-function readProviders(read: Reader, problems: string[]) {
+function readProviders(read: Reader, file: ConfigFile, problems: string[], warnings: string[]) {
   const settings: ProviderSettings[] = []
-  const models: { provider: string; row: Static<typeof configuredModelSchema> }[] = []
+  const models: { provider: string; row: ConfiguredModel }[] = []
   for (const provider of builtIn) {
     const apiKey = read.secret(provider.key)
-    const baseUrl = read.baseUrl(provider.base) ?? provider.url
-    if (apiKey !== null) settings.push({ id: provider.id, format: provider.id, baseUrl, apiKey })
+    const baseUrl = read.baseUrl(provider.base)
+    if (apiKey !== null)
+      settings.push({ id: provider.id, format: provider.id, baseUrl: baseUrl ?? provider.url, apiKey })
+    else if (baseUrl !== null)
+      warnings.push(
+        `${provider.base} is set but ${provider.key} is not: ${provider.id} is not asked; set both or neither`,
+      )
   }
-  const file = readConfigFile(read.text('GATEWAY_CONFIG'), problems)
-  for (const provider of file.providers ?? []) {
+  for (const provider of file.providers) {
     if (settings.some(other => other.id === provider.id) || builtIn.some(other => other.id === provider.id))
       problems.push(`GATEWAY_CONFIG: provider id "${provider.id}" is taken; choose another`)
     for (const name of nameProblems(provider.models))
@@ -273,142 +289,13 @@ function readProviders(read: Reader, problems: string[]) {
 }
 
 /** A name that two models of a provider have would always mean the first; the one of auto-routing would never mean either. */
-function nameProblems(models: readonly Static<typeof configuredModelSchema>[]): readonly string[] {
+function nameProblems(
+  models: readonly { readonly id: string; readonly aliases?: readonly string[] }[],
+): readonly string[] {
   const names = models.flatMap(({ id, aliases = [] }) => [id, ...aliases]).map(name => name.toLowerCase())
   const twice = names.filter((name, at) => names.indexOf(name) !== at)
   return [
     ...[...new Set(twice)].map(name => `two models are named "${name}"; choose another name for one`),
     ...(names.includes(autoModel) ? [`a model is named "${autoModel}", which means auto-routing; choose another`] : []),
   ]
-}
-
-function readConfigFile(path: string | null, problems: string[]): Static<typeof fileSchema> {
-  if (path === null) return {}
-  try {
-    return checkedFile(JSON.parse(readFileSync(path, 'utf8')), fileSchema, problems)
-  } catch (cause) {
-    problems.push(`GATEWAY_CONFIG: cannot read ${path} as JSON (${cause instanceof Error ? cause.message : 'unknown'})`)
-    return {}
-  }
-}
-
-function checkedFile<S extends TSchema>(
-  value: unknown,
-  schema: S,
-  problems: string[],
-): Static<S> | Record<string, never> {
-  if (Value.Check(schema, value)) return value
-  for (const error of [...Value.Errors(schema, value)].slice(0, 16))
-    problems.push(`GATEWAY_CONFIG: ${error.path.slice(1).replaceAll('/', '.') || 'the file'}: ${error.message}`)
-  return {}
-}
-
-type Reader = ReturnType<typeof reader>
-
-function reader(environment: Environment, problems: string[]) {
-  const text = (name: string): string | null => environment[name]?.trim() || null
-  return {
-    text,
-    /** A secret, from `NAME_FILE` before `NAME`: a mounted file is safer than an environment that every child inherits. */
-    secret(name: string): string | null {
-      const path = text(`${name}_FILE`)
-      if (path === null) return text(name)
-      try {
-        return readFileSync(path, 'utf8').trim() || null
-      } catch {
-        problems.push(`${name}_FILE: cannot read ${path}`)
-        return null
-      }
-    },
-    integer(name: string, fallback: number, minimum: number, maximum: number): number {
-      const raw = text(name)
-      if (raw === null) return fallback
-      const value = Number(raw)
-      if (/^\d+$/.test(raw) && value >= minimum && value <= maximum) return value
-      problems.push(`${name}: must be a whole number from ${minimum} to ${maximum}`)
-      return fallback
-    },
-    oneOf<const T extends string>(name: string, choices: readonly T[], fallback: T): T {
-      const raw = text(name)?.toLowerCase() ?? fallback
-      const choice = choices.find(candidate => candidate === raw)
-      if (choice !== undefined) return choice
-      problems.push(`${name}: must be one of ${choices.join(', ')}`)
-      return fallback
-    },
-    list(name: string): readonly string[] | null {
-      const raw = text(name)
-      return raw === null
-        ? null
-        : raw
-            .split(',')
-            .map(item => item.trim())
-            .filter(item => item !== '')
-    },
-    url(name: string, protocols: readonly string[]): string | null {
-      const raw = this.secret(name)
-      if (raw === null) return null
-      if (URL.canParse(raw) && protocols.includes(new URL(raw).protocol)) return raw
-      problems.push(`${name}: must be a ${protocols.map(protocol => `${protocol}//`).join(' or ')} address`)
-      return null
-    },
-    baseUrl(name: string): string | null {
-      const raw = text(name)
-      if (raw === null) return null
-      const problem = baseUrlProblem(raw)
-      if (problem !== null) problems.push(`${name}: ${problem}`)
-      return withoutTrailingSlash(raw)
-    },
-  }
-}
-
-/** Keys travel to these addresses: https, or plain http where nothing leaves the machine or the private network. */
-function baseUrlProblem(raw: string): string | null {
-  if (!URL.canParse(raw)) return 'must be an http(s) address'
-  const url = new URL(raw)
-  if (url.username !== '' || url.password !== '') return 'must not hold credentials'
-  if (url.protocol === 'https:') return null
-  if (url.protocol !== 'http:') return 'must be an http(s) address'
-  return isPrivateHost(url.hostname) ? null : 'must be https; plain http is taken only on loopback or private networks'
-}
-
-function isPrivateHost(hostname: string): boolean {
-  const host = hostname.replace(/^\[|\]$/g, '').toLowerCase()
-  if (isIP(host) !== 0) return privateNetworks().check(host, isIP(host) === 6 ? 'ipv6' : 'ipv4')
-  // A single label or a private suffix is what container networks call their neighbours.
-  return host === 'localhost' || !host.includes('.') || /\.(localhost|local|internal|home\.arpa)$/.test(host)
-}
-
-function privateNetworks(): BlockList {
-  const list = new BlockList()
-  for (const [network, prefix] of [
-    ['127.0.0.0', 8],
-    ['10.0.0.0', 8],
-    ['172.16.0.0', 12],
-    ['192.168.0.0', 16],
-  ] as const)
-    list.addSubnet(network, prefix, 'ipv4')
-  list.addAddress('::1', 'ipv6')
-  list.addSubnet('fc00::', 7, 'ipv6')
-  return list
-}
-
-function trustedProxies(cidrs: readonly string[], problems: string[]): (address: string) => boolean {
-  const list = new BlockList()
-  for (const cidr of cidrs) {
-    const [, network = '', bits] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(cidr) ?? []
-    const family = isIP(network)
-    const longest = family === 6 ? 128 : 32
-    const prefix = bits === undefined ? longest : Number(bits)
-    if (family === 0 || prefix > longest) problems.push(`TRUSTED_PROXIES: "${cidr}" is not an address or CIDR range`)
-    else list.addSubnet(network, prefix, family === 6 ? 'ipv6' : 'ipv4')
-  }
-  if (cidrs.length === 0) return () => false
-  return address => {
-    const family = isIP(address)
-    return family !== 0 && list.check(address, family === 6 ? 'ipv6' : 'ipv4')
-  }
-}
-
-function withoutTrailingSlash(url: string): string {
-  return url.replace(/\/+$/, '')
 }

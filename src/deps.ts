@@ -9,8 +9,9 @@ import { localOwner } from './banner.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { Config, ProviderSettings } from './config.ts'
 import { catalogue as publishedModels } from './core/catalogue.ts'
+import { toModel, withChanges } from './core/configured-models.ts'
 import { GatewayError } from './core/errors.ts'
-import { buildCatalogue, type Catalogue, toModel } from './core/models.ts'
+import { buildCatalogue, type Catalogue } from './core/models.ts'
 import { compileRules, type SafetyRules, safetyRules } from './core/patterns.ts'
 import { mintApiKey, type RandomBytes, randomBase62 } from './core/secrets.ts'
 import { callerAddress, createTokens, type Tokens } from './http/callers.ts'
@@ -150,7 +151,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     const { meter, stream } = openMeter(config, { database, journal, clock, log }, undo)
     const shipper = createShipper({ journal, database, clock, log, ...(stream === null ? {} : { stream }) })
     undo.push(() => shipper.close())
-    const keys = createKeyDirectory({ database, clock, random: Math.random })
+    const keys = createKeyDirectory({ database, clock, plans: config.plans, random: Math.random })
     undo.push(() => keys.close())
     const seed = seedFrom(database, journal)
     const tokenizer = createTokenizer()
@@ -175,7 +176,11 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       network: options.network ?? systemNetwork,
       log,
       newRequestId: () => `req_${Bun.randomUUIDv7().replaceAll('-', '')}`,
-      catalogue: buildCatalogue([...publishedModels, ...configured].filter(model => endpoints.has(model.provider))),
+      catalogue: buildCatalogue(
+        [...withChanges(publishedModels, config.modelChanges), ...configured].filter(model =>
+          endpoints.has(model.provider),
+        ),
+      ),
       endpoints,
       simulator,
       simulatedProviders: new Set([...endpoints.values()].filter(one => one.simulated).map(one => one.id)),

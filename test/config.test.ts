@@ -2,7 +2,8 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ConfigError, type Environment, readConfig, readStoreConfig } from '../src/config.ts'
+import { ConfigError, type Environment, readConfig, readPlans, readStoreConfig } from '../src/config.ts'
+import { plans } from '../src/core/plans.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-config-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -38,6 +39,8 @@ describe('with nothing set', () => {
       jwtSecret: null,
       providers: [],
       extraModels: [],
+      modelChanges: [],
+      plans,
       defaultMaxOutputTokens: 16_384,
       deadlines: {
         connectMs: 3_000,
@@ -112,14 +115,28 @@ describe('a wrong value', () => {
     [{ ANTHROPIC_BASE_URL: 'http://example.com' }, /^ANTHROPIC_BASE_URL: must be https/],
     [{ ANTHROPIC_BASE_URL: 'http://8.8.8.8' }, /^ANTHROPIC_BASE_URL: must be https/],
     [{ GEMINI_BASE_URL: 'https://user:pass@example.com' }, 'GEMINI_BASE_URL: must not hold credentials'],
+    ...['http://0.0.0.0', '0.0.0.0:3000', '[::1]', 'a b', '-', '256.0.0.1', '*'].map(
+      host => [{ HOST: host }, /^HOST: must be an address or a name/] as const,
+    ),
+    ...['https://a.example', 'a.example:443', '*', '*.a.example', 'a.example/', '::1', '[::g]', '1.2.3'].map(
+      host =>
+        [
+          { ALLOWED_HOSTS: host },
+          `ALLOWED_HOSTS: "${host}" is no host name; write it as callers do, such as gateway.example.com or [::1], without scheme, port or wildcard`,
+        ] as const,
+    ),
+    [{ ALLOWED_HOSTS: ', ,' }, 'ALLOWED_HOSTS: names no host; name at least one, or take it out'],
     [{ TRUSTED_PROXIES: 'balancer' }, 'TRUSTED_PROXIES: "balancer" is not an address or CIDR range'],
     [{ TRUSTED_PROXIES: '10.0.0.0/33' }, /^TRUSTED_PROXIES: "10\.0\.0\.0\/33"/],
     // Read as a number, nothing is 0, and a range of 0 bits is everybody.
     [{ TRUSTED_PROXIES: '10.0.0.0/' }, /^TRUSTED_PROXIES: "10\.0\.0\.0\/"/],
     [{ TRUSTED_PROXIES: '::1/129' }, /^TRUSTED_PROXIES: "::1\/129"/],
-    [{ GATEWAY_CONFIG: '/nowhere.json' }, /^GATEWAY_CONFIG: cannot read \/nowhere\.json as JSON/],
-    [{ GATEWAY_CONFIG: file('torn.json', '{') }, /^GATEWAY_CONFIG: cannot read .*torn\.json as JSON/],
-    [{ GATEWAY_CONFIG: file('unknown.json', { modles: [] }) }, /^GATEWAY_CONFIG: modles: /],
+    [{ GATEWAY_CONFIG: '/nowhere.json' }, 'GATEWAY_CONFIG: cannot read /nowhere.json: there is no such file or folder'],
+    [{ GATEWAY_CONFIG: file('torn.json', '{') }, /^GATEWAY_CONFIG: cannot read .*torn\.json: it is not valid JSON$/],
+    [
+      { GATEWAY_CONFIG: file('unknown.json', { modles: [] }) },
+      'GATEWAY_CONFIG: modles: is not known here; remove it, or take one of providers, models, plans',
+    ],
     [
       { GATEWAY_CONFIG: file('taken.json', { providers: [provider({ id: 'openai' })] }) },
       'GATEWAY_CONFIG: provider id "openai" is taken; choose another',
@@ -142,7 +159,7 @@ describe('a wrong value', () => {
     ],
     [
       { GATEWAY_CONFIG: file('priceless.json', { providers: [provider({ models: [{ id: 'free' }] })] }) },
-      /^GATEWAY_CONFIG: providers\.0\.models\.0\.pricing: /,
+      'GATEWAY_CONFIG: providers.0.models.0.pricing: is missing; it must be an object',
     ],
   ]
 
@@ -167,11 +184,42 @@ describe('a wrong value', () => {
       TRUSTED_PROXIES: 'x, y',
       GATEWAY_CONFIG: '/nowhere.json',
       DRAIN_TIMEOUT_MS: 'x',
+      HOST: 'x:1',
+      ALLOWED_HOSTS: '*',
     }
     const names = problemsOf(all).map(problem => problem.split(':')[0] ?? '')
     expect(names.sort()).toEqual(
       ['JWT_SECRET', 'TRUSTED_PROXIES', ...Object.keys(all)].filter(name => name !== 'DATABASE_URL').sort(),
     )
+  })
+
+  test('a fault in one place of the file does not hide those in others, whatever kind they are', () => {
+    const path = file('many.json', {
+      providers: [
+        provider({ id: 'Bad Id', base_url: 7 }),
+        provider({ id: 'plain', base_url: 'http://example.com/v1', api_key_env: 'PLAIN_KEY' }),
+        provider({ id: 'few', models: [], colour: 'red' }),
+      ],
+      models: [
+        { provider: 'openai', id: 'gpt-7' },
+        { provider: 'mistral', id: 'x' },
+      ],
+      plans: { usage: { daily_cost_usd: -1 }, gold: {} },
+    })
+    expect(problemsOf({ GATEWAY_CONFIG: path, PORT: 'x' }).map(line => line.replace('GATEWAY_CONFIG: ', ''))).toEqual([
+      'providers.0.id: must be a name of at most 32 lower-case letters, digits and hyphens that begins with a letter',
+      'providers.0.base_url: must be a string of 8 to 2048 characters',
+      'providers.2.colour: is not known here; remove it, or take one of id, base_url, api_key_env, models',
+      'providers.2.models: must be an array of 1 to 256 items',
+      'models.1.provider: must be "openai", "anthropic" or "google"',
+      'plans.gold: is not known here; remove it, or take one of evaluation, usage',
+      'plans.usage.daily_cost_usd: must be a number from 0 to 20000000',
+      'provider "plain" names PLAIN_KEY, which is not set',
+      'provider "plain": base_url must be https; plain http is taken only on loopback or private networks',
+      'models.0: openai/gpt-7 is new and has no `pricing`: a model without a known price is not routable',
+      'models.0: openai/gpt-7 is new: `like` must name a model of openai in the catalogue, whose parameters it takes',
+      'PORT: must be a whole number from 0 to 65535',
+    ])
   })
 
   test('no line repeats a secret', () => {
@@ -182,8 +230,11 @@ describe('a wrong value', () => {
       JWT_SECRET_PREVIOUS: canary,
       OPENAI_BASE_URL: `https://user:${canary}@example.com`,
       REDIS_URL: `http://:${canary}@localhost`,
+      GATEWAY_CONFIG: file('secret.json', { providers: [provider({ api_key_env: canary, base_url: [canary] })] }),
     })
-    expect(problems).toHaveLength(5)
+    const torn = problemsOf({ GATEWAY_CONFIG: file('torn-secret.json', `{"key": ${canary}`) })
+    expect([problems.length, torn.length]).toEqual([7, 1])
+    expect(torn.join()).not.toContain(canary)
     expect(problems.join('\n')).not.toContain(canary)
   })
 })
@@ -240,6 +291,36 @@ describe('a right value', () => {
     expect(config.extraModels.map(({ provider: id, row }) => [id, row.id])).toEqual([['local', 'llama']])
   })
 
+  test('the configuration file changes models of the catalogue, adds to them, and gives the plans other figures', () => {
+    const models = [{ provider: 'openai', id: 'gpt-5.5', quality: 0.9 }]
+    const path = file('changes.json', { models, plans: { evaluation: { daily_cost_usd: 1.5, daily_tokens: 0 } } })
+    const config = readConfig({ GATEWAY_CONFIG: path })
+    expect<unknown>(config.modelChanges).toEqual(models)
+    expect(config.plans).toEqual({
+      ...plans,
+      evaluation: { ...plans.evaluation, dailyCostMicrocents: 150_000_000, dailyTokens: 0 },
+    })
+    expect(readPlans({ GATEWAY_CONFIG: path, PORT: 'x' })).toEqual(config.plans)
+    expect(readPlans({})).toEqual(plans)
+  })
+
+  test('a name of the catalogue stays its own', () => {
+    const taken = { provider: 'openai', id: 'gpt-5.5', aliases: ['gpt-4.1'] }
+    expect(problemsOf({ GATEWAY_CONFIG: file('taken-name.json', { models: [taken] }) })).toEqual([
+      'GATEWAY_CONFIG: models: provider "openai": two models are named "gpt-4.1"; choose another name for one',
+    ])
+  })
+
+  test('the gateway listens on addresses of both families and on names, and answers to what a Host header can hold', () => {
+    for (const host of ['0.0.0.0', '::', '::1', 'localhost', 'gateway', 'a-b.example.com'])
+      expect(readConfig({ HOST: host }).host).toBe(host)
+    expect(readConfig({ ALLOWED_HOSTS: '10.0.0.1, [::1], a_b.example' }).allowedHosts).toEqual([
+      '10.0.0.1',
+      '[::1]',
+      'a_b.example',
+    ])
+  })
+
   test('host names answered to are compared in lower case', () => {
     expect(readConfig({ ALLOWED_HOSTS: 'Gateway.Example.com, b' }).allowedHosts).toEqual(['gateway.example.com', 'b'])
   })
@@ -255,6 +336,20 @@ describe('warnings', () => {
   test('few upstream calls at a time are warned of, and Bun’s own bound is few', () => {
     expect(readConfig({}).warnings).toEqual([expect.stringMatching(/^BUN_CONFIG_MAX_HTTP_REQUESTS: only 256 /)])
     expect(readConfig({ BUN_CONFIG_MAX_HTTP_REQUESTS: '1023' }).warnings).toHaveLength(1)
+  })
+
+  test('an address without its key is warned of, and nobody is called there', () => {
+    const key = { ANTHROPIC_API_KEY: 'key' }
+    const config = readConfig({
+      ...calm,
+      ...key,
+      OPENAI_BASE_URL: 'http://localhost:1',
+      ANTHROPIC_BASE_URL: 'http://localhost:2',
+    })
+    expect(config.warnings).toEqual([
+      'OPENAI_BASE_URL is set but OPENAI_API_KEY is not: openai is not asked; set both or neither',
+    ])
+    expect(config.providers.map(({ id }) => id)).toEqual(['anthropic'])
   })
 
   test('a proxy that provider calls would go through is warned of, whatever its name', () => {

@@ -1,7 +1,8 @@
 /** `accounts …`: who may use the gateway, and how much. */
 import { randomBytes } from 'node:crypto'
+import { readPlans } from '../config.ts'
 import { fromUsd, toUsd } from '../core/money.ts'
-import { type Limits, type PlanName, plans } from '../core/plans.ts'
+import { highestLimits, type Limits, type PlanName, plans as publishedPlans } from '../core/plans.ts'
 import { randomBase62 } from '../core/secrets.ts'
 import { createPasswords } from '../passwords.ts'
 import { type AccountChange, changeAccount, createAccount, findAccountByEmail, limitsOf } from '../stores/accounts.ts'
@@ -13,7 +14,7 @@ import { CommandFailure, choice, columns, command, json, print, printJson, Usage
 import { withAccount, withDatabase } from './store.ts'
 
 const email = '<email>'
-const planNames = Object.keys(plans) as PlanName[]
+const planNames = Object.keys(publishedPlans) as PlanName[]
 const dayMs = 86_400_000
 
 const create = command({
@@ -52,7 +53,7 @@ const create = command({
         id: account.id,
         email: address,
         plan,
-        limits: limitsForJson(plans[plan]),
+        limits: limitsForJson(readPlans()[plan]),
         created_at: createdAt.toISOString(),
         user_id: owner.id,
         password,
@@ -77,7 +78,8 @@ const show = command({
   options: { json },
   run: ({ operands, options }) =>
     withAccount(operands.email, async (database, { account, user }) => {
-      const limits = limitsOf(account)
+      const plans = readPlans()
+      const limits = limitsOf(account, plans)
       const today = await spentOn(database, account.id, Math.floor(Date.now() / dayMs))
       const keys = await listKeys(database, account.id)
       const valid = keys.filter(key => key.revokedAt === null && (key.expiresAt === null || key.expiresAt > new Date()))
@@ -140,13 +142,13 @@ const limits = command({
   run({ operands, options }) {
     const { reset, json: asJson, ...given } = options
     const wanted: AccountChange = {
-      ...(given.rpm === undefined ? {} : { requestsPerMinute: whole('--rpm', given.rpm, maximumCount) }),
+      ...(given.rpm === undefined ? {} : { requestsPerMinute: whole('--rpm', given.rpm, highestLimits.count) }),
       ...(given.concurrent === undefined
         ? {}
-        : { concurrentRequests: whole('--concurrent', given.concurrent, maximumCount) }),
+        : { concurrentRequests: whole('--concurrent', given.concurrent, highestLimits.count) }),
       ...(given['daily-tokens'] === undefined
         ? {}
-        : { dailyTokens: whole('--daily-tokens', given['daily-tokens'], maximumTokens) }),
+        : { dailyTokens: whole('--daily-tokens', given['daily-tokens'], highestLimits.dailyTokens) }),
       ...(given['daily-cost-usd'] === undefined
         ? {}
         : { dailyCostMicrocents: dollars('--daily-cost-usd', given['daily-cost-usd']) }),
@@ -188,11 +190,6 @@ const resetPassword = command({
 
 export const accountCommands = [create, show, plan, limits, resetPassword]
 
-/** Of the column's type, and of numbers that are still exact in money. */
-const maximumCount = 2_147_483_647
-const maximumTokens = 1_000_000_000_000_000
-const maximumUsd = 20_000_000
-
 const planLimits: AccountChange = {
   requestsPerMinute: null,
   concurrentRequests: null,
@@ -204,7 +201,7 @@ function change(address: string, wanted: AccountChange, asJson = false): Promise
   return withAccount(address, async (database, { account, user }) => {
     await changeAccount(database, account.id, wanted)
     const changed = { ...account, ...wanted }
-    const now = limitsOf(changed)
+    const now = limitsOf(changed, readPlans())
     if (asJson)
       return printJson({
         id: account.id,
@@ -254,8 +251,8 @@ function whole(name: string, text: string, maximum: number): number {
 
 function dollars(name: string, text: string): number {
   const value = Number(text)
-  if (/^\d+(\.\d{1,8})?$/.test(text) && value <= maximumUsd) return fromUsd(value)
-  throw new UsageError(`${name} must be an amount from 0 to ${maximumUsd}, like 12.50.`)
+  if (/^\d+(\.\d{1,8})?$/.test(text) && value <= highestLimits.dailyUsd) return fromUsd(value)
+  throw new UsageError(`${name} must be an amount from 0 to ${highestLimits.dailyUsd}, like 12.50.`)
 }
 
 const usd = (microcents: number) => `$${toUsd(microcents).toFixed(microcents % 1_000_000 === 0 ? 2 : 8)}`

@@ -1,7 +1,8 @@
 /** `models check`: whether what this configuration would offer makes sense. Nothing is called. */
 import { type Config, readConfig } from '../config.ts'
 import { catalogue as publishedModels } from '../core/catalogue.ts'
-import { buildCatalogue, type Catalogue, deprecationOf, fullName, type Model, toModel } from '../core/models.ts'
+import { toModel, withChanges } from '../core/configured-models.ts'
+import { buildCatalogue, type Catalogue, deprecationOf, fullName, type Model } from '../core/models.ts'
 import { CommandFailure, columns, command, json, print, printJson } from './command.ts'
 
 const builtIn = [
@@ -18,7 +19,7 @@ const check = command({
   async run({ options }) {
     const config = readConfig()
     const configured = config.extraModels.map(({ provider, row }) => toModel(provider, row))
-    const everything = buildCatalogue([...publishedModels, ...configured])
+    const everything = buildCatalogue([...withChanges(publishedModels, config.modelChanges), ...configured])
     const today = new Date().toISOString().slice(0, 10)
     const problems = catalogueProblems(everything)
     const providers = providersOf(config, everything)

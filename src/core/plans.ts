@@ -1,4 +1,6 @@
 /** The plans as data (`spec.md` section 8). Money is an integer of 1e-8 USD. */
+import { type Static, Type } from '@sinclair/typebox'
+import { fromUsd } from './money.ts'
 
 /** What an account may use. */
 export type Limits = {
@@ -24,6 +26,45 @@ export const plans = {
 } as const satisfies Record<string, Limits>
 
 export type PlanName = keyof typeof plans
+
+/** Both plans, with this gateway's own figures where the operator has given any. */
+export type Plans = Readonly<Record<PlanName, Limits>>
+
+/** The highest a limit may be: what its column holds, and what is still exact in money. */
+export const highestLimits = { count: 2_147_483_647, dailyTokens: 1_000_000_000_000_000, dailyUsd: 20_000_000 } as const
+
+const figuresSchema = Type.Optional(
+  Type.Object(
+    {
+      requests_per_minute: Type.Optional(Type.Integer({ minimum: 0, maximum: highestLimits.count })),
+      concurrent_requests: Type.Optional(Type.Integer({ minimum: 0, maximum: highestLimits.count })),
+      daily_tokens: Type.Optional(Type.Integer({ minimum: 0, maximum: highestLimits.dailyTokens })),
+      daily_cost_usd: Type.Optional(Type.Number({ minimum: 0, maximum: highestLimits.dailyUsd })),
+    },
+    { additionalProperties: false },
+  ),
+)
+
+/** The operator's own figures for the plans (`GATEWAY_CONFIG`, `plans`); what is left out stays as it is published. */
+export const planFiguresSchema = Type.Object(
+  { evaluation: figuresSchema, usage: figuresSchema },
+  { additionalProperties: false },
+)
+
+/** The plans under these figures. */
+export function plansWith(figures: Static<typeof planFiguresSchema>): Plans {
+  return { evaluation: limitsWith(plans.evaluation, figures.evaluation), usage: limitsWith(plans.usage, figures.usage) }
+}
+
+function limitsWith(published: Limits, figures: Static<typeof figuresSchema> = {}): Limits {
+  const { requests_per_minute, concurrent_requests, daily_tokens, daily_cost_usd } = figures
+  return {
+    requestsPerMinute: requests_per_minute ?? published.requestsPerMinute,
+    concurrentRequests: concurrent_requests ?? published.concurrentRequests,
+    dailyTokens: daily_tokens ?? published.dailyTokens,
+    dailyCostMicrocents: daily_cost_usd === undefined ? published.dailyCostMicrocents : fromUsd(daily_cost_usd),
+  }
+}
 
 /** Who is asking, once a key has been recognised. */
 export type Caller = {

@@ -295,7 +295,12 @@ function under(key: string, found: Fault): Fault {
   return { ...found, path: [shortened(key), ...found.path] }
 }
 
-/** What a schema takes, in words: `an integer from 1 to 128`, `"auto", "none" or an object`. */
+/** What a schema takes, in words that complete "it must be …". */
+export function expectationOf(schema: TSchema): string {
+  return described(schema as unknown as Shape)
+}
+
+/** `an integer from 1 to 128`, `"auto", "none" or an object`. */
 function described(shape: Shape): string {
   if (shape.description !== undefined) return shape.description
   switch (shape[Kind]) {

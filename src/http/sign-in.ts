@@ -10,7 +10,17 @@ import { reply } from './session-routes.ts'
 
 export type SessionDeps = Pick<
   Deps,
-  'database' | 'stores' | 'tokens' | 'sessions' | 'passwords' | 'randomBytes' | 'newId' | 'clock' | 'log' | 'addressOf'
+  | 'config'
+  | 'database'
+  | 'stores'
+  | 'tokens'
+  | 'sessions'
+  | 'passwords'
+  | 'randomBytes'
+  | 'newId'
+  | 'clock'
+  | 'log'
+  | 'addressOf'
 >
 
 const maximumAgentCharacters = 200
@@ -57,7 +67,7 @@ export async function sessionReply(
     deps.stores.users.findAccount(deps.database, accountId),
   ])
   if (user === null || account === null) throw invalidToken()
-  const limits = deps.stores.accounts.limitsOf(account)
+  const limits = deps.stores.accounts.limitsOf(account, deps.config.plans)
   return reply(
     {
       token,

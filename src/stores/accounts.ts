@@ -1,6 +1,6 @@
 /** Accounts and their users. Ids and times are given, not made, so that a caller may repeat what it does not know the end of. */
 import { eq, sql } from 'drizzle-orm'
-import { type Limits, type PlanName, plans } from '../core/plans.ts'
+import type { Limits, PlanName, Plans } from '../core/plans.ts'
 import type { Database } from './database.ts'
 import { type Account, accounts, type NewAccount, type NewUser, type User, users } from './tables.ts'
 
@@ -57,6 +57,7 @@ export async function changeAccount(database: Database, accountId: string, chang
 /** What an account may use: its plan's limits, under its own where it has any. */
 export function limitsOf(
   account: { readonly plan: PlanName } & { readonly [name in keyof Limits]: number | null },
+  plans: Plans,
 ): Limits {
   const plan = plans[account.plan]
   return {

@@ -6,7 +6,7 @@ import { timingSafeEqual } from 'node:crypto'
 import { and, asc, eq, isNull, type SQL, sql } from 'drizzle-orm'
 import { refusedFrom } from '../core/billing.ts'
 import { GatewayError } from '../core/errors.ts'
-import type { Caller } from '../core/plans.ts'
+import type { Caller, Plans } from '../core/plans.ts'
 import { digestOf, parseApiKey } from '../core/secrets.ts'
 import { limitsOf } from './accounts.ts'
 import type { Database } from './database.ts'
@@ -54,6 +54,7 @@ export type KeyDirectory = {
 export type KeyDirectoryOptions = {
   readonly database: Database
   readonly clock: { now(): number }
+  readonly plans: Plans
   /** 0 ≤ x < 1, for the jitter of expiries. */
   readonly random: () => number
 }
@@ -73,7 +74,7 @@ const maximumLookups = 256
 const maximumChanges = 1_000
 
 /** The directory of keys for one process. Starts two timers, neither of which keeps the process alive. */
-export function createKeyDirectory({ database, clock, random }: KeyDirectoryOptions): KeyDirectory {
+export function createKeyDirectory({ database, clock, plans, random }: KeyDirectoryOptions): KeyDirectory {
   const known = new Map<string, Entry>()
   const unknown = new Map<string, number>()
   const lookups = new Map<string, Promise<Caller | null>>()
@@ -94,7 +95,7 @@ export function createKeyDirectory({ database, clock, random }: KeyDirectoryOpti
       accountId: row.accountId,
       keyId: row.keyId,
       plan: row.plan,
-      limits: limitsOf(row),
+      limits: limitsOf(row, plans),
       ...duesOf(row),
     }
     const refreshAt = clock.now() + freshMs * (0.9 + 0.2 * random())

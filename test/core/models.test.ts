@@ -1,21 +1,17 @@
 import { describe, expect, test } from 'bun:test'
-import fc from 'fast-check'
 import { catalogue } from '../../src/core/catalogue.ts'
 import type { Ask } from '../../src/core/chat.ts'
-import { GatewayError } from '../../src/core/errors.ts'
+import { toModel } from '../../src/core/configured-models.ts'
 import {
   buildCatalogue,
-  configuredModelSchema,
   deprecationOf,
   fitsWindow,
   fullName,
   leavingSoon,
   type Model,
   needsOf,
-  toModel,
   unmet,
 } from '../../src/core/models.ts'
-import { checker } from '../../src/core/validate.ts'
 
 const pricing = { input_per_mtok: 0.5, output_per_mtok: 1 }
 const openrouter = toModel('openrouter', { id: 'anthropic/claude-opus-5.5:free', pricing, aliases: ['opus-free'] })
@@ -174,79 +170,3 @@ describe('what a request needs', () => {
     expect(fitsWindow(named('claude-haiku-4-5'), 199_000, 1_001)).toBe(false)
   })
 })
-
-describe('a configured model', () => {
-  const check = checker(configuredModelSchema)
-
-  test('needs nothing but an id and a price, and then takes only what every compatible server takes', () => {
-    const model = toModel('groq', check({ id: 'vendor/small', pricing: { input_per_mtok: 0, output_per_mtok: 0 } }))
-    expect(model).toMatchObject({
-      id: 'vendor/small',
-      provider: 'groq',
-      tier: 'economy',
-      deprecated: false,
-      capabilities: { vision: false, tools: true, jsonSchema: false, reasoning: false, streaming: true },
-      parameters: { outputCapField: 'max_tokens', systemRole: 'system', streamOptions: false, maximumChoices: 1 },
-      figures: { estimated: true },
-    })
-    expect(model.pricing).toEqual({ input: 0, output: 0, cachedInput: null, cacheWrite: null, longContext: null })
-  })
-
-  test('takes what its operator says it takes', () => {
-    const model = toModel(
-      'vllm',
-      check({
-        id: 'big',
-        pricing: { ...pricing, cached_input_per_mtok: 0.1, long_context: { above_input_tokens: 1_000, ...pricing } },
-        context_window: 8_192,
-        capabilities: { vision: true },
-        parameters: {
-          response_format: 'json_schema',
-          efforts: ['high', 'low'],
-          maximum_choices: 4,
-          stream_options: true,
-        },
-        deprecation_date: '2027-01-01',
-        quality: 0.5,
-      }),
-    )
-    expect(model).toMatchObject({
-      maxOutputTokens: 8_192,
-      capabilities: { vision: true, jsonSchema: true, reasoning: true },
-      parameters: { efforts: ['low', 'high'], reasoning: { kind: 'effort' }, maximumChoices: 4, streamOptions: true },
-      pricing: { cachedInput: 0.1, longContext: { aboveInputTokens: 1_000, input: 0.5, cachedInput: null } },
-      deprecated: true,
-      figures: { quality: 0.5, estimated: false },
-    })
-  })
-
-  test.each<[object, string]>([
-    [{ id: 'x' }, 'pricing'],
-    [{ id: 'x', pricing: { input_per_mtok: 1 } }, 'pricing.output_per_mtok'],
-    [{ id: 'x', pricing: { input_per_mtok: -1, output_per_mtok: 1 } }, 'pricing.input_per_mtok'],
-    [{ id: '', pricing }, 'id'],
-    [{ id: 'x', pricing, tier: 'free' }, 'tier'],
-    [{ id: 'x', pricing, deprecation_date: 'soon' }, 'deprecation_date'],
-    [{ id: 'x', pricing, parameters: { temperatur: true } }, 'parameters.temperatur'],
-  ])('%j is refused, naming %s', (row, param) => {
-    expect(paramOf(() => check(row))).toBe(param)
-  })
-
-  test('answers to its own name whatever it is called', () => {
-    fc.assert(
-      fc.property(fc.string({ minLength: 1, maxLength: 100, unit: 'binary' }), id => {
-        const model = toModel('local', { id, pricing })
-        expect(buildCatalogue([...catalogue, model]).resolve(`local/${id}`)).toBe(model)
-      }),
-    )
-  })
-})
-
-function paramOf(act: () => unknown): string | null {
-  try {
-    act()
-    return null
-  } catch (thrown) {
-    return thrown instanceof GatewayError ? thrown.param : String(thrown)
-  }
-}

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
 import { catalogue } from '../../src/core/catalogue.ts'
-import { buildCatalogue, toModel } from '../../src/core/models.ts'
+import { toModel } from '../../src/core/configured-models.ts'
+import { buildCatalogue } from '../../src/core/models.ts'
 import { failureResponse, toGatewayError } from '../../src/http/failures.ts'
 import { models } from '../../src/modules/models.ts'
 

@@ -4,6 +4,7 @@ import { eq } from 'drizzle-orm'
 import fc from 'fast-check'
 import { cycleMs, lateMark, type SeenInvoice, settlingMs } from '../../src/core/billing.ts'
 import type { UsageRecord } from '../../src/core/usage.ts'
+import { plans } from '../../src/core/plans.ts'
 import {
   applyInvoice,
   changeBilling,
@@ -258,7 +259,7 @@ for (const [name, open] of [
     on('a key’s account is known to owe, and its soft cap, within a second and without asking', async database => {
       const { accountId, userId } = await upgraded(database)
       const { key } = await newKey(database, { accountId, userId })
-      const keys = createKeyDirectory({ database, clock: { now: () => start }, random: () => 0.5 })
+      const keys = createKeyDirectory({ database, clock: { now: () => start }, plans, random: () => 0.5 })
       const caller = () => keys.find(key) as { refusedFrom?: number; softCapMicrocents?: number }
       await keys.find(key)
       expect(caller()).not.toHaveProperty('refusedFrom')

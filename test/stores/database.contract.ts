@@ -55,7 +55,7 @@ export async function eventually(holds: () => Promise<boolean> | boolean, within
 }
 
 export const quiet = { warn: () => {}, error: () => {} }
-const directoryOn = (database: Database) => createKeyDirectory({ database, clock, random: () => 0.5 })
+const directoryOn = (database: Database) => createKeyDirectory({ database, clock, plans, random: () => 0.5 })
 
 export function databaseContract(name: string, open: () => Database | null): void {
   const onDatabase = (title: string, body: (database: Database) => Promise<void>) =>

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { mintApiKey } from '../../src/core/secrets.ts'
+import { plans } from '../../src/core/plans.ts'
 import { type Database, migrate, openDatabase } from '../../src/stores/database.ts'
 import { openJournal } from '../../src/stores/journal.ts'
 import { createKeyDirectory } from '../../src/stores/keys.ts'
@@ -42,7 +43,7 @@ onServer(
     const folder = temporaryFolder()
     const owner = await newAccount(live)
     const { key } = await newKey(live, owner)
-    const keys = createKeyDirectory({ database: live, clock, random: Math.random })
+    const keys = createKeyDirectory({ database: live, clock, plans, random: Math.random })
     await keys.find(key)
     const journal = openJournal({ directory: join(folder.path, 'journal') })
     const shipper = createShipper({ journal, database: live, clock, log: quiet })

@@ -7,7 +7,7 @@ import { nameSchema } from '../../http/fields.ts'
 import { type Identify, notFound, readInput, reply, sessionRoutes } from '../../http/session-routes.ts'
 import { shownAccount } from '../../http/sign-in.ts'
 
-export type AccountDeps = Pick<Deps, 'database' | 'stores' | 'clock' | 'spent'>
+export type AccountDeps = Pick<Deps, 'config' | 'database' | 'stores' | 'clock' | 'spent'>
 
 const dayMs = 86_400_000
 const checkChange = checker(Type.Object({ name: nameSchema }, { additionalProperties: false }))
@@ -36,11 +36,11 @@ export function account(deps: AccountDeps, identify: Identify) {
   ])
 }
 
-async function overview({ database, stores, clock, spent }: AccountDeps, accountId: string) {
+async function overview({ config, database, stores, clock, spent }: AccountDeps, accountId: string) {
   const day = Math.floor(clock.now() / dayMs)
   const [row, used] = await Promise.all([stores.users.findAccount(database, accountId), spent(accountId, day)])
   if (row === null) throw notFound()
-  const limits = stores.accounts.limitsOf(row)
+  const limits = stores.accounts.limitsOf(row, config.plans)
   return {
     ...shownAccount(row, limits),
     today: {

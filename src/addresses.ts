@@ -1,0 +1,73 @@
+/** Addresses and host names as an operator writes them: which are taken, and why another is not. */
+import { BlockList, isIP } from 'node:net'
+
+/** What is wrong with a provider's address; null = nothing. Keys travel to it: https, or plain http where nothing leaves the machine or the private network. */
+export function baseUrlProblem(raw: string): string | null {
+  if (!URL.canParse(raw)) return 'must be an http(s) address'
+  const url = new URL(raw)
+  if (url.username !== '' || url.password !== '') return 'must not hold credentials'
+  if (url.protocol === 'https:') return null
+  if (url.protocol !== 'http:') return 'must be an http(s) address'
+  return isPrivateHost(url.hostname) ? null : 'must be https; plain http is taken only on loopback or private networks'
+}
+
+function isPrivateHost(hostname: string): boolean {
+  const host = hostname.replace(/^\[|\]$/g, '').toLowerCase()
+  if (isIP(host) !== 0) return privateNetworks().check(host, isIP(host) === 6 ? 'ipv6' : 'ipv4')
+  // A single label or a private suffix is what container networks call their neighbours.
+  return host === 'localhost' || !host.includes('.') || /\.(localhost|local|internal|home\.arpa)$/.test(host)
+}
+
+function privateNetworks(): BlockList {
+  const list = new BlockList()
+  for (const [network, prefix] of [
+    ['127.0.0.0', 8],
+    ['10.0.0.0', 8],
+    ['172.16.0.0', 12],
+    ['192.168.0.0', 16],
+  ] as const)
+    list.addSubnet(network, prefix, 'ipv4')
+  list.addAddress('::1', 'ipv6')
+  list.addSubnet('fc00::', 7, 'ipv6')
+  return list
+}
+
+const hostName = /^(?=.{1,253}$)[a-z0-9]([a-z0-9_-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9_-]*[a-z0-9])?)*\.?$/i
+
+/** True for what a server can listen on: an address of either family, or a name. */
+export function isListenAddress(host: string): boolean {
+  return isIP(host) !== 0 || isHostName(host)
+}
+
+/** True for a name or address as a `Host` header has it, without a port: IPv6 in brackets. */
+export function isAnsweredHost(host: string): boolean {
+  return /^\[(.*)\]$/.test(host) ? isIP(host.slice(1, -1)) === 6 : isHostName(host)
+}
+
+/** Four numbers are an address, which must be a right one. */
+function isHostName(host: string): boolean {
+  return hostName.test(host) && (isIP(host) !== 0 || !/^[\d.]+$/.test(host))
+}
+
+/** Whether an address is in one of these CIDR ranges; says of each that is none. */
+export function trustedProxies(cidrs: readonly string[], problems: string[]): (address: string) => boolean {
+  const list = new BlockList()
+  for (const cidr of cidrs) {
+    const [, network = '', bits] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(cidr) ?? []
+    const family = isIP(network)
+    const longest = family === 6 ? 128 : 32
+    const prefix = bits === undefined ? longest : Number(bits)
+    if (family === 0 || prefix > longest) problems.push(`TRUSTED_PROXIES: "${cidr}" is not an address or CIDR range`)
+    else list.addSubnet(network, prefix, family === 6 ? 'ipv6' : 'ipv4')
+  }
+  if (cidrs.length === 0) return () => false
+  return address => {
+    const family = isIP(address)
+    return family !== 0 && list.check(address, family === 6 ? 'ipv6' : 'ipv4')
+  }
+}
+
+/** An address to which paths can be added. */
+export function withoutTrailingSlash(url: string): string {
+  return url.replace(/\/+$/, '')
+}

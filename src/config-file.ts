@@ -1,0 +1,116 @@
+/**
+ * The file that GATEWAY_CONFIG names. A new section is a property of the schema and a line of `readConfigFile`; what its
+ * values mean beside the rest of the configuration is checked in `config.ts`.
+ */
+import { readFileSync } from 'node:fs'
+import { type Static, type TArray, type TSchema, Type, TypeGuard } from '@sinclair/typebox'
+import { Value } from '@sinclair/typebox/value'
+import { configuredModelSchema, modelChangeSchema } from './core/configured-models.ts'
+import { planFiguresSchema } from './core/plans.ts'
+import { expectationOf } from './core/validate.ts'
+import { systemErrorText } from './system-errors.ts'
+
+/** An OpenAI-compatible provider next to the three built in. */
+const providerSchema = Type.Object(
+  {
+    id: Type.String({
+      pattern: '^[a-z][a-z0-9-]{0,31}$',
+      description: 'a name of at most 32 lower-case letters, digits and hyphens that begins with a letter',
+    }),
+    base_url: Type.String({ minLength: 8, maxLength: 2048 }),
+    /** Absent = no key is sent. */
+    api_key_env: Type.Optional(
+      Type.String({
+        pattern: '^[A-Z][A-Z0-9_]{0,63}$',
+        description: 'the name of the environment variable that holds the key, in capitals',
+      }),
+    ),
+    models: Type.Array(configuredModelSchema, { minItems: 1, maxItems: 256 }),
+  },
+  { additionalProperties: false },
+)
+
+const fileSchema = Type.Object(
+  {
+    providers: Type.Optional(Type.Array(providerSchema, { maxItems: 64 })),
+    models: Type.Optional(Type.Array(modelChangeSchema, { maxItems: 256 })),
+    plans: Type.Optional(planFiguresSchema),
+  },
+  { additionalProperties: false },
+)
+
+/** What the file holds, the sections it leaves out empty. */
+export type ConfigFile = Required<Static<typeof fileSchema>>
+
+/**
+ * Reads the file, null = there is none. Each thing that is wrong adds a line to `problems`; what is right beside it is
+ * handed on all the same, so that it can be checked further in the same start.
+ */
+export function readConfigFile(path: string | null, problems: string[]): ConfigFile {
+  const file = path === null ? {} : parsedFile(path, problems)
+  for (const fault of faultsOf(fileSchema, file, '')) problems.push(`GATEWAY_CONFIG: ${fault}`)
+  const { providers, models, plans } = isRecord(file) ? file : {}
+  return {
+    providers: rightItems(providerSchema, providers),
+    models: rightItems(modelChangeSchema, models),
+    plans: Value.Check(planFiguresSchema, plans) ? plans : {},
+  }
+}
+
+function parsedFile(path: string, problems: string[]): unknown {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'))
+  } catch (cause) {
+    // The engine's own words on bad JSON quote the text, and it may hold what is nobody's business.
+    const why = cause instanceof SyntaxError ? 'it is not valid JSON' : systemErrorText(cause)
+    problems.push(`GATEWAY_CONFIG: cannot read ${path}: ${why}`)
+    return {}
+  }
+}
+
+function rightItems<S extends TSchema>(schema: S, list: unknown): Static<S>[] {
+  return Array.isArray(list) ? list.filter(item => Value.Check(schema, item)) : []
+}
+
+/**
+ * All that is wrong with a value, each with its path, and never with the value itself. Objects and lists are taken apart:
+ * one bad field must not hide the next.
+ */
+function faultsOf(schema: TSchema, value: unknown, path: string): readonly string[] {
+  if (Value.Check(schema, value)) return []
+  if (TypeGuard.IsObject(schema) && isRecord(value)) {
+    const { properties } = schema
+    const unknown = Object.keys(value).filter(key => !Object.hasOwn(properties, key))
+    const parts = Object.entries(properties).filter(
+      ([key, part]) => Object.hasOwn(value, key) || !TypeGuard.IsOptional(part),
+    )
+    return [
+      ...unknown.map(
+        key =>
+          `${under(path, key)}: is not known here; remove it, or take one of ${Object.keys(properties).join(', ')}`,
+      ),
+      ...parts.flatMap(([key, part]) =>
+        Object.hasOwn(value, key)
+          ? faultsOf(part, value[key], under(path, key))
+          : [`${under(path, key)}: is missing; it must be ${expectationOf(part)}`],
+      ),
+    ]
+  }
+  // One that is empty or too long is told so as a whole.
+  const faults = TypeGuard.IsArray(schema) && Array.isArray(value) ? itemFaults(schema, value, path) : []
+  return faults.length > 0 ? faults : [`${path || 'the file'}: must be ${expectationOf(schema)}`]
+}
+
+function itemFaults(schema: TArray, items: readonly unknown[], path: string): readonly string[] {
+  return items.flatMap((item, at) => faultsOf(schema.items, item, under(path, String(at))))
+}
+
+const maximumKeyCharacters = 64
+
+function under(path: string, key: string): string {
+  return `${path === '' ? '' : `${path}.`}${key.slice(0, maximumKeyCharacters).replace(/\p{Cc}/gu, '')}`
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
