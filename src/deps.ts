@@ -30,6 +30,7 @@ import { google } from './providers/google.ts'
 import { openai } from './providers/openai.ts'
 import type { Provider } from './providers/provider.ts'
 import { type Simulator, startSimulator } from './providers/simulator/simulator.ts'
+import { storeProblem } from './store-problems.ts'
 import * as accounts from './stores/accounts.ts'
 import * as billing from './stores/billing.ts'
 import { type BudgetBook, createBudgetBook } from './stores/billing.ts'
@@ -250,7 +251,11 @@ async function openStores(
   if (config.databaseUrl !== null) {
     // The journal lives in the data folder in either mode, and two gateways must not write one journal.
     undo.push(lockDataFolder(config.ownDirectory))
-    return { ...(await openPostgres(config.databaseUrl, { log, clock }, undo)), storage: 'Postgres', isEmbedded: false }
+    return {
+      ...(await openPostgres(config, config.databaseUrl, { log, clock }, undo)),
+      storage: 'Postgres',
+      isEmbedded: false,
+    }
   }
   const storage = `embedded, in ${config.dataDirectory}`
   // A worker's parent holds the embedded database, and has migrated it.
@@ -273,7 +278,12 @@ const maximumMigrationRetryMs = 500
  * Postgres, brought up to date. Where it is away the gateway starts all the same: until it is there and up to date the
  * database says so at once to whoever asks, and this goes on trying. What Postgres itself refuses at the start is thrown.
  */
-async function openPostgres(url: string, { log, clock }: { log: Log; clock: Clock }, undo: (() => unknown)[]) {
+async function openPostgres(
+  config: Config,
+  url: string,
+  { log, clock }: { log: Log; clock: Clock },
+  undo: (() => unknown)[],
+) {
   const pool = openDatabase(url)
   let isClosed = false
   undo.push(() => {
@@ -307,7 +317,7 @@ async function openPostgres(url: string, { log, clock }: { log: Log; clock: Cloc
     return { database, migrated: Promise.resolve() }
   } catch (cause) {
     if (!isUnavailable(cause)) throw cause
-    log.warn('postgres_away', { detail: problemText(cause) })
+    log.warn('postgres_away', { detail: storeProblem(config, cause) })
     return { database, migrated: keepTrying() }
   }
 }
@@ -353,7 +363,11 @@ function openMeter(
   const redis = openRedis({
     urls: config.redisUrls,
     scripts: meterScripts,
-    onEvent: (event, detail) => log.warn(event, { detail }),
+    onEvent: (event, detail) =>
+      log.warn(event, {
+        detail:
+          event === 'redis_away' ? `REDIS_URL: ${detail}; limits are kept in this process until it answers` : detail,
+      }),
   })
   undo.push(async () => {
     // Acknowledgements are sent without waiting; left unsent, a sibling would ship their records again, and wait for that.

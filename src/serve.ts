@@ -6,6 +6,7 @@ import type { Config } from './config.ts'
 import { GatewayError } from './core/errors.ts'
 import { createDeps, type Deps } from './deps.ts'
 import { problemText } from './problems.ts'
+import { storeProblem } from './store-problems.ts'
 import { findAccountByEmail } from './stores/accounts.ts'
 
 /** From a worker to its parent: it listens, and what to say to a person about it. */
@@ -21,7 +22,7 @@ const closingDeadlineMs = 15_000
 
 /** Serves until it is told to stop, and ends the process then; with 1 where it cannot start. */
 export async function serve(config: Config): Promise<void> {
-  const deps = await createDeps(config).catch(cannotStart)
+  const deps = await createDeps(config).catch(cause => cannotStart(storeProblem(config, cause)))
   const { app, server } = await Promise.try(() => listen(config, deps)).catch(async cause => {
     // Made once and shown once: an address that is taken must not cost the operator the first key.
     if (deps.firstAccount !== null) process.stdout.write(`${firstAccountLines(deps.firstAccount).join('\n')}\n`)

@@ -10,6 +10,7 @@ import { type Config, workerEnvironment } from './config.ts'
 import { createLog, type Log } from './observe/log.ts'
 import { problemText } from './problems.ts'
 import type { WorkerOrder, WorkerReport } from './serve.ts'
+import { storeProblem } from './store-problems.ts'
 import { lockDataFolder } from './stores/data-folder.ts'
 
 const firstRetryMs = 100
@@ -27,7 +28,7 @@ export async function superviseWorkers(config: Config): Promise<void> {
     now: Date.now,
     write: line => process.stdout.write(line),
   })
-  const close = await openShared(config, log).catch(cannotStart)
+  const close = await openShared(config, log).catch(cause => cannotStart(storeProblem(config, cause)))
   const port = await Promise.try(() => freePort(config)).catch(async cause => {
     await close()
     return cannotStart(unlistenable(config, cause))

@@ -81,7 +81,8 @@ function withPostgres(postgres: PrivatePostgres): void {
         JWT_SECRET: secret,
       })
       expect(code).toBe(1)
-      expect(stderr).toContain('database "no_such_database" does not exist')
+      expect(stderr).toStartWith('gateway-ai cannot start: DATABASE_URL: Postgres at ')
+      expect(stderr).toContain('database "no_such_database" does not exist. Create the database, or correct its name.')
     })
   })
 
@@ -115,8 +116,14 @@ describe('Redis', () => {
     const silent = createServer(() => {}).listen(0, '127.0.0.1')
     const address = silent.address()
     const port = typeof address === 'object' && address !== null ? address.port : 0
-    const gateway = await startProcess(dataFolder(), { REDIS_URL: `redis://127.0.0.1:${port}` })
+    const gateway = await startProcess(dataFolder(), { REDIS_URL: `redis://:canary@127.0.0.1:${port}` })
     await servesInTime(gateway, /API key +(gw_live_\w+)/.exec(gateway.output())?.[1] ?? '')
+    const told = () => gateway.output().match(/"event":"redis_away","detail":"REDIS_URL: /g)
+    while (told() === null) await Bun.sleep(20)
+    // It is tried once a second, and not told again.
+    await Bun.sleep(1_200)
+    expect(told()).toHaveLength(1)
+    expect(gateway.output()).not.toContain('canary')
     gateway.kill('SIGTERM')
     expect(await gateway.exited).toBe(0)
     silent.close()

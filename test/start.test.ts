@@ -1,6 +1,7 @@
 /** The gateway as a process: how it starts, refuses to start, drains, and comes back after a kill. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
 import { dataFolder, type GatewayProcess, ledgerOf, run, startProcess, stopProcesses } from './harness/processes.ts'
 
 // Every test is processes that start and end.
@@ -64,6 +65,15 @@ describe('starting', () => {
     const again = await startProcess(folder)
     expect((await again.chat(saved, 'hello')).status).toBe(200)
     again.kill('SIGKILL')
+  })
+
+  test('a data folder that cannot be made is said in one line that names its variable', async () => {
+    const folder = join(import.meta.path, 'data')
+    const { code, stdout, stderr } = await run('main.ts', [], { PORT: '0', GATEWAY_DATA_DIR: folder })
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toBe(
+      `gateway-ai cannot start: GATEWAY_DATA_DIR: ${folder} cannot be used: a part of the path is no folder. Set it to a folder that this user may write.\n`,
+    )
   })
 
   test('a wrong configuration is answered with every problem at once', async () => {

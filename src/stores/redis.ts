@@ -67,6 +67,8 @@ export function openRedis(options: RedisOptions): Redis {
   let failures = 0
   let failedAt = Number.NEGATIVE_INFINITY
   let closed = false
+  /** Told once for as long as it lasts. */
+  let isAwayTold = false
   let timer: ReturnType<typeof setTimeout> | null = null
 
   const probeIn = (milliseconds: number) => {
@@ -87,12 +89,19 @@ export function openRedis(options: RedisOptions): Redis {
       if (closed) return client.destroy()
       failures = 0
       current = client
+      isAwayTold = false
       onEvent('redis_back', '')
       for (const listener of listeners) listener(true)
-    } catch {
+    } catch (cause) {
       client.destroy()
+      if (!closed) tellAway(reasonOf(cause))
       probeIn(probeEveryMs)
     }
+  }
+
+  const tellAway = (reason: string) => {
+    if (!isAwayTold) onEvent('redis_away', reason)
+    isAwayTold = true
   }
 
   const giveUp = (reason: string) => {
@@ -100,7 +109,7 @@ export function openRedis(options: RedisOptions): Redis {
     // Pending commands reject at once; waiting for them would be waiting for the frozen server.
     current.destroy()
     current = null
-    onEvent('redis_away', reason)
+    tellAway(reason)
     for (const listener of listeners) listener(false)
     probeIn(failures < failuresUntilOpen ? firstProbeMs : probeEveryMs)
   }
@@ -115,7 +124,7 @@ export function openRedis(options: RedisOptions): Redis {
       return reply
     } catch (cause) {
       if (isRefusal(cause)) throw cause
-      const reason = cause instanceof Error ? cause.message : String(cause)
+      const reason = reasonOf(cause)
       // A hundred that were sent together and are late together are late once.
       if (client === current && sentAt >= failedAt) {
         failedAt = performance.now()
@@ -161,7 +170,7 @@ function dial(urls: readonly string[], onBroken: (reason: string) => void): Clie
   if (urls.length === 1) {
     const client = createClient({ ...options, url: first })
     // Without a listener a broken connection would end the process.
-    client.on('error', (cause: unknown) => onBroken(cause instanceof Error ? cause.message : 'connection lost'))
+    client.on('error', (cause: unknown) => onBroken(reasonOf(cause)))
     return {
       connect: () => client.connect(),
       send: (_, command) => client.sendCommand(command),
@@ -189,6 +198,12 @@ function dial(urls: readonly string[], onBroken: (reason: string) => void): Clie
     send: (key, command) => cluster.sendCommand(key, false, command),
     destroy: () => quietly(() => cluster.destroy()),
   }
+}
+
+/** In words; of several addresses that failed alike, by the code. */
+function reasonOf(cause: unknown): string {
+  if (!(cause instanceof Error)) return 'connection lost'
+  return cause.message || ('code' in cause && typeof cause.code === 'string' ? cause.code : 'no connection')
 }
 
 /** What Redis answered with; not the kind that says it cannot serve at all. */

@@ -1,0 +1,50 @@
+/** What opening the stores fails with, under the name of the variable by which an operator can mend it. */
+import type { StoreConfig } from './config.ts'
+import { problemText } from './problems.ts'
+import { systemErrorCode, systemErrorText } from './system-errors.ts'
+
+/** In words, without the password of any address. */
+export function storeProblem({ databaseUrl, dataDirectory }: StoreConfig, cause: unknown): string {
+  const path = pathOf(cause)
+  if (path !== null)
+    return `GATEWAY_DATA_DIR: ${path} cannot be used: ${systemErrorText(cause)}. Set it to a folder that this user may write.`
+  if (isEmbeddedFailure(cause))
+    return `GATEWAY_DATA_DIR: ${cause.message} Check that ${dataDirectory} is whole and may be written, or set it to another folder.`
+  const code = systemErrorCode(cause)
+  if (databaseUrl === null || code === null) return problemText(cause)
+  return `DATABASE_URL: ${postgresProblem(new URL(databaseUrl), code, cause)}`
+}
+
+/** The file or folder that the system refused; null where it was something else. */
+function pathOf(cause: unknown): string | null {
+  if (!(cause instanceof Error && 'path' in cause && typeof cause.path === 'string')) return null
+  return 'syscall' in cause && cause.syscall === 'connect' ? null : cause.path
+}
+
+function isEmbeddedFailure(cause: unknown): cause is Error {
+  return cause instanceof Error && cause.message.startsWith('The embedded database')
+}
+
+function postgresProblem(url: URL, code: string, cause: unknown): string {
+  const place = `${url.hostname || 'localhost'}:${url.port || 5432}`
+  const own = serverWords(cause)
+  if (own !== null) return `Postgres at ${place} says: ${own}. ${remedies.get(code) ?? 'Correct the address or that.'}`
+  if (code === 'ENOTFOUND') return `no host is known as ${url.hostname}. Correct the address.`
+  return `Postgres does not answer at ${place} (${code}). Start it there, or correct the address.`
+}
+
+/** What Postgres itself said, as opposed to the driver. */
+function serverWords(cause: unknown): string | null {
+  for (let at = cause, depth = 0; at instanceof Error && depth < 4; at = at.cause, depth++)
+    if (at.name === 'PostgresError') return at.message
+  return null
+}
+
+/** By SQLSTATE. */
+const remedies: ReadonlyMap<string, string> = new Map([
+  ['28P01', 'Correct the user or the password.'],
+  ['28000', 'Correct the user, or let it in by pg_hba.conf.'],
+  ['3D000', 'Create the database, or correct its name.'],
+  ['42501', 'Grant the user CREATE on the database and its schema.'],
+  ['53300', 'Raise max_connections, or close what holds them.'],
+])
