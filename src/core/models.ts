@@ -255,18 +255,14 @@ export function needsOf(ask: Ask): Needs {
   }
 }
 
-/**
- * The first need a model cannot meet; null = it can do what is asked. `param` is the compatible wire's name of the
- * parameter at fault, `what` ends the sentence "this model does not support …".
- */
-export function unmet(model: Model, needs: Needs): { readonly param: string; readonly what: string } | null {
+/** `param` is the compatible wire's name of the parameter at fault, `what` ends the sentence "this model does not support …". */
+export type Unmet = { readonly param: string; readonly what: string }
+
+/** The first need a model cannot meet; null = it can do what is asked. */
+export function unmet(model: Model, needs: Needs): Unmet | null {
   const { capabilities, parameters } = model
   if (needs.vision && !capabilities.vision) return { param: 'messages', what: 'images' }
   if (needs.tools && !capabilities.tools) return { param: 'tools', what: 'tools' }
-  if (needs.tools && needs.reasoning && parameters.toolsNeedEffortNone)
-    return { param: 'reasoning_effort', what: 'reasoning beside tools' }
-  if (needs.forcedTool && parameters.forcedToolChoice === 'rejected')
-    return { param: 'tool_choice', what: 'being made to call a tool' }
   if (!givesFormat(model, needs.responseFormat))
     return { param: 'response_format', what: `the response format \`${needs.responseFormat}\`` }
   if (needs.stream && !capabilities.streaming) return { param: 'stream', what: 'streaming' }
@@ -280,6 +276,18 @@ export function unmet(model: Model, needs: Needs): { readonly param: string; rea
   }
   if (needs.topLogprobs > parameters.maximumTopLogprobs)
     return { param: 'top_logprobs', what: `${needs.topLogprobs} top log probabilities` }
+  return null
+}
+
+/**
+ * The first need that a model is only brought near to: asked in words to call a tool, or made to do without reasoning. It is
+ * told as dropped, and whoever meets the need in full is the better choice; null = nothing is dropped.
+ */
+export function unmetInFull({ parameters }: Model, needs: Needs): Unmet | null {
+  if (needs.tools && needs.reasoning && parameters.toolsNeedEffortNone)
+    return { param: 'reasoning_effort', what: 'reasoning beside tools' }
+  if (needs.forcedTool && parameters.forcedToolChoice === 'rejected')
+    return { param: 'tool_choice', what: 'being made to call a tool' }
   return null
 }
 

@@ -12,7 +12,9 @@ import {
   type Needs,
   needsOf,
   tiers,
+  type Unmet,
   unmet,
+  unmetInFull,
 } from '../core/models.ts'
 import { costOf } from '../core/money.ts'
 import type { Caller, Limits } from '../core/plans.ts'
@@ -198,16 +200,30 @@ type DropCause =
   | { readonly cause: 'unmet'; readonly reason: string; readonly param: string }
 type Loss = Dropped & DropCause
 
-/** All models that may and can take the request unasked, and why each other one does not. */
+/**
+ * All models that may and can take the request unasked, and why each other one does not. Those that only come near to what
+ * is asked are taken where there is nobody else.
+ */
 function sift(deps: RouteDeps, request: Request): { readonly able: readonly Model[]; readonly dropped: Loss[] } {
   const able: Model[] = []
+  const near: Model[] = []
   const dropped: Loss[] = []
+  const lost: Loss[] = []
   for (const model of deps.catalogue.list) {
     const cause = causeToDrop(deps, request, model)
-    if (cause === null) able.push(model)
-    else dropped.push({ model: fullName(model), ...cause })
+    const lacking = cause === null ? unmetInFull(model, request.needs) : null
+    if (cause !== null) dropped.push({ model: fullName(model), ...cause })
+    else if (lacking === null) able.push(model)
+    else {
+      near.push(model)
+      lost.push({ model: fullName(model), ...dropCauseOf(lacking) })
+    }
   }
-  return { able, dropped }
+  return able.length === 0 ? { able: near, dropped } : { able, dropped: [...dropped, ...lost] }
+}
+
+function dropCauseOf({ param, what }: Unmet): DropCause {
+  return { cause: 'unmet', reason: `it does not support ${what}`, param }
 }
 
 function causeToDrop(deps: RouteDeps, { ask, needs, inputTokens, today }: Request, model: Model): DropCause | null {
@@ -215,7 +231,7 @@ function causeToDrop(deps: RouteDeps, { ask, needs, inputTokens, today }: Reques
   if (leavingSoon(model, today)) return { cause: 'elsewhere', reason: 'it is about to be retired' }
   if (ask.testMode && model.tier === 'premium') return { cause: 'elsewhere', reason: 'premium, and this is a test' }
   const lacking = unmet(model, needs)
-  if (lacking !== null) return { cause: 'unmet', reason: `it does not support ${lacking.what}`, param: lacking.param }
+  if (lacking !== null) return dropCauseOf(lacking)
   if (!fitsWindow(model, inputTokens, 1)) return { cause: 'window', reason: 'the conversation exceeds its window' }
   return null
 }

@@ -11,6 +11,7 @@ import {
   type Model,
   needsOf,
   unmet,
+  unmetInFull,
 } from '../../src/core/models.ts'
 
 const pricing = { input_per_mtok: 0.5, output_per_mtok: 1 }
@@ -155,12 +156,23 @@ describe('what a request needs', () => {
       'top_logprobs',
     ],
     ['top log probabilities', named('gpt-4.1'), { logprobs: true, topLogprobs: 20 }, null],
-    ['a forced tool', named('claude-opus-5-5'), { tools: [tool], toolChoice: 'required' }, 'tool_choice'],
-    ['a named tool', named('claude-fable-5-2'), { tools: [tool], toolChoice: { name: 'look' } }, 'tool_choice'],
-    ['a tool by choice', named('claude-opus-5-5'), { tools: [tool], toolChoice: 'auto' }, null],
-    ['a forced tool', named('claude-haiku-5-5'), { tools: [tool], toolChoice: 'required' }, null],
   ])('%s: of $id', (_, model, asked, param) => {
     expect(unmet(model, needsOf({ ...plain, ...asked }))?.param ?? null).toBe(param)
+  })
+
+  const forced: Partial<Ask> = { tools: [tool], toolChoice: 'required' }
+  const thoughtful = { ...local, parameters: { ...local.parameters, toolsNeedEffortNone: true } }
+  test.each<[string, Model, Partial<Ask>, string | null]>([
+    ['a forced tool', named('claude-opus-5-5'), forced, 'tool_choice'],
+    ['a named tool', named('claude-fable-5-2'), { tools: [tool], toolChoice: { name: 'look' } }, 'tool_choice'],
+    ['a tool by choice', named('claude-opus-5-5'), { tools: [tool], toolChoice: 'auto' }, null],
+    ['a forced tool', named('claude-haiku-5-5'), forced, null],
+    ['a forced tool beside reasoning', named('claude-haiku-5-5'), { ...forced, reasoningEffort: 'high' }, null],
+    ['reasoning beside tools', thoughtful, { tools: [tool], reasoningEffort: 'high' }, 'reasoning_effort'],
+    ['no reasoning beside tools', thoughtful, { tools: [tool], reasoningEffort: 'none' }, null],
+  ])('%s is not met in full, and no reason to refuse: of $id', (_, model, asked, param) => {
+    const needs = needsOf({ ...plain, ...asked })
+    expect([unmetInFull(model, needs)?.param ?? null, unmet(model, needs)]).toEqual([param, null])
   })
 
   test('of the window is met up to its last token', () => {

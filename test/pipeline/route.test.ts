@@ -6,7 +6,14 @@ import type { Reading } from '../../src/core/classify.ts'
 import { GatewayError } from '../../src/core/errors.ts'
 import { buildCatalogue, fitsWindow, fullName, type Model, needsOf, unmet } from '../../src/core/models.ts'
 import { type Caller, plans } from '../../src/core/plans.ts'
-import { type Endpoint, type Route, type RouteDeps, route } from '../../src/pipeline/route.ts'
+import {
+  type Candidate,
+  type Dropped,
+  type Endpoint,
+  type Route,
+  type RouteDeps,
+  route,
+} from '../../src/pipeline/route.ts'
 import type { Provider } from '../../src/providers/provider.ts'
 
 const today = Date.parse('2026-11-20T12:00:00Z')
@@ -153,6 +160,35 @@ describe('a named model', () => {
   test('that cannot do what is asked is a 400 with the parameter', () => {
     const error = refused({ model: 'claude-opus-5-5', choices: 3 })
     expect([error.code, error.status, error.param]).toEqual(['unsupported_parameter', 400, 'n'])
+  })
+})
+
+const forced = {
+  tools: [{ name: 'look', description: null, parameters: null, strict: null }],
+  toolChoice: 'required',
+} as const satisfies Partial<Ask>
+const mayBeForced = ({ model }: Candidate) => model.parameters.forcedToolChoice !== 'rejected'
+
+describe('a tool that must be called', () => {
+  test('does not refuse a named model that takes no such choice; those behind it take it', () => {
+    for (const model of ['claude-opus-5-5', 'claude-sonnet-5-5', 'claude-fable-5-2']) {
+      const [first, ...others] = routed({ model, ...forced, reasoningEffort: 'high' }).candidates
+      expect(first?.model.id).toBe(model)
+      expect(others.length > 0 && others.every(mayBeForced)).toBe(true)
+    }
+  })
+
+  test('unasked goes to the models that can be made to; to the others only where there are no such', () => {
+    const plan = routed({ ...forced, strategy: 'quality' })
+    expect(plan.candidates.every(mayBeForced)).toBe(true)
+    expect(plan.dropped).toContainEqual({
+      model: 'anthropic/claude-opus-5-5',
+      cause: 'unmet',
+      param: 'tool_choice',
+      reason: 'it does not support being made to call a tool',
+    } as Dropped)
+    const models = catalogue.filter(model => model.parameters.forcedToolChoice === 'rejected')
+    expect(routed(forced, { models }).candidates).toHaveLength(models.length)
   })
 })
 
