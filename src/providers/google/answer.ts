@@ -6,6 +6,7 @@ import type { AnswerPart, ProviderFailure, StreamReader } from '../provider.ts'
 import { followUsage } from '../usage.ts'
 import { applyPiece } from './arguments.ts'
 import { failureInAnswer } from './failure.ts'
+import { callerNameOf } from './names.ts'
 import { logprobsOf, usageOf } from './usage.ts'
 
 /** A whole answer. It is complete by being JSON, so a finish reason left out is no cut. */
@@ -132,7 +133,7 @@ function answerReader() {
         choice: index,
         index: choice.open.index,
         id: mintId(call.id),
-        name: call.name,
+        name: callerNameOf(call.name),
         signature: isText(signature) ? signature : null,
       })
     }

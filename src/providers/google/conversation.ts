@@ -3,6 +3,7 @@ import type { ParameterRules } from '../../core/models.ts'
 import { type Exchange, fillers, turnsOf } from '../history.ts'
 import { inlineImage } from '../images.ts'
 import { type Json, objectIn } from '../json.ts'
+import { wireNameOf } from './names.ts'
 
 /** The conversation as the wire has it, system texts apart. */
 export function contentsFor(messages: readonly Message[], { prefill, reasoning }: ParameterRules): readonly Json[] {
@@ -10,7 +11,8 @@ export function contentsFor(messages: readonly Message[], { prefill, reasoning }
     text: text => ({ text }),
     image: imagePart,
     exchange: ({ call, result }, position) => {
-      const { id, name } = call
+      const { id } = call
+      const name = wireNameOf(call.name)
       const thoughtSignature = signatureOf(call, position === 0 && reasoning.kind === 'level')
       return [
         { functionCall: { id, name, args: objectIn(call.arguments) ?? {} }, thoughtSignature },

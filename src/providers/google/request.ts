@@ -5,6 +5,7 @@ import { encoded, isRecord, isText, type Json, record } from '../json.ts'
 import { extrasIn, isDemanding, mayForce, nearestEffort, parametersFor, toldNames } from '../parameters.ts'
 import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
 import { contentsFor } from './conversation.ts'
+import { wireNameOf } from './names.ts'
 import { plainSchema } from './schema.ts'
 
 /** The request. */
@@ -128,11 +129,17 @@ function callingFor({ toolChoice, tools }: Ask, rules: ParameterRules, thinks: b
   if (toolChoice === null || tools.length === 0) return null
   if (toolChoice === 'none') return { mode: 'NONE' }
   if (toolChoice === 'auto' || !mayForce(rules, thinks)) return { mode: 'AUTO' }
-  return toolChoice === 'required' ? { mode: 'ANY' } : { mode: 'ANY', allowedFunctionNames: [toolChoice.name] }
+  return toolChoice === 'required'
+    ? { mode: 'ANY' }
+    : { mode: 'ANY', allowedFunctionNames: [wireNameOf(toolChoice.name)] }
 }
 
 function declarationFor({ name, description, parameters }: Tool): Json {
-  return { name, description: description ?? '', parametersJsonSchema: parametersSchema(parameters ?? {}) }
+  return {
+    name: wireNameOf(name),
+    description: description ?? '',
+    parametersJsonSchema: parametersSchema(parameters ?? {}),
+  }
 }
 
 /** An object schema that describes nothing is refused: left out, it means the same. */

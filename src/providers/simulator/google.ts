@@ -157,6 +157,13 @@ function problemIn(body: Json, settings: Json, model: string): Failure | null {
       return mistake(`* GenerateContentRequest.contents[${index}].parts: contents.parts must not be empty.`)
     }
   }
+  const declared = objectsIn(body.tools).flatMap(tool =>
+    objectsIn(tool.functionDeclarations ?? tool.function_declarations),
+  )
+  if (!declared.every(({ name }) => typeof name === 'string' && /^[A-Za-z_][\w.:-]*$/.test(name)))
+    return mistake(
+      '* GenerateContentRequest.tools[0].function_declarations: Invalid function name. Must start with a letter or an underscore.',
+    )
   if (contents[0]?.role === 'model' && objectsIn(contents[0].parts).some(part => 'functionCall' in part)) {
     return mistake(
       'Please ensure that function call turn comes immediately after a user turn or after a function response turn.',
