@@ -33,6 +33,7 @@ import { models } from './modules/models.ts'
 import { team } from './modules/team/routes.ts'
 import { usage } from './modules/usage/routes.ts'
 import { answer } from './pipeline/answer.ts'
+import { look } from './pipeline/look.ts'
 import { pace } from './pipeline/pace.ts'
 import { healthKey } from './pipeline/route.ts'
 
@@ -75,6 +76,7 @@ export function createApp(deps: Deps) {
     }),
     clock: deps.clock,
     meter: deps.meter,
+    look: (caller, requestId) => look(deps, caller, requestId),
     budget: deps.budget,
     newRequestId: deps.newRequestId,
     deprecation: name => leaving.get(name) ?? {},

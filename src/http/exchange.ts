@@ -31,6 +31,8 @@ export type ExchangeDeps = {
   readonly keys: KeyDirectory
   readonly clock: { after(milliseconds: number, action: () => void): () => void }
   readonly meter: { standing(accountId: string, limits: Caller['limits']): Standing | null }
+  /** Lets `meter` know how the caller's account stands. Never throws. */
+  readonly look: (caller: Caller, requestId: string) => Promise<void>
   readonly budget: { warningOf(caller: Caller): string | null }
   /** Headers announcing that the serving model is on its way out. */
   readonly deprecation: (model: string) => HeaderPairs
@@ -94,8 +96,14 @@ export async function exchange(
     const error = spelt(deps.refused(toGatewayError(thrown), connection.address), spoken?.spelling ?? {})
     // A caller who left is nobody's failure, and nobody reads the answer.
     if (!request.signal.aborted) deps.logFailure(requestId, error)
+    if (caller !== null && isUnseen(deps, caller, error)) await deps.look(caller, requestId)
     return failureResponse(error, requestId, callerHeaders(deps, caller))
   }
+}
+
+/** True where the answer would lack the account's standing, and asking for it is not what has just failed. */
+function isUnseen({ meter }: ExchangeDeps, { accountId, limits }: Caller, error: GatewayError): boolean {
+  return error.status !== 503 && meter.standing(accountId, limits) === null
 }
 
 /** The error about the field as the caller wrote it. */

@@ -98,6 +98,19 @@ describe('an answer to a key', () => {
       }
   })
 
+  test('says so to an account that was never seen here before too, whose first request is a mistake, and takes nothing for it', async () => {
+    const unseen = await startGateway({}, { limits: { requestsPerMinute: 9, dailyTokens: 50_000 } })
+    try {
+      const { status, headers } = await unseen.post(paths[0], '{')
+      expect(status).toBe(400)
+      for (const name of standing) expect([name, headers.get(name)]).not.toEqual([name, null])
+      expect(headers.get('x-ratelimit-remaining-requests')).toBe('9')
+      expect(headers.get('x-ratelimit-remaining-tokens')).toBe('50000')
+    } finally {
+      await unseen.stop()
+    }
+  })
+
   test('a stranger learns nothing of them', async () => {
     const { headers } = await gateway.post(paths[0], ask('Hi'), { authorization: 'Bearer x' })
     for (const name of standing) expect(headers.get(name)).toBeNull()

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import fc from 'fast-check'
 import { cycleMs, lateMark, type SeenInvoice, settlingMs } from '../../src/core/billing.ts'
-import type { UsageRecord } from '../../src/core/usage.ts'
 import { plans } from '../../src/core/plans.ts'
+import type { UsageRecord } from '../../src/core/usage.ts'
 import {
   applyInvoice,
   changeBilling,

@@ -77,6 +77,25 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
       expect(seat).toMatchObject({ outputCap: 3, reservedTokens: 4, reservedMicrocents: 8 })
     })
 
+    rigged(
+      'asking for a seat where there is none tells how an account stands, and takes nothing',
+      async ({ meter }) => {
+        const look = () =>
+          meter.admit(ask(crypto.randomUUID(), { limits: { ...wide, concurrentRequests: 0 }, outputTokens: 1 }))
+        expect(meter.standing('acc_1', wide)).toBeNull()
+        for (let times = 0; times < 3; times++) expect((await look()).admitted).toBe(false)
+        expect(meter.standing('acc_1', wide)).toMatchObject({
+          requests: { limit: 1000, remaining: 1000 },
+          tokens: { remaining: 1_000_000 },
+          costMicrocents: { remaining: 1_000_000_000 },
+          seats: { limit: 10, remaining: 10 },
+        })
+        admitted(await meter.admit(ask('a')))
+        await look()
+        expect(meter.standing('acc_1', wide)).toMatchObject({ requests: { remaining: 999 }, seats: { remaining: 9 } })
+      },
+    )
+
     rigged('output is reserved for every answer asked for', async ({ meter }) => {
       const seat = admitted(await meter.admit(ask('a', { choices: 4 })))
       expect(seat).toMatchObject({ outputCap: 200, reservedTokens: 900, reservedMicrocents: 410_000 })

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { mintApiKey } from '../../src/core/secrets.ts'
 import { plans } from '../../src/core/plans.ts'
+import { mintApiKey } from '../../src/core/secrets.ts'
 import { type Database, migrate, openDatabase } from '../../src/stores/database.ts'
 import { openJournal } from '../../src/stores/journal.ts'
 import { createKeyDirectory } from '../../src/stores/keys.ts'
