@@ -5,6 +5,7 @@ import { cannotStart, unlistenable } from './cannot-start.ts'
 import type { Config } from './config.ts'
 import { GatewayError } from './core/errors.ts'
 import { createDeps, type Deps } from './deps.ts'
+import { watchLauncher } from './launcher.ts'
 import { problemText } from './problems.ts'
 import { storeProblem } from './store-problems.ts'
 import { findAccountByEmail } from './stores/accounts.ts'
@@ -82,6 +83,8 @@ export async function serve(config: Config): Promise<void> {
       stop(1, 0)
     })
   }
+  // Nobody is left who would wait for a balancer to notice.
+  else watchLauncher(() => !draining && stop(0, 0))
   // One bad promise somewhere must not end everybody's streams.
   process.on('unhandledRejection', cause => deps.log.error('unhandled_rejection', { detail: problemText(cause) }))
   process.on('uncaughtException', cause => {

@@ -7,6 +7,7 @@
  */
 import { cannotStart, unlistenable } from './cannot-start.ts'
 import { type Config, workerEnvironment } from './config.ts'
+import { watchLauncher } from './launcher.ts'
 import { createLog, type Log } from './observe/log.ts'
 import { problemText } from './problems.ts'
 import type { WorkerOrder, WorkerReport } from './serve.ts'
@@ -50,6 +51,7 @@ export async function superviseWorkers(config: Config): Promise<void> {
   }
   process.on('SIGTERM', () => stop('SIGTERM'))
   process.on('SIGINT', () => stop('SIGINT'))
+  watchLauncher(() => !stopping && stop('SIGINT'))
   process.on('unhandledRejection', cause => log.error('unhandled_rejection', { detail: problemText(cause) }))
   process.on('uncaughtException', cause => log.error('uncaught_exception', { detail: problemText(cause) }))
 
