@@ -16,7 +16,8 @@ RUN mkdir -p /data && chown bun:bun /data && chmod 700 /data
 USER bun
 VOLUME /data
 EXPOSE 3000
+# Under a name that is answered: with ALLOWED_HOSTS set, 127.0.0.1 is none.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=15s --retries=3 \
-  CMD ["bun", "-e", "const r = await fetch(`http://127.0.0.1:${process.env.PORT}/readyz`); process.exit(r.ok ? 0 : 1)"]
+  CMD ["bun", "-e", "const host = (process.env.ALLOWED_HOSTS || 'localhost').split(',')[0].trim(); const r = await fetch(`http://127.0.0.1:${process.env.PORT}/readyz`, { headers: { host } }); process.exit(r.ok ? 0 : 1)"]
 # `bun` itself, not a script runner in front of it: SIGTERM must reach the gateway.
 CMD ["bun", "src/main.ts"]

@@ -13,6 +13,7 @@ import {
   unmet,
   unmetInFull,
 } from '../../src/core/models.ts'
+import { askWith } from '../harness/ask.ts'
 
 const pricing = { input_per_mtok: 0.5, output_per_mtok: 1 }
 const openrouter = toModel('openrouter', { id: 'anthropic/claude-opus-5.5:free', pricing, aliases: ['opus-free'] })
@@ -90,36 +91,7 @@ describe('deprecation', () => {
   })
 })
 
-const plain: Ask = {
-  messages: [{ role: 'user', content: [{ type: 'text', text: 'hello' }], name: null }],
-  model: null,
-  strategy: null,
-  stream: null,
-  maxOutputTokens: null,
-  temperature: 0.5,
-  topP: null,
-  presencePenalty: 1,
-  frequencyPenalty: null,
-  seed: 1,
-  logitBias: null,
-  logprobs: false,
-  topLogprobs: null,
-  stop: ['a', 'b', 'c', 'd'],
-  choices: 1,
-  tools: [],
-  toolChoice: null,
-  parallelToolCalls: null,
-  responseFormat: { type: 'text' },
-  reasoningEffort: null,
-  endUser: null,
-  extras: {},
-  fallback: true,
-  web: 'auto',
-  enhance: false,
-  testMode: false,
-  metadata: null,
-  bodyCharacters: 100,
-}
+const plain = askWith({ temperature: 0.5, presencePenalty: 1, seed: 1, stop: ['a', 'b', 'c', 'd'] })
 const tool = { name: 'look', description: null, parameters: null, strict: null }
 const image = { type: 'image', url: 'https://example.org/a.png', detail: null } as const
 

@@ -15,6 +15,7 @@ import {
   route,
 } from '../../src/pipeline/route.ts'
 import type { Provider } from '../../src/providers/provider.ts'
+import { askWith } from '../harness/ask.ts'
 
 const today = Date.parse('2026-11-20T12:00:00Z')
 const caller: Caller = { accountId: 'acc_1', keyId: 'key_1', plan: 'usage', limits: plans.usage }
@@ -64,42 +65,8 @@ function world(given: World = {}): RouteDeps {
   }
 }
 
-function asking(given: Partial<Ask> = {}): Ask {
-  return {
-    messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }], name: null }],
-    model: null,
-    strategy: null,
-    stream: null,
-    maxOutputTokens: null,
-    temperature: null,
-    topP: null,
-    presencePenalty: null,
-    frequencyPenalty: null,
-    seed: null,
-    logitBias: null,
-    logprobs: false,
-    topLogprobs: null,
-    stop: [],
-    choices: 1,
-    tools: [],
-    toolChoice: null,
-    parallelToolCalls: null,
-    responseFormat: { type: 'text' },
-    reasoningEffort: null,
-    endUser: null,
-    extras: {},
-    fallback: true,
-    web: 'auto',
-    enhance: false,
-    testMode: false,
-    metadata: null,
-    bodyCharacters: 0,
-    ...given,
-  }
-}
-
 const routed = (ask: Partial<Ask> = {}, given: World = {}, inputTokens = 100, read: Partial<Reading> = {}): Route =>
-  route(world(given), caller, asking(ask), { ...reading, ...read }, inputTokens)
+  route(world(given), caller, askWith(ask), { ...reading, ...read }, inputTokens)
 const names = (plan: Route) => plan.candidates.map(({ model }) => fullName(model))
 
 function refused(...given: Parameters<typeof routed>): GatewayError {
@@ -283,7 +250,7 @@ test('no candidate ever breaks capability, window, test mode, retirement or conf
         const day = new Date(given.now).toISOString().slice(0, 10)
         expect(plan.candidates.length).toBeWithin(1, 7)
         for (const { model, endpoint, score } of plan.candidates.slice(ask.model === null ? 0 : 1)) {
-          expect(unmet(model, needsOf(asking(ask)))).toBeNull()
+          expect(unmet(model, needsOf(askWith(ask)))).toBeNull()
           expect(fitsWindow(model, tokens, 1)).toBe(true)
           expect(ask.testMode && model.tier === 'premium').toBe(false)
           expect(model.deprecationDate === null || model.deprecationDate > day).toBe(true)

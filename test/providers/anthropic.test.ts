@@ -6,6 +6,7 @@ import type { Model, ParameterRules } from '../../src/core/models.ts'
 import { jsonAnswerTool } from '../../src/providers/anthropic/json-answer.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import type { AnswerPart, ProviderAsk } from '../../src/providers/provider.ts'
+import { askWith } from '../harness/ask.ts'
 import { cutOffsets, everyByte, mergeParts, readRecording, recordings } from './recordings.ts'
 
 type Json = Record<string, unknown>
@@ -42,36 +43,7 @@ const adaptiveRules: ParameterRules = {
   reasoning: { kind: 'adaptive', off: 'disabled' },
 }
 
-const plainAsk: Ask = {
-  messages: [],
-  model: null,
-  strategy: null,
-  stream: null,
-  maxOutputTokens: null,
-  temperature: null,
-  topP: null,
-  presencePenalty: null,
-  frequencyPenalty: null,
-  seed: null,
-  logitBias: null,
-  logprobs: false,
-  topLogprobs: null,
-  stop: [],
-  choices: 1,
-  tools: [],
-  toolChoice: null,
-  parallelToolCalls: null,
-  responseFormat: { type: 'text' },
-  reasoningEffort: null,
-  endUser: null,
-  extras: {},
-  fallback: true,
-  web: 'off',
-  enhance: false,
-  testMode: false,
-  metadata: null,
-  bodyCharacters: 0,
-}
+const plainAsk = askWith({ messages: [] })
 
 const modelWith = (parameters: ParameterRules): Model => ({
   id: 'claude-test-1',

@@ -6,6 +6,7 @@ import type { Model, ParameterRules } from '../../src/core/models.ts'
 import { callerNameOf, wireNameOf } from '../../src/providers/google/names.ts'
 import { google } from '../../src/providers/google.ts'
 import type { AnswerPart, ProviderFailure } from '../../src/providers/provider.ts'
+import { askWith } from '../harness/ask.ts'
 import { cutOffsets, everyByte, mergeParts, type Recording, readRecording, recordings } from './recordings.ts'
 
 const level: ParameterRules = {
@@ -94,42 +95,10 @@ const call = (id: string, name: string, args = '{}', signature: string | null = 
 })
 const result = (callId: string, text: string): Message => ({ role: 'tool', callId, text })
 
-const askOf = (fields: Partial<Ask> = {}): Ask => ({
-  messages: [user('Hello')],
-  model: null,
-  strategy: null,
-  stream: null,
-  maxOutputTokens: null,
-  temperature: null,
-  topP: null,
-  presencePenalty: null,
-  frequencyPenalty: null,
-  seed: null,
-  logitBias: null,
-  logprobs: false,
-  topLogprobs: null,
-  stop: [],
-  choices: 1,
-  tools: [],
-  toolChoice: null,
-  parallelToolCalls: null,
-  responseFormat: { type: 'text' },
-  reasoningEffort: null,
-  endUser: null,
-  extras: {},
-  fallback: true,
-  web: 'auto',
-  enhance: false,
-  testMode: false,
-  metadata: null,
-  bodyCharacters: 0,
-  ...fields,
-})
-
 const access = { baseUrl: 'https://generativelanguage.googleapis.com', apiKey: 'test-key' }
 
 function send(fields: Partial<Ask> = {}, rules: ParameterRules = level, stream = false) {
-  const request = google.toRequest({ ask: askOf(fields), model: modelWith(rules), outputCap: 100, stream }, access)
+  const request = google.toRequest({ ask: askWith(fields), model: modelWith(rules), outputCap: 100, stream }, access)
   return { ...request, json: JSON.parse(request.body) as Body }
 }
 
@@ -735,7 +704,7 @@ describe('asking', () => {
   test('the address takes a base with or without slash and version, and the key travels in its header', () => {
     const urlOf = (baseUrl: string, isStream: boolean) =>
       google.toRequest(
-        { ask: askOf(), model: modelWith(level), outputCap: 1, stream: isStream },
+        { ask: askWith(), model: modelWith(level), outputCap: 1, stream: isStream },
         { baseUrl, apiKey: null },
       ).url
     for (const base of [

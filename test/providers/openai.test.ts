@@ -6,6 +6,7 @@ import type { Model, ParameterRules } from '../../src/core/models.ts'
 import { openai } from '../../src/providers/openai.ts'
 import type { AnswerPart, ProviderRequest } from '../../src/providers/provider.ts'
 import { createEventSplitter } from '../../src/providers/sse.ts'
+import { askWith } from '../harness/ask.ts'
 import { cutOffsets, everyByte, mergeParts, type Recording, readRecording, recordings } from './recordings.ts'
 
 const official = openai({ official: true })
@@ -83,40 +84,6 @@ function modelWith(rules: Partial<ParameterRules> = {}, id = 'gpt-5.5'): Model {
 }
 
 const hello: Message = { role: 'user', content: [{ type: 'text', text: 'Hello' }], name: null }
-
-function askWith(fields: Partial<Ask> = {}): Ask {
-  return {
-    messages: [hello],
-    model: null,
-    strategy: null,
-    stream: null,
-    maxOutputTokens: null,
-    temperature: null,
-    topP: null,
-    presencePenalty: null,
-    frequencyPenalty: null,
-    seed: null,
-    logitBias: null,
-    logprobs: false,
-    topLogprobs: null,
-    stop: [],
-    choices: 1,
-    tools: [],
-    toolChoice: null,
-    parallelToolCalls: null,
-    responseFormat: { type: 'text' },
-    reasoningEffort: null,
-    endUser: null,
-    extras: {},
-    fallback: true,
-    web: 'off',
-    enhance: false,
-    testMode: false,
-    metadata: null,
-    bodyCharacters: 100,
-    ...fields,
-  }
-}
 
 type Situation = {
   readonly ask?: Partial<Ask>

@@ -7,6 +7,7 @@ import { anthropic } from '../../src/providers/anthropic.ts'
 import { google } from '../../src/providers/google.ts'
 import { openai } from '../../src/providers/openai.ts'
 import type { Provider } from '../../src/providers/provider.ts'
+import { askWith } from '../harness/ask.ts'
 
 const adapters: Readonly<Record<string, Provider>> = {
   openai: openai({ official: true }),
@@ -23,36 +24,7 @@ function modelOf(adapter: string): Model {
 }
 
 function droppedBy(adapter: string, extras: Ask['extras'], passExtras = false): readonly string[] {
-  const ask: Ask = {
-    messages: [{ role: 'user', content: [{ type: 'text', text: 'Hello' }], name: null }],
-    model: null,
-    strategy: null,
-    stream: null,
-    maxOutputTokens: null,
-    temperature: null,
-    topP: null,
-    presencePenalty: null,
-    frequencyPenalty: null,
-    seed: null,
-    logitBias: null,
-    logprobs: false,
-    topLogprobs: null,
-    stop: [],
-    choices: 1,
-    tools: [],
-    toolChoice: null,
-    parallelToolCalls: null,
-    responseFormat: { type: 'text' },
-    reasoningEffort: null,
-    endUser: null,
-    extras,
-    fallback: true,
-    web: 'off',
-    enhance: false,
-    testMode: false,
-    metadata: null,
-    bodyCharacters: 100,
-  }
+  const ask = askWith({ extras })
   const model = modelOf(adapter)
   const rules = { ...model.parameters, passExtras }
   const access = { baseUrl: 'http://127.0.0.1:9', apiKey: null }
