@@ -42,6 +42,8 @@ export type JournalBatch = {
 export type Journal = {
   /** Returns when a completed `write` holds the record. Throws `JournalUnwritable`; the record is then kept in memory. */
   append(record: UsageRecord): void
+  /** The same as a promise, in one `write` with all that are handed over in the same turn of the event loop. */
+  appendTogether(record: UsageRecord): Promise<void>
   /** Whether new work may begin: false while a record waits in memory, after another try to write it. */
   isWritable(): boolean
   /** Resolves when a record that `append` could not write is on disk or in Postgres; rejects after `deadlineMs`. */
@@ -84,6 +86,9 @@ const worthLeavingBytes = 256 << 10
 const retryWritingMs = 250
 const newline = 0x0a
 
+/** Once whatever the event loop found at once has been seen to. */
+const endOfTurn = () => new Promise<void>(resolve => setImmediate(resolve))
+
 /** Opens the journal in `directory` (made 0700), with what an earlier process left unshipped. Throws where it cannot. */
 export function openJournal(options: JournalOptions): Journal {
   const { directory, segmentBytes = defaultSegmentBytes, fsyncEveryMs = defaultFsyncEveryMs } = options
@@ -106,6 +111,8 @@ export function openJournal(options: JournalOptions): Journal {
   let active: Active | null = null
   /** Accepted, and not taken by the disk. */
   let stranded: UsageRecord[] = []
+  /** Handed over in this turn of the event loop, and written at its end. */
+  let together: { readonly records: UsageRecord[]; readonly written: Promise<void> } | null = null
   let triedAt = Number.NEGATIVE_INFINITY
   let isSyncing = false
   const waiting = new Map<string, () => void>()
@@ -142,22 +149,39 @@ export function openJournal(options: JournalOptions): Journal {
     rmSync(segment.path, { force: true })
   }
 
-  const write = (record: UsageRecord) => {
+  /** All of them or none. */
+  const write = (...records: readonly UsageRecord[]) => {
     active ??= begin()
-    const line = encodeLine(record)
+    const lines = Buffer.from(records.map(lineOf).join(''))
     let written = 0
     try {
-      while (written < line.length) written += system.write(active.descriptor, line, written)
+      while (written < lines.length) written += system.write(active.descriptor, lines, written)
     } catch (error) {
       // What was written in part would join the next line.
       if (written > 0 && !truncated(active)) leave()
       throw error
     }
-    active.bytes += line.length
+    active.bytes += lines.length
     active.isDirty = true
-    active.segment.records?.push(record)
-    active.segment.count++
+    active.segment.records?.push(...records)
+    active.segment.count += records.length
     if (active.bytes >= segmentBytes) leave()
+  }
+
+  const append = (...records: readonly UsageRecord[]) => {
+    try {
+      write(...records)
+    } catch (error) {
+      stranded.push(...records)
+      triedAt = performance.now()
+      throw new JournalUnwritable(error)
+    }
+  }
+
+  const writeTogether = () => {
+    const records = together?.records ?? []
+    together = null
+    append(...records)
   }
 
   const sync = () => {
@@ -209,14 +233,11 @@ export function openJournal(options: JournalOptions): Journal {
   timer.unref()
 
   return {
-    append(record) {
-      try {
-        write(record)
-      } catch (error) {
-        stranded.push(record)
-        triedAt = performance.now()
-        throw new JournalUnwritable(error)
-      }
+    append: record => append(record),
+    appendTogether(record) {
+      together ??= { records: [], written: endOfTurn().then(writeTogether) }
+      together.records.push(record)
+      return together.written
     },
     isWritable() {
       if (stranded.length === 0) return true
@@ -229,9 +250,11 @@ export function openJournal(options: JournalOptions): Journal {
         return false
       }
     },
-    untilDurable(requestId, deadlineMs) {
-      if (!stranded.some(record => record.request_id === requestId)) return Promise.resolve()
-      return new Promise((done, fail) => {
+    async untilDurable(requestId, deadlineMs) {
+      // Whether it could be written is told to whoever handed it over.
+      await together?.written.catch(() => {})
+      if (!stranded.some(record => record.request_id === requestId)) return
+      await new Promise<void>((done, fail) => {
         const late = setTimeout(() => {
           waiting.delete(requestId)
           fail(new JournalUnwritable('no store took the record in time'))
@@ -268,11 +291,12 @@ export function openJournal(options: JournalOptions): Journal {
     },
     unshipped(accountId, day) {
       const ofSegments = segments.flatMap(one => (one.records ?? readRecords(one.path, () => {})).slice(one.shipped))
-      return [...ofSegments, ...stranded].filter(
+      return [...ofSegments, ...stranded, ...(together?.records ?? [])].filter(
         record => record.account_id === accountId && Math.floor(record.at_ms / dayMs) === day,
       )
     },
-    backlog: () => segments.reduce((sum, one) => sum + one.count - one.shipped, stranded.length),
+    backlog: () =>
+      segments.reduce((sum, one) => sum + one.count - one.shipped, stranded.length + (together?.records.length ?? 0)),
     setAside(record) {
       const descriptor = openSync(join(directory, 'refused.log'), 'a', 0o600)
       try {
@@ -284,6 +308,7 @@ export function openJournal(options: JournalOptions): Journal {
     },
     async close() {
       clearInterval(timer)
+      await together?.written.catch(() => {})
       await new Promise<void>(done => leave(done))
     },
   }
@@ -291,8 +316,12 @@ export function openJournal(options: JournalOptions): Journal {
 
 /** One line of a file that only whole lines are read back from: `<crc-32 in 8 hex> <json>`. */
 export function encodeLine(record: object): Buffer {
+  return Buffer.from(lineOf(record))
+}
+
+function lineOf(record: object): string {
   const text = JSON.stringify(record)
-  return Buffer.from(`${checksum(text)} ${text}\n`)
+  return `${checksum(text)} ${text}\n`
 }
 
 const checksum = (text: string | Uint8Array) => Bun.hash.crc32(text).toString(16).padStart(8, '0')

@@ -29,7 +29,7 @@ import { type RollCall, startRollCall } from './roll-call.ts'
 export type FailoverOptions = {
   readonly redis: Redis
   readonly clock: { now(): number; monotonic(): number }
-  readonly journal: Pick<Journal, 'append' | 'isWritable' | 'untilDurable' | 'unshipped'>
+  readonly journal: Pick<Journal, 'append' | 'appendTogether' | 'isWritable' | 'untilDurable' | 'unshipped'>
   readonly checkpoints?: Checkpoints
   /** Unique among the gateways on one Redis, and never used again. */
   readonly gatewayId: string

@@ -20,7 +20,7 @@ export type Spent = { readonly tokens: number; readonly microcents: number }
 
 export type LocalMeterOptions = {
   readonly clock: { now(): number }
-  readonly journal: Pick<Journal, 'append' | 'isWritable' | 'untilDurable'>
+  readonly journal: Pick<Journal, 'appendTogether' | 'isWritable' | 'untilDurable'>
   /** What ledger and journal know of an account's UTC day (since the epoch). Asked once, on first sight. */
   readonly seed: (accountId: string, day: number) => Promise<Spent>
   /** What else an account begins with: seats that another meter took, and the ages of the last minute's admissions. */
@@ -94,7 +94,7 @@ export function createLocalMeter({ clock, journal, seed, adopt, checkpoints }: L
 
   const write = async (record: UsageRecord) => {
     try {
-      journal.append(record)
+      await journal.appendTogether(record)
     } catch (error) {
       if (!(error instanceof JournalUnwritable)) throw error
       await journal.untilDurable(record.request_id, durableDeadlineMs).catch(() => {

@@ -61,7 +61,7 @@ function world(script: readonly Outcome[], limits = plenty, models: readonly Mod
   const records: UsageRecord[] = []
   const calls: string[] = []
   const journal = {
-    append: (record: UsageRecord) => void records.push(record),
+    appendTogether: async (record: UsageRecord) => void records.push(record),
     isWritable: () => true,
     untilDurable: async () => {},
   }

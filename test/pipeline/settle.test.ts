@@ -41,7 +41,7 @@ async function settled({ model, inputTokens, cap, choices, usage, text, reasonin
   const records: UsageRecord[] = []
   const warnings: string[] = []
   const journal = {
-    append: (record: UsageRecord) => void records.push(record),
+    appendTogether: async (record: UsageRecord) => void records.push(record),
     isWritable: () => true,
     untilDurable: async () => {},
   }

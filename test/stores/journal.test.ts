@@ -58,6 +58,54 @@ test('a record is on disk when append returns, without a close: it survives kill
   expect(shipAll(open())).toEqual(['req_1', 'req_2', 'req_3'])
 })
 
+test('what is handed over together is in one write, and on disk when its promise is fulfilled', async () => {
+  let writes = 0
+  const counted = (...call: Parameters<typeof writeSync>) => {
+    writes++
+    return writeSync(...call)
+  }
+  const journal = open({ system: { write: counted as typeof writeSync, fsync } })
+  const handed = [1, 2, 3].map(index => journal.appendTogether(record(index)))
+  expect([journal.backlog(), writes]).toEqual([3, 0])
+  await handed[0]
+  expect(writes).toBe(1)
+  expect(shipAll(open())).toEqual(['req_1', 'req_2', 'req_3'])
+})
+
+test('a journal that is closed has written what was handed over before', async () => {
+  const journal = open()
+  void journal.appendTogether(record(1))
+  await journal.close()
+  expect(shipAll(open())).toEqual(['req_1'])
+})
+
+test('a full disk refuses all that were handed over together, and keeps each of them', async () => {
+  let full = true
+  const filling = (...call: Parameters<typeof writeSync>) => {
+    if (full) throw new Error('ENOSPC')
+    return writeSync(...call)
+  }
+  const journal = open({ system: { write: filling as typeof writeSync, fsync } })
+  const handed = await Promise.allSettled([1, 2].map(index => journal.appendTogether(record(index))))
+  expect(handed.map(one => one.status === 'rejected' && one.reason)).toEqual([
+    expect.any(JournalUnwritable),
+    expect.any(JournalUnwritable),
+  ])
+  const kept = [1, 2].map(index => journal.untilDurable(`req_${index}`, 1000))
+  full = false
+  await Bun.sleep(300)
+  expect(journal.isWritable()).toBe(true)
+  await Promise.all(kept)
+  expect(shipAll(journal)).toEqual(['req_1', 'req_2'])
+})
+
+test('whoever asks whether a record is durable is not answered before it is written', async () => {
+  const journal = open()
+  void journal.appendTogether(record(1))
+  await journal.untilDurable('req_1', 1000)
+  expect(shipAll(open())).toEqual(['req_1'])
+})
+
 test('cut at every byte and replayed twice, the journal gives the whole lines and nothing else', async () => {
   const journal = open()
   const ends: number[] = []

@@ -41,6 +41,7 @@ async function rig({ url, command }: PrivateRedis) {
     time: clock.now,
     journal: {
       append: record => void written.push(record),
+      appendTogether: async record => void written.push(record),
       isWritable: () => true,
       untilDurable: () => Promise.resolve(),
       unshipped: (accountId, day) =>

@@ -223,7 +223,7 @@ if (server !== null && link !== null) {
         const local = createLocalMeter({
           clock,
           journal: {
-            append: record => void written.push(record),
+            appendTogether: async record => void written.push(record),
             isWritable: () => true,
             untilDurable: async () => {},
           },

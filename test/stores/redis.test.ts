@@ -87,7 +87,13 @@ test('on a cluster every account is metered, each on its partition’s node', as
   const meter = createFailoverMeter({
     redis,
     clock: { now: () => Date.now(), monotonic: () => performance.now() },
-    journal: { append() {}, isWritable: () => true, untilDurable: () => Promise.resolve(), unshipped: () => [] },
+    journal: {
+      append() {},
+      appendTogether: () => Promise.resolve(),
+      isWritable: () => true,
+      untilDurable: () => Promise.resolve(),
+      unshipped: () => [],
+    },
     gatewayId: 'only',
     newName: Bun.randomUUIDv7,
     seed: async () => ({ tokens: 0, microcents: 0 }),
