@@ -10,6 +10,7 @@ import { type Clock, systemClock } from './clock.ts'
 import type { Config, ProviderSettings } from './config.ts'
 import { catalogue as publishedModels } from './core/catalogue.ts'
 import { toModel, withChanges } from './core/configured-models.ts'
+import type { Ending } from './core/ending.ts'
 import { GatewayError } from './core/errors.ts'
 import { buildCatalogue, type Catalogue } from './core/models.ts'
 import { compileRules, type SafetyRules, safetyRules } from './core/patterns.ts'
@@ -111,8 +112,8 @@ export type Deps = {
 
 /** The requests now being answered. */
 export type InFlight = {
-  add(abort: AbortController): void
-  delete(abort: AbortController): void
+  add(ending: Ending): void
+  delete(ending: Ending): void
   endAll(reason: GatewayError): void
 }
 
@@ -169,7 +170,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     })
     undo.push(() => billingWorker.close())
     const configured = config.extraModels.map(({ provider, row }) => toModel(provider, row))
-    const aborts = new Set<AbortController>()
+    const endings = new Set<Ending>()
     return {
       config,
       clock,
@@ -217,10 +218,10 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       firstAccount,
       storage,
       inFlight: {
-        add: abort => void aborts.add(abort),
-        delete: abort => void aborts.delete(abort),
+        add: ending => void endings.add(ending),
+        delete: ending => void endings.delete(ending),
         endAll: reason => {
-          for (const abort of aborts) abort.abort(reason)
+          for (const ending of endings) ending.abort(reason)
         },
       },
       readiness: { isReady: false },

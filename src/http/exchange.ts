@@ -3,6 +3,7 @@
  * one JSON body or as a stream.
  */
 import type { Ask, ChatEvents, Opening, Receipt, StreamMode } from '../core/chat.ts'
+import { createEnding, type Ending, type EndingSignal } from '../core/ending.ts'
 import { GatewayError } from '../core/errors.ts'
 import { createFold, type FoldedAnswer } from '../core/fold.ts'
 import type { Caller, Standing } from '../core/plans.ts'
@@ -26,7 +27,7 @@ export type Spoken = {
 export type Listen = (body: unknown, headers: Headers, bodyCharacters: number) => Spoken
 
 export type ExchangeDeps = {
-  readonly answer: (caller: Caller, ask: Ask, request: { id: string; signal: AbortSignal }) => ChatEvents
+  readonly answer: (caller: Caller, ask: Ask, request: { id: string; signal: EndingSignal }) => ChatEvents
   readonly pace: (events: ChatEvents, mode: StreamMode) => ChatEvents
   readonly keys: KeyDirectory
   readonly clock: { after(milliseconds: number, action: () => void): () => void }
@@ -43,7 +44,7 @@ export type ExchangeDeps = {
 }
 
 /** The requests now being answered, so that a draining process can end those that run too long. */
-export type InFlight = { add(abort: AbortController): void; delete(abort: AbortController): void }
+export type InFlight = { add(ending: Ending): void; delete(ending: Ending): void }
 
 /** What a chat route needs beside the exchange itself. */
 export type ChatRouteDeps = ExchangeDeps & {
@@ -77,20 +78,20 @@ export async function exchange(
     // Strangers and slow senders live under the server's short idle timeout; from here on the deadlines are ours.
     connection.liftIdleTimeout()
     spoken = listen(parseJson(text), request.headers, text.length)
-    const abort = new AbortController()
-    request.signal.addEventListener('abort', () => abort.abort(), { once: true })
-    if (request.signal.aborted) abort.abort()
-    const events = deps.answer(caller, spoken.ask, { id: requestId, signal: abort.signal })
+    const ending = createEnding()
+    request.signal.addEventListener('abort', () => ending.abort(), { once: true })
+    if (request.signal.aborted) ending.abort()
+    const events = deps.answer(caller, spoken.ask, { id: requestId, signal: ending.signal })
     const common = { 'x-request-id': requestId }
     if (spoken.ask.stream !== null) {
-      const paced = deps.pace(tracked(deps, abort, events), spoken.ask.stream)
-      return await streamedAnswer(deps, paced, spoken, caller, requestId, abort, common)
+      const paced = deps.pace(tracked(deps, ending, events), spoken.ask.stream)
+      return await streamedAnswer(deps, paced, spoken, caller, requestId, ending, common)
     }
-    deps.inFlight.add(abort)
+    deps.inFlight.add(ending)
     try {
       return await wholeAnswer(deps, events, spoken, caller, common)
     } finally {
-      deps.inFlight.delete(abort)
+      deps.inFlight.delete(ending)
     }
   } catch (thrown) {
     const error = spelt(deps.refused(toGatewayError(thrown), connection.address), spoken?.spelling ?? {})
@@ -119,12 +120,12 @@ function spelt(error: GatewayError, spelling: Spoken['spelling']): GatewayError 
   })
 }
 
-async function* tracked(deps: ExchangeDeps, abort: AbortController, events: ChatEvents): ChatEvents {
-  deps.inFlight.add(abort)
+async function* tracked(deps: ExchangeDeps, ending: Ending, events: ChatEvents): ChatEvents {
+  deps.inFlight.add(ending)
   try {
     yield* events
   } finally {
-    deps.inFlight.delete(abort)
+    deps.inFlight.delete(ending)
   }
 }
 
@@ -165,13 +166,13 @@ function streamedAnswer(
   spoken: Spoken,
   caller: Caller,
   requestId: string,
-  abort: AbortController,
+  ending: Ending,
   common: HeaderPairs,
 ): Promise<Response> {
   return streamResponse({
     events,
     face: spoken.stream(requestId),
-    abort: () => abort.abort(),
+    abort: ending.abort,
     clock: deps.clock,
     headers: opening => ({
       ...common,

@@ -4,6 +4,7 @@
  */
 import type { Ask, ChatEvents } from '../core/chat.ts'
 import { readPrompt } from '../core/classify.ts'
+import type { EndingSignal } from '../core/ending.ts'
 import type { Caller } from '../core/plans.ts'
 import { estimateInputTokens } from '../core/tokens.ts'
 import type { Deps } from '../deps.ts'
@@ -24,7 +25,7 @@ export async function* answer(
   deps: Deps,
   caller: Caller,
   ask: Ask,
-  request: { readonly id: string; readonly signal: AbortSignal },
+  request: { readonly id: string; readonly signal: EndingSignal },
 ): ChatEvents {
   const tally = startTally(deps.clock, request.id)
   // Reads the caller's own words only, so that no fetched text can move the choice; in process, so nothing is spent yet.

@@ -7,6 +7,7 @@
 
 import type { Clock } from '../clock.ts'
 import type { Deadlines } from '../config.ts'
+import type { EndingSignal } from '../core/ending.ts'
 import type { Network } from '../network.ts'
 import type { AnswerPart, ProviderAsk, ProviderFailure, ProviderRequest } from '../providers/provider.ts'
 import { createEventSplitter, EventTooLongError } from '../providers/sse.ts'
@@ -48,7 +49,7 @@ export function startAttempt(
     readonly deadlines: Deadlines
     /** Monotonic milliseconds at which the whole request must be over. */
     readonly deadlineAt: number
-    readonly signal: AbortSignal
+    readonly signal: EndingSignal
   },
 ): UpstreamAttempt {
   const { candidate, ask, signal } = options
@@ -61,7 +62,7 @@ export function startAttempt(
   let status: number | null = null
 
   const send = async (watch: Watch): Promise<BodyReader> => {
-    signal.addEventListener('abort', leave, { once: true })
+    signal.addEventListener('abort', leave)
     if (signal.aborted) leave()
     const response = await deps.network.fetch(request.url, requestInit(request, ask.stream, abort.signal))
     status = response.status

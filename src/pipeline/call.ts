@@ -5,6 +5,7 @@
  * A JSON caller has seen nothing until the whole answer is there, so for it every failure can still fall back.
  */
 import type { AttemptFailure, ChatEvent, ChatEvents, Opening } from '../core/chat.ts'
+import type { EndingSignal } from '../core/ending.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { HealthOutcome } from '../core/health.ts'
 import { fullName } from '../core/models.ts'
@@ -44,7 +45,7 @@ export async function* call(
   prepared: Prepared,
   plan: Route,
   tally: Tally,
-  signal: AbortSignal,
+  signal: EndingSignal,
 ): ChatEvents {
   const { ask } = prepared
   const deadlineAt = deps.clock.monotonic() + deps.config.deadlines.totalMs
@@ -301,7 +302,7 @@ function healthOutcome({ kind }: ProviderFailure, status: number | null): Health
 }
 
 /** The caller left, or the gateway had to end the request itself and said why. */
-function endedFromOutside(signal: AbortSignal): GatewayError {
+function endedFromOutside(signal: EndingSignal): GatewayError {
   if (signal.reason instanceof GatewayError) return signal.reason
   return new GatewayError('service_unavailable', 'The caller closed the connection.')
 }

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Attempt, ChatEvent, FinishReason, ReportedUsage } from '../core/chat.ts'
+import type { EndingSignal } from '../core/ending.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { AnswerPart, ProviderFailure } from '../providers/provider.ts'
 import type { Seat } from '../stores/meter.ts'
@@ -25,7 +26,7 @@ export type Tally = {
   errorCode: string | null
   /** Notes in the meter what has been used so far. */
   checkpoint: () => void
-  fail(failure: unknown, signal: AbortSignal): void
+  fail(failure: unknown, signal: EndingSignal): void
 }
 
 /** What has been read of one upstream answer. */
