@@ -86,8 +86,11 @@ export function highestCostOf(model: Pick<Model, 'pricing'>, inputTokens: number
   })
 }
 
-/** By remainder and not by division, whose quotient a double may round to just below or above the truth. */
-function ceilingOfMillionth(total: number): number {
+/**
+ * A millionth of a whole number of at most 2^53 - 1, rounded up. By remainder and not by division, whose quotient a double may
+ * round to just below or above the truth.
+ */
+export function ceilingOfMillionth(total: number): number {
   const remainder = total % tokensPerPriceUnit
   return (total - remainder) / tokensPerPriceUnit + (remainder > 0 ? 1 : 0)
 }

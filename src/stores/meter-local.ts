@@ -7,6 +7,7 @@
  * is settled after all, what it used still counts.
  */
 import { GatewayError } from '../core/errors.ts'
+import { ceilingOfMillionth } from '../core/money.ts'
 import type { Limits } from '../core/plans.ts'
 import { createRecent } from '../core/recent.ts'
 import type { UsageRecord } from '../core/usage.ts'
@@ -272,11 +273,7 @@ function openSeats(account: Account | undefined): OpenSeat[] {
   return account === undefined ? [] : [...account.seats.values()].filter(held => !held.lapsed)
 }
 
-/**
- * How many output tokens an account can pay for, and what that reserves; or the limit that not even one fits under. Money is
- * counted in 1e-8 USD times a million, where prices are whole and nothing is rounded before the one ceiling at the end;
- * such products outgrow a double.
- */
+/** How many output tokens an account can pay for, and what that reserves; or the limit that not even one fits under. */
 function grantOf(request: AdmitRequest, counters: Counters, freeSeats: number): Grant | RefusalCode {
   const { limits, choices, inputTokens } = request
   const wanted = Math.max(1, request.outputTokens)
@@ -288,12 +285,35 @@ function grantOf(request: AdmitRequest, counters: Counters, freeSeats: number): 
   const cap = Math.min(wanted, Math.floor(tokensShared / choices))
   if (cap < 1) return 'daily_tokens_exceeded'
 
+  const left = limits.dailyCostMicrocents - counters.microcents - request.extraMicrocents
+  return fullGrant(request, cap, left, freeSeats) ?? partialGrant(request, cap, left, freeSeats)
+}
+
+/** All of `cap`, as nearly every account can pay it many times over; null where that is not sure in doubles. */
+function fullGrant(request: AdmitRequest, cap: number, left: number, freeSeats: number): Grant | null {
+  const { choices, inputTokens, inputPrice, outputPrice } = request
+  const inputCost = inputTokens * inputPrice
+  const outputCost = cap * choices * outputPrice
+  const needed = inputCost + outputCost * (request.fairShare ? freeSeats : 1)
+  if (needed > Number.MAX_SAFE_INTEGER || ceilingOfMillionth(needed) > left) return null
+  return {
+    outputCap: cap,
+    tokens: inputTokens + cap * choices,
+    microcents: ceilingOfMillionth(inputCost + outputCost) + request.extraMicrocents,
+  }
+}
+
+/**
+ * As much of `cap` as `left` (of 1e-8 USD) pays for. Counted in 1e-8 USD times a million, where prices are whole and nothing
+ * is rounded before the one ceiling at the end; such products outgrow a double.
+ */
+function partialGrant(request: AdmitRequest, cap: number, left: number, freeSeats: number): Grant | RefusalCode {
+  const { choices, inputTokens } = request
   const inputCost = BigInt(inputTokens) * BigInt(request.inputPrice)
   const outputPrice = BigInt(choices) * BigInt(request.outputPrice)
-  const left =
-    BigInt(limits.dailyCostMicrocents - counters.microcents - request.extraMicrocents) * perMillion - inputCost
-  if (left < outputPrice) return 'daily_cost_exceeded'
-  const share = request.fairShare ? left / BigInt(freeSeats) : left
+  const forOutput = BigInt(left) * perMillion - inputCost
+  if (forOutput < outputPrice) return 'daily_cost_exceeded'
+  const share = request.fairShare ? forOutput / BigInt(freeSeats) : forOutput
   const affordable = outputPrice === 0n ? cap : Number(share / outputPrice)
   const outputCap = Math.max(1, Math.min(cap, affordable))
 
