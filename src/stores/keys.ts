@@ -7,7 +7,7 @@ import { and, asc, eq, isNull, type SQL, sql } from 'drizzle-orm'
 import { refusedFrom } from '../core/billing.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Caller, Plans } from '../core/plans.ts'
-import { digestOf, parseApiKey } from '../core/secrets.ts'
+import { digestOf, isKeyLong, parseApiKey } from '../core/secrets.ts'
 import { limitsOf } from './accounts.ts'
 import type { Database } from './database.ts'
 import { type ApiKey, accounts, apiKeys, type NewApiKey } from './tables.ts'
@@ -108,11 +108,14 @@ export function createKeyDirectory({ database, clock, plans, random }: KeyDirect
     return caller
   }
 
-  const lookUp = (digest: string, publicId: string): Promise<Caller | null> => {
+  /** Null at once for what cannot be a key. */
+  const lookUp = (digest: string, key: string): Promise<Caller | null> | null => {
+    const parsed = parseApiKey(key)
+    if (parsed === null) return null
     const running = lookups.get(digest)
     if (running !== undefined) return running
     if (lookups.size >= maximumLookups) return Promise.reject(tooManyLookups())
-    const lookup = keyRows(database, eq(apiKeys.publicId, publicId), 1)
+    const lookup = keyRows(database, eq(apiKeys.publicId, parsed.id), 1)
       .then(rows => take(digest, rows.find(row => sameDigest(row.digest, digest)) ?? null))
       .finally(() => lookups.delete(digest))
     lookups.set(digest, lookup)
@@ -148,8 +151,8 @@ export function createKeyDirectory({ database, clock, plans, random }: KeyDirect
 
   return {
     find(key) {
-      const parsed = parseApiKey(key)
-      if (parsed === null) return null
+      // A digest that is known needs no look at the key's shape.
+      if (!isKeyLong(key)) return null
       const digest = digestOf(key)
       const now = clock.now()
       const entry = known.get(digest)
@@ -158,14 +161,14 @@ export function createKeyDirectory({ database, clock, plans, random }: KeyDirect
         if (entry.refreshAt <= now) {
           // Behind the caller's back: a store that does not answer is no reason to make a known key wait.
           entry.refreshAt = now + unknownMs
-          lookUp(digest, parsed.id).catch(() => {})
+          lookUp(digest, key)?.catch(() => {})
         }
         touched.set(entry.caller.keyId, now)
         return entry.caller
       }
       const refusedUntil = unknown.get(digest)
       if (refusedUntil !== undefined && refusedUntil > now) return null
-      return lookUp(digest, parsed.id)
+      return lookUp(digest, key)
     },
     async close() {
       for (const stop of timers) stop()
