@@ -36,6 +36,7 @@ import * as accounts from './stores/accounts.ts'
 import * as billing from './stores/billing.ts'
 import { type BudgetBook, createBudgetBook } from './stores/billing.ts'
 import { openCheckpoints } from './stores/checkpoints.ts'
+import { createClaims } from './stores/claims.ts'
 import { lockDataFolder } from './stores/data-folder.ts'
 import { type Database, isUnavailable, migrate, openDatabase } from './stores/database.ts'
 import { connectEmbedded, openEmbedded } from './stores/embedded.ts'
@@ -49,6 +50,7 @@ import { createLedgerReader, type LedgerReader, seedFrom, spentWith } from './st
 import type { Meter } from './stores/meter.ts'
 import { createFailoverMeter } from './stores/meter-failover.ts'
 import { createLocalMeter, type Spent } from './stores/meter-local.ts'
+import { partitionOf } from './stores/meter-redis.ts'
 import { openRedis } from './stores/redis.ts'
 import { meterScripts } from './stores/scripts/meter.ts'
 import * as sessions from './stores/sessions.ts'
@@ -383,6 +385,8 @@ function openMeter(
     checkpoints,
     gatewayId,
     newName: Bun.randomUUIDv7,
+    claims: createClaims({ database, gatewayId, partitionOf }),
+    onTrouble: detail => log.error('limit_claims_failed', { detail }),
     seed: (accountId, day, waiting) => spentWith(database, accountId, day, waiting),
   })
   undo.push(() => meter.close())

@@ -2,18 +2,20 @@
  * Redis while it answers, this process while it does not. A request is never lost between the two: a seat is settled by
  * whichever meter has it, and what Redis may or may not have carried out is keyed by request id.
  *
- * Without Redis each gateway hands out its share of what is left: the limit less what the ledger holds, by the number of
- * gateways last seen alive, of which its own open reservations and records on their way take their part. Counts are made
- * anew, from the ledger and from what every gateway registers, before Redis decides again (`roll-call.ts`), so that nothing
- * is counted twice and nothing is missed.
+ * Without Redis gateways hand out what they have claimed in Postgres (`allowances.ts`), once none of them uses Redis any more
+ * (`authority.ts`). Counts are made anew, from the ledger and from what every gateway registers, before Redis decides again
+ * (`roll-call.ts`), so that nothing is counted twice and nothing is missed.
  */
 import type { Limits } from '../core/plans.ts'
 import type { UsageRecord } from '../core/usage.ts'
 import { createWindowLog, type WindowLog } from '../core/windows-log.ts'
+import { createAllowances } from './allowances.ts'
+import { bitsOf, startAuthority } from './authority.ts'
 import type { Checkpoints } from './checkpoints.ts'
+import type { Claims, HandedOut } from './claims.ts'
 import { type Journal, JournalUnwritable } from './journal.ts'
 import type { Admission, AdmitRequest, Meter, Seat, Settlement, Standing } from './meter.ts'
-import { createLocalMeter, remember, type Spent } from './meter-local.ts'
+import { createLocalMeter, type OpenSeat, remember, type Spent } from './meter-local.ts'
 import {
   createRedisMeter,
   defaultLeaseMs,
@@ -36,6 +38,10 @@ export type FailoverOptions = {
   readonly newName: () => string
   /** What the ledger holds of an account's UTC day, and of these requests where it has them not yet. */
   readonly seed: (accountId: string, day: number, waiting: readonly Waiting[]) => Promise<Spent>
+  /** What is handed out while Redis cannot decide. */
+  readonly claims: Claims
+  /** Hears of what Postgres refuses of the claims. */
+  readonly onTrouble?: (detail: string) => void
   readonly rebuildMs?: number
   /** How long a seat in Redis is held for a gateway that has fallen silent; renewed three times as often. */
   readonly leaseMs?: number
@@ -54,10 +60,13 @@ const dayMs = 86_400_000
 const minuteMs = 60_000
 /** How long an admission waits while counts are being made anew; then it is decided without Redis. */
 const holdMs = 1000
-const tickMs = 1000
+/** How often checkpoints leave, which are noted each second. */
+const tickMs = 250
 const maximumAccounts = 100_000
-/** As many as it takes the breaker to open. */
-const maximumTries = 5
+/** How long a caller waits for Redis in all, however often its connection breaks meanwhile. */
+const decisionMs = 50
+/** How long Redis is asked to settle what is in the journal already. */
+const lateSettlingMs = 250
 
 /** A meter over both. `close` ends its timers and leaves Redis' connection to its owner. */
 export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
@@ -88,6 +97,35 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
       for (const { seat } of seats) shared.drop(seat.requestId)
       return { seats, ages: recent.get(accountId)?.ages(clock.now()) ?? [] }
     },
+    allowed: (accountId, limits) => allowances.allowed(accountId, limits),
+  })
+
+  const authority = startAuthority({
+    claims: options.claims,
+    monotonic: clock.monotonic,
+    seesRedis: redis.isReady,
+    outOf: partitionSet => {
+      const accounts = bitsOf(partitionSet).flatMap(partition => [...accountsOf(partition)])
+      return handedOut(accounts, today())
+    },
+    left: accountIds => allowances.begin(accountIds),
+    mustLeave: leave,
+  })
+
+  const allowances = createAllowances({
+    claims: options.claims,
+    authority,
+    local,
+    clock,
+    partitionOf,
+    outOf: handedOut,
+    gatewaysOf: accountId => Math.max(authority.gateways(), calls.gatewaysIn(partitionOf(accountId))),
+    baseOf: accountId => {
+      const base = bases.get(accountId)
+      return base?.day === today() ? base : null
+    },
+    deciding: accountId => calls.distrust(partitionOf(accountId)),
+    onTrouble: options.onTrouble ?? (() => {}),
   })
 
   const calls: RollCall = startRollCall({
@@ -98,6 +136,8 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     ...(options.rebuildMs === undefined ? {} : { rebuildMs: options.rebuildMs }),
     hasAnything: partition => accountsOf(partition).size > 0,
     register,
+    mayEnter: authority.mayEnter,
+    isBarred: authority.isBarred,
     stands,
     sweep: (partition, accountId) => void shared.sweep(partition, accountId).catch(() => {}),
     oldestEntry: shared.kept.releaseBefore,
@@ -134,30 +174,33 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     return [...waiting.values()]
   }
 
-  /** One gateway's part of an account's limits while nobody can ask Redis. */
-  const shareOf = (accountId: string, limits: Limits): Limits => {
-    const gateways = calls.gatewaysIn(partitionOf(accountId))
-    if (gateways === 1) return limits
-    const known = bases.get(accountId)
-    const base = known?.day === today() ? known : nothing
-    const part = (limit: number, used: number) =>
-      Math.min(limit, used + Math.floor(Math.max(0, limit - used) / gateways))
-    return {
-      requestsPerMinute:
-        limits.requestsPerMinute === 0 ? 0 : Math.max(1, Math.floor(limits.requestsPerMinute / gateways)),
-      concurrentRequests:
-        limits.concurrentRequests === 0 ? 0 : Math.max(1, Math.floor(limits.concurrentRequests / gateways)),
-      dailyTokens: part(limits.dailyTokens, base.tokens),
-      dailyCostMicrocents: part(limits.dailyCostMicrocents, base.microcents),
-    }
+  function handedOut(accountIds: readonly string[], day: number): HandedOut[] {
+    const wanted = new Set(accountIds)
+    const seats = new Map<string, OpenSeat[]>()
+    for (const held of shared.seats())
+      if (wanted.has(held.seat.accountId))
+        seats.set(held.seat.accountId, [...(seats.get(held.seat.accountId) ?? []), held])
+    return accountIds.map(accountId => {
+      const open = [...(seats.get(accountId) ?? []), ...local.seatsOf(accountId)]
+      const reserved = sumOf(open.filter(({ seat }) => seat.day === day).map(({ seat }) => reservedBy(seat)))
+      const requests = Math.max(recent.get(accountId)?.count(clock.now()) ?? 0, local.used(accountId)?.requests ?? 0)
+      return { accountId, day, out: { ...reserved, seats: open.length, requests }, waiting: waitingOf(accountId, day) }
+    })
+  }
+
+  /** Redis is not used for a partition until its counts are made anew. */
+  function leave(partition: number): void {
+    calls.distrust(partition)
+    void authority.leave(partition)
   }
 
   const admitLocally = async (request: AdmitRequest): Promise<Admission> => {
     const { accountId, limits } = request
+    const partition = partitionOf(accountId)
+    calls.distrust(partition)
+    await authority.leave(partition)
     if (!(await local.knows(accountId))) await local.open(accountId)
-    // Before it is decided: counts that are being made anew meanwhile must not be believed.
-    calls.distrust(partitionOf(accountId))
-    const admission = await local.admit({ ...request, limits: shareOf(accountId, limits) })
+    const admission = await allowances.admit(request)
     return { ...admission, standing: local.standing(accountId, limits) ?? admission.standing }
   }
 
@@ -168,17 +211,20 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
   }
 
   /**
-   * What Redis decides; null = it cannot be asked. An answer that is late is asked for again while Redis is there: a repeated
-   * id is answered as before, and a stall of this process must not make it decide alone.
+   * What Redis decides; null = it cannot be asked, or no longer decides by the time it answers. Asked again where its connection
+   * broke and is there again: a repeated id is answered as before.
    */
-  const fromRedis = async <T>(partition: number, ask: () => Promise<T>): Promise<T | null> => {
-    for (let tries = 0; tries < maximumTries && calls.epochOf(partition) !== null; tries++) {
+  const fromRedis = async <T>(partition: number, patienceMs: number, ask: () => Promise<T>): Promise<T | null> => {
+    const until = clock.monotonic() + patienceMs
+    for (let epoch = calls.epochOf(partition); epoch !== null; epoch = calls.epochOf(partition)) {
       try {
-        return await ask()
+        const answer = await ask()
+        return calls.epochOf(partition) === epoch ? answer : null
       } catch (cause) {
         if (!isGone(cause)) throw cause
         if (cause instanceof RedisEmptied) calls.lost(partition)
       }
+      if (clock.monotonic() >= until) return null
     }
     return null
   }
@@ -191,7 +237,9 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     else calls.distrust(partition)
     if (await local.knows(seat.accountId)) {
       bringHome(seat.requestId)
-      return local.settle(settlement)
+      const standing = await local.settle(settlement)
+      allowances.settled(seat.accountId)
+      return standing
     }
     const held = shared.held(seat.requestId)
     await local.record({ ...settlement, seat: held?.seat ?? seat })
@@ -217,6 +265,8 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
 
   async function register(partition: number, epoch: string): Promise<void> {
     const accounts = accountsOf(partition)
+    allowances.forget(partition)
+    const aside = authority.standAside(partition)
     // An emptied stream has lost them: from here on the journal keeps and ships them.
     for (const record of shared.kept.takeOut(partition)) write(record)
     const registrations = [...accounts].map(accountId =>
@@ -226,10 +276,11 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
         waiting: [today() - 1, today()].flatMap(day => waitingOf(accountId, day)),
       }),
     )
-    await Promise.all(registrations)
+    await Promise.all([aside, ...registrations])
   }
 
   function stands(partition: number): void {
+    allowances.forget(partition)
     for (const accountId of [...local.accounts()]) {
       if (partitionOf(accountId) !== partition) continue
       for (const held of local.release(accountId)) shared.adopt(held)
@@ -254,6 +305,8 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
   // What a dead Redis may never give back must not wait for it: shipped twice, it is in the ledger once.
   redis.onChange(isReady => {
     if (isReady) return
+    // At once, and of all: whoever is the first to need a claim need not wait for this gateway.
+    for (let partition = 0; partition < partitions; partition++) leave(partition)
     for (let partition = 0; partition < partitions; partition++) shared.kept.takeOut(partition).forEach(write)
   })
 
@@ -275,7 +328,10 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
       const partition = partitionOf(request.accountId)
       await calls.settledSoon(partition, holdMs)
       const isNew = shared.held(request.requestId) === null
-      const admission = (await fromRedis(partition, () => shared.admit(request))) ?? (await admitLocally(request))
+      const decided = await fromRedis(partition, decisionMs, () => shared.admit(request))
+      // What Redis says too late was not counted by those who have decided since.
+      if (decided === null && isNew) shared.drop(request.requestId)
+      const admission = decided ?? (await admitLocally(request))
       if (admission.admitted && isNew) admitted(request.accountId)
       bringHome(request.requestId)
       return admission
@@ -284,15 +340,16 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     async raise(seat, reservedTokens, reservedMicrocents) {
       const partition = partitionOf(seat.accountId)
       if (shared.held(seat.requestId) !== null) {
-        const raised = await fromRedis(partition, async () => [
+        const raised = await fromRedis(partition, decisionMs, async () => [
           await shared.raise(seat, reservedTokens, reservedMicrocents),
         ])
         if (raised !== null) return raised[0] ?? null
         if (!(await local.knows(seat.accountId))) return null
         bringHome(seat.requestId)
       }
-      calls.distrust(partition)
-      return local.raise(seat, reservedTokens, reservedMicrocents)
+      await authority.leave(partition)
+      const held = local.seatsOf(seat.accountId).find(one => one.seat.requestId === seat.requestId)
+      return held === undefined ? null : allowances.raise(held, reservedTokens, reservedMicrocents)
     },
 
     async settle(settlement) {
@@ -307,7 +364,7 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
         if (!redis.isReady() || cause instanceof RedisEmptied) return settleLocally(settlement)
         // Late, and perhaps done: the caller need not wait to hear which, once the record is on disk.
         await local.record({ ...settlement, seat: shared.held(seat.requestId)?.seat ?? seat })
-        void fromRedis(partition, () => shared.settle(settlement))
+        void fromRedis(partition, lateSettlingMs, () => shared.settle(settlement))
           .then(standing => standing ?? settleLocally(settlement))
           .catch(() => calls.distrust(partition))
         return shared.standing(seat.accountId, shared.held(seat.requestId)?.limits ?? noLimits) ?? noStanding
@@ -323,8 +380,10 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
 
     async close() {
       clearInterval(timer)
+      allowances.close()
       await calls.close()
       await local.close()
+      await authority.close()
     },
   }
 }

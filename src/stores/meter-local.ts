@@ -27,6 +27,8 @@ export type LocalMeterOptions = {
   /** What else an account begins with: seats that another meter took, and the ages of the last minute's admissions. */
   readonly adopt?: (accountId: string) => { readonly seats: readonly OpenSeat[]; readonly ages: readonly number[] }
   readonly checkpoints?: Checkpoints
+  /** What may be handed out of an account's limits here; all of them unless told. Asked in the step that decides. */
+  readonly allowed?: (accountId: string, limits: Limits) => Limits
 }
 
 /** A seat that is taken. */
@@ -42,6 +44,10 @@ export type LocalMeter = Meter & {
   take(open: OpenSeat): boolean
   seatsOf(accountId: string): OpenSeat[]
   holds(seat: Seat): boolean
+  /** Today's counters, seats taken, and admissions of the last minute; null where the account has not been seen. */
+  used(accountId: string): (Spent & { readonly seats: number; readonly requests: number }) | null
+  /** Moves a day's counters: others have used more, or less, than was known. */
+  shift(accountId: string, day: number, by: Spent): void
   /** Writes the record of a request whose account it has not seen. Rejects where no store took it in time. */
   record(settlement: Settlement): Promise<void>
   /** Forgets an account and hands over its open seats. */
@@ -60,7 +66,7 @@ type Account = {
   readonly days: Map<number, Counters>
   usedAt: number
 }
-type Grant = { readonly outputCap: number; readonly tokens: number; readonly microcents: number }
+export type Grant = { readonly outputCap: number; readonly tokens: number; readonly microcents: number }
 
 const minuteMs = 60_000
 const dayMs = 86_400_000
@@ -77,7 +83,8 @@ const maximumSettled = 20_000
 const perMillion = 1_000_000n
 
 /** An in-process meter. `close` ends its timer: journal, ledger and checkpoints belong to others. */
-export function createLocalMeter({ clock, journal, seed, adopt, checkpoints }: LocalMeterOptions): LocalMeter {
+export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
+  const { clock, journal, seed, adopt, checkpoints, allowed = (_, limits) => limits } = options
   const accounts = new Map<string, Account>()
   const seeding = new Map<string, Promise<Account>>()
   const settled = createRecent<Pick<Held, 'seat' | 'limits'>>(maximumSettled)
@@ -140,12 +147,13 @@ export function createLocalMeter({ clock, journal, seed, adopt, checkpoints }: L
       retryAfterMs: Math.max(1, Math.ceil(retryAfterMs)),
       standing: standingOf(account, limits, now),
     })
-    const wait = account.requests.waitUntilUnder(limits.requestsPerMinute, now)
+    const own = allowed(request.accountId, limits)
+    const wait = account.requests.waitUntilUnder(own.requestsPerMinute, now)
     if (wait > 0) return refuse('requests_per_minute_exceeded', wait)
-    const freeSeats = limits.concurrentRequests - seatsTaken(account)
+    const freeSeats = own.concurrentRequests - seatsTaken(account)
     if (freeSeats <= 0) return refuse('concurrent_requests_exceeded', seatRetryMs)
     const counters = countersOf(account, day)
-    const grant = grantOf(request, counters, freeSeats)
+    const grant = grantOf(request, own, counters, freeSeats)
     if (typeof grant === 'string') return refuse(grant, untilMidnight(now))
 
     account.requests.add(now)
@@ -181,7 +189,8 @@ export function createLocalMeter({ clock, journal, seed, adopt, checkpoints }: L
       const counters = countersOf(account, held.seat.day)
       const tokens = counters.tokens + Math.max(0, reservedTokens - held.seat.reservedTokens)
       const microcents = counters.microcents + Math.max(0, reservedMicrocents - held.seat.reservedMicrocents)
-      if (tokens > held.limits.dailyTokens || microcents > held.limits.dailyCostMicrocents) return Promise.resolve(null)
+      const own = allowed(seat.accountId, held.limits)
+      if (tokens > own.dailyTokens || microcents > own.dailyCostMicrocents) return Promise.resolve(null)
       held.seat = {
         ...held.seat,
         reservedTokens: held.seat.reservedTokens + tokens - counters.tokens,
@@ -247,6 +256,21 @@ export function createLocalMeter({ clock, journal, seed, adopt, checkpoints }: L
       await seeding.get(accountId)?.catch(() => {})
       return accounts.has(accountId)
     },
+    used(accountId) {
+      const account = accounts.get(accountId)
+      if (account === undefined) return null
+      const now = clock.now()
+      takeBackLapsed(account, now)
+      const { tokens, microcents } = countersOf(account, dayOf(now))
+      return { tokens, microcents, seats: seatsTaken(account), requests: account.requests.count(now) }
+    },
+    shift(accountId, day, by) {
+      const account = accounts.get(accountId)
+      if (account === undefined) return
+      const counters = countersOf(account, day)
+      counters.tokens += by.tokens
+      counters.microcents += by.microcents
+    },
     holds: seat => accounts.get(seat.accountId)?.seats.has(seat.requestId) ?? false,
     seatsOf: accountId => openSeats(accounts.get(accountId)),
     record: settlement => write(recordOf(settlement.record, settlement.seat, spentBy(settlement, settlement.seat))),
@@ -274,8 +298,13 @@ function openSeats(account: Account | undefined): OpenSeat[] {
 }
 
 /** How many output tokens an account can pay for, and what that reserves; or the limit that not even one fits under. */
-function grantOf(request: AdmitRequest, counters: Counters, freeSeats: number): Grant | RefusalCode {
-  const { limits, choices, inputTokens } = request
+export function grantOf(
+  request: AdmitRequest,
+  limits: Limits,
+  counters: Spent,
+  freeSeats: number,
+): Grant | RefusalCode {
+  const { choices, inputTokens } = request
   const wanted = Math.max(1, request.outputTokens)
 
   const tokensLeft = limits.dailyTokens - counters.tokens - inputTokens

@@ -55,6 +55,7 @@ export type RedisMeter = {
   held(requestId: string): HeldSeat | null
   /** This gateway's open seats in Redis, of one account or of a partition. */
   seatsOf(accountId: string): HeldSeat[]
+  seats(): Iterable<HeldSeat>
   accountsOf(partition: number): Set<string>
   /** Makes a seat of another meter's this one's. It is in Redis already. */
   adopt(held: HeldSeat): void
@@ -92,7 +93,7 @@ export type KeptRecords = {
 }
 
 export const partitions = 16
-export const defaultLeaseMs = 15_000
+export const defaultLeaseMs = 10_000
 const maximumAccounts = 100_000
 const maximumSettled = 20_000
 const minuteMs = 60_000
@@ -139,7 +140,7 @@ const refusals: readonly (RefusalCode | null)[] = [
   'daily_cost_exceeded',
 ]
 
-/** A meter over `redis`. Owns no timer: leases live only as long as somebody calls `renew` every 5 s. */
+/** A meter over `redis`. Owns no timer: leases live only as long as somebody calls `renew` three times in each. */
 export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
   const { redis, clock, epochOf, seed, time, leaseMs = defaultLeaseMs } = options
   const memory = new Map<string, Memory>()
@@ -337,6 +338,7 @@ export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
     },
     held: requestId => open.get(requestId) ?? null,
     seatsOf: accountId => [...open.values()].filter(held => held.seat.accountId === accountId),
+    seats: () => open.values(),
     accountsOf(partition) {
       const accounts = new Set<string>()
       for (const { seat } of open.values()) if (partitionOf(seat.accountId) === partition) accounts.add(seat.accountId)

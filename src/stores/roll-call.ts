@@ -18,6 +18,10 @@ export type RollCallOptions = {
   readonly hasAnything: (partition: number) => boolean
   /** Tells Redis all of it. From here until `stands` nothing of the partition is admitted. */
   readonly register: (partition: number, epoch: string) => Promise<void>
+  /** Whether anything may be admitted in Redis: false while another gateway must do without it. Never rejects. */
+  readonly mayEnter: (partition: number) => Promise<boolean>
+  /** There is no use in calling: another gateway decides without Redis, and cannot reach it. */
+  readonly isBarred: (partition: number) => boolean
   /** The epoch that was registered for stands; called before anything is admitted under it. */
   readonly stands: (partition: number) => void
   readonly sweep: (partition: number, accountId: string) => void
@@ -126,8 +130,8 @@ export function startRollCall(options: RollCallOptions): RollCall {
       if (name === partition.epoch) {
         // Only a standing epoch's stream says what is in Postgres: an emptied one is empty for another reason.
         options.oldestEntry(partition.index, oldest)
-      } else if (name === partition.registeredFor && !partition.distrusted) open(partition, name)
-      else if (!options.hasAnything(partition.index)) open(partition, name)
+      } else if (name === partition.registeredFor && !partition.distrusted) await open(partition, name)
+      else if (!options.hasAnything(partition.index)) await open(partition, name)
       // An epoch that was made without this gateway, although it had something to say.
       else partition.distrusted = true
       partition.siblings = gateways === '' ? [] : gateways.split(',')
@@ -145,7 +149,12 @@ export function startRollCall(options: RollCallOptions): RollCall {
     await hear(partition, await call(partition))
   }
 
-  const open = (partition: Partition, name: string) => {
+  const open = async (partition: Partition, name: string) => {
+    const { registeredFor } = partition
+    partition.distrusted = false
+    // Where it may not, the next beat asks again.
+    if (!(await options.mayEnter(partition.index))) return
+    if (partition.distrusted || partition.registeredFor !== registeredFor || !redis.isReady()) return
     options.stands(partition.index)
     partition.epoch = name
     partition.registeredFor = ''
@@ -165,7 +174,9 @@ export function startRollCall(options: RollCallOptions): RollCall {
   const beat = async () => {
     const now = monotonic()
     const due = all.filter(
-      one => now - one.beatAt >= (one.epoch === null || one.distrusted ? busyBeatMs : calmBeatMs) - 5,
+      one =>
+        now - one.beatAt >= (one.epoch === null || one.distrusted ? busyBeatMs : calmBeatMs) - 5 &&
+        !options.isBarred(one.index),
     )
     await Promise.all(due.map(beatOne))
   }

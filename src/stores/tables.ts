@@ -465,6 +465,37 @@ export const usageDaily = pgTable(
   ],
 )
 
+/** Gateways that share limits through Redis: who lives, and who decides where. Sets of partitions have a bit for each. */
+export const gateways = pgTable('gateways', {
+  id: text('id').primaryKey(),
+  at: time('at').notNull(),
+  /** Grows with everything it says, so that what comes late is not believed. */
+  turn: whole('turn').notNull(),
+  inRedis: integer('in_redis').notNull(),
+  withoutRedis: integer('without_redis').notNull(),
+  seesRedis: boolean('sees_redis').notNull(),
+})
+
+/** What each gateway may have handed out of an account while Redis cannot decide. */
+export const limitClaims = pgTable(
+  'limit_claims',
+  {
+    accountId: text('account_id').notNull(),
+    gatewayId: text('gateway_id').notNull(),
+    partition: smallint('partition').notNull(),
+    /** Of tokens and money; days since the epoch, UTC. */
+    day: integer('day').notNull(),
+    tokens: whole('tokens').notNull(),
+    microcents: whole('microcents').notNull(),
+    seats: integer('seats').notNull(),
+    requests: integer('requests').notNull(),
+  },
+  table => [
+    primaryKey({ name: 'limit_claims_key', columns: [table.accountId, table.gatewayId] }),
+    index('limit_claims_gateway').on(table.gatewayId),
+  ],
+)
+
 export type Account = typeof accounts.$inferSelect
 export type NewAccount = typeof accounts.$inferInsert
 export type User = typeof users.$inferSelect

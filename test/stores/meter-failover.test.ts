@@ -1,6 +1,8 @@
 import { afterAll, afterEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { GatewayError } from '../../src/core/errors.ts'
 import type { UsageRecord } from '../../src/core/usage.ts'
+import type { Claims } from '../../src/stores/claims.ts'
 import { migrate, openDatabase } from '../../src/stores/database.ts'
 import { spentOn } from '../../src/stores/ledger.ts'
 import type { AdmitRequest } from '../../src/stores/meter.ts'
@@ -49,6 +51,7 @@ async function rig({ url, command }: PrivateRedis) {
     },
     gatewayId: 'only',
     newName: Bun.randomUUIDv7,
+    claims: noClaims,
     seed: async (_, day, waiting) => sum(waiting.filter(one => one.day === day)),
     rebuildMs: 0,
   })
@@ -70,6 +73,9 @@ async function rig({ url, command }: PrivateRedis) {
     },
   }
 }
+
+const away = () => Promise.reject(new GatewayError('service_unavailable', 'Postgres is away.'))
+const noClaims: Claims = { beat: away, leave: away, enter: away, claim: away, end: away }
 
 const sum = (all: readonly { tokens: number; microcents: number }[]) =>
   all.reduce((one, other) => ({ tokens: one.tokens + other.tokens, microcents: one.microcents + other.microcents }), {

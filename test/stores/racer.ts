@@ -2,11 +2,13 @@
 import { join } from 'node:path'
 import { systemClock } from '../../src/clock.ts'
 import { openCheckpoints } from '../../src/stores/checkpoints.ts'
+import { createClaims } from '../../src/stores/claims.ts'
 import { openDatabase } from '../../src/stores/database.ts'
 import { openJournal } from '../../src/stores/journal.ts'
 import { spentWith } from '../../src/stores/ledger.ts'
 import type { AdmitRequest, Seat } from '../../src/stores/meter.ts'
 import { createFailoverMeter } from '../../src/stores/meter-failover.ts'
+import { partitionOf } from '../../src/stores/meter-redis.ts'
 import { openRedis } from '../../src/stores/redis.ts'
 import { meterScripts } from '../../src/stores/scripts/meter.ts'
 import { createShipper } from '../../src/stores/shipper.ts'
@@ -52,6 +54,8 @@ const meter = createFailoverMeter({
   gatewayId: settings.id,
   leaseMs: settings.leaseMs ?? 15_000,
   newName: Bun.randomUUIDv7,
+  claims: createClaims({ database, gatewayId: settings.id, partitionOf }),
+  onTrouble: detail => void process.stderr.write(`${detail}\n`),
   seed: (accountId, day, waiting) => spentWith(database, accountId, day, waiting),
 })
 const stream = createUsageStream({ redis, gatewayId: settings.id, monotonic: systemClock.monotonic, kept: meter.kept })

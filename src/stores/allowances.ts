@@ -1,0 +1,331 @@
+/**
+ * What this gateway may hand out of each account while it decides without Redis: claims in Postgres (`claims.ts`), taken a
+ * slice at a time and given back when nobody here wants them. The local meter's day counters are moved with every claim, so
+ * that they say what all gateways have used and claimed.
+ *
+ * With Postgres away too it may hand out what it has claimed and, of what nobody had, as of the last it heard, its share: so
+ * much for each gateway that lived then. How far that can go over is what others' unheard-of use adds up to; without any such
+ * word it is the share of what Redis or the ledger last said.
+ */
+import { GatewayError } from '../core/errors.ts'
+import type { Limits } from '../core/plans.ts'
+import type { Authority } from './authority.ts'
+import { type Amounts, type Claimed, type Claims, each, type HandedOut, noAmounts } from './claims.ts'
+import type { Admission, AdmitRequest, Seat } from './meter.ts'
+import { grantOf, type LocalMeter, type OpenSeat, type Spent } from './meter-local.ts'
+
+export type AllowancesOptions = {
+  readonly claims: Claims
+  readonly authority: Pick<Authority, 'leave' | 'isWithout' | 'readiness'>
+  readonly local: Pick<LocalMeter, 'admit' | 'raise' | 'used' | 'shift'>
+  readonly clock: { now(): number; monotonic(): number }
+  readonly partitionOf: (accountId: string) => number
+  /** What is out of these accounts, in Redis' name or in this process' own. */
+  readonly outOf: (accountIds: readonly string[], day: number) => readonly HandedOut[]
+  /** How many share an account when last heard of. */
+  readonly gatewaysOf: (accountId: string) => number
+  /** What was used when an account came under local limits; null = not known. */
+  readonly baseOf: (accountId: string) => Spent | null
+  /** Called in the step that decides: Redis' counts are wrong from then on. */
+  readonly deciding: (accountId: string) => void
+  readonly onTrouble: (detail: string) => void
+}
+
+export type Allowances = {
+  /** Admits on claims, which it takes as they are needed. The local meter must have seen the account. */
+  admit(request: AdmitRequest): Promise<Admission>
+  raise(open: OpenSeat, reservedTokens: number, reservedMicrocents: number): Promise<Seat | null>
+  /** The local meter's limits: all that this gateway may have out. */
+  allowed(accountId: string, limits: Limits): Limits
+  /** A request has ended: what it leaves over may be wanted elsewhere. */
+  settled(accountId: string): void
+  /** What is out has been put down, and nothing more may be handed out on earlier claims. */
+  begin(accountIds: readonly string[]): void
+  /** Redis decides again. */
+  forget(partition: number): void
+  close(): void
+}
+
+type Allowance = Claimed & { readonly limits: Limits; readonly heardAt: number; isActive: boolean }
+type Asking = { limits: Limits; need: Amounts; answer: Promise<boolean> }
+
+/** How long a claim may be used unless renewed: shorter than others wait before they take this gateway for dead. */
+const validMs = 2000
+const refreshMs = 1000
+/** A refusal is final where what others have was asked as lately. */
+const freshMs = 20
+/** How long an admission waits for claims, while others leave Redis. */
+const holdMs = 1000
+const retryMs = 20
+const giveBackMs = 10
+const mostRounds = 4
+const mostAtOnce = 200
+/** Requests' worth that is claimed ahead. */
+const ahead = 8
+const dayMs = 86_400_000
+
+/** Starts renewing. The timers do not keep the process alive. */
+export function createAllowances(options: AllowancesOptions): Allowances {
+  const { claims, authority, local, clock, partitionOf, outOf } = options
+  /** Of every account that has a row; null = only what is out is known. */
+  const placed = new Map<string, Allowance | null>()
+  const running = new Map<string, Promise<unknown>>()
+  const queued = new Map<string, Asking>()
+  const givingBack = new Set<string>()
+  /** How often a partition was begun anew: an answer from before it says nothing. */
+  const begun = new Map<number, number>()
+  let givingBackSoon: ReturnType<typeof setTimeout> | null = null
+
+  const today = () => Math.floor(clock.now() / dayMs)
+  const isValid = (one: Allowance) => one.day === today() && clock.monotonic() - one.heardAt < validMs
+  const heldOf = (accountId: string): Allowance | null => {
+    const held = placed.get(accountId) ?? null
+    return held !== null && isValid(held) && authority.isWithout(partitionOf(accountId)) ? held : null
+  }
+  const usedOf = (accountId: string): Amounts => local.used(accountId) ?? noAmounts
+
+  const fits = (accountId: string, need: Amounts): boolean => {
+    const held = heldOf(accountId)
+    if (held === null) return false
+    const slack = slackOf(held, usedOf(accountId))
+    return (
+      slack.tokens >= need.tokens &&
+      slack.microcents >= need.microcents &&
+      slack.seats >= need.seats &&
+      slack.requests >= need.requests
+    )
+  }
+
+  /** What a request takes where every gateway's use is counted; null = a limit is in its way. */
+  const takes = (request: AdmitRequest): { readonly need: Amounts; readonly outputCap: number } | null => {
+    const { accountId, limits } = request
+    const used = usedOf(accountId)
+    const elsewhere = heldOf(accountId)?.elsewhere ?? noAmounts
+    const freeSeats = limits.concurrentRequests - elsewhere.seats - used.seats
+    if (freeSeats <= 0 || elsewhere.requests + used.requests >= limits.requestsPerMinute) return null
+    const grant = grantOf(request, limits, used, freeSeats)
+    if (typeof grant === 'string') return null
+    const { tokens, microcents, outputCap } = grant
+    return { need: { tokens, microcents, seats: 1, requests: 1 }, outputCap }
+  }
+
+  const isFresh = (accountId: string) => {
+    const held = heldOf(accountId)
+    return held !== null && clock.monotonic() - held.heardAt < freshMs
+  }
+
+  /** Asks for as much as all who wait need together, one question of an account at a time. False = no answer is to be had. */
+  const ask = (accountId: string, limits: Limits, need: Amounts): Promise<boolean> => {
+    const waiting = queued.get(accountId)
+    if (waiting !== undefined) {
+      waiting.need = each(one => waiting.need[one] + need[one])
+      waiting.limits = limits
+      return waiting.answer
+    }
+    const before = running.get(accountId) ?? Promise.resolve()
+    const asking: Asking = { limits, need, answer: Promise.resolve(false) }
+    asking.answer = before.then(() => {
+      queued.delete(accountId)
+      return inTurn([accountId], () => askNow(accountId, asking))
+    })
+    queued.set(accountId, asking)
+    return asking.answer
+  }
+
+  const inTurn = <T>(accountIds: readonly string[], work: () => Promise<T>): Promise<T> => {
+    const done = work().finally(() => {
+      for (const accountId of accountIds) if (running.get(accountId) === settled) running.delete(accountId)
+    })
+    const settled = done.catch(() => {})
+    for (const accountId of accountIds) running.set(accountId, settled)
+    return done
+  }
+
+  const askNow = async (accountId: string, { limits, need }: Asking): Promise<boolean> => {
+    const partition = partitionOf(accountId)
+    for (const until = clock.monotonic() + holdMs; clock.monotonic() < until; await Bun.sleep(retryMs)) {
+      await authority.leave(partition)
+      const readiness = authority.readiness()
+      const answer =
+        readiness === 'ready' ? await send(partition, [{ accountId, limits, need, keeps: true }]) : readiness
+      if (answer === 'given') return true
+      if (answer === 'away') return false
+    }
+    return false
+  }
+
+  type Wish = { readonly accountId: string; readonly limits: Limits; readonly need: Amounts; readonly keeps: boolean }
+
+  /** One transaction for accounts of one partition; `soon` = others may still admit in Redis. */
+  const send = async (partition: number, wishes: readonly Wish[]): Promise<'given' | 'soon' | 'away'> => {
+    const since = begun.get(partition)
+    const [heardAt, day] = [clock.monotonic(), today()]
+    const out = outOf(
+      wishes.map(({ accountId }) => accountId),
+      day,
+    )
+    const used = wishes.map(({ accountId }) => local.used(accountId))
+    const asked = wishes.map(({ accountId, limits, need, keeps }, index) => {
+      const held = heldOf(accountId)
+      const slack = held === null || !keeps ? noAmounts : slackOf(held, usedOf(accountId))
+      const handedOut = out[index] ?? { accountId, day, out: noAmounts, waiting: [] }
+      return { ...handedOut, limits, need, spare: each(one => Math.max(slack[one], ahead * need[one])) }
+    })
+    try {
+      const answer = await claims.claim(1 << partition, asked)
+      if (answer === null || !authority.isWithout(partition) || begun.get(partition) !== since) return 'soon'
+      for (const [index, claimed] of answer.entries())
+        hear({ ...claimed, limits: asked[index]?.limits ?? noLimits, heardAt, isActive: false }, used[index] ?? null)
+      return 'given'
+    } catch (cause) {
+      if (!(cause instanceof GatewayError)) options.onTrouble(cause instanceof Error ? cause.message : String(cause))
+      return 'away'
+    }
+  }
+
+  const hear = (claimed: Allowance, usedBefore: Spent | null) => {
+    const { accountId, day, elsewhere, out } = claimed
+    if (usedBefore === null) {
+      if (out.tokens + out.microcents + out.seats + out.requests === 0) placed.delete(accountId)
+      return
+    }
+    local.shift(accountId, day, {
+      tokens: elsewhere.tokens + out.tokens - usedBefore.tokens,
+      microcents: elsewhere.microcents + out.microcents - usedBefore.microcents,
+    })
+    placed.set(accountId, claimed)
+  }
+
+  /** Keeps what is in use, and gives back the rest. */
+  const renew = async (accountIds: readonly string[], keeps: (held: Allowance) => boolean) => {
+    if (authority.readiness() !== 'ready') return
+    const free = accountIds.filter(accountId => placed.has(accountId) && !running.has(accountId))
+    for (const [partition, all] of Map.groupBy(free, partitionOf)) {
+      if (!authority.isWithout(partition)) continue
+      for (let at = 0; at < all.length; at += mostAtOnce) {
+        const some = all.slice(at, at + mostAtOnce).filter(accountId => !running.has(accountId))
+        const wishes = some.map((accountId): Wish => {
+          const held = placed.get(accountId) ?? null
+          return { accountId, limits: held?.limits ?? noLimits, need: noAmounts, keeps: held !== null && keeps(held) }
+        })
+        await inTurn(some, () => send(partition, wishes))
+      }
+    }
+  }
+
+  const timer = setInterval(() => void renew([...placed.keys()], held => held.isActive), refreshMs)
+  timer.unref()
+
+  const giveBack = (accountId: string) => {
+    givingBack.add(accountId)
+    givingBackSoon ??= setTimeout(() => {
+      givingBackSoon = null
+      const all = [...givingBack]
+      givingBack.clear()
+      void renew(all, () => false)
+    }, giveBackMs)
+  }
+
+  /** All that may be out here, counted as the local meter counts: with what others have of the day's tokens and money. */
+  const mostOf = (accountId: string, limits: Limits): Limits => {
+    const valid = heldOf(accountId)
+    const held = valid ?? placed.get(accountId) ?? null
+    if (held === null || held.day !== today())
+      return shareOf(limits, options.baseOf(accountId) ?? noAmounts, options.gatewaysOf(accountId))
+    const { elsewhere, mine } = held
+    const most = (limit: number, one: keyof Amounts) => {
+      const rest = valid === null ? Math.max(0, limit - elsewhere[one] - mine[one]) : 0
+      return mine[one] + Math.floor(rest / options.gatewaysOf(accountId))
+    }
+    return {
+      requestsPerMinute: most(limits.requestsPerMinute, 'requests'),
+      concurrentRequests: most(limits.concurrentRequests, 'seats'),
+      dailyTokens: elsewhere.tokens + most(limits.dailyTokens, 'tokens'),
+      dailyCostMicrocents: elsewhere.microcents + most(limits.dailyCostMicrocents, 'microcents'),
+    }
+  }
+
+  const decide = (request: AdmitRequest): Promise<Admission> => {
+    options.deciding(request.accountId)
+    const held = placed.get(request.accountId)
+    if (held) held.isActive = true
+    return local.admit(request)
+  }
+
+  return {
+    async admit(request) {
+      const { accountId, limits } = request
+      for (let round = 0; round < mostRounds; round++) {
+        const wanted = takes(request)
+        // In one step with the look at what there is: whoever waited beside it looks for itself.
+        if (wanted !== null && fits(accountId, wanted.need))
+          return decide({ ...request, outputTokens: wanted.outputCap, fairShare: false })
+        if (wanted === null && isFresh(accountId)) break
+        if (!(await ask(accountId, limits, wanted?.need ?? noAmounts))) break
+      }
+      return decide(request)
+    },
+
+    async raise({ seat, limits }, reservedTokens, reservedMicrocents) {
+      const need: Amounts = {
+        ...noAmounts,
+        tokens: Math.max(0, reservedTokens - seat.reservedTokens),
+        microcents: Math.max(0, reservedMicrocents - seat.reservedMicrocents),
+      }
+      if (!fits(seat.accountId, need)) await ask(seat.accountId, limits, need)
+      options.deciding(seat.accountId)
+      return local.raise(seat, reservedTokens, reservedMicrocents)
+    },
+
+    allowed: mostOf,
+
+    settled(accountId) {
+      const held = heldOf(accountId)
+      if (held !== null && options.gatewaysOf(accountId) > 1 && isScarce(held, slackOf(held, usedOf(accountId))))
+        giveBack(accountId)
+    },
+
+    begin(accountIds) {
+      for (const accountId of accountIds) placed.set(accountId, null)
+    },
+
+    forget(partition) {
+      begun.set(partition, (begun.get(partition) ?? 0) + 1)
+      for (const accountId of [...placed.keys()]) if (partitionOf(accountId) === partition) placed.delete(accountId)
+    },
+
+    close() {
+      clearInterval(timer)
+      if (givingBackSoon !== null) clearTimeout(givingBackSoon)
+    },
+  }
+}
+
+/** What may still be handed out here. */
+function slackOf({ elsewhere, mine }: Claimed, used: Amounts): Amounts {
+  return {
+    tokens: Math.max(0, elsewhere.tokens + mine.tokens - used.tokens),
+    microcents: Math.max(0, elsewhere.microcents + mine.microcents - used.microcents),
+    seats: Math.max(0, mine.seats - used.seats),
+    requests: Math.max(0, mine.requests - used.requests),
+  }
+}
+
+/** Whether others may soon be refused for what lies idle here. */
+function isScarce({ rest }: Claimed, slack: Amounts): boolean {
+  return rest.seats < 1 || rest.requests < 1 || rest.tokens < slack.tokens || rest.microcents < slack.microcents
+}
+
+/** One gateway's part of limits of which so much is known to be used; of requests and seats one at least. */
+function shareOf(limits: Limits, used: Spent, gateways: number): Limits {
+  const part = (limit: number, gone: number) => Math.min(limit, gone + Math.floor(Math.max(0, limit - gone) / gateways))
+  const atLeastOne = (limit: number) => (limit === 0 ? 0 : Math.max(1, Math.floor(limit / gateways)))
+  return {
+    requestsPerMinute: atLeastOne(limits.requestsPerMinute),
+    concurrentRequests: atLeastOne(limits.concurrentRequests),
+    dailyTokens: part(limits.dailyTokens, used.tokens),
+    dailyCostMicrocents: part(limits.dailyCostMicrocents, used.microcents),
+  }
+}
+
+const noLimits: Limits = { requestsPerMinute: 0, concurrentRequests: 0, dailyTokens: 0, dailyCostMicrocents: 0 }

@@ -1,0 +1,159 @@
+/**
+ * Which partitions this gateway admits in Redis, and which it decides without: said in Postgres (`claims.ts`) before it acts
+ * on it, and heard of the others four times a second. One gateway that must do without Redis makes all do without, since two
+ * authorities would hand out the same twice.
+ *
+ * Where Postgres does not answer nobody can be given a claim, so Redis may be used without asking; a gateway that must do
+ * without both hands out shares.
+ */
+import type { Claims, HandedOut, Others, Saying } from './claims.ts'
+import { partitions } from './meter-redis.ts'
+
+export type AuthorityOptions = {
+  readonly claims: Claims
+  readonly monotonic: () => number
+  readonly seesRedis: () => boolean
+  /** All that this gateway has out of the accounts of these partitions. */
+  readonly outOf: (partitions: number) => readonly HandedOut[]
+  /** What was out has been put down. */
+  readonly left: (accountIds: readonly string[]) => void
+  /** Another must do without Redis: this gateway has to leave it, too. */
+  readonly mustLeave: (partition: number) => void
+}
+
+export type Authority = {
+  /** From here on a partition is decided without Redis; resolves once that is said, or cannot be. */
+  leave(partition: number): Promise<void>
+  isWithout(partition: number): boolean
+  /** This gateway has told Redis all it knows and decides nothing until Redis does. */
+  standAside(partition: number): Promise<void>
+  /** Whether Redis may decide from here on: false while another gateway must do without it. */
+  mayEnter(partition: number): Promise<boolean>
+  /** Another gateway that does not see Redis decides without it: there is no use in trying. */
+  isBarred(partition: number): boolean
+  /** `soon` = others may not have spoken yet since Postgres is there. */
+  readiness(): 'ready' | 'soon' | 'away'
+  /** Alive when last heard of, this one included. */
+  gateways(): number
+  close(): Promise<void>
+}
+
+const beatMs = 250
+/** After Postgres was away, so long as it takes every gateway to speak twice. */
+const steadyAfterMs = 600
+
+/** Starts speaking. The timer does not keep the process alive. */
+export function startAuthority({ claims, monotonic, ...options }: AuthorityOptions): Authority {
+  let inRedis = 0
+  let without = 0
+  /** Left, and not said yet. */
+  let unsaid = 0
+  let others: Others = { count: 0, without: 0, barred: 0 }
+  let isAway = false
+  let steadyFrom = monotonic() + steadyAfterMs
+  let last: Promise<unknown> = Promise.resolve()
+  let leaving: Promise<void> | null = null
+  let entering: { wanted: number; readonly entered: Promise<void> } | null = null
+  let isBeating = false
+
+  const saying = (): Saying => ({ inRedis, without, seesRedis: options.seesRedis() })
+  /** One call after the other: what is said later must be heard later. */
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const done = last.then(work)
+    last = done.catch(() => {})
+    return done
+  }
+  const answered = () => {
+    if (isAway) steadyFrom = monotonic() + steadyAfterMs
+    isAway = false
+  }
+
+  const leaveAll = (): Promise<void> => {
+    leaving ??= inTurn(async () => {
+      leaving = null
+      const leftNow = unsaid
+      const all = options.outOf(leftNow)
+      try {
+        await claims.leave(saying(), leftNow, all)
+        answered()
+        unsaid &= ~leftNow
+        options.left(all.map(({ accountId }) => accountId))
+      } catch {
+        isAway = true
+      }
+    })
+    return leaving
+  }
+
+  const beat = async () => {
+    if (isBeating) return
+    isBeating = true
+    try {
+      others = await inTurn(() => claims.beat(saying()))
+      answered()
+      if (unsaid !== 0) await leaveAll()
+      for (const partition of bitsOf(others.without & inRedis)) options.mustLeave(partition)
+    } catch {
+      isAway = true
+    } finally {
+      isBeating = false
+    }
+  }
+  const timer = setInterval(() => void beat(), beatMs)
+  timer.unref()
+  void beat()
+
+  return {
+    async leave(partition) {
+      const bit = 1 << partition
+      if ((without & bit) === 0) {
+        inRedis &= ~bit
+        without |= bit
+        unsaid |= bit
+      }
+      if ((unsaid & bit) !== 0 && !isAway) await leaveAll()
+    },
+    isWithout: partition => (without & (1 << partition)) !== 0,
+    async standAside(partition) {
+      const bit = 1 << partition
+      without &= ~bit
+      if ((inRedis & bit) !== 0) unsaid |= bit
+      inRedis &= ~bit
+      if (!isAway) await leaveAll()
+    },
+    async mayEnter(partition) {
+      const bit = 1 << partition
+      if (entering === null) {
+        const wish = { wanted: 0, entered: Promise.resolve() }
+        wish.entered = inTurn(async () => {
+          entering = null
+          try {
+            const found = await claims.enter(saying(), wish.wanted)
+            answered()
+            inRedis |= found & ~without
+          } catch {
+            isAway = true
+            inRedis |= wish.wanted & ~without
+          }
+        })
+        entering = wish
+      }
+      entering.wanted |= bit
+      await entering.entered
+      return (inRedis & bit) !== 0
+    },
+    isBarred: partition => (others.barred & (1 << partition)) !== 0,
+    readiness: () => (isAway ? 'away' : unsaid !== 0 || monotonic() < steadyFrom ? 'soon' : 'ready'),
+    gateways: () => others.count + 1,
+    async close() {
+      clearInterval(timer)
+      await inTurn(() => claims.end()).catch(() => {})
+    },
+  }
+}
+
+export function bitsOf(set: number): number[] {
+  return Array.from({ length: partitions }, (_, partition) => partition).filter(
+    partition => (set & (1 << partition)) !== 0,
+  )
+}
