@@ -33,12 +33,16 @@ export type Authority = {
   isBarred(partition: number): boolean
   /** `soon` = others may not have spoken yet since Postgres is there. */
   readiness(): 'ready' | 'soon' | 'away'
+  /** Says at once what has changed. */
+  speak(): void
   /** Alive when last heard of, this one included. */
   gateways(): number
   close(): Promise<void>
 }
 
-const beatMs = 250
+const calmBeatMs = 250
+/** While somebody must do without Redis. */
+const busyBeatMs = 100
 /** After Postgres was away, so long as it takes every gateway to speak twice. */
 const steadyAfterMs = 600
 
@@ -55,6 +59,7 @@ export function startAuthority({ claims, monotonic, ...options }: AuthorityOptio
   let leaving: Promise<void> | null = null
   let entering: { wanted: number; readonly entered: Promise<void> } | null = null
   let isBeating = false
+  let beatAt = Number.NEGATIVE_INFINITY
 
   const saying = (): Saying => ({ inRedis, without, seesRedis: options.seesRedis() })
   /** One call after the other: what is said later must be heard later. */
@@ -88,6 +93,7 @@ export function startAuthority({ claims, monotonic, ...options }: AuthorityOptio
   const beat = async () => {
     if (isBeating) return
     isBeating = true
+    beatAt = monotonic()
     try {
       others = await inTurn(() => claims.beat(saying()))
       answered()
@@ -99,7 +105,10 @@ export function startAuthority({ claims, monotonic, ...options }: AuthorityOptio
       isBeating = false
     }
   }
-  const timer = setInterval(() => void beat(), beatMs)
+  const timer = setInterval(() => {
+    const everyMs = (without | others.without) === 0 ? calmBeatMs : busyBeatMs
+    if (monotonic() - beatAt >= everyMs - busyBeatMs / 2) void beat()
+  }, busyBeatMs)
   timer.unref()
   void beat()
 
@@ -144,6 +153,7 @@ export function startAuthority({ claims, monotonic, ...options }: AuthorityOptio
     },
     isBarred: partition => (others.barred & (1 << partition)) !== 0,
     readiness: () => (isAway ? 'away' : unsaid !== 0 || monotonic() < steadyFrom ? 'soon' : 'ready'),
+    speak: () => void beat(),
     gateways: () => others.count + 1,
     async close() {
       clearInterval(timer)

@@ -304,7 +304,7 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
 
   // What a dead Redis may never give back must not wait for it: shipped twice, it is in the ledger once.
   redis.onChange(isReady => {
-    if (isReady) return
+    if (isReady) return authority.speak()
     // At once, and of all: whoever is the first to need a claim need not wait for this gateway.
     for (let partition = 0; partition < partitions; partition++) leave(partition)
     for (let partition = 0; partition < partitions; partition++) shared.kept.takeOut(partition).forEach(write)

@@ -1,11 +1,7 @@
 import { afterAll, afterEach, expect, test } from 'bun:test'
-import { join } from 'node:path'
-import { GatewayError } from '../../src/core/errors.ts'
 import type { UsageRecord } from '../../src/core/usage.ts'
-import type { Claims } from '../../src/stores/claims.ts'
 import { migrate, openDatabase } from '../../src/stores/database.ts'
 import { spentOn } from '../../src/stores/ledger.ts'
-import type { AdmitRequest } from '../../src/stores/meter.ts'
 import { createFailoverMeter } from '../../src/stores/meter-failover.ts'
 import { keysOf, partitions } from '../../src/stores/meter-redis.ts'
 import { openRedis } from '../../src/stores/redis.ts'
@@ -13,9 +9,9 @@ import { meterScripts } from '../../src/stores/scripts/meter.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { type PrivateRedis, startRedis } from '../harness/redis.ts'
 import { eventually } from './database.contract.ts'
-import { ask, meterContract } from './meter.contract.ts'
-import type { Order, Outcome, RacerSettings } from './racer.ts'
-import { movableClock, temporaryFolder } from './support.ts'
+import { meterContract } from './meter.contract.ts'
+import { startRacers, unit } from './racers.ts'
+import { movableClock, noClaims } from './support.ts'
 
 const server: PrivateRedis | null = await startRedis()
 const postgres = await startPostgres()
@@ -74,94 +70,25 @@ async function rig({ url, command }: PrivateRedis) {
   }
 }
 
-const away = () => Promise.reject(new GatewayError('service_unavailable', 'Postgres is away.'))
-const noClaims: Claims = { beat: away, leave: away, enter: away, claim: away, end: away }
-
 const sum = (all: readonly { tokens: number; microcents: number }[]) =>
   all.reduce((one, other) => ({ tokens: one.tokens + other.tokens, microcents: one.microcents + other.microcents }), {
     tokens: 0,
     microcents: 0,
   })
 
-/** Gateways in processes of their own on one Redis and one Postgres. */
-async function gateways(count: number, redis: PrivateRedis | null, databaseUrl: string, leaseMs = 15_000) {
+async function racers(count: number, redis: PrivateRedis | null, leaseMs?: number) {
   await redis?.command('FLUSHALL')
-  const folder = temporaryFolder()
-  cleanUps.push(folder.remove)
-  const start = (id: string) => {
-    const settings: RacerSettings = {
-      redis: redis?.url ?? 'redis://127.0.0.1:1',
-      database: databaseUrl,
-      folder: join(folder.path, id),
-      id: `${id}-${Bun.randomUUIDv7().slice(-8)}`,
-      leaseMs,
-    }
-    const waiting = new Map<number, (outcome: Outcome) => void>()
-    let orders = 0
-    const child = Bun.spawn(
-      [process.execPath, new URL('racer.ts', import.meta.url).pathname, JSON.stringify(settings)],
-      {
-        stdout: 'inherit',
-        stderr: 'inherit',
-        ipc(message: { id: number; outcome: Outcome }) {
-          waiting.get(message.id)?.(message.outcome)
-          waiting.delete(message.id)
-        },
-      },
-    )
-    cleanUps.push(() => child.kill('SIGKILL'))
-    return {
-      tell: (order: Order) =>
-        new Promise<Outcome>(done => {
-          waiting.set(++orders, done)
-          child.send({ id: orders, order })
-        }),
-      async kill() {
-        child.kill('SIGKILL')
-        await child.exited
-      },
-    }
-  }
-  const all = Array.from({ length: count }, (_, index) => start(`gateway${index}`))
-  const everyone = (order: Order) => Promise.all(all.map(one => one.tell(order)))
-  return {
-    all,
-    start,
-    everyone,
-    shared: (accounts: readonly string[], withinMs: number) =>
-      eventually(async () => (await everyone({ kind: 'shared', accounts })).every(one => one.ok), withinMs),
-    race: async (request: AdmitRequest, each: number, withinMs = 0) =>
-      totals(await everyone({ kind: 'race', request, count: each, withinMs })),
-  }
-}
-
-function totals(outcomes: readonly Outcome[]) {
-  const refused: Record<string, number> = {}
-  for (const one of outcomes)
-    for (const [code, times] of Object.entries(one.refused)) refused[code] = (refused[code] ?? 0) + times
-  return {
-    admitted: outcomes.reduce((total, one) => total + one.admitted, 0),
-    refused,
-    slowestMs: Math.max(...outcomes.map(one => one.slowestMs)),
-  }
-}
-
-/** Each costs exactly 1,000 of 1e-8 USD and 11 tokens, and none can be made cheaper. */
-const roomy = {
-  requestsPerMinute: 100_000,
-  concurrentRequests: 100_000,
-  dailyTokens: 1_000_000_000,
-  dailyCostMicrocents: 1_000_000_000,
-}
-const unit = (accountId: string, limits: Partial<AdmitRequest['limits']>): AdmitRequest =>
-  ask('', {
-    accountId,
-    limits: { ...roomy, ...limits },
-    inputTokens: 10,
-    outputTokens: 1,
-    inputPrice: 0,
-    outputPrice: 1_000_000_000,
+  const team = startRacers(count, {
+    redis: redis?.url ?? nowhere,
+    database: postgres?.url ?? '',
+    ...(leaseMs === undefined ? {} : { leaseMs }),
   })
+  cleanUps.push(team.stop)
+  return team
+}
+
+/** Where no Redis is. */
+const nowhere = 'redis://127.0.0.1:1'
 
 if (server !== null) {
   meterContract('in Redis, with the process behind it', () => rig(server))
@@ -171,7 +98,7 @@ if (server !== null && postgres !== null && database !== null) {
   const today = () => Math.floor(Date.now() / 86_400_000)
 
   test('1,000 at once from 4 gateways at the last cent, token, seat, minute: exactly as many as there are', async () => {
-    const team = await gateways(4, server, postgres.url)
+    const team = await racers(4, server)
     const cases = {
       cent: { dailyCostMicrocents: 100_999 },
       token: { dailyTokens: 1_109 },
@@ -201,7 +128,7 @@ if (server !== null && postgres !== null && database !== null) {
   }
   for (const [fault, strike] of Object.entries(faults)) {
     test(`Redis ${fault} in the middle of a race for the last cent: nothing over, and the ledger says so`, async () => {
-      const team = await gateways(4, server, postgres.url)
+      const team = await racers(4, server)
       const account = `acc_${fault}`
       await team.shared([account], 10_000)
       const racing = team.race(unit(account, { dailyCostMicrocents: 200_000 }), 250, 1500)
@@ -225,7 +152,7 @@ if (server !== null && postgres !== null && database !== null) {
   }
 
   test('Redis emptied again and again during a race: nothing over, nothing lost', async () => {
-    const team = await gateways(4, server, postgres.url)
+    const team = await racers(4, server)
     await team.shared(['acc_again'], 10_000)
     const request = unit('acc_again', { dailyCostMicrocents: 200_000 })
     const racing = team.race(request, 250, 3000)
@@ -241,7 +168,7 @@ if (server !== null && postgres !== null && database !== null) {
   }, 30_000)
 
   test('a gateway that is killed: its seats are free and its requests settled to their last checkpoint once their leases are over', async () => {
-    const team = await gateways(2, server, postgres.url, 3_000)
+    const team = await racers(2, server, 3_000)
     const [first, second] = team.all
     await team.shared(['acc_of_the_dead'], 10_000)
     const request = unit('acc_of_the_dead', { concurrentRequests: 5 })
@@ -256,8 +183,25 @@ if (server !== null && postgres !== null && database !== null) {
     expect(await second?.tell(five)).toMatchObject({ admitted: 5 })
   }, 30_000)
 
+  test('4 gateways that start without Redis hand out no more than there is: of money, tokens, seats and requests a minute', async () => {
+    const team = await racers(4, null)
+    const cases = {
+      cent: { dailyCostMicrocents: 200_999 },
+      token: { dailyTokens: 2_209 },
+      seat: { concurrentRequests: 200 },
+      minute: { requestsPerMinute: 200 },
+    }
+    for (const [name, limits] of Object.entries(cases)) {
+      const { admitted, slowestMs } = await team.race(unit(`acc_without_${name}`, limits), 250)
+      process.stdout.write(
+        `without Redis from the start, ${name}: ${admitted} of 200, slowest ${slowestMs.toFixed(0)} ms\n`,
+      )
+      expect({ name, admitted }).toEqual({ name, admitted: 200 })
+    }
+  }, 30_000)
+
   test('with Redis dead 4 gateways that know of each other hand out no more than there is, and all of it is in the ledger', async () => {
-    const team = await gateways(4, server, postgres.url)
+    const team = await racers(4, server)
     await team.shared(
       Array.from({ length: 100 }, (_, index) => `acc_${index}`),
       10_000,

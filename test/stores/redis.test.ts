@@ -6,6 +6,7 @@ import { meterScripts } from '../../src/stores/scripts/meter.ts'
 import { startRedis, startRedisCluster } from '../harness/redis.ts'
 import { eventually } from './database.contract.ts'
 import { admitted, ask, settlement } from './meter.contract.ts'
+import { noClaims } from './support.ts'
 
 const server = await startRedis()
 afterAll(() => server?.stop())
@@ -96,6 +97,7 @@ test('on a cluster every account is metered, each on its partition’s node', as
     },
     gatewayId: 'only',
     newName: Bun.randomUUIDv7,
+    claims: noClaims,
     seed: async () => ({ tokens: 0, microcents: 0 }),
     rebuildMs: 0,
   })

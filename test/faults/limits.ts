@@ -1,0 +1,107 @@
+/**
+ * 1,000 requests from 4 gateways at the last cent, token, seat and minute, while Redis is whole, emptied, stopped, killed, not
+ * there at all, or cut off from one of them: `bun test/faults/limits.ts [rounds] [fault]`. Exits with 1 where anything was
+ * handed out that was not there, or more than one in a thousand was refused what was.
+ */
+import { migrate, openDatabase } from '../../src/stores/database.ts'
+import { spentOn } from '../../src/stores/ledger.ts'
+import { startPostgres } from '../harness/postgres.ts'
+import { type PrivateRedis, startRedis } from '../harness/redis.ts'
+import { startRacers, unit } from '../stores/racers.ts'
+import { startProxy } from './tcp-proxy.ts'
+
+const gateways = 4
+const each = 250
+const places = 200
+const raceMs = 2_000
+
+type Strike = (redis: PrivateRedis, cut: () => void) => Promise<void>
+const faults: Readonly<Record<string, { readonly strike: Strike; readonly begins?: 'without' }>> = {
+  whole: { strike: async () => {} },
+  emptied: {
+    async strike(redis) {
+      for (let round = 0; round < 4; round++) {
+        await redis.command('FLUSHALL')
+        await Bun.sleep(500)
+      }
+    },
+  },
+  'stopped 5 s': {
+    async strike(redis) {
+      redis.freeze()
+      await Bun.sleep(5_000)
+      redis.thaw()
+    },
+  },
+  'killed and started': {
+    async strike(redis) {
+      await redis.crash()
+      await Bun.sleep(500)
+      await redis.start()
+    },
+  },
+  killed: { strike: redis => redis.crash() },
+  'not there at the start': { strike: async () => {}, begins: 'without' },
+  'cut off from one gateway': { strike: async (_, cut) => cut() },
+}
+
+const limits = {
+  cent: { dailyCostMicrocents: places * 1_000 + 999 },
+  token: { dailyTokens: places * 11 + 10 },
+  seat: { concurrentRequests: places },
+  minute: { requestsPerMinute: places },
+} as const
+
+const [rounds = '3', only] = process.argv.slice(2)
+const [postgres, redis] = await Promise.all([startPostgres(), startRedis()])
+if (postgres === null || redis === null) throw new Error('needs Postgres and Redis')
+const database = openDatabase(postgres.url, { connections: 2 })
+await migrate(database)
+let isWell = true
+
+for (const [fault, { strike, begins }] of Object.entries(faults)) {
+  if (only !== undefined && only !== fault) continue
+  for (const [limit, own] of Object.entries(limits)) {
+    const sums = { admitted: 0, over: 0, under: 0, slowestMs: 0 }
+    for (let round = 0; round < Number(rounds); round++) {
+      await redis.crash()
+      await redis.start()
+      const proxy = startProxy(redis.port)
+      const addresses = Array.from({ length: gateways }, (_, index) => (index === 0 ? proxy.url : redis.url))
+      const team = startRacers(gateways, {
+        redis: begins === 'without' ? 'redis://127.0.0.1:1' : addresses,
+        database: postgres.url,
+      })
+      const account = `${fault}-${limit}-${round}`
+      if (begins !== 'without') await team.shared([account], 20_000)
+      const racing = team.race(unit(account, own), each, raceMs)
+      await Bun.sleep(raceMs / 8)
+      await strike(redis, proxy.cut)
+      const first = await racing
+      // What was refused while it could not be known must be there at once, or where limits are shared out anew.
+      const second = await team.race(unit(account, own), places / gateways)
+      const admitted = first.admitted + second.admitted
+      await team.everyone({ kind: 'settle', tokens: 11, microcents: 1_000 })
+      await team.everyone({ kind: 'drain' })
+      const spent = await spentOn(database, account, Math.floor(Date.now() / 86_400_000))
+      if (spent.microcents !== admitted * 1_000) {
+        process.stdout.write(`${account}: ${admitted} were admitted, and the ledger has ${spent.microcents / 1_000}\n`)
+        isWell = false
+      }
+      sums.admitted += admitted
+      sums.over += Math.max(0, admitted - places)
+      sums.under += Math.max(0, places - admitted)
+      sums.slowestMs = Math.max(sums.slowestMs, first.slowestMs)
+      await team.stop()
+      proxy.stop()
+    }
+    const asked = Number(rounds) * (gateways * each + places)
+    if (sums.over > 0 || sums.under > asked / 1_000) isWell = false
+    process.stdout.write(
+      `Redis ${fault}, last ${limit}: ${sums.admitted} of ${places * Number(rounds)} in ${rounds} rounds of ${gateways * each}; ${sums.over} over, ${sums.under} wrongly refused, slowest ${sums.slowestMs.toFixed(0)} ms\n`,
+    )
+  }
+}
+await database.close()
+await Promise.all([postgres.stop(), redis.stop()])
+process.exit(isWell ? 0 : 1)
