@@ -7,8 +7,9 @@ import { randomBytes } from 'node:crypto'
 import { mintApiKey } from '../../src/core/secrets.ts'
 import { openDatabase } from '../../src/stores/database.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
-import { dataFolder, type GatewayProcess, run, startProcess, stopProcesses } from '../harness/processes.ts'
+import { dataFolder, type GatewayProcess, startProcess, stopProcesses } from '../harness/processes.ts'
 import { startRedis } from '../harness/redis.ts'
+import { freshKey } from './accounts.ts'
 
 setDefaultTimeout(60_000)
 
@@ -154,27 +155,4 @@ async function refusal(gateway: GatewayProcess, key: string) {
   const { error } = (await answer.json()) as { error?: { code?: string } }
   const waited = performance.now() - since
   return { status: answer.status, code: error?.code, waited, retryAfter: answer.headers.get('retry-after') }
-}
-
-/** The key of a new account that nothing stands in the way of. */
-async function freshKey(environment: Readonly<Record<string, string>>): Promise<string> {
-  const email = `${crypto.randomUUID()}@example.com`
-  const command = async (...words: string[]) => {
-    const done = await run('cli.ts', words, environment)
-    expect({ words, code: done.code, stderr: done.stderr }).toEqual({ words, code: 0, stderr: '' })
-    return done.stdout
-  }
-  await command('accounts', 'create', email, '--plan', 'usage')
-  const limits = [
-    '--rpm',
-    '100000',
-    '--concurrent',
-    '1000',
-    '--daily-tokens',
-    '1000000000',
-    '--daily-cost-usd',
-    '10000',
-  ]
-  await command('accounts', 'limits', email, ...limits)
-  return JSON.parse(await command('keys', 'create', email, '--json')).key
 }
