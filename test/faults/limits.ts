@@ -5,8 +5,9 @@
  */
 import { migrate, openDatabase } from '../../src/stores/database.ts'
 import { spentOn } from '../../src/stores/ledger.ts'
+import { keysOf, partitionOf } from '../../src/stores/meter-redis.ts'
 import { startPostgres } from '../harness/postgres.ts'
-import { type PrivateRedis, startRedis } from '../harness/redis.ts'
+import { type PrivateRedis, startRedis, startRedisCluster } from '../harness/redis.ts'
 import { startRacers, unit } from '../stores/racers.ts'
 import { startProxy } from './tcp-proxy.ts'
 
@@ -16,7 +17,7 @@ const places = 200
 const raceMs = 2_000
 
 type Strike = (redis: PrivateRedis, cut: () => void) => Promise<void>
-const faults: Readonly<Record<string, { readonly strike: Strike; readonly begins?: 'without' }>> = {
+const faults: Readonly<Record<string, { readonly strike: Strike; readonly begins?: 'without' | 'cluster' }>> = {
   whole: { strike: async () => {} },
   emptied: {
     async strike(redis) {
@@ -42,6 +43,7 @@ const faults: Readonly<Record<string, { readonly strike: Strike; readonly begins
   },
   killed: { strike: redis => redis.crash() },
   'not there at the start': { strike: async () => {}, begins: 'without' },
+  'cluster’s node lost': { strike: redis => redis.crash(), begins: 'cluster' },
   'cut off from one gateway': { strike: async (_, cut) => cut() },
 }
 
@@ -67,16 +69,16 @@ for (const [fault, { strike, begins }] of Object.entries(faults)) {
       await redis.crash()
       await redis.start()
       const proxy = startProxy(redis.port)
-      const addresses = Array.from({ length: gateways }, (_, index) => (index === 0 ? proxy.url : redis.url))
-      const team = startRacers(gateways, {
-        redis: begins === 'without' ? 'redis://127.0.0.1:1' : addresses,
-        database: postgres.url,
-      })
       const account = `${fault}-${limit}-${round}`
+      const cluster = begins === 'cluster' ? await startRedisCluster() : null
+      const struck = cluster === null ? redis : await holderOf(cluster, account)
+      const addresses = Array.from({ length: gateways }, (_, index) => (index === 0 ? proxy.url : redis.url))
+      const address = begins === 'without' ? 'redis://127.0.0.1:1' : cluster?.map(({ url }) => url).join(',')
+      const team = startRacers(gateways, { redis: address ?? addresses, database: postgres.url })
       if (begins !== 'without') await team.shared([account], 20_000)
       const racing = team.race(unit(account, own), each, raceMs)
       await Bun.sleep(raceMs / 8)
-      await strike(redis, proxy.cut)
+      await strike(struck, proxy.cut)
       const first = await racing
       // What was refused while it could not be known must be there at once, or where limits are shared out anew.
       const second = await team.race(unit(account, own), places / gateways)
@@ -94,6 +96,7 @@ for (const [fault, { strike, begins }] of Object.entries(faults)) {
       sums.slowestMs = Math.max(sums.slowestMs, first.slowestMs)
       await team.stop()
       proxy.stop()
+      await Promise.all((cluster ?? []).map(node => node.stop()))
     }
     const asked = Number(rounds) * (gateways * each + places)
     if (sums.over > 0 || sums.under > asked / 1_000) isWell = false
@@ -102,6 +105,12 @@ for (const [fault, { strike, begins }] of Object.entries(faults)) {
     )
   }
 }
+/** The node of a cluster that the account's counts are on. */
+async function holderOf(cluster: readonly PrivateRedis[], account: string): Promise<PrivateRedis> {
+  const slot = Number(await cluster[0]?.command('CLUSTER', 'KEYSLOT', keysOf(partitionOf(account)).epoch))
+  return cluster[slot < 5_461 ? 0 : slot < 10_923 ? 1 : 2] ?? Promise.reject(new Error('no such node'))
+}
+
 await database.close()
 await Promise.all([postgres.stop(), redis.stop()])
 process.exit(isWell ? 0 : 1)

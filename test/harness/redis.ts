@@ -7,6 +7,7 @@ import { createClient } from 'redis'
 export type PrivateRedis = {
   readonly url: string
   readonly port: number
+  readonly tlsPort: number | null
   /** One command over a connection of its own; the reply as it comes. */
   command(...words: string[]): Promise<unknown>
   freeze(): void
@@ -17,7 +18,11 @@ export type PrivateRedis = {
   stop(): Promise<void>
 }
 
-export type PrivateRedisOptions = { readonly cluster?: boolean }
+export type PrivateRedisOptions = {
+  readonly cluster?: boolean
+  /** Files. It then listens for TLS on `tlsPort`, too. */
+  readonly tls?: { readonly authority: string; readonly certificate: string; readonly key: string }
+}
 
 /** Starts one; null (and a printed line) where this machine cannot. `stop` it in `afterAll`. */
 export async function startRedis(options: PrivateRedisOptions = {}): Promise<PrivateRedis | null> {
@@ -28,9 +33,17 @@ export async function startRedis(options: PrivateRedisOptions = {}): Promise<Pri
   }
   const folder = mkdtempSync(join(tmpdir(), 'redis-'))
   const port = freePort()
+  const { tls } = options
+  const tlsPort = tls === undefined ? null : freePort()
   const url = `redis://127.0.0.1:${port}`
   const settings = [
     ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--save', '', '--daemonize', 'no'],
+    tls === undefined
+      ? []
+      : [
+          ['--tls-port', String(tlsPort), '--tls-cert-file', tls.certificate, '--tls-key-file', tls.key],
+          ['--tls-ca-cert-file', tls.authority, '--tls-auth-clients', 'no'],
+        ].flat(),
     options.cluster ? ['--cluster-enabled', 'yes', '--cluster-node-timeout', '1000'] : [],
   ].flat()
   let child: ReturnType<typeof Bun.spawn> | null = null
@@ -62,6 +75,7 @@ export async function startRedis(options: PrivateRedisOptions = {}): Promise<Pri
   return {
     url,
     port,
+    tlsPort,
     command,
     freeze: () => child?.kill('SIGSTOP'),
     thaw: () => child?.kill('SIGCONT'),

@@ -16,6 +16,7 @@ import { createUsageStream } from '../../src/stores/usage-stream.ts'
 import { settlement } from './meter.contract.ts'
 
 export type RacerSettings = {
+  /** One address, or those of a cluster's nodes with commas between. */
   readonly redis: string
   readonly database: string
   readonly folder: string
@@ -45,7 +46,7 @@ const database = openDatabase(settings.database)
 const journal = openJournal({ directory: join(settings.folder, 'journal') })
 const checkpoints = openCheckpoints(join(settings.folder, 'journal'))
 checkpoints.settleLeft(record => journal.append(record))
-const redis = openRedis({ urls: [settings.redis], scripts: meterScripts })
+const redis = openRedis({ urls: settings.redis.split(','), scripts: meterScripts })
 const meter = createFailoverMeter({
   redis,
   clock: systemClock,

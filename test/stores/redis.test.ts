@@ -1,4 +1,6 @@
 import { afterAll, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { createFailoverMeter } from '../../src/stores/meter-failover.ts'
 import { keysOf, partitionOf, partitions } from '../../src/stores/meter-redis.ts'
 import { openRedis, RedisAway, script } from '../../src/stores/redis.ts'
@@ -6,7 +8,7 @@ import { meterScripts } from '../../src/stores/scripts/meter.ts'
 import { startRedis, startRedisCluster } from '../harness/redis.ts'
 import { eventually } from './database.contract.ts'
 import { admitted, ask, settlement } from './meter.contract.ts'
-import { noClaims } from './support.ts'
+import { noClaims, temporaryFolder } from './support.ts'
 
 const server = await startRedis()
 afterAll(() => server?.stop())
@@ -131,3 +133,64 @@ test('an account has its partition for ever, and all of a partition’s keys are
   const { account, ...rest } = keysOf(7)
   for (const key of [account('a'), account('b'), ...Object.values(rest)]) expect(/\{(.*?)\}/.exec(key)?.[1]).toBe('7')
 })
+
+test('over TLS a server is believed where NODE_EXTRA_CA_CERTS names who signed it, and refused with the reason where nothing does', async () => {
+  const folder = temporaryFolder()
+  const certificates = makeCertificates(folder.path)
+  const server = certificates === null ? null : await startRedis({ tls: certificates })
+  if (certificates === null || server === null)
+    return void process.stdout.write('TLS did not run: no openssl or no redis-server\n')
+  try {
+    const ask = async (more: Readonly<Record<string, string>>) => {
+      const program = `import { openRedis } from ${JSON.stringify(new URL('../../src/stores/redis.ts', import.meta.url).pathname)}
+        const heard = []
+        const redis = openRedis({ urls: ['rediss://127.0.0.1:${server.tlsPort}'], onEvent: (event, detail) => heard.push(event + ' ' + detail) })
+        for (let tries = 0; tries < 300 && heard.length === 0; tries++) await Bun.sleep(10)
+        console.log(heard[0], await redis.send('k', ['PING']).catch(() => 'no'))
+        process.exit(0)`
+      const child = Bun.spawn([process.execPath, '-e', program], {
+        env: { PATH: process.env.PATH ?? '', ...more },
+        stdout: 'pipe',
+      })
+      return child.stdout.text()
+    }
+    const [believed, refused] = await Promise.all([ask({ NODE_EXTRA_CA_CERTS: certificates.authority }), ask({})])
+    expect(believed).toBe('redis_back  PONG\n')
+    expect(refused).toMatch(/^redis_away .*certificate.* no\n$/)
+  } finally {
+    await server.stop()
+    folder.remove()
+  }
+}, 20_000)
+
+/** An authority of its own and a server's certificate; null where there is no openssl. */
+function makeCertificates(folder: string) {
+  if (Bun.which('openssl') === null) return null
+  const openssl = (...words: string[]) => {
+    const { exitCode, stderr } = Bun.spawnSync(['openssl', ...words], { cwd: folder, stdout: 'ignore', stderr: 'pipe' })
+    if (exitCode !== 0) throw new Error(stderr.toString())
+  }
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
+  openssl('req', '-x509', ...key, '-keyout', 'ca.key', '-out', 'ca.crt', '-days', '2', '-subj', '/CN=an authority')
+  openssl('req', ...key, '-keyout', 'server.key', '-out', 'server.csr', '-subj', '/CN=a server')
+  writeFileSync(join(folder, 'names'), 'subjectAltName=IP:127.0.0.1')
+  openssl(
+    'x509',
+    '-req',
+    '-in',
+    'server.csr',
+    '-CA',
+    'ca.crt',
+    '-CAkey',
+    'ca.key',
+    '-CAcreateserial',
+    '-out',
+    'server.crt',
+    '-days',
+    '2',
+    '-extfile',
+    'names',
+  )
+  const at = (name: string) => join(folder, name)
+  return { authority: at('ca.crt'), certificate: at('server.crt'), key: at('server.key') }
+}
