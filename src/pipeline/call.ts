@@ -30,6 +30,8 @@ const maximumWholeAnswerTokens = 512
 const maximumCharactersPerToken = 16
 
 const checkpointEveryMs = 1000
+/** The first is due early: a request without one leaves no row, should the process die. */
+const firstCheckpointMs = 250
 /** 256 tokens of text, as a rule. */
 const checkpointEveryCharacters = 1024
 
@@ -78,7 +80,7 @@ export async function* call(
       deps.health.beginAttempt(key)
       const serving = startServing(candidate, attempt.droppedParameters, deps.clock.monotonic())
       tally.serving = serving
-      const progress = { at: serving.startedAt, length: 0 }
+      const progress = { at: serving.startedAt + firstCheckpointMs - checkpointEveryMs, length: 0 }
       const held: ChatEvent[] = []
       let committed = false
       try {

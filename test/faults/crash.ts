@@ -65,7 +65,8 @@ let killedStreams = 0
 
 for (let round = 0; round < Number(rounds); round++) {
   const running = Array.from({ length: streams }, () => stream(victim, 5 + Math.floor(random() * mostPieces)))
-  const killAfterMs = 500 + Math.floor(random() * 3_000)
+  // Later than the first checkpoint, which is due after a quarter of a second.
+  const killAfterMs = 1_000 + Math.floor(random() * 2_500)
   await Bun.sleep(killAfterMs)
   victim.kill('SIGKILL')
   const killedAt = performance.now()
