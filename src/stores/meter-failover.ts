@@ -84,6 +84,7 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     seed,
     leaseMs,
     epochOf: partition => calls.epochOf(partition),
+    onAdmitted,
     ...(options.time === undefined ? {} : { time: options.time }),
   })
 
@@ -97,6 +98,7 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
       for (const { seat } of seats) shared.drop(seat.requestId)
       return { seats, ages: recent.get(accountId)?.ages(clock.now()) ?? [] }
     },
+    onAdmitted,
     allowed: (accountId, limits) => allowances.allowed(accountId, limits),
   })
 
@@ -247,7 +249,7 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     return shared.standing(seat.accountId, held?.limits ?? noLimits) ?? noStanding
   }
 
-  const admitted = (accountId: string) => {
+  function onAdmitted(accountId: string): void {
     const log = recent.get(accountId) ?? createWindowLog(minuteMs)
     log.add(clock.now())
     recent.delete(accountId)
@@ -332,7 +334,6 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
       // What Redis says too late was not counted by those who have decided since.
       if (decided === null && isNew) shared.drop(request.requestId)
       const admission = decided ?? (await admitLocally(request))
-      if (admission.admitted && isNew) admitted(request.accountId)
       bringHome(request.requestId)
       return admission
     },

@@ -29,6 +29,8 @@ export type LocalMeterOptions = {
   readonly checkpoints?: Checkpoints
   /** What may be handed out of an account's limits here; all of them unless told. Asked in the step that decides. */
   readonly allowed?: (accountId: string, limits: Limits) => Limits
+  /** Hears of every admission in the step that makes it. */
+  readonly onAdmitted?: (accountId: string) => void
 }
 
 /** A seat that is taken. */
@@ -84,7 +86,7 @@ const perMillion = 1_000_000n
 
 /** An in-process meter. `close` ends its timer: journal, ledger and checkpoints belong to others. */
 export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
-  const { clock, journal, seed, adopt, checkpoints, allowed = (_, limits) => limits } = options
+  const { clock, journal, seed, adopt, checkpoints, allowed = (_, limits) => limits, onAdmitted = () => {} } = options
   const accounts = new Map<string, Account>()
   const seeding = new Map<string, Promise<Account>>()
   const settled = createRecent<Pick<Held, 'seat' | 'limits'>>(maximumSettled)
@@ -168,6 +170,7 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
       day,
     }
     account.seats.set(requestId, { seat, limits, admittedAt: now, lapsed: false, checkpointed: false })
+    onAdmitted(request.accountId)
     return { admitted: true, seat, standing: standingOf(account, limits, now) }
   }
 

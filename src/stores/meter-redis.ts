@@ -36,6 +36,8 @@ export type RedisMeterOptions = {
   readonly epochOf: (partition: number) => string | null
   /** What the ledger knows of an account's UTC day, and of these requests where it has them not yet. */
   readonly seed: (accountId: string, day: number, waiting: readonly Waiting[]) => Promise<Spent>
+  /** Hears of every admission in the step that notes it. */
+  readonly onAdmitted?: (accountId: string) => void
   /** How long a seat is held for a gateway that has fallen silent. */
   readonly leaseMs?: number
   /** Tests: the time that Redis is to believe in. */
@@ -142,7 +144,7 @@ const refusals: readonly (RefusalCode | null)[] = [
 
 /** A meter over `redis`. Owns no timer: leases live only as long as somebody calls `renew` three times in each. */
 export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
-  const { redis, clock, epochOf, seed, time, leaseMs = defaultLeaseMs } = options
+  const { redis, clock, epochOf, seed, time, leaseMs = defaultLeaseMs, onAdmitted = () => {} } = options
   const memory = new Map<string, Memory>()
   const open = new Map<string, Held>()
   const settled = createRecent<Pick<Held, 'seat' | 'limits'>>(maximumSettled)
@@ -256,7 +258,10 @@ export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
         standing: standing(accountId, limits),
       }
     const seat: Seat = { requestId, accountId, outputCap, reservedTokens, reservedMicrocents, day }
-    if (!open.has(requestId)) open.set(requestId, { seat, limits, admittedAt: clock.now(), progress: null })
+    if (!open.has(requestId)) {
+      open.set(requestId, { seat, limits, admittedAt: clock.now(), progress: null })
+      onAdmitted(accountId)
+    }
     return { admitted: true, seat, standing: standing(accountId, limits) }
   }
 
