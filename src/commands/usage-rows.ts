@@ -1,26 +1,26 @@
 /** `usage …`: ships what a journal holds, and audits what was billed. */
-import { join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { readConfig, readStoreConfig } from '../config.ts'
 import { journalSource, redisSource, type UsageSource } from '../stores/reconcile.ts'
 import { openRedis, type Redis } from '../stores/redis.ts'
 import { CommandFailure, command, json, print, printJson, UsageError } from './command.ts'
 import { withDatabase } from './store.ts'
-import { reconcileUsage, replayUsage, type UsageReport } from './usage.ts'
+import { journalFolders, reconcileUsage, replayFolders, type UsageReport } from './usage.ts'
 
 const patienceMs = 3_000
-const journalFolder = () => join(readStoreConfig().dataDirectory, 'journal')
+const journals = () => journalFolders(resolve(readStoreConfig().dataDirectory))
 
 const replay = command({
   name: 'usage replay',
   about: 'Ship what is left in a journal folder to the database; what is there already stays as it is',
   operands: {},
   options: {
-    journal: { type: 'string', value: 'FOLDER', about: 'that of GATEWAY_DATA_DIR unless given' },
+    journal: { type: 'string', value: 'FOLDER', about: 'those of GATEWAY_DATA_DIR and of its workers unless given' },
     json,
   },
   async run({ options }) {
-    const directory = resolve(options.journal ?? journalFolder())
-    tell(await withDatabase(database => replayUsage(database, directory)), options.json)
+    const directories = options.journal === undefined ? journals() : [resolve(options.journal)]
+    tell(await withDatabase(database => replayFolders(database, directories)), options.json)
   },
 })
 
@@ -43,7 +43,7 @@ const reconcile = command({
     const { redisUrls } = readConfig()
     const redis = redisUrls.length === 0 ? null : openRedis({ urls: redisUrls })
     try {
-      const sources: UsageSource[] = [journalSource(journalFolder())]
+      const sources: UsageSource[] = journals().map(journalSource)
       if (redis !== null) sources.push(redisSource(await connected(redis)))
       tell(await withDatabase(database => reconcileUsage(database, sources, scope)), options.json)
     } finally {

@@ -1,6 +1,6 @@
 /** `usage …`: ships what a journal holds, and audits what was billed. */
-import { existsSync } from 'node:fs'
-import { basename, dirname } from 'node:path'
+import { existsSync, readdirSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { toUsd } from '../core/money.ts'
 import { holderOf, lockDataFolder } from '../stores/data-folder.ts'
 import type { Database } from '../stores/database.ts'
@@ -15,9 +15,33 @@ const shippingDeadlineMs = 300_000
 /** A day before which nobody was billed. */
 const firstDay = '2020-01-01'
 
+/** The journals of a data folder: its own, and those of the workers that have shared it. */
+export function journalFolders(dataDirectory: string): string[] {
+  const names = existsSync(dataDirectory) ? readdirSync(dataDirectory) : []
+  const workers = names.filter(name => /^worker-\d+$/.test(name)).sort()
+  const folders = [dataDirectory, ...workers.map(name => join(dataDirectory, name))].map(folder =>
+    join(folder, 'journal'),
+  )
+  return folders.filter(folder => existsSync(folder))
+}
+
+/** Replays several folders, one after the other, as one. Throws where there is none. */
+export async function replayFolders(database: Database, directories: readonly string[]): Promise<UsageReport> {
+  const reports: UsageReport[] = []
+  for (const directory of directories) reports.push(await replayUsage(database, directory))
+  const [only] = reports
+  if (only === undefined) throw new Error('There is no journal in the data folder.')
+  if (reports.length === 1) return only
+  return {
+    lines: reports.flatMap(({ lines }, index) => lines.map(line => `${directories[index]}: ${line}`)),
+    json: { folders: reports.map(({ json }, index) => ({ folder: directories[index], ...json })) },
+    isWell: reports.every(({ isWell }) => isWell),
+  }
+}
+
 /**
- * Ships what is left in a journal folder, of whichever gateway. Records that the ledger has already change nothing. Throws
- * where there is no such folder, or where a living gateway writes to it.
+ * Ships what is left in a journal folder, of whichever gateway, and what the ledger refused earlier once more. Records that
+ * the ledger has already change nothing. Throws where there is no such folder, or where a living gateway writes to it.
  */
 export async function replayUsage(database: Database, directory: string): Promise<UsageReport> {
   if (!existsSync(directory)) throw new Error(`There is no journal at ${directory}.`)
@@ -37,6 +61,7 @@ async function replay(database: Database, directory: string): Promise<UsageRepor
   const damage: string[] = []
   const refusals: string[] = []
   const journal = openJournal({ directory, onDamage: detail => void damage.push(detail) })
+  journal.readmit()
   const found = journal.backlog()
   const log = {
     warn: () => {},

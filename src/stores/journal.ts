@@ -10,6 +10,7 @@
 import {
   chmodSync,
   closeSync,
+  existsSync,
   fstatSync,
   fsync,
   ftruncateSync,
@@ -56,6 +57,8 @@ export type Journal = {
   backlog(): number
   /** Sets a record aside that the ledger refuses for what it is, in a file of its own that nobody deletes. */
   setAside(record: UsageRecord): void
+  /** Takes what was set aside back, to be shipped once more. Throws where the disk takes no more; nothing is lost then. */
+  readmit(): void
   close(): Promise<void>
 }
 
@@ -85,6 +88,7 @@ const defaultFsyncEveryMs = 200
 const worthLeavingBytes = 256 << 10
 const retryWritingMs = 250
 const newline = 0x0a
+const refusedFile = 'refused.log'
 
 /** Once whatever the event loop found at once has been seen to. */
 const endOfTurn = () => new Promise<void>(resolve => setImmediate(resolve))
@@ -298,13 +302,20 @@ export function openJournal(options: JournalOptions): Journal {
     backlog: () =>
       segments.reduce((sum, one) => sum + one.count - one.shipped, stranded.length + (together?.records.length ?? 0)),
     setAside(record) {
-      const descriptor = openSync(join(directory, 'refused.log'), 'a', 0o600)
+      const descriptor = openSync(join(directory, refusedFile), 'a', 0o600)
       try {
         const line = encodeLine(record)
         for (let written = 0; written < line.length; ) written += writeSync(descriptor, line, written)
       } finally {
         closeSync(descriptor)
       }
+    },
+    readmit() {
+      const path = join(directory, refusedFile)
+      if (!existsSync(path)) return
+      // Removed only then: what is in both is shipped twice, and in the ledger once.
+      for (const record of readRecords(path, onDamage)) write(record)
+      rmSync(path)
     },
     async close() {
       clearInterval(timer)

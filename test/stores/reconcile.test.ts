@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { appendFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { reconcileUsage, replayUsage } from '../../src/commands/usage.ts'
+import { journalFolders, reconcileUsage, replayFolders, replayUsage } from '../../src/commands/usage.ts'
 import type { UsageRecord } from '../../src/core/usage.ts'
 import { lockDataFolder } from '../../src/stores/data-folder.ts'
 import { type Database, migrate, openDatabase } from '../../src/stores/database.ts'
@@ -181,6 +181,19 @@ for (const [name, open] of [
             ledger: null,
           }),
         ])
+        // Refused again where nothing has changed; taken once the ledger's rule has.
+        expect((await replayUsage(database, directory)).json).toMatchObject({ found: 1, refused: 1 })
+        const rule = (words: string) => database.run(({ sql }) => sql.unsafe(`alter table usage_records ${words}`))
+        await rule('drop constraint usage_records_billed')
+        expect(await replayUsage(database, directory)).toMatchObject({ isWell: true, json: { found: 1, shipped: 1 } })
+        expect((await audit(database, [journalSource(directory)], { ...year, accountId })).isWhole).toBe(true)
+        await database.run(async ({ sql }) => {
+          await sql`update usage_records set billed_microcents = 100 where billed_microcents > 100`
+          await sql`update usage_daily set billed_microcents = billed_microcents - 1 where account_id = ${accountId}`
+        })
+        await rule(
+          'add constraint usage_records_billed check (0 <= billed_microcents and billed_microcents <= reserved_microcents)',
+        )
         // A copy of a journal, as a backup may hold it.
         const copy = newJournal()
         const again = openJournal({ directory: copy })
@@ -200,6 +213,25 @@ for (const [name, open] of [
     )
   })
 }
+
+test('a data folder’s journals are its own and its workers’: each is replayed', async () => {
+  const database = databases.embedded
+  if (database === null) throw new Error('the embedded database is open')
+  const { accountId } = await newTeam(database)
+  const data = join(folder.path, 'with-workers')
+  for (const name of ['journal', 'worker-1/journal', 'worker-2/journal', 'worker-2/other', 'elsewhere/journal']) {
+    const journal = openJournal({ directory: join(data, name) })
+    journal.append(usageRecord({ request_id: `${accountId}_${name}`, account_id: accountId }))
+    await journal.close()
+  }
+  const folders = journalFolders(data)
+  expect(folders).toEqual(['journal', 'worker-1/journal', 'worker-2/journal'].map(name => join(data, name)))
+  expect(await replayFolders(database, folders)).toMatchObject({
+    isWell: true,
+    json: { folders: [{ found: 1 }, { found: 1 }, { found: 1 }] },
+  })
+  await expect(replayFolders(database, [])).rejects.toThrow('There is no journal')
+})
 
 test('a journal that is not there, or that a living gateway writes to, is not replayed', async () => {
   const database = databases.embedded
