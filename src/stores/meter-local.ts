@@ -76,7 +76,7 @@ const seatRetryMs = 1000
 const leaseMs = 15 * minuteMs
 const idleMs = 10 * minuteMs
 const durableDeadlineMs = 2000
-const checkpointEveryMs = 1000
+const checkpointEveryMs = 250
 const maximumAccounts = 100_000
 /** Idle accounts looked for at a time, once there are too many. */
 const maximumSweep = 1000

@@ -65,8 +65,8 @@ let killedStreams = 0
 
 for (let round = 0; round < Number(rounds); round++) {
   const running = Array.from({ length: streams }, () => stream(victim, 5 + Math.floor(random() * mostPieces)))
-  // Later than the first checkpoint, which is due after a quarter of a second.
-  const killAfterMs = 1_000 + Math.floor(random() * 2_500)
+  // Later than the first checkpoint, even of a gateway that has just begun.
+  const killAfterMs = 1_500 + Math.floor(random() * 2_000)
   await Bun.sleep(killAfterMs)
   victim.kill('SIGKILL')
   const killedAt = performance.now()

@@ -1,0 +1,146 @@
+/** A gateway process under load while its stores come and go. */
+import { expect } from 'bun:test'
+import { randomBytes } from 'node:crypto'
+import { mintApiKey } from '../../src/core/secrets.ts'
+import { openDatabase } from '../../src/stores/database.ts'
+import type { PrivatePostgres } from '../harness/postgres.ts'
+import { dataFolder, type GatewayProcess, startProcess } from '../harness/processes.ts'
+import { freshKey } from './accounts.ts'
+
+const everyMs = 25
+const streamsAtATime = 20
+const accounts = 4
+
+/** What a caller saw of a request that went well. */
+type Seen = { readonly id: string; readonly tokens: number; readonly usd: number }
+type Outcome = Seen | { readonly failed: string }
+
+/** What is done to the stores, at so many milliseconds from the first; Postgres is there again after the last. */
+export type Schedule = readonly (readonly [atMs: number, strike: () => unknown])[]
+
+/** Loads a gateway, lets the schedule happen to its stores, and holds the ledger against what the callers saw. */
+export async function throughOutage(
+  name: string,
+  server: PrivatePostgres,
+  more: Readonly<Record<string, string>>,
+  schedule: Schedule,
+): Promise<void> {
+  const environment = {
+    DATABASE_URL: server.url,
+    JWT_SECRET: 'a secret of the tests, long enough to be taken',
+    ...more,
+  }
+  const gateway = await startProcess(dataFolder(), environment)
+  const keys = await Promise.all(Array.from({ length: accounts }, () => freshKey(environment)))
+  const unused = await freshKey(environment)
+  for (const key of keys) expect((await gateway.chat(key, 'hello')).status).toBe(200)
+
+  const outcomes: Promise<Outcome>[] = []
+  let turn = 0
+  const next = () => keys[turn++ % keys.length] ?? ''
+  const short = () => void outcomes.push(outcome(gateway.chat(next(), 'hello', { max_output_tokens: 32 })))
+  const streaming = Array.from({ length: streamsAtATime }, () => true)
+  let loaded = true
+  const load = setInterval(short, everyMs)
+  const streams = streaming.map(async () => {
+    while (loaded) {
+      const stream = outcome(gateway.chat(next(), '[[sim:tokens=200, chunk=8, pace_ms=40]] tell me', { stream: true }))
+      outcomes.push(stream)
+      await stream
+    }
+  })
+
+  await Bun.sleep(1_000)
+  const goneAt = performance.now()
+  const before = outcomes.length
+  const awayMs = schedule.at(-1)?.[0] ?? 0
+  const strangersAsked = Bun.sleep(300).then(() =>
+    Promise.all([mintApiKey(randomBytes).key, unused].map(key => refusal(gateway, key))),
+  )
+  for (const [atMs, strike] of schedule) {
+    await Bun.sleep(Math.max(0, atMs - (performance.now() - goneAt)))
+    await strike()
+  }
+  const strangers = await strangersAsked
+  const during = outcomes.length - before
+  const backAt = performance.now()
+  await Bun.sleep(500)
+  clearInterval(load)
+  loaded = false
+  await Promise.all(streams)
+
+  const all = await Promise.all(outcomes)
+  const seen = all.filter(one => 'id' in one)
+  expect(all.filter(one => 'failed' in one)).toEqual([])
+  expect(during).toBeGreaterThan(100)
+  for (const { status, code, waited, retryAfter } of strangers) {
+    expect({ status, code, retryAfter }).toEqual({ status: 503, code: 'service_unavailable', retryAfter: '1' })
+    expect(waited).toBeLessThan(1_100)
+  }
+
+  const database = openDatabase(server.url, { connections: 1 })
+  try {
+    const rows = () =>
+      database.run(
+        ({ sql }) => sql<{ id: string; tokens: number; microcents: number }[]>`
+          select request_id as id, (input_tokens + output_tokens)::float8 as tokens, billed_microcents::float8 as microcents
+          from usage_records where request_id in (select json_array_elements_text(${JSON.stringify(seen.map(({ id }) => id))}::text::json))`,
+        5_000,
+      )
+    while ((await rows()).length < seen.length && performance.now() - backAt < 15_000) await Bun.sleep(50)
+    const settledInMs = Math.round(performance.now() - backAt)
+    const byId = new Map((await rows()).map(row => [row.id, row]))
+    const wrong = seen.filter(({ id, tokens, usd }) => {
+      const row = byId.get(id)
+      return row === undefined || row.tokens !== tokens || row.microcents !== Math.round(usd * 1e8)
+    })
+    expect(wrong).toEqual([])
+    const [sums] = await database.run(
+      ({ sql }) => sql<{ ledger: string; daily: string; requests: string; counted: string }[]>`
+        select (select sum(billed_microcents) from usage_records) as ledger, (select sum(billed_microcents) from usage_daily) as daily,
+          (select count(*) from usage_records) as requests, (select sum(requests) from usage_daily) as counted`,
+    )
+    expect(sums?.daily).toBe(sums?.ledger)
+    expect(sums?.counted).toBe(sums?.requests)
+    process.stdout.write(
+      `${name} ${awayMs} ms: ${seen.length} requests, ${during} of them begun meanwhile, 0 failed, 0 streams cut; all in the ledger ${settledInMs} ms after its return, 0 differences\n`,
+    )
+    expect(settledInMs).toBeLessThan(10_000)
+    // Whoever was refused for want of a database is served again, without delay.
+    expect((await gateway.chat(unused, 'hello')).status).toBe(200)
+  } finally {
+    await database.close()
+  }
+  gateway.kill('SIGTERM')
+  expect(await gateway.exited).toBe(0)
+}
+
+async function outcome(asked: Promise<Response>): Promise<Outcome> {
+  try {
+    const answer = await asked
+    const text = await answer.text()
+    const last = text.startsWith('data:') || text.startsWith(':') ? lastEvent(text) : JSON.parse(text)
+    const { usage } = last
+    if (answer.status !== 200 || usage === undefined) return { failed: `${answer.status} ${text.slice(-300)}` }
+    return { id: last.request_id, tokens: usage.total_tokens, usd: usage.cost_usd }
+  } catch (cause) {
+    return { failed: String(cause) }
+  }
+}
+
+function lastEvent(text: string) {
+  const line = text
+    .split('\n')
+    .filter(one => one.startsWith('data: '))
+    .at(-1)
+  const event = JSON.parse(line?.slice(6) ?? '{}')
+  return event.type === 'done' ? event : {}
+}
+
+async function refusal(gateway: GatewayProcess, key: string) {
+  const since = performance.now()
+  const answer = await gateway.chat(key, 'hello')
+  const { error } = (await answer.json()) as { error?: { code?: string } }
+  const waited = performance.now() - since
+  return { status: answer.status, code: error?.code, waited, retryAfter: answer.headers.get('retry-after') }
+}

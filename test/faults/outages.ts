@@ -1,0 +1,58 @@
+/**
+ * The stores gone under load, for longer than the suite waits: `bun test/faults/outages.ts [seconds]`. Postgres killed, frozen,
+ * and both stores frozen, back in either order. Nobody who is known may see it, and the ledger says what the callers saw.
+ */
+import { startPostgres } from '../harness/postgres.ts'
+import { stopProcesses } from '../harness/processes.ts'
+import { startRedis } from '../harness/redis.ts'
+import { type Schedule, throughOutage } from './outage.ts'
+
+const [postgres, redis] = await Promise.all([startPostgres(), startRedis()])
+if (postgres === null || redis === null) throw new Error('needs Postgres and Redis')
+const awayMs = Number(process.argv[2] ?? 60) * 1_000
+const halfMs = awayMs / 2
+
+let stopped: number[] = []
+const freeze = () => {
+  stopped = postgres.pids()
+  for (const pid of stopped) process.kill(pid, 'SIGSTOP')
+}
+const thaw = () => {
+  for (const pid of stopped) process.kill(pid, 'SIGCONT')
+}
+
+const schedules: Readonly<Record<string, Schedule>> = {
+  'Postgres gone': [
+    [0, postgres.crash],
+    [awayMs, postgres.start],
+  ],
+  'Postgres frozen': [
+    [0, freeze],
+    [halfMs, thaw],
+  ],
+  'both frozen, Redis back first': [
+    [0, freeze],
+    [0, redis.freeze],
+    [halfMs, redis.thaw],
+    [halfMs + 5_000, thaw],
+  ],
+  'both frozen, Postgres back first, Redis while the callers go on': [
+    [0, freeze],
+    [0, redis.freeze],
+    [halfMs, thaw],
+    [halfMs + 5_000, redis.thaw],
+  ],
+}
+
+let failed = 0
+for (const [name, schedule] of Object.entries(schedules)) {
+  try {
+    await throughOutage(name, postgres, { REDIS_URL: redis.url }, schedule)
+  } catch (cause) {
+    failed++
+    process.stdout.write(`${name}: ${cause instanceof Error ? cause.message : String(cause)}\n`)
+  }
+  await stopProcesses()
+}
+await Promise.all([postgres.stop(), redis.stop()])
+process.exit(failed === 0 ? 0 : 1)
