@@ -94,9 +94,9 @@ export type ClaimsOptions = {
 /** Any number will do that no one else uses on this database. */
 const sayingLock = 7_245_001_502
 const accountLocks = 7_245_001_503
-const signEveryoneReads = "interval '3 seconds'"
-const claimsOutlive = "interval '15 seconds'"
-const forgottenAfter = "interval '1 hour'"
+const livesSeconds = 3
+const claimsOutliveSeconds = 15
+const forgottenAfterSeconds = 3600
 
 /** Claims over one database. Every call rejects with `service_unavailable` where it is away, after 1 s at most. */
 export function createClaims({ database, gatewayId, partitionOf }: ClaimsOptions): Claims {
@@ -116,7 +116,7 @@ export function createClaims({ database, gatewayId, partitionOf }: ClaimsOptions
       select count(*)::int as count, coalesce(bit_or(without_redis), 0)::int as without,
         coalesce(bit_or(without_redis) filter (where not sees_redis), 0)::int as barred
       from gateways
-      where id <> ${gatewayId} and at > clock_timestamp() - ${sql.unsafe(signEveryoneReads)}`
+      where id <> ${gatewayId} and at > clock_timestamp() - ${livesSeconds} * interval '1 second'`
     return rows[0] ?? { count: 0, without: 0, barred: 0 }
   }
 
@@ -186,7 +186,7 @@ export function createClaims({ database, gatewayId, partitionOf }: ClaimsOptions
             transaction<{ admitting: boolean; count: number }[]>`
               select coalesce(bool_or(in_redis & ${partitions} <> 0), false) as admitting, count(*)::int as count
               from gateways
-              where id <> ${gatewayId} and at > clock_timestamp() - ${transaction.unsafe(signEveryoneReads)}`,
+              where id <> ${gatewayId} and at > clock_timestamp() - ${livesSeconds} * interval '1 second'`,
             ledgerOf(transaction, gatewayId, claims),
           ])
           if (living === undefined || living.admitting) return null
@@ -206,7 +206,7 @@ export function createClaims({ database, gatewayId, partitionOf }: ClaimsOptions
     async end() {
       await database.run(async ({ sql }) => {
         await Promise.all([
-          sql`delete from gateways where id = ${gatewayId} or at < clock_timestamp() - ${sql.unsafe(forgottenAfter)}`,
+          sql`delete from gateways where id = ${gatewayId} or at < clock_timestamp() - ${forgottenAfterSeconds} * interval '1 second'`,
           sql`delete from limit_claims where gateway_id = ${gatewayId} or gateway_id not in (select id from gateways)`,
         ])
       })
@@ -270,7 +270,7 @@ async function ledgerOf(sql: TransactionSql, gatewayId: string, all: readonly Ha
         sum(seats) as seats, sum(requests) as requests
       from limit_claims join gateways on gateways.id = gateway_id
       where limit_claims.account_id = asked.account_id and gateway_id <> ${gatewayId}
-        and gateways.at > clock_timestamp() - ${sql.unsafe(claimsOutlive)}) as claimed on true
+        and gateways.at > clock_timestamp() - ${claimsOutliveSeconds} * interval '1 second') as claimed on true
     left join lateral (
       select json_agg(request_id) as ids
       from usage_records
