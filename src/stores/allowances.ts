@@ -54,8 +54,8 @@ const validMs = 2000
 const refreshMs = 1000
 /** A refusal is final where what others have was asked as lately. */
 const freshMs = 20
-/** How long an admission waits for claims, while others leave Redis. */
-const holdMs = 1000
+/** How long an admission waits for claims, while others leave Redis: longer than one that does not is taken for alive. */
+const holdMs = 4000
 const retryMs = 20
 const giveBackMs = 10
 const mostRounds = 4
@@ -145,19 +145,17 @@ export function createAllowances(options: AllowancesOptions): Allowances {
     const partition = partitionOf(accountId)
     for (const until = clock.monotonic() + holdMs; clock.monotonic() < until; await Bun.sleep(retryMs)) {
       await authority.leave(partition)
-      const readiness = authority.readiness()
-      const answer =
-        readiness === 'ready' ? await send(partition, [{ accountId, limits, need, keeps: true }]) : readiness
-      if (answer === 'given') return true
-      if (answer === 'away') return false
+      const isReady = authority.readiness() === 'ready'
+      if (isReady && (await send(partition, [{ accountId, limits, need, keeps: true }]))) return true
+      if (authority.readiness() === 'away') return false
     }
     return false
   }
 
   type Wish = { readonly accountId: string; readonly limits: Limits; readonly need: Amounts; readonly keeps: boolean }
 
-  /** One transaction for accounts of one partition; `soon` = others may still admit in Redis. */
-  const send = async (partition: number, wishes: readonly Wish[]): Promise<'given' | 'soon' | 'away'> => {
+  /** One transaction for accounts of one partition; false where others may still admit in Redis, or Postgres is late. */
+  const send = async (partition: number, wishes: readonly Wish[]): Promise<boolean> => {
     const since = begun.get(partition)
     const [heardAt, day] = [clock.monotonic(), today()]
     const out = outOf(
@@ -173,13 +171,13 @@ export function createAllowances(options: AllowancesOptions): Allowances {
     })
     try {
       const answer = await claims.claim(1 << partition, asked)
-      if (answer === null || !authority.isWithout(partition) || begun.get(partition) !== since) return 'soon'
+      if (answer === null || !authority.isWithout(partition) || begun.get(partition) !== since) return false
       for (const [index, claimed] of answer.entries())
         hear({ ...claimed, limits: asked[index]?.limits ?? noLimits, heardAt, isActive: false }, used[index] ?? null)
-      return 'given'
+      return true
     } catch (cause) {
       if (!(cause instanceof GatewayError)) options.onTrouble(cause instanceof Error ? cause.message : String(cause))
-      return 'away'
+      return false
     }
   }
 

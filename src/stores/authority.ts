@@ -43,6 +43,8 @@ export type Authority = {
 const calmBeatMs = 250
 /** While somebody must do without Redis. */
 const busyBeatMs = 100
+/** A call that was late once may have been slow, and shares are handed out on the word that Postgres is away. */
+const failuresUntilAway = 2
 /** After Postgres was away, so long as it takes every gateway to speak twice. */
 const steadyAfterMs = 600
 
@@ -53,7 +55,8 @@ export function startAuthority({ claims, monotonic, ...options }: AuthorityOptio
   /** Left, and not said yet. */
   let unsaid = 0
   let others: Others = { count: 0, without: 0, barred: 0 }
-  let isAway = false
+  /** Calls that failed since one was answered. */
+  let failures = 0
   let steadyFrom = monotonic() + steadyAfterMs
   let last: Promise<unknown> = Promise.resolve()
   let leaving: Promise<void> | null = null
@@ -68,9 +71,10 @@ export function startAuthority({ claims, monotonic, ...options }: AuthorityOptio
     last = done.catch(() => {})
     return done
   }
+  const isAway = () => failures >= failuresUntilAway
   const answered = () => {
-    if (isAway) steadyFrom = monotonic() + steadyAfterMs
-    isAway = false
+    if (isAway()) steadyFrom = monotonic() + steadyAfterMs
+    failures = 0
   }
 
   const leaveAll = (): Promise<void> => {
@@ -84,7 +88,7 @@ export function startAuthority({ claims, monotonic, ...options }: AuthorityOptio
         unsaid &= ~leftNow
         options.left(all.map(({ accountId }) => accountId))
       } catch {
-        isAway = true
+        failures++
       }
     })
     return leaving
@@ -100,7 +104,7 @@ export function startAuthority({ claims, monotonic, ...options }: AuthorityOptio
       if (unsaid !== 0) await leaveAll()
       for (const partition of bitsOf(others.without & inRedis)) options.mustLeave(partition)
     } catch {
-      isAway = true
+      failures++
     } finally {
       isBeating = false
     }
@@ -120,7 +124,7 @@ export function startAuthority({ claims, monotonic, ...options }: AuthorityOptio
         without |= bit
         unsaid |= bit
       }
-      if ((unsaid & bit) !== 0 && !isAway) await leaveAll()
+      if ((unsaid & bit) !== 0 && !isAway()) await leaveAll()
     },
     isWithout: partition => (without & (1 << partition)) !== 0,
     async standAside(partition) {
@@ -128,7 +132,7 @@ export function startAuthority({ claims, monotonic, ...options }: AuthorityOptio
       without &= ~bit
       if ((inRedis & bit) !== 0) unsaid |= bit
       inRedis &= ~bit
-      if (!isAway) await leaveAll()
+      if (!isAway()) await leaveAll()
     },
     async mayEnter(partition) {
       const bit = 1 << partition
@@ -141,8 +145,8 @@ export function startAuthority({ claims, monotonic, ...options }: AuthorityOptio
             answered()
             inRedis |= found & ~without
           } catch {
-            isAway = true
-            inRedis |= wish.wanted & ~without
+            failures++
+            if (isAway()) inRedis |= wish.wanted & ~without
           }
         })
         entering = wish
@@ -152,7 +156,7 @@ export function startAuthority({ claims, monotonic, ...options }: AuthorityOptio
       return (inRedis & bit) !== 0
     },
     isBarred: partition => (others.barred & (1 << partition)) !== 0,
-    readiness: () => (isAway ? 'away' : unsaid !== 0 || monotonic() < steadyFrom ? 'soon' : 'ready'),
+    readiness: () => (isAway() ? 'away' : unsaid !== 0 || monotonic() < steadyFrom ? 'soon' : 'ready'),
     speak: () => void beat(),
     gateways: () => others.count + 1,
     async close() {

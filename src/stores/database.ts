@@ -109,7 +109,9 @@ export class MissedDeadline extends Error {
 /** `promise`, or a `MissedDeadline` after `deadlineMs`. What becomes of the promise later is nobody's business. */
 export function deadline<T>(promise: Promise<T>, deadlineMs: number): Promise<T> {
   return new Promise((done, fail) => {
-    const timer = setTimeout(() => fail(new MissedDeadline(deadlineMs)), deadlineMs)
+    // One more turn of the loop before giving up: where it was this process that stalled, the answer is there to be read.
+    const late = () => setImmediate(() => fail(new MissedDeadline(deadlineMs)))
+    const timer = setTimeout(late, deadlineMs)
     promise.then(done, fail).finally(() => clearTimeout(timer))
   })
 }

@@ -4,12 +4,12 @@ import { migrate, openDatabase } from '../../src/stores/database.ts'
 import { spentOn } from '../../src/stores/ledger.ts'
 import { createFailoverMeter } from '../../src/stores/meter-failover.ts'
 import { keysOf, partitions } from '../../src/stores/meter-redis.ts'
-import { openRedis } from '../../src/stores/redis.ts'
-import { meterScripts } from '../../src/stores/scripts/meter.ts'
+import { openRedis, type Redis } from '../../src/stores/redis.ts'
+import { admitScript, meterScripts } from '../../src/stores/scripts/meter.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { type PrivateRedis, startRedis } from '../harness/redis.ts'
 import { eventually } from './database.contract.ts'
-import { meterContract } from './meter.contract.ts'
+import { ask, meterContract } from './meter.contract.ts'
 import { startRacers, unit } from './racers.ts'
 import { movableClock, noClaims } from './support.ts'
 
@@ -32,7 +32,15 @@ async function rig({ url, command }: PrivateRedis) {
   await command('FLUSHALL')
   const written: UsageRecord[] = []
   const clock = movableClock()
-  const redis = openRedis({ urls: [url], scripts: meterScripts })
+  const opened = openRedis({ urls: [url], scripts: meterScripts })
+  let asked = 0
+  const redis: Redis = {
+    ...opened,
+    evaluate(script, keys, values, deadlineMs) {
+      if (script === admitScript) asked++
+      return opened.evaluate(script, keys, values, deadlineMs)
+    },
+  }
   const meter = createFailoverMeter({
     redis,
     clock: { now: clock.now, monotonic: () => performance.now() },
@@ -56,8 +64,8 @@ async function rig({ url, command }: PrivateRedis) {
   return {
     meter,
     clock,
-    redis,
     written,
+    asked: () => asked,
     async records() {
       const streams = Array.from({ length: partitions }, (_, one) => command('XRANGE', keysOf(one).stream, '-', '+'))
       const entries = ((await Promise.all(streams)) as [string, [string, string]][][]).flat()
@@ -92,6 +100,20 @@ const nowhere = 'redis://127.0.0.1:1'
 
 if (server !== null) {
   meterContract('in Redis, with the process behind it', () => rig(server))
+
+  test('a caller waits for one answer of a frozen Redis, not for as many as open the breaker', async () => {
+    const { meter, asked, close } = await rig(server)
+    const first = await meter.admit(ask('r1'))
+    expect([first.admitted, asked()]).toEqual([true, 2])
+    server.freeze()
+    try {
+      const second = await meter.admit(ask('r2'))
+      expect([second.admitted, asked()]).toEqual([true, 3])
+    } finally {
+      server.thaw()
+      await close()
+    }
+  })
 }
 
 if (server !== null && postgres !== null && database !== null) {
