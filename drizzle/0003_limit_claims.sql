@@ -10,6 +10,7 @@ CREATE TABLE "gateways" (
 CREATE TABLE "limit_claims" (
 	"account_id" text NOT NULL,
 	"gateway_id" text NOT NULL,
+	"turn" bigint NOT NULL,
 	"partition" smallint NOT NULL,
 	"day" integer NOT NULL,
 	"tokens" bigint NOT NULL,

@@ -16,7 +16,9 @@ import { grantOf, type LocalMeter, type OpenSeat, type Spent } from './meter-loc
 
 export type AllowancesOptions = {
   readonly claims: Claims
-  readonly authority: Pick<Authority, 'leave' | 'isWithout' | 'readiness'>
+  readonly authority: Pick<Authority, 'isWithout' | 'readiness'>
+  /** Leaves Redis for good, until its counts are made anew; resolves once that is said. */
+  readonly leave: (partition: number) => Promise<void>
   readonly local: Pick<LocalMeter, 'admit' | 'raise' | 'used' | 'shift'>
   readonly clock: { now(): number; monotonic(): number }
   readonly partitionOf: (accountId: string) => number
@@ -144,7 +146,7 @@ export function createAllowances(options: AllowancesOptions): Allowances {
   const askNow = async (accountId: string, { limits, need }: Asking): Promise<boolean> => {
     const partition = partitionOf(accountId)
     for (const until = clock.monotonic() + holdMs; clock.monotonic() < until; await Bun.sleep(retryMs)) {
-      await authority.leave(partition)
+      await options.leave(partition)
       const isReady = authority.readiness() === 'ready'
       if (isReady && (await send(partition, [{ accountId, limits, need, keeps: true }]))) return true
       if (authority.readiness() === 'away') return false

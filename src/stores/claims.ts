@@ -103,13 +103,15 @@ export function createClaims({ database, gatewayId, partitionOf }: ClaimsOptions
   // A call that was given up on may be carried out later: it must not overwrite what was said since.
   let turn = 0
 
-  const say = (sql: Sql | TransactionSql, { inRedis, without, seesRedis }: Saying) => sql`
+  /** No row where something later was said already. */
+  const say = (sql: Sql | TransactionSql, own: number, { inRedis, without, seesRedis }: Saying) => sql`
     insert into gateways (id, at, turn, in_redis, without_redis, sees_redis)
-    values (${gatewayId}, clock_timestamp(), ${++turn}, ${inRedis}, ${without}, ${seesRedis})
+    values (${gatewayId}, clock_timestamp(), ${own}, ${inRedis}, ${without}, ${seesRedis})
     on conflict (id) do update set
       at = clock_timestamp(), turn = excluded.turn, in_redis = excluded.in_redis,
       without_redis = excluded.without_redis, sees_redis = excluded.sees_redis
-    where gateways.turn < excluded.turn`
+    where gateways.turn < excluded.turn
+    returning id`
 
   const others = async (sql: Sql | TransactionSql): Promise<Others> => {
     const rows = await sql<{ count: number; without: number; barred: number }[]>`
@@ -120,31 +122,39 @@ export function createClaims({ database, gatewayId, partitionOf }: ClaimsOptions
     return rows[0] ?? { count: 0, without: 0, barred: 0 }
   }
 
-  const write = async (sql: TransactionSql, rows: readonly (Pick<Claimed, 'accountId' | 'day'> & Amounts)[]) => {
+  const write = async (
+    sql: TransactionSql,
+    own: number,
+    rows: readonly (Pick<Claimed, 'accountId' | 'day'> & Amounts)[],
+  ) => {
     await sql`
-      insert into limit_claims (account_id, gateway_id, partition, day, tokens, microcents, seats, requests)
-      select account_id, ${gatewayId}, partition, day, tokens, microcents, seats, requests
+      insert into limit_claims (account_id, gateway_id, turn, partition, day, tokens, microcents, seats, requests)
+      select account_id, ${gatewayId}, ${own}::bigint, partition, day, tokens, microcents, seats, requests
       from json_to_recordset(${json(rows.map(row => ({ ...row, account_id: row.accountId, partition: partitionOf(row.accountId) })))}::text::json)
         as claimed(account_id text, partition int, day int, tokens bigint, microcents bigint, seats int, requests int)
       order by account_id
       on conflict (account_id, gateway_id) do update set
-        day = excluded.day, tokens = excluded.tokens, microcents = excluded.microcents, seats = excluded.seats,
-        requests = excluded.requests`
+        turn = excluded.turn, day = excluded.day, tokens = excluded.tokens, microcents = excluded.microcents, seats = excluded.seats,
+        requests = excluded.requests
+      where limit_claims.turn < excluded.turn`
   }
 
   return {
     async beat(saying) {
+      const own = ++turn
       return database.run(async ({ sql }) => {
-        const [, found] = await Promise.all([say(sql, saying), others(sql)])
+        const [, found] = await Promise.all([say(sql, own, saying), others(sql)])
         return found
       })
     },
 
     async leave(saying, partitions, all) {
+      const own = ++turn
       await database.run(({ sql }) =>
         sql.begin(async transaction => {
           await transaction`select pg_advisory_xact_lock(${sayingLock})`
-          await say(transaction, saying)
+          const said = await say(transaction, own, saying)
+          if (said.length === 0) return
           await transaction`
             delete from limit_claims where gateway_id = ${gatewayId} and (1 << partition) & ${partitions} <> 0`
           if (all.length === 0) return
@@ -154,18 +164,20 @@ export function createClaims({ database, gatewayId, partitionOf }: ClaimsOptions
             day: one.day,
             ...outWith(one, known[index]?.present ?? []),
           }))
-          await write(transaction, rows)
+          await write(transaction, own, rows)
         }),
       )
     },
 
     async enter(saying, wanted) {
+      const own = ++turn
       return database.run(({ sql }) =>
         sql.begin(async transaction => {
           await transaction`select pg_advisory_xact_lock(${sayingLock})`
           const { without } = await others(transaction)
           const entered = wanted & ~without
-          await say(transaction, { ...saying, inRedis: saying.inRedis | entered })
+          const said = await say(transaction, own, { ...saying, inRedis: saying.inRedis | entered })
+          if (said.length === 0) return 0
           await transaction`
             delete from limit_claims where gateway_id = ${gatewayId} and (1 << partition) & ${entered} <> 0`
           return entered
@@ -174,6 +186,7 @@ export function createClaims({ database, gatewayId, partitionOf }: ClaimsOptions
     },
 
     async claim(partitions, claims) {
+      const own = ++turn
       return database.run(({ sql }) =>
         sql.begin(async transaction => {
           const names = json(claims.map(({ accountId }) => accountId))
@@ -196,6 +209,7 @@ export function createClaims({ database, gatewayId, partitionOf }: ClaimsOptions
           })
           await write(
             transaction,
+            own,
             claimed.map(({ accountId, day, mine }) => ({ accountId, day, ...mine })),
           )
           return claimed

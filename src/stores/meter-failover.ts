@@ -111,12 +111,13 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
       return handedOut(accounts, today())
     },
     left: accountIds => allowances.begin(accountIds),
-    mustLeave: leave,
+    mustLeave: partition => void leave(partition),
   })
 
   const allowances = createAllowances({
     claims: options.claims,
     authority,
+    leave,
     local,
     clock,
     partitionOf,
@@ -191,16 +192,15 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
   }
 
   /** Redis is not used for a partition until its counts are made anew. */
-  function leave(partition: number): void {
+  function leave(partition: number): Promise<void> {
     calls.distrust(partition)
-    void authority.leave(partition)
+    return authority.leave(partition)
   }
 
   const admitLocally = async (request: AdmitRequest): Promise<Admission> => {
     const { accountId, limits } = request
     const partition = partitionOf(accountId)
-    calls.distrust(partition)
-    await authority.leave(partition)
+    await leave(partition)
     if (!(await local.knows(accountId))) await local.open(accountId)
     const admission = await allowances.admit(request)
     return { ...admission, standing: local.standing(accountId, limits) ?? admission.standing }
@@ -308,7 +308,7 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
   redis.onChange(isReady => {
     if (isReady) return authority.speak()
     // At once, and of all: whoever is the first to need a claim need not wait for this gateway.
-    for (let partition = 0; partition < partitions; partition++) leave(partition)
+    for (let partition = 0; partition < partitions; partition++) void leave(partition)
     for (let partition = 0; partition < partitions; partition++) shared.kept.takeOut(partition).forEach(write)
   })
 
@@ -348,7 +348,7 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
         if (!(await local.knows(seat.accountId))) return null
         bringHome(seat.requestId)
       }
-      await authority.leave(partition)
+      await leave(partition)
       const held = local.seatsOf(seat.accountId).find(one => one.seat.requestId === seat.requestId)
       return held === undefined ? null : allowances.raise(held, reservedTokens, reservedMicrocents)
     },

@@ -482,6 +482,8 @@ export const limitClaims = pgTable(
   {
     accountId: text('account_id').notNull(),
     gatewayId: text('gateway_id').notNull(),
+    /** As its gateway's. */
+    turn: whole('turn').notNull(),
     partition: smallint('partition').notNull(),
     /** Of tokens and money; days since the epoch, UTC. */
     day: integer('day').notNull(),

@@ -84,13 +84,13 @@ const sum = (all: readonly { tokens: number; microcents: number }[]) =>
     microcents: 0,
   })
 
-async function racers(count: number, redis: PrivateRedis | null, leaseMs?: number) {
+async function racers(
+  count: number,
+  redis: PrivateRedis | null,
+  more: { readonly leaseMs?: number; readonly commandDeadlineMs?: number } = {},
+) {
   await redis?.command('FLUSHALL')
-  const team = startRacers(count, {
-    redis: redis?.url ?? nowhere,
-    database: postgres?.url ?? '',
-    ...(leaseMs === undefined ? {} : { leaseMs }),
-  })
+  const team = startRacers(count, { redis: redis?.url ?? nowhere, database: postgres?.url ?? '', ...more })
   cleanUps.push(team.stop)
   return team
 }
@@ -120,7 +120,7 @@ if (server !== null && postgres !== null && database !== null) {
   const today = () => Math.floor(Date.now() / 86_400_000)
 
   test('1,000 at once from 4 gateways at the last cent, token, seat, minute: exactly as many as there are', async () => {
-    const team = await racers(4, server)
+    const team = await racers(4, server, { commandDeadlineMs: 5_000 })
     const cases = {
       cent: { dailyCostMicrocents: 100_999 },
       token: { dailyTokens: 1_109 },
@@ -190,7 +190,7 @@ if (server !== null && postgres !== null && database !== null) {
   }, 30_000)
 
   test('a gateway that is killed: its seats are free and its requests settled to their last checkpoint once their leases are over', async () => {
-    const team = await racers(2, server, 3_000)
+    const team = await racers(2, server, { leaseMs: 3_000 })
     const [first, second] = team.all
     await team.shared(['acc_of_the_dead'], 10_000)
     const request = unit('acc_of_the_dead', { concurrentRequests: 5 })

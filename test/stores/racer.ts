@@ -22,6 +22,8 @@ export type RacerSettings = {
   readonly folder: string
   readonly id: string
   readonly leaseMs?: number
+  /** Where busy neighbours must not look like a slow Redis. */
+  readonly commandDeadlineMs?: number
 }
 
 /** What a racer is told. */
@@ -46,7 +48,11 @@ const database = openDatabase(settings.database)
 const journal = openJournal({ directory: join(settings.folder, 'journal') })
 const checkpoints = openCheckpoints(join(settings.folder, 'journal'))
 checkpoints.settleLeft(record => journal.append(record))
-const redis = openRedis({ urls: settings.redis.split(','), scripts: meterScripts })
+const redis = openRedis({
+  urls: settings.redis.split(','),
+  scripts: meterScripts,
+  commandDeadlineMs: settings.commandDeadlineMs ?? 50,
+})
 const meter = createFailoverMeter({
   redis,
   clock: systemClock,

@@ -23,20 +23,16 @@ type Stores = {
   readonly redis: string | readonly string[]
   readonly database: string
   readonly leaseMs?: number
+  readonly commandDeadlineMs?: number
 }
 
 /** Starts `count` of them. `stop` ends them and removes their folders. */
-export function startRacers(count: number, stores: Stores) {
+export function startRacers(count: number, { redis: redisAt, ...stores }: Stores) {
   const folder = temporaryFolder()
   const all = Array.from({ length: count }, (_, index) => {
-    const redis = typeof stores.redis === 'string' ? stores.redis : (stores.redis[index] ?? '')
-    return startRacer({
-      redis,
-      database: stores.database,
-      folder: join(folder.path, `gateway${index}`),
-      id: `gateway${index}-${Bun.randomUUIDv7().slice(-8)}`,
-      ...(stores.leaseMs === undefined ? {} : { leaseMs: stores.leaseMs }),
-    })
+    const redis = typeof redisAt === 'string' ? redisAt : (redisAt[index] ?? '')
+    const id = `gateway${index}-${Bun.randomUUIDv7().slice(-8)}`
+    return startRacer({ ...stores, redis, folder: join(folder.path, `gateway${index}`), id })
   })
   const everyone = (order: Order) => Promise.all(all.map(one => one.tell(order)))
   return {
