@@ -107,8 +107,8 @@ function withStores(postgres: PrivatePostgres, redis: PrivateRedis): void {
       const streams = await Promise.all(Array.from({ length: 12 }, () => ask(gateway, key, paced, { stream: true })))
       const ids = streams.map(answer => answer.headers.get('x-request-id') ?? '')
       const ends = Promise.all(streams.map(answer => answer.text().then(isWhole, () => false)))
-      // A checkpoint is due after a second, and leaves within another.
-      await Bun.sleep(2_500)
+      // A checkpoint is due each second, and leaves within a quarter of one.
+      await Bun.sleep(1_500)
       const [first = 0, second = 0] = workersOf(gateway.pid)
       process.kill(first, 'SIGKILL')
       const killedAt = performance.now()

@@ -3,7 +3,14 @@ import fc from 'fast-check'
 import type { UsageRecord } from '../../src/core/usage.ts'
 import type { Seat } from '../../src/stores/meter.ts'
 import { createLocalMeter } from '../../src/stores/meter-local.ts'
-import { createRedisMeter, keysOf, partitionOf, partitions, type RedisMeter } from '../../src/stores/meter-redis.ts'
+import {
+  createRedisMeter,
+  defaultLeaseMs,
+  keysOf,
+  partitionOf,
+  partitions,
+  type RedisMeter,
+} from '../../src/stores/meter-redis.ts'
 import { openRedis, type Redis } from '../../src/stores/redis.ts'
 import { meterScripts } from '../../src/stores/scripts/meter.ts'
 import { type PrivateRedis, startRedis } from '../harness/redis.ts'
@@ -68,7 +75,7 @@ if (server !== null && link !== null) {
     const { meter, shared, clock, records } = await rig(link)
     const limits = { ...wide, concurrentRequests: 1 }
     const seat = admitted(await meter.admit(ask('a', { limits })))
-    clock.move(14_999)
+    clock.move(defaultLeaseMs - 1)
     expect(await meter.admit(ask('b', { limits }))).toMatchObject({ code: 'concurrent_requests_exceeded' })
     clock.move(1)
     expect(await meter.admit(ask('b', { limits }))).toMatchObject({
@@ -88,7 +95,7 @@ if (server !== null && link !== null) {
       clock.move(5_000)
       await shared.renew(true)
     }
-    clock.move(14_999)
+    clock.move(defaultLeaseMs - 1)
     expect(await meter.admit(ask('b', { limits }))).toMatchObject({ code: 'concurrent_requests_exceeded' })
     clock.move(1)
     expect((await meter.admit(ask('b', { limits }))).admitted).toBe(true)
