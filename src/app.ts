@@ -8,6 +8,7 @@ import { fullName, leavingSoon, type Model } from './core/models.ts'
 import { firstBroken } from './core/patterns.ts'
 import { score } from './core/scoring.ts'
 import { estimateInputTokens } from './core/tokens.ts'
+import { planWeb } from './core/web.ts'
 import { createLimiter } from './core/windows.ts'
 import type { Deps } from './deps.ts'
 import { tooHasty } from './http/address-limit.ts'
@@ -33,6 +34,7 @@ import { models } from './modules/models.ts'
 import { team } from './modules/team/routes.ts'
 import { usage } from './modules/usage/routes.ts'
 import { answer } from './pipeline/answer.ts'
+import { offerOf } from './pipeline/enrich.ts'
 import { look } from './pipeline/look.ts'
 import { pace } from './pipeline/pace.ts'
 import { healthKey } from './pipeline/route.ts'
@@ -109,6 +111,7 @@ export function createApp(deps: Deps) {
         estimate({
           ...deps,
           chooseModel: messages => likelyChoice(deps, messages),
+          planWeb: messages => planWeb({ messages, web: 'auto' }, readPrompt(messages), {}, offerOf(deps.web)),
         }),
       )
       .use(auth(deps, identify))

@@ -10,18 +10,20 @@ export const localOwner = 'owner@gateway.local'
 export function banner(options: {
   readonly version: string
   readonly baseUrl: string
-  readonly deps: Pick<Deps, 'simulator' | 'firstAccount' | 'endpoints' | 'storage'>
+  readonly deps: Pick<Deps, 'config' | 'simulator' | 'firstAccount' | 'endpoints' | 'storage'>
   readonly keyOwner: string | null
 }): string {
   const { baseUrl, deps } = options
   const { firstAccount, simulator } = deps
   const providers = [...deps.endpoints.keys()].join(', ')
+  const search = deps.config.web.search.map(({ id }) => id).join(', ')
   return [
     '',
     `  gateway-ai ${options.version}`,
     '',
     `  listening   ${baseUrl}`,
     `  providers   ${providers}${simulator === null ? '' : ` (simulated: set ${realKeys} for real answers)`}`,
+    `  web search  ${search || (simulator === null ? `none (set ${searchKeys})` : 'simulated')}`,
     `  storage     ${deps.storage}`,
     '',
     ...(firstAccount === null
@@ -31,6 +33,7 @@ export function banner(options: {
   ].join('\n')
 }
 
+const searchKeys = 'SEARXNG_URL, BRAVE_API_KEY or TAVILY_API_KEY'
 const realKeys = 'OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY'
 
 /** The first account's credentials, which nobody can show again. */

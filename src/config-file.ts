@@ -30,11 +30,21 @@ const providerSchema = Type.Object(
   { additionalProperties: false },
 )
 
+/** US dollars for a search, and for a page. */
+const webPricesSchema = Type.Object(
+  {
+    search_usd: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+    fetch_usd: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+  },
+  { additionalProperties: false },
+)
+
 const fileSchema = Type.Object(
   {
     providers: Type.Optional(Type.Array(providerSchema, { maxItems: 64 })),
     models: Type.Optional(Type.Array(modelChangeSchema, { maxItems: 256 })),
     plans: Type.Optional(planFiguresSchema),
+    web: Type.Optional(webPricesSchema),
   },
   { additionalProperties: false },
 )
@@ -49,11 +59,12 @@ export type ConfigFile = Required<Static<typeof fileSchema>>
 export function readConfigFile(path: string | null, problems: string[]): ConfigFile {
   const file = path === null ? {} : parsedFile(path, problems)
   for (const fault of faultsOf(fileSchema, file, '')) problems.push(`GATEWAY_CONFIG: ${fault}`)
-  const { providers, models, plans } = isRecord(file) ? file : {}
+  const { providers, models, plans, web } = isRecord(file) ? file : {}
   return {
     providers: rightItems(providerSchema, providers),
     models: rightItems(modelChangeSchema, models),
     plans: Value.Check(planFiguresSchema, plans) ? plans : {},
+    web: Value.Check(webPricesSchema, web) ? web : {},
   }
 }
 

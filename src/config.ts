@@ -9,7 +9,9 @@ import { type ConfigFile, readConfigFile } from './config-file.ts'
 import { catalogue } from './core/catalogue.ts'
 import { type ConfiguredModel, changeProblems, type ModelChange, withChanges } from './core/configured-models.ts'
 import { autoModel } from './core/models.ts'
+import { fromUsd } from './core/money.ts'
 import { type Plans, plansWith } from './core/plans.ts'
+import { type WebPrices, webPrices } from './core/web.ts'
 import { type Environment, environmentReader, type Reader } from './environment.ts'
 
 export type { Environment } from './environment.ts'
@@ -56,6 +58,7 @@ export type Config = {
   /** What the operator would have different in the catalogue, and adds to it. */
   readonly modelChanges: readonly ModelChange[]
   readonly plans: Plans
+  readonly web: WebConfig
   /** Null = payments are agreed upon by hand. */
   readonly stripe: StripeConfig | null
   readonly defaultMaxOutputTokens: number
@@ -69,6 +72,16 @@ export type Config = {
   readonly logLevel: LogLevel
   readonly warnings: readonly string[]
 }
+
+export type WebConfig = {
+  /** In the order in which they are asked; none at all beside simulated providers: simulated. */
+  readonly search: readonly SearchSettings[]
+  readonly prices: WebPrices
+}
+
+export type SearchSettings =
+  | { readonly id: 'searxng'; readonly baseUrl: string }
+  | { readonly id: 'brave' | 'tavily'; readonly baseUrl: string | null; readonly apiKey: string }
 
 export type StripeConfig = {
   readonly secretKey: string
@@ -195,6 +208,7 @@ export function readConfig(environment: Environment = process.env): Config {
     extraModels: models,
     modelChanges: file.models,
     plans: plansWith(file.plans),
+    web: { search: readSearch(read), prices: pricesOf(file) },
     stripe: readStripe(read, problems),
     defaultMaxOutputTokens: read.integer('DEFAULT_MAX_OUTPUT_TOKENS', 16_384, 1, 1_000_000),
     deadlines: {
@@ -257,6 +271,29 @@ const workerVariable = 'GATEWAY_WORKER'
 /** What a worker is started with: all that its parent was, its number, and the port that they share. */
 export function workerEnvironment(worker: number, port: number): Environment {
   return { ...process.env, [workerVariable]: String(worker), PORT: String(port) }
+}
+
+/** Back ends for web search, in the order in which they are asked. */
+function readSearch(read: Reader): readonly SearchSettings[] {
+  const settings: SearchSettings[] = []
+  const searxng = read.baseUrl('SEARXNG_URL')
+  if (searxng !== null) settings.push({ id: 'searxng', baseUrl: searxng })
+  for (const [id, name] of [
+    ['brave', 'BRAVE'],
+    ['tavily', 'TAVILY'],
+  ] as const) {
+    const apiKey = read.secret(`${name}_API_KEY`)
+    const baseUrl = read.baseUrl(`${name}_BASE_URL`)
+    if (apiKey !== null) settings.push({ id, baseUrl, apiKey })
+  }
+  return settings
+}
+
+function pricesOf({ web }: ConfigFile): WebPrices {
+  return {
+    search: web.search_usd === undefined ? webPrices.search : fromUsd(web.search_usd),
+    fetch: web.fetch_usd === undefined ? webPrices.fetch : fromUsd(web.fetch_usd),
+  }
 }
 
 function readProviders(read: Reader, file: ConfigFile, problems: string[], warnings: string[]) {

@@ -7,14 +7,15 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { localOwner } from './banner.ts'
 import { type Clock, systemClock } from './clock.ts'
-import type { Config, ProviderSettings } from './config.ts'
+import type { Config, ProviderSettings, SearchSettings } from './config.ts'
 import { catalogue as publishedModels } from './core/catalogue.ts'
 import { toModel, withChanges } from './core/configured-models.ts'
 import type { Ending } from './core/ending.ts'
 import { GatewayError } from './core/errors.ts'
 import { buildCatalogue, type Catalogue } from './core/models.ts'
-import { compileRules, type SafetyRules, safetyRules } from './core/patterns.ts'
+import { compileRules, firstBroken, type SafetyRules, safetyRules } from './core/patterns.ts'
 import { mintApiKey, type RandomBytes, randomBase62 } from './core/secrets.ts'
+import { webLimits } from './core/web.ts'
 import { callerAddress, createTokens, type Tokens } from './http/callers.ts'
 import { allowedHosts } from './http/hosts.ts'
 import { type Network, systemNetwork } from './network.ts'
@@ -23,6 +24,7 @@ import { createPasswords, type Passwords } from './passwords.ts'
 import { manualPayments } from './payments/manual.ts'
 import type { Payments } from './payments/payments.ts'
 import { type BillingWorker, startBillingWorker } from './payments/worker.ts'
+import type { Web } from './pipeline/enrich.ts'
 import { createTicker, type PaceClock } from './pipeline/pace.ts'
 import type { Endpoint } from './pipeline/route.ts'
 import { problemText } from './problems.ts'
@@ -59,6 +61,12 @@ import { createShipper } from './stores/shipper.ts'
 import { createUsageStream, type UsageStream } from './stores/usage-stream.ts'
 import * as users from './stores/users.ts'
 import { createTokenizer, type Tokenizer } from './tokenizer.ts'
+import { createPageReader, type PageReaderOptions } from './web/page.ts'
+import { createResolver } from './web/resolve.ts'
+import { brave, braveBaseUrl } from './web/search/brave.ts'
+import { searxng } from './web/search/searxng.ts'
+import { tavily, tavilyBaseUrl } from './web/search/tavily.ts'
+import { createSearch, type SearchBackEnd } from './web/search.ts'
 
 /** What modules may do with the database: they import no store themselves. */
 const stores = { accounts, billing, invitations, keyLines, keys: keyRecords, sessions, users } as const
@@ -79,6 +87,7 @@ export type Deps = {
   readonly simulator: Simulator | null
   readonly simulatedProviders: ReadonlySet<string>
   readonly safetyRules: SafetyRules
+  readonly web: Web
   readonly database: Database
   /** Fulfilled once the schema is up to date: at once, unless Postgres was away at the start. */
   readonly migrated: Promise<void>
@@ -121,11 +130,15 @@ export type InFlight = {
 
 const shippingDeadlineMs = 5_000
 
-/** What a caller may replace: the log's destination and time, for tests and for commands that print something else. */
+/**
+ * What a caller may replace, for tests and for commands that print something else: time, the way out, the log's
+ * destination. No configuration reaches `pages`: where pages are fetched from is nobody's to set.
+ */
 export type DepsOptions = {
   readonly clock?: Clock
   readonly network?: Network
   readonly writeLog?: (line: string) => void
+  readonly pages?: Partial<Pick<PageReaderOptions, 'resolve' | 'dial' | 'isListed'>>
 }
 
 /**
@@ -171,6 +184,9 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       log,
     })
     undo.push(() => billingWorker.close())
+    const rules = compileRules(safetyRules)
+    const web = openWeb(config, { ...options, network: options.network ?? systemNetwork, clock, log, simulator, rules })
+    undo.push(() => web.pages.close())
     const configured = config.extraModels.map(({ provider, row }) => toModel(provider, row))
     const endings = new Set<Ending>()
     return {
@@ -188,7 +204,8 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       endpoints,
       simulator,
       simulatedProviders: new Set([...endpoints.values()].filter(one => one.simulated).map(one => one.id)),
-      safetyRules: compileRules(safetyRules),
+      safetyRules: rules,
+      web,
       database,
       migrated,
       stores,
@@ -439,6 +456,46 @@ function keptSecret(path: string): string {
 }
 
 const secretCharacters = 64
+
+/** Pages and search. What no caller may say, no page may put before a model either. */
+function openWeb(
+  config: Config,
+  parts: Pick<DepsOptions, 'pages'> & {
+    readonly network: Network
+    readonly clock: Clock
+    readonly log: Log
+    readonly simulator: Simulator | null
+    readonly rules: SafetyRules
+  },
+): Web {
+  const { network, clock, log, simulator, rules, pages } = parts
+  const isListed = pages?.isListed ?? (() => false)
+  const simulated = simulator === null ? [] : [searxng(simulator.urls.search)]
+  const backEnds = config.web.search.length > 0 ? config.web.search.map(backEndOf) : simulated
+  return {
+    search: createSearch({ backEnds, fetch: network.fetch, clock, log, isListed }),
+    pages: createPageReader({
+      resolve: createResolver(),
+      clock,
+      maximumCharacters: webLimits.pageCharacters,
+      ...pages,
+      isListed,
+    }),
+    prices: config.web.prices,
+    screen: text => firstBroken(rules, text) === null,
+  }
+}
+
+function backEndOf(settings: SearchSettings): SearchBackEnd {
+  switch (settings.id) {
+    case 'searxng':
+      return searxng(settings.baseUrl)
+    case 'brave':
+      return brave({ apiKey: settings.apiKey, baseUrl: settings.baseUrl ?? braveBaseUrl })
+    case 'tavily':
+      return tavily({ apiKey: settings.apiKey, baseUrl: settings.baseUrl ?? tavilyBaseUrl })
+  }
+}
 
 const formats = {
   openai: openai({ official: true }),

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ConfigError, type Environment, readConfig, readPlans, readStoreConfig } from '../src/config.ts'
 import { plans } from '../src/core/plans.ts'
+import { webPrices } from '../src/core/web.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-config-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -126,6 +127,10 @@ describe('a wrong value', () => {
         ] as const,
     ),
     [{ ALLOWED_HOSTS: ', ,' }, 'ALLOWED_HOSTS: names no host; name at least one, or take it out'],
+    [{ SEARXNG_URL: 'http://search.example.com' }, /^SEARXNG_URL: must be https/],
+    [{ TAVILY_API_KEY_FILE: '/nowhere' }, 'TAVILY_API_KEY_FILE: cannot read /nowhere'],
+    [{ BRAVE_API_KEY: 'k', BRAVE_BASE_URL: 'x' }, 'BRAVE_BASE_URL: must be an http(s) address'],
+    [{ GATEWAY_CONFIG: file('web.json', { web: { search_usd: -1 } }) }, /^GATEWAY_CONFIG: web\.search_usd: /],
     [{ TRUSTED_PROXIES: 'balancer' }, 'TRUSTED_PROXIES: "balancer" is not an address or CIDR range'],
     [{ TRUSTED_PROXIES: '10.0.0.0/33' }, /^TRUSTED_PROXIES: "10\.0\.0\.0\/33"/],
     // Read as a number, nothing is 0, and a range of 0 bits is everybody.
@@ -135,7 +140,7 @@ describe('a wrong value', () => {
     [{ GATEWAY_CONFIG: file('torn.json', '{') }, /^GATEWAY_CONFIG: cannot read .*torn\.json: it is not valid JSON$/],
     [
       { GATEWAY_CONFIG: file('unknown.json', { modles: [] }) },
-      'GATEWAY_CONFIG: modles: is not known here; remove it, or take one of providers, models, plans',
+      'GATEWAY_CONFIG: modles: is not known here; remove it, or take one of providers, models, plans, web',
     ],
     [
       { GATEWAY_CONFIG: file('taken.json', { providers: [provider({ id: 'openai' })] }) },
@@ -319,6 +324,26 @@ describe('a right value', () => {
       '[::1]',
       'a_b.example',
     ])
+  })
+
+  test('search back ends are asked in one order, whatever order they are set in; without any there is none', () => {
+    const all = {
+      TAVILY_API_KEY: 't',
+      BRAVE_API_KEY: 'b',
+      SEARXNG_URL: 'http://searxng:8080/',
+      TAVILY_BASE_URL: 'https://t.example/',
+    }
+    expect(readConfig(all).web.search).toEqual([
+      { id: 'searxng', baseUrl: 'http://searxng:8080' },
+      { id: 'brave', baseUrl: null, apiKey: 'b' },
+      { id: 'tavily', baseUrl: 'https://t.example', apiKey: 't' },
+    ])
+    expect(readConfig({ TAVILY_BASE_URL: 'https://t.example' }).web).toEqual({ search: [], prices: webPrices })
+  })
+
+  test('what the web costs is the operator’s to say, exactly', () => {
+    const path = file('prices.json', { web: { search_usd: 0.00123456, fetch_usd: 0 } })
+    expect(readConfig({ GATEWAY_CONFIG: path }).web.prices).toEqual({ search: 123_456, fetch: 0 })
   })
 
   test('host names answered to are compared in lower case', () => {

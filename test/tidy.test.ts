@@ -128,9 +128,16 @@ describe('the rules', () => {
     expect(found(clock, path => inner(path) && !path.startsWith('src/providers/simulator/'))).toEqual([])
   })
 
-  test('sockets are opened by the composition root, the stores’ drivers and the simulator alone', () => {
+  test('sockets are opened by the composition root, the web, the stores’ drivers and the simulator alone', () => {
     const network = /from '(node:)?(net|tls|dns|http|https|dgram)(\/promises)?'|\bBun\.(connect|listen|udpSocket)\b/
-    const may = ['src/deps.ts', 'src/addresses.ts', 'src/providers/simulator/', 'src/stores/embedded', 'src/network.ts']
+    const may = [
+      'src/deps.ts',
+      'src/addresses.ts',
+      'src/providers/simulator/',
+      'src/stores/embedded',
+      'src/network.ts',
+      'src/web/',
+    ]
     expect(found(network, path => !may.some(prefix => path.startsWith(prefix)))).toEqual([])
   })
 

@@ -3,6 +3,8 @@
  * Providers translate into and out of it, the pipeline acts on it, the endpoints frame it.
  */
 
+import type { LeftOut, WebSource } from './web.ts'
+
 export type TextPart = { readonly type: 'text'; readonly text: string }
 /** `url` is an http(s) or a `data:` address. */
 export type ImagePart = {
@@ -220,7 +222,9 @@ export type Receipt = {
   } | null
   readonly web: {
     readonly searched: boolean
-    readonly sources: readonly { readonly url: string; readonly title: string }[]
+    readonly sources: readonly WebSource[]
+    /** What was wanted and is not there, and why. */
+    readonly leftOut: readonly LeftOut[]
   }
 }
 

@@ -3,12 +3,13 @@ import type { ImagePart, Message } from './chat.ts'
 import type { Model } from './models.ts'
 import { costOf, highestCostOf } from './money.ts'
 import { estimateImageTokens, factorOf } from './tokens.ts'
+import type { WebPlan } from './web.ts'
 
 /**
  * How far an estimate can be trusted.
- * - `high`: the text was counted by the model's own tokenizer, and the caller caps the output.
+ * - `high`: all text was counted by the model's own tokenizer, and the caller caps the output.
  * - `medium`: one of the two.
- * - `low`: neither: the provider publishes no tokenizer (or images are estimated) and the answer may be of any length.
+ * - `low`: neither: the provider publishes no tokenizer (or images and pages are estimated) and the answer may be of any length.
  */
 export type Confidence = 'high' | 'medium' | 'low'
 
@@ -28,6 +29,8 @@ export type MeasuredPrompt = {
   readonly messages: number
   readonly images: readonly ImagePart['detail'][]
   readonly shape: PromptShape
+  /** What would be looked up for it; nobody has looked. */
+  readonly web: WebPlan
 }
 
 /**
@@ -39,6 +42,9 @@ export type PromptShape = keyof typeof usualAnswer
 
 /** Tokens that a model which always reasons spends on it before a usual answer, at its default effort. */
 const usualReasoning = 800
+
+/** Tokens that a usual page, and a usual list of results, add: our own rough figures too. */
+const usualWeb = { page: 2_000, results: 800 } as const
 
 const tokensPerMessage = 4
 const documentCharacters = 8_000
@@ -53,32 +59,39 @@ const longFormCues = /\b(?:essay|article|story|report|blog|chapter|in detail|ste
 export async function measurePrompt(
   messages: readonly Message[],
   count: (texts: readonly string[]) => Promise<number>,
+  web: WebPlan,
 ): Promise<MeasuredPrompt> {
   const textTokens = await count(messages.map(textOf))
   const images = messages.flatMap(message =>
     message.role === 'user' ? message.content.flatMap(part => (part.type === 'image' ? [part.detail] : [])) : [],
   )
-  return { textTokens, messages: messages.length, images, shape: shapeOf(messages) }
+  return { textTokens, messages: messages.length, images, shape: shapeOf(messages), web }
 }
 
 /** The estimate of one model for a measured prompt. `maxOutputTokens` is the caller's cap; null = none. */
 export function estimateCost(model: Model, prompt: MeasuredPrompt, maxOutputTokens: number | null): Estimate {
   const images = prompt.images.reduce((sum, detail) => sum + estimateImageTokens(detail, model.provider), 0)
   const text = Math.ceil(prompt.textTokens * factorOf(model.provider))
-  const inputTokens = text + images + tokensPerMessage * (prompt.messages + 1)
+  const { web } = prompt
+  const looked = Math.ceil(webTokens(web) * factorOf(model.provider))
+  const inputTokens = text + images + looked + tokensPerMessage * (prompt.messages + 1)
   const answer = usualAnswer[prompt.shape] + (alwaysReasons(model) ? usualReasoning : 0)
   const cap = Math.min(maxOutputTokens ?? model.maxOutputTokens, model.maxOutputTokens)
   const expectedOutputTokens = Math.min(answer, cap)
-  const confidence = confidenceOf(model.provider === 'openai' && images === 0, maxOutputTokens !== null)
+  const confidence = confidenceOf(model.provider === 'openai' && images === 0 && looked === 0, maxOutputTokens !== null)
   const usage = { inputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }
   return {
     model,
     inputTokens,
     expectedOutputTokens,
-    costMicrocents: costOf(model, { ...usage, outputTokens: expectedOutputTokens }),
+    costMicrocents: costOf(model, { ...usage, outputTokens: expectedOutputTokens }) + web.microcents,
     maximumCostMicrocents: confidence === 'high' ? highestCostOf(model, inputTokens, cap) : null,
     confidence,
   }
+}
+
+function webTokens({ query, urls }: WebPlan): number {
+  return urls.length * usualWeb.page + (query === null ? 0 : usualWeb.results)
 }
 
 function confidenceOf(counted: boolean, capped: boolean): Confidence {

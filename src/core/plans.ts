@@ -76,6 +76,8 @@ export type Caller = {
   readonly refusedFrom?: number
   /** Integer of 1e-8 USD a month; absent = none. */
   readonly softCapMicrocents?: number
+  /** The key or the account wants nothing of the web; absent = it may be asked. */
+  readonly webOff?: boolean
 }
 
 /** What an account has left, as of the last answer of the meter; `resetMs` counts from then. */

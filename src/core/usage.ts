@@ -36,6 +36,9 @@ export const usageRecordSchema = Type.Object(
     /** Integers of 1e-8 USD. 0 ≤ billed ≤ reserved. */
     billed_microcents: Type.Integer({ minimum: 0 }),
     reserved_microcents: Type.Integer({ minimum: 0 }),
+    /** Parts of what was billed; absent = none, as in records from before there was a web. */
+    search_microcents: Type.Optional(Type.Integer({ minimum: 0 })),
+    fetch_microcents: Type.Optional(Type.Integer({ minimum: 0 })),
     attempts: Type.Integer({ minimum: 0, maximum: 16 }),
     latency_ms: Type.Integer({ minimum: 0 }),
     first_token_ms: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()]),

@@ -86,11 +86,12 @@ export function shownUser(user: Pick<User, 'id' | 'email' | 'role' | 'createdAt'
 }
 
 /** An account as its users see it, with the limits that are its own or its plan's. */
-export function shownAccount(account: Pick<Account, 'id' | 'name' | 'plan' | 'createdAt'>, limits: Limits) {
+export function shownAccount(account: Pick<Account, 'id' | 'name' | 'plan' | 'web' | 'createdAt'>, limits: Limits) {
   return {
     id: account.id,
     name: account.name,
     plan: account.plan,
+    web: account.web,
     limits: {
       requests_per_minute: limits.requestsPerMinute,
       concurrent_requests: limits.concurrentRequests,

@@ -6,6 +6,7 @@ import { type Estimate, estimateCost, measurePrompt } from '../core/estimate.ts'
 import { autoModel, type Catalogue, deprecationOf, fullName, type Model } from '../core/models.ts'
 import { toUsd } from '../core/money.ts'
 import { checker, invalid, parseJson } from '../core/validate.ts'
+import { noWeb, type WebPlan } from '../core/web.ts'
 import { createLimiter } from '../core/windows.ts'
 import { bodyLimits, checkContentType, readBody } from '../http/body.ts'
 import { policies } from '../http/policies.ts'
@@ -45,6 +46,7 @@ export const estimateRequestSchema = Type.Object(
     prompt: Type.Optional(Type.String({ minLength: 1, maxLength: maximumPromptCharacters })),
     model: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
     max_output_tokens: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000_000 })),
+    web: Type.Optional(Type.Union([Type.Literal('auto'), Type.Literal('off')])),
   },
   strict,
 )
@@ -66,6 +68,8 @@ export type EstimateDeps = {
   readonly catalogue: Catalogue
   /** The model auto-routing would choose for these messages; null = none can serve now. */
   readonly chooseModel: (messages: readonly Message[]) => Model | null
+  /** What would be looked up on the web for these messages. Nothing is. */
+  readonly planWeb: (messages: readonly Message[]) => WebPlan
   /** Tokens of texts as OpenAI's models count them. */
   readonly tokenizer: { count(texts: readonly string[]): Promise<number> }
   /** The caller's address, IPv6 by network; `server` is Elysia's own. */
@@ -77,7 +81,7 @@ export type EstimateDeps = {
  * `POST /api/v1/chat/estimate`: what a request would cost on the model it names and on every other one. Free, without a
  * key, 20 a minute from one address.
  */
-export function estimate({ catalogue, chooseModel, tokenizer, addressOf, clock }: EstimateDeps) {
+export function estimate({ catalogue, chooseModel, planWeb, tokenizer, addressOf, clock }: EstimateDeps) {
   const limiter = createLimiter(limits)
 
   return new Elysia({ name: 'estimates' })
@@ -96,7 +100,8 @@ export function estimate({ catalogue, chooseModel, tokenizer, addressOf, clock }
         const today = new Date(clock.now()).toISOString()
         const model = modelOf(body, catalogue, today) ?? chooseModel(messages)
         if (model === null) throw new GatewayError('no_model_available', 'No model can take this request right now.')
-        const prompt = await measurePrompt(messages, tokenizer.count)
+        const web = body.web === 'off' ? noWeb : planWeb(messages)
+        const prompt = await measurePrompt(messages, tokenizer.count, web)
         const cap = body.max_output_tokens ?? null
         const available = catalogue.list.filter(other => deprecationOf(other, today) !== 'retired')
         return Response.json(

@@ -2,20 +2,44 @@ import type { Ask } from '../core/chat.ts'
 import { GatewayError } from '../core/errors.ts'
 import { priceTable } from '../core/money.ts'
 import type { Caller, Limits } from '../core/plans.ts'
+import { type LeftOut, noWeb, type WebPlan } from '../core/web.ts'
 import type { Deps } from '../deps.ts'
 import type { Admission, RefusalCode, Seat } from '../stores/meter.ts'
 import type { Route } from './route.ts'
 import type { Tally } from './tally.ts'
 
+/** A seat, and the plan that it pays for. */
+export type Admitted = { readonly seat: Seat; readonly plan: Route }
+
 /**
  * Takes a seat, a place in the minute, and what the request can cost at most: all of it or nothing, before any work is
- * spent. Throws the limit that stood in the way, with the time after which it will not, or that the account has to pay.
+ * spent. Where the day has enough left for the answer and not for the web, the plan goes on without it. Throws the limit
+ * that stood in the way, with the time after which it will not, or that the account has to pay.
  */
-export async function admit(deps: Deps, caller: Caller, ask: Ask, plan: Route, tally: Tally): Promise<Seat> {
+export async function admit(deps: Deps, caller: Caller, ask: Ask, wanted: Route, tally: Tally): Promise<Admitted> {
   if (caller.refusedFrom !== undefined && caller.refusedFrom <= deps.clock.now()) throw paymentRequired()
+  let plan = wanted
+  let admission = await attempt(deps, caller, ask, plan, tally)
+  if (!admission.admitted && plan.web !== noWeb && isDaily(admission.code)) {
+    plan = wanted.withoutWeb()
+    admission = await attempt(deps, caller, ask, plan, tally)
+    if (admission.admitted) tally.web = { ...nothingLookedUp, leftOut: allOf(wanted.web), asked: ask }
+  }
+  if (!admission.admitted) throw refusal(admission, caller.limits)
+  tally.seat = admission.seat
+  return { seat: admission.seat, plan }
+}
+
+const nothingLookedUp = { searched: false, sources: [], searchMicrocents: 0, fetchMicrocents: 0 }
+
+function allOf({ query, urls, surplus }: WebPlan): readonly LeftOut[] {
+  return [...(query === null ? [] : [null]), ...urls, ...surplus].map(url => ({ url, code: 'refused' }))
+}
+
+function attempt(deps: Deps, caller: Caller, ask: Ask, plan: Route, tally: Tally): Promise<Admission> {
   const { first } = plan
   const prices = priceTable(first.model.pricing, plan.inputTokens)
-  const admission = await deps.meter.admit({
+  return deps.meter.admit({
     requestId: tally.requestId,
     accountId: caller.accountId,
     limits: caller.limits,
@@ -26,11 +50,13 @@ export async function admit(deps: Deps, caller: Caller, ask: Ask, plan: Route, t
     // Nobody knows beforehand what will be cached or written.
     inputPrice: Math.max(prices.input, prices.cachedInput, prices.cacheWrite),
     outputPrice: prices.output,
-    extraMicrocents: 0,
+    extraMicrocents: plan.web.microcents,
   })
-  if (!admission.admitted) throw refusal(admission, caller.limits)
-  tally.seat = admission.seat
-  return admission.seat
+}
+
+/** Does not come back within a client library's three tries. */
+function isDaily(code: RefusalCode): boolean {
+  return code === 'daily_tokens_exceeded' || code === 'daily_cost_exceeded'
 }
 
 function paymentRequired(): GatewayError {
@@ -41,11 +67,9 @@ function paymentRequired(): GatewayError {
 
 function refusal(admission: Extract<Admission, { admitted: false }>, limits: Limits): GatewayError {
   const { code, retryAfterMs } = admission
-  // An exhausted day does not come back within a client library's three tries.
-  const isDaily = code === 'daily_tokens_exceeded' || code === 'daily_cost_exceeded'
   return new GatewayError(code, refusalMessage(code, limits), {
     retryAfterMs,
-    ...(isDaily ? { shouldRetry: false } : {}),
+    ...(isDaily(code) ? { shouldRetry: false } : {}),
   })
 }
 

@@ -7,10 +7,11 @@ import { readPrompt } from '../core/classify.ts'
 import type { EndingSignal } from '../core/ending.ts'
 import type { Caller } from '../core/plans.ts'
 import { estimateInputTokens } from '../core/tokens.ts'
+import { planWeb } from '../core/web.ts'
 import type { Deps } from '../deps.ts'
 import { admit } from './admit.ts'
 import { call } from './call.ts'
-import { enrich } from './enrich.ts'
+import { enrich, offerOf } from './enrich.ts'
 import { moderate } from './moderate.ts'
 import { route } from './route.ts'
 import { checkpoint, settle } from './settle.ts'
@@ -29,13 +30,15 @@ export async function* answer(
 ): ChatEvents {
   const tally = startTally(deps.clock, request.id)
   // Reads the caller's own words only, so that no fetched text can move the choice; in process, so nothing is spent yet.
-  const plan = route(deps, caller, ask, readPrompt(ask.messages), estimateInputTokens(ask))
-  const seat = await admit(deps, caller, ask, plan, tally)
+  const reading = readPrompt(ask.messages)
+  const web = planWeb(ask, reading, caller, offerOf(deps.web))
+  const wanted = route(deps, caller, ask, reading, estimateInputTokens(ask), web)
+  const { seat, plan } = await admit(deps, caller, ask, wanted, tally)
   tally.checkpoint = () => checkpoint(deps, caller, ask, plan, seat, tally)
   let receipt: Awaited<ReturnType<typeof settle>>
   try {
     const screened = await moderate(deps, ask)
-    const prepared = await enrich(deps, screened)
+    const prepared = await enrich(deps, caller, screened, plan, tally, request.signal)
     yield* call(deps, prepared, plan, tally, request.signal)
     tally.outcome = 'completed'
   } catch (failure) {

@@ -197,7 +197,7 @@ async function affordable(deps: Deps, candidate: Candidate, plan: Route, tally: 
   const seat = tally.seat
   if (seat === null) return null
   const outputCap = Math.min(seat.outputCap, candidate.model.maxOutputTokens)
-  const worst = highestCostOf(candidate.model, plan.inputTokens, outputCap * plan.choices)
+  const worst = highestCostOf(candidate.model, plan.inputTokens, outputCap * plan.choices) + plan.web.microcents
   if (worst <= seat.reservedMicrocents) return seat
   const raised = await deps.meter.raise(seat, seat.reservedTokens, worst)
   if (raised !== null) tally.seat = raised
@@ -304,7 +304,7 @@ function healthOutcome({ kind }: ProviderFailure, status: number | null): Health
 }
 
 /** The caller left, or the gateway had to end the request itself and said why. */
-function endedFromOutside(signal: EndingSignal): GatewayError {
+export function endedFromOutside(signal: EndingSignal): GatewayError {
   if (signal.reason instanceof GatewayError) return signal.reason
   return new GatewayError('service_unavailable', 'The caller closed the connection.')
 }

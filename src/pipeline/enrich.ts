@@ -1,26 +1,130 @@
 import type { Ask } from '../core/chat.ts'
+import { contain, visibleText } from '../core/containment.ts'
+import type { EndingSignal } from '../core/ending.ts'
+import type { Caller } from '../core/plans.ts'
+import {
+  type Finding,
+  type LeftOut,
+  noWeb,
+  type WebOffer,
+  type WebPlan,
+  type WebPrices,
+  webLimits,
+} from '../core/web.ts'
+import type { PageReader } from '../web/page.ts'
+import type { Search } from '../web/search.ts'
+import { endedFromOutside } from './call.ts'
 import type { Screened } from './moderate.ts'
+import type { Route } from './route.ts'
+import type { Tally } from './tally.ts'
 
 declare const prepared: unique symbol
 
 /** An ask that has been screened and holds all that its model is to see. Only such a one can be sent to a provider. */
-export type Prepared = {
-  readonly [prepared]: true
-  readonly ask: Ask
-  /** What the web added, and what that cost (integers of 1e-8 USD). */
-  readonly web: {
-    readonly searched: boolean
-    readonly sources: readonly { readonly url: string; readonly title: string }[]
-    readonly searchMicrocents: number
-    readonly fetchMicrocents: number
-  }
+export type Prepared = { readonly [prepared]: true; readonly ask: Ask }
+
+/** The web, as a request may use it. */
+export type Web = {
+  readonly search: Search
+  readonly pages: PageReader
+  readonly prices: WebPrices
+  /** Whether text from the web may be put before a model: what no caller may say, no page may either. */
+  readonly screen: (text: string) => boolean
+}
+
+/** What the web offers, as a plan is made of it. */
+export function offerOf({ search, prices }: Pick<Web, 'search' | 'prices'>): WebOffer {
+  return { canSearch: search.isThere, prices }
+}
+
+export type EnrichDeps = {
+  readonly web: Web
+  readonly clock: { monotonic(): number }
+  readonly randomBytes: (count: number) => Uint8Array
 }
 
 /**
- * The one way from a screened ask to a prepared one: here the web and prompt enhancement join a request. Neither is part
- * of this version, so what the caller wrote goes on as it is.
+ * The one way from a screened ask to a prepared one: what the plan wants of the web is looked up, all at once, and put into
+ * the conversation as data. Nothing that is found can stop the answer or move it elsewhere: what fails, or breaks a rule,
+ * is left out and named in `tally.web`. Rejects only when `ending` comes.
  */
-export async function enrich(_deps: unknown, screened: Screened): Promise<Prepared> {
-  const web = { searched: false, sources: [], searchMicrocents: 0, fetchMicrocents: 0 }
-  return { ask: screened.ask, web } as unknown as Prepared
+export async function enrich(
+  deps: EnrichDeps,
+  caller: Caller,
+  { ask }: Screened,
+  { web: plan }: Pick<Route, 'web'>,
+  tally: Pick<Tally, 'web' | 'upstreamMs'>,
+  ending: EndingSignal,
+): Promise<Prepared> {
+  if (plan === noWeb) return { ask } as Prepared
+  const startedAt = deps.clock.monotonic()
+  const { pages, search } = deps.web
+  const { signal, release } = abortedBy(ending)
+  const [results, ...fetched] = await Promise.all([
+    plan.query === null ? [] : search.find(plan.query, signal),
+    ...plan.urls.map(url => pages.read(url, { accountId: caller.accountId, signal })),
+  ])
+    .catch(cause => {
+      throw ending.aborted ? endedFromOutside(ending) : cause
+    })
+    .finally(release)
+  // Others kept it waiting: no time of the gateway's own.
+  tally.upstreamMs += deps.clock.monotonic() - startedAt
+  return gathered(deps, ask, plan, tally, results, fetched)
+}
+
+/** The ending as what sockets listen to. `release` stops listening. */
+function abortedBy(ending: EndingSignal): { readonly signal: AbortSignal; readonly release: () => void } {
+  const abort = new AbortController()
+  const end = () => abort.abort(ending.reason)
+  if (ending.aborted) end()
+  ending.addEventListener('abort', end)
+  return { signal: abort.signal, release: () => ending.removeEventListener('abort', end) }
+}
+
+function gathered(
+  { web: { prices, screen }, randomBytes }: EnrichDeps,
+  ask: Ask,
+  plan: WebPlan,
+  tally: Pick<Tally, 'web'>,
+  results: readonly Finding[] | LeftOut,
+  fetched: readonly (Finding | LeftOut)[],
+): Prepared {
+  const leftOut: LeftOut[] = []
+  const admitted = (one: Finding | LeftOut, maximumCharacters: number) => {
+    if ('code' in one) {
+      leftOut.push(one)
+      return []
+    }
+    const finding = seen(one, maximumCharacters)
+    if (screen(`${finding.title}\n${finding.url}\n${finding.text}`)) return [{ finding, maximumCharacters }]
+    leftOut.push({ url: finding.url, code: 'refused' })
+    return []
+  }
+  const read = fetched.flatMap(page => admitted(page, webLimits.pageCharacters))
+  const searched = plan.query !== null && !('code' in results)
+  const found = ('code' in results ? [results] : results).flatMap(one => admitted(one, webLimits.resultCharacters))
+  const known = new Set(read.map(({ finding }) => finding.url))
+  const findings = [...read, ...found.filter(({ finding }) => !known.has(finding.url))]
+  const nonce = Buffer.from(randomBytes(16)).toString('hex')
+  const messages = contain(ask.messages, findings, { nonce, maximumTokens: plan.tokens })
+  const enriched = messages === ask.messages ? ask : { ...ask, messages }
+  tally.web = {
+    searched,
+    sources: enriched === ask ? [] : findings.map(({ finding: { url, title } }) => ({ url, title })),
+    leftOut: [...leftOut, ...plan.surplus.map(url => ({ url, code: 'refused' }) as const)],
+    searchMicrocents: searched ? prices.search : 0,
+    fetchMicrocents: read.length * prices.fetch,
+    asked: enriched,
+  }
+  return { ask: enriched } as Prepared
+}
+
+/** A finding as a reader sees it: what is screened, shown to the caller and sent is one text. */
+function seen({ url, title, text }: Finding, maximumCharacters: number): Finding {
+  return {
+    url,
+    title: visibleText(title.replace(/\s+/g, ' '), webLimits.titleCharacters) || url,
+    text: visibleText(text, maximumCharacters),
+  }
 }

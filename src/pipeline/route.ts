@@ -19,6 +19,7 @@ import {
 import { costOf } from '../core/money.ts'
 import type { Caller, Limits } from '../core/plans.ts'
 import { cheapness, diversify, explain, type Scored, score } from '../core/scoring.ts'
+import { noWeb, type WebPlan } from '../core/web.ts'
 import type { Access, Provider } from '../providers/provider.ts'
 import type { Standing } from '../stores/meter.ts'
 
@@ -43,7 +44,9 @@ export type Route = {
   readonly mode: 'auto' | 'manual'
   readonly strategy: Strategy | null
   readonly reading: Reading
+  /** Estimated, with what the web may add. */
   readonly inputTokens: number
+  readonly web: WebPlan
   readonly choices: number
   readonly first: Candidate
   /**
@@ -53,6 +56,8 @@ export type Route = {
   readonly candidates: readonly Candidate[]
   /** Models passed over, and why: content-free, for whoever asks how a choice came about. */
   readonly dropped: readonly Dropped[]
+  /** The same without the web, where that is all that stands in the request's way. */
+  withoutWeb(): Route
 }
 
 export type Dropped = { readonly model: string; readonly reason: string }
@@ -88,14 +93,29 @@ export function healthKey({ model }: Pick<Candidate, 'model'>): string {
  * `model_not_found`, `model_deprecated`, `invalid_request`, `unsupported_parameter`, `context_length_exceeded`,
  * `no_model_available`.
  */
-export function route(deps: RouteDeps, caller: Caller, ask: Ask, reading: Reading, inputTokens: number): Route {
+export function route(
+  deps: RouteDeps,
+  caller: Caller,
+  ask: Ask,
+  reading: Reading,
+  inputTokens: number,
+  web: WebPlan = noWeb,
+): Route {
   const request: Request = { ask, caller, reading, inputTokens, needs: needsOf(ask), today: isoDay(deps.clock.now()) }
   const choice = ask.model === null ? automatic(deps, request) : named(deps, request, ask.model)
+  // The choice is made by the caller's words; what the web adds has to fit the model, not the other way round.
+  const hasRoom = web === noWeb || fitsWindow(choice.first.model, inputTokens + web.tokens, ask.maxOutputTokens ?? 1)
+  return routeOf(request, choice, hasRoom ? web : noWeb)
+}
+
+function routeOf(request: Request, choice: Choice, web: WebPlan): Route {
+  const { ask, reading, inputTokens } = request
   return {
     mode: ask.model === null ? 'auto' : 'manual',
     strategy: ask.strategy,
     reading,
-    inputTokens,
+    inputTokens: inputTokens + web.tokens,
+    web,
     choices: ask.choices,
     first: choice.first,
     get candidates() {
@@ -104,6 +124,7 @@ export function route(deps: RouteDeps, caller: Caller, ask: Ask, reading: Readin
     get dropped() {
       return choice.all().dropped
     },
+    withoutWeb: () => routeOf(request, choice, noWeb),
   }
 }
 

@@ -27,8 +27,9 @@ export async function settle(
   const seat = tally.seat ?? admitted
   const serving = tally.serving
   const model = servedModel(deps, serving)
-  const { usage: counted, estimated } = used(plan, ask, seat, serving)
-  const owed = model === null ? 0 : costOf(model, counted)
+  const { usage: counted, estimated } = used(plan, ask, seat, tally)
+  const { search, fetch } = webCosts(model, tally)
+  const owed = model === null ? 0 : costOf(model, counted) + search + fetch
   // Never more than was reserved: what an upstream counts beyond it is ours to bear, and to hear of.
   const usage = withinReservation(counted, seat, ask.choices)
   const billed = Math.min(owed, seat.reservedMicrocents)
@@ -42,7 +43,7 @@ export async function settle(
     provider: model?.provider ?? '',
     usage,
     estimated,
-    cost: { model: billed, search: 0, fetch: 0, total: billed },
+    cost: { model: billed - search - fetch, search, fetch, total: billed },
     routing: {
       mode: plan.mode,
       strategy: plan.strategy,
@@ -52,7 +53,7 @@ export async function settle(
       attempts: tally.attempts,
     },
     enhancement: null,
-    web: { searched: false, sources: [] },
+    web: tally.web ?? noWebUsed,
   }
 }
 
@@ -64,11 +65,20 @@ export function checkpoint(deps: Deps, caller: Caller, ask: Ask, plan: Route, ad
   const seat = tally.seat ?? admitted
   const model = servedModel(deps, tally.serving)
   if (model === null) return
-  const { usage } = used(plan, ask, seat, tally.serving)
-  const billed = Math.min(costOf(model, usage), seat.reservedMicrocents)
+  const { usage } = used(plan, ask, seat, tally)
+  const { search, fetch } = webCosts(model, tally)
+  const billed = Math.min(costOf(model, usage) + search + fetch, seat.reservedMicrocents)
   const cut = { ...tally, outcome: 'failed', errorCode: 'service_unavailable' } as const
   const record = recordOf(deps, caller, ask, plan, seat, cut, model, usage, true, billed)
   deps.meter.checkpoint(seat, { tokens: usage.inputTokens + usage.outputTokens, microcents: billed, record })
+}
+
+const noWebUsed = { searched: false, sources: [], leftOut: [] }
+
+/** The web's part of the bill, reserved beside the model's: nothing where no model answered, as then nobody has anything of it. */
+function webCosts(model: Model | null, { web }: Tally) {
+  if (model === null || web === null) return { search: 0, fetch: 0 }
+  return { search: web.searchMicrocents, fetch: web.fetchMicrocents }
 }
 
 const nothing: TokenUsage = {
@@ -83,7 +93,7 @@ const nothing: TokenUsage = {
  * What is owed for: the upstream's own count where the answer was whole and it gave one, ours for what it left out. Of a cut
  * answer what arrived is owed; of one of which nothing arrived, nothing.
  */
-function used(plan: Route, ask: Ask, seat: Seat, serving: Serving | null): { usage: TokenUsage; estimated: boolean } {
+function used(plan: Route, ask: Ask, seat: Seat, { serving, web }: Tally): { usage: TokenUsage; estimated: boolean } {
   if (serving === null) return { usage: nothing, estimated: false }
   const { candidate, usage: reported, ended, hasContent } = serving
   if (ended && reported !== null) {
@@ -93,7 +103,8 @@ function used(plan: Route, ask: Ask, seat: Seat, serving: Serving | null): { usa
   }
   if (!ended && !hasContent && reported === null) return { usage: nothing, estimated: false }
   const { provider } = candidate.model
-  const inputTokens = reported?.inputTokens ?? Math.min(plan.inputTokens, likelyInputTokens(ask, provider))
+  const inputTokens =
+    reported?.inputTokens ?? Math.min(plan.inputTokens, likelyInputTokens(web?.asked ?? ask, provider))
   const cachedInputTokens = Math.min(reported?.cachedInputTokens ?? 0, inputTokens)
   const told = reported?.outputTokens ?? null
   const outputTokens =
@@ -173,9 +184,16 @@ function recordOf(
     estimated,
     billed_microcents: billed,
     reserved_microcents: seat.reservedMicrocents,
+    ...webPart(model, tally),
     attempts: tally.attempts.length,
     latency_ms: Math.round(deps.clock.monotonic() - tally.startedMonotonic),
     first_token_ms: tally.firstContentMs === null ? null : Math.round(tally.firstContentMs),
     metadata: ask.metadata === null ? null : { ...ask.metadata },
   }
+}
+
+/** Absent where it is nothing, as it is nearly always. */
+function webPart(model: Model | null, tally: Tally): Pick<UsageRecord, 'search_microcents' | 'fetch_microcents'> {
+  const { search, fetch } = webCosts(model, tally)
+  return search + fetch === 0 ? {} : { search_microcents: search, fetch_microcents: fetch }
 }

@@ -1,7 +1,8 @@
 import type { Clock } from '../clock.ts'
-import type { Attempt, ChatEvent, FinishReason, ReportedUsage } from '../core/chat.ts'
+import type { Ask, Attempt, ChatEvent, FinishReason, ReportedUsage } from '../core/chat.ts'
 import type { EndingSignal } from '../core/ending.ts'
 import { GatewayError } from '../core/errors.ts'
+import type { LeftOut, WebSource } from '../core/web.ts'
 import type { AnswerPart, ProviderFailure } from '../providers/provider.ts'
 import type { Seat } from '../stores/meter.ts'
 import type { Candidate } from './route.ts'
@@ -18,6 +19,8 @@ export type Tally = {
   /** Milliseconds spent waiting for upstreams that failed; with the serving one's own wait, what is not our overhead. */
   upstreamMs: number
   seat: Seat | null
+  /** What the web added; null = nothing was looked up. */
+  web: WebUse | null
   /** The candidate whose answer is being read. */
   serving: Serving | null
   firstContentMs: number | null
@@ -27,6 +30,17 @@ export type Tally = {
   /** Notes in the meter what has been used so far. */
   checkpoint: () => void
   fail(failure: unknown, signal: EndingSignal): void
+}
+
+/** What was looked up for a request. Costs are integers of 1e-8 USD: of what succeeded, the rest is ours. */
+export type WebUse = {
+  readonly searched: boolean
+  readonly sources: readonly WebSource[]
+  readonly leftOut: readonly LeftOut[]
+  readonly searchMicrocents: number
+  readonly fetchMicrocents: number
+  /** The ask as models were sent it, whose tokens they count. */
+  readonly asked: Ask
 }
 
 /** What has been read of one upstream answer. */
@@ -59,6 +73,7 @@ export function startTally(clock: Clock, requestId: string): Tally {
     attempts: [],
     upstreamMs: 0,
     seat: null,
+    web: null,
     serving: null,
     firstContentMs: null,
     outcome: 'client_closed',

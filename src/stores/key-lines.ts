@@ -11,6 +11,7 @@ export type FreshKey = {
   readonly digest: string
   readonly createdAt: Date
   readonly expiresAt: Date | null
+  readonly web: boolean
 }
 
 export type KeyUsage = {
@@ -61,6 +62,23 @@ export async function findKey(database: Database, accountId: string, keyId: stri
   return rows[0] ?? null
 }
 
+/** Changes what a key of the account is called, and what it may do; null where the account has none of this id. */
+export async function changeKey(
+  database: Database,
+  accountId: string,
+  keyId: string,
+  change: { readonly name?: string; readonly web?: boolean },
+): Promise<ApiKey | null> {
+  const rows = await database.run(({ orm }) =>
+    orm
+      .update(apiKeys)
+      .set({ ...change, updatedAt: sql`clock_timestamp()` })
+      .where(and(eq(apiKeys.id, keyId), eq(apiKeys.accountId, accountId)))
+      .returning(),
+  )
+  return rows[0] ?? null
+}
+
 /** An account's keys, newest first, revoked ones included: all of them, or one user's. 1,000 at most. */
 export function recentKeys(database: Database, accountId: string, userId: string | null): Promise<ApiKey[]> {
   return database.run(({ orm }) =>
@@ -104,10 +122,10 @@ export function rotateKey(
             select from api_keys as later where later.line_id = ${lineId} and later.id <> api_keys.id and later.created_at >= api_keys.created_at)
         returning id`)
       if (ended.length === 0) return 'not_valid'
-      const { userId, name, expiresAt } = old
+      const { userId, name, expiresAt, web } = old
       const rows = await step
         .insert(apiKeys)
-        .values({ ...fresh, accountId, userId, name, expiresAt, lineId })
+        .values({ ...fresh, accountId, userId, name, expiresAt, lineId, web })
         .returning()
       return rows[0] ?? 'not_valid'
     }),

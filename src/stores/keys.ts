@@ -97,6 +97,7 @@ export function createKeyDirectory({ database, clock, plans, random }: KeyDirect
       plan: row.plan,
       limits: limitsOf(row, plans),
       ...duesOf(row),
+      ...(row.keyWeb && row.accountWeb ? {} : { webOff: true }),
     }
     const refreshAt = clock.now() + freshMs * (0.9 + 0.2 * random())
     remember(
@@ -194,6 +195,8 @@ function keyRows(database: Database, condition: SQL, limit: number) {
         graceEndsAt: accounts.graceEndsAt,
         unpaidSince: accounts.unpaidSince,
         softCapMicrocents: accounts.softCapMicrocents,
+        keyWeb: apiKeys.web,
+        accountWeb: accounts.web,
         changedAt: sql`greatest(${apiKeys.updatedAt}, ${accounts.updatedAt})`.mapWith(apiKeys.updatedAt),
       })
       .from(apiKeys)

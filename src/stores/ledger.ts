@@ -63,7 +63,7 @@ export type LogPosition = { readonly atMicros: number; readonly requestId: strin
 export type LogRange = { readonly before: LogPosition | null; readonly limit: number }
 
 /** A request as its account may see it. */
-export type LoggedRequest = Omit<UsageRecord, 'account_id' | 'at_ms' | 'reserved_microcents'> & {
+export type LoggedRequest = Required<Omit<UsageRecord, 'account_id' | 'at_ms' | 'reserved_microcents'>> & {
   /** Epoch microseconds: what Postgres can tell apart, a cursor must too. */
   readonly at_micros: number
   readonly key_name: string | null
@@ -171,7 +171,8 @@ async function scan(
           request_id, at, (extract(epoch from at) * 1000000)::float8 as at_micros, key_id, provider, model, routing_mode,
           strategy, query_type, streamed, status, error_code, finish_reason, input_tokens::float8,
           cached_input_tokens::float8, cache_write_tokens::float8, output_tokens::float8, reasoning_tokens::float8,
-          estimated, billed_microcents::float8, attempts, latency_ms::float8, first_token_ms::float8, metadata
+          estimated, billed_microcents::float8, search_microcents::float8, fetch_microcents::float8, attempts,
+          latency_ms::float8, first_token_ms::float8, metadata
         from (select * ${walked(sql`limit ${depth}`)}) as walked
         where account_id = ${accountId}
           ${provider === null ? sql`` : sql`and provider = ${provider}`}

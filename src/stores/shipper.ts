@@ -135,16 +135,19 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
         insert into usage_records (
           request_id, at, account_id, key_id, provider, model, routing_mode, strategy, query_type, streamed, status,
           error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
-          estimated, billed_microcents, reserved_microcents, attempts, latency_ms, first_token_ms, metadata)
+          estimated, billed_microcents, reserved_microcents, search_microcents, fetch_microcents, attempts, latency_ms,
+          first_token_ms, metadata)
         select
           request_id, to_timestamp(at_ms / 1000.0), account_id, key_id, provider, model, routing_mode, strategy, query_type,
           streamed, status, error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens,
-          reasoning_tokens, estimated, billed_microcents, reserved_microcents, attempts, latency_ms, first_token_ms, metadata
+          reasoning_tokens, estimated, billed_microcents, reserved_microcents, coalesce(search_microcents, 0),
+          coalesce(fetch_microcents, 0), attempts, latency_ms, first_token_ms, metadata
         from json_to_recordset(${JSON.stringify(records)}::text::json) as record(
           request_id text, at_ms bigint, account_id text, key_id text, provider text, model text, routing_mode text,
           strategy text, query_type text, streamed boolean, status text, error_code text, finish_reason text,
           input_tokens bigint, cached_input_tokens bigint, cache_write_tokens bigint, output_tokens bigint,
-          reasoning_tokens bigint, estimated boolean, billed_microcents bigint, reserved_microcents bigint, attempts smallint,
+          reasoning_tokens bigint, estimated boolean, billed_microcents bigint, reserved_microcents bigint,
+          search_microcents bigint, fetch_microcents bigint, attempts smallint,
           latency_ms bigint, first_token_ms bigint, metadata jsonb)
         order by account_id, request_id
         on conflict do nothing

@@ -49,6 +49,8 @@ export const accounts = pgTable(
     unpaidSince: time('unpaid_since'),
     /** Per calendar month, never blocks; null = none. */
     softCapMicrocents: whole('soft_cap_microcents'),
+    /** Whether its requests may search the web and read pages. */
+    web: boolean('web').notNull().default(true),
     /** All that was ever billed to the account, as of `balanceAt`. */
     balanceMicrocents: whole('balance_microcents').notNull().default(0),
     balanceAt: time('balance_at'),
@@ -117,6 +119,8 @@ export const apiKeys = pgTable(
     expiresAt: time('expires_at'),
     /** The first key of a line of rotations, whose usage all of them share; null = the key itself. */
     lineId: text('line_id'),
+    /** Whether its requests may use the web, where the account's may. */
+    web: boolean('web').notNull().default(true),
   },
   table => [
     index('api_keys_account').on(table.accountId),
@@ -413,6 +417,9 @@ export const usageRecords = pgTable(
     estimated: boolean('estimated').notNull(),
     billedMicrocents: whole('billed_microcents').notNull(),
     reservedMicrocents: whole('reserved_microcents').notNull(),
+    /** Parts of what was billed. */
+    searchMicrocents: whole('search_microcents').notNull().default(0),
+    fetchMicrocents: whole('fetch_microcents').notNull().default(0),
     attempts: smallint('attempts').notNull(),
     latencyMs: whole('latency_ms').notNull(),
     firstTokenMs: whole('first_token_ms'),
@@ -430,6 +437,10 @@ export const usageRecords = pgTable(
     check(
       'usage_records_billed',
       sql`0 <= ${table.billedMicrocents} and ${table.billedMicrocents} <= ${table.reservedMicrocents}`,
+    ),
+    check(
+      'usage_records_web',
+      sql`least(${table.searchMicrocents}, ${table.fetchMicrocents}) >= 0 and ${table.searchMicrocents} + ${table.fetchMicrocents} <= ${table.billedMicrocents}`,
     ),
     check(
       'usage_records_counts',

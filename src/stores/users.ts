@@ -1,5 +1,5 @@
 /** Users of an account. What is done to a team is serialised by the account's row, so that its last owner stays. */
-import { and, asc, eq, isNull, TransactionRollbackError } from 'drizzle-orm'
+import { and, asc, eq, isNull, sql, TransactionRollbackError } from 'drizzle-orm'
 import type { TransactionSql } from 'postgres'
 import { outranks, type Role } from '../core/roles.ts'
 import type { Database } from './database.ts'
@@ -44,9 +44,18 @@ export async function findUser(database: Database, accountId: string, userId: st
   return rows[0] ?? null
 }
 
-/** Gives the account another name. */
-export async function renameAccount(database: Database, accountId: string, name: string): Promise<void> {
-  await database.run(({ orm }) => orm.update(accounts).set({ name }).where(eq(accounts.id, accountId)))
+/** Changes what the account is called, and what its requests may do. Gateways take it up within a second. */
+export async function changeSettings(
+  database: Database,
+  accountId: string,
+  settings: { readonly name?: string; readonly web?: boolean },
+): Promise<void> {
+  await database.run(({ orm }) =>
+    orm
+      .update(accounts)
+      .set({ ...settings, updatedAt: sql`clock_timestamp()` })
+      .where(eq(accounts.id, accountId)),
+  )
 }
 
 /** An account's users, oldest first; 1,000 at most. */

@@ -5,14 +5,19 @@ import { estimateCost, measurePrompt as measureWith } from '../../src/core/estim
 import type { Model } from '../../src/core/models.ts'
 import { costOf } from '../../src/core/money.ts'
 import { countTokens } from '../../src/core/tokens.ts'
+import { noWeb } from '../../src/core/web.ts'
 
 /** Counted in this thread: what runs beside it is the composition's business. */
-const measurePrompt = (messages: Parameters<typeof measureWith>[0]) =>
-  measureWith(messages, async texts => {
-    let tokens = 0
-    for (const text of texts) tokens += await countTokens(text)
-    return tokens
-  })
+const measurePrompt = (messages: Parameters<typeof measureWith>[0], web = noWeb) =>
+  measureWith(
+    messages,
+    async texts => {
+      let tokens = 0
+      for (const text of texts) tokens += await countTokens(text)
+      return tokens
+    },
+    web,
+  )
 
 const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })
 const image: Message = {
@@ -80,6 +85,17 @@ describe('an estimate', () => {
     [`${'Notes of a meeting. '.repeat(600)}Turn it into a blog post.`, 'long_form'],
   ])('%.40s is read as %s', async (text, shape) => {
     expect((await measurePrompt([user(text)])).shape).toBe(shape as never)
+  })
+
+  test('holds what the web would cost, in itself and in tokens, and is less sure for it', async () => {
+    const web = { ...noWeb, query: 'otters', urls: ['https://a.example/'], microcents: 550_000 }
+    const messages = [user('Tell me something about otters')]
+    const [without, beside] = [await measurePrompt(messages), await measurePrompt(messages, web)]
+    const [plain, dearer] = [without, beside].map(prompt => estimateCost(named('gpt-5.5'), prompt, 100))
+    expect(dearer?.inputTokens).toBeGreaterThan((plain?.inputTokens ?? 0) + 1_000)
+    expect(dearer?.costMicrocents).toBeGreaterThan((plain?.costMicrocents ?? 0) + web.microcents)
+    expect([plain?.confidence, dearer?.confidence]).toEqual(['high', 'medium'])
+    expect(dearer?.maximumCostMicrocents).toBeNull()
   })
 
   test('expects more of a model that always reasons than of the same without', async () => {

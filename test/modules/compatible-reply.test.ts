@@ -30,7 +30,7 @@ const receipt: Receipt = {
   cost: { model: 12_345, search: 0, fetch: 0, total: 12_345 },
   routing: { mode: 'auto', strategy: null, queryType: 'code', complexity: 0.4, learned: false, attempts: [] },
   enhancement: null,
-  web: { searched: false, sources: [] },
+  web: { searched: false, sources: [], leftOut: [] },
 }
 const plain: ReplyStyle = { includeUsage: false, legacyFunctions: false }
 const counted: ReplyStyle = { includeUsage: true, legacyFunctions: false }

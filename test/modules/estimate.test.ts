@@ -1,7 +1,9 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
 import { catalogue } from '../../src/core/catalogue.ts'
+import { readPrompt } from '../../src/core/classify.ts'
 import { buildCatalogue } from '../../src/core/models.ts'
+import { planWeb, webPrices } from '../../src/core/web.ts'
 import { failureResponse, toGatewayError } from '../../src/http/failures.ts'
 import { estimate } from '../../src/modules/estimate.ts'
 import { createTokenizer } from '../../src/tokenizer.ts'
@@ -20,6 +22,8 @@ function start() {
       estimate({
         catalogue: names,
         chooseModel: () => names.resolve('gpt-6-luna'),
+        planWeb: messages =>
+          planWeb({ messages, web: 'auto' }, readPrompt(messages), {}, { canSearch: true, prices: webPrices }),
         tokenizer,
         addressOf: request => request.headers.get('x-test-address') ?? 'one',
         clock,
@@ -60,6 +64,13 @@ describe('POST /api/v1/chat/estimate', () => {
       expect(await read(start().post(body))).toMatchObject({ model: 'openai/gpt-6-luna' })
     },
   )
+
+  test('200: what the web would cost is part of it, unless it is off', async () => {
+    const body = { prompt: 'Search the web for the price of gold today', model: 'gpt-5.5' }
+    const [auto, off] = [await read(start().post(body)), await read(start().post({ ...body, web: 'off' }))]
+    expect(auto.estimated_cost_usd - off.estimated_cost_usd).toBeGreaterThan(0.005)
+    expect((await start().post({ ...body, web: 'often' })).status).toBe(400)
+  })
 
   test('200: text and image parts', async () => {
     const content = [

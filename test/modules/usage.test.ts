@@ -126,6 +126,8 @@ describe('GET /api/v1/requests', () => {
       total_tokens: 150,
       estimated: false,
       cost_usd: 0.00001,
+      search_cost_usd: 0,
+      fetch_cost_usd: 0,
       attempts: 1,
       latency_ms: 1200,
       first_token_ms: 300,

@@ -11,6 +11,7 @@ import { compileRules, safetyRules } from '../../src/core/patterns.ts'
 import type { Caller, Limits } from '../../src/core/plans.ts'
 import { estimateInputTokens } from '../../src/core/tokens.ts'
 import type { UsageRecord } from '../../src/core/usage.ts'
+import { webPrices } from '../../src/core/web.ts'
 import type { Deps } from '../../src/deps.ts'
 import { readNative } from '../../src/modules/chat/request.ts'
 import { answer } from '../../src/pipeline/answer.ts'
@@ -98,6 +99,7 @@ function world(script: readonly Outcome[], limits = plenty, models: readonly Mod
     catalogue: buildCatalogue(models),
     endpoints,
     safetyRules: compileRules(safetyRules),
+    web: { search: { isThere: false }, prices: webPrices },
     meter,
     health: createHealthBook({ clock: systemClock }),
   } as unknown as Deps

@@ -6,6 +6,7 @@ import type { Reading } from '../../src/core/classify.ts'
 import { GatewayError } from '../../src/core/errors.ts'
 import { buildCatalogue, fitsWindow, fullName, type Model, needsOf, unmet } from '../../src/core/models.ts'
 import { type Caller, plans } from '../../src/core/plans.ts'
+import { noWeb } from '../../src/core/web.ts'
 import {
   type Candidate,
   type Dropped,
@@ -97,6 +98,18 @@ describe('a named model', () => {
       names(routed({ model: 'openai/gpt-5.5', testMode: true }, { unhealthy: ['openai/gpt-5.5'] }, 5_000_000))[0],
     ).toBe('openai/gpt-5.5')
     expect(names(routed({ model: 'claude-sonnet-4-5' }))[0]).toBe('anthropic/claude-sonnet-4-5')
+  })
+
+  test('has room for the web or goes without it, and is chosen by the caller’s words either way', () => {
+    const web = { ...noWeb, urls: ['https://a.example/'], tokens: 5_000, microcents: 50_000 }
+    const [given] = buildCatalogue(catalogue).list.filter(({ id }) => id === 'gpt-5.5')
+    const window = given?.contextWindow ?? 0
+    const plan = (inputTokens: number) =>
+      route(world({}), caller, askWith({ model: 'gpt-5.5' }), reading, inputTokens, web)
+    expect(plan(100)).toMatchObject({ inputTokens: 5_100, web })
+    expect(plan(window - 4_000)).toMatchObject({ inputTokens: window - 4_000, web: noWeb })
+    expect(plan(100).withoutWeb()).toMatchObject({ inputTokens: 100, web: noWeb })
+    expect(names(plan(100).withoutWeb())).toEqual(names(plan(100)))
   })
 
   test('that nobody knows is a 404 with near names, and without the name itself', () => {

@@ -9,6 +9,7 @@ import { buildCatalogue, type Model } from '../../src/core/models.ts'
 import { costOf } from '../../src/core/money.ts'
 import type { Caller } from '../../src/core/plans.ts'
 import type { UsageRecord } from '../../src/core/usage.ts'
+import { noWeb } from '../../src/core/web.ts'
 import type { Deps } from '../../src/deps.ts'
 import { readNative } from '../../src/modules/chat/request.ts'
 import { admit } from '../../src/pipeline/admit.ts'
@@ -34,10 +35,12 @@ type Given = {
   readonly text: string
   readonly reasoning?: string
   readonly ended: boolean
+  /** Reserved and used, of it for pages; absent = the web was not asked. */
+  readonly web?: { readonly microcents: number; readonly fetchMicrocents: number }
 }
 
 /** Admits a request, lets it have used what is given, settles it; the real meter keeps the books. */
-async function settled({ model, inputTokens, cap, choices, usage, text, reasoning = '', ended }: Given) {
+async function settled({ model, inputTokens, cap, choices, usage, text, reasoning = '', ended, web }: Given) {
   const records: UsageRecord[] = []
   const warnings: string[] = []
   const journal = {
@@ -64,9 +67,20 @@ async function settled({ model, inputTokens, cap, choices, usage, text, reasonin
     first: candidate,
     candidates: [candidate],
     dropped: [],
+    web: { ...noWeb, microcents: web?.microcents ?? 0 },
+    withoutWeb: () => plan,
   }
   const tally: Tally = startTally(systemClock, 'req_1')
-  const seat = await admit(deps, caller, ask, plan, tally)
+  const { seat } = await admit(deps, caller, ask, plan, tally)
+  if (web !== undefined)
+    tally.web = {
+      searched: true,
+      sources: [],
+      leftOut: [],
+      searchMicrocents: web.microcents - web.fetchMicrocents,
+      fetchMicrocents: web.fetchMicrocents,
+      asked: ask,
+    }
   tally.serving = Object.assign(startServing(candidate, [], 0), {
     usage,
     text,
@@ -104,6 +118,9 @@ test('billed is never more than reserved, whatever an upstream counts, and the s
     usage,
     text: fc.string({ maxLength: 200 }),
     ended: fc.boolean(),
+    web: fc
+      .tuple(fc.integer({ min: 0, max: 1e9 }), fc.integer({ min: 0, max: 1e9 }))
+      .map(([search, fetchMicrocents]) => ({ microcents: search + fetchMicrocents, fetchMicrocents })),
   })
   await fc.assert(
     fc.asyncProperty(given, async all => {
@@ -114,6 +131,10 @@ test('billed is never more than reserved, whatever an upstream counts, and the s
         receipt.cost.total,
         seat.reservedMicrocents,
       ])
+      const { model: modelCost, search, fetch } = receipt.cost
+      expect([record.search_microcents ?? 0, record.fetch_microcents ?? 0]).toEqual([search, fetch])
+      expect(modelCost).toBeGreaterThanOrEqual(0)
+      expect(modelCost + search + fetch).toBe(record.billed_microcents)
       expect([record.input_tokens, record.output_tokens]).toEqual([
         receipt.usage.inputTokens,
         receipt.usage.outputTokens,

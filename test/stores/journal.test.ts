@@ -35,6 +35,16 @@ test('what was appended is shipped once, in order, and nothing of it stays on di
   expect(files()).toEqual([])
 })
 
+test('what the web cost is kept, and a record from before there was a web is read as well', async () => {
+  const journal = open()
+  journal.append(record(1))
+  journal.append({ ...record(2), search_microcents: 20, fetch_microcents: 5 })
+  await journal.close()
+  const records = open().take(10)?.records
+  expect(records).toEqual([record(1), { ...record(2), search_microcents: 20, fetch_microcents: 5 }])
+  expect(records?.[0]).not.toHaveProperty('search_microcents')
+})
+
 test('a batch that is not released is handed out again', () => {
   const journal = open()
   journal.append(record(1))

@@ -1,7 +1,7 @@
 /** The account as its users see it. */
 import { Type } from '@sinclair/typebox'
 import { toUsd } from '../../core/money.ts'
-import { checker } from '../../core/validate.ts'
+import { checker, invalid } from '../../core/validate.ts'
 import type { Deps } from '../../deps.ts'
 import { nameSchema } from '../../http/fields.ts'
 import { type Identify, notFound, readInput, reply, sessionRoutes } from '../../http/session-routes.ts'
@@ -10,7 +10,9 @@ import { shownAccount } from '../../http/sign-in.ts'
 export type AccountDeps = Pick<Deps, 'config' | 'database' | 'stores' | 'clock' | 'spent'>
 
 const dayMs = 86_400_000
-const checkChange = checker(Type.Object({ name: nameSchema }, { additionalProperties: false }))
+const checkChange = checker(
+  Type.Object({ name: Type.Optional(nameSchema), web: Type.Optional(Type.Boolean()) }, { additionalProperties: false }),
+)
 
 /** `GET` and `PATCH /api/v1/account`. */
 export function account(deps: AccountDeps, identify: Identify) {
@@ -26,10 +28,12 @@ export function account(deps: AccountDeps, identify: Identify) {
       method: 'PATCH',
       path: '/api/v1/account',
       action: 'account.change',
-      summary: 'Rename the account',
+      summary: 'Rename the account, or say whether it uses the web',
       async handle({ principal: { accountId }, request }) {
-        const { name } = await readInput(request, checkChange)
-        await deps.stores.users.renameAccount(deps.database, accountId, name)
+        const settings = await readInput(request, checkChange)
+        if (Object.keys(settings).length === 0)
+          throw invalid('name', 'or `web` must be sent: there is nothing to change')
+        await deps.stores.users.changeSettings(deps.database, accountId, settings)
         return reply(await overview(deps, accountId))
       },
     },

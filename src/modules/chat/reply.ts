@@ -135,7 +135,11 @@ function summary(
             enhanced_prompt: enhancement.enhancedPrompt,
             query_type: enhancement.queryType,
           },
-    web: { searched: web.searched, sources: web.sources.map(({ url, title }) => ({ url, title })) },
+    web: {
+      searched: web.searched,
+      sources: web.sources.map(({ url, title }) => ({ url, title })),
+      left_out: web.leftOut.map(({ url, code }) => ({ url, code })),
+    },
   }
 }
 

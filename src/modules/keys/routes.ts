@@ -25,9 +25,16 @@ export type KeysDeps = Pick<Deps, 'database' | 'stores' | 'clock' | 'randomBytes
 const strict = { additionalProperties: false } as const
 const checkCreation = checker(
   Type.Object(
-    { name: nameSchema, expires_at: nullable(Type.String({ maxLength: 40, description: 'a time in ISO 8601' })) },
+    {
+      name: nameSchema,
+      expires_at: nullable(Type.String({ maxLength: 40, description: 'a time in ISO 8601' })),
+      web: Type.Optional(Type.Boolean()),
+    },
     strict,
   ),
+)
+const checkChange = checker(
+  Type.Object({ name: Type.Optional(nameSchema), web: Type.Optional(Type.Boolean()) }, strict),
 )
 const checkRotation = checker(
   Type.Object({ overlap_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 7 * 86_400 })) }, strict),
@@ -49,6 +56,13 @@ export function keys(deps: KeysDeps, identify: Identify) {
       action: 'keys.own',
       summary: 'Make a key',
       handle: call => create(deps, call),
+    },
+    {
+      method: 'PATCH',
+      path: '/api/v1/keys/:id',
+      action: 'keys.own',
+      summary: 'Rename a key, or say whether it uses the web',
+      handle: call => change(deps, call),
     },
     {
       method: 'POST',
@@ -89,10 +103,22 @@ async function create(deps: KeysDeps, { principal: { accountId, userId }, reques
     digest: minted.digest,
     createdAt: new Date(now),
     expiresAt,
+    web: body.web ?? true,
   })
   if (row === 'gone') throw notFound()
   if (row === 'full') throw new GatewayError('conflict', 'This account has too many keys. Revoke some first.')
   return reply({ ...shownKey(row, undefined), key: minted.key }, 201)
+}
+
+async function change(deps: KeysDeps, call: Call): Promise<Response> {
+  const { database, stores } = deps
+  const wanted = await readInput(call.request, checkChange)
+  if (Object.keys(wanted).length === 0) throw invalid('name', 'or `web` must be sent: there is nothing to change')
+  const { id } = await managedKey(deps, call)
+  const row = await stores.keyLines.changeKey(database, call.principal.accountId, id, wanted)
+  if (row === null) throw notFound()
+  const usage = await stores.keyLines.usageByLine(database, call.principal.accountId)
+  return reply(shownKey(row, usage.get(row.lineId ?? row.id)))
 }
 
 async function rotate(deps: KeysDeps, call: Call): Promise<Response> {
@@ -142,6 +168,7 @@ function shownKey(row: ApiKey, usage: KeyUsage | undefined) {
     last_used_at: row.lastUsedAt?.toISOString() ?? null,
     revoked_at: row.revokedAt?.toISOString() ?? null,
     expires_at: row.expiresAt?.toISOString() ?? null,
+    web: row.web,
     usage: {
       requests: usage?.requests ?? 0,
       input_tokens: usage?.inputTokens ?? 0,

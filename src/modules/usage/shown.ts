@@ -31,6 +31,8 @@ export function shownRequest(row: LoggedRequest) {
     total_tokens: row.input_tokens + row.output_tokens,
     estimated: row.estimated,
     cost_usd: toUsd(row.billed_microcents),
+    search_cost_usd: toUsd(row.search_microcents),
+    fetch_cost_usd: toUsd(row.fetch_microcents),
     attempts: row.attempts,
     latency_ms: row.latency_ms,
     first_token_ms: row.first_token_ms,
@@ -60,6 +62,8 @@ const columns = [
   'total_tokens',
   'estimated',
   'cost_usd',
+  'search_cost_usd',
+  'fetch_cost_usd',
   'attempts',
   'latency_ms',
   'first_token_ms',
@@ -70,7 +74,13 @@ export const csvHeader = csvLine(columns)
 
 /** One request as a line of CSV; `metadata` is one cell of JSON. */
 export function csvRequest(row: LoggedRequest): string {
-  const shown = { ...shownRequest(row), cost_usd: decimalUsd(row.billed_microcents), metadata: jsonCell(row.metadata) }
+  const shown = {
+    ...shownRequest(row),
+    cost_usd: decimalUsd(row.billed_microcents),
+    search_cost_usd: decimalUsd(row.search_microcents),
+    fetch_cost_usd: decimalUsd(row.fetch_microcents),
+    metadata: jsonCell(row.metadata),
+  }
   return csvLine(columns.map((column): Cell => shown[column]))
 }
 

@@ -12,6 +12,7 @@ import { openai } from './openai.ts'
 import { type Reply, send } from './reply.ts'
 import type { RawRequest } from './request.ts'
 import { answerTo, usageOf } from './script.ts'
+import { searchReply } from './search.ts'
 import { type ServerStats, startServer } from './server.ts'
 
 export type SimulatorOptions = {
@@ -27,7 +28,12 @@ export type SimulatorOptions = {
 
 export type Simulator = {
   /** Base addresses as the official client libraries take them. Any API key will do, none will not. */
-  readonly urls: { readonly openai: string; readonly anthropic: string; readonly google: string }
+  readonly urls: {
+    readonly openai: string
+    readonly anthropic: string
+    readonly google: string
+    readonly search: string
+  }
   /** What a prompt may ask of them. */
   readonly directives: typeof directives
   stats(): ServerStats
@@ -48,6 +54,7 @@ export async function startSimulator({ port = 0, clock, random, defaults = {} }:
   const base = `http://127.0.0.1:${server.port}`
 
   function reply(request: RawRequest): Reply {
+    if (request.path.startsWith('/searxng/search?')) return searchReply(request)
     const face = faceFor(request.path)
     if (face === null) return { ...nowhere, kind: 'http' }
     const createdAt = Math.floor(clock.now() / 1_000)
@@ -79,7 +86,12 @@ export async function startSimulator({ port = 0, clock, random, defaults = {} }:
   }
 
   return {
-    urls: { openai: `${base}/openai/v1`, anthropic: `${base}/anthropic`, google: `${base}/google` },
+    urls: {
+      openai: `${base}/openai/v1`,
+      anthropic: `${base}/anthropic`,
+      google: `${base}/google`,
+      search: `${base}/searxng`,
+    },
     directives,
     stats: server.stats,
     async stop() {

@@ -1,0 +1,76 @@
+/** The body of a page, decompressed, within bounds: it is cut off at the first one it breaks, wherever it is then. */
+import type { IncomingMessage } from 'node:http'
+import type { Transform } from 'node:stream'
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
+import { PageFailure } from './failure.ts'
+
+export const maximumWireBytes = 1 << 20
+export const maximumBytes = 2 << 20
+/** Text compresses to a tenth at best; what grows twentyfold is made to. */
+export const maximumRatio = 20
+/** A small page may be all blanks. */
+const ratioFromBytes = 128 << 10
+
+/** All of it, or a `PageFailure`: `unreadable` past a bound or in an unknown coding, `unreachable` where it breaks off. */
+export function readBody(response: IncomingMessage): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+  const decoder = decoderOf(response.headers['content-encoding'])
+  if (decoder === undefined) return refused(response, 'in an unknown coding')
+  if (Number(response.headers['content-length'] ?? 0) > maximumWireBytes) return refused(response, 'too large')
+
+  const pieces: Buffer[] = []
+  let wireBytes = 0
+  let bytes = 0
+  const fail = (code: PageFailure['code'], message: string) => {
+    reject(new PageFailure(code, message))
+    response.destroy()
+    decoder?.destroy()
+  }
+  const take = (piece: Buffer) => {
+    bytes += piece.length
+    if (bytes > maximumBytes) fail('unreadable', 'too large once decompressed')
+    else if (bytes > ratioFromBytes && bytes > wireBytes * maximumRatio) fail('unreadable', 'compressed beyond reason')
+    else pieces.push(piece)
+  }
+  const finish = () => resolve(Buffer.concat(pieces))
+
+  response.on('data', (piece: Buffer) => {
+    wireBytes += piece.length
+    if (wireBytes > maximumWireBytes) fail('unreadable', 'too large')
+    else if (decoder === null) take(piece)
+    else if (!decoder.write(piece)) {
+      response.pause()
+      decoder.once('drain', () => response.resume())
+    }
+  })
+  response.once('end', () => (decoder === null ? finish() : decoder.end()))
+  response.on('error', cause => fail('unreachable', cause.message))
+  response.once('aborted', () => fail('unreachable', 'broke off'))
+  decoder?.on('data', take)
+  decoder?.once('end', finish)
+  decoder?.on('error', cause => fail('unreadable', cause.message))
+  return promise
+}
+
+/** Null = as it is; undefined = a coding that is not known here. */
+function decoderOf(coding = 'identity'): Transform | null | undefined {
+  switch (coding.trim().toLowerCase()) {
+    case '':
+    case 'identity':
+      return null
+    case 'gzip':
+    case 'x-gzip':
+      return createGunzip()
+    case 'deflate':
+      return createInflate()
+    case 'br':
+      return createBrotliDecompress()
+    default:
+      return undefined
+  }
+}
+
+function refused(response: IncomingMessage, message: string): Promise<never> {
+  response.destroy()
+  return Promise.reject(new PageFailure('unreadable', message))
+}

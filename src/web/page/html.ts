@@ -1,0 +1,121 @@
+/**
+ * A page's text as a reader would see it: what is hidden, furniture and programs left out, one line a block. One pass over
+ * the tags, nothing kept but the open elements, so the time grows with the page alone.
+ */
+import { Parser } from 'htmlparser2'
+import { createHiding, type Hiding } from './hiding.ts'
+
+export type ReadText = { readonly title: string; readonly text: string }
+
+/** No page nests so deep, and closing a tag takes as long as the elements that are open. */
+const maximumDepth = 512
+/** A main part shorter than this is taken for a teaser, and the whole page is read. */
+const leastMainCharacters = 200
+
+/** Reads HTML (or XML) text. Throws where it nests deeper than any page does. */
+export function readHtml(html: string): ReadText {
+  const hiding = createHiding()
+  const open: Place[] = [{ name: '', isHidden: false, isTitle: false, region: 'page' }]
+  const blocks: Block[] = []
+  let block: Block | null = null
+  let title = ''
+  let style = ''
+
+  const endBlock = () => {
+    block = null
+  }
+  const add = (text: string, place: Place) => {
+    if (block === null) {
+      block = { text: '', region: place.region }
+      blocks.push(block)
+    }
+    block.text += text
+  }
+
+  const parser = new Parser({
+    onopentag(name, attributes) {
+      const around = open.at(-1)
+      if (around === undefined || open.length > maximumDepth) throw new Error('the page nests too deep')
+      const place = {
+        name,
+        isHidden: around.isHidden || isHidden(hiding, name, attributes),
+        isTitle: name === 'title' && title === '' && titled.has(around.name),
+        ...regionOf(name, attributes, around),
+      }
+      open.push(place)
+      if (breaking.has(name)) endBlock()
+      if (name === 'li' && !place.isHidden) add('- ', place)
+      if (cells.has(name) && !place.isHidden && block !== null) add('\t', place)
+    },
+    ontext(text) {
+      const place = open.at(-1)
+      if (place === undefined) return
+      if (place.isTitle) title += text
+      else if (place.name === 'style') style += text
+      else if (!place.isHidden) add(place.isPreformatted ? text : text.replace(blanks, ' '), place)
+    },
+    onclosetag(name) {
+      open.pop()
+      if (breaking.has(name)) endBlock()
+      if (name !== 'style') return
+      hiding.learn(style)
+      style = ''
+    },
+  })
+  parser.write(html)
+  parser.end()
+  return { title: title.replace(blanks, ' ').trim(), text: joined(blocks) }
+}
+
+type Region = 'page' | 'main' | 'furniture'
+type Place = {
+  readonly name: string
+  readonly isHidden: boolean
+  readonly isTitle: boolean
+  readonly region: Region
+  readonly isPreformatted?: boolean
+}
+type Block = { text: string; readonly region: Region }
+
+const blanks = /[\s\u00a0]+/g
+
+/** Never shown as text, or never meant to be read. */
+const silent = new Set(
+  'script style noscript template iframe object embed svg math canvas audio video select option datalist button textarea input dialog head title'.split(
+    ' ',
+  ),
+)
+const breaking = new Set(
+  'address article aside blockquote body br caption dd details div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hr html li main nav ol p pre section summary table tbody tfoot thead tr ul title'.split(
+    ' ',
+  ),
+)
+/** Elsewhere it is a picture's. */
+const titled = new Set(['', 'html', 'head'])
+const cells = new Set(['td', 'th'])
+const furniture = new Set(['nav', 'footer', 'aside', 'menu'])
+const furnitureRoles = new Set(['navigation', 'banner', 'contentinfo', 'complementary', 'search', 'menu', 'menubar'])
+
+function isHidden(hiding: Hiding, name: string, attributes: Readonly<Record<string, string>>): boolean {
+  return silent.has(name) || hiding.hides(name, attributes)
+}
+
+function regionOf(name: string, { role = '' }: Readonly<Record<string, string>>, { region, isPreformatted }: Place) {
+  const kept = name === 'pre' || isPreformatted === true ? { isPreformatted: true } : {}
+  if (furniture.has(name) || furnitureRoles.has(role)) return { region: 'furniture' as const, ...kept }
+  const opensMain = name === 'main' || name === 'article' || role === 'main'
+  return { region: opensMain && region === 'page' ? ('main' as const) : region, ...kept }
+}
+
+/** The main part where there is one worth the name, else all but the furniture, else all. */
+function joined(blocks: readonly Block[]): string {
+  const textOf = (regions: readonly Region[]) =>
+    blocks
+      .filter(({ region }) => regions.includes(region))
+      .map(({ text }) => text.trim())
+      .filter(text => text !== '' && text !== '-')
+      .join('\n')
+  const main = textOf(['main'])
+  if (main.length >= leastMainCharacters) return main
+  return textOf(['page', 'main']) || textOf(['page', 'main', 'furniture'])
+}

@@ -1,0 +1,35 @@
+/** A PDF's text: its first pages, which is where a paper says what it is about. */
+import { getDocumentProxy } from 'unpdf'
+import type { ReadText } from './html.ts'
+
+const maximumPages = 30
+
+/** Reads pages until `enoughCharacters` are there. Rejects where it is no PDF, or one under a password. */
+export async function readPdf(bytes: Uint8Array, enoughCharacters: number): Promise<ReadText> {
+  const document = await getDocumentProxy(bytes, {
+    // Nothing is drawn, so no font is wanted.
+    disableFontFace: true,
+    useSystemFonts: false,
+    // Its complaints about a page are nobody's here.
+    verbosity: 0,
+  })
+  try {
+    let text = ''
+    for (let number = 1; number <= Math.min(document.numPages, maximumPages); number++) {
+      if (text.length >= enoughCharacters) break
+      const page = await document.getPage(number)
+      const { items } = await page.getTextContent()
+      for (const item of items) if ('str' in item) text += item.str + (item.hasEOL ? '\n' : '')
+      text += '\n'
+      page.cleanup()
+    }
+    return { title: await titleOf(document), text: text.trim() }
+  } finally {
+    await document.cleanup()
+  }
+}
+
+async function titleOf(document: Awaited<ReturnType<typeof getDocumentProxy>>): Promise<string> {
+  const { info } = await document.getMetadata()
+  return 'Title' in info && typeof info.Title === 'string' ? info.Title : ''
+}

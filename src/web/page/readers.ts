@@ -1,0 +1,105 @@
+/**
+ * The threads that make pages readable. Each reads one page at a time and has so long for it; one that takes longer, or
+ * more memory than a page needs, is ended and replaced, so that nothing a page holds can stall or fill the gateway.
+ */
+import { PageFailure } from './failure.ts'
+import type { ReadText } from './html.ts'
+import type { Compound, ReadOrder, ReadReport } from './worker.ts'
+
+export type Readers = {
+  /** Rejects with `PageFailure`: `unreadable`, or `too_slow` where too many wait. */
+  read(content: Compound): Promise<ReadText>
+  close(): void
+}
+
+type Waiting = {
+  readonly order: ReadOrder
+  readonly done: (read: ReadText) => void
+  readonly fail: (cause: Error) => void
+}
+type Thread = { readonly worker: Worker; busy: Waiting | null; end: () => void }
+
+const maximumThreads = 2
+const maximumWaiting = 32
+const deadlineMs = 1_500
+/** A first start loads the libraries. */
+const startMs = 2_000
+const lookEveryMs = 25
+const maximumGrowthBytes = 256 << 20
+
+/** Starts a thread with the first page; it does not keep the process alive. */
+export function createReaders({ enoughCharacters }: { readonly enoughCharacters: number }): Readers {
+  const threads: Thread[] = []
+  const queue: Waiting[] = []
+  let orders = 0
+
+  const drop = (thread: Thread) => {
+    const at = threads.indexOf(thread)
+    if (at !== -1) threads.splice(at, 1)
+    thread.worker.terminate()
+  }
+
+  const start = (): Thread => {
+    const thread: Thread = { worker: new Worker(new URL('./worker.ts', import.meta.url)), busy: null, end: () => {} }
+    thread.worker.onmessage = (event: MessageEvent<ReadReport>) => {
+      const { busy } = thread
+      if (busy === null || busy.order.id !== event.data.id) return
+      thread.end()
+      const { read } = event.data
+      if (read === null) busy.fail(new PageFailure('unreadable', 'nothing could be made of it'))
+      else busy.done(read)
+      next()
+    }
+    thread.worker.onerror = () => give(thread, 'the thread failed')
+    thread.worker.unref()
+    threads.push(thread)
+    return thread
+  }
+
+  /** Gives a page up, and the thread that sits on it. */
+  const give = (thread: Thread, message: string) => {
+    const { busy } = thread
+    thread.end()
+    drop(thread)
+    busy?.fail(new PageFailure('unreadable', message))
+    next()
+  }
+
+  const begin = (thread: Thread, waiting: Waiting, allowedMs: number) => {
+    thread.busy = waiting
+    const memory = process.memoryUsage.rss()
+    const late = setTimeout(() => give(thread, 'it takes too long to read'), allowedMs)
+    const watch = setInterval(() => {
+      if (process.memoryUsage.rss() - memory > maximumGrowthBytes) give(thread, 'it takes too much memory to read')
+    }, lookEveryMs)
+    thread.end = () => {
+      thread.busy = null
+      clearTimeout(late)
+      clearInterval(watch)
+    }
+    thread.worker.postMessage(waiting.order)
+  }
+
+  const next = () => {
+    const idle = threads.find(thread => thread.busy === null)
+    if (queue.length === 0 || (idle === undefined && threads.length >= maximumThreads)) return
+    const waiting = queue.shift()
+    if (waiting === undefined) return
+    if (idle === undefined) begin(start(), waiting, startMs + deadlineMs)
+    else begin(idle, waiting, deadlineMs)
+  }
+
+  return {
+    read(content) {
+      if (queue.length >= maximumWaiting) return Promise.reject(new PageFailure('too_slow', 'too many pages wait'))
+      const { promise, resolve, reject } = Promise.withResolvers<ReadText>()
+      orders += 1
+      queue.push({ order: { id: orders, content, enoughCharacters }, done: resolve, fail: reject })
+      next()
+      return promise
+    },
+    close() {
+      for (const thread of [...threads]) drop(thread)
+    },
+  }
+}

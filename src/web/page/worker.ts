@@ -1,0 +1,31 @@
+/** Pages are made readable in a thread of its own: a large or a hostile one takes long, and then nobody else waits. */
+import type { Content } from './content.ts'
+import { type ReadText, readHtml } from './html.ts'
+import { readPdf } from './pdf.ts'
+
+declare const self: Worker
+
+const longestTitle = 1_000
+
+/** What has to be taken apart to be read. */
+export type Compound = Exclude<Content, { readonly kind: 'text' | 'json' }>
+export type ReadOrder = { readonly id: number; readonly content: Compound; readonly enoughCharacters: number }
+/** `read` is null where nothing could be made of it. */
+export type ReadReport = { readonly id: number; readonly read: ReadText | null }
+
+self.onmessage = async (event: MessageEvent<ReadOrder>) => {
+  const { id, content, enoughCharacters } = event.data
+  let read: ReadText | null = null
+  try {
+    read = await readContent(content, enoughCharacters)
+  } catch {
+    // Whatever is wrong with a page: it is left out.
+  }
+  self.postMessage({ id, read } satisfies ReadReport)
+}
+
+async function readContent(content: Compound, enoughCharacters: number): Promise<ReadText> {
+  const { title, text } =
+    content.kind === 'html' ? readHtml(content.text) : await readPdf(content.bytes, enoughCharacters)
+  return { title: title.slice(0, longestTitle), text: text.slice(0, enoughCharacters) }
+}

@@ -1,0 +1,32 @@
+/** Names to addresses, by the public DNS alone: no hosts file, no search domain, which would make short names long. */
+import { Resolver } from 'node:dns/promises'
+
+/** All addresses of a name, IPv4 before IPv6. Rejects where it has none, or nobody says so in time. */
+export type Resolve = (host: string) => Promise<readonly string[]>
+
+const deadlineMs = 2_000
+const tryMs = 900
+const tries = 2
+
+/** Asks `servers` (`address:port`), those of the machine unless given. */
+export function createResolver(servers?: readonly string[]): Resolve {
+  const resolver = new Resolver({ timeout: tryMs, tries })
+  if (servers !== undefined) resolver.setServers([...servers])
+  return async host => {
+    // Rooted, so that nothing is ever put behind it.
+    const name = `${host}.`
+    const answers = Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)])
+    const addresses = (await within(deadlineMs, answers)).flatMap(answer =>
+      answer.status === 'fulfilled' ? answer.value : [],
+    )
+    if (addresses.length === 0) throw new Error('the name has no address')
+    return addresses
+  }
+}
+
+function within<T>(milliseconds: number, work: Promise<T>): Promise<T> {
+  const { promise, resolve, reject } = Promise.withResolvers<T>()
+  const timer = setTimeout(() => reject(new Error('the name was not resolved in time')), milliseconds)
+  work.then(resolve, reject).finally(() => clearTimeout(timer))
+  return promise
+}

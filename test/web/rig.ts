@@ -1,0 +1,196 @@
+/**
+ * A small internet on this machine: a DNS server on UDP, pages on a real socket, and a canary that stands wherever else
+ * somebody may be led. The guard under test is the one that serves: only the dialling is bent, after everything was judged.
+ */
+import { createSocket } from 'node:dgram'
+import { createServer, type Server, type Socket } from 'node:net'
+import type { Clock } from '../../src/clock.ts'
+import { systemClock } from '../../src/clock.ts'
+import type { Endpoint } from '../../src/web/page/exchange.ts'
+import { createPageReader, type PageReader, type PageReaderOptions } from '../../src/web/page.ts'
+import { createResolver } from '../../src/web/resolve.ts'
+
+/** Addresses of the public internet, behind which this rig's pages stand. */
+export const publicAddresses = ['93.184.216.34', '2606:2800:220:1:248:1893:25c8:1946'] as const
+
+export type Answer = { readonly a?: readonly string[]; readonly aaaa?: readonly string[]; readonly cname?: string }
+
+export type Rig = {
+  readonly reader: PageReader
+  /** Every address that was dialled, in order. */
+  readonly dialled: Endpoint[]
+  canaryHits(): number
+  /** Names that were asked for. */
+  readonly asked: string[]
+  /** Reads for an account of its own, so that no limit is met by chance. */
+  read(url: string): ReturnType<PageReader['read']>
+  stop(): void
+}
+
+export type RigOptions = Partial<Pick<PageReaderOptions, 'isListed' | 'maximumCharacters'>> & {
+  /** What a name resolves to; the pages unless told. Null = there is no such name. */
+  readonly answer?: (name: string, query: number) => Answer | null
+  /** Writes what a page's server writes. `request` is its head as text. */
+  readonly page: (socket: Socket, request: string) => void
+  readonly clock?: PageReaderOptions['clock']
+  /** Port of another server for the pages, and whom to trust there. */
+  readonly secure?: { readonly port: number; readonly certificateAuthority: string }
+}
+
+/** Rounding of failures takes no time here. */
+const hurried: Pick<Clock, 'now' | 'monotonic' | 'sleep'> = { ...systemClock, sleep: async () => {} }
+
+export async function startRig({ answer = () => ({ a: [publicAddresses[0]] }), ...options }: RigOptions): Promise<Rig> {
+  const dialled: Endpoint[] = []
+  const asked: string[] = []
+  let hits = 0
+  let accounts = 0
+  const canary = await listen(socket => {
+    hits += 1
+    socket.end('HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nconnection: close\r\n\r\nINTERNAL')
+  })
+  const pages = await listen(socket => {
+    let head = ''
+    socket.on('data', piece => {
+      if (head.includes('\r\n\r\n')) return
+      head += piece.toString('latin1')
+      if (head.includes('\r\n\r\n')) options.page(socket, head)
+    })
+  })
+  const dns = await startDns((name, query) => {
+    asked.push(name)
+    return answer(name, query)
+  })
+  const isPage = (address: string) => publicAddresses.some(one => one === address)
+  const reader = createPageReader({
+    clock: options.clock ?? hurried,
+    resolve: createResolver([`127.0.0.1:${dns.port}`]),
+    isListed: options.isListed ?? (() => false),
+    maximumCharacters: options.maximumCharacters ?? 8_000,
+    dial(endpoint) {
+      dialled.push(endpoint)
+      if (!isPage(endpoint.address)) return { address: '127.0.0.1', port: canary.port }
+      if (endpoint.port === 443 && options.secure !== undefined) return { address: '127.0.0.1', ...options.secure }
+      return { address: '127.0.0.1', port: pages.port }
+    },
+  })
+  return {
+    reader,
+    dialled,
+    asked,
+    canaryHits: () => hits,
+    read: url => reader.read(url, { accountId: `acc_${++accounts}`, signal: new AbortController().signal }),
+    stop() {
+      reader.close()
+      canary.stop()
+      pages.stop()
+      dns.stop()
+    },
+  }
+}
+
+/** An HTTP answer, closed at its end. */
+export function page(body: string | Uint8Array, contentType = 'text/html; charset=utf-8', headers = ''): Buffer {
+  return Buffer.concat([
+    Buffer.from(`HTTP/1.1 200 OK\r\ncontent-type: ${contentType}\r\nconnection: close\r\n${headers}\r\n`),
+    Buffer.from(body),
+  ])
+}
+
+export function redirectTo(location: string, status = 302): Buffer {
+  return Buffer.from(
+    `HTTP/1.1 ${status} Found\r\nlocation: ${location}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`,
+    'latin1',
+  )
+}
+
+export const pathOf = (request: string) => request.split(' ')[1] ?? ''
+
+async function listen(serve: (socket: Socket) => void): Promise<{ readonly port: number; stop(): void }> {
+  const sockets = new Set<Socket>()
+  const server: Server = createServer(socket => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+    socket.on('close', () => sockets.delete(socket))
+    serve(socket)
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  return {
+    port: typeof address === 'object' && address !== null ? address.port : 0,
+    stop() {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+    },
+  }
+}
+
+const types = { a: 1, cname: 5, aaaa: 28 } as const
+
+/** Answers A and AAAA queries; a name without answers does not exist. */
+export async function startDns(answer: (name: string, query: number) => Answer | null) {
+  const socket = createSocket('udp4')
+  let queries = 0
+  socket.on('message', (message, peer) => {
+    const { name, type, end } = questionOf(message)
+    const given = answer(name, queries++)
+    const records: Buffer[] = []
+    if (given?.cname !== undefined)
+      records.push(record(message.subarray(12, end - 4), types.cname, encodeName(given.cname)))
+    // Behind an alias the addresses are those of what it stands for.
+    const owner = given?.cname === undefined ? message.subarray(12, end - 4) : encodeName(given.cname)
+    if (type === types.a)
+      for (const ip of given?.a ?? []) records.push(record(owner, types.a, Buffer.from(ip.split('.').map(Number))))
+    if (type === types.aaaa)
+      for (const ip of given?.aaaa ?? []) records.push(record(owner, types.aaaa, sixteenBytes(ip)))
+    const header = Buffer.alloc(12)
+    message.copy(header, 0, 0, 2)
+    header.writeUInt16BE(given === null ? 0x8183 : 0x8180, 2)
+    header.writeUInt16BE(1, 4)
+    header.writeUInt16BE(records.length, 6)
+    socket.send(Buffer.concat([header, message.subarray(12, end), ...records]), peer.port, peer.address)
+  })
+  await new Promise<void>(resolve => socket.bind(0, '127.0.0.1', resolve))
+  return { port: socket.address().port, stop: () => socket.close() }
+}
+
+function questionOf(message: Buffer): { readonly name: string; readonly type: number; readonly end: number } {
+  const labels: string[] = []
+  let at = 12
+  for (let length = message[at] ?? 0; length > 0; length = message[at] ?? 0) {
+    labels.push(message.toString('latin1', at + 1, at + 1 + length))
+    at += length + 1
+  }
+  return { name: labels.join('.').toLowerCase(), type: message.readUInt16BE(at + 1), end: at + 5 }
+}
+
+function record(owner: Uint8Array, type: number, data: Uint8Array): Buffer {
+  const middle = Buffer.alloc(10)
+  middle.writeUInt16BE(type, 0)
+  middle.writeUInt16BE(1, 2)
+  middle.writeUInt16BE(data.length, 8)
+  return Buffer.concat([owner, middle, data])
+}
+
+function encodeName(name: string): Buffer {
+  const labels = name.split('.').map(label => Buffer.concat([Buffer.from([label.length]), Buffer.from(label)]))
+  return Buffer.concat([...labels, Buffer.from([0])])
+}
+
+function sixteenBytes(ip: string): Buffer {
+  const dotted = /^(.*:)(\d+)\.(\d+)\.(\d+)\.(\d+)$/.exec(ip)
+  const text =
+    dotted === null
+      ? ip
+      : `${dotted[1]}${hex(Number(dotted[2]), Number(dotted[3]))}:${hex(Number(dotted[4]), Number(dotted[5]))}`
+  const [head = '', tail] = text.split('::')
+  const left = head.split(':').filter(group => group !== '')
+  const right = (tail ?? '').split(':').filter(group => group !== '')
+  const zeros = Array.from({ length: 8 - left.length - right.length }, () => '0')
+  const bytes = Buffer.alloc(16)
+  for (const [index, group] of [...left, ...zeros, ...right].entries())
+    bytes.writeUInt16BE(Number.parseInt(group, 16), index * 2)
+  return bytes
+}
+
+const hex = (high: number, low: number) => (high * 256 + low).toString(16)

@@ -1,0 +1,230 @@
+/** The three back ends on their real formats, over real sockets; who is asked after whom, and when nobody is any more. */
+import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { systemClock } from '../../src/clock.ts'
+import { webLimits } from '../../src/core/web.ts'
+import { brave, braveBaseUrl } from '../../src/web/search/brave.ts'
+import { searxng } from '../../src/web/search/searxng.ts'
+import { tavily, tavilyBaseUrl } from '../../src/web/search/tavily.ts'
+import { createSearch, type SearchBackEnd, searchBudgetMs } from '../../src/web/search.ts'
+import { jsonAnswer, startUpstream, type Upstream, type UpstreamAnswer } from '../harness/upstream.ts'
+
+setDefaultTimeout(20_000)
+
+const upstreams: Upstream[] = []
+afterAll(() => {
+  for (const upstream of upstreams) upstream.stop()
+})
+
+function serving(answer: () => UpstreamAnswer | Promise<UpstreamAnswer>): Upstream {
+  const upstream = startUpstream(answer)
+  upstreams.push(upstream)
+  return upstream
+}
+
+function searching(backEnds: readonly SearchBackEnd[], isListed = (_: string) => false) {
+  const warnings: Readonly<Record<string, string>>[] = []
+  const log = { warn: (_: string, fields: Readonly<Record<string, string>>) => void warnings.push(fields) }
+  const { find } = createSearch({ backEnds, fetch, clock: systemClock, log, isListed })
+  return { warnings, find: (query: string) => find(query, new AbortController().signal) }
+}
+
+/** Bodies as the three send them, cut to what they have in common with a whole one. */
+const bodies = {
+  searxng: {
+    query: 'tides',
+    number_of_results: 0,
+    results: [
+      {
+        url: 'https://a.example/tides',
+        title: 'Tides',
+        content: 'High &amp; low water',
+        engine: 'brave',
+        parsed_url: ['https', 'a.example', '/tides', '', '', ''],
+        template: 'default.html',
+        engines: ['brave'],
+        positions: [1],
+        score: 1,
+        category: 'general',
+        publishedDate: null,
+      },
+      { url: 'https://b.example/', title: 'Bay', content: '', engine: 'brave', category: 'general' },
+      { template: 'key-value.html', kvmap: {} },
+    ],
+    answers: [],
+    corrections: [],
+    infoboxes: [],
+    suggestions: [],
+    unresponsive_engines: [['google', 'timeout']],
+  },
+  brave: {
+    type: 'search',
+    query: { original: 'tides', more_results_available: true },
+    mixed: { type: 'mixed', main: [{ type: 'web', index: 0, all: false }] },
+    web: {
+      type: 'search',
+      results: [
+        {
+          title: 'Tides',
+          url: 'https://a.example/tides',
+          is_source_local: false,
+          description: '<strong>High</strong> &#x27;and&#39; low',
+          profile: { name: 'A', url: 'https://a.example' },
+          language: 'en',
+          family_friendly: true,
+          type: 'search_result',
+          subtype: 'generic',
+          page_age: '2026-05-01T00:00:00',
+          meta_url: { hostname: 'a.example' },
+        },
+      ],
+      family_friendly: true,
+    },
+  },
+  tavily: {
+    query: 'tides',
+    answer: null,
+    images: [],
+    results: [
+      { title: 'Tides', url: 'https://a.example/tides', content: 'High and low', score: 0.98, raw_content: null },
+    ],
+    response_time: '0.71',
+    request_id: 'x',
+  },
+}
+
+describe('the formats', () => {
+  test('SearXNG is asked for JSON at /search, and what has no text is no result', async () => {
+    const upstream = serving(() => jsonAnswer(bodies.searxng))
+    for (const address of [upstream.url, `${upstream.url}/`, `${upstream.url}/search`])
+      expect(await searching([searxng(address)]).find('tides & bays?')).toEqual([
+        { url: 'https://a.example/tides', title: 'Tides', text: 'High & low water' },
+      ])
+    for (const { method, path } of upstream.ledger())
+      expect([method, path]).toEqual(['GET', '/search?q=tides+%26+bays%3F&format=json&safesearch=1'])
+  })
+
+  test('Brave is asked with its token, and its emphasis is taken out', async () => {
+    const upstream = serving(() => jsonAnswer(bodies.brave))
+    for (const baseUrl of [upstream.url, `${upstream.url}/res/v1`, `${upstream.url}/res/v1/`])
+      expect(await searching([brave({ apiKey: 'BSA-key', baseUrl })]).find('tides')).toEqual([
+        { url: 'https://a.example/tides', title: 'Tides', text: "High 'and' low" },
+      ])
+    for (const { method, path, headers } of upstream.ledger()) {
+      expect([method, path]).toEqual([
+        'GET',
+        `/res/v1/web/search?q=tides&count=${webLimits.results}&text_decorations=false&result_filter=web`,
+      ])
+      expect([headers['x-subscription-token'], headers.accept]).toEqual(['BSA-key', 'application/json'])
+    }
+    expect(brave({ apiKey: 'k', baseUrl: braveBaseUrl }).toRequest('q', 6).url).toStartWith(
+      'https://api.search.brave.com/res/v1/web/search?q=q&',
+    )
+  })
+
+  test('Tavily is asked by POST with a bearer key', async () => {
+    const upstream = serving(() => jsonAnswer(bodies.tavily))
+    expect(await searching([tavily({ apiKey: 'tvly-key', baseUrl: upstream.url })]).find('tides')).toEqual([
+      { url: 'https://a.example/tides', title: 'Tides', text: 'High and low' },
+    ])
+    const [asked] = upstream.ledger()
+    expect([asked?.method, asked?.path, asked?.headers.authorization]).toEqual(['POST', '/search', 'Bearer tvly-key'])
+    expect(JSON.parse(asked?.body ?? '')).toEqual({
+      query: 'tides',
+      max_results: webLimits.results,
+      search_depth: 'basic',
+      include_answer: false,
+    })
+    expect(tavily({ apiKey: 'k', baseUrl: tavilyBaseUrl }).toRequest('q', 6).url).toBe('https://api.tavily.com/search')
+  })
+
+  test('a search without a match is an answer', async () => {
+    const empty = { type: 'search', query: { original: 'x' } }
+    expect(await searching([brave({ apiKey: 'k', baseUrl: serving(() => jsonAnswer(empty)).url })]).find('x')).toEqual(
+      [],
+    )
+    expect(await searching([searxng(serving(() => jsonAnswer({ results: [] })).url)]).find('x')).toEqual([])
+  })
+})
+
+test('each page comes once however it is written, none that is listed or of another scheme, six at most', async () => {
+  const urls = [
+    'https://www.a.example/x/',
+    'http://a.example/x#part',
+    'https://a.example/x?utm_source=mail',
+    'https://a.example/x?page=2',
+    'https://evil.example/',
+    'javascript:alert(1)',
+    'not an address',
+    ...[1, 2, 3, 4, 5, 6, 7].map(number => `https://b.example/${number}`),
+  ]
+  const results = urls.map(url => ({ url, title: url, content: 'text' }))
+  const upstream = serving(() => jsonAnswer({ results }))
+  const { find } = searching([searxng(upstream.url)], url => new URL(url).hostname === 'evil.example')
+  const found = await find('x')
+  expect('code' in found ? found : found.map(({ url }) => url)).toEqual([
+    'https://www.a.example/x/',
+    'https://a.example/x?page=2',
+    ...[1, 2, 3, 4].map(number => `https://b.example/${number}`),
+  ])
+})
+
+describe('who is asked', () => {
+  const good = () => jsonAnswer(bodies.tavily)
+  const failures: Record<string, () => UpstreamAnswer> = {
+    'an error': () => jsonAnswer({ error: 'no' }, 500),
+    'a wrong key': () => jsonAnswer({ error: 'no' }, 401),
+    'too many requests': () => jsonAnswer({ error: 'slow down' }, 429),
+    'a redirect': () => ({ status: 302, headers: { location: 'http://127.0.0.1:1/' } }),
+    'no JSON': () => ({ headers: { 'content-type': 'text/html' }, pieces: ['<html>'] }),
+    'other JSON': () => jsonAnswer({ detail: 'format not allowed' }),
+    'too much': () => jsonAnswer({ results: [], padding: 'x'.repeat(2 << 20) }),
+    'a cut answer': () => ({ pieces: ['{"results":['], cutAt: 5 }),
+  }
+  for (const [name, answer] of Object.entries(failures))
+    test(`the next one after ${name}`, async () => {
+      const [first, second] = [serving(answer), serving(good)]
+      const { find, warnings } = searching([searxng(first.url), tavily({ apiKey: 'k', baseUrl: second.url })])
+      expect(await find('tides')).toMatchObject([{ url: 'https://a.example/tides' }])
+      expect([first.ledger().length, second.ledger().length]).toEqual([1, 1])
+      expect(warnings).toMatchObject([{ back_end: 'searxng' }])
+      expect(JSON.stringify(warnings)).not.toContain('tides')
+    })
+
+  test('the first that answers, and no other', async () => {
+    const [first, second] = [serving(() => jsonAnswer(bodies.searxng)), serving(good)]
+    await searching([searxng(first.url), tavily({ apiKey: 'k', baseUrl: second.url })]).find('tides')
+    expect([first.ledger().length, second.ledger().length]).toEqual([1, 0])
+  })
+
+  test('one that is silent leaves time for the next; all of them silent end with the budget', async () => {
+    const silent = () => new Promise<UpstreamAnswer>(() => {})
+    const [first, second] = [serving(silent), serving(good)]
+    expect(
+      await searching([searxng(first.url), tavily({ apiKey: 'k', baseUrl: second.url })]).find('tides'),
+    ).toMatchObject([{ url: 'https://a.example/tides' }])
+    const startedAt = performance.now()
+    const { find, warnings } = searching([
+      searxng(serving(silent).url),
+      tavily({ apiKey: 'k', baseUrl: serving(silent).url }),
+    ])
+    expect(await find('tides')).toEqual({ url: null, code: 'too_slow' })
+    expect(performance.now() - startedAt).toBeLessThan(searchBudgetMs + 1_000)
+    expect(warnings.length).toBe(2)
+    await first.until(ledger => ledger.every(({ outcome }) => outcome === 'aborted'))
+  })
+
+  test('nobody there is said, and a caller who leaves ends it', async () => {
+    expect(await searching([searxng('http://127.0.0.1:1')]).find('tides')).toEqual({ url: null, code: 'unreachable' })
+    const abort = new AbortController()
+    const log = { warn() {} }
+    const upstream = serving(() => new Promise<UpstreamAnswer>(() => abort.abort()))
+    const { find } = createSearch({
+      backEnds: [searxng(upstream.url)],
+      fetch,
+      clock: systemClock,
+      log,
+      isListed: () => false,
+    })
+    await expect(find('tides', abort.signal)).rejects.toThrow()
+  })
+})
