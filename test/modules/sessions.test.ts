@@ -43,6 +43,7 @@ describe('coming in', () => {
         id: expect.any(String),
         name: 'Ada & Co',
         plan: 'evaluation',
+        web: true,
         limits: { requests_per_minute: 5, concurrent_requests: 1, daily_tokens: 20_000, daily_cost_usd: 0.17 },
         created_at: expect.any(String),
       },

@@ -49,6 +49,7 @@ describe('keys', () => {
       'revoked_at',
       'usage',
       'user_id',
+      'web',
     ])
     expect(list.body.data[0]).toMatchObject({ id: made.id, name: '=cmd|1', prefix: `${made.key.slice(0, 20)}…` })
     expect(list.text).not.toContain(made.key.slice(21))
@@ -323,7 +324,7 @@ describe('team', () => {
     for (const user of body.data) expect(Object.keys(user).sort()).toEqual(['created_at', 'email', 'id', 'role'])
     expect(Object.keys(body.invitations[0] ?? {}).sort()).toEqual(['created_at', 'email', 'expires_at', 'id', 'role'])
     const account = await as(admin, 'GET', '/account')
-    expect(Object.keys(account.body).sort()).toEqual(['created_at', 'id', 'limits', 'name', 'plan', 'today'])
+    expect(Object.keys(account.body).sort()).toEqual(['created_at', 'id', 'limits', 'name', 'plan', 'today', 'web'])
     for (const [param, change] of [
       ['plan', { name: 'x', plan: 'usage' }],
       ['daily_tokens', { name: 'x', daily_tokens: 1 }],
