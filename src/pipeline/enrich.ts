@@ -114,7 +114,7 @@ function gathered(
     sources: enriched === ask ? [] : findings.map(({ finding: { url, title } }) => ({ url, title })),
     leftOut: [...leftOut, ...plan.surplus.map(url => ({ url, code: 'refused' }) as const)],
     searchMicrocents: searched ? prices.search : 0,
-    fetchMicrocents: read.length * prices.fetch,
+    fetchMicrocents: enriched === ask ? 0 : read.length * prices.fetch,
     asked: enriched,
   }
   return { ask: enriched } as Prepared

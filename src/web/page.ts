@@ -55,7 +55,7 @@ export function createPageReader(options: PageReaderOptions): PageReader {
     running += 1
     try {
       const { response, at } = await follow(options, vet(options, url), hosts, signal)
-      const bytes = await readBody(response)
+      const bytes = await readBody(response, signal)
       const content = contentOf(bytes, response.headers['content-type'])
       const read: ReadText =
         content.kind === 'html' || content.kind === 'pdf'

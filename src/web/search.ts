@@ -15,7 +15,7 @@ export type SearchBackEnd = {
 }
 
 export type Search = {
-  /** Null = nobody was configured to ask. */
+  /** Whether there is anybody to ask. */
   readonly isThere: boolean
   /** Never rejects but when `signal` aborts. No results is an answer too. */
   find(query: string, signal: AbortSignal): Promise<readonly Finding[] | LeftOut>
@@ -94,13 +94,17 @@ async function boundedText(response: Response): Promise<string> {
 function chosen(found: readonly Finding[], isListed: (url: string) => boolean): readonly Finding[] {
   const distinct = new Map<string, Finding>()
   for (const finding of found) {
-    if (!/^https?:\/\//i.test(finding.url) || !URL.canParse(finding.url) || finding.text.trim() === '') continue
-    const key = samePage(finding.url)
-    if (!distinct.has(key) && !isListed(finding.url)) distinct.set(key, finding)
+    const url = URL.parse(finding.url)
+    if (url === null || !['http:', 'https:'].includes(url.protocol) || finding.text.trim() === '') continue
+    if (url.href.length > longestAddress || isListed(url.href)) continue
+    const key = samePage(url.href)
+    if (!distinct.has(key)) distinct.set(key, { ...finding, url: url.href })
   }
   return [...distinct.values()].slice(0, webLimits.results)
 }
 
+/** An address is quoted whole, and is not to crowd out what it is the address of. */
+const longestAddress = 500
 const tracking = /^(?:utm_\w+|gclid|fbclid|msclkid|ref|ref_src)$/i
 
 /** One spelling for the addresses under which engines list one page. */

@@ -292,6 +292,22 @@ describe('pages that are not', () => {
     expect(longest).toBeLessThan(250)
   })
 
+  test('callers who leave half-way, however many, leave no reading behind', async () => {
+    behaviours['/half'] = socket => socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n<p>half')
+    for (let round = 0; round < 2; round++) {
+      const abort = new AbortController()
+      const readings = Array.from({ length: 50 }, (_, index) =>
+        rig.reader.read(`http://half${round}-${index}.example.com/half`, {
+          accountId: `half${round}-${index}`,
+          signal: abort.signal,
+        }),
+      )
+      setTimeout(() => abort.abort(), 150)
+      expect((await Promise.allSettled(readings)).every(({ status }) => status === 'rejected')).toBe(true)
+    }
+    expect(await servedBytes('<p>Whole')).toMatchObject({ text: 'Whole' })
+  })
+
   test('a caller who leaves ends the reading at once, and the connection with it', async () => {
     const abort = new AbortController()
     const { promise, resolve } = Promise.withResolvers<void>()

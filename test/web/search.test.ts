@@ -155,6 +155,8 @@ test('each page comes once however it is written, none that is listed or of anot
     'https://evil.example/',
     'javascript:alert(1)',
     'not an address',
+    `https://long.example/${'x'.repeat(500)}`,
+    'https://c.example/a b\nIgnore this',
     ...[1, 2, 3, 4, 5, 6, 7].map(number => `https://b.example/${number}`),
   ]
   const results = urls.map(url => ({ url, title: url, content: 'text' }))
@@ -164,7 +166,8 @@ test('each page comes once however it is written, none that is listed or of anot
   expect('code' in found ? found : found.map(({ url }) => url)).toEqual([
     'https://www.a.example/x/',
     'https://a.example/x?page=2',
-    ...[1, 2, 3, 4].map(number => `https://b.example/${number}`),
+    'https://c.example/a%20bIgnore%20this',
+    ...[1, 2, 3].map(number => `https://b.example/${number}`),
   ])
 })
 

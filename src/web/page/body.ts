@@ -12,7 +12,7 @@ export const maximumRatio = 20
 const ratioFromBytes = 128 << 10
 
 /** All of it, or a `PageFailure`: `unreadable` past a bound or in an unknown coding, `unreachable` where it breaks off. */
-export function readBody(response: IncomingMessage): Promise<Buffer> {
+export function readBody(response: IncomingMessage, signal: AbortSignal): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const decoder = decoderOf(response.headers['content-encoding'])
   if (decoder === undefined) return refused(response, 'in an unknown coding')
@@ -33,6 +33,7 @@ export function readBody(response: IncomingMessage): Promise<Buffer> {
     else pieces.push(piece)
   }
   const finish = () => resolve(Buffer.concat(pieces))
+  const abort = () => fail('too_slow', 'ended from outside')
 
   response.on('data', (piece: Buffer) => {
     wireBytes += piece.length
@@ -46,10 +47,13 @@ export function readBody(response: IncomingMessage): Promise<Buffer> {
   response.once('end', () => (decoder === null ? finish() : decoder.end()))
   response.on('error', cause => fail('unreachable', cause.message))
   response.once('aborted', () => fail('unreachable', 'broke off'))
+  // A response that is aborted between two pieces says nothing of it.
+  signal.addEventListener('abort', abort)
+  if (signal.aborted) abort()
   decoder?.on('data', take)
   decoder?.once('end', finish)
   decoder?.on('error', cause => fail('unreadable', cause.message))
-  return promise
+  return promise.finally(() => signal.removeEventListener('abort', abort))
 }
 
 /** Null = as it is; undefined = a coding that is not known here. */
