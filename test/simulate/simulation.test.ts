@@ -1,0 +1,80 @@
+/** What `bun run simulate` measures, on a reduced run: over a world made here, and over `../shared` where it is there. */
+import { describe, expect, test } from 'bun:test'
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import {
+  attainable,
+  gains,
+  leaderOf,
+  leaving,
+  newAccount,
+  nothingToLearn,
+  randomOf,
+  readWorld,
+  settings,
+  taskOf,
+  type World,
+  worldOf,
+} from './simulation.ts'
+
+/** Three models over tasks that suit them differently; `means[task][model]`. */
+function madeWorld(means: readonly (readonly number[])[]): World {
+  const random = randomOf(7)
+  const tasks = means.map((ofTask, index) =>
+    taskOf(
+      `task ${index}`,
+      Array.from({ length: 500 }, () => ofTask.map(share => (random() < share ? 1 : 0))),
+    ),
+  )
+  return worldOf(['a', 'b', 'c'], tasks)
+}
+
+const world = madeWorld([
+  [0.8, 0.5, 0.4],
+  [0.4, 0.75, 0.4],
+  [0.7, 0.7, 0.3],
+])
+const few = { ...settings, accounts: 4 }
+
+describe('a made world', () => {
+  test('the simulation is the same every time', () => {
+    expect(gains(world, few)).toEqual(gains(world, few))
+  })
+
+  test('learning finds more than half of what there is, and nothing where nobody may look at another model', () => {
+    const most = attainable(world)
+    expect(most).toBeGreaterThan(0.08)
+    expect((gains(world, few)[3] ?? 0) / most).toBeGreaterThan(0.5)
+    const [first] = gains(world, { ...few, namedShare: 0, requests: 9 })
+    expect(first).toBe(0)
+  })
+
+  test('where there is nothing to learn, next to nothing is lost', () => {
+    for (const gain of gains(nothingToLearn(world), { ...settings, accounts: 20 })) expect(gain).toBeGreaterThan(-0.01)
+  })
+
+  test('no bias is ever past its bound on the way', () => {
+    const account = newAccount(world, few, 1)
+    for (let request = 0; request < 300; request++) {
+      const { model } = account.choose()
+      account.hear(model, account.pick([0, 1, 1]))
+      for (const { bias, entries } of account.leans())
+        expect(Math.abs(bias)).toBeLessThanOrEqual(entries < 10 ? 0 : entries < 50 ? 0.05 : 0.2)
+    }
+  })
+})
+
+const path = resolve(import.meta.dir, '../../../shared/data/llmrouter-9models/data.jsonl')
+const shared = existsSync(path) ? readWorld(path) : null
+
+test(`nine models on fourteen tasks${shared === null ? ' (../shared is not there: did not run)' : ''}`, () => {
+  if (shared === null) return
+  const most = attainable(shared)
+  expect([shared.models[leaderOf(shared)], most.toFixed(3)]).toEqual(['llama-3.1-nemotron-51b-instruct', '0.051'])
+  const shares = gains(shared, { ...settings, accounts: 6 }).map(gain => gain / most)
+  expect(shares[1]).toBeGreaterThan(0.2)
+  expect(shares[3]).toBeGreaterThan(0.5)
+  const loss = gains(nothingToLearn(shared), { ...settings, accounts: 60 })
+  expect(-(loss[3] ?? 0)).toBeLessThan(0.002)
+  expect(leaving(shared, { ...settings, accounts: 4 }).within60).toBeGreaterThan(0.9)
+}, 30_000)

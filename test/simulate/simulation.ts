@@ -1,0 +1,218 @@
+/**
+ * Accounts that ask, are answered, and learn, through the project's own learning code: prompts and grades are those of
+ * nine models on fourteen tasks (`llmrouter-9models`), everything else is the product.
+ */
+import { readFileSync } from 'node:fs'
+import { type Estimator, estimate, estimator } from '../../src/core/bias.ts'
+import { type Cell, emptyCell, learn } from '../../src/core/learning.ts'
+import { explore, type Lean, nudge } from '../../src/core/nudge.ts'
+
+/** Grades (0–1) of every prompt of a task, in the order of `World.models`. */
+export type Task = { readonly name: string; readonly grades: readonly (readonly number[])[]; readonly means: number[] }
+
+export type World = {
+  readonly models: readonly string[]
+  readonly tasks: readonly Task[]
+  /** What the catalogue says of each model: its mean over the tasks, each counting alike. It is also its score. */
+  readonly figures: readonly number[]
+}
+
+/** Reads the set. Throws where it is not there. */
+export function readWorld(path: string): World {
+  const rows = readFileSync(path, 'utf8')
+    .split('\n')
+    .filter(line => line !== '')
+    .map(line => JSON.parse(line) as { group: string; scores: Record<string, number> })
+  const models = Object.keys(rows[0]?.scores ?? {}).sort()
+  const tasks = [...Map.groupBy(rows, row => row.group)].map(([name, ofTask]) =>
+    taskOf(
+      name,
+      ofTask.map(({ scores }) => models.map(model => scores[model] ?? 0)),
+    ),
+  )
+  return worldOf(models, tasks)
+}
+
+export function taskOf(name: string, grades: readonly (readonly number[])[]): Task {
+  return { name, grades, means: (grades[0] ?? []).map((_, model) => mean(grades.map(row => row[model] ?? 0))) }
+}
+
+export function worldOf(models: readonly string[], tasks: readonly Task[]): World {
+  return { models, tasks, figures: models.map((_, model) => mean(tasks.map(task => task.means[model] ?? 0))) }
+}
+
+export type Settings = {
+  readonly accounts: number
+  readonly requests: number
+  /** Share of requests that name a model: evenly one of the `namedModels` best in the catalogue. */
+  readonly namedShare: number
+  readonly namedModels: number
+  readonly estimator: Estimator
+}
+
+export const settings: Settings = { accounts: 12, requests: 1_000, namedShare: 0.4, namedModels: 5, estimator }
+
+/** Requests are numbered from 1; both ends belong to the window. */
+export const windows = [
+  { from: 1, to: 100 },
+  { from: 101, to: 200 },
+  { from: 201, to: 500 },
+  { from: 501, to: 1_000 },
+] as const
+
+/** The best model for the task that the bound lets a choice get to, above the catalogue's best: averaged over tasks. */
+export function attainable(world: World, tasks: readonly Task[] = world.tasks): number {
+  const leader = leaderOf(world)
+  const within = (model: number) => figure(world, leader) - figure(world, model) <= 0.2
+  return mean(tasks.map(({ means }) => Math.max(...means.filter((_, model) => within(model))) - (means[leader] ?? 0)))
+}
+
+/**
+ * Mean gain in grade over always taking the catalogue's best, of automatic requests, by window: the mean grade in the task
+ * of the model that was chosen is what counts, so that luck with single prompts does not.
+ */
+export function gains(world: World, given: Settings, tasks: readonly Task[] = world.tasks): number[] {
+  const sums = windows.map(() => ({ gain: 0, count: 0 }))
+  for (const task of tasks)
+    for (let number = 0; number < given.accounts; number++) {
+      const account = newAccount(world, given, seedOf(task.name) + number)
+      for (let request = 1; request <= given.requests; request++) {
+        const { model, isNamed } = account.choose()
+        account.hear(model, account.pick(task.grades)[model] ?? 0)
+        const sum = sums[windows.findIndex(({ from, to }) => request >= from && request <= to)]
+        if (isNamed || sum === undefined) continue
+        sum.gain += (task.means[model] ?? 0) - (task.means[leaderOf(world)] ?? 0)
+        sum.count++
+      }
+    }
+  return sums.map(({ gain, count }) => gain / Math.max(1, count))
+}
+
+/** The world of an account whose prompts come from all tasks alike: its models are what the catalogue says. */
+export function nothingToLearn(world: World): World {
+  // Each task as often as any other, whatever its size.
+  const grades = world.tasks.flatMap(task =>
+    Array.from({ length: 1_000 }, (_, index) => task.grades[index % task.grades.length] ?? []),
+  )
+  return worldOf(world.models, [taskOf('all', grades)])
+}
+
+export type Leaving = {
+  readonly cases: number
+  readonly median: number
+  readonly ninetieth: number
+  readonly within60: number
+}
+
+/**
+ * How many answers of a model an account takes to leave it, once it fails so many more prompts that its mean grade falls by
+ * 0.3, at request 601. Counted where leaving is right and within the bound: another model is then better by 0.1 or more.
+ */
+export function leaving(world: World, given: Settings): Leaving {
+  const counts: number[] = []
+  for (const task of world.tasks)
+    for (let number = 0; number < given.accounts; number++) {
+      const count = answersUntilLeft(world, given, task, seedOf(task.name) + 1_000 + number)
+      if (count !== null) counts.push(count)
+    }
+  counts.sort((left, right) => left - right)
+  const at = (share: number) => counts[Math.floor(share * (counts.length - 1))] ?? Number.NaN
+  return {
+    cases: counts.length,
+    median: at(0.5),
+    ninetieth: at(0.9),
+    within60: counts.filter(count => count <= 60).length / counts.length,
+  }
+}
+
+function answersUntilLeft(world: World, given: Settings, task: Task, seed: number): number | null {
+  const account = newAccount(world, given, seed)
+  for (let request = 1; request <= 600; request++) {
+    const { model } = account.choose()
+    account.hear(model, account.pick(task.grades)[model] ?? 0)
+  }
+  const worse = account.leader()
+  const before = task.means[worse] ?? 0
+  const others = task.means.filter((_, model) => model !== worse && figure(world, worse) - figure(world, model) <= 0.2)
+  if (before < 0.3 || Math.max(...others) < before - 0.3 + 0.1) return null
+  let answers = 0
+  for (let request = 1; request <= 2_000 && account.leader() === worse; request++) {
+    const { model } = account.choose()
+    const grade = account.pick(task.grades)[model] ?? 0
+    if (model === worse) answers++
+    account.hear(model, model === worse && account.random() < 0.3 / before ? 0 : grade)
+  }
+  return answers
+}
+
+/** One account with one query type: what it knows, whom it would ask. */
+export function newAccount(world: World, given: Settings, seed: number) {
+  const random = randomOf(seed)
+  const cells: Cell[] = world.models.map(() => emptyCell)
+  const scored = world.figures.map((score, model) => ({ model, score })).sort((left, right) => right.score - left.score)
+  const namable = scored.slice(0, given.namedModels)
+  let leans: Lean[] = world.models.map(() => ({ bias: 0, entries: 0 }))
+  let ordered = scored
+  let at = 0
+  const leanOf = ({ model }: { readonly model: number }) => leans[model] ?? null
+  const leader = () => ordered[0]?.model ?? 0
+
+  return {
+    random,
+    leader,
+    leans: () => leans,
+    pick: <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T,
+    choose() {
+      if (random() < given.namedShare)
+        return { model: namable[Math.floor(random() * namable.length)]?.model ?? 0, isNamed: true }
+      return { model: explore(ordered, leanOf, () => true, random).ordered[0]?.model ?? 0, isNamed: false }
+    },
+    hear(model: number, quality: number) {
+      // A hundred requests a day.
+      at += 864_000
+      cells[model] = learn(cells[model] ?? emptyCell, { ...sample, at, quality })
+      const known = cells.map((cell, index) => ({ figure: figure(world, index), cell }))
+      leans = estimate(known, at, given.estimator).map(({ bias }, index) => ({
+        bias,
+        entries: cells[index]?.entries ?? 0,
+      }))
+      ordered = nudge(scored, leanOf)
+    },
+  }
+}
+
+const sample = {
+  latencyMs: 1_000,
+  firstTokenMs: 200,
+  costMicrocents: 1_000,
+  inputTokens: 100,
+  outputTokens: 100,
+  automatic: true,
+  influenced: false,
+  enhanced: false,
+}
+
+export function leaderOf({ figures }: World): number {
+  return figures.indexOf(Math.max(...figures))
+}
+
+const figure = ({ figures }: World, model: number) => figures[model] ?? 0
+
+export function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length
+}
+
+function seedOf(name: string): number {
+  return Number(Bun.hash.crc32(name))
+}
+
+/** Numbers from 0 to 1 that are the same for the same seed (mulberry32). */
+export function randomOf(seed: number): () => number {
+  let state = seed | 0
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+}
