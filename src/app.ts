@@ -29,6 +29,7 @@ import { chat } from './modules/chat/routes.ts'
 import { readCompatible } from './modules/compatible/request.ts'
 import { compatible } from './modules/compatible/routes.ts'
 import { estimate } from './modules/estimate.ts'
+import { insights } from './modules/insights/routes.ts'
 import { keys } from './modules/keys/routes.ts'
 import { models } from './modules/models.ts'
 import { team } from './modules/team/routes.ts'
@@ -119,6 +120,7 @@ export function createApp(deps: Deps) {
       .use(keys(deps, identify))
       .use(team(deps, identify))
       .use(usage(deps, identify))
+      .use(insights(deps, identify))
       .use(billing(deps, identify))
       .use(webhooks(deps))
       .use(probes(deps))
@@ -209,6 +211,11 @@ const endpoints = [
   'GET /api/v1/usage',
   'GET /api/v1/requests',
   'GET /api/v1/requests/export',
+  'GET /api/v1/insights/learning',
+  'GET /api/v1/insights/models',
+  'GET /api/v1/insights/recommendations',
+  'POST /api/v1/insights/feedback',
+  'DELETE /api/v1/insights/data',
   'GET /api/v1/billing',
   'POST /api/v1/billing/upgrade',
   'POST /api/v1/billing/downgrade',

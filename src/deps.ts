@@ -48,11 +48,13 @@ import { type Journal, openJournal } from './stores/journal.ts'
 import * as keyLines from './stores/key-lines.ts'
 import * as keyRecords from './stores/keys.ts'
 import { createKeyDirectory, type KeyDirectory } from './stores/keys.ts'
+import { createLearningBook, type LearningBook } from './stores/learned.ts'
 import { createLedgerReader, type LedgerReader, seedFrom, spentWith } from './stores/ledger.ts'
 import type { Meter } from './stores/meter.ts'
 import { createFailoverMeter } from './stores/meter-failover.ts'
 import { createLocalMeter, type Spent } from './stores/meter-local.ts'
 import { partitionOf } from './stores/meter-redis.ts'
+import { createPromptBook, type PromptBook } from './stores/prompts.ts'
 import { openRedis } from './stores/redis.ts'
 import { meterScripts } from './stores/scripts/meter.ts'
 import * as sessions from './stores/sessions.ts'
@@ -109,6 +111,12 @@ export type Deps = {
   readonly billingWorker: BillingWorker
   readonly budget: BudgetBook
   readonly health: HealthBook
+  readonly learning: LearningBook
+  readonly prompts: PromptBook
+  /** The catalogue's figure of a model's quality (0–1), by `provider/model`; null = there is none of that name. */
+  readonly figureOf: (model: string) => number | null
+  /** 0 ≤ x < 1. */
+  readonly random: () => number
   readonly tokenizer: Tokenizer
   readonly allowedHosts: ReadonlySet<string> | null
   readonly firstAccount: FirstAccount | null
@@ -166,7 +174,17 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     })
     undo.push(() => journal.close())
     const { meter, stream } = openMeter(config, { database, journal, clock, log }, undo)
-    const shipper = createShipper({ journal, database, clock, log, ...(stream === null ? {} : { stream }) })
+    const configured = config.extraModels.map(({ provider, row }) => toModel(provider, row))
+    const offered = buildCatalogue(
+      [...withChanges(publishedModels, config.modelChanges), ...configured].filter(model =>
+        endpoints.has(model.provider),
+      ),
+    )
+    const figureOf = (name: string) => offered.resolve(name)?.figures.quality ?? null
+    const learning = createLearningBook({ database, clock, figureOf, log })
+    undo.push(() => learning.close())
+    const { take: learn } = learning
+    const shipper = createShipper({ journal, database, learn, clock, log, ...(stream === null ? {} : { stream }) })
     undo.push(() => shipper.close())
     const keys = createKeyDirectory({ database, clock, plans: config.plans, random: Math.random })
     undo.push(() => keys.close())
@@ -187,7 +205,6 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     const rules = compileRules(safetyRules)
     const web = openWeb(config, { ...options, network: options.network ?? systemNetwork, clock, log, simulator, rules })
     undo.push(() => web.pages.close())
-    const configured = config.extraModels.map(({ provider, row }) => toModel(provider, row))
     const endings = new Set<Ending>()
     return {
       config,
@@ -196,11 +213,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       network: options.network ?? systemNetwork,
       log,
       newRequestId: () => `req_${Bun.randomUUIDv7().replaceAll('-', '')}`,
-      catalogue: buildCatalogue(
-        [...withChanges(publishedModels, config.modelChanges), ...configured].filter(model =>
-          endpoints.has(model.provider),
-        ),
-      ),
+      catalogue: offered,
       endpoints,
       simulator,
       simulatedProviders: new Set([...endpoints.values()].filter(one => one.simulated).map(one => one.id)),
@@ -232,6 +245,10 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       billingWorker,
       budget: createBudgetBook(database, clock),
       health: createHealthBook({ clock }),
+      learning,
+      prompts: createPromptBook(randomBytes(32)),
+      figureOf,
+      random: Math.random,
       tokenizer,
       allowedHosts: allowedHosts(config.allowedHosts, config.host),
       firstAccount,

@@ -93,8 +93,8 @@ const strangers: Record<string, () => Record<string, string>> = {
   'an unknown key': () => ({ authorization: `Bearer ${unknown()}` }),
   'a revoked key': () => ({ authorization: `Bearer ${revoked}` }),
 }
-/** Those that a key opens; whom a session opens them to is walked in `http/policies.test.ts`. */
-const guarded = () => routes.filter(({ security }) => security?.some(way => 'apiKey' in way))
+/** Those that only a key opens; whom a session opens the others to is walked in `http/policies.test.ts`. */
+const guarded = () => routes.filter(({ security }) => security?.length === 1 && security.some(way => 'apiKey' in way))
 
 describe('a protected route refuses, with one body, before it looks at what was sent,', () => {
   test('whoever has no valid key', async () => {

@@ -50,7 +50,8 @@ export function readPrompt(messages: readonly Message[]): Reading {
   }
 }
 
-function lastUserText(messages: readonly Message[]): string {
+/** What the caller asked last: the text that is read. */
+export function lastUserText(messages: readonly Message[]): string {
   const message = messages.findLast(({ role }) => role === 'user')
   if (message?.role !== 'user') return ''
   const [first, second] = message.content

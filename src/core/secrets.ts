@@ -1,13 +1,14 @@
 /** API keys: how they are made, told from typing errors without asking a store, and reduced to what may be stored. */
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-const prefix = 'gw_live_'
+/** What every key begins with. */
+export const keyPrefix = 'gw_live_'
 const idCharacters = 12
 const secretCharacters = 43
 const checksumCharacters = 6
-const bodyCharacters = prefix.length + idCharacters + 1 + secretCharacters
+const bodyCharacters = keyPrefix.length + idCharacters + 1 + secretCharacters
 const shape = new RegExp(
-  `^${prefix}[0-9A-Za-z]{${idCharacters}}_[0-9A-Za-z]{${secretCharacters + checksumCharacters}}$`,
+  `^${keyPrefix}[0-9A-Za-z]{${idCharacters}}_[0-9A-Za-z]{${secretCharacters + checksumCharacters}}$`,
 )
 
 /** Bytes from here on would make the first letters of the alphabet likelier than the last. */
@@ -26,9 +27,9 @@ export type MintedKey = {
 /** Makes a key (`gw_live_<12 id>_<43 secret><6 checksum>`, base62) from `randomBytes`, which must be cryptographic. */
 export function mintApiKey(randomBytes: RandomBytes): MintedKey {
   const id = randomBase62(idCharacters, randomBytes)
-  const body = `${prefix}${id}_${randomBase62(secretCharacters, randomBytes)}`
+  const body = `${keyPrefix}${id}_${randomBase62(secretCharacters, randomBytes)}`
   const key = body + checksumOf(body)
-  return { key, id, prefix: `${prefix}${id}…`, digest: digestOf(key) }
+  return { key, id, prefix: `${keyPrefix}${id}…`, digest: digestOf(key) }
 }
 
 /** Whether a text is as long as every key is: what is not, a header of kilobytes among it, is not worth a digest. */
@@ -41,7 +42,7 @@ export function parseApiKey(text: string): { readonly id: string } | null {
   // The length first: a header of kilobytes is not worth a pattern.
   if (!isKeyLong(text) || !shape.test(text)) return null
   if (text.slice(bodyCharacters) !== checksumOf(text.slice(0, bodyCharacters))) return null
-  return { id: text.slice(prefix.length, prefix.length + idCharacters) }
+  return { id: text.slice(keyPrefix.length, keyPrefix.length + idCharacters) }
 }
 
 /** SHA-256 of a secret in lower-case hex. */

@@ -43,6 +43,26 @@ export const usageRecordSchema = Type.Object(
     latency_ms: Type.Integer({ minimum: 0 }),
     first_token_ms: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()]),
     metadata: Type.Union([Type.Record(Type.String({ maxLength: 64 }), Type.String({ maxLength: 512 })), Type.Null()]),
+    /** What learning takes from a request that was answered; absent or null = nothing. */
+    learning: Type.Optional(
+      Type.Union([
+        Type.Object(
+          {
+            quality: Type.Number({ minimum: 0, maximum: 1 }),
+            /** Erasures of the account's learning when it was routed; null = not known then. */
+            epoch: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()]),
+            influenced: Type.Boolean(),
+            /** That the model which served would be chosen; null = it stood in for another. */
+            choice_probability: Type.Union([Type.Number({ minimum: 0, maximum: 1 }), Type.Null()]),
+            enhanced: Type.Boolean(),
+            /** The request before it that asked the same, shortly before. */
+            repeat_of: Type.Union([Type.String({ maxLength: 64 }), Type.Null()]),
+          },
+          { additionalProperties: false },
+        ),
+        Type.Null(),
+      ]),
+    ),
   },
   { additionalProperties: false },
 )

@@ -6,7 +6,7 @@ import { Value } from '@sinclair/typebox/value'
 import { GatewayError } from '../core/errors.ts'
 import type { Caller } from '../core/plans.ts'
 import type { Role } from '../core/roles.ts'
-import { digestOf, type RandomBytes } from '../core/secrets.ts'
+import { digestOf, keyPrefix, type RandomBytes } from '../core/secrets.ts'
 
 /** Recognises keys; answers without a promise where it already knows. Throws 503 for a key it cannot know right now. */
 export type KeyDirectory = { find(key: string): Caller | null | Promise<Caller | null> }
@@ -20,6 +20,12 @@ export async function authenticate(keys: KeyDirectory, headers: Headers): Promis
   const caller = key === null ? null : await keys.find(key)
   if (caller === null) throw invalidKey()
   return caller
+}
+
+/** Whether a request, of those that take either, shows a key: a session token comes in `Authorization` and looks otherwise. */
+export function presentsKey(headers: Headers): boolean {
+  const key = presentedKey(headers)
+  return key !== null && (!headers.has('authorization') || key.startsWith(keyPrefix))
 }
 
 function presentedKey(headers: Headers): string | null {

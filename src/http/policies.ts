@@ -11,6 +11,11 @@ export const policies = {
   apiKey: { security: [{ apiKey: [] }] },
 }
 
+/** Any key of the account, or somebody signed in whose role is open to `action`. */
+export function keyOrSession(action: Action) {
+  return { security: [{ apiKey: [] as string[] }, { session: [] as string[] }], 'x-action': action }
+}
+
 /** Somebody signed in whose role is open to `action`. Where they are mounted, the same words decide. */
 export function session(action: Action) {
   return { security: [{ session: [] as string[] }], 'x-action': action }

@@ -3,7 +3,6 @@
  * files beside this one are its steps.
  */
 import type { Ask, ChatEvents } from '../core/chat.ts'
-import { readPrompt } from '../core/classify.ts'
 import type { EndingSignal } from '../core/ending.ts'
 import type { Caller } from '../core/plans.ts'
 import { estimateInputTokens } from '../core/tokens.ts'
@@ -30,7 +29,8 @@ export async function* answer(
 ): ChatEvents {
   const tally = startTally(deps.clock, request.id)
   // Reads the caller's own words only, so that no fetched text can move the choice; in process, so nothing is spent yet.
-  const reading = readPrompt(ask.messages)
+  const { reading, digest } = deps.prompts.read(caller.accountId, ask)
+  tally.promptDigest = digest
   const web = planWeb(ask, reading, caller, offerOf(deps.web))
   const wanted = route(deps, caller, ask, reading, estimateInputTokens(ask), web)
   const { seat, plan } = await admit(deps, caller, ask, wanted, tally)

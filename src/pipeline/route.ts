@@ -17,8 +17,9 @@ import {
   unmetInFull,
 } from '../core/models.ts'
 import { costOf } from '../core/money.ts'
+import { biasOf, explore, type Leaning, nudge } from '../core/nudge.ts'
 import type { Caller, Limits } from '../core/plans.ts'
-import { cheapness, diversify, explain, type Scored, score } from '../core/scoring.ts'
+import { cheapness, diversify, explain, type Scored, score, weightsOf } from '../core/scoring.ts'
 import { noWeb, type WebPlan } from '../core/web.ts'
 import type { Access, Provider } from '../providers/provider.ts'
 import type { Standing } from '../stores/meter.ts'
@@ -54,10 +55,21 @@ export type Route = {
    * others are worked out when they are first looked at: as a rule nobody has to.
    */
   readonly candidates: readonly Candidate[]
+  readonly learning: RouteLearning
   /** Models passed over, and why: content-free, for whoever asks how a choice came about. */
   readonly dropped: readonly Dropped[]
   /** The same without the web, where that is all that stands in the request's way. */
   withoutWeb(): Route
+}
+
+/** What learning had to do with a choice. */
+export type RouteLearning = {
+  /** Erasures of the account's learning at the time; null = it was not known yet. */
+  readonly epoch: number | null
+  /** Without it another model would be the first. */
+  readonly influenced: boolean
+  /** Of the first model having become the first. */
+  readonly probability: number
 }
 
 export type Dropped = { readonly model: string; readonly reason: string }
@@ -77,7 +89,13 @@ export type RouteDeps = {
   readonly clock: { /** Epoch milliseconds. */ now(): number }
   /** How much of its monthly soft cap an account has used, 1 = all. Absent = nobody has one. */
   readonly budget?: { shareOf(caller: Caller): number }
+  /** What was learnt of an account, from memory; null = not known yet. Absent = nothing is learnt. */
+  readonly learning?: { of(accountId: string): AccountLearning | null }
+  /** 0 ≤ x < 1, for the few requests that look at another model. Absent = none does. */
+  readonly random?: () => number
 }
+
+export type AccountLearning = { readonly epoch: number; leaningOf(queryType: string): Leaning | null }
 
 /** At most this many candidates are handed on: three are attempted, the others stand by for those that are skipped. */
 const maximumCandidates = 6
@@ -101,7 +119,15 @@ export function route(
   inputTokens: number,
   web: WebPlan = noWeb,
 ): Route {
-  const request: Request = { ask, caller, reading, inputTokens, needs: needsOf(ask), today: isoDay(deps.clock.now()) }
+  const request: Request = {
+    ask,
+    caller,
+    reading,
+    inputTokens,
+    needs: needsOf(ask),
+    today: isoDay(deps.clock.now()),
+    epoch: deps.learning?.of(caller.accountId)?.epoch ?? null,
+  }
   const choice = ask.model === null ? automatic(deps, request) : named(deps, request, ask.model)
   // The choice is made by the caller's words; what the web adds has to fit the model, not the other way round.
   const hasRoom = web === noWeb || fitsWindow(choice.first.model, inputTokens + web.tokens, ask.maxOutputTokens ?? 1)
@@ -109,7 +135,7 @@ export function route(
 }
 
 function routeOf(request: Request, choice: Choice, web: WebPlan): Route {
-  const { ask, reading, inputTokens } = request
+  const { ask, reading, inputTokens, epoch } = request
   return {
     mode: ask.model === null ? 'auto' : 'manual',
     strategy: ask.strategy,
@@ -118,6 +144,7 @@ function routeOf(request: Request, choice: Choice, web: WebPlan): Route {
     web,
     choices: ask.choices,
     first: choice.first,
+    learning: { ...choice.learning, epoch },
     get candidates() {
       return choice.all().candidates
     },
@@ -136,10 +163,17 @@ type Request = {
   readonly needs: Needs
   /** `YYYY-MM-DD`, UTC. */
   readonly today: string
+  /** Of the account's learning, as the choice begins. */
+  readonly epoch: number | null
 }
 
 type Ranking = Pick<Route, 'candidates' | 'dropped'>
-type Choice = { readonly first: Candidate; readonly all: () => Ranking }
+type Choice = {
+  readonly first: Candidate
+  readonly learning: Omit<RouteLearning, 'epoch'>
+  readonly all: () => Ranking
+}
+const notLearned = { influenced: false, probability: 1 }
 
 function automatic(deps: RouteDeps, request: Request): Choice {
   const { able, dropped } = sift(deps, request)
@@ -155,13 +189,43 @@ function automatic(deps: RouteDeps, request: Request): Choice {
   const long = affordable.filter(isLong)
   const short = long.length === affordable.length ? [] : affordable.filter(model => !isLong(model))
   const spent = deps.budget?.shareOf(request.caller) ?? 0
-  const ordered = [long, short]
-    .flatMap(models => restingLast(deps, leanToCheaper(score(models, choice), spent)))
-    .slice(0, maximumCandidates)
-  const candidates = candidatesOf(deps, ordered, ({ model }) => explain(model, choice))
+  const rank = (leaning: Leaning | null) =>
+    [long, short]
+      .flatMap(models => restingLast(deps, leanToCheaper(nudged(score(models, choice), leaning), spent)))
+      .slice(0, maximumCandidates)
+  // Where quality has no weight, what was learnt of it has none either.
+  const account = weightsOf(choice).quality === 0 ? null : (deps.learning?.of(request.caller.accountId) ?? null)
+  const leaning = account?.leaningOf(request.reading.queryType) ?? null
+  const { ordered, ...learning } = learned(deps, rank, leaning, isLong)
+  const candidates = candidatesOf(deps, ordered, ({ model }) => explain(model, choice) + learntOf(leaning, model))
   const [first] = candidates
   if (first === undefined) throw nobody(dropped, request)
-  return { first, all: () => ({ candidates, dropped }) }
+  return { first, learning, all: () => ({ candidates, dropped }) }
+}
+
+/** The ranking under what was learnt, now and then with a near-tie first, and whether it begins with another model for it. */
+function learned(
+  deps: RouteDeps,
+  rank: (leaning: Leaning | null) => readonly Scored[],
+  leaning: Leaning | null,
+  isLong: (model: Model) => boolean,
+) {
+  if (leaning === null) return { ordered: rank(null), ...notLearned }
+  const leanOf = ({ model }: Scored) => leaning(fullName(model))
+  const mayLead = ({ model }: Scored) =>
+    isLong(model) && deps.health.stateOf(healthKey({ model })) === 'healthy' && deps.health.mayTry(healthKey({ model }))
+  const { ordered, probability } = explore(rank(leaning), leanOf, mayLead, deps.random ?? (() => 1))
+  return { ordered, probability, influenced: ordered[0]?.model !== rank(null)[0]?.model }
+}
+
+/** For whoever asks how a score came about; nothing where nothing was learnt. */
+function learntOf(leaning: Leaning | null, model: Model): string {
+  const bias = biasOf(leaning, fullName(model))
+  return bias === 0 ? '' : `, learnt ${bias > 0 ? '+' : '−'}${Math.abs(bias * 100).toFixed(1)}`
+}
+
+function nudged(scored: readonly Scored[], leaning: Leaning | null): readonly Scored[] {
+  return leaning === null ? scored : nudge(scored, ({ model }) => leaning(fullName(model)))
 }
 
 function longEnough({ ask: { maxOutputTokens }, inputTokens }: Request): (model: Model) => boolean {
@@ -175,7 +239,7 @@ function named(deps: RouteDeps, request: Request, name: string): Choice {
   if (endpoint === undefined) throw notConfigured(model)
   const first: Candidate = { model, endpoint, score: 1, reason: () => 'named by the caller' }
   let ranking: Ranking | null = request.ask.fallback ? null : { candidates: [first], dropped: [] }
-  return { first, all: () => (ranking ??= withStandIns(deps, request, first)) }
+  return { first, learning: notLearned, all: () => (ranking ??= withStandIns(deps, request, first)) }
 }
 
 /** The named model, and those that can stand in for it. */

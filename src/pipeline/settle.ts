@@ -7,6 +7,7 @@ import type { UsageRecord } from '../core/usage.ts'
 import type { Deps } from '../deps.ts'
 import type { Seat } from '../stores/meter.ts'
 import { servedModel } from './call.ts'
+import { lessonOf } from './lesson.ts'
 import type { Route } from './route.ts'
 import type { Serving, Tally } from './tally.ts'
 
@@ -35,7 +36,12 @@ export async function settle(
   const billed = Math.min(owed, seat.reservedMicrocents)
   if (model !== null && (owed > billed || usage !== counted))
     deps.log.warn('billed_less_than_used', { request_id: tally.requestId, model: fullName(model), owed, billed })
-  const record = recordOf(deps, caller, ask, plan, seat, tally, model, usage, estimated, billed)
+  const enhancement: Receipt['enhancement'] = null
+  const served = model === null ? null : { model, usage, isEnhanced: enhancement !== null }
+  const record = {
+    ...recordOf(deps, caller, ask, plan, seat, tally, model, usage, estimated, billed),
+    learning: lessonOf(deps, caller.accountId, ask, plan, tally, served),
+  }
   await deps.meter.settle({ seat, tokens: usage.inputTokens + usage.outputTokens, microcents: billed, record })
   return {
     requestId: tally.requestId,
@@ -49,10 +55,10 @@ export async function settle(
       strategy: plan.strategy,
       queryType: plan.reading.queryType,
       complexity: plan.reading.complexity,
-      learned: false,
+      learned: plan.learning.influenced,
       attempts: tally.attempts,
     },
-    enhancement: null,
+    enhancement,
     web: tally.web ?? noWebUsed,
   }
 }

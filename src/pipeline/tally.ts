@@ -16,6 +16,8 @@ export type Tally = {
   readonly startedAt: number
   readonly startedMonotonic: number
   readonly attempts: Attempt[]
+  /** The prompt's name in the book of prompts. */
+  promptDigest: string
   /** Milliseconds spent waiting for upstreams that failed; with the serving one's own wait, what is not our overhead. */
   upstreamMs: number
   seat: Seat | null
@@ -55,6 +57,9 @@ export type Serving = {
   text: string
   /** Apart, since an upstream may count its reasoning and show only a summary of it. */
   reasoning: string
+  hasToolCalls: boolean
+  /** The upstream says that it refuses. */
+  refused: boolean
   usage: ReportedUsage | null
   readonly finishes: Map<number, FinishReason>
   /** Model that the upstream says served. */
@@ -71,6 +76,7 @@ export function startTally(clock: Clock, requestId: string): Tally {
     startedAt: clock.now(),
     startedMonotonic: clock.monotonic(),
     attempts: [],
+    promptDigest: '',
     upstreamMs: 0,
     seat: null,
     web: null,
@@ -98,6 +104,8 @@ export function startServing(candidate: Candidate, droppedParameters: readonly s
     firstContentAt: null,
     text: '',
     reasoning: '',
+    hasToolCalls: false,
+    refused: false,
     usage: null,
     finishes: new Map(),
     upstreamModel: null,
@@ -126,11 +134,13 @@ export function takeIn(serving: Serving, parts: readonly AnswerPart[]): ChatEven
       case 'tool_arguments':
         if (part.text === '') break
         serving.text += part.text
+        if (part.type === 'refusal') serving.refused = true
         serving.hasContent = true
         content.push(part)
         break
       case 'tool_call':
         serving.text += part.name
+        serving.hasToolCalls = true
         serving.hasContent = true
         content.push(part)
         break

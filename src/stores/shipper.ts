@@ -17,6 +17,8 @@ export type ShipperOptions = {
   /** What else holds records. Its batches may come from any gateway. */
   readonly stream?: UsageStream
   readonly database: Database
+  /** Learns from records that the ledger has; each may come again. */
+  readonly learn?: (records: readonly UsageRecord[]) => Promise<void>
   readonly clock: { now(): number }
   readonly log: { warn(event: string, fields?: Fields): void; error(event: string, fields?: Fields): void }
 }
@@ -35,7 +37,14 @@ const firstBackoffMs = 200
 const maximumBackoffMs = 2000
 
 /** Starts shipping. The timer does not keep the process alive. */
-export function createShipper({ journal, stream, database, clock, log }: ShipperOptions): Shipper {
+export function createShipper({
+  journal,
+  stream,
+  database,
+  learn = async () => {},
+  clock,
+  log,
+}: ShipperOptions): Shipper {
   let running: Promise<void> | null = null
   let failures = 0
   let notBefore = 0
@@ -52,6 +61,7 @@ export function createShipper({ journal, stream, database, clock, log }: Shipper
     for (let batch = await take(); batch !== null; batch = await take()) {
       if (batch.records.length > 0) await partition(batch.records)
       if (batch.records.length > 0) await ship(batch.records)
+      if (batch.records.length > 0) await teach(batch.records)
       batch.release()
       failures = 0
       if (batch.records.length < maximumBatch) return
@@ -73,6 +83,16 @@ export function createShipper({ journal, stream, database, clock, log }: Shipper
         journal.setAside(record)
         log.error('usage_record_refused', { request_id: record.request_id, detail: reasonOf(error) })
       }
+    }
+  }
+
+  /** What learning cannot take for another reason than an absent Postgres it goes without: the ledger must go on. */
+  const teach = async (records: readonly UsageRecord[]): Promise<void> => {
+    try {
+      await learn(records)
+    } catch (error) {
+      if (isAway(error)) throw error
+      log.error('lessons_refused', { records: records.length, detail: reasonOf(error) })
     }
   }
 

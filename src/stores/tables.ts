@@ -13,6 +13,7 @@ import {
   jsonb,
   pgTable,
   primaryKey,
+  real,
   smallint,
   text,
   timestamp,
@@ -509,6 +510,100 @@ export const limitClaims = pgTable(
   ],
 )
 
+/** Accounts that learning knows: what every write of theirs is serialized by, and what says that memories are out of date. */
+export const learningAccounts = pgTable(
+  'learning_accounts',
+  {
+    accountId: text('account_id').primaryKey(),
+    /** Counts erasures: what was routed under an earlier one is not taken any more, however late it comes. */
+    epoch: integer('epoch').notNull().default(0),
+    erasedAt: time('erased_at'),
+    /** Up to which epoch the entries of earlier ones are gone. */
+    sweptEpoch: integer('swept_epoch').notNull().default(0),
+    updatedAt: updatedAt(),
+  },
+  table => [
+    index('learning_accounts_updated_at').on(table.updatedAt),
+    index('learning_accounts_unswept').on(table.accountId).where(sql`${table.sweptEpoch} < ${table.epoch}`),
+    check('learning_accounts_epochs', sql`0 <= ${table.sweptEpoch} and ${table.sweptEpoch} <= ${table.epoch}`),
+  ],
+)
+
+/** One content-free line a successful request. Only found by id, and erased: every other read is of the cells. */
+export const learningEntries = pgTable(
+  'learning_entries',
+  {
+    accountId: text('account_id').notNull(),
+    requestId: text('request_id').notNull(),
+    epoch: integer('epoch').notNull(),
+    at: time('at').notNull(),
+    keyId: text('key_id').notNull(),
+    provider: text('provider').notNull(),
+    model: text('model').notNull(),
+    queryType: text('query_type').notNull(),
+    quality: real('quality').notNull(),
+    latencyMs: whole('latency_ms').notNull(),
+    firstTokenMs: whole('first_token_ms'),
+    inputTokens: whole('input_tokens').notNull(),
+    outputTokens: whole('output_tokens').notNull(),
+    costMicrocents: whole('cost_microcents').notNull(),
+    routingMode: text('routing_mode', { enum: ['auto', 'manual'] }).notNull(),
+    influenced: boolean('influenced').notNull(),
+    choiceProbability: real('choice_probability'),
+    enhanced: boolean('enhanced').notNull(),
+    /** Stars, and what they came to as quality, which then stands for the entry. */
+    rating: smallint('rating'),
+    isHelpful: boolean('is_helpful'),
+    ratedQuality: real('rated_quality'),
+    ratedAt: time('rated_at'),
+  },
+  table => [
+    // Ids are made in order of time, so that an account's entries are written at one place of the index, and erased from the other.
+    primaryKey({ name: 'learning_entries_key', columns: [table.accountId, table.requestId] }),
+    check('learning_entries_quality', sql`${table.quality} between 0 and 1`),
+    check('learning_entries_rating', sql`${table.rating} between 1 and 5`),
+    check(
+      'learning_entries_rated',
+      sql`(${table.rating} is null) = (${table.ratedAt} is null) and (${table.rating} is null) = (${table.ratedQuality} is null)`,
+    ),
+  ],
+)
+
+/** What the entries come to, per account, query type and model: `Cell` of `core/learning.ts`, under its own names. */
+export const learningState = pgTable(
+  'learning_state',
+  {
+    accountId: text('account_id').notNull(),
+    queryType: text('query_type').notNull(),
+    /** `provider/model`. */
+    model: text('model').notNull(),
+    requests: integer('requests').notNull(),
+    entries: integer('entries').notNull(),
+    /** Epoch milliseconds. */
+    since: whole('since').notNull(),
+    at: whole('at').notNull(),
+    weight: real('weight').notNull(),
+    quality: real('quality').notNull(),
+    spread: real('spread').notNull(),
+    slump: real('slump').notNull(),
+    slumpWeight: real('slump_weight').notNull(),
+    slumpQuality: real('slump_quality').notNull(),
+    latencyMs: real('latency_ms').notNull(),
+    firstTokenMs: real('first_token_ms'),
+    costMicrocents: real('cost_microcents').notNull(),
+    ratio: real('ratio').notNull(),
+    ratioVariance: real('ratio_variance').notNull(),
+    ratings: integer('ratings').notNull(),
+    rating: real('rating').notNull(),
+    automatic: integer('automatic').notNull(),
+    influenced: integer('influenced').notNull(),
+    enhanced: integer('enhanced').notNull(),
+    enhancedQuality: real('enhanced_quality').notNull(),
+    plainQuality: real('plain_quality').notNull(),
+  },
+  table => [primaryKey({ name: 'learning_state_key', columns: [table.accountId, table.queryType, table.model] })],
+)
+
 export type Account = typeof accounts.$inferSelect
 export type NewAccount = typeof accounts.$inferInsert
 export type User = typeof users.$inferSelect
@@ -525,3 +620,4 @@ export type Invoice = typeof invoices.$inferSelect
 export type InvoiceLine = typeof invoiceLines.$inferSelect
 export type WebhookEvent = typeof webhookEvents.$inferSelect
 export type UsageRow = typeof usageRecords.$inferSelect
+export type LearningRow = typeof learningState.$inferSelect

@@ -26,7 +26,10 @@ beforeAll(async () => {
 afterAll(() => gateway.stop())
 
 type Route = { readonly method: string; readonly path: string; readonly detail: Record<string, unknown> }
-type Need = { readonly kind: 'open' } | { readonly kind: 'key' } | { readonly kind: 'session'; readonly action: Action }
+type Need =
+  | { readonly kind: 'open' }
+  | { readonly kind: 'key' }
+  | { readonly kind: 'session' | 'either'; readonly action: Action }
 
 function routes(): Route[] {
   return createApp(gateway.deps).routes.map(({ method, path, hooks }) => ({
@@ -42,7 +45,9 @@ function needOf({ detail }: Route): Need | null {
   if (said === '[]') return { kind: 'open' }
   if (said === '[{"apiKey":[]}]') return { kind: 'key' }
   const action = actions.find(one => one === detail['x-action'])
-  return said === '[{"session":[]}]' && action !== undefined ? { kind: 'session', action } : null
+  if (action === undefined) return null
+  if (said === '[{"apiKey":[]},{"session":[]}]') return { kind: 'either', action }
+  return said === '[{"session":[]}]' ? { kind: 'session', action } : null
 }
 
 describe('every route', () => {
@@ -64,7 +69,8 @@ describe('every route', () => {
         const person = people[name]
         for (const body of route.method === 'GET' ? [undefined] : ['{"canary', {}]) {
           const { status } = await ask(gateway, route.method, path, { token, body })
-          const known = need.kind === 'key' ? name === 'key' : person !== undefined
+          const hasKey = need.kind !== 'session' && name === 'key'
+          const known = hasKey || (need.kind !== 'key' && person !== undefined)
           const allowed = known && (need.kind === 'key' || may(person?.role ?? 'member', need.action))
           const expected = !known ? status === 401 : !allowed ? status === 403 : status !== 401 && status !== 403
           if (!expected) wrong.push(`${name}: ${route.method} ${path} → ${status}`)

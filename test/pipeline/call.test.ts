@@ -21,6 +21,7 @@ import { google } from '../../src/providers/google.ts'
 import { openai } from '../../src/providers/openai.ts'
 import { createHealthBook } from '../../src/stores/health.ts'
 import { createLocalMeter } from '../../src/stores/meter-local.ts'
+import { createPromptBook } from '../../src/stores/prompts.ts'
 import { errorFrame, type Format, framesOf, models as named, wholeOf } from '../faults/support.ts'
 
 /** How one call to an upstream goes. */
@@ -102,6 +103,8 @@ function world(script: readonly Outcome[], limits = plenty, models: readonly Mod
     web: { search: { isThere: false }, prices: webPrices },
     meter,
     health: createHealthBook({ clock: systemClock }),
+    learning: { of: () => null },
+    prompts: createPromptBook(new Uint8Array(32)),
   } as unknown as Deps
   const seatsTaken = () => {
     const seats = meter.standing(caller.accountId, limits)?.seats

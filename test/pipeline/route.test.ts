@@ -4,10 +4,14 @@ import { catalogue } from '../../src/core/catalogue.ts'
 import { type Ask, type Strategy, strategies } from '../../src/core/chat.ts'
 import type { Reading } from '../../src/core/classify.ts'
 import { GatewayError } from '../../src/core/errors.ts'
+import { boundOf } from '../../src/core/learning.ts'
 import { buildCatalogue, fitsWindow, fullName, type Model, needsOf, unmet } from '../../src/core/models.ts'
+import type { Lean } from '../../src/core/nudge.ts'
 import { type Caller, plans } from '../../src/core/plans.ts'
+import { score } from '../../src/core/scoring.ts'
 import { noWeb } from '../../src/core/web.ts'
 import {
+  type AccountLearning,
   type Candidate,
   type Dropped,
   type Endpoint,
@@ -39,6 +43,23 @@ type World = {
   /** Micro-cents left today. */
   readonly left?: number
   readonly now?: number
+  /** What was learnt of `caller`: biases and entries by model, for the query type `other`; null = not read in yet. */
+  readonly learnt?: ReadonlyMap<string, Lean> | null
+  readonly random?: number
+}
+
+function learningOf(learnt: ReadonlyMap<string, Lean> | null | undefined): AccountLearning | null {
+  if (learnt === undefined || learnt === null) return null
+  return {
+    epoch: 3,
+    leaningOf: type => (type === 'other' && learnt.size > 0 ? name => learnt.get(name) ?? null : null),
+  }
+}
+
+/** What everybody else has learnt: the opposite of anything. */
+const strangeLearning: AccountLearning = {
+  epoch: 9,
+  leaningOf: () => name => ({ bias: name.length % 2 === 0 ? 0.2 : -0.2, entries: 99 }),
 }
 
 function world(given: World = {}): RouteDeps {
@@ -63,6 +84,8 @@ function world(given: World = {}): RouteDeps {
             },
     },
     clock: { now: () => given.now ?? today },
+    learning: { of: accountId => (accountId === caller.accountId ? learningOf(given.learnt) : strangeLearning) },
+    random: () => given.random ?? 1,
   }
 }
 
@@ -275,4 +298,100 @@ test('no candidate ever breaks capability, window, test mode, retirement or conf
     ),
     { numRuns: 150 },
   )
+})
+
+describe('with what was learnt', () => {
+  const lean = fc
+    .integer({ min: 0, max: 120 })
+    .chain(entries =>
+      fc.double({ min: -boundOf(entries), max: boundOf(entries), noNaN: true }).map(bias => ({ bias, entries })),
+    )
+  const learnt = fc
+    .array(fc.tuple(fc.constantFrom(...catalogue.map(fullName)), lean), { maxLength: 40 })
+    .map(pairs => new Map(pairs))
+  const asks = fc.record({
+    strategy: fc.constantFrom<Strategy | null>(null, ...strategies),
+    testMode: fc.boolean(),
+    logprobs: fc.boolean(),
+    choices: fc.constantFrom(1, 2),
+  })
+  const worlds = fc.record({
+    providers: fc.subarray(['openai', 'anthropic', 'google'], { minLength: 1 }),
+    unhealthy: fc.subarray(catalogue.map(fullName)),
+    random: fc.constantFrom(0, 1),
+  })
+  const complexity = fc.double({ min: 0, max: 1, noNaN: true })
+
+  test('the choice never crosses a margin above the bound, and never falls on a model that the request excludes', () => {
+    fc.assert(
+      fc.property(asks, worlds, learnt, complexity, (ask, given, map, complex) => {
+        const able = (of: ReadonlyMap<string, Lean>) =>
+          routed(ask, { ...given, learnt: of }, 100, { complexity: complex })
+        let plain: Route
+        try {
+          plain = able(new Map())
+        } catch {
+          expect(() => able(map)).toThrow(GatewayError)
+          return
+        }
+        const plan = able(map)
+        const { model } = plan.first
+        const choice = { strategy: ask.strategy, complexity: complex, testMode: ask.testMode }
+        const base = new Map(score(catalogue, choice).map(one => [fullName(one.model), one.score]))
+        const margin = (base.get(fullName(plain.first.model)) ?? 0) - (base.get(fullName(model)) ?? 0)
+        expect(margin).toBeLessThanOrEqual(0.2 + 1e-9)
+        expect(ask.testMode && model.tier === 'premium').toBe(false)
+        expect(unmet(model, needsOf(askWith(ask)))).toBeNull()
+        expect(given.providers).toContain(model.provider)
+        if (given.unhealthy.includes(fullName(model))) expect(given.unhealthy).toContain(fullName(plain.first.model))
+        expect(plan.learning.influenced).toBe(model !== plain.first.model)
+        expect(plan.learning.epoch).toBe(3)
+        expect(plan.learning.probability > 0 && plan.learning.probability <= 1).toBe(true)
+        if (ask.strategy === 'cost' || ask.strategy === 'speed') expect(model).toBe(plain.first.model)
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('an account that was erased, or not read in yet, decides as a new one to the last byte, whatever others have learnt', () => {
+    const decided = ({ candidates, first, dropped, learning: { epoch: _, ...learning } }: Route) =>
+      JSON.stringify([
+        candidates.map(one => [fullName(one.model), one.score, one.reason()]),
+        first.score,
+        dropped,
+        learning,
+      ])
+    fc.assert(
+      fc.property(asks, worlds, complexity, (ask, given, complex) => {
+        const said = [null, undefined, new Map<string, Lean>()].map(of => {
+          try {
+            return decided(
+              routed(ask, { ...given, ...(of === undefined ? {} : { learnt: of }) }, 100, { complexity: complex }),
+            )
+          } catch (thrown) {
+            return thrown instanceof GatewayError ? thrown.code : thrown
+          }
+        })
+        expect(new Set(said).size).toBe(1)
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  test('near-equals change places: the usual one that did badly makes room for the next', () => {
+    const usual = names(routed())[0] ?? ''
+    const map = new Map([[usual, { bias: -0.2, entries: 60 }]])
+    const plan = routed({}, { learnt: map })
+    expect(names(plan)[0]).not.toBe(usual)
+    expect(plan.learning).toEqual({ epoch: 3, influenced: true, probability: 1 })
+    expect(plan.candidates.find(({ model }) => fullName(model) === usual)?.reason() ?? ', learnt −20.0').toContain(
+      ', learnt −20.0',
+    )
+    expect(plan.first.reason()).not.toContain('learnt')
+    // Of another query type nothing was learnt.
+    expect(names(routed({}, { learnt: map }, 100, { queryType: 'math' }))).toEqual(
+      names(routed({}, {}, 100, { queryType: 'math' })),
+    )
+    expect(routed({ model: usual }, { learnt: map }).learning).toEqual({ epoch: 3, influenced: false, probability: 1 })
+  })
 })

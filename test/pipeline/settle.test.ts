@@ -17,6 +17,7 @@ import type { Candidate, Route } from '../../src/pipeline/route.ts'
 import { settle } from '../../src/pipeline/settle.ts'
 import { startServing, startTally, type Tally } from '../../src/pipeline/tally.ts'
 import { createLocalMeter } from '../../src/stores/meter-local.ts'
+import { createPromptBook } from '../../src/stores/prompts.ts'
 
 const limits = {
   requestsPerMinute: 1_000_000,
@@ -55,6 +56,8 @@ async function settled({ model, inputTokens, cap, choices, usage, text, reasonin
     meter,
     catalogue: buildCatalogue(catalogue),
     log: { warn: (event: string) => void warnings.push(event) },
+    learning: { of: () => null },
+    prompts: createPromptBook(new Uint8Array(32)),
   } as unknown as Deps
   const ask = { ...readNative({ prompt: 'Hi', max_output_tokens: cap }, new Headers(), 2), choices }
   const candidate = { model } as Candidate
@@ -66,6 +69,7 @@ async function settled({ model, inputTokens, cap, choices, usage, text, reasonin
     choices,
     first: candidate,
     candidates: [candidate],
+    learning: { epoch: null, influenced: false, probability: 1 },
     dropped: [],
     web: { ...noWeb, microcents: web?.microcents ?? 0 },
     withoutWeb: () => plan,

@@ -170,6 +170,25 @@ test('what is not released is there after a restart, together with what is new',
   expect(files()).toEqual([])
 })
 
+test('lines of before there was learning are read as they are, and those with a lesson keep it', async () => {
+  const [old, none] = [record(1), { ...record(2), learning: null }]
+  const lesson = {
+    quality: 0.75,
+    epoch: null,
+    influenced: true,
+    choice_probability: 0.995,
+    enhanced: false,
+    repeat_of: 'req_1',
+  }
+  const taught = { ...record(3), learning: lesson }
+  const first = open()
+  for (const one of [old, none, taught]) first.append(one)
+  await first.close()
+  const second = open()
+  expect(second.take(10)?.records).toEqual([old, none, taught])
+  await second.close()
+})
+
 test('unshipped records are found by account and day, also in segments that only lie on disk', () => {
   const journal = open({ segmentBytes: 1000 })
   for (let index = 0; index < 20; index++) journal.append(record(index))
