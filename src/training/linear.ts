@@ -1,0 +1,111 @@
+import { seededRandom, shuffled } from './folds.ts'
+
+/** One text to learn from: its slots in the table of weights, and what it is. */
+export type Example = {
+  readonly slots: Uint32Array
+  /** How strongly each slot speaks; absent = 1 each. */
+  readonly values?: Float32Array
+  /** The classes that it may be: one, or several where the label is coarser than the classes. In a logistic model [1] or [0]. */
+  readonly classes: readonly number[]
+  /** How much it counts; 1 = once. */
+  readonly weight: number
+}
+
+export type Settings = {
+  /** Slots in the table. */
+  readonly size: number
+  /** 1 = a logistic model of class 1 against class 0; otherwise one column a class. */
+  readonly classes: number
+  readonly epochs: number
+  readonly rate: number
+  /** Pull of each weight that is met towards 0 (or `start`), a step. */
+  readonly decay: number
+  readonly seed: number
+  /** Weights to begin with, and to be pulled towards. */
+  readonly start?: Float32Array
+}
+
+/**
+ * Trains a linear model by AdaGrad (Duchi, Hazan and Singer 2011) and returns its weights, slot by slot with all classes of a
+ * slot side by side. The same settings and examples always give the same weights.
+ */
+export function train(examples: readonly Example[], settings: Settings): Float32Array {
+  const { size, classes, epochs, rate, decay, start } = settings
+  const weights = start === undefined ? new Float32Array(size * classes) : start.slice()
+  const squares = new Float32Array(size * classes).fill(1e-4)
+  const sum = new Float64Array(size * classes)
+  const errors = new Float64Array(classes)
+  const random = seededRandom(settings.seed)
+  let averaged = 0
+  for (let epoch = 0; epoch < epochs; epoch++) {
+    for (const index of shuffled(examples.length, random)) {
+      const example = examples[index]
+      if (example === undefined) continue
+      errorsOf(weights, example, classes, errors)
+      const { slots, values } = example
+      for (let at = 0; at < slots.length; at++) {
+        const from = (slots[at] ?? 0) * classes
+        const value = (values === undefined ? 1 : (values[at] ?? 0)) * example.weight
+        for (let one = 0; one < classes; one++) {
+          const place = from + one
+          const weight = weights[place] ?? 0
+          const slope = (errors[one] ?? 0) * value + decay * (weight - (start?.[place] ?? 0))
+          const square = (squares[place] ?? 0) + slope * slope
+          squares[place] = square
+          weights[place] = weight - (rate * slope) / Math.sqrt(square)
+        }
+      }
+    }
+    // The mean over the last half is steadier than the last step.
+    if (epoch < epochs / 2) continue
+    averaged++
+    for (let place = 0; place < sum.length; place++) sum[place] = (sum[place] ?? 0) + (weights[place] ?? 0)
+  }
+  return Float32Array.from(sum, total => total / averaged)
+}
+
+/** What is predicted less what is true, by class, into `errors`. */
+function errorsOf(weights: Float32Array, example: Example, classes: number, errors: Float64Array): void {
+  probabilities(weights, example, classes, errors)
+  if (classes === 1) {
+    errors[0] = (errors[0] ?? 0) - (example.classes[0] ?? 0)
+    return
+  }
+  let allowed = 0
+  for (const one of example.classes) allowed += errors[one] ?? 0
+  // Among the classes that a coarse label allows, the model's own guess is what it is held to.
+  for (const one of example.classes) errors[one] = (errors[one] ?? 0) * (1 - 1 / Math.max(allowed, 1e-9))
+}
+
+/** How probable a model finds each class, into `result`. */
+export function probabilities(
+  weights: Float32Array,
+  { slots, values }: Pick<Example, 'slots' | 'values'>,
+  classes: number,
+  result: Float64Array,
+): void {
+  result.fill(0)
+  for (let at = 0; at < slots.length; at++) {
+    const from = (slots[at] ?? 0) * classes
+    const value = values === undefined ? 1 : (values[at] ?? 0)
+    for (let one = 0; one < classes; one++) result[one] = (result[one] ?? 0) + value * (weights[from + one] ?? 0)
+  }
+  if (classes === 1) {
+    result[0] = 1 / (1 + Math.exp(-(result[0] ?? 0)))
+    return
+  }
+  const highest = Math.max(...result)
+  let total = 0
+  for (let one = 0; one < classes; one++) {
+    result[one] = Math.exp((result[one] ?? 0) - highest)
+    total += result[one] ?? 0
+  }
+  for (let one = 0; one < classes; one++) result[one] = (result[one] ?? 0) / total
+}
+
+/** Weights as bytes: −127 to 127 times `scale`. The few beyond `limit` are cut to it, so that the others keep their detail. */
+export function quantised(weights: Float32Array, limit: number): { readonly scale: number; readonly bytes: Int8Array } {
+  const largest = weights.reduce((most, weight) => Math.max(most, Math.abs(weight)), 0)
+  const scale = Math.min(largest, limit) / 127 || 1
+  return { scale, bytes: Int8Array.from(weights, weight => Math.max(-127, Math.min(127, Math.round(weight / scale)))) }
+}

@@ -1,0 +1,85 @@
+import { describe, expect, test } from 'bun:test'
+import { converge } from '../../src/training/converged.ts'
+import { foldOf, seededRandom, shuffled } from '../../src/training/folds.ts'
+import { type Example, probabilities, quantised, train } from '../../src/training/linear.ts'
+
+/** Texts of which slot 0 or 1 says the class, among noise in slots 2 to 9. */
+function separable(count: number): Example[] {
+  const random = seededRandom(3)
+  return Array.from({ length: count }, () => {
+    const is = random() < 0.5 ? 0 : 1
+    return { slots: Uint32Array.of(is, 2 + Math.floor(random() * 8)), classes: [is], weight: 1 }
+  })
+}
+
+const learners = {
+  train: (examples: readonly Example[], classes: number) =>
+    train(examples, { size: 10, classes, epochs: 10, rate: 0.3, decay: 1e-4, seed: 1 }),
+  converge: (examples: readonly Example[], classes: number) =>
+    converge(examples, { size: 10, classes, ridge: 0.1, steps: 50 }),
+}
+
+describe.each(Object.entries(learners))('%s', (_, learn) => {
+  test.each([1, 2])('finds what tells the classes apart, with %p column(s)', classes => {
+    const weights = learn(separable(200), classes)
+    const chances = new Float64Array(classes)
+    for (const example of separable(50)) {
+      probabilities(weights, example, classes, chances)
+      const said = classes === 1 ? Math.round(chances[0] ?? 0) : chances.indexOf(Math.max(...chances))
+      expect(said).toBe(example.classes[0] ?? -1)
+    }
+  })
+
+  test('gives the same weights each time', () => {
+    expect(learn(separable(100), 2)).toEqual(learn(separable(100), 2))
+  })
+
+  test('takes a label that allows several classes as none of the others', () => {
+    const examples = separable(200).map(one => (one.classes[0] === 1 ? { ...one, classes: [1, 2] } : one))
+    const chances = new Float64Array(3)
+    const weights = learn(examples, 3)
+    probabilities(weights, { slots: Uint32Array.of(1) }, 3, chances)
+    expect(chances[0]).toBeLessThan(0.2)
+  })
+})
+
+test('converge ends where no weight can be moved to a lower loss', () => {
+  const examples = separable(100)
+  const loss = (weights: Float32Array) => {
+    const chance = new Float64Array(1)
+    let sum = 0
+    for (const example of examples) {
+      probabilities(weights, example, 1, chance)
+      sum -= Math.log(example.classes[0] === 1 ? (chance[0] ?? 0) : 1 - (chance[0] ?? 0))
+    }
+    return sum + 0.5 * weights.reduce((squares, weight) => squares + weight * weight, 0)
+  }
+  const weights = converge(examples, { size: 10, classes: 1, ridge: 1, steps: 100 })
+  for (let place = 0; place < 10; place++)
+    for (const step of [-0.05, 0.05]) {
+      const moved = weights.map((weight, index) => (index === place ? weight + step : weight))
+      expect(loss(moved)).toBeGreaterThan(loss(weights))
+    }
+})
+
+test('weights as bytes are off by at most half a step, and cut at the limit', () => {
+  const { scale, bytes } = quantised(Float32Array.of(0.5, -1, 1.9, 40), 2)
+  expect(scale).toBeCloseTo(2 / 127, 9)
+  expect(Array.from(bytes, byte => byte * scale)).toEqual([0.5, -1, 1.9, 2].map(one => Math.round(one / scale) * scale))
+})
+
+test('a text has one fold, whatever its case and white space, and folds are about as large', () => {
+  expect(foldOf('What is  LOVE?\n', 5)).toBe(foldOf('what is love?', 5))
+  const sizes = [0, 0, 0, 0, 0]
+  for (let text = 0; text < 5_000; text++) {
+    const fold = foldOf(`text ${text}`, 5)
+    sizes[fold] = (sizes[fold] ?? 0) + 1
+  }
+  for (const size of sizes) expect(Math.abs(size - 1_000)).toBeLessThan(150)
+})
+
+test('an order holds every number once', () => {
+  expect(Array.from(shuffled(100, seededRandom(1))).toSorted((left, right) => left - right)).toEqual(
+    Array.from({ length: 100 }, (_, index) => index),
+  )
+})

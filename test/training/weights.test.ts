@@ -1,0 +1,64 @@
+/** The weights that ship, over the labelled sets beside the checkout: light guards against a table that fits no code any more. */
+import { expect, test } from 'bun:test'
+import { Type } from '@sinclair/typebox'
+import { openReader } from '../../src/reader.ts'
+import { isThere, readRows } from '../../src/training/data.ts'
+import { f1, weightedF1 } from '../../src/training/figures.ts'
+
+const readMessages = openReader()
+const read = (text: string) => readMessages([{ role: 'user', content: [{ type: 'text', text }], name: null }])
+
+const Query = Type.Object({
+  prompt: Type.String(),
+  type: Type.String(),
+  detail: Type.String(),
+  needs_current: Type.Union([Type.Boolean(), Type.Null()]),
+})
+const EverGreen = Type.Object({
+  prompt: Type.String(),
+  needs_current: Type.Boolean(),
+  texts: Type.Record(Type.String(), Type.String()),
+})
+
+const hasSets = (await isThere('query-types')) && (await isThere('evergreenqa'))
+const tell = (line: string) => process.stdout.write(`${line}\n`)
+if (!hasSets) tell('not run: ../shared/data is absent, so the shipped weights are not measured')
+
+test('query types: the rows learned from are told as labelled, case and white space aside', async () => {
+  if (!hasSets) return
+  const rows = await readRows('query-types', Query)
+  const right = rows.filter(row => read(row.prompt).queryType === (row.type === 'others' ? 'other' : row.type)).length
+  const same = rows.filter(
+    row => read(row.prompt.toUpperCase().replace(/\s/g, '\n ')).queryType === read(row.prompt).queryType,
+  ).length
+  tell(
+    `query-types: ${right}/${rows.length} as labelled (learned from), ${same} the same in other case and white space`,
+  )
+  expect(right / rows.length).toBeGreaterThan(0.95)
+  expect(same / rows.length).toBeGreaterThanOrEqual(0.99)
+})
+
+test('complexity: detailed prompts stand above terse ones', async () => {
+  if (!hasSets) return
+  const rows = await readRows('query-types', Query)
+  const of = (detail: string) => rows.filter(row => row.detail === detail).map(row => read(row.prompt).complexity)
+  const [terse, detailed] = [of('terse'), of('detailed')]
+  const above = detailed.reduce((sum, one) => sum + terse.filter(other => other < one).length, 0)
+  const share = above / (terse.length * detailed.length)
+  tell(`complexity: a detailed prompt is above a terse one in ${(100 * share).toFixed(1)} % of pairs`)
+  expect(share).toBeGreaterThan(0.9)
+})
+
+test('freshness: questions in seven languages are told apart, and real prompts not searched for in vain', async () => {
+  if (!hasSets) return
+  const rows = await readRows('evergreenqa', EverGreen)
+  for (const language of Object.keys(rows[0]?.texts ?? {})) {
+    const told = rows.map(row => ({ is: row.needs_current, said: read(row.texts[language] ?? '').needsCurrent }))
+    expect(weightedF1(told)).toBeGreaterThan(0.9)
+  }
+  const english = rows.map(row => ({ is: row.needs_current, said: read(row.prompt).needsCurrent }))
+  tell(`evergreenqa: F1 ${f1(english).toFixed(3)} in English (learned from)`)
+  const settled = (await readRows('query-types', Query)).filter(row => row.needs_current === false)
+  const inVain = settled.filter(row => read(row.prompt).needsCurrent).length
+  expect(inVain / settled.length).toBeLessThanOrEqual(0.01)
+})
