@@ -1,0 +1,176 @@
+/** `analyze`: what the gateway reads in prompts, for operators who want to see or measure it. Nothing is called, nothing kept. */
+import { catalogue as publishedModels } from '../core/catalogue.ts'
+import { type Ask, queryTypes } from '../core/chat.ts'
+import type { Reader, Reading } from '../core/classify.ts'
+import { GatewayError } from '../core/errors.ts'
+import { buildCatalogue, fullName } from '../core/models.ts'
+import { compileRules, firstBroken, type SafetyRules, safetyRules } from '../core/patterns.ts'
+import { type Caller, plans } from '../core/plans.ts'
+import { estimateInputTokens } from '../core/tokens.ts'
+import { readNative } from '../modules/chat/request.ts'
+import { foreignTexts } from '../pipeline/moderate.ts'
+import { type Endpoint, type RouteDeps, route } from '../pipeline/route.ts'
+import { anthropic } from '../providers/anthropic.ts'
+import { google } from '../providers/google.ts'
+import { openai } from '../providers/openai.ts'
+import { openReader } from '../reader.ts'
+import { CommandFailure, command } from './command.ts'
+
+const analyze = command({
+  name: 'analyze',
+  about: 'Read JSON lines {"text": …} or {"messages": […]} and write one line each: what the gateway reads in it',
+  operands: {},
+  options: {},
+  async run() {
+    const window = openWindow()
+    const output = Bun.stdout.writer()
+    let lines = 0
+    let bad = 0
+    for await (const batch of linesOf(Bun.stdin.stream())) {
+      let text = ''
+      for (const line of batch) {
+        const told = window(line)
+        lines++
+        if ('error' in told) bad++
+        text += `${JSON.stringify(told)}\n`
+      }
+      output.write(text)
+      // Who reads slowly is written to slowly: the next lines are read only when these are taken.
+      await output.flush()
+    }
+    await output.end()
+    if (bad > 0) throw new CommandFailure(`${bad} of ${lines} line(s) could not be read; each has its "error".`)
+  },
+})
+
+export const analyzeCommands = [analyze]
+
+const maximumLineCharacters = 32 * 1024 * 1024
+
+/** The lines of a stream of bytes, as they come in; a last one without an end counts, an empty one at the end does not. */
+async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<readonly string[]> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  for await (const bytes of stream) {
+    const pieces = (rest + decoder.decode(bytes, { stream: true })).split('\n')
+    rest = pieces.pop() ?? ''
+    if (rest.length > maximumLineCharacters) throw new CommandFailure('A line is longer than 32 million characters.')
+    if (pieces.length > 0) yield pieces
+  }
+  rest += decoder.decode()
+  if (rest !== '') yield [rest]
+}
+
+/** One line's report, or why there is none. */
+type Report = ReturnType<typeof reportOf> | { readonly error: string }
+
+/** Makes what turns a line into its report: all published models offered, every one of them well, nothing spent. */
+function openWindow(): (line: string) => Report {
+  const deps: Window = {
+    read: openReader(),
+    rules: compileRules(safetyRules),
+    routing: {
+      catalogue: buildCatalogue(publishedModels),
+      endpoints: new Map(formats.map(format => [format.id, format])),
+      health: { mayTry: () => true, stateOf: () => 'healthy' },
+      meter: { standing: () => null },
+      clock: { now: Date.now },
+    },
+    plain: readNative({ prompt: '-' }, new Headers(), 0),
+  }
+  return line => {
+    try {
+      return reportOf(deps, askOf(deps.plain, JSON.parse(line), line.length))
+    } catch (cause) {
+      if (cause instanceof GatewayError) return { error: cause.message }
+      if (cause instanceof SyntaxError) return { error: 'The line is not JSON.' }
+      throw cause
+    }
+  }
+}
+
+type Window = {
+  readonly read: Reader
+  readonly rules: SafetyRules
+  readonly routing: RouteDeps
+  /** An ask without any wish, which a text is put into. */
+  readonly plain: Ask
+}
+
+const access = { baseUrl: '', apiKey: null }
+const formats: readonly Endpoint[] = [
+  { id: 'openai', provider: openai({ official: true }), access, simulated: false },
+  { id: 'anthropic', provider: anthropic, access, simulated: false },
+  { id: 'google', provider: google, access, simulated: false },
+]
+
+const caller: Caller = { accountId: 'analyze', keyId: 'analyze', plan: 'usage', limits: plans.usage }
+
+function askOf(plain: Ask, value: unknown, bodyCharacters: number): Ask {
+  if (typeof value === 'object' && value !== null) {
+    if ('text' in value && typeof value.text === 'string')
+      return {
+        ...plain,
+        messages: [{ role: 'user', content: [{ type: 'text', text: value.text }], name: null }],
+        bodyCharacters,
+      }
+    if ('messages' in value) return readNative({ messages: value.messages }, noHeaders, bodyCharacters)
+  }
+  throw new GatewayError('invalid_request', 'The line must be {"text": …} or {"messages": […]}.')
+}
+
+const noHeaders = new Headers()
+
+function reportOf(deps: Window, ask: Ask) {
+  const reading = deps.read(ask.messages)
+  return {
+    query_type: reading.queryType,
+    query_type_scores: rounded(reading.queryTypeScores),
+    complexity: round(reading.complexity),
+    strong_gain: round(reading.strongGain),
+    needs_current: reading.needsCurrent,
+    needs_current_score: round(reading.needsCurrentScore),
+    urls: reading.urls,
+    language: reading.language,
+    safety: screen(deps.rules, ask),
+    ...enhanced(ask),
+    route: routeOf(deps.routing, ask, reading),
+  }
+}
+
+const round = (value: number) => Math.round(value * 10_000) / 10_000
+
+function rounded(scores: Reading['queryTypeScores']): Record<string, number> {
+  const result: Record<string, number> = {}
+  for (const type of queryTypes) result[type] = round(scores[type])
+  return result
+}
+
+/** What moderation says of everything that others put into the conversation. */
+function screen(rules: SafetyRules, ask: Ask) {
+  for (const message of ask.messages) {
+    for (const text of foreignTexts(message)) {
+      const broken = firstBroken(rules, text)
+      if (broken !== null) return { verdict: 'block', layer: 'patterns', category: broken.category, score: 1 } as const
+    }
+  }
+  return { verdict: 'allow', layer: null, category: null, score: 0 } as const
+}
+
+/** The last user text as a model would get it with `enhance_prompt`. */
+function enhanced({ messages }: Ask) {
+  const last = messages.findLast(({ role }) => role === 'user')
+  const parts = last?.role === 'user' ? last.content : []
+  const text = parts.map(part => (part.type === 'text' ? part.text : '')).join('\n')
+  return { enhanced_prompt: text, changed: false }
+}
+
+/** The candidates in the order they would be asked; none where no model can take the request. */
+function routeOf(deps: RouteDeps, ask: Ask, reading: Reading): readonly string[] {
+  try {
+    return route(deps, caller, ask, reading, estimateInputTokens(ask)).candidates.map(({ model }) => fullName(model))
+  } catch (cause) {
+    if (cause instanceof GatewayError) return []
+    throw cause
+  }
+}
