@@ -2,7 +2,6 @@ import { Elysia } from 'elysia'
 import packageJson from '../package.json'
 import { catalogueDate } from './core/catalogue.ts'
 import type { Message } from './core/chat.ts'
-import { readPrompt } from './core/classify.ts'
 import { GatewayError } from './core/errors.ts'
 import { fullName, leavingSoon, type Model } from './core/models.ts'
 import { firstBroken } from './core/patterns.ts'
@@ -112,7 +111,7 @@ export function createApp(deps: Deps) {
         estimate({
           ...deps,
           chooseModel: messages => likelyChoice(deps, messages),
-          planWeb: messages => planWeb({ messages, web: 'auto' }, readPrompt(messages), {}, offerOf(deps.web)),
+          planWeb: messages => planWeb({ messages, web: 'auto' }, deps.read(messages), {}, offerOf(deps)),
         }),
       )
       .use(auth(deps, identify))
@@ -147,13 +146,13 @@ export function sendAway(app: ReturnType<typeof createApp>, server: Bun.Server<u
  * Does once, on a sample, what the first request would otherwise wait for: the request schemas are compiled at their first
  * use, and the loops over a prompt's text are slow until they have run a while.
  */
-export function warmUp(deps: Pick<Deps, 'safetyRules'>): void {
+export function warmUp(deps: Pick<Deps, 'read' | 'safetyRules'>): void {
   const sample = { messages: [{ role: 'user', content: 'Explain in two sentences why the sky is blue. '.repeat(20) }] }
   const noHeaders = new Headers()
   for (let round = 0; round < warmUpRounds; round++) {
     const ask = readNative(sample, noHeaders, 0)
     readCompatible(sample, noHeaders, 0)
-    readPrompt(ask.messages)
+    deps.read(ask.messages)
     estimateInputTokens(ask)
     for (const { content } of sample.messages) firstBroken(deps.safetyRules, content)
   }
@@ -176,7 +175,7 @@ function healthReport(deps: Deps) {
 function likelyChoice(deps: Deps, messages: readonly Message[]): Model | null {
   const today = new Date(deps.clock.now()).toISOString().slice(0, 10)
   const staying = deps.catalogue.list.filter(model => !leavingSoon(model, today))
-  const { complexity } = readPrompt(messages)
+  const { complexity } = deps.read(messages)
   return score(staying, { strategy: null, complexity, testMode: false })[0]?.model ?? null
 }
 

@@ -1,5 +1,6 @@
 /** The operator's commands: `bun run gateway <command>`. Exit code 2 = wrong words, 1 = it could not be done. */
 import { accountCommands } from './commands/accounts.ts'
+import { analyzeCommands } from './commands/analyze.ts'
 import { type Command, CommandFailure, columns, print, UsageError } from './commands/command.ts'
 import { keyCommands } from './commands/keys.ts'
 import { modelCommands } from './commands/models.ts'
@@ -13,6 +14,7 @@ const commands: readonly Command[] = [
   ...keyCommands,
   ...usageCommands,
   ...modelCommands,
+  ...analyzeCommands,
 ]
 
 process.exitCode = await execute(process.argv.slice(2))

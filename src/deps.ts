@@ -9,6 +9,7 @@ import { localOwner } from './banner.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { Config, ProviderSettings, SearchSettings } from './config.ts'
 import { catalogue as publishedModels } from './core/catalogue.ts'
+import type { Reader } from './core/classify.ts'
 import { toModel, withChanges } from './core/configured-models.ts'
 import type { Ending } from './core/ending.ts'
 import { GatewayError } from './core/errors.ts'
@@ -33,6 +34,7 @@ import { google } from './providers/google.ts'
 import { openai } from './providers/openai.ts'
 import type { Provider } from './providers/provider.ts'
 import { type Simulator, startSimulator } from './providers/simulator/simulator.ts'
+import { openReader } from './reader.ts'
 import { storeProblem } from './store-problems.ts'
 import * as accounts from './stores/accounts.ts'
 import * as billing from './stores/billing.ts'
@@ -88,6 +90,8 @@ export type Deps = {
   readonly endpoints: ReadonlyMap<string, Endpoint>
   readonly simulator: Simulator | null
   readonly simulatedProviders: ReadonlySet<string>
+  /** What a prompt is about, and what it needs. */
+  readonly read: Reader
   readonly safetyRules: SafetyRules
   readonly web: Web
   readonly database: Database
@@ -202,6 +206,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       log,
     })
     undo.push(() => billingWorker.close())
+    const read = openReader()
     const rules = compileRules(safetyRules)
     const web = openWeb(config, { ...options, network: options.network ?? systemNetwork, clock, log, simulator, rules })
     undo.push(() => web.pages.close())
@@ -217,6 +222,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       endpoints,
       simulator,
       simulatedProviders: new Set([...endpoints.values()].filter(one => one.simulated).map(one => one.id)),
+      read,
       safetyRules: rules,
       web,
       database,
@@ -246,7 +252,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       budget: createBudgetBook(database, clock),
       health: createHealthBook({ clock }),
       learning,
-      prompts: createPromptBook(randomBytes(32)),
+      prompts: createPromptBook(read, randomBytes(32)),
       figureOf,
       random: Math.random,
       tokenizer,

@@ -1,6 +1,6 @@
 /** What the web may add to a request, at most: decided from the caller's own words, before anything is asked of anybody. */
 import type { Ask, Message } from './chat.ts'
-import { type Reading, readPrompt } from './classify.ts'
+import type { Reader, Reading } from './classify.ts'
 
 /**
  * Why something of the web is missing from an answer. Four words and no more, since who names an address could otherwise
@@ -57,15 +57,15 @@ export type WebPlan = {
 
 export const noWeb: WebPlan = { query: null, urls: [], surplus: [], tokens: 0, microcents: 0 }
 
-/** What there is to be had: whether anybody can be asked to search, and the prices. */
-export type WebOffer = { readonly canSearch: boolean; readonly prices: WebPrices }
+/** What there is to be had: whether anybody can be asked to search, the prices, and who reads what is wanted. */
+export type WebOffer = { readonly canSearch: boolean; readonly prices: WebPrices; readonly read: Reader }
 
 /** What the caller's words ask of the web. `webOff`: key or account want nothing of it. */
 export function planWeb(
   ask: Pick<Ask, 'web' | 'messages'>,
   reading: Pick<Reading, 'needsCurrent' | 'urls'>,
   caller: { readonly webOff?: boolean },
-  { canSearch, prices }: WebOffer,
+  { canSearch, prices, read }: WebOffer,
 ): WebPlan {
   const maySearch = canSearch && reading.needsCurrent
   if (!maySearch && reading.urls.length === 0) return noWeb
@@ -76,7 +76,7 @@ export function planWeb(
   const distinct = [...new Map(reading.urls.map(url => [withoutFragment(url), url])).values()]
   const urls = distinct.slice(0, webLimits.pages)
   const text = last.content.map(part => (part.type === 'text' ? part.text : '')).join('\n')
-  const query = maySearch && (urls.length === 0 || asksForMore(text)) ? queryOf(text) : null
+  const query = maySearch && (urls.length === 0 || asksForMore(text, read)) ? queryOf(text) : null
   return {
     query,
     urls,
@@ -87,9 +87,9 @@ export function planWeb(
 }
 
 /** A page to be read is current data by itself: a search is wanted where the words around its address want one too. */
-function asksForMore(text: string): boolean {
+function asksForMore(text: string, read: Reader): boolean {
   const turn: Message = { role: 'user', content: [{ type: 'text', text: withoutAddresses(text) }], name: null }
-  return readPrompt([turn]).needsCurrent
+  return read([turn]).needsCurrent
 }
 
 const withoutAddresses = (text: string) => text.replace(/https?:\/\/\S+/gi, ' ')

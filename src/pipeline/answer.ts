@@ -31,7 +31,7 @@ export async function* answer(
   // Reads the caller's own words only, so that no fetched text can move the choice; in process, so nothing is spent yet.
   const { reading, digest } = deps.prompts.read(caller.accountId, ask)
   tally.promptDigest = digest
-  const web = planWeb(ask, reading, caller, offerOf(deps.web))
+  const web = planWeb(ask, reading, caller, offerOf(deps))
   const wanted = route(deps, caller, ask, reading, estimateInputTokens(ask), web)
   const { seat, plan } = await admit(deps, caller, ask, wanted, tally)
   tally.checkpoint = () => checkpoint(deps, caller, ask, plan, seat, tally)

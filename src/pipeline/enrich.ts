@@ -1,4 +1,5 @@
 import type { Ask } from '../core/chat.ts'
+import type { Reader } from '../core/classify.ts'
 import { contain, visibleText } from '../core/containment.ts'
 import type { EndingSignal } from '../core/ending.ts'
 import type { Caller } from '../core/plans.ts'
@@ -33,8 +34,14 @@ export type Web = {
 }
 
 /** What the web offers, as a plan is made of it. */
-export function offerOf({ search, prices }: Pick<Web, 'search' | 'prices'>): WebOffer {
-  return { canSearch: search.isThere, prices }
+export function offerOf({
+  web,
+  read,
+}: {
+  readonly web: Pick<Web, 'search' | 'prices'>
+  readonly read: Reader
+}): WebOffer {
+  return { canSearch: web.search.isThere, prices: web.prices, read }
 }
 
 export type EnrichDeps = {

@@ -31,7 +31,7 @@ export async function moderate(deps: ModerateDeps, ask: Ask): Promise<Screened> 
 }
 
 /** What others put into the conversation. A model's own turn is left out: its refusal names what it refuses. */
-function foreignTexts(message: Message): readonly string[] {
+export function foreignTexts(message: Message): readonly string[] {
   switch (message.role) {
     case 'system':
     case 'tool':

@@ -3,7 +3,7 @@
  * read in a prompt, and whether the same was asked again soon, as people do whom an answer did not help.
  */
 import type { Ask } from '../core/chat.ts'
-import { lastUserText, type Reading, readPrompt } from '../core/classify.ts'
+import { lastUserText, type Reader, type Reading } from '../core/classify.ts'
 import { createRecent } from '../core/recent.ts'
 
 export type PromptBook = {
@@ -23,8 +23,8 @@ const maximumPrompts = 10_000
 const soonestMs = 2_000
 const latestMs = 120_000
 
-/** An empty book; `salt` is secret and lives as long as it. */
-export function createPromptBook(salt: Uint8Array): PromptBook {
+/** An empty book of what `read` makes of prompts; `salt` is secret and lives as long as it. */
+export function createPromptBook(read: Reader, salt: Uint8Array): PromptBook {
   const key = Buffer.from(salt).toString('base64')
   const readings = createRecent<Reading>(maximumPrompts)
   const asked = createRecent<Answered>(maximumPrompts)
@@ -38,7 +38,7 @@ export function createPromptBook(salt: Uint8Array): PromptBook {
       )
       const known = readings.get(digest)
       if (known !== undefined) return { reading: known, digest }
-      const reading = readPrompt(ask.messages)
+      const reading = read(ask.messages)
       // Addresses are content, and large.
       if (reading.urls.length === 0) readings.set(digest, reading)
       return { reading, digest }

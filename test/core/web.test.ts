@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'bun:test'
 import type { Ask, Message } from '../../src/core/chat.ts'
 import { noWeb, planWeb, queryOf, webLimits, webPrices } from '../../src/core/web.ts'
+import { openReader } from '../../src/reader.ts'
 
 const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })
 const asking = (messages: readonly Message[], web: Ask['web'] = 'auto') => ({ messages, web })
-const offer = { canSearch: true, prices: webPrices }
+const offer = { canSearch: true, prices: webPrices, read: openReader() }
 const urls = [
   'https://a.example/',
   'https://b.example/x#one',

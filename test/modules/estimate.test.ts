@@ -1,13 +1,14 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
 import { catalogue } from '../../src/core/catalogue.ts'
-import { readPrompt } from '../../src/core/classify.ts'
 import { buildCatalogue } from '../../src/core/models.ts'
 import { planWeb, webPrices } from '../../src/core/web.ts'
 import { failureResponse, toGatewayError } from '../../src/http/failures.ts'
 import { estimate } from '../../src/modules/estimate.ts'
+import { openReader } from '../../src/reader.ts'
 import { createTokenizer } from '../../src/tokenizer.ts'
 
+const readPrompt = openReader()
 const tokenizer = createTokenizer()
 afterAll(() => tokenizer.close())
 
@@ -23,7 +24,12 @@ function start() {
         catalogue: names,
         chooseModel: () => names.resolve('gpt-6-luna'),
         planWeb: messages =>
-          planWeb({ messages, web: 'auto' }, readPrompt(messages), {}, { canSearch: true, prices: webPrices }),
+          planWeb(
+            { messages, web: 'auto' },
+            readPrompt(messages),
+            {},
+            { canSearch: true, prices: webPrices, read: readPrompt },
+          ),
         tokenizer,
         addressOf: request => request.headers.get('x-test-address') ?? 'one',
         clock,

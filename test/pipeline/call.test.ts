@@ -19,10 +19,13 @@ import type { Endpoint } from '../../src/pipeline/route.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import { google } from '../../src/providers/google.ts'
 import { openai } from '../../src/providers/openai.ts'
+import { openReader } from '../../src/reader.ts'
 import { createHealthBook } from '../../src/stores/health.ts'
 import { createLocalMeter } from '../../src/stores/meter-local.ts'
 import { createPromptBook } from '../../src/stores/prompts.ts'
 import { errorFrame, type Format, framesOf, models as named, wholeOf } from '../faults/support.ts'
+
+const read = openReader()
 
 /** How one call to an upstream goes. */
 const outcomes = [
@@ -99,12 +102,13 @@ function world(script: readonly Outcome[], limits = plenty, models: readonly Mod
     log: { debug() {}, info() {}, warn() {}, error() {} },
     catalogue: buildCatalogue(models),
     endpoints,
+    read,
     safetyRules: compileRules(safetyRules),
     web: { search: { isThere: false }, prices: webPrices },
     meter,
     health: createHealthBook({ clock: systemClock }),
     learning: { of: () => null },
-    prompts: createPromptBook(new Uint8Array(32)),
+    prompts: createPromptBook(read, new Uint8Array(32)),
   } as unknown as Deps
   const seatsTaken = () => {
     const seats = meter.standing(caller.accountId, limits)?.seats

@@ -24,7 +24,28 @@ import { askWith } from '../harness/ask.ts'
 
 const today = Date.parse('2026-11-20T12:00:00Z')
 const caller: Caller = { accountId: 'acc_1', keyId: 'key_1', plan: 'usage', limits: plans.usage }
-const reading: Reading = { queryType: 'other', complexity: 0.3, needsCurrent: false, urls: [], words: 5 }
+const reading: Reading = {
+  queryType: 'other',
+  queryTypeScores: {
+    code: 0,
+    code_algorithm: 0,
+    debugging: 0,
+    analysis: 0,
+    writing: 0,
+    math: 0,
+    creative: 0,
+    planning: 0,
+    comparison: 0,
+    other: 1,
+  },
+  complexity: 0.3,
+  strongGain: 0.3,
+  needsCurrent: false,
+  needsCurrentScore: 0,
+  urls: [],
+  language: 'en',
+  words: 5,
+}
 
 /** Routing looks at who is configured and never calls it. */
 const endpoint = (id: string): Endpoint => ({

@@ -4,7 +4,6 @@ import { systemClock } from '../../src/clock.ts'
 import { readConfig } from '../../src/config.ts'
 import { catalogue } from '../../src/core/catalogue.ts'
 import type { ReportedUsage, TokenUsage } from '../../src/core/chat.ts'
-import { readPrompt } from '../../src/core/classify.ts'
 import { buildCatalogue, type Model } from '../../src/core/models.ts'
 import { costOf } from '../../src/core/money.ts'
 import type { Caller } from '../../src/core/plans.ts'
@@ -16,8 +15,11 @@ import { admit } from '../../src/pipeline/admit.ts'
 import type { Candidate, Route } from '../../src/pipeline/route.ts'
 import { settle } from '../../src/pipeline/settle.ts'
 import { startServing, startTally, type Tally } from '../../src/pipeline/tally.ts'
+import { openReader } from '../../src/reader.ts'
 import { createLocalMeter } from '../../src/stores/meter-local.ts'
 import { createPromptBook } from '../../src/stores/prompts.ts'
+
+const read = openReader()
 
 const limits = {
   requestsPerMinute: 1_000_000,
@@ -57,14 +59,14 @@ async function settled({ model, inputTokens, cap, choices, usage, text, reasonin
     catalogue: buildCatalogue(catalogue),
     log: { warn: (event: string) => void warnings.push(event) },
     learning: { of: () => null },
-    prompts: createPromptBook(new Uint8Array(32)),
+    prompts: createPromptBook(read, new Uint8Array(32)),
   } as unknown as Deps
   const ask = { ...readNative({ prompt: 'Hi', max_output_tokens: cap }, new Headers(), 2), choices }
   const candidate = { model } as Candidate
   const plan: Route = {
     mode: 'manual',
     strategy: null,
-    reading: readPrompt(ask.messages),
+    reading: read(ask.messages),
     inputTokens,
     choices,
     first: candidate,

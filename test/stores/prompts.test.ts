@@ -1,17 +1,18 @@
 import { describe, expect, test } from 'bun:test'
 import type { Ask } from '../../src/core/chat.ts'
-import { readPrompt } from '../../src/core/classify.ts'
 import { readNative } from '../../src/modules/chat/request.ts'
+import { openReader } from '../../src/reader.ts'
 import { createPromptBook } from '../../src/stores/prompts.ts'
 
 const asking = (prompt: string): Ask => readNative({ prompt }, new Headers(), prompt.length)
-const open = () => createPromptBook(new Uint8Array(32))
+const read = openReader()
+const open = () => createPromptBook(read, new Uint8Array(32))
 
 test('a prompt is read as it always is, the second time from memory', () => {
   const book = open()
   for (const prompt of ['Write a haiku.', 'Fix this: TypeError in line 3', 'Read https://example.com/a', 'Hi']) {
     const first = book.read('acc_1', asking(prompt))
-    expect(first.reading).toEqual(readPrompt(asking(prompt).messages))
+    expect(first.reading).toEqual(read(asking(prompt).messages))
     const again = book.read('acc_1', asking(prompt))
     expect(again).toEqual(first)
     if (first.reading.urls.length === 0) expect(again.reading).toBe(first.reading)
@@ -20,7 +21,7 @@ test('a prompt is read as it always is, the second time from memory', () => {
 
 test('its name here is another for each account and process, and never the bare hash of the text', () => {
   const digest = (account: string, salt: number) =>
-    createPromptBook(new Uint8Array(32).fill(salt)).read(account, asking('Hi')).digest
+    createPromptBook(read, new Uint8Array(32).fill(salt)).read(account, asking('Hi')).digest
   const names = [digest('acc_1', 1), digest('acc_2', 1), digest('acc_1', 2)]
   expect(new Set(names).size).toBe(3)
   expect(names).not.toContain(new Bun.CryptoHasher('sha256').update('Hi').digest('base64'))

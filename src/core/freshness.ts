@@ -1,0 +1,102 @@
+import { queryTypes } from './chat.ts'
+import { concepts, type Meaning, wordPair } from './concepts.ts'
+import type { Features } from './features.ts'
+import { createSlots, type Slots, sumInto } from './slots.ts'
+import { bytesOf, type KeptWeights } from './weights.ts'
+
+/** How probable it is that a right answer to a text changes with time, 0–1. */
+export type FreshnessHead = (features: Features, meaning: Meaning) => number
+
+/** A linear model over words, word pairs and concepts, learned from questions in seven languages. */
+export function createFreshnessHead(weights: KeptWeights): FreshnessHead {
+  const bytes = bytesOf(weights)
+  const slots = createFreshnessSlots(weights.bits)
+  const score = new Float64Array(1)
+  return (features, meaning) => {
+    fillFreshnessSlots(slots, features, meaning)
+    sumInto(score, slots, bytes, weights.scale)
+    return 1 / (1 + Math.exp(-(score[0] ?? 0)))
+  }
+}
+
+/**
+ * The head's probability, tempered by what is asked for: code, a calculation or fiction does not change with time, whatever
+ * it speaks of. `types` are the probabilities by type.
+ */
+export function tempered(chance: number, types: Float64Array): number {
+  let timeless = 0
+  for (const index of timelessTypes) timeless += types[index] ?? 0
+  return timeless < leastTimeless ? chance : chance * (1 - timeless)
+}
+
+const leastTimeless = 0.6
+const timelessTypes = (['code', 'code_algorithm', 'debugging', 'math', 'creative'] as const).map(type =>
+  queryTypes.indexOf(type),
+)
+
+/** The head's list, to be filled by `fillFreshnessSlots`. */
+export function createFreshnessSlots(bits: number): Slots {
+  return createSlots(bits, 1024)
+}
+
+// Kinds of features, kept apart in the table.
+const word = 1
+const stem = 2
+const ending = 3
+const pair = 4
+const place = 5
+const openingPair = 6
+const closing = 7
+const symbol = 8
+const lengthStep = 9
+const concept = 10
+const conceptFirst = 11
+const conceptPair = 12
+const always = 13
+
+/** A question that needs the web says so soon; the rest of a long prompt is material. */
+const wordsRead = 64
+
+/** Quotes, brackets and the punctuation of programs: a question about the world has few. */
+const tellingSymbols = Array.from("'({;=[`<", character => character.charCodeAt(0))
+
+/** What the head reads of a text. */
+export function fillFreshnessSlots(slots: Slots, features: Features, meaning: Meaning): void {
+  const { words, stems, endings, symbols } = features
+  const count = Math.min(features.count, wordsRead)
+  slots.clear()
+  slots.add(0, always, 1)
+  const volume = 3 / Math.sqrt(Math.max(8, count))
+  for (let at = 0; at < count; at++) {
+    const hash = words[at] ?? 0
+    slots.add(hash, word, volume)
+    slots.add(stems[at] ?? 0, stem, volume)
+    const last = endings[at] ?? 0
+    if (last !== 0) slots.add(last, ending, volume / 2)
+    if (at + 1 < count) slots.add(wordPair(hash, words[at + 1] ?? 0), pair, volume)
+    if (at < 2) slots.add(hash + at, place, 1)
+    if (at >= count - 2) slots.add(stems[at] ?? 0, closing, 0.5)
+  }
+  if (count > 1) slots.add(wordPair(words[0] ?? 0, words[1] ?? 0), openingPair, 1)
+  for (const code of tellingSymbols) if ((symbols[code] ?? 0) > 0) slots.add(code, symbol, 0.5)
+  const steps = Math.min(10, Math.floor(2 * Math.log2(features.count + 1)))
+  for (let step = 0; step <= steps; step++) slots.add(step, lengthStep, 0.3)
+  addConcepts(slots, meaning)
+}
+
+const pairReach = 6
+const maximumPairs = 100
+
+function addConcepts(slots: Slots, { count, found, at, times }: Meaning): void {
+  for (let number = 0; number < concepts.length; number++) if ((times[number] ?? 0) > 0) slots.add(number, concept, 1)
+  if (count > 0) slots.add(found[0] ?? 0, conceptFirst, 0.7)
+  let pairs = 0
+  for (let first = 0; first < count && pairs < maximumPairs; first++) {
+    for (let next = first + 1; next < count && pairs < maximumPairs; next++) {
+      if ((at[next] ?? 0) - (at[first] ?? 0) > pairReach) break
+      if (found[next] === found[first]) continue
+      slots.add((found[first] ?? 0) * 256 + (found[next] ?? 0), conceptPair, 0.5)
+      pairs++
+    }
+  }
+}

@@ -1,0 +1,118 @@
+import { queryTypes } from './chat.ts'
+import { concepts, type Meaning } from './concepts.ts'
+import type { Features } from './features.ts'
+import { createSlots, type Slots, sumInto } from './slots.ts'
+import { bytesOf, type KeptWeights } from './weights.ts'
+
+/** Probabilities by type, in the order of `queryTypes`; overwritten by the next reading. */
+export type TypeHead = (features: Features, meaning: Meaning) => Float64Array
+
+/** A linear model over words, concepts and the punctuation of programs: which of the ten types a prompt is. */
+export function createTypeHead(weights: KeptWeights): TypeHead {
+  const bytes = bytesOf(weights)
+  const slots = createTypeSlots(weights.bits)
+  const scores = new Float64Array(queryTypes.length)
+  return (features, meaning) => {
+    fillTypeSlots(slots, features, meaning)
+    sumInto(scores, slots, bytes, weights.scale)
+    return toProbabilities(scores)
+  }
+}
+
+/** The head's list, to be filled by `fillTypeSlots`. */
+export function createTypeSlots(bits: number): Slots {
+  return createSlots(bits, 2048)
+}
+
+// Kinds of features, kept apart in the table.
+const word = 1
+const stem = 2
+const opening = 3
+const symbolCount = 4
+const lengthStep = 5
+const digitCount = 6
+const concept = 7
+const conceptShare = 8
+const conceptAgain = 9
+const conceptEarly = 10
+const conceptFirst = 11
+const conceptPair = 12
+const always = 13
+const digitShare = 14
+const operator = 15
+
+/** Beside digits they calculate. */
+const operators = Array.from('+-*/=^%', character => character.charCodeAt(0))
+
+/** Of a long text the opening and the end are read: there it is said what is to be done. */
+const openingWords = 240
+const closingWords = 80
+
+/** What the head reads of a text. Line feeds are left out: white space must not decide. */
+export function fillTypeSlots(slots: Slots, features: Features, meaning: Meaning): void {
+  const { count, words, stems, symbols, digits } = features
+  slots.clear()
+  slots.add(0, always, 1)
+  // Each word speaks the more softly the more there are, so that length alone makes nothing sure.
+  const volume = 3 / Math.sqrt(Math.max(10, Math.min(count, openingWords + closingWords)))
+  for (let at = 0; at < count; at++) {
+    if (at === openingWords && count > openingWords + closingWords) at = count - closingWords
+    const hash = words[at] ?? 0
+    slots.add(hash, word, volume)
+    slots.add(stems[at] ?? 0, stem, volume)
+    if (at < 3) slots.add(hash, opening, 1)
+  }
+  for (let code = 33; code < 127; code++) {
+    const times = symbols[code] ?? 0
+    if (times > 0)
+      for (let step = 0; step <= 5 && 1 << step <= times; step++) slots.add(code * 8 + step, symbolCount, 0.5)
+  }
+  for (let step = 0; step <= 10 && 1 << step <= count + 1; step++) slots.add(step, lengthStep, 0.3)
+  if (digits > 0) {
+    slots.add(31 - Math.clz32(digits), digitCount, 0.5)
+    slots.add(Math.min(4, Math.floor((2 * digits) / count)), digitShare, 0.7)
+    for (const code of operators) if ((symbols[code] ?? 0) > 0) slots.add(code, operator, 0.7)
+  }
+  addConcepts(slots, meaning, count)
+}
+
+/** Concepts this near to one another belong together. */
+const pairReach = 6
+const maximumPairs = 200
+const earlyWords = 12
+
+function addConcepts(slots: Slots, { count, found, at, times }: Meaning, words: number): void {
+  for (let number = 0; number < concepts.length; number++) {
+    const often = times[number] ?? 0
+    if (often === 0) continue
+    slots.add(number, concept, 1.3)
+    slots.add(number, conceptShare, Math.min(1.5, often / Math.sqrt(words + 4)))
+    if (often > 1) slots.add(number, conceptAgain, 0.65)
+  }
+  let pairs = 0
+  for (let first = 0; first < count; first++) {
+    const number = found[first] ?? 0
+    const place = at[first] ?? 0
+    if (first === 0) slots.add(number, conceptFirst, 0.7)
+    if (place < earlyWords) slots.add(number, conceptEarly, 0.7)
+    for (let next = first + 1; next < count && pairs < maximumPairs; next++) {
+      if ((at[next] ?? 0) - place > pairReach) break
+      if (found[next] === number) continue
+      slots.add(number * 256 + (found[next] ?? 0), conceptPair, 0.8)
+      pairs++
+    }
+  }
+}
+
+function toProbabilities(scores: Float64Array): Float64Array {
+  let highest = Number.NEGATIVE_INFINITY
+  for (let index = 0; index < scores.length; index++) highest = Math.max(highest, scores[index] ?? 0)
+  let total = 0
+  for (let index = 0; index < scores.length; index++) {
+    const raised = Math.exp((scores[index] ?? 0) - highest)
+    scores[index] = raised
+    total += raised
+  }
+  for (let index = 0; index < scores.length; index++) scores[index] = (scores[index] ?? 0) / total
+  return scores
+}

@@ -1,0 +1,83 @@
+import { describe, expect, test } from 'bun:test'
+import { createReader } from '../../src/core/classify.ts'
+import freshness from '../../src/core/weights/freshness.json'
+import queryTypes from '../../src/core/weights/query-types.json'
+
+const readMessages = createReader({ queryTypes, freshness })
+const read = (text: string) => readMessages([{ role: 'user', content: [{ type: 'text', text }], name: null }])
+
+describe('what changes with time', () => {
+  test.each([
+    'What is the latest news from Berlin?',
+    'What is the weather like in Rome today?',
+    'Who won the match yesterday?',
+    'Who is the prime minister of Norway?',
+    'What does a share of Siemens cost right now?',
+    'How old is Emma Watson?',
+    'Wer ist der aktuelle Trainer von Bayern München?',
+    'Wie wird das Wetter morgen in Hamburg?',
+    'Qui est le président de la Bolivie ?',
+    '¿Quién es el presidente de Chile?',
+    'Quanto custa o bitcoin hoje?',
+    'Chi è il sindaco di Milano?',
+    'Кто сейчас президент Франции?',
+    'Какая погода сегодня в Москве?',
+    '法国现任总统是谁？',
+    '東京の今日の天気は？',
+    'من هو رئيس مصر الحالي؟',
+    'מי ראש הממשלה הנוכחי של בריטניה?',
+  ])('%j needs the web', text => {
+    expect(read(text).needsCurrent).toBe(true)
+  })
+
+  test.each([
+    'What is the capital of France?',
+    'Who wrote Faust?',
+    'In what year did the Berlin Wall fall?',
+    'What is the boiling point of ethanol?',
+    'How does a refrigerator work?',
+    'Write a poem about today',
+    'Sort an array by the current value in Python',
+    'If Ann is 9 years old today and Ben twice as old, how old is Ben now?',
+    'Write an email to tell my boss that I am ill today',
+    'Wer schrieb die Buddenbrooks?',
+    'Quelle est la capitale du Pérou ?',
+    'Кто написал «Идиота»?',
+    '谁发明了电话？',
+    'من كتب ألف ليلة وليلة؟',
+  ])('%j does not', text => {
+    expect(read(text).needsCurrent).toBe(false)
+  })
+})
+
+describe('asked for in so many words, always', () => {
+  test.each([
+    'Search the web for cheap flights to Oslo',
+    'search the internet for a vegan bakery',
+    'Browse the web and list three museums',
+    'Look up the opening hours online',
+    'As of today, which countries use the euro?',
+    'Suche im Internet nach einer Ferienwohnung',
+    'Kannst du das im Internet nachschlagen?',
+    'Busca en internet una receta de paella',
+    'Cherche sur internet un hôtel à Nice',
+    'найди в интернете расписание автобусов',
+    '上网搜一下附近的书店',
+    'ネットで検索して',
+    'Summarize https://example.com/news/today',
+    'https://example.com/post what does this say?',
+    'Fasse https://example.com/artikel zusammen',
+    'Translate the article at https://example.com/a into German',
+  ])('%j', text => {
+    expect(read(text)).toMatchObject({ needsCurrent: true, needsCurrentScore: 1 })
+  })
+
+  test.each([
+    'Write a Python script that fetches https://example.com and prints the title',
+    'const data = await fetch("https://api.example.com/items").then(r => r.json()); // why does this return undefined?',
+    'Build a web search engine in Rust',
+    'Calculate pi up to 5 decimals and then double it',
+  ])('talk of the web is not a wish for it: %j', text => {
+    expect(read(text).needsCurrent).toBe(false)
+  })
+})

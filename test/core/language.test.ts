@@ -1,0 +1,39 @@
+import { describe, expect, test } from 'bun:test'
+import { createFeatureReader } from '../../src/core/features.ts'
+import { languageOf } from '../../src/core/language.ts'
+
+const read = createFeatureReader()
+const language = (text: string) => languageOf(text, read(text))
+
+describe('the language of a text', () => {
+  test.each([
+    ['en', 'What is the fastest way to learn the violin?'],
+    ['de', 'Wie lerne ich am schnellsten Geige?'],
+    ['fr', 'Quelle est la façon la plus rapide d’apprendre le violon ?'],
+    ['es', '¿Cuál es la manera más rápida de aprender el violín?'],
+    ['pt', 'Qual é a maneira mais rápida de aprender violino?'],
+    ['it', 'Qual è il modo più veloce per imparare il violino?'],
+    ['nl', 'Wat is de snelste manier om viool te leren?'],
+    ['sv', 'Vad är det snabbaste sättet att lära sig spela fiol?'],
+    ['pl', 'Jak najszybciej nauczyć się gry na skrzypcach i dlaczego?'],
+    ['tr', 'Keman çalmak için en hızlı yol ne?'],
+    ['ru', 'Как быстрее всего научиться играть на скрипке?'],
+    ['uk', 'Як найшвидше навчитися грати на скрипці і чому?'],
+    ['el', 'Ποιος είναι ο πιο γρήγορος τρόπος;'],
+    ['he', 'מה הדרך המהירה ביותר ללמוד כינור?'],
+    ['ar', 'ما هي أسرع طريقة لتعلم الكمان؟'],
+    ['fa', 'سریع‌ترین راه یادگیری چیست؟'],
+    ['hi', 'वायलिन सीखने का सबसे तेज़ तरीका क्या है?'],
+    ['zh', '学小提琴最快的方法是什么？'],
+    ['ja', 'バイオリンを一番早く学ぶ方法は何ですか？'],
+    ['ko', '바이올린을 가장 빨리 배우는 방법은 무엇인가요?'],
+    ['th', 'วิธีที่เร็วที่สุดในการเรียนไวโอลินคืออะไร'],
+    ['zh', '用Python写一个读取CSV文件的脚本'],
+  ])('%s: %s', (code, text) => {
+    expect(language(text)).toBe(code)
+  })
+
+  test.each(['', '42 + 17', 'python', '{ } ;', '🙂🙂'])('is undetermined where nothing tells: %j', text => {
+    expect(language(text)).toBe('und')
+  })
+})
