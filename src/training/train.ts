@@ -6,6 +6,7 @@
 import { join } from 'node:path'
 import { type Figure, tableOf } from './figures.ts'
 import { trainFreshness } from './freshness.ts'
+import { trainGain } from './gain.ts'
 import { trainQueryTypes } from './query-types.ts'
 
 /** One head's training: its weights, as they are written to `core/weights/<name>.json`, and figures without those rows. */
@@ -14,6 +15,7 @@ export type Trained = { readonly weights: object; readonly figures: readonly Fig
 const heads: Readonly<Record<string, () => Promise<Trained>>> = {
   'query-types': trainQueryTypes,
   freshness: trainFreshness,
+  gain: trainGain,
 }
 
 const folder = join(import.meta.dir, '../core/weights')

@@ -1,0 +1,220 @@
+import { type KeptGain, strays } from '../core/gain.ts'
+import { plainCues } from '../core/gain-cues.ts'
+import { kept } from '../core/weights.ts'
+import { askForest, type Forest, growForest } from './forest.ts'
+import { bits, type GainRow } from './gain-rows.ts'
+import { quantised } from './linear.ts'
+import { type SparseRow, solveRidge } from './ridge.ts'
+
+/** A trained model of strong minus weak: what is kept of it, before rounding. */
+export type GainModel = {
+  readonly words: Float32Array
+  readonly cues: KeptGain['cues']
+  readonly forest: Forest
+}
+
+/** What was chosen by cross-validation. */
+export const gainSettings = {
+  /**
+   * How much each test counts in a prompt that several are judged by. A small gap is a small denominator of the recovered share,
+   * so it counts more; not in full proportion, for it is also the noisier.
+   */
+  testWeights: { 'nine, large gap': 0.35, 'nine, middle gap': 0.3, 'nine, small gap': 0.65 } as Readonly<
+    Record<string, number>
+  >,
+  /** How much of the anchors' gain is aimed at: unlike a graded answer it has no luck in it, and would outweigh all others. */
+  anchorPart: 0.4,
+  /** How much of a row's target is that of its subject or task. */
+  groupPart: { line: 0.2, forest: 0 },
+  /** Rows count by the size of their set to this power: by 0 the largest would decide alone, by −1 all sets count the same. */
+  sizePower: { line: -0.5, forest: -0.6 },
+  /** How hard the line's weights are held to 0, where all rows together weigh 10,000. */
+  ridge: { word: 600, cue: 10_000, set: 1 },
+  forest: { trees: 200, depth: 4, rate: 0.05, ridge: 20, rows: 0.7, columns: 0.1, bins: 16, seed: 17 },
+  /** What the forest counts beside the line. */
+  forestPart: 0.7,
+}
+
+export type GainSettings = typeof gainSettings
+
+/**
+ * Learns from rows what a strong model gains: a line over hashed words and plain cues and a forest over all cues, both of
+ * strong minus weak less its mean in the row's set, so that which set a prompt is from explains nothing.
+ */
+export function fitGain(rows: readonly GainRow[], settings: GainSettings = gainSettings): GainModel {
+  const { groupPart } = settings
+  const forest = fitForest(rows, targetsOf(rows, settings, groupPart.forest), settings)
+  return {
+    ...fitLine(rows, targetsOf(rows, settings, groupPart.line), settings),
+    forest: { ...forest, leaves: forest.leaves.map(leaf => leaf * settings.forestPart) },
+  }
+}
+
+/** What a model predicts for a row. */
+export function scoreOf(model: GainModel, row: GainRow): number {
+  return lineOf(model, row) + askForest(model.forest, row.cues)
+}
+
+/** A model as it is kept: words in bytes, leaves in 16 bits. */
+export function keepModel({ words, cues, forest }: GainModel): Omit<KeptGain, 'source' | 'quantiles'> {
+  const table = quantised(words, 1)
+  const most = forest.leaves.reduce((high, leaf) => Math.max(high, Math.abs(leaf)), 0)
+  const scale = most / 32_767
+  const leaves = Int16Array.from(forest.leaves, leaf => Math.round(leaf / scale))
+  return {
+    bits,
+    scale: table.scale,
+    weights: kept(table.bytes),
+    cues: cues.map(({ mean, spread, weight }) => ({
+      mean: rounded(mean),
+      spread: rounded(spread),
+      weight: rounded(weight),
+    })),
+    forest: {
+      depth: forest.depth,
+      asked: forest.asked.toBase64(),
+      above: new Uint8Array(forest.above.buffer).toBase64(),
+      leaves: new Uint8Array(leaves.buffer).toBase64(),
+      scale,
+    },
+  }
+}
+
+/**
+ * By row, strong minus weak less the set's mean and in the set's own spread. `groupPart` of it is the mean of the row's subject
+ * or task in its place: less noise, and words of a subject are what the line can know.
+ */
+function targetsOf(rows: readonly GainRow[], { testWeights, anchorPart }: GainSettings, groupPart: number) {
+  const gains = rows.map(({ outcomes }) => {
+    let gain = 0
+    for (const [test, { weak, strong }] of outcomes) gain += (testWeights[test] ?? 1) * (strong - weak)
+    return gain
+  })
+  const sets = usualBy(rows, gains, ({ set }) => set)
+  const groups = usualBy(rows, gains, groupName)
+  return Float64Array.from(rows, (row, index) => {
+    const set = sets.get(row.set) ?? nothingKnown
+    const group = groups.get(groupName(row)) ?? nothingKnown
+    const ofGroup = (group.mean * group.count + set.mean * 10) / (group.count + 10)
+    const target = ((1 - groupPart) * (gains[index] ?? 0) + groupPart * ofGroup - set.mean) / set.spread
+    return row.set === 'anchors' ? target * anchorPart : target
+  })
+}
+
+function groupName({ set, group }: GainRow): string {
+  return `${set} ${group}`
+}
+
+/** Weights of the rows, by the size of their set to `power`, and all together `total`. */
+function weightsOf(rows: readonly GainRow[], power: number, total: number): Float64Array {
+  const sizes = new Map<string, number>()
+  for (const { set } of rows) sizes.set(set, (sizes.get(set) ?? 0) + 1)
+  const weights = Float64Array.from(rows, ({ set }) => (sizes.get(set) ?? 1) ** power)
+  const sum = weights.reduce((all, weight) => all + weight, 0)
+  return weights.map(weight => (weight * total) / sum)
+}
+
+function fitLine(
+  rows: readonly GainRow[],
+  targets: Float64Array,
+  { ridge, sizePower }: GainSettings,
+): Pick<GainModel, 'words' | 'cues'> {
+  const size = 2 ** bits
+  const rarity = rarities(rows)
+  const kinds = usualCues(rows.filter(({ set }) => set !== 'anchors'))
+  const sets = [...new Set(rows.map(({ set }) => set))]
+  const held = new Float64Array(size + plainCues + sets.length)
+  held.fill(ridge.word, 0, size)
+  held.fill(ridge.cue, size, size + plainCues)
+  held.fill(ridge.set, size + plainCues)
+  const solution = solveRidge({
+    rows: rows.map(row => sparseOf(row, rarity, kinds, sets.indexOf(row.set))),
+    targets,
+    weights: weightsOf(rows, sizePower.line, 10_000),
+    ridge: held,
+  })
+  return {
+    words: Float32Array.from(rarity, (rare, slot) => rare * (solution[slot] ?? 0)),
+    cues: kinds.map((kind, cue) => ({ ...kind, weight: solution[size + cue] ?? 0 })),
+  }
+}
+
+/** A row for the line: its words by rarity, its cues, and a column of its set that takes up what all of the set share. */
+function sparseOf(row: GainRow, rarity: Float64Array, kinds: readonly Kind[], set: number): SparseRow {
+  const count = row.slots.length
+  const size = rarity.length
+  const columns = new Uint32Array(count + plainCues + 1)
+  const values = new Float32Array(columns.length)
+  const each = 1 / Math.sqrt(Math.max(1, count))
+  columns.set(row.slots)
+  for (let at = 0; at < count; at++) values[at] = each * (rarity[row.slots[at] ?? 0] ?? 0)
+  for (const [cue, kind] of kinds.entries()) {
+    columns[count + cue] = size + cue
+    values[count + cue] = strays(row.cues[cue] ?? 0, kind)
+  }
+  columns[count + plainCues] = size + plainCues + set
+  values[count + plainCues] = 1
+  return { columns, values }
+}
+
+function lineOf({ words, cues }: Pick<GainModel, 'words' | 'cues'>, { slots, cues: values }: GainRow): number {
+  let sum = 0
+  for (const slot of slots) sum += words[slot] ?? 0
+  let score = sum / Math.sqrt(Math.max(1, slots.length))
+  for (const [cue, kind] of cues.entries()) score += kind.weight * strays(values[cue] ?? 0, kind)
+  return score
+}
+
+function fitForest(rows: readonly GainRow[], targets: Float64Array, { sizePower, forest }: GainSettings): Forest {
+  const width = rows[0]?.cues.length ?? 0
+  const columns = Array.from({ length: width }, (_, cue) => Float64Array.from(rows, row => row.cues[cue] ?? 0))
+  const weights = weightsOf(rows, sizePower.forest, rows.length)
+  return growForest({ columns, targets, weights }, forest)
+}
+
+/** How rare each slot is: the logarithm of rows to rows that have it. */
+function rarities(rows: readonly GainRow[]): Float64Array {
+  const found = new Float64Array(2 ** bits)
+  for (const { slots } of rows) for (const slot of slots) found[slot] = (found[slot] ?? 0) + 1
+  return found.map(count => (count === 0 ? 0 : Math.log(rows.length / count)))
+}
+
+type Kind = { readonly mean: number; readonly spread: number }
+
+/** Mean and spread of the plain cues, every set counting the same. */
+function usualCues(rows: readonly GainRow[]): readonly Kind[] {
+  const weights = weightsOf(rows, -1, 1)
+  return Array.from({ length: plainCues }, (_, cue) => {
+    let mean = 0
+    let square = 0
+    for (const [index, { cues }] of rows.entries()) {
+      const value = cues[cue] ?? 0
+      mean += (weights[index] ?? 0) * value
+      square += (weights[index] ?? 0) * value ** 2
+    }
+    return { mean, spread: Math.sqrt(Math.max(0, square - mean ** 2)) || 1 }
+  })
+}
+
+const nothingKnown = { mean: 0, spread: 1, count: 0 }
+
+/** Mean, spread and number of values, by a name of their rows. */
+function usualBy(rows: readonly GainRow[], values: readonly number[], nameOf: (row: GainRow) => string) {
+  const named = Map.groupBy(rows.keys(), index => {
+    const row = rows[index]
+    return row === undefined ? '' : nameOf(row)
+  })
+  return new Map(
+    [...named].map(([name, indexes]) => {
+      const count = indexes.length
+      const mean = indexes.reduce((sum, index) => sum + (values[index] ?? 0), 0) / count
+      const square = indexes.reduce((sum, index) => sum + ((values[index] ?? 0) - mean) ** 2, 0) / count
+      return [name, { mean, spread: Math.sqrt(square) || 1, count }]
+    }),
+  )
+}
+
+/** Six figures: as many as matter. */
+function rounded(value: number): number {
+  return Number(value.toPrecision(6))
+}

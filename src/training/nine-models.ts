@@ -1,0 +1,104 @@
+import { bits, foldCount, type GainRow } from './gain-rows.ts'
+import { predict, type SparseRow, solveRidge } from './ridge.ts'
+
+/**
+ * Whether a prompt tells which of nine models will do best: how near it is to each kind of task is predicted by lines over the gain
+ * head's words and cues, and the model is taken whose quality, averaged over the kinds so weighted, is highest; both learned
+ * without the prompt's fold. It is the router's own way, quality by type of prompt, tried where outcomes are known. Nothing of
+ * it is kept, for a catalogue has other models and other types.
+ */
+export function chooseAmongNine(rows: readonly GainRow[]): { chosen: number; single: number; oracle: number } {
+  const models = Object.keys(rows[0]?.scores ?? {})
+  const sparse = sparseRows(rows)
+  let chosen = 0
+  for (let fold = 0; fold < foldCount; fold++) {
+    const seen = [...rows.keys()].filter(index => rows[index]?.fold !== fold)
+    const kinds = kindsOf(rows, sparse, seen, models)
+    for (const [index, row] of rows.entries()) {
+      const values = sparse[index]
+      if (row.fold === fold && values !== undefined) chosen += scoreFor(row, bestModel(kinds, values, models))
+    }
+  }
+  const means = models.map(model => meanOf(rows, model))
+  const oracle = rows.reduce((sum, row) => sum + Math.max(...models.map(model => scoreFor(row, model))), 0)
+  return { chosen: chosen / rows.length, single: Math.max(...means), oracle: oracle / rows.length }
+}
+
+/** How hard the lines are held to 0, a row weighing 1. */
+const ridge = { word: 10, cue: 30, all: 1e-3 }
+
+/** How far apart the lines of two kinds must be for one to count e times as much as the other. */
+const softness = 0.08
+
+type Kind = { readonly line: Float64Array; readonly quality: readonly number[] }
+
+/** Each kind of task among the rows seen: the line that tells it from the others, and how well each model does on it. */
+function kindsOf(
+  rows: readonly GainRow[],
+  sparse: readonly SparseRow[],
+  seen: readonly number[],
+  models: readonly string[],
+): Kind[] {
+  const width = rows[0]?.cues.length ?? 0
+  const held = new Float64Array(2 ** bits + width + 1).fill(ridge.word, 0, 2 ** bits)
+  held.fill(ridge.cue, 2 ** bits)
+  held[2 ** bits + width] = ridge.all
+  const weights = new Float64Array(seen.length).fill(1)
+  return [...new Set(seen.map(index => rows[index]?.group))].map(group => ({
+    line: solveRidge({
+      rows: seen.flatMap(index => sparse[index] ?? []),
+      targets: Float64Array.from(seen, index => (rows[index]?.group === group ? 1 : 0)),
+      weights,
+      ridge: held,
+    }),
+    quality: models.map(model =>
+      meanOf(
+        seen.flatMap(index => rows[index] ?? []).filter(row => row.group === group),
+        model,
+      ),
+    ),
+  }))
+}
+
+/** The model of the highest quality, kinds counting by how near the prompt is to each. */
+function bestModel(kinds: readonly Kind[], values: SparseRow, models: readonly string[]): string {
+  const nearness = kinds.map(({ line }) => Math.exp(predict(values, line) / softness))
+  const expected = models.map((_, model) =>
+    kinds.reduce((sum, { quality }, kind) => sum + (nearness[kind] ?? 0) * (quality[model] ?? 0), 0),
+  )
+  return models[expected.indexOf(Math.max(...expected))] ?? ''
+}
+
+function meanOf(rows: readonly GainRow[], model: string): number {
+  return rows.reduce((sum, row) => sum + scoreFor(row, model), 0) / rows.length
+}
+
+function scoreFor(row: GainRow, model: string): number {
+  return row.scores?.[model] ?? 0
+}
+
+/** Words by rarity, cues by how far they stray, and a column of ones. */
+function sparseRows(rows: readonly GainRow[]): SparseRow[] {
+  const found = new Float64Array(2 ** bits)
+  for (const { slots } of rows) for (const slot of slots) found[slot] = (found[slot] ?? 0) + 1
+  const width = rows[0]?.cues.length ?? 0
+  const kinds = Array.from({ length: width }, (_, cue) => {
+    const mean = rows.reduce((sum, { cues }) => sum + (cues[cue] ?? 0), 0) / rows.length
+    const square = rows.reduce((sum, { cues }) => sum + ((cues[cue] ?? 0) - mean) ** 2, 0) / rows.length
+    return { mean, spread: Math.sqrt(square) || 1 }
+  })
+  return rows.map(({ slots, cues }) => {
+    const columns = new Uint32Array(slots.length + width + 1)
+    const values = new Float32Array(columns.length)
+    columns.set(slots)
+    const each = 1 / Math.sqrt(Math.max(1, slots.length))
+    for (const [at, slot] of slots.entries()) values[at] = each * Math.log(rows.length / (found[slot] ?? 1))
+    for (const [cue, { mean, spread }] of kinds.entries()) {
+      columns[slots.length + cue] = 2 ** bits + cue
+      values[slots.length + cue] = Math.max(-3, Math.min(3, ((cues[cue] ?? 0) - mean) / spread))
+    }
+    columns[slots.length + width] = 2 ** bits + width
+    values[slots.length + width] = 1
+    return { columns, values }
+  })
+}
