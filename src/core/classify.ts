@@ -3,6 +3,7 @@ import { complexityOf, demandOf } from './complexity.ts'
 import { createConceptReader } from './concepts.ts'
 import { createFeatureReader } from './features.ts'
 import { createFreshnessHead, tempered } from './freshness.ts'
+import { createGainHead, type KeptGain } from './gain.ts'
 import { languageOf } from './language.ts'
 import { createTypeHead } from './query-type.ts'
 import { urlsIn } from './urls.ts'
@@ -33,7 +34,11 @@ export type Reading = {
 export type Reader = (messages: readonly Message[]) => Reading
 
 /** What the reader was taught. */
-export type ReaderWeights = { readonly queryTypes: KeptWeights; readonly freshness: KeptWeights }
+export type ReaderWeights = {
+  readonly queryTypes: KeptWeights
+  readonly freshness: KeptWeights
+  readonly gain: KeptGain
+}
 
 /**
  * Makes a reader: the last user text in one pass, linear, the same answer whatever the case, white space and final
@@ -59,6 +64,7 @@ function createTextReader(weights: ReaderWeights): (text: string) => TextReading
   const readMeaning = createConceptReader(readFeatures)
   const typesOf = createTypeHead(weights.queryTypes)
   const freshnessOf = createFreshnessHead(weights.freshness)
+  const gainOf = createGainHead(weights.gain)
   return text => {
     const features = readFeatures(text)
     const meaning = readMeaning(features)
@@ -71,8 +77,8 @@ function createTextReader(weights: ReaderWeights): (text: string) => TextReading
     return {
       queryType,
       queryTypeScores: scoresOf(types),
-      // Until something better is known of it: what asks for more gains more.
-      strongGain: demand,
+      // Who says nothing gains nothing.
+      strongGain: features.count === 0 ? 0 : gainOf(features),
       needsCurrent: score > leastNeed,
       needsCurrentScore: score,
       urls,

@@ -19,6 +19,10 @@ export type Features = {
   readonly characters: number
   /** Digits among what was read. */
   readonly digits: number
+  /** Numbers among the words: runs of digits. */
+  readonly numbers: number
+  /** Letters in what was read. */
+  readonly letters: number
 }
 
 export type FeatureReader = (text: string) => Features
@@ -51,6 +55,8 @@ export function createFeatureReader(): FeatureReader {
   const you = hashOf('you')
   let count = 0
   let digits = 0
+  let numbers = 0
+  let letters = 0
   // Within a polite opening, whose punctuation is part of it.
   let isCourtesy = false
 
@@ -76,13 +82,19 @@ export function createFeatureReader(): FeatureReader {
         } while (kinds[next] === kind)
         // Opening courtesies say nothing of what is asked.
         if (polite.has(hash >>> 0)) {
-          if (count === 2 && words[1] === you && asking.has(words[0] ?? 0)) count = 0
+          if (count === 2 && words[1] === you && asking.has(words[0] ?? 0)) {
+            count = 0
+            letters = 0
+          }
           if (count === 0) {
             isCourtesy = true
             continue
           }
         }
-        if (kind === digit) digits += at - start
+        if (kind === digit) {
+          digits += at - start
+          numbers++
+        } else letters += at - start
         words[count] = hash
         stems[count] = stem === 0 ? hash : stem ^ stemSalt
         endings[count] = at - start > endingLetters ? Math.imul(last ^ endingSalt, hashPrime) : 0
@@ -95,6 +107,7 @@ export function createFeatureReader(): FeatureReader {
         stems[count] = hash
         endings[count] = 0
         count++
+        letters++
       } else if (kind === symbol && !(isCourtesy && count === 0 && finalMarks.has(unit)))
         symbols[unit] = Math.min(65_535, (symbols[unit] ?? 0) + 1)
       at++
@@ -104,6 +117,8 @@ export function createFeatureReader(): FeatureReader {
   return text => {
     count = 0
     digits = 0
+    numbers = 0
+    letters = 0
     isCourtesy = false
     symbols.fill(0)
     const end = endOf(text, kinds)
@@ -112,7 +127,7 @@ export function createFeatureReader(): FeatureReader {
       read(text, 0, headCharacters)
       read(text, end - tailCharacters, end)
     }
-    return { count, words, stems, endings, symbols, characters: end, digits }
+    return { count, words, stems, endings, symbols, characters: end, digits, numbers, letters }
   }
 }
 

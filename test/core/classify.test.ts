@@ -1,11 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Message, QueryType } from '../../src/core/chat.ts'
-import { createReader, type Reading } from '../../src/core/classify.ts'
-import freshness from '../../src/core/weights/freshness.json'
-import queryTypes from '../../src/core/weights/query-types.json'
+import type { Reading } from '../../src/core/classify.ts'
+import { openReader } from '../../src/reader.ts'
 
-const readMessages = createReader({ queryTypes, freshness })
+const readMessages = openReader()
 const user = (...texts: readonly string[]): Message => ({
   role: 'user',
   content: texts.map(text => ({ type: 'text' as const, text })),

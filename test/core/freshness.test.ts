@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'bun:test'
-import { createReader } from '../../src/core/classify.ts'
-import freshness from '../../src/core/weights/freshness.json'
-import queryTypes from '../../src/core/weights/query-types.json'
+import { openReader } from '../../src/reader.ts'
 
-const readMessages = createReader({ queryTypes, freshness })
+const readMessages = openReader()
 const read = (text: string) => readMessages([{ role: 'user', content: [{ type: 'text', text }], name: null }])
 
 describe('what changes with time', () => {

@@ -1,0 +1,258 @@
+import { type Features, hashOf } from './features.ts'
+
+/** How many cues there are: the first `plainCues` of them are logarithms and shares that a straight line can use. */
+export const plainCues = 21
+
+/** Reads a text's cues; the result is overwritten by the next reading. */
+export type CueReader = (features: Features) => Float64Array
+
+/**
+ * What of a prompt says, whatever it is about, that a stronger model would do better: how long it is and of what shape, numbers and
+ * formulas, options to choose from, and how often words of some twenty subjects and trades occur. None of it depends on case,
+ * white space, punctuation at the end or an opening courtesy.
+ */
+export function createCueReader(): CueReader {
+  const cues = new Float64Array(cueCount)
+  const groups = new Int32Array(groupCount)
+  const groupsOf = groupTable()
+  // One bit a word, by its hash: how many different words there are, near enough.
+  const met = new Uint8Array(4096)
+
+  return features => {
+    const { count, words, symbols, digits, numbers } = features
+    const start = courtesyWords(features)
+    const letters = features.letters - courtesyLetters(features, start)
+    const length = Math.max(1, count - start)
+    groups.fill(0)
+    met.fill(0)
+    let distinct = 0
+    let option = 0
+    let optionsAt = count
+    for (let at = start; at < count; at++) {
+      const word = words[at] ?? 0
+      const place = (word ^ (word >>> 12)) & 4095
+      if (met[place] === 0) {
+        met[place] = 1
+        distinct++
+      }
+      const entry = groupsOf.get(word)
+      if (entry === undefined) continue
+      for (let bits = entry & groupMask; bits !== 0; bits &= bits - 1) {
+        const group = 31 - Math.clz32(bits & -bits)
+        groups[group] = (groups[group] ?? 0) + 1
+      }
+      // Options are single letters in order; the last "a" before "b" opens them, for "a" is an article too.
+      const letter = entry >>> letterShift
+      if (letter === 1 && option <= 1) {
+        optionsAt = at
+        option = 1
+      } else if (letter > 1 && letter === option + 1) option = letter
+    }
+    const hasOptions = option >= 3
+    const asked = hasOptions ? optionsAt - start : length
+    const of = (characters: readonly number[]) => {
+      let sum = 0
+      for (const character of characters) sum += symbols[character] ?? 0
+      return sum
+    }
+    const group = (index: number) => groups[index] ?? 0
+
+    let at = 0
+    const put = (value: number) => {
+      cues[at++] = value
+    }
+    put(log(length))
+    put(log(digits))
+    put(log(of(marks.stop)))
+    put(log(of(marks.formula)))
+    put(log(of(marks.bracket)))
+    put(log(of(marks.operator)))
+    put(log(of(marks.comma)))
+    put(log(of(marks.percent)))
+    put(log(of(marks.quote)))
+    put(log(of(marks.gap)))
+    put(log(of(marks.colon)))
+    put(log(of(marks.bar)))
+    put(log(of(marks.dash)))
+    put(group(asking) > 0 ? 1 : 0)
+    put(log(group(negating)))
+    put(log(group(stepping)))
+    put(log(group(comparing)))
+    put(distinct / length)
+    put(letters / length)
+    put(digits / length)
+    put(hasOptions ? 1 : 0)
+    // From here on for the trees alone, which ask only whether a cue is above some value.
+    put(asked)
+    put(hasOptions ? length - asked : 0)
+    put(option)
+    put(numbers)
+    put(numbers === 0 ? 0 : digits / numbers)
+    put(numbers / length)
+    put(of(marks.point))
+    put(of(marks.question))
+    put(of(marks.less))
+    put(group(functional) / length)
+    const root = 1 / Math.sqrt(length)
+    for (let index = 0; index < subjectCount; index++) put(group(index))
+    for (let index = 0; index < subjectCount; index++) put(group(index) * root)
+    return cues
+  }
+}
+
+/** How many words at the start are a courtesy with no bearing on the question: "Could you", "Can you". */
+export function courtesyWords({ count, words }: Features): number {
+  return count > 2 && words[1] === you && willing.has(words[0] ?? 0) ? 2 : 0
+}
+
+/** The letters of these words. */
+function courtesyLetters({ words }: Features, courtesy: number): number {
+  return courtesy === 0 ? 0 : (willing.get(words[0] ?? 0) ?? 0) + 'you'.length
+}
+
+const willing = new Map(['can', 'could', 'would', 'will'].map(word => [hashOf(word), word.length]))
+const you = hashOf('you')
+
+/** log(1 + x), looked up for small whole numbers. */
+function log(value: number): number {
+  return logarithms[value] ?? Math.log1p(value)
+}
+
+const logarithms = Float64Array.from({ length: 1024 }, (_, value) => Math.log1p(value))
+
+function codes(characters: string): readonly number[] {
+  return Array.from(characters, character => character.charCodeAt(0))
+}
+
+const marks = {
+  stop: codes('.?!'),
+  formula: codes('$\\^{'),
+  bracket: codes('()'),
+  operator: codes('=+*/'),
+  comma: codes(','),
+  percent: codes('%'),
+  quote: codes('"\'`'),
+  gap: codes('_'),
+  colon: codes(':'),
+  bar: codes('|'),
+  dash: codes('-'),
+  point: codes('.'),
+  question: codes('?'),
+  less: codes('<>[]}#'),
+}
+
+/** Words that go together, in the order of their bits. The first twenty-one are counted as they are and by length too. */
+const vocabulary: readonly (readonly [name: string, words: string])[] = [
+  ['asking', 'what which who whom whose when where why how'],
+  [
+    'negating',
+    'not except never no least false incorrect without unlikely cannot none neither nor isn aren doesn don didn',
+  ],
+  [
+    'comparing',
+    'more less fewer than twice half third quarter times double triple most greater smaller larger longer older',
+  ],
+  [
+    'rate',
+    'each every per hour hours minute minutes day days week weeks month months year years mile miles speed rate',
+  ],
+  [
+    'money',
+    'dollar dollars cost costs price pay pays paid sell sells sold buy buys bought earn earns profit discount tax',
+  ],
+  ['part', 'percent percentage ratio fraction half third quarter remaining rest left total average sum difference'],
+  [
+    'mathematics',
+    'equation solve function polynomial integer integers prime matrix vector theorem proof prove angle triangle circle radius square root sqrt frac cdot integral derivative limit probability graph coordinates real complex group ring field modulo divisible digits sequence factor sin cos',
+  ],
+  [
+    'logic',
+    'if then implies follows true false statement statements argument premise conclusion therefore valid invalid clues clue either only must assume suppose given',
+  ],
+  [
+    'code',
+    'function code python program algorithm array list string return def class int loop output input sql html java javascript print import compile bug write implement method tuple dictionary elements',
+  ],
+  [
+    'physics',
+    'force energy velocity mass electric magnetic current voltage wavelength frequency temperature pressure heat light particle electron photon field wave charge circuit motion acceleration momentum kinetic gravity star stars planet orbit galaxy',
+  ],
+  [
+    'chemistry',
+    'acid reaction molecule compound atom atoms ion ions mol solution oxidation bond hydrogen oxygen carbon catalyst equilibrium ph product synthesis enthalpy nmr element',
+  ],
+  [
+    'biology',
+    'cell cells gene genes protein dna rna species population evolution enzyme organism bacteria virus tissue membrane plants chromosome',
+  ],
+  [
+    'medicine',
+    'patient patients blood disease symptoms diagnosis treatment clinical pain physician examination mg drug therapy syndrome cancer infection muscle nerve artery',
+  ],
+  [
+    'law',
+    'court law contract defendant plaintiff statute constitutional crime criminal liability property jury trial evidence state attorney sued negligence seller buyer owner landowner murder guilty',
+  ],
+  [
+    'economy',
+    'market price demand supply monopoly inflation tax money interest bank firm cost costs consumer trade income gdp unemployment monetary fiscal investment capital accounting audit',
+  ],
+  [
+    'history',
+    'war king empire century president government revolution treaty political british french roman colonial passage refers following information',
+  ],
+  [
+    'ethics',
+    'moral morally ethics wrong argues according philosophy kant rights virtue justice scenario scenarios character ordinary standards',
+  ],
+  [
+    'mind',
+    'child behavior psychologist students learning memory client therapist personality emotional stress cognitive theory',
+  ],
+  [
+    'trivia',
+    'who name played sang won film movie song singer actor band album tv series show season author novel wrote born city country capital river team',
+  ],
+  [
+    'daily',
+    'person people someone house water food animal animals dog cat plant eat find likely go would put kitchen school family friend home',
+  ],
+  [
+    'task',
+    'write create describe explain summarize translate list generate design draft compose compare analyze identify extract rewrite edit imagine pretend act answer provide read choose select',
+  ],
+  [
+    'form',
+    'json table format words sentences paragraph letter choice boxed step following options option question context',
+  ],
+  [
+    'stepping',
+    'if then each every than more less times half twice per total remaining after before percent how many much',
+  ],
+  [
+    'functional',
+    'the a an of to in on at by for with and or but is are was were be been has have had it its this that these those as from he she they his her their i you we my your',
+  ],
+]
+
+const groupCount = vocabulary.length
+const asking = 0
+const negating = 1
+const comparing = 2
+const stepping = groupCount - 2
+const functional = groupCount - 1
+const subjectCount = groupCount - 2
+const cueCount = plainCues + 10 + 2 * subjectCount
+
+const groupMask = 0x0fff_ffff & (2 ** groupCount - 1)
+const letterShift = 28
+
+/** By a word's hash: the groups that it is in, a bit each, and above them its place in the alphabet where it is an option's letter. */
+function groupTable(): ReadonlyMap<number, number> {
+  const table = new Map<number, number>()
+  for (const [index, [, words]] of vocabulary.entries())
+    for (const word of words.split(' ')) table.set(hashOf(word), (table.get(hashOf(word)) ?? 0) | (1 << index))
+  for (const [index, letter] of [...'abcdefgh'].entries())
+    table.set(hashOf(letter), ((table.get(hashOf(letter)) ?? 0) | ((index + 1) << letterShift)) >>> 0)
+  return table
+}

@@ -1,0 +1,130 @@
+import type { Features } from './features.ts'
+import { slotOf } from './features.ts'
+import { courtesyWords, createCueReader, plainCues } from './gain-cues.ts'
+import { bytesOf, type KeptWeights } from './weights.ts'
+
+/** What `bun run train` keeps of the gain head: a table over hashed words, weights of the plain cues, and a forest over all cues. */
+export type KeptGain = KeptWeights & {
+  /** By plain cue: where it lies usually, how far it strays, and what one stray is worth. */
+  readonly cues: readonly { readonly mean: number; readonly spread: number; readonly weight: number }[]
+  readonly forest: {
+    readonly depth: number
+    /** The cue asked at each level of each tree: one byte each, in base64. */
+    readonly asked: string
+    /** Above which value the answer is yes: single-precision floats. */
+    readonly above: string
+    /** What each leaf adds, in steps of `scale`: 16-bit integers, 2^depth a tree. */
+    readonly leaves: string
+    readonly scale: number
+  }
+  /** Scores that 0, 1, … 100 % of the reference traffic stay below. */
+  readonly quantiles: readonly number[]
+}
+
+/**
+ * How much better a strong model would do on a prompt than a weak one, 0 to 1. It is a rank: of reference traffic, the share
+ * that would gain less; so the prompts of at least 1 − s are about the top share s, to be sent to the strong model.
+ */
+export type GainHead = (features: Features) => number
+
+/** A head with its own buffers, from the kept weights. */
+export function createGainHead(kept: KeptGain): GainHead {
+  const scoreOf = createGainScorer(kept)
+  return features => rankIn(kept.quantiles, scoreOf(features))
+}
+
+/** The score behind the rank: what is predicted of strong minus weak, on no scale in particular. */
+export function createGainScorer(kept: KeptGain): (features: Features) => number {
+  const { bits, scale, cues, forest } = kept
+  const weights = bytesOf(kept)
+  const readSlots = createSlotReader(bits)
+  const readCues = createCueReader()
+  const asked = Uint8Array.fromBase64(forest.asked)
+  const above = new Float32Array(Uint8Array.fromBase64(forest.above).buffer)
+  const leaves = new Int16Array(Uint8Array.fromBase64(forest.leaves).buffer)
+  const { depth } = forest
+
+  return features => {
+    const { slots, count } = readSlots(features)
+    let words = 0
+    for (let at = 0; at < count; at++) words += weights[slots[at] ?? 0] ?? 0
+    let score = (words * scale) / Math.sqrt(Math.max(1, count))
+
+    const values = readCues(features)
+    for (let cue = 0; cue < plainCues; cue++) {
+      const kind = cues[cue]
+      if (kind !== undefined) score += kind.weight * strays(values[cue] ?? 0, kind)
+    }
+
+    let steps = 0
+    for (let level = 0, tree = 0; level < asked.length; tree++) {
+      let leaf = 0
+      for (let bit = 0; bit < depth; bit++, level++)
+        if ((values[asked[level] ?? 0] ?? 0) > (above[level] ?? 0)) leaf |= 1 << bit
+      steps += leaves[(tree << depth) + leaf] ?? 0
+    }
+    return score + steps * forest.scale
+  }
+}
+
+/** How far a cue lies from where it usually does; outliers count no more than three times the usual spread. */
+export function strays(value: number, { mean, spread }: { readonly mean: number; readonly spread: number }): number {
+  return Math.max(-3, Math.min(3, (value - mean) / spread))
+}
+
+/** A text's slots in a table of 2^`bits` weights, each once; the list is overwritten by the next reading. */
+export type SlotReader = (features: Features) => { readonly slots: Uint32Array; readonly count: number }
+
+/** Reads stems and pairs of neighbouring stems: what the text is about, and in what words it asks. */
+export function createSlotReader(bits: number): SlotReader {
+  const slots = new Uint32Array(8192)
+  // The reading in which each slot was last met, so that nothing needs to be cleared between readings.
+  const metIn = new Uint32Array(2 ** bits)
+  let reading = 0
+  const result = { slots, count: 0 }
+
+  return features => {
+    const { stems, count } = features
+    reading = (reading + 1) >>> 0
+    let found = 0
+    let before = 0
+    const start = courtesyWords(features)
+    for (let at = start; at < count; at++) {
+      const stem = stems[at] ?? 0
+      const single = slotOf(stem, stemSalt, bits)
+      if (metIn[single] !== reading) {
+        metIn[single] = reading
+        slots[found++] = single
+      }
+      if (at > start) {
+        const pair = slotOf(Math.imul(before, 31) ^ stem, pairSalt, bits)
+        if (metIn[pair] !== reading) {
+          metIn[pair] = reading
+          slots[found++] = pair
+        }
+      }
+      before = stem
+    }
+    result.count = found
+    return result
+  }
+}
+
+const stemSalt = 2
+const pairSalt = 3
+
+/** The share of `quantiles` (ascending) that lie below a value, 0 to 1, straight between two of them. */
+export function rankIn(quantiles: readonly number[], value: number): number {
+  const last = quantiles.length - 1
+  let low = 0
+  let high = last
+  if (value <= (quantiles[0] ?? 0)) return 0
+  if (value >= (quantiles[last] ?? 0)) return 1
+  while (high - low > 1) {
+    const middle = (low + high) >> 1
+    if ((quantiles[middle] ?? 0) <= value) low = middle
+    else high = middle
+  }
+  const from = quantiles[low] ?? 0
+  return (low + (value - from) / ((quantiles[high] ?? 0) - from)) / last
+}
