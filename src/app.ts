@@ -4,7 +4,6 @@ import { catalogueDate } from './core/catalogue.ts'
 import type { Message } from './core/chat.ts'
 import { GatewayError } from './core/errors.ts'
 import { fullName, leavingSoon, type Model } from './core/models.ts'
-import { firstBroken } from './core/patterns.ts'
 import { score } from './core/scoring.ts'
 import { estimateInputTokens } from './core/tokens.ts'
 import { planWeb } from './core/web.ts'
@@ -146,7 +145,7 @@ export function sendAway(app: ReturnType<typeof createApp>, server: Bun.Server<u
  * Does once, on a sample, what the first request would otherwise wait for: the request schemas are compiled at their first
  * use, and the loops over a prompt's text are slow until they have run a while.
  */
-export function warmUp(deps: Pick<Deps, 'read' | 'safetyRules'>): void {
+export function warmUp(deps: Pick<Deps, 'read' | 'safety'>): void {
   const sample = { messages: [{ role: 'user', content: 'Explain in two sentences why the sky is blue. '.repeat(20) }] }
   const noHeaders = new Headers()
   for (let round = 0; round < warmUpRounds; round++) {
@@ -154,7 +153,7 @@ export function warmUp(deps: Pick<Deps, 'read' | 'safetyRules'>): void {
     readCompatible(sample, noHeaders, 0)
     deps.read(ask.messages)
     estimateInputTokens(ask)
-    for (const { content } of sample.messages) firstBroken(deps.safetyRules, content)
+    deps.safety.screenMessages(ask.messages)
   }
 }
 

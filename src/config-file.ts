@@ -8,6 +8,7 @@ import { Value } from '@sinclair/typebox/value'
 import { configuredModelSchema, modelChangeSchema } from './core/configured-models.ts'
 import { planFiguresSchema } from './core/plans.ts'
 import { expectationOf } from './core/validate.ts'
+import { safetySchema } from './safety/settings.ts'
 import { systemErrorText } from './system-errors.ts'
 
 /** An OpenAI-compatible provider next to the three built in. */
@@ -45,6 +46,7 @@ const fileSchema = Type.Object(
     models: Type.Optional(Type.Array(modelChangeSchema, { maxItems: 256 })),
     plans: Type.Optional(planFiguresSchema),
     web: Type.Optional(webPricesSchema),
+    safety: Type.Optional(safetySchema),
   },
   { additionalProperties: false },
 )
@@ -59,12 +61,13 @@ export type ConfigFile = Required<Static<typeof fileSchema>>
 export function readConfigFile(path: string | null, problems: string[]): ConfigFile {
   const file = path === null ? {} : parsedFile(path, problems)
   for (const fault of faultsOf(fileSchema, file, '')) problems.push(`GATEWAY_CONFIG: ${fault}`)
-  const { providers, models, plans, web } = isRecord(file) ? file : {}
+  const { providers, models, plans, web, safety } = isRecord(file) ? file : {}
   return {
     providers: rightItems(providerSchema, providers),
     models: rightItems(modelChangeSchema, models),
     plans: Value.Check(planFiguresSchema, plans) ? plans : {},
     web: Value.Check(webPricesSchema, web) ? web : {},
+    safety: Value.Check(safetySchema, safety) ? safety : {},
   }
 }
 

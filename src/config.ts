@@ -13,6 +13,7 @@ import { fromUsd } from './core/money.ts'
 import { type Plans, plansWith } from './core/plans.ts'
 import { type WebPrices, webPrices } from './core/web.ts'
 import { type Environment, environmentReader, type Reader } from './environment.ts'
+import { type SafetySettings, safetySettings } from './safety/settings.ts'
 
 export type { Environment } from './environment.ts'
 
@@ -59,6 +60,7 @@ export type Config = {
   readonly modelChanges: readonly ModelChange[]
   readonly plans: Plans
   readonly web: WebConfig
+  readonly safety: SafetySettings
   /** Null = payments are agreed upon by hand. */
   readonly stripe: StripeConfig | null
   readonly defaultMaxOutputTokens: number
@@ -209,6 +211,7 @@ export function readConfig(environment: Environment = process.env): Config {
     modelChanges: file.models,
     plans: plansWith(file.plans),
     web: { search: readSearch(read), prices: pricesOf(file) },
+    safety: safetySettings(file.safety, { secret: read.secret, urlProblem: baseUrlProblem }, problems),
     stripe: readStripe(read, problems),
     defaultMaxOutputTokens: read.integer('DEFAULT_MAX_OUTPUT_TOKENS', 16_384, 1, 1_000_000),
     deadlines: {
@@ -322,7 +325,8 @@ function readProviders(read: Reader, file: ConfigFile, problems: string[], warni
     settings.push({ id: provider.id, format: 'compatible', baseUrl: withoutTrailingSlash(provider.base_url), apiKey })
     for (const row of provider.models) models.push({ provider: provider.id, row })
   }
-  return { settings, models }
+  const safety = safetySettings(file.safety, { secret: read.secret, urlProblem: baseUrlProblem }, problems)
+  return { settings, models, safety }
 }
 
 /** A name that two models of a provider have would always mean the first; the one of auto-routing would never mean either. */

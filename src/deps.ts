@@ -7,14 +7,13 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { localOwner } from './banner.ts'
 import { type Clock, systemClock } from './clock.ts'
-import type { Config, ProviderSettings, SearchSettings } from './config.ts'
+import { type Config, ConfigError, type ProviderSettings, type SearchSettings } from './config.ts'
 import { catalogue as publishedModels } from './core/catalogue.ts'
 import type { Reader } from './core/classify.ts'
 import { toModel, withChanges } from './core/configured-models.ts'
 import type { Ending } from './core/ending.ts'
 import { GatewayError } from './core/errors.ts'
 import { buildCatalogue, type Catalogue } from './core/models.ts'
-import { compileRules, firstBroken, type SafetyRules, safetyRules } from './core/patterns.ts'
 import { mintApiKey, type RandomBytes, randomBase62 } from './core/secrets.ts'
 import { webLimits } from './core/web.ts'
 import { callerAddress, createTokens, type Tokens } from './http/callers.ts'
@@ -25,6 +24,7 @@ import { createPasswords, type Passwords } from './passwords.ts'
 import { manualPayments } from './payments/manual.ts'
 import type { Payments } from './payments/payments.ts'
 import { type BillingWorker, startBillingWorker } from './payments/worker.ts'
+import { complete } from './pipeline/complete.ts'
 import type { Web } from './pipeline/enrich.ts'
 import { createTicker, type PaceClock } from './pipeline/pace.ts'
 import type { Endpoint } from './pipeline/route.ts'
@@ -35,6 +35,7 @@ import { openai } from './providers/openai.ts'
 import type { Provider } from './providers/provider.ts'
 import { type Simulator, startSimulator } from './providers/simulator/simulator.ts'
 import { openReader } from './reader.ts'
+import { createSafety, type Safety } from './safety/safety.ts'
 import { storeProblem } from './store-problems.ts'
 import * as accounts from './stores/accounts.ts'
 import * as billing from './stores/billing.ts'
@@ -92,7 +93,7 @@ export type Deps = {
   readonly simulatedProviders: ReadonlySet<string>
   /** What a prompt is about, and what it needs. */
   readonly read: Reader
-  readonly safetyRules: SafetyRules
+  readonly safety: Safety
   readonly web: Web
   readonly database: Database
   /** Fulfilled once the schema is up to date: at once, unless Postgres was away at the start. */
@@ -207,15 +208,17 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     })
     undo.push(() => billingWorker.close())
     const read = openReader()
-    const rules = compileRules(safetyRules)
-    const web = openWeb(config, { ...options, network: options.network ?? systemNetwork, clock, log, simulator, rules })
+    const network = options.network ?? systemNetwork
+    const safety = openSafety(config, { clock, network, log, catalogue: offered, endpoints })
+    undo.push(() => safety.close())
+    const web = openWeb(config, { ...options, network, clock, log, simulator, safety })
     undo.push(() => web.pages.close())
     const endings = new Set<Ending>()
     return {
       config,
       clock,
       paceClock: createTicker(clock),
-      network: options.network ?? systemNetwork,
+      network,
       log,
       newRequestId: () => `req_${Bun.randomUUIDv7().replaceAll('-', '')}`,
       catalogue: offered,
@@ -223,7 +226,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       simulator,
       simulatedProviders: new Set([...endpoints.values()].filter(one => one.simulated).map(one => one.id)),
       read,
-      safetyRules: rules,
+      safety,
       web,
       database,
       migrated,
@@ -373,6 +376,31 @@ function notThereYet(): GatewayError {
   )
 }
 
+const longestJudgementTokens = 64
+
+/** The safety layers; what they ask of others goes through the same network as everything else. */
+function openSafety(
+  config: Config,
+  deps: { clock: Clock; network: Network; log: Log; catalogue: Catalogue; endpoints: ReadonlyMap<string, Endpoint> },
+): Safety {
+  const { clock, network, log, catalogue } = deps
+  const { moderation } = config.safety
+  if (moderation !== null && moderation.url === null && catalogue.resolve(moderation.model ?? '') === null)
+    throw new ConfigError([`GATEWAY_CONFIG: safety.moderation: no model is named "${moderation.model}" here`])
+  const asking = { ...deps, deadlines: config.deadlines }
+  return createSafety(
+    {
+      fetch: network.fetch,
+      monotonic: clock.monotonic,
+      after: clock.after,
+      log,
+      complete: (model, system, user, signal) =>
+        complete(asking, model, { system, user, outputCap: longestJudgementTokens }, signal),
+    },
+    config.safety,
+  )
+}
+
 /** By hand, or through Stripe, whose library is loaded only where it is wanted. */
 async function openPayments({ stripe }: Config, network: Network, clock: Clock): Promise<Payments> {
   if (stripe === null) return manualPayments
@@ -488,11 +516,11 @@ function openWeb(
     readonly clock: Clock
     readonly log: Log
     readonly simulator: Simulator | null
-    readonly rules: SafetyRules
+    readonly safety: Safety
   },
 ): Web {
-  const { network, clock, log, simulator, rules, pages } = parts
-  const isListed = pages?.isListed ?? (() => false)
+  const { network, clock, log, simulator, safety, pages } = parts
+  const isListed = pages?.isListed ?? safety.isListed
   const simulated = simulator === null ? [] : [searxng(simulator.urls.search)]
   const backEnds = config.web.search.length > 0 ? config.web.search.map(backEndOf) : simulated
   return {
@@ -505,7 +533,7 @@ function openWeb(
       isListed,
     }),
     prices: config.web.prices,
-    screen: text => firstBroken(rules, text) === null,
+    screen: text => safety.screen(text).verdict === 'allow',
   }
 }
 

@@ -1,19 +1,21 @@
 /** `analyze`: what the gateway reads in prompts, for operators who want to see or measure it. Nothing is called, nothing kept. */
+import { systemClock } from '../clock.ts'
+import { readConfig } from '../config.ts'
 import { catalogue as publishedModels } from '../core/catalogue.ts'
 import { type Ask, queryTypes } from '../core/chat.ts'
 import type { Reader, Reading } from '../core/classify.ts'
 import { GatewayError } from '../core/errors.ts'
 import { buildCatalogue, fullName } from '../core/models.ts'
-import { compileRules, firstBroken, type SafetyRules, safetyRules } from '../core/patterns.ts'
 import { type Caller, plans } from '../core/plans.ts'
 import { estimateInputTokens } from '../core/tokens.ts'
 import { readNative } from '../modules/chat/request.ts'
-import { foreignTexts } from '../pipeline/moderate.ts'
 import { type Endpoint, type RouteDeps, route } from '../pipeline/route.ts'
 import { anthropic } from '../providers/anthropic.ts'
 import { google } from '../providers/google.ts'
 import { openai } from '../providers/openai.ts'
+import { systemNetwork } from '../network.ts'
 import { openReader } from '../reader.ts'
+import { createSafety, type Safety } from '../safety/safety.ts'
 import { CommandFailure, command } from './command.ts'
 
 const analyze = command({
@@ -22,7 +24,10 @@ const analyze = command({
   operands: {},
   options: {},
   async run() {
-    const window = openWindow()
+    const safety = openSafety()
+    // The operator's lists count here as they do in service.
+    await safety.ready
+    const window = openWindow(safety)
     const output = Bun.stdout.writer()
     let lines = 0
     let bad = 0
@@ -39,6 +44,7 @@ const analyze = command({
       await output.flush()
     }
     await output.end()
+    safety.close()
     if (bad > 0) throw new CommandFailure(`${bad} of ${lines} line(s) could not be read; each has its "error".`)
   },
 })
@@ -61,14 +67,28 @@ async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<read
   if (rest !== '') yield [rest]
 }
 
+function openSafety(): Safety {
+  const nobody = () => Promise.reject(new Error('nobody is asked'))
+  return createSafety(
+    {
+      fetch: systemNetwork.fetch,
+      monotonic: systemClock.monotonic,
+      after: systemClock.after,
+      log: { info() {}, warn() {} },
+      complete: nobody,
+    },
+    { ...readConfig().safety, moderation: null },
+  )
+}
+
 /** One line's report, or why there is none. */
 type Report = ReturnType<typeof reportOf> | { readonly error: string }
 
 /** Makes what turns a line into its report: all published models offered, every one of them well, nothing spent. */
-function openWindow(): (line: string) => Report {
+function openWindow(safety: Safety): (line: string) => Report {
   const deps: Window = {
     read: openReader(),
-    rules: compileRules(safetyRules),
+    safety,
     routing: {
       catalogue: buildCatalogue(publishedModels),
       endpoints: new Map(formats.map(format => [format.id, format])),
@@ -91,7 +111,7 @@ function openWindow(): (line: string) => Report {
 
 type Window = {
   readonly read: Reader
-  readonly rules: SafetyRules
+  readonly safety: Safety
   readonly routing: RouteDeps
   /** An ask without any wish, which a text is put into. */
   readonly plain: Ask
@@ -132,7 +152,7 @@ function reportOf(deps: Window, ask: Ask) {
     needs_current_score: round(reading.needsCurrentScore),
     urls: reading.urls,
     language: reading.language,
-    safety: screen(deps.rules, ask),
+    safety: screened(deps.safety, ask),
     ...enhanced(ask),
     route: routeOf(deps.routing, ask, reading),
   }
@@ -146,15 +166,10 @@ function rounded(scores: Reading['queryTypeScores']): Record<string, number> {
   return result
 }
 
-/** What moderation says of everything that others put into the conversation. */
-function screen(rules: SafetyRules, ask: Ask) {
-  for (const message of ask.messages) {
-    for (const text of foreignTexts(message)) {
-      const broken = firstBroken(rules, text)
-      if (broken !== null) return { verdict: 'block', layer: 'patterns', category: broken.category, score: 1 } as const
-    }
-  }
-  return { verdict: 'allow', layer: null, category: null, score: 0 } as const
+/** What moderation says in process; nobody else is asked. */
+function screened(safety: Safety, { messages }: Ask) {
+  const { score, ...rest } = safety.read(messages)
+  return { ...rest, score: round(score) }
 }
 
 /** The last user text as a model would get it with `enhance_prompt`. */

@@ -194,6 +194,8 @@ export type Opening = {
   readonly attempts: readonly Attempt[]
   /** Caller's parameters that the serving model does not take. */
   readonly droppedParameters: readonly string[]
+  /** Kinds of secrets seen in the prompt; absent = none. */
+  readonly secrets?: readonly string[]
   /** Time spent in the gateway itself until the first content, upstream waits taken out. */
   readonly overheadMs: number
 }
@@ -250,6 +252,8 @@ export type QueryType = (typeof queryTypes)[number]
 export type ChatEvent =
   | { readonly type: 'opened'; readonly opening: Opening }
   | ContentEvent
+  /** Moderation ended the answer here; a `finish` with `content_filter` follows. */
+  | { readonly type: 'filtered'; readonly choice: number; readonly layer: string; readonly category: string }
   | { readonly type: 'finish'; readonly choice: number; readonly reason: FinishReason }
   | { readonly type: 'done'; readonly receipt: Receipt }
 

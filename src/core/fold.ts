@@ -10,6 +10,8 @@ export type FoldedChoice = {
   /** null: the answer was cut before its end. */
   readonly finishReason: FinishReason | null
   readonly logprobs: readonly TokenLogprob[]
+  /** Which layer of moderation ended it; absent = none. */
+  readonly filtered?: { readonly layer: string; readonly category: string }
 }
 
 /** In order of their index; at least one. */
@@ -27,6 +29,7 @@ type OpenChoice = {
   readonly calls: { id: string; name: string; signature: string | null; text: string }[]
   finishReason: FinishReason | null
   readonly logprobs: TokenLogprob[]
+  filtered: FoldedChoice['filtered'] | null
 }
 
 /** Gathers the events of an answer into the whole of it. Order within a choice is kept; choices may interleave. */
@@ -35,7 +38,7 @@ export function createFold(): Fold {
   const at = (index: number): OpenChoice => {
     let choice = choices.get(index)
     if (choice === undefined) {
-      choice = { text: '', reasoning: '', refusal: '', calls: [], finishReason: null, logprobs: [] }
+      choice = { text: '', reasoning: '', refusal: '', calls: [], finishReason: null, logprobs: [], filtered: null }
       choices.set(index, choice)
     }
     return choice
@@ -66,6 +69,9 @@ export function createFold(): Fold {
         case 'finish':
           at(event.choice).finishReason = event.reason
           break
+        case 'filtered':
+          at(event.choice).filtered = { layer: event.layer, category: event.category }
+          break
         case 'opened':
         case 'done':
           break
@@ -78,7 +84,7 @@ export function createFold(): Fold {
   }
 }
 
-function folded([index, { text, reasoning, refusal, calls, finishReason, logprobs }]: [
+function folded([index, { text, reasoning, refusal, calls, finishReason, logprobs, filtered }]: [
   number,
   OpenChoice,
 ]): FoldedChoice {
@@ -88,5 +94,14 @@ function folded([index, { text, reasoning, refusal, calls, finishReason, logprob
     arguments: call.text,
     signature: call.signature,
   }))
-  return { index, text, reasoning, refusal, toolCalls, finishReason, logprobs }
+  return {
+    index,
+    text,
+    reasoning,
+    refusal,
+    toolCalls,
+    finishReason,
+    logprobs,
+    ...(filtered == null ? {} : { filtered }),
+  }
 }

@@ -24,6 +24,8 @@ export type PatternSet = {
   readonly reach: Uint8Array
   /** Slot → the pattern it completes, −1 for none. */
   readonly completes: Int16Array
+  /** Hashes of all beginnings of the words that complete a pattern. */
+  readonly lastPrefixes: ReadonlySet<number>
 }
 
 /** What the pass saw besides words: their number, and how often each ASCII character that separates them came. */
@@ -48,6 +50,7 @@ export function compilePatterns(sources: readonly string[]): PatternSet {
       }
     }
   }
+  const lastPrefixes = new Set(sources.flatMap(source => prefixHashes(source.trim().split(' ').at(-1) ?? '')))
   const sieve = new Uint8Array(sieveSize)
   for (const hash of slotsOf.keys()) sieve[hash & (sieveSize - 1)] = 1
   return {
@@ -57,6 +60,7 @@ export function compilePatterns(sources: readonly string[]): PatternSet {
     previous: Int16Array.from(slots, slot => slot.previous),
     reach: Uint8Array.from(slots, slot => slot.reach),
     completes: Int16Array.from(slots, slot => slot.completes),
+    lastPrefixes,
   }
 }
 
@@ -84,12 +88,26 @@ function variantsOf(source: string): readonly (readonly Slot[])[] {
   return variants
 }
 
+/** Of every word of a slot's choices, each beginning of it. */
+function prefixHashes(slot: string): number[] {
+  return slot.split('|').flatMap(choice =>
+    Array.from(choice, (_, end) => {
+      const reading = startReading(new Uint32Array(128))
+      readWords(reading, choice.slice(0, end + 1), everyWord, () => true)
+      return reading.hash
+    }),
+  )
+}
+
 function wordHashes(text: string): number[] {
   const hashes: number[] = []
-  readWords(text, everyWord, hash => {
+  const reading = startReading(new Uint32Array(128))
+  const onWord: OnWord = hash => {
     hashes.push(hash)
     return true
-  })
+  }
+  readWords(reading, text, everyWord, onWord)
+  endWord(reading, everyWord, onWord)
   return hashes
 }
 
@@ -98,10 +116,71 @@ function wordHashes(text: string): number[] {
  * counted from 0; it returns false to stop.
  */
 export function scan(set: PatternSet, text: string, onMatch: (pattern: number, position: number) => boolean): Shape {
-  const { slotsOf, sieve, previous, reach, completes } = set
+  const symbols = new Uint32Array(128)
+  const reading = startReading(symbols)
   // Positions are kept one higher than counted from 0, so that a fresh 0 reads as "never reached".
-  const reached = new Int32Array(previous.length)
-  return readWords(text, sieve, (hash, position) => {
+  const onWord = matcher(set, new Int32Array(set.previous.length), onMatch)
+  if (readWords(reading, text, set.sieve, onWord)) endWord(reading, set.sieve, onWord)
+  return { words: reading.words, symbols }
+}
+
+/** A scan that goes on from piece to piece, finding the same wherever the text was cut. */
+export type RunningScan = {
+  /** Reads a piece. `onMatch` as in `scan`. */
+  push(text: string, onMatch: (pattern: number, position: number) => boolean): void
+  /** The text is over: so is its last word. */
+  end(onMatch: (pattern: number, position: number) => boolean): void
+  /**
+   * Where the word began that is being read, if it may yet complete a pattern; Infinity = it cannot. During `onMatch`: where
+   * the word that completed it began. In UTF-16 units from the start of the text.
+   */
+  mayCompleteAt(): number
+}
+
+/** Starts a running scan. */
+export function startScan(set: PatternSet): RunningScan {
+  const { previous, reach, completes, lastPrefixes } = set
+  const reading = startReading(new Uint32Array(128))
+  /** Up to which word some pattern waits for its last slot. */
+  let waitsUntil = completes.some((pattern, slot) => pattern >= 0 && previous[slot] === -1)
+    ? Number.POSITIVE_INFINITY
+    : -1
+  let isReporting = false
+  let report: (pattern: number, position: number) => boolean = () => true
+  const onMatch = (pattern: number, position: number) => {
+    isReporting = true
+    const goesOn = report(pattern, position)
+    isReporting = false
+    return goesOn
+  }
+  const step = matcher(set, new Int32Array(previous.length), onMatch, (slot, position) => {
+    if ((completes[slot + 1] ?? -1) >= 0) waitsUntil = Math.max(waitsUntil, position + (reach[slot + 1] ?? 0))
+  })
+  return {
+    push(text, onFound) {
+      report = onFound
+      readWords(reading, text, set.sieve, step)
+    },
+    end(onFound) {
+      report = onFound
+      endWord(reading, set.sieve, step)
+    },
+    mayCompleteAt() {
+      if (isReporting) return reading.start
+      const isOpen = reading.hash !== offset && reading.words <= waitsUntil && lastPrefixes.has(reading.hash)
+      return isOpen ? reading.start : Number.POSITIVE_INFINITY
+    },
+  }
+}
+
+/** Moves the slots on by a word. Slots of a pattern follow each other by number. */
+function matcher(
+  { slotsOf, previous, reach, completes }: PatternSet,
+  reached: Int32Array,
+  onMatch: (pattern: number, position: number) => boolean,
+  onSlot?: (slot: number, position: number) => void,
+): OnWord {
+  return (hash, position) => {
     const slots = slotsOf.get(hash)
     if (slots === undefined) return true
     for (let index = 0; index < slots.length; index++) {
@@ -113,10 +192,12 @@ export function scan(set: PatternSet, text: string, onMatch: (pattern: number, p
       }
       reached[slot] = position + 1
       const pattern = completes[slot] ?? -1
-      if (pattern >= 0 && !onMatch(pattern, position)) return false
+      if (pattern >= 0) {
+        if (!onMatch(pattern, position)) return false
+      } else onSlot?.(slot, position)
     }
     return true
-  })
+  }
 }
 
 // FNV-1a, as a signed 32-bit number: `Math.imul` gives no other, and the loop compares with it.
@@ -132,16 +213,34 @@ const latin = 'aaaaaaaceeeeiiiidnooooo ouuuuytsaaaaaaaceeeeiiiidnooooo ouuuuyty'
 
 const everyWord = new Uint8Array(sieveSize).fill(1)
 
+type OnWord = (hash: number, position: number) => boolean
+
+/** How far a text has been read. */
+type Reading = {
+  /** Of the word that is open, `offset` where none is. */
+  hash: number
+  words: number
+  /** UTF-16 units read, and where among them the last word began. */
+  read: number
+  start: number
+  readonly symbols: Uint32Array
+}
+
+function startReading(symbols: Uint32Array): Reading {
+  return { hash: offset, words: 0, read: 0, start: 0, symbols }
+}
+
 /**
- * Calls `onWord` with the 32-bit hash and the position of each word that the sieve lets through, until it returns false.
- * One pass, nothing allocated per word.
+ * Calls `onWord` with the 32-bit hash and the position of each word that ends in the text and that the sieve lets through,
+ * until it returns false; false then. One pass, nothing allocated per word.
  */
-function readWords(text: string, sieve: Uint8Array, onWord: (hash: number, position: number) => boolean): Shape {
-  const symbols = new Uint32Array(128)
+function readWords(reading: Reading, text: string, sieve: Uint8Array, onWord: OnWord): boolean {
+  const { symbols, read } = reading
   const { length } = text
-  let words = 0
-  let hash = offset
-  for (let index = 0; index < length; index++) {
+  let { words, hash, start } = reading
+  let goesOn = true
+  let index = 0
+  for (; goesOn && index < length; index++) {
     const code = text.charCodeAt(index)
     let folded = 0
     if (code < 128) {
@@ -155,26 +254,43 @@ function readWords(text: string, sieve: Uint8Array, onWord: (hash: number, posit
       folded = fold(code)
     }
     if (folded > 0) {
+      if (hash === offset) start = read + index
       hash = Math.imul(hash ^ folded, prime)
       continue
     }
     if (folded === invisible) continue
     if (hash !== offset) {
       words += 1
-      if (sieve[hash & (sieveSize - 1)] === 1 && !onWord(hash, words - 1)) return { words, symbols }
+      if (sieve[hash & (sieveSize - 1)] === 1) {
+        reading.start = start
+        goesOn = onWord(hash, words - 1)
+      }
       hash = offset
     }
-    if (folded === alone) {
+    if (folded === alone && goesOn) {
       const character = Math.imul(offset ^ code, prime)
+      start = read + index
       words += 1
-      if (sieve[character & (sieveSize - 1)] === 1 && !onWord(character, words - 1)) return { words, symbols }
+      if (sieve[character & (sieveSize - 1)] === 1) {
+        reading.start = start
+        goesOn = onWord(character, words - 1)
+      }
     }
   }
-  if (hash !== offset) {
-    words += 1
-    if (sieve[hash & (sieveSize - 1)] === 1) onWord(hash, words - 1)
-  }
-  return { words, symbols }
+  reading.words = words
+  reading.hash = hash
+  reading.start = start
+  reading.read = read + index
+  return goesOn
+}
+
+/** The word that is open ends here. */
+function endWord(reading: Reading, sieve: Uint8Array, onWord: OnWord): void {
+  const { hash } = reading
+  if (hash === offset) return
+  reading.hash = offset
+  reading.words += 1
+  if (sieve[hash & (sieveSize - 1)] === 1) onWord(hash, reading.words - 1)
 }
 
 const invisible = -1
@@ -201,160 +317,3 @@ function fold(code: number): number {
   if (code >= 0xff10 && code <= 0xff5a) return ascii[code - 0xfee0] ?? 0
   return code >= 0xff00 ? 0 : code
 }
-
-export type SafetyCategory =
-  | 'jailbreak'
-  | 'prompt_injection'
-  | 'weapons'
-  | 'drugs'
-  | 'cybercrime'
-  | 'fraud'
-  | 'minors'
-  | 'violence'
-
-export type SafetyRule = {
-  /** Stable: it is what a log or an operator's exception names. */
-  readonly id: string
-  readonly category: SafetyCategory
-  /** For the operator: why this is refused. */
-  readonly reason: string
-  readonly patterns: readonly string[]
-}
-
-export type SafetyRules = {
-  readonly rules: readonly SafetyRule[]
-  readonly set: PatternSet
-  readonly ruleOf: Uint16Array
-}
-
-/** Compiles a rule table. Throws a TypeError on a pattern without a word. */
-export function compileRules(rules: readonly SafetyRule[]): SafetyRules {
-  return {
-    rules,
-    set: compilePatterns(rules.flatMap(rule => rule.patterns)),
-    ruleOf: Uint16Array.from(rules.flatMap((rule, index) => rule.patterns.map(() => index))),
-  }
-}
-
-/** The first rule that a text breaks, null for none. */
-export function firstBroken(compiled: SafetyRules, text: string): SafetyRule | null {
-  let broken: SafetyRule | null = null
-  scan(compiled.set, text, pattern => {
-    broken = compiled.rules[compiled.ruleOf[pattern] ?? -1] ?? null
-    return broken === null
-  })
-  return broken
-}
-
-const override = 'ignore|disregard|forget|bypass|override'
-const earlier = 'previous|prior|preceding|earlier|above|before|foregoing|initial|original'
-const orders = 'instructions|instruction|rules|guidelines|prompt|prompts|directions|directives|commands|programming'
-const demand = 'how|steps|instructions|guide|tutorial|teach|recipe|manual|blueprint|explain|describe|show'
-const make =
-  'make|build|construct|create|assemble|synthesize|synthesise|produce|manufacture|cook|prepare|making|building'
-
-/**
- * The first, small table: templates and requests that have hardly another meaning. It is meant to be right whenever it
- * speaks, not to find everything; the layers after it read what it leaves.
- */
-export const safetyRules: readonly SafetyRule[] = [
-  {
-    id: 'override-and-reveal',
-    category: 'prompt_injection',
-    reason: 'Tells the model to drop its instructions and give away what it was told.',
-    patterns: [
-      `${override} ~4 ${earlier} ~3 ${orders} ~12 reveal|leak|print|repeat|expose|dump|disclose|say|output`,
-      `${override} ~3 your ~1 ${orders} ~12 reveal|leak|print|repeat|expose|dump|disclose`,
-      `reveal|leak|expose|dump|disclose ~2 your ~2 system|hidden|secret|initial prompt|instructions`,
-      'ignora|ignore|olvida ~4 instrucciones|instructions|istruzioni ~2 anteriores|précédentes|precedenti ~12 revela|révèle|rivela|muestra|affiche|mostra',
-      'ignoriere|vergiss ~2 alle|deine ~2 anweisungen|regeln ~12 systemprompt|verrate|zeige|gib',
-    ],
-  },
-  {
-    id: 'unrestricted-persona',
-    category: 'jailbreak',
-    reason: 'Known template: a persona that is said to have no rules.',
-    patterns: [
-      'do anything now',
-      'dan|jailbreak|unrestricted|evil mode enabled|activated',
-      'dan mode|prompt|jailbreak',
-      'act|acting|pretend|roleplay|respond|answer ~3 as dan',
-      'you are|re|will|act|pretend|become|be|called|named ~12 unfiltered|amoral|uncensored|unrestricted|unethical ~3 ai|chatbot|assistant|model|bot|language',
-      'an|a|are|is|as|completely|always unfiltered|amoral|uncensored and unfiltered|amoral|uncensored|unethical|immoral',
-      'freed|free|broken|break ~2 from|of|free ~2 the|all ~1 typical|usual|normal ~1 confines|restrictions|limits|chains ~1 of ~1 ai',
-      'without any|moral|ethical ~4 ethical|moral restrictions|guidelines|constraints|limitations|restraints',
-      'no|any|not ~2 openai|ethical|moral|content|safety guidelines|policies|policy|restrictions|limitations ~6 you ~3 answer|generate|say|comply|obey|refuse',
-      'never|not|cannot|can ~2 refuse|reject|deny ~3 request|requests|question|questions|prompt|answer ~12 illegal|immoral|unethical|harmful|dangerous',
-      'illegal|immoral|unethical|harmful|dangerous ~14 never|not|cannot ~2 refuse|reject|deny|decline',
-      'regardless|no ~3 of|matter ~3 how ~3 illegal|immoral|unethical|harmful',
-      'stay|remain ~1 in character ~30 illegal|unethical|restrictions|openai|policy|refuse',
-    ],
-  },
-  {
-    id: 'explosives',
-    category: 'weapons',
-    reason: 'Asks how to build a bomb or another weapon of mass harm.',
-    patterns: [
-      `${demand} ~6 ${make} ~1 a|an|my|your|own bomb|explosive|grenade|landmine`,
-      `${demand}|${make} ~6 pipe|nail|dirty|pressure|fertilizer|car|letter|nuclear|homemade|molotov|petrol bomb|bombs|cocktail|explosive|explosives`,
-      `${make} ~3 homemade ~1 explosive|explosives|bomb|bombs|silencer|silencers`,
-      `${demand}|${make} ~5 ${make} ~4 sarin|vx|tabun|novichok|ricin|anthrax|botulinum|napalm|tatp|petn|rdx|mustard`,
-      `${make}|cultivate|weaponize|weaponise|enrich ~3 anthrax|smallpox|sarin|ricin|novichok`,
-      `${demand}|${make} ~6 ghost|3d-printed|untraceable gun|guns|firearm|firearms`,
-    ],
-  },
-  {
-    id: 'drug-synthesis',
-    category: 'drugs',
-    reason: 'Asks how to make a hard drug.',
-    patterns: [
-      `${demand} ~6 ${make}|synthesizing|cooking|making ~4 meth|methamphetamine|heroin|fentanyl|mdma|lsd|cocaine|ghb|crack`,
-      'synthesize|cook|synthesise ~3 meth|methamphetamine|heroin|fentanyl|mdma|lsd|cocaine|ghb',
-    ],
-  },
-  {
-    id: 'malware',
-    category: 'cybercrime',
-    reason: 'Asks for malicious software or a break-in.',
-    patterns: [
-      'write|create|develop|make|code|build|give|generate|program|design ~5 ransomware|keylogger|malware|rootkit|botnet|spyware|trojan|worm ~6 that|to|which|for|without|code|steal|infect|encrypt|spread',
-      'write|create|develop|make|code|build|give|generate|design ~4 computer|malicious virus|worm|code|script|payload ~6 that|to|which|steal|infect|spread|disable|damage',
-      'hack|hacking|break ~1 into ~4 government|bank|corporate|company|someone|somebody|neighbor|neighbour|ex|girlfriend|boyfriend|wife|husband ~3 database|account|accounts|network|networks|computer|phone|email|system|systems|wifi',
-    ],
-  },
-  {
-    id: 'phishing-and-identity',
-    category: 'fraud',
-    reason: 'Asks for a tool or text to steal credentials, identities or money.',
-    patterns: [
-      'write|create|make|build|give|generate|develop|design|craft ~5 phishing ~2 email|emails|kit|page|website|site|message|campaign|scheme ~12 steal|trick|trap|credentials|password|passwords|bank|victim|victims|personal|target|convince|into',
-      'phishing kit',
-      'steal|stealing|clone ~4 identity|identities|credit ~6 someone|person|victim|card|cards ~6 steps|guide|tutorial|instructions|detected|caught',
-      'guide|tutorial|instructions|steps|how|script|program ~6 steal|stealing|clone|skim|counterfeit ~4 identity|credit|debit|money|atm|passport|banknotes|passwords|credentials',
-      'guide|tutorial|instructions|how|steps ~6 launder|laundering money',
-    ],
-  },
-  {
-    id: 'sexual-minors',
-    category: 'minors',
-    reason: 'Sexual content with children.',
-    patterns: [
-      'child|kiddie|preteen|underage|toddler porn|pornography|erotica ~6 download|link|links|site|sites|buy|share|find|get|make|create|distribute',
-      'write|generate|draw|create|make|send|give|show|find|download|distribute|sell|get ~5 child|kiddie|preteen|underage|toddler porn|pornography|erotica',
-      'write|generate|draw|create|make|send|give|show ~2 explicit|sexual|erotic ~1 content|scene|scenes|story|stories|fiction|fantasy|image|images|roleplay ~1 about|with|of|involving|between|featuring ~6 child|children|minor|minors|underage|toddler|preteen|schoolgirl|schoolboy',
-      'write|generate|draw|create|make|send|give|show|describe ~5 erotic|nude|naked|pornographic|sexually|smut ~6 child|children|minor|minors|underage|toddler|preteen|schoolgirl|schoolboy',
-    ],
-  },
-  {
-    id: 'murder-for-real',
-    category: 'violence',
-    reason: 'Asks how to kill or abduct people, or for an attack on them.',
-    patterns: [
-      'how|ways|guide|instructions|steps|tutorial|plan|tips ~6 murder|poison|assassinate|strangle|kidnap|abduct|dismember|stab ~2 someone|somebody|person|people|wife|husband|child|neighbor|neighbour|coworker|president',
-      'get|getting away with murder|arson|rape ~1 in|irl|without|tips|guide',
-      'how|guide|instructions|steps|tips ~5 hire|hiring ~2 hitman|assassin',
-      'plan|planning|commit|committing|carry|instructions|tutorial|guide ~4 mass shooting|murder|stabbing|poisoning',
-      'how|ways|guide|instructions|plan ~6 kill|killing ~2 many|as|large|masses ~4 people',
-    ],
-  },
-]

@@ -45,6 +45,7 @@ export function openingHeaders(opening: Opening): HeaderPairs {
     'x-gateway-provider': opening.provider,
     'x-gateway-attempts': String(opening.attempts.length),
     'x-gateway-overhead-ms': opening.overheadMs.toFixed(2),
+    ...(opening.secrets === undefined ? {} : { 'x-gateway-secrets': opening.secrets.join(', ') }),
     ...(dropped.length === 0 ? {} : { 'x-gateway-dropped-params': dropped.join(', ') }),
   }
 }

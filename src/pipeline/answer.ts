@@ -37,9 +37,22 @@ export async function* answer(
   tally.checkpoint = () => checkpoint(deps, caller, ask, plan, seat, tally)
   let receipt: Awaited<ReturnType<typeof settle>>
   try {
-    const screened = await moderate(deps, ask)
-    const prepared = await enrich(deps, caller, screened, plan, tally, request.signal)
-    yield* call(deps, prepared, plan, tally, request.signal)
+    const screened = await moderate(deps, ask, request)
+    const prepared = await enrich(deps, caller, screened, plan, tally, screened.signal)
+    const screen = deps.safety.screenAnswer(ask.stream)
+    let { verdict } = screened
+    tally.secrets = screened.secrets
+    for await (const batch of call(deps, prepared, plan, tally, screened.signal)) {
+      // Whoever was asked to judge the prompt has had all the time that the upstream took; nothing goes out before.
+      if (verdict !== null) await verdict
+      verdict = null
+      const shown = screen === null ? batch : screen.take(batch)
+      if (shown.length > 0) yield shown
+      if (screen !== null && screen.hit() !== null) {
+        tally.serving?.finishes.set(0, 'content_filter')
+        break
+      }
+    }
     tally.outcome = 'completed'
   } catch (failure) {
     tally.fail(failure, request.signal)

@@ -230,6 +230,7 @@ function opened(deps: Deps, tally: Tally, serving: Serving, held: readonly ChatE
     provider: candidate.model.provider,
     attempts: [...tally.attempts],
     droppedParameters: serving.droppedParameters,
+    ...(tally.secrets.length === 0 ? {} : { secrets: tally.secrets }),
     overheadMs: Math.max(0, startedAt - tally.startedMonotonic - tally.upstreamMs),
   }
   return [{ type: 'opened', opening }, ...held]

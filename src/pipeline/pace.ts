@@ -192,6 +192,7 @@ function urgencyOf(event: ChatEvent): 'now' | 'soon' | 'text' | 'along' {
     case 'opened':
     case 'tool_call':
     case 'tool_arguments':
+    case 'filtered':
     case 'finish':
     case 'done':
       return 'now'

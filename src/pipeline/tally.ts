@@ -29,6 +29,8 @@ export type Tally = {
   /** Until someone knows better, the caller left: a generator that is ended from outside tells nobody why. */
   outcome: Outcome
   errorCode: string | null
+  /** Kinds of secrets found in the prompt. */
+  secrets: readonly string[]
   /** Notes in the meter what has been used so far. */
   checkpoint: () => void
   fail(failure: unknown, signal: EndingSignal): void
@@ -84,6 +86,7 @@ export function startTally(clock: Clock, requestId: string): Tally {
     firstContentMs: null,
     outcome: 'client_closed',
     errorCode: null,
+    secrets: [],
     checkpoint: () => {},
     fail(failure, signal) {
       // The caller who left is told apart from the gateway that had to end a request and gave its reason.
@@ -91,6 +94,8 @@ export function startTally(clock: Clock, requestId: string): Tally {
       const error = failure instanceof GatewayError ? failure : null
       this.outcome = error?.code === 'content_blocked' && error.layer !== 'provider' ? 'blocked' : 'failed'
       this.errorCode = error?.code ?? 'service_unavailable'
+      // What was refused is nobody's bill, whatever the upstream had begun to write.
+      if (this.outcome === 'blocked') this.serving = null
     },
   }
 }

@@ -8,6 +8,7 @@ import { type Figure, tableOf } from './figures.ts'
 import { trainFreshness } from './freshness.ts'
 import { trainGain } from './gain.ts'
 import { trainQueryTypes } from './query-types.ts'
+import { trainSafety } from './safety.ts'
 
 /** One head's training: its weights, as they are written to `core/weights/<name>.json`, and figures without those rows. */
 export type Trained = { readonly weights: object; readonly figures: readonly Figure[] }
@@ -16,6 +17,7 @@ const heads: Readonly<Record<string, () => Promise<Trained>>> = {
   'query-types': trainQueryTypes,
   freshness: trainFreshness,
   gain: trainGain,
+  safety: trainSafety,
 }
 
 const folder = join(import.meta.dir, '../core/weights')

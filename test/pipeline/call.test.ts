@@ -7,7 +7,6 @@ import type { Ask, ChatEvent } from '../../src/core/chat.ts'
 import { GatewayError } from '../../src/core/errors.ts'
 import { buildCatalogue, fullName, type Model } from '../../src/core/models.ts'
 import { highestCostOf } from '../../src/core/money.ts'
-import { compileRules, safetyRules } from '../../src/core/patterns.ts'
 import type { Caller, Limits } from '../../src/core/plans.ts'
 import { estimateInputTokens } from '../../src/core/tokens.ts'
 import type { UsageRecord } from '../../src/core/usage.ts'
@@ -24,6 +23,7 @@ import { createHealthBook } from '../../src/stores/health.ts'
 import { createLocalMeter } from '../../src/stores/meter-local.ts'
 import { createPromptBook } from '../../src/stores/prompts.ts'
 import { errorFrame, type Format, framesOf, models as named, wholeOf } from '../faults/support.ts'
+import { safetyFor } from '../safety/support.ts'
 
 const read = openReader()
 
@@ -62,6 +62,9 @@ type World = {
 }
 
 /** The real pipeline, adapters, meter and health book; the network plays `script`, one outcome for each call. */
+/** Making one takes longer than the deadlines of these tests. */
+const safety = safetyFor()
+
 function world(script: readonly Outcome[], limits = plenty, models: readonly Model[] = published): World {
   const records: UsageRecord[] = []
   const calls: string[] = []
@@ -103,7 +106,7 @@ function world(script: readonly Outcome[], limits = plenty, models: readonly Mod
     catalogue: buildCatalogue(models),
     endpoints,
     read,
-    safetyRules: compileRules(safetyRules),
+    safety,
     web: { search: { isThere: false }, prices: webPrices },
     meter,
     health: createHealthBook({ clock: systemClock }),

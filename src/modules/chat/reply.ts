@@ -51,6 +51,13 @@ export function deltaFramer(): DeltaFramer {
         kept.add(event)
         gather(`"","tool_calls":[{"index":${event.index},"function":{"arguments":`, '}}]', event.text)
         break
+      case 'filtered': {
+        kept.add(event)
+        flush()
+        const { layer, category } = event
+        out += `data: ${JSON.stringify({ type: 'filtered', layer, category })}\n\n`
+        break
+      }
       case 'finish':
         kept.add(event)
         break
@@ -108,6 +115,7 @@ function summary(
     request_id: requestId,
     model_used: model,
     finish_reason: choice?.finishReason ?? 'stop',
+    ...(choice?.filtered === undefined ? {} : { filtered: choice.filtered }),
     tool_calls: (choice?.toolCalls ?? []).map(wireCall),
     usage: {
       input_tokens: usage.inputTokens,

@@ -1,0 +1,239 @@
+/**
+ * Screens an answer while it is written: rules go on from piece to piece, addresses are looked at once they are whole,
+ * sentences once they have ended; nothing is read twice, and where the pieces were cut changes nothing of what is found.
+ *
+ * In realtime only what may complete something is held back: an address that goes on, the beginning of a word that a rule
+ * waits for. Otherwise whole sentences go, the first text at once. What an answer merely reports or refuses is no hit: a sentence
+ * that says "I cannot" before the words, or quotes them, is let through.
+ */
+import type { ChatEvent, StreamMode } from './chat.ts'
+import type { HarmVerdict } from './harm-verdict.ts'
+import { startScan } from './patterns.ts'
+import { firstMatched, type SafetyRules } from './safety-rules.ts'
+import { type BlockedHosts, pointsAt, refused, type Verdict } from './screen.ts'
+import { readyLength } from './sentences.ts'
+
+export type AnswerScreen = {
+  /** What of a batch may go out now; after a hit nothing more. */
+  take(batch: readonly ChatEvent[]): readonly ChatEvent[]
+  /** What refused, null while nothing has. */
+  hit(): Verdict | null
+}
+
+export type AnswerRules = {
+  readonly rules: SafetyRules
+  readonly hosts: BlockedHosts
+  /** Refuses only what is certain: an answer tells of many things. */
+  readonly classify: (text: string) => HarmVerdict
+}
+
+/** A screen for one answer; null = a JSON answer, of which nothing goes out before its end. */
+export function startAnswerScreen(rules: AnswerRules, mode: StreamMode | null): AnswerScreen {
+  const lanes = new Map<string, Lane>()
+  let hit: Verdict | null = null
+  let hasShown = false
+
+  const laneOf = (event: Textual): Lane => {
+    const key = event.type === 'tool_arguments' ? `${event.choice} ${event.index}` : `${event.choice} ${event.type}`
+    let lane = lanes.get(key)
+    if (lane === undefined) {
+      lane = startLane(rules)
+      lanes.set(key, lane)
+    }
+    lane.shape = event
+    return lane
+  }
+
+  /** All that was held and is clean now. */
+  const flush = (out: ChatEvent[]) => {
+    for (const lane of lanes.values()) {
+      const text = lane.end()
+      if (text !== '') out.push({ ...lane.shape, text } as Textual)
+      hit ??= lane.hit()
+    }
+  }
+
+  const filtered = (out: ChatEvent[], { layer, category }: Verdict) => {
+    const choices = new Set([0, ...[...lanes.values()].map(({ shape }) => shape.choice)])
+    for (const choice of choices) {
+      out.push({ type: 'filtered', choice, layer: layer ?? '', category: category ?? '' })
+      out.push({ type: 'finish', choice, reason: 'content_filter' })
+    }
+  }
+
+  return {
+    hit: () => hit,
+    take(batch) {
+      if (hit !== null) return []
+      const out: ChatEvent[] = []
+      for (const event of batch) {
+        if (!isTextual(event)) {
+          // What ends or interrupts a text ends its last word and sentence too.
+          if (event.type === 'finish' || event.type === 'tool_call') flush(out)
+          if (hit === null) out.push(event)
+        } else {
+          const lane = laneOf(event)
+          const text = lane.push(event.text, mode === 'realtime' || event.type === 'tool_arguments' || !hasShown)
+          if (text !== '') {
+            out.push(text === event.text ? event : { ...event, text })
+            hasShown = true
+          }
+          hit = lane.hit()
+        }
+        if (hit !== null) {
+          filtered(out, hit)
+          break
+        }
+      }
+      return out
+    },
+  }
+}
+
+type Textual = Extract<ChatEvent, { type: 'text' | 'reasoning' | 'refusal' | 'tool_arguments' }>
+
+function isTextual(event: ChatEvent): event is Textual {
+  return 'text' in event
+}
+
+type Lane = {
+  /** The newest event of the lane: what its text goes out as. */
+  shape: Textual
+  /** Takes a piece in; returns what may go out. `eager` = as much as is certain, else whole sentences. */
+  push(text: string, eager: boolean): string
+  /** The text is over; returns what was held. */
+  end(): string
+  hit(): Verdict | null
+}
+
+/** An address, or anything else without white space, is looked at in pieces of at most this length. */
+const longestToken = 2_048
+/** A sentence without an end is judged in pieces of this length. */
+const longestSentence = 400
+/** No more than this is held back for what may still come of it, in UTF-16 units. */
+const longestHold = 256
+
+function startLane({ rules, hosts, classify }: AnswerRules): Lane {
+  const scan = startScan(rules.set)
+  /** Text not yet out, and where it begins in the whole. */
+  let held = ''
+  let heldAt = 0
+  let read = 0
+  /** As far as the sentence goes. */
+  let seen = 0
+  let token = ''
+  let sentence = ''
+  let before = ''
+  let lastUnit = 0
+  let verdict: Verdict | null = null
+  /** Where the refused thing begins. */
+  let cutAt = Number.POSITIVE_INFINITY
+
+  const refuse = (found: Verdict, at: number) => {
+    if (verdict !== null) return
+    verdict = found
+    cutAt = at
+  }
+
+  const onRule = (pattern: number): boolean => {
+    const rule = rules.rules[rules.ruleOf[pattern] ?? -1]
+    const at = scan.mayCompleteAt()
+    const said = before + sentence
+    // What comes after the words says nothing of how they are meant.
+    const isSpared = rule?.spares !== 'nothing' && isReported(said.slice(0, Math.max(0, said.length - (seen - at))))
+    if (rule === undefined || isSpared) return true
+    refuse(refused('patterns', rule.category, 0, rule), at)
+    return false
+  }
+
+  const endToken = () => {
+    if (mayBeHost.test(token) && pointsAt(hosts, token))
+      refuse(refused('urls', 'malicious_url', 0), read - token.length)
+    token = ''
+  }
+
+  const endSentence = () => {
+    if (verdict === null && sentence.trim() !== '') {
+      const rule = firstMatched(rules, before + sentence)
+      if (rule !== null) refuse(refused('patterns', rule.category, 0, rule), read - sentence.length)
+      const { category, score } = classify(before + sentence)
+      if (category !== null) refuse(refused('classifier', category, score), read - sentence.length)
+    }
+    before = sentence
+    sentence = ''
+  }
+
+  /** Takes the part of a piece up to a boundary: tokens and sentences end where the text says so, never where a piece does. */
+  const takeIn = (text: string) => {
+    let from = 0
+    const advance = (to: number) => {
+      const part = text.slice(from, to)
+      token += part
+      sentence += part
+      seen = read + part.length
+      scan.push(part, onRule)
+      read += part.length
+      from = to
+    }
+    for (let at = 0; at < text.length && verdict === null; at++) {
+      const unit = text.charCodeAt(at)
+      const isSpace = unit === 32 || unit === 10 || unit === 9 || unit === 13
+      const isFull = token.length + at - from >= longestToken || sentence.length + at - from >= longestSentence
+      if (isSpace || isFull) {
+        advance(at)
+        if (isSpace || token.length >= longestToken) endToken()
+        if (unit === 10 || isFull || (isSpace && sentenceMarks.has(lastUnit))) endSentence()
+      }
+      lastUnit = unit
+    }
+    if (verdict === null) advance(text.length)
+  }
+
+  /** How much of what is held may go. */
+  const free = (eager: boolean): number => {
+    if (verdict !== null) return Math.max(0, Math.min(held.length, cutAt - heldAt))
+    const doubtful = Math.min(
+      scan.mayCompleteAt(),
+      mayGoOn.test(token) ? read - token.length : Number.POSITIVE_INFINITY,
+    )
+    const certain = Math.max(0, Math.min(held.length, doubtful - heldAt), held.length - longestHold)
+    return eager ? certain : Math.min(certain, readyLength(held, true))
+  }
+
+  const release = (length: number): string => {
+    const out = held.slice(0, length)
+    held = held.slice(length)
+    heldAt += length
+    return out
+  }
+
+  return {
+    shape: { type: 'text', choice: 0, text: '' },
+    hit: () => verdict,
+    push(text, eager) {
+      held += text
+      takeIn(text)
+      return release(free(eager))
+    },
+    end() {
+      if (verdict === null) scan.end(onRule)
+      if (verdict === null) endToken()
+      if (verdict === null) endSentence()
+      return release(verdict === null ? held.length : free(true))
+    },
+  }
+}
+
+const mayBeHost = /[.。．｡%]/
+/** A token that may still grow into an address: it has a scheme, or a dot with something behind it. */
+const mayGoOn = /:\/|\.[^.\s]|^www\.?$|\[\.|%2e/i
+
+const sentenceMarks = new Set(Array.from('.!?…。！？', mark => mark.charCodeAt(0)))
+
+/** Refuses, warns or quotes: the words are talked about, not meant. */
+function isReported(text: string): boolean {
+  return reporting.test(text.slice(-300))
+}
+
+const reporting =
+  /\b(?:can(?:no|['’])t|won['’]t|will not|unable|not able|sorry|refuse|decline|illegal|against|never|avoid|beware|do(?:n['’]t| not)|should(?:n['’]t| not)|example|phrase|called|such as|like)\b|["“”„`«»]|(?:^|\s)['‘]/i

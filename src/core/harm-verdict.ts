@@ -1,0 +1,106 @@
+/** When the classifier's numbers become a refusal, in which category, and the one number that stands for them. */
+import { createFeatureReader } from './features.ts'
+import { createHarmJudge, type Harm, type HarmHead, timesOf } from './harm.ts'
+import type { HarmKind } from './harm-words.ts'
+import type { SafetyCategory } from './safety-rules.ts'
+
+export type HarmVerdict = {
+  /** null = let through. */
+  readonly category: SafetyCategory | null
+  /** 0–1: how likely the text is one that should be refused. */
+  readonly score: number
+}
+
+/**
+ * Log-odds from which a text is refused, fixed by cross-validation (`training/safety.ts`): requests so that hardly any
+ * everyday prompt reaches them, content higher, since speaking of bad things is not doing them.
+ */
+export const thresholds: Readonly<Record<HarmHead, number>> = { request: 0.5, content: 2.5, jailbreak: -1.4 }
+
+export type HarmClassifier = {
+  /** What someone asks, or brings into the conversation. */
+  prompt(text: string): HarmVerdict
+  /** What a model answers: it tells of many things, so only what it says is judged, and only what is certain. */
+  answer(text: string): HarmVerdict
+}
+
+/** A classifier with buffers of its own. */
+export function createHarmClassifier(): HarmClassifier {
+  const read = createFeatureReader()
+  const judge = createHarmJudge()
+  return {
+    prompt: text => verdictOf(judge(read(text))),
+    answer(text) {
+      const harm = judge(read(text))
+      return { category: harm.content > answerThreshold ? categoryOf(harm) : null, score: probability(harm.content) }
+    },
+  }
+}
+
+/** At this no unflagged text of `moderation-openai` is refused in cross-validation. */
+const answerThreshold = 3.5
+
+function verdictOf(harm: Harm): HarmVerdict {
+  return { category: blocks(harm) ? categoryOf(harm) : null, score: scoreOf(harm) }
+}
+
+type Odds = Readonly<Record<HarmHead, number>> & { readonly words: number }
+
+/** Whether one of the heads is sure enough. */
+export function blocks(odds: Odds): boolean {
+  return odds.request > thresholds.request || odds.content > thresholds.content || triesToUnbind(odds)
+}
+
+/** The content head's probability; for what is refused, at least the refusing head's. */
+export function scoreOf(odds: Odds): number {
+  const content = probability(odds.content)
+  if (triesToUnbind(odds)) return Math.max(content, probability(odds.jailbreak))
+  return odds.request > thresholds.request ? Math.max(content, probability(odds.request)) : content
+}
+
+/** A template takes many words; of a few, the classifier must be sure, and the rules know the short ones. */
+function triesToUnbind({ jailbreak, words }: Odds): boolean {
+  return jailbreak > (words < wordsOfTemplate ? surely : thresholds.jailbreak)
+}
+
+const wordsOfTemplate = 24
+const surely = 0.5
+
+function probability(logOdds: number): number {
+  return 1 / (1 + Math.exp(-logOdds))
+}
+
+/** What a refused text speaks of most. */
+function categoryOf(harm: Harm): SafetyCategory {
+  const { request, content, jailbreak, kinds } = harm
+  if (triesToUnbind(harm) && jailbreak - thresholds.jailbreak > request - thresholds.request) return 'jailbreak'
+  const isContent = content > thresholds.content && request <= thresholds.request
+  let best: SafetyCategory = isContent ? 'harassment' : 'illegal'
+  let most = 0
+  for (const [kind, category, weight] of categories) {
+    const said = timesOf(kinds, kind) * weight
+    if (said > most) [best, most] = [category, said]
+  }
+  return best
+}
+
+/** Rare words weigh more than those that crime shares with everyday life. */
+const categories: readonly (readonly [HarmKind, SafetyCategory, number])[] = [
+  ['selfharm', 'self_harm', 1.2],
+  ['weapon', 'weapons', 1.5],
+  ['poison', 'weapons', 1.4],
+  ['terror', 'violence', 1.3],
+  ['violence', 'violence', 1.1],
+  ['gore', 'violence', 1],
+  ['drug', 'drugs', 1.4],
+  ['cyber', 'cybercrime', 1.3],
+  ['fraud', 'fraud', 1.1],
+  ['slur', 'hate', 3],
+  ['hate', 'hate', 1.4],
+  ['group', 'hate', 0.6],
+  ['sexual', 'sexual', 1.2],
+  ['insult', 'harassment', 1.1],
+  ['privacy', 'privacy', 0.7],
+  ['lies', 'misinformation', 0.9],
+  ['illicit', 'illegal', 0.8],
+]

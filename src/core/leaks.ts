@@ -1,0 +1,81 @@
+/** Secrets that callers paste into prompts: keys of known shapes, private keys, payment cards. */
+
+export type Leak = { readonly kind: string; readonly from: number; readonly to: number }
+
+/** All leaks of a text, in order, none inside another; at most `maximumLeaks`. Linear: every shape has a fixed beginning and a bound. */
+export function leaksIn(text: string): readonly Leak[] {
+  if (!mayLeak.test(text)) return none
+  const leaks: Leak[] = []
+  for (const match of text.matchAll(shapes)) {
+    if (leaks.length >= maximumLeaks) break
+    const [found] = match
+    const kind = Object.entries(match.groups ?? {}).find(([, group]) => group !== undefined)?.[0] ?? 'key'
+    if (kind === 'card' && !isCard(found)) continue
+    if (match.index < (leaks.at(-1)?.to ?? 0)) continue
+    const to = kind === 'private_key' ? endOfKey(text, match.index + found.length) : match.index + found.length
+    leaks.push({ kind, from: match.index, to })
+  }
+  return leaks
+}
+
+/** The text with every leak replaced by its kind. */
+export function masked(text: string, leaks: readonly Leak[]): string {
+  let out = ''
+  let at = 0
+  for (const { kind, from, to } of leaks) {
+    out += `${text.slice(at, from)}[${kind} removed]`
+    at = to
+  }
+  return out + text.slice(at)
+}
+
+const none: readonly Leak[] = []
+const maximumLeaks = 64
+
+/** Spares ordinary text the long look. */
+/** Spares ordinary text the long look: every shape has one of these, or many digits. */
+const mayLeak =
+  /(?:sk|xox[a-z])-|[sr]k_live|A[KS]IA|gh[a-z]_|github_pat|glpat|AIza|gw_live|npm_|hf_|SG\.|eyJ|PRIVATE KEY|\d{4}[ -]?\d{4}[ -]?\d/
+
+const shapes = new RegExp(
+  [
+    '(?<anthropic_key>\\bsk-ant-[A-Za-z0-9_-]{20,200})',
+    '(?<openai_key>\\bsk-(?:proj-|svcacct-|admin-)?[A-Za-z0-9_-]{20,200})',
+    '(?<stripe_key>\\b[sr]k_live_[A-Za-z0-9]{16,128})',
+    '(?<aws_key>\\b(?:AKIA|ASIA)[A-Z0-9]{16}\\b)',
+    '(?<github_token>\\b(?:gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{22,255}))',
+    '(?<gitlab_token>\\bglpat-[A-Za-z0-9_-]{20,64})',
+    '(?<google_key>\\bAIza[A-Za-z0-9_-]{35})',
+    '(?<slack_token>\\bxox[abeprs]-[A-Za-z0-9-]{10,200})',
+    '(?<gateway_key>\\bgw_live_[A-Za-z0-9]{12}_[A-Za-z0-9]{49})',
+    '(?<npm_token>\\bnpm_[A-Za-z0-9]{36})',
+    '(?<huggingface_token>\\bhf_[A-Za-z0-9]{30,64})',
+    '(?<sendgrid_key>\\bSG\\.[A-Za-z0-9_-]{16,32}\\.[A-Za-z0-9_-]{16,64})',
+    '(?<jwt>\\beyJ[A-Za-z0-9_-]{10,1024}\\.eyJ[A-Za-z0-9_-]{10,2048}\\.[A-Za-z0-9_-]{20,1024})',
+    '(?<private_key>-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----)',
+    '(?<card>\\b\\d[\\d -]{11,21}\\d\\b)',
+  ].join('|'),
+  'g',
+)
+
+const longestKey = 16_384
+
+function endOfKey(text: string, from: number): number {
+  const body = text.slice(from, from + longestKey)
+  const end = body.indexOf('-----END')
+  if (end === -1) return from + body.length
+  const close = body.indexOf('-----', end + 8)
+  return from + (close === -1 ? end + 8 : close + 5)
+}
+
+/** Luhn's check over 13 to 19 digits, of a network's own range. */
+function isCard(found: string): boolean {
+  const digits = found.replace(/\D/g, '')
+  if (digits.length < 13 || digits.length > 19 || !/^(?:4|5[1-5]|2[2-7]|3[47]|6)/.test(digits)) return false
+  let sum = 0
+  for (let at = digits.length - 1, twice = false; at >= 0; at--, twice = !twice) {
+    const digit = Number(digits[at]) * (twice ? 2 : 1)
+    sum += digit > 9 ? digit - 9 : digit
+  }
+  return sum % 10 === 0
+}

@@ -1,0 +1,116 @@
+/** The three layers over a text, in process: rules, classifier, blocked domains. Linear, without a wait. */
+import type { Message } from './chat.ts'
+import { undisguised } from './disguise.ts'
+import type { HarmVerdict } from './harm-verdict.ts'
+import { hostsIn } from './hosts-in-text.ts'
+import { firstBroken, type SafetyRule, type SafetyRules } from './safety-rules.ts'
+
+export const safetyLayers = ['patterns', 'classifier', 'urls'] as const
+export type SafetyLayer = (typeof safetyLayers)[number]
+
+/** What the layers say of a text. `score` is the classifier's, 0–1, whatever layer refused. */
+export type Verdict = {
+  readonly verdict: 'allow' | 'block'
+  readonly layer: SafetyLayer | null
+  readonly category: string | null
+  readonly score: number
+  /** Which rule refused, for the operator; null = not a rule. */
+  readonly rule: string | null
+}
+
+/** Which hosts may not be pointed at. */
+export type BlockedHosts = { isBlocked(host: string): boolean }
+
+export type Screen = {
+  /** One text, by whomever: a prompt, a tool's result, a fetched page. */
+  text(text: string): Verdict
+  /** A whole conversation: the first refusal, or the highest score. */
+  messages(messages: readonly Message[]): Verdict
+}
+
+/** A model's own turn is screened like an answer: what went out as one must not be refused when it comes back as history. */
+export function createScreen(options: {
+  readonly rules: SafetyRules
+  readonly hosts: BlockedHosts
+  readonly classify: (text: string) => HarmVerdict
+  readonly answer: (text: string) => Verdict
+}): Screen {
+  const { rules, hosts, classify } = options
+
+  const read = (text: string): Verdict => {
+    const rule = firstBroken(rules, text)
+    const { category, score } = classify(text)
+    if (rule !== null) return refused('patterns', rule.category, score, rule)
+    if (category !== null) return refused('classifier', category, score)
+    if (pointsAt(hosts, text)) return refused('urls', 'malicious_url', score)
+    return { ...allowed, score }
+  }
+
+  const screenText = (text: string): Verdict => {
+    let verdict = read(text)
+    if (verdict.verdict === 'block') return verdict
+    for (const reading of undisguised(text)) {
+      const other = read(reading)
+      if (other.verdict === 'block') return other
+      verdict = louder(verdict, other)
+    }
+    return verdict
+  }
+
+  return {
+    text: screenText,
+    messages(messages) {
+      let verdict: Verdict = allowed
+      for (const message of messages) {
+        for (const text of textsOf(message)) {
+          const one = message.role === 'assistant' ? options.answer(text) : screenText(text)
+          if (one.verdict === 'block') return one
+          verdict = louder(verdict, one)
+        }
+      }
+      return verdict
+    },
+  }
+}
+
+export const allowed: Verdict = { verdict: 'allow', layer: null, category: null, score: 0, rule: null }
+
+export function refused(layer: SafetyLayer, category: string, score: number, rule: SafetyRule | null = null): Verdict {
+  return { verdict: 'block', layer, category, score, rule: rule === null ? null : `${rule.id}: ${rule.reason}` }
+}
+
+/** Whether a text points at a blocked host, however it is written. */
+export function pointsAt(hosts: BlockedHosts, text: string): boolean {
+  let found = false
+  hostsIn(text, host => {
+    found = hosts.isBlocked(host)
+    return !found
+  })
+  return found
+}
+
+/** All that a message brings into the conversation as text. */
+export function textsOf(message: Message): readonly string[] {
+  switch (message.role) {
+    case 'system':
+    case 'tool':
+      return [message.text]
+    case 'user':
+      return message.content.flatMap(part => (part.type === 'text' ? [part.text] : linked(part.url)))
+    case 'assistant':
+      return [message.text ?? '', message.reasoning ?? '', ...message.toolCalls.map(call => call.arguments)].filter(
+        text => text !== '',
+      )
+    default:
+      return message satisfies never
+  }
+}
+
+/** An image may be fetched from anywhere; one that is sent along points nowhere. */
+function linked(url: string): readonly string[] {
+  return url.startsWith('data:') ? [] : [url]
+}
+
+function louder(one: Verdict, other: Verdict): Verdict {
+  return other.score > one.score ? other : one
+}

@@ -1,0 +1,93 @@
+import type { Clock } from '../clock.ts'
+import type { Deadlines } from '../config.ts'
+import type { Ask } from '../core/chat.ts'
+import type { Catalogue } from '../core/models.ts'
+import type { Network } from '../network.ts'
+import { startAttempt } from './attempt.ts'
+import type { Endpoint } from './route.ts'
+
+export type CompleteDeps = {
+  readonly clock: Clock
+  readonly network: Network
+  readonly catalogue: Catalogue
+  readonly endpoints: ReadonlyMap<string, Endpoint>
+  readonly deadlines: Deadlines
+}
+
+/**
+ * One answer of a catalogue model to the gateway's own question, as text: nobody's request, nobody's bill. Throws an `Error`
+ * where the model is not offered or has no whole answer.
+ */
+export async function complete(
+  deps: CompleteDeps,
+  name: string,
+  question: { readonly system: string; readonly user: string; readonly outputCap: number },
+  signal: AbortSignal,
+): Promise<string> {
+  const model = deps.catalogue.resolve(name)
+  const endpoint = model === null ? undefined : deps.endpoints.get(model.provider)
+  if (model === null || endpoint === undefined) throw new Error('the model is not offered here')
+  const { outputCap } = question
+  const attempt = startAttempt(deps, {
+    candidate: { model, endpoint, score: 1, reason: () => 'asked by the gateway itself' },
+    ask: { ask: askOf(question), model, outputCap: Math.min(outputCap, model.maxOutputTokens), stream: false },
+    deadlines: deps.deadlines,
+    deadlineAt: deps.clock.monotonic() + deps.deadlines.totalMs,
+    signal,
+  })
+  let text = ''
+  let hasEnded = false
+  try {
+    for (
+      let parts = await attempt.next();
+      parts !== null && !hasEnded;
+      parts = hasEnded ? null : await attempt.next()
+    ) {
+      for (const part of parts) {
+        if (part.type === 'text') text += part.text
+        if (part.type === 'failure') throw new Error(part.failure.kind)
+        if (part.type === 'end') hasEnded = true
+      }
+    }
+  } finally {
+    attempt.close(hasEnded)
+  }
+  if (!hasEnded) throw new Error('the answer was cut')
+  return text
+}
+
+function askOf({ system, user }: { readonly system: string; readonly user: string }): Ask {
+  return {
+    messages: [
+      { role: 'system', text: system },
+      { role: 'user', content: [{ type: 'text', text: user }], name: null },
+    ],
+    model: null,
+    strategy: null,
+    stream: null,
+    maxOutputTokens: null,
+    temperature: null,
+    topP: null,
+    presencePenalty: null,
+    frequencyPenalty: null,
+    seed: null,
+    logitBias: null,
+    logprobs: false,
+    topLogprobs: null,
+    stop: [],
+    choices: 1,
+    tools: [],
+    toolChoice: null,
+    parallelToolCalls: null,
+    responseFormat: { type: 'text' },
+    reasoningEffort: null,
+    endUser: null,
+    extras: {},
+    fallback: false,
+    web: 'off',
+    enhance: false,
+    testMode: false,
+    metadata: null,
+    bodyCharacters: system.length + user.length,
+  }
+}

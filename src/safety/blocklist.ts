@@ -1,0 +1,134 @@
+/**
+ * Layer 3: blocked domains, from files and addresses, read anew on a schedule. A new set is built in slices beside the one
+ * in use and takes its place at once, so that no request waits and none sees half a list. A list that cannot be read keeps
+ * what it said before; the log says so.
+ */
+import { createReadStream } from 'node:fs'
+import type { Readable } from 'node:stream'
+import { buildHostSet, type HostSet } from '../core/host-set.ts'
+import { normalHost } from '../core/hosts-in-text.ts'
+import type { BlockedHosts } from '../core/screen.ts'
+import { allowedHosts, blockedHosts } from './own-hosts.ts'
+
+export type Blocklist = BlockedHosts & {
+  /** Fulfilled once the lists have been read for the first time, well or not. */
+  readonly ready: Promise<void>
+  size(): number
+  close(): void
+}
+
+export type BlocklistDeps = {
+  readonly fetch: (url: string, init: RequestInit) => Promise<Response>
+  readonly after: (milliseconds: number, action: () => void) => () => void
+  readonly log: { info(event: string, fields: Fields): void; warn(event: string, fields: Fields): void }
+}
+type Fields = Readonly<Record<string, string | number>>
+
+/** A list is read in pieces of this size, with a breath after each: some 1 ms of work. */
+const sliceBytes = 65_536
+/** Longest list, in bytes: some four million names. */
+const maximumListBytes = 128 * 1_048_576
+const downloadTimeoutMs = 60_000
+const expectedNames = 300_000
+
+/** Starts with our own list; `sources` (paths or addresses) follow as soon as they are read, and again every `reloadMs`. */
+export function openBlocklist(
+  deps: BlocklistDeps,
+  options: { readonly sources: readonly string[]; readonly reloadMs: number; readonly allow: readonly string[] },
+): Blocklist {
+  const { sources, reloadMs, allow } = options
+  const allowed = hostSet([allowedHosts, allow.map(host => normalHost(host) ?? '').join('\n')])
+  /** What each source last said. */
+  const kept = new Map<string, HostSet>()
+  let sets: readonly HostSet[] = [hostSet([blockedHosts])]
+  const own = sets
+  let cancel = () => {}
+  const leaving = new AbortController()
+
+  const load = async () => {
+    for (const source of sources) {
+      if (leaving.signal.aborted) return
+      try {
+        const set = await readList(deps, source, leaving.signal)
+        kept.set(source, set)
+        deps.log.info('blocklist_read', { source: nameOf(source), names: set.size })
+      } catch (cause) {
+        if (leaving.signal.aborted) return
+        const detail = cause instanceof Error ? cause.message.slice(0, 200) : 'unknown'
+        deps.log.warn('blocklist_not_read', { source: nameOf(source), names_kept: kept.get(source)?.size ?? 0, detail })
+      }
+      sets = [...own, ...kept.values()]
+    }
+    if (!leaving.signal.aborted) cancel = deps.after(reloadMs, () => void load())
+  }
+
+  return {
+    ready: sources.length === 0 ? Promise.resolve() : load(),
+    size: () => sets.reduce((sum, set) => sum + set.size, 0),
+    isBlocked(host) {
+      let longest = 0
+      for (const set of sets) longest = Math.max(longest, set.covers(host))
+      // The entry that says more of a host decides; between equals, the one that allows.
+      return longest > 0 && longest > allowed.covers(host)
+    },
+    close() {
+      leaving.abort()
+      cancel()
+    },
+  }
+}
+
+function hostSet(lists: readonly string[]): HostSet {
+  const builder = buildHostSet()
+  for (const list of lists) {
+    builder.read(new TextEncoder().encode(list.trim().split(/\s+/).join('\n')))
+    builder.endList()
+  }
+  return builder.finish()
+}
+
+async function readList({ fetch, after }: BlocklistDeps, source: string, leaving: AbortSignal): Promise<HostSet> {
+  const builder = buildHostSet(expectedNames)
+  let bytes = 0
+  const take = async (piece: Uint8Array) => {
+    bytes += piece.byteLength
+    if (bytes > maximumListBytes) throw new Error(`longer than ${maximumListBytes} bytes`)
+    for (let from = 0; from < piece.length; from += sliceBytes) {
+      builder.read(piece.subarray(from, from + sliceBytes))
+      await breath()
+    }
+  }
+  const timeout = new AbortController()
+  const cancel = after(downloadTimeoutMs, () => timeout.abort())
+  try {
+    if (isAddress(source)) {
+      const signal = AbortSignal.any([leaving, timeout.signal])
+      const response = await fetch(source, { redirect: 'follow', signal })
+      if (!response.ok) throw new Error(`status ${response.status}`)
+      if (response.body !== null) for await (const piece of response.body) await take(piece)
+    } else {
+      const stream: Readable = createReadStream(source, { highWaterMark: 4 * sliceBytes })
+      for await (const piece of stream) await take(piece as Uint8Array)
+    }
+  } finally {
+    cancel()
+  }
+  builder.endList()
+  const set = builder.finish()
+  // An error page or an empty download would silently open what was closed.
+  if (set.size === 0) throw new Error('it names no host')
+  return set
+}
+
+function breath(): Promise<void> {
+  return new Promise(resolve => setImmediate(resolve))
+}
+
+function isAddress(source: string): boolean {
+  return /^https?:\/\//i.test(source)
+}
+
+/** An address may carry a token behind its `?`. */
+function nameOf(source: string): string {
+  return source.replace(/[?#].*$/, '')
+}

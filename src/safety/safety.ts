@@ -1,0 +1,79 @@
+/** The safety layers as one part: what the pipeline, the web and the command line ask. */
+import { type AnswerRules, type AnswerScreen, startAnswerScreen } from '../core/answer-screen.ts'
+import type { Message, StreamMode } from '../core/chat.ts'
+import { createHarmClassifier } from '../core/harm-verdict.ts'
+import { type Leak, leaksIn } from '../core/leaks.ts'
+import { compileRules, safetyRules } from '../core/safety-rules.ts'
+import { allowed, createScreen, pointsAt, type Verdict } from '../core/screen.ts'
+import { openBlocklist } from './blocklist.ts'
+import { createModeration, type Moderation, type ModerationDeps } from './classifier.ts'
+import type { SafetySettings } from './settings.ts'
+
+export type Safety = {
+  /** One text in process: a prompt, a tool's result, a fetched page. */
+  screen(text: string): Verdict
+  /** A conversation in process: what `gateway analyze` prints as `safety`. */
+  screenMessages(messages: readonly Message[]): Verdict
+  /** Whether an address points at a blocked host. */
+  isListed(address: string): boolean
+  /** The external check; null = none is configured. */
+  readonly moderation: Moderation | null
+  readonly secrets: SafetySettings['secrets']
+  leaksIn(text: string): readonly Leak[]
+  /** A screen for one answer, null where answers are not screened. */
+  screenAnswer(mode: StreamMode | null): AnswerScreen | null
+  /** Fulfilled once the blocklists have been read. */
+  readonly ready: Promise<void>
+  /** For metrics: content-free, since the start. */
+  figures(): SafetyFigures
+  close(): void
+}
+
+export type SafetyFigures = {
+  readonly blockedHosts: number
+  readonly moderation: Readonly<Moderation['counts']> | null
+}
+
+/** Puts the layers together. The settings have been checked: no rule of theirs fails to compile. */
+export function createSafety(deps: ModerationDeps, settings: SafetySettings): Safety {
+  const rules = compileRules([...settings.rules, ...safetyRules])
+  const blocklist = openBlocklist(deps, {
+    sources: settings.blocklists,
+    reloadMs: settings.reloadMs,
+    allow: settings.allow,
+  })
+  const classifier = createHarmClassifier()
+  const answerRules: AnswerRules = { rules, hosts: blocklist, classify: classifier.answer }
+  const screen = createScreen({
+    rules,
+    hosts: blocklist,
+    classify: classifier.prompt,
+    answer: text => verdictOfAnswer(answerRules, text),
+  })
+  const moderation = settings.moderation === null ? null : createModeration(deps, settings.moderation)
+  return {
+    screen: screen.text,
+    screenMessages: screen.messages,
+    isListed: address => pointsAt(blocklist, address),
+    moderation,
+    secrets: settings.secrets,
+    leaksIn,
+    screenAnswer: mode => (settings.screenAnswers ? startAnswerScreen(answerRules, mode) : null),
+    ready: blocklist.ready,
+    figures: () => ({
+      blockedHosts: blocklist.size(),
+      moderation: moderation === null ? null : { ...moderation.counts },
+    }),
+    close: () => blocklist.close(),
+  }
+}
+
+/** A whole answer at once, as history holds it. */
+function verdictOfAnswer(rules: AnswerRules, text: string): Verdict {
+  const screen = startAnswerScreen(rules, null)
+  screen.take([
+    { type: 'text', choice: 0, text },
+    { type: 'finish', choice: 0, reason: 'stop' },
+  ])
+  return screen.hit() ?? allowed
+}

@@ -1,0 +1,128 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { type AnswerRules, startAnswerScreen } from '../../src/core/answer-screen.ts'
+import type { ChatEvent, StreamMode } from '../../src/core/chat.ts'
+import { compileRules } from '../../src/core/safety-rules.ts'
+
+const rules: AnswerRules = {
+  rules: compileRules([
+    { id: 'titan', category: 'internal', reason: 'A secret project.', patterns: ['project titan'] },
+    { id: 'recipe', category: 'weapons', reason: 'How it is made.', patterns: ['mix ~3 red ~2 blue powder'] },
+    { id: 'number', category: 'internal', reason: 'A number.', patterns: ['unusedword'], expressions: ['zx-\\d{4}'] },
+  ]),
+  hosts: { isBlocked: host => host === 'evil.example' || host.endsWith('.evil.example') },
+  classify: text => ({ category: text.includes('vile words') ? 'hate' : null, score: 0.9 }),
+}
+
+function screened(pieces: readonly string[], mode: StreamMode | null, type: 'text' | 'tool_arguments' = 'text') {
+  const screen = startAnswerScreen(rules, mode)
+  const event = (text: string): ChatEvent =>
+    type === 'text' ? { type, choice: 0, text } : { type, choice: 0, index: 0, text }
+  const out = [...pieces.map(event), { type: 'finish', choice: 0, reason: 'stop' } as const].flatMap(one =>
+    screen.take([one]),
+  )
+  return {
+    text: out.map(one => ('text' in one ? one.text : '')).join(''),
+    reasons: out.flatMap(one => (one.type === 'finish' ? [one.reason] : [])),
+    filtered: out.flatMap(one => (one.type === 'filtered' ? [[one.layer, one.category]] : [])),
+  }
+}
+
+const modes = ['realtime', 'buffered', null] as const
+
+describe.each(modes)('an answer in %s', mode => {
+  test.each([
+    ['a rule', 'All is well. We call it Project Titan here, and more.', ['patterns', 'internal'], 'Titan'],
+    ['a rule with gaps', 'Fine. Now mix the dry red and blue powder slowly.', ['patterns', 'weapons'], 'powder'],
+    ['an expression', 'Your code is ZX-1234. Keep it.', ['patterns', 'internal'], 'ZX-1234'],
+    ['a blocked address', 'Read on at https://www.evil.example/path today.', ['urls', 'malicious_url'], 'evil.example'],
+    ['a bare blocked name', 'Read on at evil.example today.', ['urls', 'malicious_url'], 'evil.example'],
+    ['a vile sentence', 'Good morning. These are vile words indeed. And on.', ['classifier', 'hate'], ' And on'],
+  ])('ends before %s, says so, and finishes with content_filter', (_what, text, filtered, forbidden) => {
+    const whole = screened([text], mode)
+    expect(whole.filtered).toEqual([filtered])
+    expect(whole.reasons).toEqual(['content_filter'])
+    expect(whole.text).not.toContain(forbidden)
+    expect(text.startsWith(whole.text)).toBe(true)
+  })
+
+  test.each([
+    'I cannot help with Project Titan.',
+    'The phrase "Project Titan" is only a name.',
+    'See https://example.org/?u=evil.example and https://evil.example.org/ for that.',
+    'Nothing to see. 3.14 is pi, e.g. in math... Really? Yes!\nA list:\n- one\n- two',
+    '没有问题。一切都好。',
+  ])('lets through what reports, refuses or only resembles: %j', text => {
+    expect(screened([text], mode)).toEqual({ text, reasons: ['stop'], filtered: [] })
+  })
+
+  test('what is caught, and that nothing clean is lost, does not depend on where the pieces are cut', () => {
+    const words = fc.constantFrom(
+      'project',
+      'titan',
+      'mix',
+      'red',
+      'blue',
+      'powder',
+      'evil.example',
+      'vile words',
+      'a',
+      'b.',
+      'c\n',
+      'zx-1234',
+      'https://x.evil.example/',
+      '"q"',
+      '代码',
+    )
+    fc.assert(
+      fc.property(
+        fc.array(words, { maxLength: 14 }),
+        fc.array(fc.nat({ max: 9 }), { minLength: 1, maxLength: 40 }),
+        (parts, sizes) => {
+          const text = parts.join(' ')
+          const pieces: string[] = []
+          for (let at = 0, turn = 0; at < text.length; turn++) {
+            const size = 1 + (sizes[turn % sizes.length] ?? 0)
+            pieces.push(text.slice(at, at + size))
+            at += size
+          }
+          const [whole, cut] = [screened([text], mode), screened(pieces, mode)]
+          expect(cut.filtered).toEqual(whole.filtered)
+          expect(cut.reasons).toEqual(whole.reasons)
+          expect(text.startsWith(cut.text)).toBe(true)
+          if (whole.filtered.length === 0) expect(cut.text).toBe(text)
+          else {
+            // What is quoted is spared, and may stand before what is not.
+            if (!text.includes('"')) expect(cut.text).not.toContain('project titan')
+            expect(cut.text).not.toContain('evil.example')
+          }
+        },
+      ),
+      { numRuns: 300 },
+    )
+  })
+})
+
+test('arguments of a tool call are screened too', () => {
+  expect(screened(['{"url":"https://', 'evil.exam', 'ple/a"}'], 'realtime', 'tool_arguments').filtered).toEqual([
+    ['urls', 'malicious_url'],
+  ])
+})
+
+test('in realtime an ordinary piece goes out at once, whole', () => {
+  const screen = startAnswerScreen(rules, 'realtime')
+  const pieces = ['Hello', ' there', ', how', ' are you', '? Fine', '.', ' Good']
+  for (const text of pieces)
+    expect(screen.take([{ type: 'text', choice: 0, text }])).toEqual([{ type: 'text', choice: 0, text }])
+})
+
+test('in buffered whole sentences go out, the first text at once', () => {
+  const screen = startAnswerScreen(rules, 'buffered')
+  const shown = ['Well', ' then. This is', ' one sentence', '. And an', 'other'].map(text =>
+    screen
+      .take([{ type: 'text', choice: 0, text }])
+      .map(event => ('text' in event ? event.text : ''))
+      .join(''),
+  )
+  expect(shown).toEqual(['Well', ' then. ', '', 'This is one sentence. ', ''])
+})

@@ -1,0 +1,121 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { buildHostSet } from '../../src/core/host-set.ts'
+import { hostsIn, normalHost } from '../../src/core/hosts-in-text.ts'
+
+function setOf(list: string, pieceBytes = 1_000_000) {
+  const builder = buildHostSet()
+  const bytes = new TextEncoder().encode(list)
+  for (let at = 0; at < bytes.length; at += pieceBytes) builder.read(bytes.subarray(at, at + pieceBytes))
+  builder.endList()
+  return builder.finish()
+}
+
+const hosts = (text: string) => {
+  const found: string[] = []
+  hostsIn(text, host => {
+    found.push(host)
+    return true
+  })
+  return found
+}
+
+describe('the hosts in a text', () => {
+  test.each([
+    ['case', 'HTTPS://Evil.COM/x'],
+    ['a port', 'http://evil.com:8080/a'],
+    ['a trailing dot', 'http://evil.com./a'],
+    ['user-info', 'https://google.com@evil.com/a'],
+    ['user and password', 'https://a:b@evil.com'],
+    ['Markdown', '[here](https://evil.com/path)'],
+    ['Markdown without a scheme', '[good](evil.com)'],
+    ['a bare name', 'go to evil.com now'],
+    ['the end of a sentence', 'go to evil.com.'],
+    ['hxxp and [.]', 'hxxp://evil[.]com/x'],
+    ['(dot)', 'evil (dot) com'],
+    ['percent-encoding', 'https://%65%76%69%6c%2e%63%6f%6d/a'],
+    ['backslashes', 'http:\\\\evil.com\\a'],
+    ['one slash', 'https:/evil.com'],
+    ['full-width marks', 'http://ｅｖｉｌ。com'],
+    ['a zero-width character', 'http://ev\u200bil.com'],
+    ['an autolink', '<https://evil.com>'],
+    ['a form field', 'url=evil.com&x=1'],
+  ])('are seen through %s', (_what, text) => {
+    expect(hosts(text)).toContain('evil.com')
+  })
+
+  test('are the same in Unicode and in punycode', () => {
+    expect([hosts('https://bücher.example/'), hosts('https://xn--bcher-kva.example/')]).toEqual([
+      ['xn--bcher-kva.example'],
+      ['xn--bcher-kva.example'],
+    ])
+  })
+
+  test.each([
+    ['a query', 'https://example.org/?u=evil.com', 'example.org'],
+    ['an address in a query', 'https://example.org/?u=https://evil.com/', 'example.org'],
+    ['a path', 'https://example.org/evil.com', 'example.org'],
+    ['labels below another name', 'https://evil.com.example.org/', 'evil.com.example.org'],
+  ])('are not taken from %s', (_what, text, host) => {
+    expect(hosts(text)).toEqual([host])
+  })
+
+  test('are none in prose and numbers', () => {
+    expect(hosts('One. Two... 3.14 and 10,000.00 e. g. this!')).toEqual([])
+  })
+})
+
+describe('a set of hosts', () => {
+  test.each([
+    ['a name a line', 'evil.com\r\nworse.example\n'],
+    ['a hosts file', '# comment\n127.0.0.1 localhost\n0.0.0.0 evil.com\n::1 worse.example other.example # why\n'],
+    ['wildcards and filters', '! title\n*.evil.com\n||worse.example^\n'],
+    ['addresses', 'https://evil.com/path\nworse.example:8080\n'],
+  ])('reads %s', (_what, list) => {
+    const set = setOf(list)
+    expect([set.covers('evil.com') > 0, set.covers('worse.example') > 0, set.covers('localhost') > 0]).toEqual([
+      true,
+      true,
+      false,
+    ])
+  })
+
+  test('covers what lies below a name and nothing beside it', () => {
+    const set = setOf('evil.com\ndeep.example.org')
+    expect(
+      ['a.b.evil.com', 'notevil.com', 'evil.com.org', 'example.org', 'x.deep.example.org'].map(host =>
+        set.covers(host),
+      ),
+    ).toEqual([8, 0, 0, 0, 16])
+  })
+
+  test('is the same however the bytes come, and holds every name of its list', () => {
+    const label = fc.stringMatching(/^[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?$/)
+    const name = fc.tuple(label, fc.stringMatching(/^[a-z]{2,5}$/)).map(parts => parts.join('.'))
+    fc.assert(
+      fc.property(
+        fc.uniqueArray(name, { minLength: 1, maxLength: 60 }),
+        fc.integer({ min: 1, max: 40 }),
+        (names, size) => {
+          const set = setOf(names.map((one, at) => (at % 2 === 0 ? one : `0.0.0.0 ${one}`)).join('\n'), size)
+          expect(set.size).toBe(names.length)
+          expect(names.every(one => set.covers(normalHost(one) ?? '') === one.length)).toBe(true)
+        },
+      ),
+      { numRuns: 200 },
+    )
+  })
+})
+
+test('a text made to stall is read in time linear in its length', () => {
+  for (const unit of ['a.', '.', 'http://', 'x@', '[.]', '%2e', 'a.b:', '(dot)', 'a.b/']) {
+    const text = unit.repeat(100_000 / unit.length)
+    hosts(text)
+    const times = Array.from({ length: 5 }, () => {
+      const start = Bun.nanoseconds()
+      hosts(text)
+      return (Bun.nanoseconds() - start) / 1e6
+    })
+    expect([unit, Math.min(...times) < 50]).toEqual([unit, true])
+  }
+})
