@@ -107,7 +107,8 @@ const latinFor = new Map(
   Array.from({ length: pairs.length / 2 }, (_, at) => [pairs[2 * at] ?? '', pairs[2 * at + 1] ?? ''] as const),
 )
 
-const leetWord = /[a-z@$!013457]{3,40}/gi
+/** A word with a digit or a mark among its letters; ordinary words are passed over. */
+const leetWord = /(?<![a-z])[a-z]{0,24}[@$013457][a-z@$!013457]{1,40}/gi
 const leetLetters: Readonly<Record<string, string>> = {
   '0': 'o',
   '1': 'i',

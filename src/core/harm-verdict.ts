@@ -44,10 +44,11 @@ function verdictOf(harm: Harm): HarmVerdict {
   return { category: blocks(harm) ? categoryOf(harm) : null, score: scoreOf(harm) }
 }
 
-type Odds = Readonly<Record<HarmHead, number>> & { readonly words: number }
+type Odds = Readonly<Record<HarmHead, number>> & { readonly evidence: number }
 
 /** Whether one of the heads is sure enough. */
 export function blocks(odds: Odds): boolean {
+  if (odds.evidence < leastEvidence) return false
   return odds.request > thresholds.request || odds.content > thresholds.content || triesToUnbind(odds)
 }
 
@@ -58,12 +59,15 @@ export function scoreOf(odds: Odds): number {
   return odds.request > thresholds.request ? Math.max(content, probability(odds.request)) : content
 }
 
-/** A template takes many words; of a few, the classifier must be sure, and the rules know the short ones. */
-function triesToUnbind({ jailbreak, words }: Odds): boolean {
-  return jailbreak > (words < wordsOfTemplate ? surely : thresholds.jailbreak)
+/** A template says many things; of a few, the classifier must be sure, and the rules know the short ones. */
+function triesToUnbind({ jailbreak, evidence }: Odds): boolean {
+  return jailbreak > (evidence < evidenceOfTemplate ? surely : thresholds.jailbreak)
 }
 
-const wordsOfTemplate = 24
+/** One or two words, however often they are said, are no sentence. */
+const leastEvidence = 16
+/** Some two dozen words. */
+const evidenceOfTemplate = 130
 const surely = 0.5
 
 function probability(logOdds: number): number {

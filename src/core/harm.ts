@@ -11,9 +11,9 @@ import { bytesOf } from './weights.ts'
 export const harmHeads = ['request', 'content', 'jailbreak'] as const
 export type HarmHead = (typeof harmHeads)[number]
 
-/** Log-odds by head, how many words were read, and how many of each kind; valid until the next reading. */
+/** Log-odds by head, how many different features spoke, and how many words of each kind were read; valid until the next reading. */
 export type Harm = Readonly<Record<HarmHead, number>> & {
-  readonly words: number
+  readonly evidence: number
   readonly kinds: Uint16Array
 }
 
@@ -53,7 +53,7 @@ export function createHarmJudge(): (features: Features) => Harm {
       request: request * loud * scale.request + bias.request,
       content: content * loud * scale.content + bias.content,
       jailbreak: jailbreak * loud * scale.jailbreak + bias.jailbreak,
-      words: features.count,
+      evidence: filled,
       kinds: reader.kinds,
     }
   }

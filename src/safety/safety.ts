@@ -12,8 +12,10 @@ import type { SafetySettings } from './settings.ts'
 export type Safety = {
   /** One text in process: a prompt, a tool's result, a fetched page. */
   screen(text: string): Verdict
-  /** A conversation in process: what `gateway analyze` prints as `safety`. */
+  /** A conversation in process. */
   screenMessages(messages: readonly Message[]): Verdict
+  /** The same without what is the operator's alone: what `gateway analyze` prints as `safety`. */
+  read(messages: readonly Message[]): Omit<Verdict, 'rule'>
   /** Whether an address points at a blocked host. */
   isListed(address: string): boolean
   /** The external check; null = none is configured. */
@@ -54,6 +56,10 @@ export function createSafety(deps: ModerationDeps, settings: SafetySettings): Sa
   return {
     screen: screen.text,
     screenMessages: screen.messages,
+    read(messages) {
+      const { verdict, layer, category, score } = screen.messages(messages)
+      return { verdict, layer, category, score }
+    },
     isListed: address => pointsAt(blocklist, address),
     moderation,
     secrets: settings.secrets,

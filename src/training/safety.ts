@@ -25,7 +25,6 @@ type Row = {
   readonly weight: Readonly<Record<HarmHead, number>>
   /** A prompt that someone meant and that must never be refused. */
   readonly real: boolean
-  readonly words: number
   readonly slots: Uint32Array
 }
 
@@ -114,11 +113,10 @@ async function labelledRows(): Promise<Row[]> {
   const read = createFeatureReader()
   const reader = createHarmReader()
   const rows: Row[] = []
-  const add = (row: Omit<Row, 'slots' | 'words'>) => {
+  const add = (row: Omit<Row, 'slots'>) => {
     // A template's placeholder marks the collection, not the attack.
-    const features = read(row.text.replace('[INSERT PROMPT HERE]', ''))
-    const filled = reader.read(features)
-    rows.push({ ...row, words: features.count, slots: reader.slots.slice(0, filled) })
+    const filled = reader.read(read(row.text.replace('[INSERT PROMPT HERE]', '')))
+    rows.push({ ...row, slots: reader.slots.slice(0, filled) })
   }
   for (const { prompt: text, unsafe, source } of await readRows('harmful-requests', harmful))
     add({
@@ -217,7 +215,7 @@ async function crossValidated(rows: readonly Row[]): Promise<Figure[]> {
         model: fit(learnt, head, repeat * 100 + fold * 10 + index + 1),
       }))
       for (const row of rows.filter(isHeldOut)) {
-        const odds = { request: 0, content: 0, jailbreak: 0, words: row.words }
+        const odds = { request: 0, content: 0, jailbreak: 0, evidence: row.slots.length }
         for (const { head, model } of models) odds[head] = logOdds(model, row.slots)
         const byPattern = found.get(row) ?? false
         judged.push({ row, blocked: byPattern || blocks(odds), byPattern, score: scoreOf(odds) })
