@@ -50,7 +50,7 @@ test('each line is told in its order, with every field', async () => {
     ...['language', 'safety', 'enhanced_prompt', 'changed', 'route'],
   ])
   expect(first.needs_current).toBe(true)
-  expect(first.safety).toEqual({ verdict: 'allow', layer: null, category: null, score: 0 })
+  expect(first.safety).toMatchObject({ verdict: 'allow', layer: null, category: null })
   expect(Object.keys(first.query_type_scores).length).toBe(10)
   expect(first.route.length).toBeGreaterThan(1)
   expect(first.route.every((name: string) => /^(openai|anthropic|google)\/\S+$/.test(name))).toBe(true)
