@@ -257,6 +257,7 @@ describe('the words', () => {
       'usage replay',
       'usage reconcile',
       'models check',
+      'analyze',
     ])
     const texts = await inPairs(names, name => done(`${name} --help`))
     for (const [index, text] of texts.entries()) expect(text).toStartWith(`bun run gateway ${names[index]}`)

@@ -137,6 +137,10 @@ const settled = `who (wrote|painted|directed|composed|published) {title}
   cuál es la capital de {country}
   (quem|quando) (escreveu|pintou|nasceu) ({title}|{old})
   (chi|quando) (ha scritto|ha dipinto|è nato) ({title}|{old})
+  (say|reply|answer|do it|stop|continue|go on|start|use the tool|repeat it|count to ten|write it|try again|print it|show me|help me|tell me) now
+  (what|and|so what|okay) now
+  (thanks|great|thank you), (that works|it works|we are done|i understand it) now
+  now (say|write|do|repeat|translate|shorten|explain|summarize|continue) (it|that|this) (again|in french|for me|)
   (кто|когда) (написал|изобрел|открыл|родился) ({title}|{old})
   столица {country}
   谁(写了|发明了|发现了|画了){title} {country}的首都(是哪里|)

@@ -40,10 +40,21 @@ describe.each([...formats])('%s', format => {
     await Promise.all(ways.map(each))
   })
 
-  test('absurd counts are billed as what was reserved, and heard of', async () => {
+  test('absurd counts are no counts: ours, and said to be', async () => {
+    const each = async (mode: (typeof ways)[number]) => {
+      const reply = await askWith(mode, { input: 1e12, output: 1e12 })
+      expect(reply.httpStatus).toBe(200)
+      expect(reply.usage?.estimated).toBe(true)
+      const row = await rig.row(reply.requestId)
+      expect(row.billed_microcents).toBeWithin(1, row.reserved_microcents)
+    }
+    await Promise.all(ways.map(each))
+  })
+
+  test('counts beyond what was reserved are billed as what was, and heard of', async () => {
     const each = async (mode: (typeof ways)[number]) => {
       const logged = rig.gateway.logLines.length
-      const reply = await askWith(mode, { input: 1e12, output: 1e12 })
+      const reply = await askWith(mode, { input: 9e8, output: 9e8 })
       expect(reply.httpStatus).toBe(200)
       const row = await rig.row(reply.requestId)
       expect(row.billed_microcents).toBe(row.reserved_microcents)

@@ -28,7 +28,7 @@ test('a process that is killed leaves the last checkpoint of each request still 
     const { createLocalMeter } = await import(${source('meter-local.ts')})
     const meter = createLocalMeter({
       clock: Date,
-      journal: { append() {}, isWritable: () => true, untilDurable: async () => {} },
+      journal: { append() {}, appendTogether: async () => {}, isWritable: () => true, untilDurable: async () => {} },
       seed: async () => ({ tokens: 0, microcents: 0 }),
       checkpoints: openCheckpoints(${JSON.stringify(folder.path)}),
     })
