@@ -30,6 +30,7 @@ export type AnswerRules = {
 /** A screen for one answer; null = a JSON answer, of which nothing goes out before its end. */
 export function startAnswerScreen(rules: AnswerRules, mode: StreamMode | null): AnswerScreen {
   const lanes = new Map<string, Lane>()
+  const choices = new Set([0])
   let hit: Verdict | null = null
   let hasShown = false
 
@@ -39,22 +40,41 @@ export function startAnswerScreen(rules: AnswerRules, mode: StreamMode | null): 
     if (lane === undefined) {
       lane = startLane(rules)
       lanes.set(key, lane)
+      choices.add(event.choice)
     }
     lane.shape = event
     return lane
   }
 
+  const endLane = (lane: Lane, out: ChatEvent[]) => {
+    const text = lane.end()
+    if (text !== '') out.push({ ...lane.shape, text } as Textual)
+    hit ??= lane.hit()
+  }
   /** All that was held and is clean now. */
   const flush = (out: ChatEvent[]) => {
-    for (const lane of lanes.values()) {
-      const text = lane.end()
-      if (text !== '') out.push({ ...lane.shape, text } as Textual)
-      hit ??= lane.hit()
+    for (const lane of lanes.values()) endLane(lane, out)
+  }
+  /** Where a choice goes on from its reasoning to its text, the reasoning is over: none of it may follow behind. */
+  const endOther = ({ choice, type }: Textual, out: ChatEvent[]) => {
+    for (const [key, lane] of lanes) {
+      if (lane.shape.choice !== choice || lane.shape.type === type) continue
+      lanes.delete(key)
+      endLane(lane, out)
     }
   }
 
+  const pushText = (event: Textual, out: ChatEvent[]) => {
+    const lane = laneOf(event)
+    const text = lane.push(event.text, mode === 'realtime' || event.type === 'tool_arguments' || !hasShown)
+    if (text !== '') {
+      out.push(text === event.text ? event : { ...event, text })
+      hasShown = true
+    }
+    hit = lane.hit()
+  }
+
   const filtered = (out: ChatEvent[], { layer, category }: Verdict) => {
-    const choices = new Set([0, ...[...lanes.values()].map(({ shape }) => shape.choice)])
     for (const choice of choices) {
       out.push({ type: 'filtered', choice, layer: layer ?? '', category: category ?? '' })
       out.push({ type: 'finish', choice, reason: 'content_filter' })
@@ -72,13 +92,8 @@ export function startAnswerScreen(rules: AnswerRules, mode: StreamMode | null): 
           if (event.type === 'finish' || event.type === 'tool_call') flush(out)
           if (hit === null) out.push(event)
         } else {
-          const lane = laneOf(event)
-          const text = lane.push(event.text, mode === 'realtime' || event.type === 'tool_arguments' || !hasShown)
-          if (text !== '') {
-            out.push(text === event.text ? event : { ...event, text })
-            hasShown = true
-          }
-          hit = lane.hit()
+          endOther(event, out)
+          if (hit === null) pushText(event, out)
         }
         if (hit !== null) {
           filtered(out, hit)

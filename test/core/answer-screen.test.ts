@@ -126,3 +126,18 @@ test('in buffered whole sentences go out, the first text at once', () => {
   )
   expect(shown).toEqual(['Well', ' then. ', '', 'This is one sentence. ', ''])
 })
+
+test.each(modes)('in %s reasoning is out before the text that follows it', mode => {
+  const screen = startAnswerScreen(rules, mode)
+  const events: ChatEvent[] = [
+    { type: 'reasoning', choice: 0, text: 'One thought. And half of ano' },
+    { type: 'text', choice: 0, text: 'The answer. It goes' },
+    { type: 'text', choice: 0, text: ' on' },
+    { type: 'finish', choice: 0, reason: 'stop' },
+  ]
+  const out = events.flatMap(event => screen.take([event]))
+  const types = out.map(({ type }) => type)
+  expect(types.lastIndexOf('reasoning')).toBeLessThan(types.indexOf('text'))
+  const said = (type: string) => out.map(one => (one.type === type && 'text' in one ? one.text : '')).join('')
+  expect([said('reasoning'), said('text')]).toEqual(['One thought. And half of ano', 'The answer. It goes on'])
+})
