@@ -26,6 +26,7 @@ import { readNative } from './modules/chat/request.ts'
 import { chat } from './modules/chat/routes.ts'
 import { readCompatible } from './modules/compatible/request.ts'
 import { compatible } from './modules/compatible/routes.ts'
+import { enhancement } from './modules/enhance/routes.ts'
 import { estimate } from './modules/estimate.ts'
 import { insights } from './modules/insights/routes.ts'
 import { keys } from './modules/keys/routes.ts'
@@ -113,6 +114,7 @@ export function createApp(deps: Deps) {
           planWeb: messages => planWeb({ messages, web: 'auto' }, deps.read(messages), {}, offerOf(deps)),
         }),
       )
+      .use(enhancement(deps))
       .use(auth(deps, identify))
       .use(account(deps, identify))
       .use(keys(deps, identify))
@@ -194,6 +196,7 @@ const endpoints = [
   'POST /v1/chat/completions',
   'POST /api/v1/chat',
   'POST /api/v1/chat/estimate',
+  'POST /api/v1/chat/enhance',
   'GET /v1/models',
   'GET /api/v1/models',
   'GET /api/v1/models/health',

@@ -61,11 +61,13 @@ const openRoutes = [
   'GET /simulator/directives',
   'GET /v1/models',
   'GET /v1/models/*',
+  'OPTIONS /api/v1/chat/enhance',
   'OPTIONS /api/v1/chat/estimate',
   'POST /api/v1/auth/login',
   'POST /api/v1/auth/refresh',
   'POST /api/v1/auth/register',
   'POST /api/v1/billing/webhooks/stripe',
+  'POST /api/v1/chat/enhance',
   'POST /api/v1/chat/estimate',
   'POST /api/v1/team/invitations/:token/accept',
 ]

@@ -5,23 +5,14 @@ import { GatewayError } from '../core/errors.ts'
 import { type Estimate, estimateCost, measurePrompt } from '../core/estimate.ts'
 import { autoModel, type Catalogue, deprecationOf, fullName, type Model } from '../core/models.ts'
 import { toUsd } from '../core/money.ts'
-import { checker, invalid, parseJson } from '../core/validate.ts'
+import { checker, invalid } from '../core/validate.ts'
 import { noWeb, type WebPlan } from '../core/web.ts'
-import { createLimiter } from '../core/windows.ts'
-import { bodyLimits, checkContentType, readBody } from '../http/body.ts'
+import { bodyLimits } from '../http/body.ts'
+import { createFreeEndpoint, type FreeDeps, maximumFreePrompt } from '../http/free.ts'
 import { policies } from '../http/policies.ts'
 
-/** Nobody asks for a key here, so what a stranger can make us count is small, and counted. */
-const maximumPromptCharacters = 32_768
-/** Together they keep the loop busy for a tenth of the time at most: dense text takes 10 to 20 ms to count. */
-const limits = {
-  each: { perMinute: 20, burst: 5 },
-  together: { perMinute: 300, burst: 50 },
-  maximumAddresses: 10_000,
-}
-
 const strict = { additionalProperties: false } as const
-const text = Type.String({ maxLength: maximumPromptCharacters })
+const text = Type.String({ maxLength: maximumFreePrompt })
 const image = {
   url: Type.String({ minLength: 1, maxLength: bodyLimits.other }),
   detail: Type.Optional(Type.Union([Type.Literal('auto'), Type.Literal('low'), Type.Literal('high')])),
@@ -43,7 +34,7 @@ const messageSchema = Type.Object(
 export const estimateRequestSchema = Type.Object(
   {
     messages: Type.Optional(Type.Array(messageSchema, { minItems: 1, maxItems: 256 })),
-    prompt: Type.Optional(Type.String({ minLength: 1, maxLength: maximumPromptCharacters })),
+    prompt: Type.Optional(Type.String({ minLength: 1, maxLength: maximumFreePrompt })),
     model: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
     max_output_tokens: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000_000 })),
     web: Type.Optional(Type.Union([Type.Literal('auto'), Type.Literal('off')])),
@@ -55,16 +46,7 @@ const checkRequest = checker(estimateRequestSchema)
 
 const path = '/api/v1/chat/estimate'
 
-/** JSON makes a browser ask first. */
-const preflight = {
-  'access-control-allow-origin': '*',
-  'access-control-allow-methods': 'POST',
-  'access-control-allow-headers': 'content-type',
-  'access-control-max-age': '86400',
-  'cache-control': 'no-store',
-}
-
-export type EstimateDeps = {
+export type EstimateDeps = FreeDeps & {
   readonly catalogue: Catalogue
   /** The model auto-routing would choose for these messages; null = none can serve now. */
   readonly chooseModel: (messages: readonly Message[]) => Model | null
@@ -72,59 +54,36 @@ export type EstimateDeps = {
   readonly planWeb: (messages: readonly Message[]) => WebPlan
   /** Tokens of texts as OpenAI's models count them. */
   readonly tokenizer: { count(texts: readonly string[]): Promise<number> }
-  /** The caller's address, IPv6 by network; `server` is Elysia's own. */
-  readonly addressOf: (request: Request, server: Bun.Server<unknown> | null) => string
-  readonly clock: { now(): number }
 }
 
 /**
  * `POST /api/v1/chat/estimate`: what a request would cost on the model it names and on every other one. Free, without a
  * key, 20 a minute from one address.
  */
-export function estimate({ catalogue, chooseModel, planWeb, tokenizer, addressOf, clock }: EstimateDeps) {
-  const limiter = createLimiter(limits)
-
+export function estimate(deps: EstimateDeps) {
+  const { preflight, answer } = createFreeEndpoint(deps)
   return new Elysia({ name: 'estimates' })
-    .options(path, () => new Response(null, { status: 204, headers: preflight }), {
-      detail: { summary: 'Whether a web page may ask for an estimate', ...policies.open },
+    .options(path, preflight, { detail: { summary: 'Whether a web page may ask for an estimate', ...policies.open } })
+    .post(path, ({ request, server, set }) => answer({ request, server, set }, body => estimated(deps, body)), {
+      parse: 'none',
+      detail: { summary: 'What a request would cost', ...policies.open },
     })
-    .post(
-      path,
-      async ({ request, server, set }) => {
-        // Refusals too are for the web page that asked.
-        set.headers['access-control-allow-origin'] = '*'
-        refuseHaste(limiter.take(addressOf(request, server), clock.now()))
-        checkContentType(request.headers)
-        const body = checkRequest(parseJson(await readBody(request, bodyLimits.other)))
-        const messages = messagesOf(body)
-        const today = new Date(clock.now()).toISOString()
-        const model = modelOf(body, catalogue, today) ?? chooseModel(messages)
-        if (model === null) throw new GatewayError('no_model_available', 'No model can take this request right now.')
-        const web = body.web === 'off' ? noWeb : planWeb(messages)
-        const prompt = await measurePrompt(messages, tokenizer.count, web)
-        const cap = body.max_output_tokens ?? null
-        const available = catalogue.list.filter(other => deprecationOf(other, today) !== 'retired')
-        return Response.json(
-          {
-            ...shown(estimateCost(model, prompt, cap)),
-            models: available.map(other => shown(estimateCost(other, prompt, cap))),
-          },
-          { headers: { 'cache-control': 'no-store', 'access-control-allow-origin': '*' } },
-        )
-      },
-      { parse: 'none', detail: { summary: 'What a request would cost', ...policies.open } },
-    )
 }
 
-function refuseHaste(waitMs: number): void {
-  if (waitMs === 0) return
-  throw new GatewayError(
-    'ip_rate_limited',
-    'Too many estimates from this address: wait as long as `retry-after` says.',
-    {
-      retryAfterMs: waitMs,
-    },
-  )
+async function estimated({ catalogue, chooseModel, planWeb, tokenizer, clock }: EstimateDeps, value: unknown) {
+  const body = checkRequest(value)
+  const messages = messagesOf(body)
+  const today = new Date(clock.now()).toISOString()
+  const model = modelOf(body, catalogue, today) ?? chooseModel(messages)
+  if (model === null) throw new GatewayError('no_model_available', 'No model can take this request right now.')
+  const web = body.web === 'off' ? noWeb : planWeb(messages)
+  const prompt = await measurePrompt(messages, tokenizer.count, web)
+  const cap = body.max_output_tokens ?? null
+  const available = catalogue.list.filter(other => deprecationOf(other, today) !== 'retired')
+  return {
+    ...shown(estimateCost(model, prompt, cap)),
+    models: available.map(other => shown(estimateCost(other, prompt, cap))),
+  }
 }
 
 function messagesOf({ messages, prompt }: EstimateRequest): readonly Message[] {
@@ -133,8 +92,8 @@ function messagesOf({ messages, prompt }: EstimateRequest): readonly Message[] {
   if (messages === undefined) throw invalid('messages', 'is missing: send `messages` or `prompt`')
   const read = messages.map(messageOf)
   const characters = read.reduce((sum, message) => sum + charactersOf(message), 0)
-  if (characters > maximumPromptCharacters)
-    throw invalid('messages', `must hold at most ${maximumPromptCharacters} characters in all`, 'body_too_large')
+  if (characters > maximumFreePrompt)
+    throw invalid('messages', `must hold at most ${maximumFreePrompt} characters in all`, 'body_too_large')
   return read
 }
 

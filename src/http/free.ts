@@ -1,0 +1,71 @@
+/**
+ * What endpoints that need no key have in common: what a stranger can make us do is small and counted, and a web page may
+ * ask.
+ */
+import { parseJson } from '../core/validate.ts'
+import { createLimiter } from '../core/windows.ts'
+import { tooHasty } from './address-limit.ts'
+import { bodyLimits, checkContentType, readBody } from './body.ts'
+
+/** The longest prompt that is looked at without a key, in UTF-16 units. */
+export const maximumFreePrompt = 32_768
+
+/** Of one endpoint. Together they keep the loop busy for a tenth of the time at most: dense text takes 10 to 20 ms to count. */
+const limits = {
+  each: { perMinute: 20, burst: 5 },
+  together: { perMinute: 300, burst: 50 },
+  maximumAddresses: 10_000,
+}
+
+/** JSON makes a browser ask first. */
+const preflight = {
+  'access-control-allow-origin': '*',
+  'access-control-allow-methods': 'POST',
+  'access-control-allow-headers': 'content-type',
+  'access-control-max-age': '86400',
+  'cache-control': 'no-store',
+}
+
+export type FreeDeps = {
+  /** The caller's address, IPv6 by network; `server` is Elysia's own. */
+  readonly addressOf: (request: Request, server: Bun.Server<unknown> | null) => string
+  readonly clock: { now(): number }
+}
+
+/** What a route hands on of its context. */
+type Context = {
+  readonly request: Request
+  readonly server: Bun.Server<unknown> | null
+  readonly set: { readonly headers: Record<string, string | number> }
+}
+
+export type FreeEndpoint = {
+  preflight(): Response
+  /**
+   * The reply to one request as JSON. Throws `ip_rate_limited` past 20 a minute from one address, or 300 from all, and what
+   * reading the body and `reply` throw.
+   */
+  answer(
+    context: Context,
+    reply: (body: Readonly<Record<string, unknown>>) => object | Promise<object>,
+  ): Promise<Response>
+}
+
+/** One endpoint with limits of its own. */
+export function createFreeEndpoint({ addressOf, clock }: FreeDeps): FreeEndpoint {
+  const limiter = createLimiter(limits)
+  return {
+    preflight: () => new Response(null, { status: 204, headers: preflight }),
+    async answer({ request, server, set }, reply) {
+      // Refusals too are for the web page that asked.
+      set.headers['access-control-allow-origin'] = '*'
+      const wait = limiter.take(addressOf(request, server), clock.now())
+      if (wait > 0) throw tooHasty(wait)
+      checkContentType(request.headers)
+      const body = parseJson(await readBody(request, bodyLimits.other))
+      return Response.json(await reply(body), {
+        headers: { 'cache-control': 'no-store', 'access-control-allow-origin': '*' },
+      })
+    },
+  }
+}
