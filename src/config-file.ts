@@ -40,6 +40,12 @@ const webPricesSchema = Type.Object(
   { additionalProperties: false },
 )
 
+/** A model that rewrites prompts where a caller has them enhanced, in place of the rules. */
+const enhancementSchema = Type.Object(
+  { model: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })) },
+  { additionalProperties: false },
+)
+
 const fileSchema = Type.Object(
   {
     providers: Type.Optional(Type.Array(providerSchema, { maxItems: 64 })),
@@ -47,6 +53,7 @@ const fileSchema = Type.Object(
     plans: Type.Optional(planFiguresSchema),
     web: Type.Optional(webPricesSchema),
     safety: Type.Optional(safetySchema),
+    enhancement: Type.Optional(enhancementSchema),
   },
   { additionalProperties: false },
 )
@@ -61,13 +68,14 @@ export type ConfigFile = Required<Static<typeof fileSchema>>
 export function readConfigFile(path: string | null, problems: string[]): ConfigFile {
   const file = path === null ? {} : parsedFile(path, problems)
   for (const fault of faultsOf(fileSchema, file, '')) problems.push(`GATEWAY_CONFIG: ${fault}`)
-  const { providers, models, plans, web, safety } = isRecord(file) ? file : {}
+  const { providers, models, plans, web, safety, enhancement } = isRecord(file) ? file : {}
   return {
     providers: rightItems(providerSchema, providers),
     models: rightItems(modelChangeSchema, models),
     plans: Value.Check(planFiguresSchema, plans) ? plans : {},
     web: Value.Check(webPricesSchema, web) ? web : {},
     safety: Value.Check(safetySchema, safety) ? safety : {},
+    enhancement: Value.Check(enhancementSchema, enhancement) ? enhancement : {},
   }
 }
 

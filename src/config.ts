@@ -7,8 +7,14 @@ import { join } from 'node:path'
 import { baseUrlProblem, isAnsweredHost, isListenAddress, trustedProxies, withoutTrailingSlash } from './addresses.ts'
 import { type ConfigFile, readConfigFile } from './config-file.ts'
 import { catalogue } from './core/catalogue.ts'
-import { type ConfiguredModel, changeProblems, type ModelChange, withChanges } from './core/configured-models.ts'
-import { autoModel } from './core/models.ts'
+import {
+  type ConfiguredModel,
+  changeProblems,
+  type ModelChange,
+  toModel,
+  withChanges,
+} from './core/configured-models.ts'
+import { autoModel, buildCatalogue, fullName } from './core/models.ts'
 import { fromUsd } from './core/money.ts'
 import { type Plans, plansWith } from './core/plans.ts'
 import { type WebPrices, webPrices } from './core/web.ts'
@@ -61,6 +67,8 @@ export type Config = {
   readonly plans: Plans
   readonly web: WebConfig
   readonly safety: SafetySettings
+  /** `provider/model` of the model that rewrites prompts; null = rules alone do. */
+  readonly rewriter: string | null
   /** Null = payments are agreed upon by hand. */
   readonly stripe: StripeConfig | null
   readonly defaultMaxOutputTokens: number
@@ -212,6 +220,7 @@ export function readConfig(environment: Environment = process.env): Config {
     plans: plansWith(file.plans),
     web: { search: readSearch(read), prices: pricesOf(file) },
     safety: safetySettings(file.safety, { secret: read.secret, urlProblem: baseUrlProblem }, problems),
+    rewriter: rewriterOf(file, settings, models, problems),
     stripe: readStripe(read, problems),
     defaultMaxOutputTokens: read.integer('DEFAULT_MAX_OUTPUT_TOKENS', 16_384, 1, 1_000_000),
     deadlines: {
@@ -297,6 +306,23 @@ function pricesOf({ web }: ConfigFile): WebPrices {
     search: web.search_usd === undefined ? webPrices.search : fromUsd(web.search_usd),
     fetch: web.fetch_usd === undefined ? webPrices.fetch : fromUsd(web.fetch_usd),
   }
+}
+
+/** Without providers of its own a gateway simulates those built in, so their models are there too. */
+function rewriterOf(
+  { enhancement, models: changes }: ConfigFile,
+  settings: readonly ProviderSettings[],
+  extra: Config['extraModels'],
+  problems: string[],
+): string | null {
+  if (enhancement.model === undefined) return null
+  const ids = new Set<string>((settings.length > 0 ? settings : builtIn).map(({ id }) => id))
+  const configured = extra.map(({ provider, row }) => toModel(provider, row))
+  const offered = [...withChanges(catalogue, changes), ...configured].filter(({ provider }) => ids.has(provider))
+  const model = buildCatalogue(offered).resolve(enhancement.model)
+  if (model === null)
+    problems.push('GATEWAY_CONFIG: enhancement.model: no provider configured here has a model of that name')
+  return model === null ? null : fullName(model)
 }
 
 function readProviders(read: Reader, file: ConfigFile, problems: string[], warnings: string[]) {

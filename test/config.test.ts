@@ -140,7 +140,7 @@ describe('a wrong value', () => {
     [{ GATEWAY_CONFIG: file('torn.json', '{') }, /^GATEWAY_CONFIG: cannot read .*torn\.json: it is not valid JSON$/],
     [
       { GATEWAY_CONFIG: file('unknown.json', { modles: [] }) },
-      'GATEWAY_CONFIG: modles: is not known here; remove it, or take one of providers, models, plans, web, safety',
+      'GATEWAY_CONFIG: modles: is not known here; remove it, or take one of providers, models, plans, web, safety, enhancement',
     ],
     [
       { GATEWAY_CONFIG: file('taken.json', { providers: [provider({ id: 'openai' })] }) },

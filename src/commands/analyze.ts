@@ -4,6 +4,7 @@ import { readConfig } from '../config.ts'
 import { catalogue as publishedModels } from '../core/catalogue.ts'
 import { type Ask, queryTypes } from '../core/chat.ts'
 import type { Reader, Reading } from '../core/classify.ts'
+import { planEnhancement } from '../core/enhanced-ask.ts'
 import { GatewayError } from '../core/errors.ts'
 import { buildCatalogue, fullName } from '../core/models.ts'
 import { type Caller, plans } from '../core/plans.ts'
@@ -153,7 +154,7 @@ function reportOf(deps: Window, ask: Ask) {
     urls: reading.urls,
     language: reading.language,
     safety: screened(deps.safety, ask),
-    ...enhanced(ask),
+    ...enhanced(ask, reading),
     route: routeOf(deps.routing, ask, reading),
   }
 }
@@ -173,11 +174,9 @@ function screened(safety: Safety, { messages }: Ask) {
 }
 
 /** The last user text as a model would get it with `enhance_prompt`. */
-function enhanced({ messages }: Ask) {
-  const last = messages.findLast(({ role }) => role === 'user')
-  const parts = last?.role === 'user' ? last.content : []
-  const text = parts.map(part => (part.type === 'text' ? part.text : '')).join('\n')
-  return { enhanced_prompt: text, changed: false }
+function enhanced(ask: Ask, reading: Reading) {
+  const plan = planEnhancement({ ...ask, enhance: true }, reading, false)
+  return { enhanced_prompt: plan?.enhancement.enhancedPrompt ?? '', changed: plan?.enhancement.changed ?? false }
 }
 
 /** The candidates in the order they would be asked; none where no model can take the request. */

@@ -196,6 +196,8 @@ export type Opening = {
   readonly droppedParameters: readonly string[]
   /** Kinds of secrets seen in the prompt; absent = none. */
   readonly secrets?: readonly string[]
+  /** Whether the model got more than the caller's own words; null = nobody asked for that. */
+  readonly enhanced: boolean | null
   /** Time spent in the gateway itself until the first content, upstream waits taken out. */
   readonly overheadMs: number
 }

@@ -3,12 +3,16 @@
  * process; the caller's own text stays in one piece in front, so nothing of it can be lost. What is already detailed, or
  * too small a question to gain, comes back as it is.
  */
-import type { QueryType } from './chat.ts'
-import { type Aspect, enhancements } from './enhancements.ts'
+import { type QueryType, queryTypes } from './chat.ts'
+import type { Aspect } from './enhancements/language.ts'
+import { enhancements } from './enhancements.ts'
+import { isSmallQuestion } from './small-question.ts'
 
 /** What must be known of a prompt to enhance it. */
 export type PromptReading = {
   readonly queryType: QueryType
+  /** How probable each is; absent = `queryType` is certain. */
+  readonly queryTypeScores?: Readonly<Record<QueryType, number>>
   /** ISO 639-1. */
   readonly language: string
 }
@@ -28,17 +32,35 @@ export const maximumRatio = 4
 const alwaysRoom = 60
 
 /** The prompt with what it lacks, in its own language; unchanged where it lacks nothing or nobody knows what. */
-export function enhance(prompt: string, { queryType, language }: PromptReading): Enhancement {
+export function enhance(prompt: string, reading: PromptReading): Enhancement {
   const unchanged = { changed: false, prompt }
-  const words = enhancements[language]
-  if (queryType === 'other' || words === undefined) return unchanged
-  if (!isTerse(prompt) || isSmallQuestion(prompt)) return unchanged
-  const lines = Object.entries(words.lines[queryType]).map(
-    ([aspect, line]) => `${words.labels[aspect as Aspect]}: ${line}`,
-  )
+  const type = typeToFit(reading)
+  const words = enhancements[reading.language]
+  if (type === 'other' || words === undefined || !mayGain(prompt, reading)) return unchanged
+  const lines = Object.entries(words.lines[type]).map(([aspect, line]) => `${words.labels[aspect as Aspect]}: ${line}`)
   const enhanced = `${prompt}\n\n${lines.join('\n')}`
   return fitsLength(prompt, enhanced) ? { changed: true, prompt: enhanced } : unchanged
 }
+
+/** Whether a prompt says so little, of so much, that it gains by saying more. */
+export function mayGain(prompt: string, reading: PromptReading): boolean {
+  return isTerse(prompt) && typeToFit(reading) !== 'other' && !isSmallQuestion(prompt, reading.language)
+}
+
+/**
+ * What a prompt is enhanced as: where it reads as nothing in particular, and by not much, its likeliest kind. A terse prompt
+ * gives little to go by, and what is no small question is mostly of some kind.
+ */
+function typeToFit({ queryType, queryTypeScores: scores }: PromptReading): QueryType {
+  if (queryType !== 'other' || scores === undefined) return queryType
+  const likeliest = knownTypes.reduce((best, type) => (scores[type] > scores[best] ? type : best))
+  return scores[likeliest] >= nearlyAsLikely * scores.other ? likeliest : 'other'
+}
+
+const knownTypes = queryTypes.filter(type => type !== 'other')
+
+/** Of the labelled terse prompts of a kind, read by models that had not seen them, .84 gain without it, .96 with it. */
+const nearlyAsLikely = 0.35
 
 /** Whether a rewritten prompt is no longer than the rules allow. */
 export function fitsLength(prompt: string, rewritten: string): boolean {
@@ -47,7 +69,7 @@ export function fitsLength(prompt: string, rewritten: string): boolean {
 }
 
 /** Short, one paragraph, without material, code or conditions of its own. */
-function isTerse(prompt: string): boolean {
+export function isTerse(prompt: string): boolean {
   const text = prompt.trim()
   if (text.length > maximumTerse || text.includes('\n') || states.test(text)) return false
   if (unspaced.test(text)) return text.length >= minimumUnspaced && text.length <= maximumTerseUnspaced
@@ -60,22 +82,3 @@ const unspaced = /[\u3040-\u30ff\u3400-\u9fff]/
 /** Marks of a prompt that brings its own material or conditions: code, a quotation of length, a bound, a list, a format. */
 const states =
   /```|[{};]|"[^"]{24,}"|\b(?:at (?:least|most)|no more than|less than|fewer than|more than|must|exactly|step[- ]by[- ]step|as an? (?:table|list|json)|in (?:json|markdown|bullet)|based on the|following|the given)\b|:\s*\S.*[,;]/i
-
-/** Courtesies, and questions whose answer is one fact or a yes or no: advice on how to answer would only lengthen it. */
-function isSmallQuestion(prompt: string): boolean {
-  const text = prompt.trim().toLowerCase()
-  if (text.split(/\s+/).length <= courtesyWords && greeting.test(text)) return true
-  return (closedFact.test(text) && !open.test(text)) || yesOrNo.test(text)
-}
-
-/** A longer prompt that opens with a greeting goes on to ask something. */
-const courtesyWords = 5
-
-const greeting =
-  /^(?:hi|hello|hey|thanks|thank you|good (?:morning|afternoon|evening|night)|bye|ok(?:ay)?|yes|no|hola|gracias|bonjour|merci|hallo|danke|olá|obrigad[oa]|ciao|grazie|привет|спасибо|你好|谢谢|こんにちは|ありがとう)(?:[\s,.!?，。！]|$)/
-const closedFact =
-  /^(?:who|whom|whose|when|where|in (?:what|which) (?:year|country|city|century)|what (?:is|are|was|were) the (?:name|capital|date|population|height|size|largest|smallest|longest|highest|first|last)|what (?:year|day|time|date|country|city)|how (?:old|tall|far|cold|hot|deep|high|long is|long was|many|much is|much was)|since when)(?=\s|$)/
-const open =
-  /\b(?:best|difference|compare|pros|plan|steps|explain|calculate|solve|would|should|each|total|altogether|left|remain)\b/
-const yesOrNo =
-  /^(?:is|are|am|was|were|do|does|did|has|have|had|will|should|isn['’]t|aren['’]t|doesn['’]t|can (?!you)|could (?!you)|would (?!you)|may)\b(?!.*\b(?:and why|how|why|what)\b)/

@@ -46,6 +46,7 @@ export function openingHeaders(opening: Opening): HeaderPairs {
     'x-gateway-attempts': String(opening.attempts.length),
     'x-gateway-overhead-ms': opening.overheadMs.toFixed(2),
     ...(opening.secrets === undefined ? {} : { 'x-gateway-secrets': opening.secrets.join(', ') }),
+    ...(opening.enhanced === null ? {} : { 'x-gateway-enhanced': String(opening.enhanced) }),
     ...(dropped.length === 0 ? {} : { 'x-gateway-dropped-params': dropped.join(', ') }),
   }
 }

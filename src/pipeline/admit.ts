@@ -23,7 +23,7 @@ export async function admit(deps: Deps, caller: Caller, ask: Ask, wanted: Route,
   if (!admission.admitted && plan.web !== noWeb && isDaily(admission.code)) {
     plan = wanted.withoutWeb()
     admission = await attempt(deps, caller, ask, plan, tally)
-    if (admission.admitted) tally.web = { ...nothingLookedUp, leftOut: allOf(wanted.web), asked: ask }
+    if (admission.admitted) tally.web = { ...nothingLookedUp, leftOut: allOf(wanted.web) }
   }
   if (!admission.admitted) throw refusal(admission, caller.limits)
   tally.seat = admission.seat

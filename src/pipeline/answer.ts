@@ -5,11 +5,11 @@
 import type { Ask, ChatEvents } from '../core/chat.ts'
 import type { EndingSignal } from '../core/ending.ts'
 import type { Caller } from '../core/plans.ts'
-import { estimateInputTokens } from '../core/tokens.ts'
 import { planWeb } from '../core/web.ts'
 import type { Deps } from '../deps.ts'
 import { admit } from './admit.ts'
 import { call } from './call.ts'
+import { enhance, enhancedInputTokens } from './enhance.ts'
 import { enrich, offerOf } from './enrich.ts'
 import { moderate } from './moderate.ts'
 import { route } from './route.ts'
@@ -32,13 +32,15 @@ export async function* answer(
   const { reading, digest } = deps.prompts.read(caller.accountId, ask)
   tally.promptDigest = digest
   const web = planWeb(ask, reading, caller, offerOf(deps))
-  const wanted = route(deps, caller, ask, reading, estimateInputTokens(ask), web)
+  const inputTokens = enhancedInputTokens(deps, ask, reading)
+  const wanted = route(deps, caller, ask, reading, inputTokens, web)
   const { seat, plan } = await admit(deps, caller, ask, wanted, tally)
   tally.checkpoint = () => checkpoint(deps, caller, ask, plan, seat, tally)
   let receipt: Awaited<ReturnType<typeof settle>>
   try {
     const screened = await moderate(deps, ask, request)
-    const prepared = await enrich(deps, caller, screened, plan, tally, screened.signal)
+    const enhanced = await enhance(deps, screened, plan, tally)
+    const prepared = await enrich(deps, caller, enhanced, plan, tally, screened.signal)
     const screen = deps.safety.screenAnswer(ask.stream)
     let { verdict } = screened
     tally.secrets = screened.secrets

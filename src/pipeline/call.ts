@@ -231,6 +231,7 @@ function opened(deps: Deps, tally: Tally, serving: Serving, held: readonly ChatE
     attempts: [...tally.attempts],
     droppedParameters: serving.droppedParameters,
     ...(tally.secrets.length === 0 ? {} : { secrets: tally.secrets }),
+    enhanced: tally.enhancement?.changed ?? null,
     overheadMs: Math.max(0, startedAt - tally.startedMonotonic - tally.upstreamMs),
   }
   return [{ type: 'opened', opening }, ...held]

@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Deadlines } from '../config.ts'
-import type { Ask } from '../core/chat.ts'
+import type { Ask, ReasoningEffort } from '../core/chat.ts'
+import type { EndingSignal } from '../core/ending.ts'
 import type { Catalogue } from '../core/models.ts'
 import type { Network } from '../network.ts'
 import { startAttempt } from './attempt.ts'
@@ -14,6 +15,14 @@ export type CompleteDeps = {
   readonly deadlines: Deadlines
 }
 
+type Question = {
+  readonly system: string
+  readonly user: string
+  readonly outputCap: number
+  /** Absent = as the model does. */
+  readonly reasoningEffort?: ReasoningEffort
+}
+
 /**
  * One answer of a catalogue model to the gateway's own question, as text: nobody's request, nobody's bill. Throws an `Error`
  * where the model is not offered or has no whole answer.
@@ -21,8 +30,8 @@ export type CompleteDeps = {
 export async function complete(
   deps: CompleteDeps,
   name: string,
-  question: { readonly system: string; readonly user: string; readonly outputCap: number },
-  signal: AbortSignal,
+  question: Question,
+  signal: EndingSignal,
 ): Promise<string> {
   const model = deps.catalogue.resolve(name)
   const endpoint = model === null ? undefined : deps.endpoints.get(model.provider)
@@ -56,7 +65,7 @@ export async function complete(
   return text
 }
 
-function askOf({ system, user }: { readonly system: string; readonly user: string }): Ask {
+function askOf({ system, user, reasoningEffort }: Question): Ask {
   return {
     messages: [
       { role: 'system', text: system },
@@ -80,7 +89,7 @@ function askOf({ system, user }: { readonly system: string; readonly user: strin
     toolChoice: null,
     parallelToolCalls: null,
     responseFormat: { type: 'text' },
-    reasoningEffort: null,
+    reasoningEffort: reasoningEffort ?? null,
     endUser: null,
     extras: {},
     fallback: false,

@@ -15,7 +15,7 @@ import {
 import type { PageReader } from '../web/page.ts'
 import type { Search } from '../web/search.ts'
 import { endedFromOutside } from './call.ts'
-import type { Screened } from './moderate.ts'
+import type { Enhanced } from './enhance.ts'
 import type { Route } from './route.ts'
 import type { Tally } from './tally.ts'
 
@@ -51,18 +51,19 @@ export type EnrichDeps = {
 }
 
 /**
- * The one way from a screened ask to a prepared one: what the plan wants of the web is looked up, all at once, and put into
+ * The one way from an enhanced ask to a prepared one: what the plan wants of the web is looked up, all at once, and put into
  * the conversation as data. Nothing that is found can stop the answer or move it elsewhere: what fails, or breaks a rule,
  * is left out and named in `tally.web`. Rejects only when `ending` comes.
  */
 export async function enrich(
   deps: EnrichDeps,
   caller: Caller,
-  { ask }: Screened,
+  { ask }: Enhanced,
   { web: plan }: Pick<Route, 'web'>,
-  tally: Pick<Tally, 'web' | 'upstreamMs'>,
+  tally: Pick<Tally, 'asked' | 'web' | 'upstreamMs'>,
   ending: EndingSignal,
 ): Promise<Prepared> {
+  tally.asked = ask
   if (plan === noWeb) return { ask } as Prepared
   const startedAt = deps.clock.monotonic()
   const { pages, search } = deps.web
@@ -93,7 +94,7 @@ function gathered(
   { web: { prices, screen }, randomBytes }: EnrichDeps,
   ask: Ask,
   plan: WebPlan,
-  tally: Pick<Tally, 'web'>,
+  tally: Pick<Tally, 'asked' | 'web'>,
   results: readonly Finding[] | LeftOut,
   fetched: readonly (Finding | LeftOut)[],
 ): Prepared {
@@ -122,8 +123,8 @@ function gathered(
     leftOut: [...leftOut, ...plan.surplus.map(url => ({ url, code: 'refused' }) as const)],
     searchMicrocents: searched ? prices.search : 0,
     fetchMicrocents: enriched === ask ? 0 : read.length * prices.fetch,
-    asked: enriched,
   }
+  tally.asked = enriched
   return { ask: enriched } as Prepared
 }
 

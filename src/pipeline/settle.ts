@@ -36,8 +36,8 @@ export async function settle(
   const billed = Math.min(owed, seat.reservedMicrocents)
   if (model !== null && (owed > billed || usage !== counted))
     deps.log.warn('billed_less_than_used', { request_id: tally.requestId, model: fullName(model), owed, billed })
-  const enhancement: Receipt['enhancement'] = null
-  const served = model === null ? null : { model, usage, isEnhanced: enhancement !== null }
+  const { enhancement } = tally
+  const served = model === null ? null : { model, usage, isEnhanced: enhancement?.changed === true }
   const record = {
     ...recordOf(deps, caller, ask, plan, seat, tally, model, usage, estimated, billed),
     learning: lessonOf(deps, caller.accountId, ask, plan, tally, served),
@@ -99,7 +99,7 @@ const nothing: TokenUsage = {
  * What is owed for: the upstream's own count where the answer was whole and it gave one, ours for what it left out. Of a cut
  * answer what arrived is owed; of one of which nothing arrived, nothing.
  */
-function used(plan: Route, ask: Ask, seat: Seat, { serving, web }: Tally): { usage: TokenUsage; estimated: boolean } {
+function used(plan: Route, ask: Ask, seat: Seat, { serving, asked }: Tally): { usage: TokenUsage; estimated: boolean } {
   if (serving === null) return { usage: nothing, estimated: false }
   const { candidate, usage: reported, ended, hasContent } = serving
   if (ended && reported !== null) {
@@ -109,8 +109,7 @@ function used(plan: Route, ask: Ask, seat: Seat, { serving, web }: Tally): { usa
   }
   if (!ended && !hasContent && reported === null) return { usage: nothing, estimated: false }
   const { provider } = candidate.model
-  const inputTokens =
-    reported?.inputTokens ?? Math.min(plan.inputTokens, likelyInputTokens(web?.asked ?? ask, provider))
+  const inputTokens = reported?.inputTokens ?? Math.min(plan.inputTokens, likelyInputTokens(asked ?? ask, provider))
   const cachedInputTokens = Math.min(reported?.cachedInputTokens ?? 0, inputTokens)
   const told = reported?.outputTokens ?? null
   const outputTokens =

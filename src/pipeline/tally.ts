@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts'
-import type { Ask, Attempt, ChatEvent, FinishReason, ReportedUsage } from '../core/chat.ts'
+import type { Ask, Attempt, ChatEvent, FinishReason, Receipt, ReportedUsage } from '../core/chat.ts'
 import type { EndingSignal } from '../core/ending.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { LeftOut, WebSource } from '../core/web.ts'
@@ -21,6 +21,10 @@ export type Tally = {
   /** Milliseconds spent waiting for upstreams that failed; with the serving one's own wait, what is not our overhead. */
   upstreamMs: number
   seat: Seat | null
+  /** What was made of the prompt; null = nobody asked for that. */
+  enhancement: Receipt['enhancement']
+  /** The ask as models are sent it, whose tokens they count; null = none has been yet. */
+  asked: Ask | null
   /** What the web added; null = nothing was looked up. */
   web: WebUse | null
   /** The candidate whose answer is being read. */
@@ -43,8 +47,6 @@ export type WebUse = {
   readonly leftOut: readonly LeftOut[]
   readonly searchMicrocents: number
   readonly fetchMicrocents: number
-  /** The ask as models were sent it, whose tokens they count. */
-  readonly asked: Ask
 }
 
 /** What has been read of one upstream answer. */
@@ -81,6 +83,8 @@ export function startTally(clock: Clock, requestId: string): Tally {
     promptDigest: '',
     upstreamMs: 0,
     seat: null,
+    enhancement: null,
+    asked: null,
     web: null,
     serving: null,
     firstContentMs: null,

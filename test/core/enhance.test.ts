@@ -54,8 +54,8 @@ describe('what is enhanced', () => {
   })
 
   test('a language without words of its own stays untouched', () => {
-    const prompt = 'Schrijf een verhaal over een vuurtoren'
-    expect(enhance(prompt, { queryType: 'creative', language: 'nl' })).toEqual({ changed: false, prompt })
+    const prompt = 'Skriv en berättelse om en fyr'
+    expect(enhance(prompt, { queryType: 'creative', language: 'sv' })).toEqual({ changed: false, prompt })
   })
 })
 

@@ -12,6 +12,7 @@ const opening: Opening = {
   provider: 'openai',
   attempts: [],
   droppedParameters: [],
+  enhanced: null,
   overheadMs: 0,
 }
 const opened: ChatEvent = { type: 'opened', opening }

@@ -34,6 +34,7 @@ const opened: ChatEvent = {
     provider: 'anthropic',
     attempts: [],
     droppedParameters: [],
+    enhanced: null,
     overheadMs: 1,
   },
 }

@@ -19,6 +19,7 @@ const opening: Opening = {
   provider: 'openai',
   attempts: [],
   droppedParameters: [],
+  enhanced: null,
   overheadMs: 1,
 }
 const receipt: Receipt = {

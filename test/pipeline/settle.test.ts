@@ -85,7 +85,6 @@ async function settled({ model, inputTokens, cap, choices, usage, text, reasonin
       leftOut: [],
       searchMicrocents: web.microcents - web.fetchMicrocents,
       fetchMicrocents: web.fetchMicrocents,
-      asked: ask,
     }
   tally.serving = Object.assign(startServing(candidate, [], 0), {
     usage,

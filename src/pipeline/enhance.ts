@@ -1,0 +1,51 @@
+import type { Ask } from '../core/chat.ts'
+import type { Reading } from '../core/classify.ts'
+import { planEnhancement, withText } from '../core/enhanced-ask.ts'
+import { keepsRules } from '../core/rewritten.ts'
+import { estimateInputTokens } from '../core/tokens.ts'
+import type { Deps } from '../deps.ts'
+import type { Screened } from './moderate.ts'
+import { type RewriteDeps, rewrite } from './rewrite.ts'
+import type { Route } from './route.ts'
+import type { Tally } from './tally.ts'
+
+declare const enhanced: unique symbol
+
+/** A screened ask whose prompt says what it was to say. What others add to it comes later, and is never rewritten. */
+export type Enhanced = { readonly [enhanced]: true; readonly ask: Ask }
+
+export type EnhanceDeps = RewriteDeps & Pick<Deps, 'read' | 'web'>
+
+/** Input tokens of an ask, whatever enhancement will make of it: estimated before anything is reserved. */
+export function enhancedInputTokens({ config }: Pick<Deps, 'config'>, ask: Ask, reading: Reading): number {
+  return planEnhancement(ask, reading, config.rewriter !== null)?.inputTokens ?? estimateInputTokens(ask)
+}
+
+/**
+ * Where the caller asked for it, puts what the prompt lacks behind it, or takes a model's rewrite that keeps the same rules:
+ * of the ask as moderation left it, which may have masked some of it. Rejects only when the request ends.
+ */
+export async function enhance(
+  deps: EnhanceDeps,
+  { ask, signal }: Screened,
+  { reading, inputTokens, web }: Pick<Route, 'reading' | 'inputTokens' | 'web'>,
+  tally: Pick<Tally, 'requestId' | 'enhancement' | 'upstreamMs'>,
+): Promise<Enhanced> {
+  const plan = planEnhancement(ask, reading, deps.config.rewriter !== null)
+  if (plan === null) return { ask } as Enhanced
+  tally.enhancement = plan.enhancement
+  const { rewritable } = plan
+  const text = rewritable === null ? null : await rewrite(deps, rewritable, tally, signal)
+  if (rewritable === null || text === null) return { ask: plan.ask } as Enhanced
+  const rewritten = withText(ask, text)
+  const isFit =
+    keepsRules(rewritable, text, deps.read) &&
+    deps.web.screen(text) &&
+    estimateInputTokens(rewritten) <= inputTokens - web.tokens
+  if (!isFit) {
+    deps.log.info('rewrite_unfit', { request_id: tally.requestId })
+    return { ask: plan.ask } as Enhanced
+  }
+  tally.enhancement = { ...plan.enhancement, changed: true, enhancedPrompt: text }
+  return { ask: rewritten } as Enhanced
+}
