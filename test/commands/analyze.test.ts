@@ -86,6 +86,14 @@ test('lines longer than a chunk and more than a pipe holds come out whole', asyn
   expect(lines[2].enhanced_prompt).toBe(long)
 })
 
+test('a terse prompt is shown as a model would get it, a greeting and a detailed one as they are', async () => {
+  const prompts = ['Write a short story about a lighthouse', 'Good morning!', 'Write exactly three lines; no rhyme.']
+  const { lines } = await analyze(prompts.map(textLine).join(''))
+  expect(lines.map(line => line.changed)).toEqual([true, false, false])
+  expect(lines[0].enhanced_prompt).toMatch(/^Write a short story about a lighthouse\n\nFormat: /)
+  expect(lines.slice(1).map(line => line.enhanced_prompt)).toEqual(prompts.slice(1))
+})
+
 test('nothing in, nothing out', async () => {
   expect(await analyze('')).toEqual({ code: 0, stderr: '', lines: [] })
 })
