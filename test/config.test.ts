@@ -130,6 +130,14 @@ describe('a wrong value', () => {
     [{ SEARXNG_URL: 'http://search.example.com' }, /^SEARXNG_URL: must be https/],
     [{ TAVILY_API_KEY_FILE: '/nowhere' }, 'TAVILY_API_KEY_FILE: cannot read /nowhere'],
     [{ BRAVE_API_KEY: 'k', BRAVE_BASE_URL: 'x' }, 'BRAVE_BASE_URL: must be an http(s) address'],
+    [
+      { GATEWAY_CONFIG: file('rewriter.json', { enhancement: { model: 'nobody' } }) },
+      'GATEWAY_CONFIG: enhancement.model: no provider configured here has a model of that name',
+    ],
+    [
+      { GATEWAY_CONFIG: file('far.json', { enhancement: { model: 'openai/gpt-5.5' } }), ANTHROPIC_API_KEY: 'key' },
+      'GATEWAY_CONFIG: enhancement.model: no provider configured here has a model of that name',
+    ],
     [{ GATEWAY_CONFIG: file('web.json', { web: { search_usd: -1 } }) }, /^GATEWAY_CONFIG: web\.search_usd: /],
     [{ TRUSTED_PROXIES: 'balancer' }, 'TRUSTED_PROXIES: "balancer" is not an address or CIDR range'],
     [{ TRUSTED_PROXIES: '10.0.0.0/33' }, /^TRUSTED_PROXIES: "10\.0\.0\.0\/33"/],
@@ -294,6 +302,14 @@ describe('a right value', () => {
       { id: 'local', format: 'compatible', baseUrl: 'http://127.0.0.1:11434/v1', apiKey: 'key' },
     ])
     expect(config.extraModels.map(({ provider: id, row }) => [id, row.id])).toEqual([['local', 'llama']])
+  })
+
+  test('the configuration file names the model that rewrites prompts, by any of its names', () => {
+    const local = { providers: [provider({})], enhancement: { model: 'llama' } }
+    expect(readConfig({ GATEWAY_CONFIG: file('own-rewriter.json', local) }).rewriter).toBe('local/llama')
+    const simulated = { enhancement: { model: 'gpt-5.5' } }
+    expect(readConfig({ GATEWAY_CONFIG: file('rewriter-5.json', simulated) }).rewriter).toBe('openai/gpt-5.5')
+    expect(readConfig({}).rewriter).toBeNull()
   })
 
   test('the configuration file changes models of the catalogue, adds to them, and gives the plans other figures', () => {
