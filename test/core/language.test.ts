@@ -8,6 +8,8 @@ const language = (text: string) => languageOf(text, read(text))
 describe('the language of a text', () => {
   test.each([
     ['en', 'What is the fastest way to learn the violin?'],
+    ['en', 'extract dates out of text'],
+    ['en', 'planning a trip'],
     ['de', 'Wie lerne ich am schnellsten Geige?'],
     ['fr', 'Quelle est la façon la plus rapide d’apprendre le violon ?'],
     ['es', '¿Cuál es la manera más rápida de aprender el violín?'],

@@ -93,6 +93,7 @@ const rewriting = 'gpt-6-luna'
 
 type Sent = { readonly model: string; readonly messages: readonly { readonly content: unknown }[] }
 type Reply = {
+  readonly request_id: string
   readonly usage: { readonly input_tokens: number; readonly cost_usd: number }
   readonly routing: { readonly query_type: string }
   readonly enhancement: {
@@ -287,6 +288,22 @@ describe('in line', () => {
     expect(refused.response.status).toBe(400)
   })
 
+  test('learning knows which answers were to an enhanced prompt', async () => {
+    const asked = await Promise.all([
+      ask({ prompt: terse, enhance_prompt: true }),
+      ask({ prompt: greeting, enhance_prompt: true }),
+    ])
+    const ids = asked.map(({ reply }) => reply.request_id)
+    const entries = () =>
+      gateway.deps.database.run(
+        ({ sql }) => sql<{ enhanced: boolean }[]>`
+          select enhanced from learning_entries where request_id in ${sql(ids)} order by request_id = ${ids[0] ?? ''} desc`,
+      )
+    const deadline = performance.now() + 5_000
+    while ((await entries()).length < 2 && performance.now() < deadline) await Bun.sleep(20)
+    expect((await entries()).map(({ enhanced }) => enhanced)).toEqual([true, false])
+  })
+
   test('what is added is counted where the model gives no count', async () => {
     isCounted = false
     const plain = (await ask({ prompt: terse })).reply.usage
@@ -310,7 +327,10 @@ describe('rewritten by a model', () => {
   const good = `${terse}\n\nFormat: one complete scene with an ending.\nTone: calm, with concrete details of the sea.`
   beforeAll(async () => {
     const path = join(folder, 'config.json')
-    await Bun.write(path, JSON.stringify({ enhancement: { model: `openai/${rewriting}` } }))
+    await Bun.write(
+      path,
+      JSON.stringify({ enhancement: { model: `openai/${rewriting}` }, safety: { secrets: 'mask' } }),
+    )
     await open({ GATEWAY_CONFIG: path })
   })
   afterAll(async () => {
@@ -354,6 +374,17 @@ describe('rewritten by a model', () => {
     expect(response.status).toBe(200)
     expect(lastContent()).toBe(enhancedOf(terse))
     expect(reply.enhancement?.enhanced_prompt).toBe(enhancedOf(terse))
+  })
+
+  test('what moderation masks stays masked, for the rewriting model too', async () => {
+    rewrite = () => completion('')
+    const secret = `sk-proj-${'Ab3dEf6hIj9lMn2p'.repeat(3)}`
+    const before = sentTo(rewriting).length
+    const { reply } = await ask({ prompt: `Write a story about the key ${secret}`, enhance_prompt: true })
+    expect(reply.enhancement?.changed).toBe(true)
+    expect(sentTo(rewriting).length).toBe(before + 1)
+    for (const { body } of upstream.ledger()) expect(body).not.toContain(secret)
+    expect(JSON.stringify(reply)).not.toContain(secret)
   })
 
   test('nobody is asked for what is detailed, small, not to be enhanced, or on the free endpoint', async () => {
