@@ -8,12 +8,14 @@ import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import {
   type BillingEvent,
   type BillingState,
+  budgetMilestones,
   budgetWarning,
   type InvoiceStatus,
   invoiceLines,
   invoiceTotals,
   type LineSums,
   laterStatus,
+  milestoneOf,
   mismatch,
   monthOf,
   type Refusal,
@@ -26,6 +28,7 @@ import {
 import type { Caller } from '../core/plans.ts'
 import type { Look, SignedEvent } from '../payments/payments.ts'
 import type { Database } from './database.ts'
+import { onAccount, type Step } from './on-account.ts'
 import {
   type Account,
   accounts,
@@ -41,8 +44,6 @@ import {
   webhookEvents,
 } from './tables.ts'
 
-type Step = Parameters<Parameters<PostgresJsDatabase['transaction']>[0]>[0]
-
 /** An account with the payment method it has now. */
 export type BillingAccount = { readonly account: Account; readonly method: PaymentMethod | null }
 
@@ -52,8 +53,8 @@ const billingLock = 7_245_001_502
 
 /** An account's billing; null where there is no such account. */
 export async function findBilling(database: Database, accountId: string): Promise<BillingAccount | null> {
-  const rows = await database.run(({ orm }) =>
-    orm
+  const rows = await onAccount(database, accountId).orm(step =>
+    step
       .select({ account: accounts, method: paymentMethods })
       .from(accounts)
       .leftJoin(paymentMethods, and(eq(paymentMethods.accountId, accounts.id), isNull(paymentMethods.removedAt)))
@@ -100,8 +101,8 @@ export type BillingOutcome = 'done' | 'conflict' | 'not_found' | 'taken' | Refus
 
 /** Changes plan or payment method. The row's lock and the version make it so that of two at once one is refused. */
 export function changeBilling(database: Database, accountId: string, change: BillingChange): Promise<BillingOutcome> {
-  return database
-    .run(({ orm }) => orm.transaction(step => changed(step, accountId, change)), workDeadlineMs)
+  return onAccount(database, accountId)
+    .orm(step => changed(step, accountId, change), workDeadlineMs)
     .catch(error => {
       if (isTaken(error)) return 'taken'
       throw error
@@ -205,8 +206,8 @@ function isTaken(error: unknown): boolean {
 
 /** Sets the monthly soft cap; null = none. Gateways take it up within a second. */
 export async function setSoftCap(database: Database, accountId: string, microcents: number | null): Promise<void> {
-  await database.run(({ orm }) =>
-    orm
+  await onAccount(database, accountId).orm(step =>
+    step
       .update(accounts)
       .set({ softCapMicrocents: microcents, updatedAt: sql`clock_timestamp()` })
       .where(eq(accounts.id, accountId)),
@@ -216,8 +217,8 @@ export async function setSoftCap(database: Database, accountId: string, microcen
 /** What an account was billed in a UTC month (`YYYY-MM`), from the daily sums. */
 export async function spentInMonth(database: Database, accountId: string, month: string): Promise<number> {
   const first = `${month}-01`
-  const rows = await database.run(
-    ({ sql: query }) => query<{ microcents: number }[]>`
+  const rows = await onAccount(database, accountId).sql(
+    query => query<{ microcents: number }[]>`
       select coalesce(sum(billed_microcents), 0)::float8 as microcents
       from usage_daily
       where account_id = ${accountId} and day >= ${first}::text::date
@@ -232,7 +233,7 @@ export async function spentInCycle(
   accountId: string,
   cycle: { readonly startsAt: number; readonly endsAt: number },
 ): Promise<number> {
-  const lines = await database.run(({ orm }) => usageByModel(orm, accountId, cycle), workDeadlineMs)
+  const lines = await onAccount(database, accountId).orm(step => usageByModel(step, accountId, cycle), workDeadlineMs)
   return invoiceTotals(lines).totalMicrocents
 }
 
@@ -573,8 +574,8 @@ export type InvoiceWithCycle = { readonly invoice: Invoice; readonly cycle: Bill
 
 /** An account's invoices, newest first; 1,000 at most, which are 80 years of them. */
 export function listInvoices(database: Database, accountId: string): Promise<InvoiceWithCycle[]> {
-  return database.run(({ orm }) =>
-    orm
+  return onAccount(database, accountId).orm(step =>
+    step
       .select({ invoice: invoices, cycle: billingCycles })
       .from(invoices)
       .innerJoin(billingCycles, eq(billingCycles.id, invoices.cycleId))
@@ -590,7 +591,7 @@ export async function findInvoice(
   accountId: string,
   invoiceId: string,
 ): Promise<(InvoiceWithCycle & { readonly lines: readonly InvoiceLine[] }) | null> {
-  return database.run(async ({ orm }) => {
+  return onAccount(database, accountId).orm(async orm => {
     const [found] = await orm
       .select({ invoice: invoices, cycle: billingCycles })
       .from(invoices)
@@ -601,6 +602,31 @@ export async function findInvoice(
   })
 }
 
+/**
+ * Notes that an account's owners are told that they have reached `percent` of their soft cap in a month. Their e-mail
+ * addresses where this is the first to say so; else none: of all gateways one writes.
+ */
+export async function noteMilestone(
+  database: Database,
+  accountId: string,
+  month: string,
+  percent: number,
+): Promise<readonly string[]> {
+  const reached = JSON.stringify(budgetMilestones.filter(one => one <= percent))
+  const rows = await database.run(
+    ({ sql: query }) => query<{ email: string }[]>`
+      with noted as (
+        insert into budget_notices (account_id, month, percent, created_at)
+        select ${accountId}, ${month}, value::text::int, clock_timestamp() from json_array_elements(${reached}::text::json)
+        on conflict do nothing
+        returning percent)
+      select email from users
+      where account_id = ${accountId} and role = 'owner' and removed_at is null
+        and exists (select from noted where percent = ${percent})`,
+  )
+  return rows.map(({ email }) => email)
+}
+
 export type BudgetBook = {
   /** How much of its monthly soft cap an account has used, 1 = all; 0 where it has none, or that is not known yet. */
   shareOf(caller: Caller): number
@@ -608,7 +634,13 @@ export type BudgetBook = {
   warningOf(caller: Caller): string | null
 }
 
-type BudgetLine = { readonly month: string; readonly microcents: number; refreshAt: number }
+type BudgetLine = {
+  readonly month: string
+  readonly microcents: number
+  refreshAt: number
+  /** Of which milestone somebody was told. */
+  readonly milestone: number | null
+}
 
 const budgetFreshMs = 5_000
 const maximumBudgets = 10_000
@@ -617,35 +649,44 @@ const maximumBudgets = 10_000
  * What accounts with a soft cap have spent this month, seconds old: no request waits for it. Who was not seen yet is asked
  * for in the background, and warned from the next look on.
  */
-export function createBudgetBook(database: Database, clock: { now(): number }): BudgetBook {
+export function createBudgetBook(
+  database: Database,
+  clock: { now(): number },
+  /** Hears of a milestone that was reached, once or more often. */
+  reached: (accountId: string, month: string, percent: number, capMicrocents: number) => void = () => {},
+): BudgetBook {
   const lines = new Map<string, BudgetLine>()
 
-  const refresh = async (accountId: string, month: string) => {
+  const refresh = async (accountId: string, month: string, cap: number) => {
     const microcents = await spentInMonth(database, accountId, month)
+    const earlier = lines.get(accountId)
+    const milestone = milestoneOf(microcents, cap)
+    const told = earlier?.month === month ? earlier.milestone : null
+    if (milestone !== null && milestone > (told ?? 0)) reached(accountId, month, milestone, cap)
     lines.delete(accountId)
-    lines.set(accountId, { month, microcents, refreshAt: clock.now() + budgetFreshMs })
+    lines.set(accountId, { month, microcents, refreshAt: clock.now() + budgetFreshMs, milestone })
     for (const oldest of lines.keys()) {
       if (lines.size <= maximumBudgets) break
       lines.delete(oldest)
     }
   }
-  const spent = (accountId: string): number => {
+  const spent = (accountId: string, cap: number): number => {
     const now = clock.now()
     const month = monthOf(now)
     const known = lines.get(accountId)
-    const line = known?.month === month ? known : { month, microcents: 0, refreshAt: 0 }
+    const line = known?.month === month ? known : { month, microcents: 0, refreshAt: 0, milestone: null }
     if (line.refreshAt <= now) {
       line.refreshAt = now + budgetFreshMs
       lines.set(accountId, line)
-      refresh(accountId, month).catch(() => {})
+      refresh(accountId, month, cap).catch(() => {})
     }
     return line.microcents
   }
 
   return {
     shareOf: ({ accountId, softCapMicrocents }) =>
-      softCapMicrocents === undefined ? 0 : shareOf(spent(accountId), softCapMicrocents),
+      softCapMicrocents === undefined ? 0 : shareOf(spent(accountId, softCapMicrocents), softCapMicrocents),
     warningOf: ({ accountId, softCapMicrocents }) =>
-      softCapMicrocents === undefined ? null : budgetWarning(spent(accountId), softCapMicrocents),
+      softCapMicrocents === undefined ? null : budgetWarning(spent(accountId, softCapMicrocents), softCapMicrocents),
   }
 }

@@ -70,18 +70,19 @@ export function openDatabase(address: DatabaseAddress, options: DatabaseOptions 
 
 /**
  * Brings the schema up to date, one gateway at a time. Gives up (and throws) rather than queue behind a long transaction:
- * whoever waits for a table's lock stops everybody behind it.
+ * whoever waits for a table's lock stops everybody behind it. False where the user may not make the role that `on-account.ts`
+ * becomes: then the second wall is missing.
  */
-export async function migrate(database: Database): Promise<void> {
+export async function migrate(database: Database): Promise<boolean> {
   const sql = dial(database.address, 1)
   try {
-    await deadline(migrateOn(sql), migrationDeadlineMs)
+    return await deadline(migrateOn(sql), migrationDeadlineMs)
   } finally {
     await sql.end({ timeout: 1 })
   }
 }
 
-async function migrateOn(sql: Sql): Promise<void> {
+async function migrateOn(sql: Sql): Promise<boolean> {
   await sql.unsafe(`set lock_timeout = ${lockTimeoutMs}`)
   for (let tries = 1; ; tries++) {
     try {
@@ -93,6 +94,8 @@ async function migrateOn(sql: Sql): Promise<void> {
   }
   try {
     await applyMigrations(drizzle(sql), { migrationsFolder: new URL('../../drizzle', import.meta.url).pathname })
+    const [wall] = await sql<{ stands: boolean }[]>`select gateway_second_wall() as stands`
+    return wall?.stands === true
   } finally {
     await sql`select pg_advisory_unlock(${migrationLock})`
   }
@@ -168,13 +171,28 @@ function dial(address: DatabaseAddress, connections: number): Sql {
     onnotice: () => {},
     connection: { application_name: 'gateway-ai', TimeZone: 'UTC' },
   }
-  if (typeof address === 'string') return postgres(address, options)
-  return postgres({
-    ...options,
-    path: address.socketPath,
-    host: 'localhost',
-    user: 'postgres',
-    database: 'postgres',
-    ssl: false,
-  })
+  if (typeof address === 'string') return withoutLastWords(postgres(address, options))
+  const { socketPath: path } = address
+  return withoutLastWords(
+    postgres({ ...options, path, host: 'localhost', user: 'postgres', database: 'postgres', ssl: false }),
+  )
+}
+
+/**
+ * Where a transaction fails because its connection is lost, the driver still writes a ROLLBACK, into a socket that is gone:
+ * an error that nobody can catch, and the end of the process. Such a transaction is left unsettled within; to its caller it
+ * ends, since the driver ends every transaction with its connection.
+ */
+function withoutLastWords(sql: Sql): Sql {
+  const begin = sql.begin.bind(sql) as (work: (transaction: unknown) => unknown) => Promise<unknown>
+  const guarded = (work: (transaction: unknown) => unknown) =>
+    begin(async transaction => {
+      try {
+        return await work(transaction)
+      } catch (cause) {
+        if (networkCodes.has(codeOf(cause) ?? '')) return new Promise(() => {})
+        throw cause
+      }
+    })
+  return Object.assign(sql, { begin: guarded })
 }

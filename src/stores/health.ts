@@ -13,12 +13,16 @@ import {
   stateAt,
   unknownHealth,
 } from '../core/health.ts'
+import { blended, type Live, type Measured, measure, unmeasured } from '../core/live.ts'
+import type { RoutingFigures } from '../core/models.ts'
+import type { Figures } from '../core/scoring.ts'
 
 export type HealthReport = {
   readonly outcome: HealthOutcome
   /** Milliseconds an upstream asked to be left alone for. */
   readonly retryAfterMs?: number | null
   readonly firstTokenMs?: number | null
+  readonly tokensPerSecond?: number | null
 }
 
 export type HealthEntry = {
@@ -40,6 +44,8 @@ export type HealthBook = {
   beginAttempt(key: string): void
   /** Moving average of the milliseconds to the first token; null = never measured. */
   firstTokenMs(key: string): number | null
+  /** The figures published of a model, moved towards what was measured here of late; null = nothing was. */
+  figuresOf(key: string, published: RoutingFigures): Figures | null
   list(): readonly HealthEntry[]
   /** Counts a request as active until its `end`, which may be called twice. */
   beginRequest(): { end(): void }
@@ -47,7 +53,7 @@ export type HealthBook = {
   beginRetry(key: string): { end(): void } | null
 }
 
-type Line = { health: Health; state: HealthState; since: number }
+type Line = { health: Health; state: HealthState; since: number; live: Live | null }
 
 const retriesPerRequest = 0.2
 const minimumRetries = 3
@@ -72,7 +78,7 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
   const lineOf = (key: string): Line => {
     const line = lines.get(key)
     if (line !== undefined) return line
-    const fresh: Line = { health: unknownHealth, state: 'healthy', since: clock.now() }
+    const fresh: Line = { health: unknownHealth, state: 'healthy', since: clock.now(), live: null }
     if (lines.size < maximumKeys) lines.set(key, fresh)
     return fresh
   }
@@ -90,6 +96,12 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
     }
     return state
   }
+  const take = (line: Line, measured: Measured, outcome: HealthOutcome, now: number) => {
+    // A broken one that also says how long to leave it alone has failed once.
+    if (outcome === 'cooling' && line.health.closure === 'broken') return
+    line.live ??= unmeasured(now)
+    measure(line.live, measured, now)
+  }
   const worst = (key: string): HealthState => {
     const provider = lines.get(providerOf(key))
     const state = look(lineOf(key))
@@ -97,14 +109,15 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
   }
 
   return {
-    report(key, { outcome, retryAfterMs, firstTokenMs }) {
+    report(key, { outcome, retryAfterMs = null, firstTokenMs = null, tokensPerSecond = null }) {
       const now = clock.monotonic()
+      take(lineOf(key), { failed: outcome !== 'ok', firstTokenMs, tokensPerSecond }, outcome, now)
       // A refused credential is refused for all of the provider's models, and an answer from one proves it for all.
       if (outcome === 'switched_off') return update(providerOf(key), health => afterOutcome(health, outcome, now))
       if (outcome === 'ok' && lines.has(providerOf(key))) lines.delete(providerOf(key))
       update(key, health => {
         const after = afterOutcome(health, outcome, now, retryAfterMs)
-        return firstTokenMs == null ? after : afterFirstToken(after, firstTokenMs)
+        return firstTokenMs === null ? after : afterFirstToken(after, firstTokenMs)
       })
     },
     stateOf: worst,
@@ -121,6 +134,10 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
       }
     },
     firstTokenMs: key => lines.get(key)?.health.firstTokenMs ?? null,
+    figuresOf(key, published) {
+      const live = lines.get(key)?.live ?? null
+      return live === null ? null : blended(published, live, clock.monotonic())
+    },
     list: () =>
       [...lines]
         .filter(([key]) => key.includes('/'))

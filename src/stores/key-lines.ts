@@ -1,6 +1,7 @@
 /** Keys as their owners manage them: made, rotated along a line that shares its usage, and listed with what they used. */
 import { and, desc, eq, sql } from 'drizzle-orm'
 import type { Database } from './database.ts'
+import { onAccount } from './on-account.ts'
 import { type ApiKey, apiKeys } from './tables.ts'
 
 export type FreshKey = {
@@ -30,30 +31,28 @@ export const maximumActiveKeys = 1000
  * `full` where the account has its fill of keys, `gone` where the user has left.
  */
 export function addKey(database: Database, accountId: string, key: FreshKey): Promise<ApiKey | 'full' | 'gone'> {
-  return database.run(({ orm }) =>
-    orm.transaction(async step => {
-      const present = await step.execute(
-        sql`select 1 from users where id = ${key.userId} and account_id = ${accountId} and removed_at is null for share`,
-      )
-      if (present.length === 0) return 'gone'
-      const active = await step.execute(
-        sql`select 1 from api_keys where account_id = ${accountId} and revoked_at is null
+  return onAccount(database, accountId).orm(async step => {
+    const present = await step.execute(
+      sql`select 1 from users where id = ${key.userId} and account_id = ${accountId} and removed_at is null for share`,
+    )
+    if (present.length === 0) return 'gone'
+    const active = await step.execute(
+      sql`select 1 from api_keys where account_id = ${accountId} and revoked_at is null
           and (expires_at is null or expires_at > clock_timestamp()) limit ${maximumActiveKeys}`,
-      )
-      if (active.length >= maximumActiveKeys) return 'full'
-      const rows = await step
-        .insert(apiKeys)
-        .values({ ...key, accountId })
-        .returning()
-      return rows[0] ?? 'gone'
-    }),
-  )
+    )
+    if (active.length >= maximumActiveKeys) return 'full'
+    const rows = await step
+      .insert(apiKeys)
+      .values({ ...key, accountId })
+      .returning()
+    return rows[0] ?? 'gone'
+  })
 }
 
 /** A key of the account; null where it has none of this id. */
 export async function findKey(database: Database, accountId: string, keyId: string): Promise<ApiKey | null> {
-  const rows = await database.run(({ orm }) =>
-    orm
+  const rows = await onAccount(database, accountId).orm(step =>
+    step
       .select()
       .from(apiKeys)
       .where(and(eq(apiKeys.id, keyId), eq(apiKeys.accountId, accountId)))
@@ -81,8 +80,8 @@ export async function changeKey(
 
 /** An account's keys, newest first, revoked ones included: all of them, or one user's. 1,000 at most. */
 export function recentKeys(database: Database, accountId: string, userId: string | null): Promise<ApiKey[]> {
-  return database.run(({ orm }) =>
-    orm
+  return onAccount(database, accountId).orm(step =>
+    step
       .select()
       .from(apiKeys)
       .where(and(eq(apiKeys.accountId, accountId), userId === null ? undefined : eq(apiKeys.userId, userId)))
@@ -103,16 +102,15 @@ export function rotateKey(
   fresh: Pick<FreshKey, 'id' | 'publicId' | 'digest' | 'createdAt'>,
   overlapSeconds: number,
 ): Promise<ApiKey | 'not_valid' | 'not_found'> {
-  return database.run(({ orm }) =>
-    orm.transaction(async step => {
-      const [old] = await step
-        .select()
-        .from(apiKeys)
-        .where(and(eq(apiKeys.id, keyId), eq(apiKeys.accountId, accountId)))
-        .for('update')
-      if (old === undefined) return 'not_found'
-      const lineId = old.lineId ?? old.id
-      const ended = await step.execute(sql`
+  return onAccount(database, accountId).orm(async step => {
+    const [old] = await step
+      .select()
+      .from(apiKeys)
+      .where(and(eq(apiKeys.id, keyId), eq(apiKeys.accountId, accountId)))
+      .for('update')
+    if (old === undefined) return 'not_found'
+    const lineId = old.lineId ?? old.id
+    const ended = await step.execute(sql`
         update api_keys set updated_at = clock_timestamp(),
           revoked_at = case when ${overlapSeconds}::int = 0 then clock_timestamp() end,
           expires_at = case when ${overlapSeconds}::int = 0 then expires_at
@@ -121,21 +119,20 @@ export function rotateKey(
           and not exists (
             select from api_keys as later where later.line_id = ${lineId} and later.id <> api_keys.id and later.created_at >= api_keys.created_at)
         returning id`)
-      if (ended.length === 0) return 'not_valid'
-      const { userId, name, expiresAt, web } = old
-      const rows = await step
-        .insert(apiKeys)
-        .values({ ...fresh, accountId, userId, name, expiresAt, lineId, web })
-        .returning()
-      return rows[0] ?? 'not_valid'
-    }),
-  )
+    if (ended.length === 0) return 'not_valid'
+    const { userId, name, expiresAt, web } = old
+    const rows = await step
+      .insert(apiKeys)
+      .values({ ...fresh, accountId, userId, name, expiresAt, lineId, web })
+      .returning()
+    return rows[0] ?? 'not_valid'
+  })
 }
 
 /** What each line of keys has used in all, by the id of its first key. */
 export async function usageByLine(database: Database, accountId: string): Promise<ReadonlyMap<string, KeyUsage>> {
-  const rows = await database.run(
-    ({ sql: query }) => query<{ line: string; requests: string; input: string; output: string; billed: string }[]>`
+  const rows = await onAccount(database, accountId).sql(
+    query => query<{ line: string; requests: string; input: string; output: string; billed: string }[]>`
       select coalesce(api_keys.line_id, key_id) as line, sum(requests)::text as requests, sum(input_tokens)::text as input,
         sum(output_tokens)::text as output, sum(billed_microcents)::text as billed
       from usage_daily left join api_keys on api_keys.id = key_id and api_keys.account_id = usage_daily.account_id

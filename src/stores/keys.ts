@@ -10,6 +10,7 @@ import type { Caller, Plans } from '../core/plans.ts'
 import { digestOf, isKeyLong, parseApiKey } from '../core/secrets.ts'
 import { limitsOf } from './accounts.ts'
 import type { Database } from './database.ts'
+import { onAccount } from './on-account.ts'
 import { type ApiKey, accounts, apiKeys, type NewApiKey } from './tables.ts'
 
 /** Stores a key's record; the same id again changes nothing. */
@@ -19,8 +20,8 @@ export async function createKey(database: Database, key: NewApiKey): Promise<voi
 
 /** An account's keys, oldest first, revoked ones included; 1,000 at most. */
 export function listKeys(database: Database, accountId: string): Promise<ApiKey[]> {
-  return database.run(({ orm }) =>
-    orm
+  return onAccount(database, accountId).orm(step =>
+    step
       .select()
       .from(apiKeys)
       .where(eq(apiKeys.accountId, accountId))
@@ -31,8 +32,8 @@ export function listKeys(database: Database, accountId: string): Promise<ApiKey[
 
 /** Revokes an account's key as of `at`. False where the account has no such key that is still valid. */
 export async function revokeKey(database: Database, accountId: string, keyId: string, at: Date): Promise<boolean> {
-  const rows = await database.run(({ orm }) =>
-    orm
+  const rows = await onAccount(database, accountId).orm(step =>
+    step
       .update(apiKeys)
       .set({ revokedAt: at, updatedAt: sql`clock_timestamp()` })
       .where(and(eq(apiKeys.id, keyId), eq(apiKeys.accountId, accountId), isNull(apiKeys.revokedAt)))
@@ -47,6 +48,8 @@ export type KeyDirectory = {
    * also while Postgres is away. Rejects with `service_unavailable` for a key that cannot be looked up right now.
    */
   find(key: string): Caller | null | Promise<Caller | null>
+  /** Something has changed: asks for it now rather than at the next poll. Never rejects. */
+  look(): Promise<void>
   /** Writes what is pending of `last_used_at` and stops the timers. */
   close(): Promise<void>
 }
@@ -148,7 +151,7 @@ export function createKeyDirectory({ database, clock, plans, random }: KeyDirect
     if (batch.length > 0) await writeLastUsed(database, batch)
   }
 
-  const timers = [every(pollMs, poll), every(touchMs, touch)]
+  const [polling, touching] = [repeated(pollMs, poll), repeated(touchMs, touch)]
 
   return {
     find(key) {
@@ -171,8 +174,10 @@ export function createKeyDirectory({ database, clock, plans, random }: KeyDirect
       if (refusedUntil !== undefined && refusedUntil > now) return null
       return lookUp(digest, key)
     },
+    look: polling.now,
     async close() {
-      for (const stop of timers) stop()
+      polling.stop()
+      touching.stop()
       await touch().catch(() => {})
     },
   }
@@ -258,20 +263,34 @@ function sameDigest(one: string, other: string): boolean {
   return one.length === other.length && timingSafeEqual(Buffer.from(one), Buffer.from(other))
 }
 
-/** Repeats `work`, one run at a time; a failed run is made good by the next. Returns what stops it. */
-function every(periodMs: number, work: () => Promise<void>): () => void {
-  let running = false
-  const timer = setInterval(() => {
-    if (running) return
-    running = true
-    work()
+/** Repeats `work`, one run at a time; a failed run is made good by the next. `now` is a run that begins after it was asked for. */
+function repeated(periodMs: number, work: () => Promise<void>): { now(): Promise<void>; stop(): void } {
+  let running: Promise<void> | null = null
+  let following: Promise<void> | null = null
+  const run = () => {
+    running = work()
       .catch(() => {})
       .finally(() => {
-        running = false
+        running = null
       })
+    return running
+  }
+  const timer = setInterval(() => {
+    if (running === null) void run()
   }, periodMs)
   timer.unref()
-  return () => clearInterval(timer)
+  return {
+    now() {
+      if (running === null) return run()
+      // However often it is asked for meanwhile, once more is enough.
+      following ??= running.then(() => {
+        following = null
+        return run()
+      })
+      return following
+    },
+    stop: () => clearInterval(timer),
+  }
 }
 
 function tooManyLookups(): GatewayError {

@@ -58,7 +58,7 @@ export async function writeCells(transaction: TransactionSql, cells: readonly Pl
       account_id, query_type, model, requests, entries, since, at, weight, quality, spread, slump, slump_weight,
       slump_quality, latency_ms, first_token_ms, cost_microcents, ratio, ratio_variance, ratings, rating, automatic,
       influenced, enhanced, enhanced_quality, plain_quality)
-    select * from json_to_recordset(${JSON.stringify(cells)}::text::json) as cell(
+    select * from json_to_recordset(${JSON.stringify(cells, asReal)}::text::json) as cell(
       "accountId" text, "queryType" text, model text, requests int, entries int, since bigint, at bigint, weight real,
       quality real, spread real, slump real, "slumpWeight" real, "slumpQuality" real, "latencyMs" real,
       "firstTokenMs" real, "costMicrocents" real, ratio real, "ratioVariance" real, ratings int, rating real,
@@ -83,3 +83,11 @@ function columns(sql: Queries) {
     ratings, rating, automatic, influenced, enhanced, enhanced_quality as "enhancedQuality",
     plain_quality as "plainQuality"`
 }
+
+/** Evidence fades without end; Postgres refuses a `real` so small that it would read as 0 instead of taking it for 0. */
+function asReal(_name: string, value: unknown): unknown {
+  return typeof value === 'number' && Math.abs(value) < smallestReal ? 0 : value
+}
+
+/** The smallest normal number of single precision. */
+const smallestReal = 2 ** -126

@@ -12,6 +12,7 @@ import { ratedQuality, repeatCost } from '../core/quality.ts'
 import type { UsageRecord } from '../core/usage.ts'
 import type { Database } from './database.ts'
 import { type CellPlace, changeCell, lockCells, placeIn, writeCells } from './learning-cells.ts'
+import { onAccount } from './on-account.ts'
 
 export type Rating = { readonly stars: number; readonly isHelpful: boolean | null }
 
@@ -200,19 +201,18 @@ export function rate(
   { stars, isHelpful }: Rating,
   now: number,
 ): Promise<CellPlace | null> {
-  return database.run(({ sql }) =>
-    sql.begin(async transaction => {
-      const [account] = await transaction<{ epoch: number }[]>`
+  return onAccount(database, accountId).sql(async transaction => {
+    const [account] = await transaction<{ epoch: number }[]>`
         update learning_accounts set updated_at = clock_timestamp() where account_id = ${accountId} returning epoch`
-      if (account === undefined) return null
-      type Row = CellPlace & {
-        at: number
-        quality: number
-        enhanced: boolean
-        ratedQuality: number | null
-        ratedAt: number | null
-      }
-      const [entry] = await transaction<Row[]>`
+    if (account === undefined) return null
+    type Row = CellPlace & {
+      at: number
+      quality: number
+      enhanced: boolean
+      ratedQuality: number | null
+      ratedAt: number | null
+    }
+    const [entry] = await transaction<Row[]>`
         select
           account_id as "accountId", query_type as "queryType", provider || '/' || model as model, quality, enhanced,
           rated_quality as "ratedQuality", (extract(epoch from at) * 1000)::float8 as at,
@@ -220,38 +220,35 @@ export function rate(
         from learning_entries
         where account_id = ${accountId} and request_id = ${requestId} and epoch = ${account.epoch}
         for update`
-      if (entry === undefined) return null
-      const rated = ratedQuality(stars, isHelpful)
-      const before: Evidence =
-        entry.ratedQuality === null || entry.ratedAt === null
-          ? { quality: entry.quality, weight: 1, at: entry.at, isRating: false }
-          : { quality: entry.ratedQuality, weight: ratingWeight, at: entry.ratedAt, isRating: true }
-      const after = { quality: rated, weight: ratingWeight, at: now, isRating: true }
-      const cells = await lockCells(transaction, [entry])
-      changeCell(cells, entry, cell => revalue(cell, before, after, entry.enhanced))
-      await writeCells(transaction, [...cells.values()])
-      await transaction`
+    if (entry === undefined) return null
+    const rated = ratedQuality(stars, isHelpful)
+    const before: Evidence =
+      entry.ratedQuality === null || entry.ratedAt === null
+        ? { quality: entry.quality, weight: 1, at: entry.at, isRating: false }
+        : { quality: entry.ratedQuality, weight: ratingWeight, at: entry.ratedAt, isRating: true }
+    const after = { quality: rated, weight: ratingWeight, at: now, isRating: true }
+    const cells = await lockCells(transaction, [entry])
+    changeCell(cells, entry, cell => revalue(cell, before, after, entry.enhanced))
+    await writeCells(transaction, [...cells.values()])
+    await transaction`
         update learning_entries set
           rating = ${stars}, is_helpful = ${isHelpful}, rated_quality = ${rated},
           rated_at = to_timestamp(${now}::float8 / 1000)
         where account_id = ${accountId} and request_id = ${requestId}`
-      return placeIn(entry)
-    }),
-  )
+    return placeIn(entry)
+  })
 }
 
 /** From here on nothing of before `now` is the account's, whatever still arrives. Its lines are swept afterwards. */
 export function erase(database: Database, accountId: string, now: number): Promise<void> {
-  return database.run(({ sql }) =>
-    sql.begin(async transaction => {
-      await transaction`
+  return onAccount(database, accountId).sql(async transaction => {
+    await transaction`
         insert into learning_accounts (account_id, epoch, erased_at)
         values (${accountId}, 1, to_timestamp(${now}::float8 / 1000))
         on conflict (account_id) do update set
           epoch = learning_accounts.epoch + 1, erased_at = excluded.erased_at, updated_at = clock_timestamp()`
-      await transaction`delete from learning_state where account_id = ${accountId}`
-    }),
-  )
+    await transaction`delete from learning_state where account_id = ${accountId}`
+  })
 }
 
 const sweptAtOnce = 10_000

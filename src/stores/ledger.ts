@@ -5,6 +5,7 @@ import type { UsageRecord } from '../core/usage.ts'
 import type { Database } from './database.ts'
 import type { Journal } from './journal.ts'
 import type { Spent } from './meter-local.ts'
+import { onAccount } from './on-account.ts'
 import { type UsageRow, usageRecords } from './tables.ts'
 
 /** Whose usage: an account's, or that of one user's keys alone. Every read takes it first, and none can be made without. */
@@ -29,8 +30,8 @@ export async function spentOn(database: Database, accountId: string, day: number
 
 /** One request of an account; null where the ledger has none of this id (yet), or another account's. */
 export async function findRequest(database: Database, accountId: string, requestId: string): Promise<UsageRow | null> {
-  const rows = await database.run(({ orm }) =>
-    orm
+  const rows = await onAccount(database, accountId).orm(step =>
+    step
       .select()
       .from(usageRecords)
       .where(and(eq(usageRecords.requestId, requestId), eq(usageRecords.accountId, accountId)))
@@ -200,7 +201,7 @@ async function scan(
     return { requests: [...known], next: positionOf(bottom) }
   }
 
-  return database.run(({ sql }) => (isSifted ? alongIndexes(sql, read) : read(sql)), logDeadlineMs)
+  return onAccount(database, accountId).sql(sql => (isSifted ? alongIndexes(sql, read) : read(sql)), logDeadlineMs)
 }
 
 type Queries = Sql | TransactionSql
@@ -209,11 +210,9 @@ type Queries = Sql | TransactionSql
  * Holds the planner to the order of the indexes. Of a month that was not analyzed yet, and of the embedded database, which
  * never is, it believes that an account has few rows, and would rather fetch and sort them all.
  */
-function alongIndexes<T>(sql: Sql, read: (transaction: TransactionSql) => Promise<T>) {
-  return sql.begin('read only', async transaction => {
-    await transaction`set local enable_bitmapscan = off`
-    return read(transaction)
-  })
+async function alongIndexes<T>(sql: TransactionSql, read: (sql: TransactionSql) => Promise<T>) {
+  await sql`set local enable_bitmapscan = off`
+  return read(sql)
 }
 
 type Placed = { readonly at_micros: number; readonly request_id: string }
@@ -261,7 +260,7 @@ export async function readUsage(
   { accountId, userId }: UsageScope,
   { from, to, groupBy }: UsagePeriod,
 ): Promise<GroupedUsage> {
-  const rows = await database.run(({ sql }) => {
+  const rows = await onAccount(database, accountId).sql(sql => {
     const units = {
       day: sql`day::text`,
       month: sql`to_char(day, 'YYYY-MM')`,

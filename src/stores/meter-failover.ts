@@ -54,6 +54,8 @@ export type FailoverMeter = Meter & {
   readonly kept: RedisMeter['kept']
   /** Whether Redis decides for an account now. */
   isShared(accountId: string): boolean
+  /** Share of all accounts for which it does, 0–1. */
+  sharedRatio(): number
 }
 
 const dayMs = 86_400_000
@@ -325,6 +327,10 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
   return {
     kept: shared.kept,
     isShared: accountId => calls.epochOf(partitionOf(accountId)) !== null,
+    sharedRatio() {
+      const all = Array.from({ length: partitions }, (_, partition) => partition)
+      return all.filter(partition => calls.epochOf(partition) !== null).length / partitions
+    },
 
     async admit(request) {
       const partition = partitionOf(request.accountId)

@@ -7,6 +7,7 @@ import type { Sql, TransactionSql } from 'postgres'
 import type { Role } from '../core/roles.ts'
 import { digestOf } from '../core/secrets.ts'
 import type { Database } from './database.ts'
+import { onAccount } from './on-account.ts'
 import { type Session, sessions } from './tables.ts'
 
 /** Who a session speaks for, as of the moment it was read. */
@@ -165,8 +166,8 @@ const isLocked = (sql: Sql) => sql`
 
 /** A user's running sessions, newest first. */
 export function listSessions(database: Database, accountId: string, userId: string): Promise<Session[]> {
-  return database.run(({ orm }) =>
-    orm
+  return onAccount(database, accountId).orm(step =>
+    step
       .select()
       .from(sessions)
       .where(
@@ -187,8 +188,8 @@ export async function endSession(
   userId: string,
   sessionId: string,
 ): Promise<boolean> {
-  const rows = await database.run(
-    ({ sql }) => sql`
+  const rows = await onAccount(database, accountId).sql(
+    sql => sql`
       delete from sessions where account_id = ${accountId} and user_id = ${userId} and id = ${sessionId} returning id`,
   )
   return rows.length > 0

@@ -24,6 +24,10 @@ export type ShipperOptions = {
 }
 
 export type Shipper = {
+  /** Records that the ledger does not have yet. */
+  backlog(): number
+  /** How long the oldest record that is being shipped has waited since its request was over; 0 where none is. */
+  lagMs(): number
   /** Ships what is there, for `deadlineMs` at most; true where nothing is left. For the way out. */
   drain(deadlineMs: number): Promise<boolean>
   /** Stops the timer and waits for the batch under way. */
@@ -49,6 +53,8 @@ export function createShipper({
   let failures = 0
   let notBefore = 0
   let partitionedMonth = ''
+  /** When the oldest record of the batch under way was settled, in epoch milliseconds. */
+  let oldestAt: number | null = null
 
   const backlog = () => journal.backlog() + (stream?.backlog() ?? 0)
 
@@ -59,10 +65,13 @@ export function createShipper({
 
   const shipFrom = async (take: () => JournalBatch | null | Promise<JournalBatch | null>) => {
     for (let batch = await take(); batch !== null; batch = await take()) {
+      const [oldest] = batch.records
+      oldestAt = oldest === undefined ? null : oldest.at_ms + oldest.latency_ms
       if (batch.records.length > 0) await partition(batch.records)
       if (batch.records.length > 0) await ship(batch.records)
       if (batch.records.length > 0) await teach(batch.records)
       batch.release()
+      oldestAt = null
       failures = 0
       if (batch.records.length < maximumBatch) return
     }
@@ -131,6 +140,8 @@ export function createShipper({
   timer.unref()
 
   return {
+    backlog,
+    lagMs: () => (oldestAt === null ? 0 : Math.max(0, clock.now() - oldestAt)),
     async drain(deadlineMs) {
       const until = clock.now() + deadlineMs
       while (backlog() > 0 && clock.now() < until) {
@@ -147,11 +158,28 @@ export function createShipper({
   }
 }
 
-/** Records into the ledger, and what is new of them into the daily sums. Ordered, so that two gateways cannot deadlock. */
+/**
+ * Records into the ledger, and what is new of them into the daily sums. Ordered, so that two gateways cannot deadlock. Of
+ * two copies that name the two sides of a midnight the first one counts.
+ */
 function insert(database: Database, records: readonly UsageRecord[]): Promise<unknown> {
   return database.run(
     ({ sql }) => sql`
-      with inserted as (
+      with record as materialized (
+        select *, (to_timestamp(at_ms / 1000.0) at time zone 'UTC')::time not between '00:01' and '22:59' as near_midnight
+        from json_to_recordset(${JSON.stringify(records)}::text::json) as record(
+          request_id text, at_ms bigint, account_id text, key_id text, provider text, model text, routing_mode text,
+          strategy text, query_type text, streamed boolean, status text, error_code text, finish_reason text,
+          input_tokens bigint, cached_input_tokens bigint, cache_write_tokens bigint, output_tokens bigint,
+          reasoning_tokens bigint, estimated boolean, billed_microcents bigint, reserved_microcents bigint,
+          search_microcents bigint, fetch_microcents bigint, attempts smallint,
+          latency_ms bigint, first_token_ms bigint, metadata jsonb)),
+      first_seen as (
+        insert into usage_near_midnight (request_id, at)
+        select request_id, to_timestamp(at_ms / 1000.0) from record where near_midnight order by request_id
+        on conflict do nothing
+        returning request_id, at),
+      inserted as (
         insert into usage_records (
           request_id, at, account_id, key_id, provider, model, routing_mode, strategy, query_type, streamed, status,
           error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
@@ -162,13 +190,8 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
           streamed, status, error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens,
           reasoning_tokens, estimated, billed_microcents, reserved_microcents, coalesce(search_microcents, 0),
           coalesce(fetch_microcents, 0), attempts, latency_ms, first_token_ms, metadata
-        from json_to_recordset(${JSON.stringify(records)}::text::json) as record(
-          request_id text, at_ms bigint, account_id text, key_id text, provider text, model text, routing_mode text,
-          strategy text, query_type text, streamed boolean, status text, error_code text, finish_reason text,
-          input_tokens bigint, cached_input_tokens bigint, cache_write_tokens bigint, output_tokens bigint,
-          reasoning_tokens bigint, estimated boolean, billed_microcents bigint, reserved_microcents bigint,
-          search_microcents bigint, fetch_microcents bigint, attempts smallint,
-          latency_ms bigint, first_token_ms bigint, metadata jsonb)
+        from record
+        where not near_midnight or (request_id, to_timestamp(at_ms / 1000.0)) in (select request_id, at from first_seen)
         order by account_id, request_id
         on conflict do nothing
         returning *)
@@ -206,6 +229,7 @@ function addMonth(database: Database, at: number, ahead: number): Promise<unknow
     ({ sql }) =>
       sql.begin(async transaction => {
         await transaction`set local lock_timeout = 2000`
+        await transaction`delete from usage_near_midnight where at < clock_timestamp() - interval '40 days'`
         await transaction.unsafe(
           `create table if not exists ${name} partition of usage_records for values from ('${from} 00:00+00') to ('${first(ahead + 1)} 00:00+00')`,
         )

@@ -20,6 +20,7 @@ import {
   unique,
   uniqueIndex,
 } from 'drizzle-orm/pg-core'
+import type { CompletedUsage } from '../core/errors.ts'
 
 const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' })
 const whole = (name: string) => bigint(name, { mode: 'number' })
@@ -316,6 +317,7 @@ export const invoices = pgTable(
     updatedAt: updatedAt(),
   },
   table => [
+    index('invoices_due').on(table.updatedAt).where(sql`${table.status} in ('open', 'unpaid')`),
     index('invoices_account').on(table.accountId, table.issuedAt.desc().nullsFirst()),
     check('invoices_status', sql`${table.status} in ('open', 'paid', 'unpaid', 'void')`),
     check('invoices_totals', sql`${table.totalMicrocents} >= 0 and ${table.totalCents} >= 0`),
@@ -373,13 +375,17 @@ export const idempotencyKeys = pgTable(
     accountId: text('account_id')
       .notNull()
       .references(() => accounts.id),
-    /** The caller's own name for the request, with the key or user it came from. */
+    /** HMAC of the caller's own name for it, under the credential it came with: no word of the caller's is kept. */
     name: text('name').notNull(),
-    /** SHA-256 of route and body, hex: another request under the same name is a mistake. */
+    /** The same of route and body: another request under one name is a mistake. */
     requestDigest: text('request_digest').notNull(),
     status: text('status', { enum: ['running', 'finished'] }).notNull(),
-    /** Id of what was made. */
+    /** Who holds it while it is running (a request's id), then the id of what was made. */
     resultId: text('result_id'),
+    /** What it used, where that is counted. */
+    usage: jsonb('usage').$type<CompletedUsage>(),
+    /** Nothing runs for longer than this: who held it until then has died. */
+    leaseEndsAt: time('lease_ends_at').notNull(),
     createdAt: createdAt(),
   },
   table => [
@@ -447,9 +453,19 @@ export const usageRecords = pgTable(
       'usage_records_counts',
       sql`least(${table.inputTokens}, ${table.cachedInputTokens}, ${table.cacheWriteTokens}, ${table.outputTokens}, ${table.reasoningTokens}, ${table.attempts}, ${table.latencyMs}, ${table.firstTokenMs}) >= 0`,
     ),
+    check('usage_records_routing_mode', sql`${table.routingMode} in ('auto', 'manual')`),
     check('usage_records_status', sql`${table.status} in ('completed', 'failed', 'client_closed', 'blocked')`),
   ],
 )
+
+/**
+ * Records of about midnight, UTC: the one kind of which two copies could name different days, and so stand side by side in
+ * two partitions, whose key cannot be the request id alone.
+ */
+export const usageNearMidnight = pgTable('usage_near_midnight', {
+  requestId: text('request_id').primaryKey(),
+  at: time('at').notNull(),
+})
 
 /** What the ledger adds up to per UTC day: written in the ledger's own transactions, so the two cannot disagree. */
 export const usageDaily = pgTable(
@@ -472,9 +488,24 @@ export const usageDaily = pgTable(
     primaryKey({ name: 'usage_daily_key', columns: [table.accountId, table.day, table.keyId, table.model] }),
     check(
       'usage_daily_sums',
-      sql`least(${table.completed}, ${table.inputTokens}, ${table.outputTokens}, ${table.billedMicrocents}) >= 0 and ${table.completed} <= ${table.requests}`,
+      sql`least(${table.completed}, ${table.inputTokens}, ${table.cachedInputTokens}, ${table.outputTokens}, ${table.reasoningTokens}, ${table.billedMicrocents}) >= 0 and ${table.completed} <= ${table.requests}`,
     ),
   ],
+)
+
+/** Who was told by mail how much of a month's soft cap is used, and of which share of it. */
+export const budgetNotices = pgTable(
+  'budget_notices',
+  {
+    accountId: text('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    /** `YYYY-MM`, UTC. */
+    month: text('month').notNull(),
+    percent: smallint('percent').notNull(),
+    createdAt: createdAt(),
+  },
+  table => [primaryKey({ name: 'budget_notices_key', columns: [table.accountId, table.month, table.percent] })],
 )
 
 /** Gateways that share limits through Redis: who lives, and who decides where. Sets of partitions have a bit for each. */

@@ -3,6 +3,7 @@ import { and, asc, eq, isNull, sql, TransactionRollbackError } from 'drizzle-orm
 import type { TransactionSql } from 'postgres'
 import { outranks, type Role } from '../core/roles.ts'
 import type { Database } from './database.ts'
+import { onAccount } from './on-account.ts'
 import { type Account, accounts, type NewAccount, type NewUser, type User, users } from './tables.ts'
 
 /** Creates an account with its first user. False, and nothing is made, where the e-mail address has one already. */
@@ -28,14 +29,16 @@ export function registerAccount(database: Database, account: NewAccount, owner: 
 
 /** An account; null where there is none. */
 export async function findAccount(database: Database, accountId: string): Promise<Account | null> {
-  const rows = await database.run(({ orm }) => orm.select().from(accounts).where(eq(accounts.id, accountId)).limit(1))
+  const rows = await onAccount(database, accountId).orm(step =>
+    step.select().from(accounts).where(eq(accounts.id, accountId)).limit(1),
+  )
   return rows[0] ?? null
 }
 
 /** A user of the account; null where it has none of this id, or not any more. */
 export async function findUser(database: Database, accountId: string, userId: string): Promise<User | null> {
-  const rows = await database.run(({ orm }) =>
-    orm
+  const rows = await onAccount(database, accountId).orm(step =>
+    step
       .select()
       .from(users)
       .where(and(eq(users.id, userId), eq(users.accountId, accountId), isNull(users.removedAt)))
@@ -50,8 +53,8 @@ export async function changeSettings(
   accountId: string,
   settings: { readonly name?: string; readonly web?: boolean },
 ): Promise<void> {
-  await database.run(({ orm }) =>
-    orm
+  await onAccount(database, accountId).orm(step =>
+    step
       .update(accounts)
       .set({ ...settings, updatedAt: sql`clock_timestamp()` })
       .where(eq(accounts.id, accountId)),
@@ -60,8 +63,8 @@ export async function changeSettings(
 
 /** An account's users, oldest first; 1,000 at most. */
 export function listUsers(database: Database, accountId: string): Promise<User[]> {
-  return database.run(({ orm }) =>
-    orm
+  return onAccount(database, accountId).orm(step =>
+    step
       .select()
       .from(users)
       .where(and(eq(users.accountId, accountId), isNull(users.removedAt)))
@@ -80,19 +83,17 @@ export function changePassword(
   userId: string,
   change: { readonly checkedHash: string; readonly newHash: string; readonly keptSession: string },
 ): Promise<boolean> {
-  return database.run(({ sql: query }) =>
-    query.begin(async step => {
-      const changed = await step`
+  return onAccount(database, accountId).sql(async step => {
+    const changed = await step`
         update users set password_hash = ${change.newHash}
         where id = ${userId} and account_id = ${accountId} and password_hash = ${change.checkedHash} and removed_at is null
         returning id`
-      if (changed.length === 0) return false
-      // Statements of their own: one that had to wait for the user's row does not see the session it waited for.
-      await step`delete from sessions where user_id = ${userId} and id <> ${change.keptSession}`
-      await step`delete from password_resets where user_id = ${userId}`
-      return true
-    }),
-  )
+    if (changed.length === 0) return false
+    // Statements of their own: one that had to wait for the user's row does not see the session it waited for.
+    await step`delete from sessions where user_id = ${userId} and id <> ${change.keptSession}`
+    await step`delete from password_resets where user_id = ${userId}`
+    return true
+  })
 }
 
 /** Replaces a hash by one of the same password with today's parameters, where it has not changed meanwhile. */
@@ -102,8 +103,8 @@ export async function rehash(
   userId: string,
   hashes: { readonly from: string; readonly to: string },
 ): Promise<void> {
-  await database.run(
-    ({ sql: query }) => query`
+  await onAccount(database, accountId).sql(
+    query => query`
       update users set password_hash = ${hashes.to}
       where id = ${userId} and account_id = ${accountId} and password_hash = ${hashes.from}`,
   )
@@ -161,18 +162,16 @@ function onTeam(
   userId: string,
   change: (step: TransactionSql, standing: Standing) => Promise<TeamChange>,
 ): Promise<TeamChange> {
-  return database.run(({ sql: query }) =>
-    query.begin(async step => {
-      await step`select 1 from accounts where id = ${accountId} for no key update`
-      const rows = await step<{ actor: Role | null; target: Role | null; owners: number }[]>`
+  return onAccount(database, accountId).sql(async step => {
+    await step`select 1 from accounts where id = ${accountId} for no key update`
+    const rows = await step<{ actor: Role | null; target: Role | null; owners: number }[]>`
         select max(role) filter (where id = ${actorId}) as actor, max(role) filter (where id = ${userId}) as target,
           count(*) filter (where role = 'owner')::int as owners
         from users where account_id = ${accountId} and removed_at is null`
-      const { actor, target, owners } = rows[0] ?? { actor: null, target: null, owners: 0 }
-      if (actor === null) return 'forbidden'
-      return target === null ? 'not_found' : change(step, { actor, target, owners })
-    }),
-  )
+    const { actor, target, owners } = rows[0] ?? { actor: null, target: null, owners: 0 }
+    if (actor === null) return 'forbidden'
+    return target === null ? 'not_found' : change(step, { actor, target, owners })
+  })
 }
 
 function endInvitations(step: TransactionSql, accountId: string, userId: string) {

@@ -147,6 +147,21 @@ export function databaseContract(name: string, open: () => Database | null): voi
     })
 
     onDatabase(
+      'K6 a gateway that is told looks at once, and however often it is told, once more is enough',
+      async database => {
+        const owner = await newAccount(database)
+        const { key, keyId } = await newKey(database, owner)
+        const keys = directoryOn(database)
+        await keys.look()
+        expect(await keys.find(key)).not.toBeNull()
+        await revokeKey(database, owner.accountId, keyId, new Date())
+        await Promise.all(Array.from({ length: 50 }, () => keys.look()))
+        expect(keys.find(key)).toBeNull()
+        await keys.close()
+      },
+    )
+
+    onDatabase(
       'changed limits reach a cached key, and a key made after it was refused becomes known',
       async database => {
         const owner = await newAccount(database)

@@ -10,7 +10,7 @@ import type { UsageRecord } from '../../src/core/usage.ts'
 import { type Database, migrate, openDatabase } from '../../src/stores/database.ts'
 import { type Embedded, openEmbedded } from '../../src/stores/embedded.ts'
 import { createLearningBook, type LearningBook } from '../../src/stores/learned.ts'
-import { readCells } from '../../src/stores/learning-cells.ts'
+import { readCells, writeCells } from '../../src/stores/learning-cells.ts'
 import { freshDataFolder } from '../harness/data-folder.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { usageRecord } from './support.ts'
@@ -109,6 +109,22 @@ for (const [name, open] of [
     }, 60_000)
 
   describe(name, () => {
+    onDatabase(
+      'evidence that has faded below what the column holds is kept as none, and refuses nothing else',
+      database =>
+        booksOn(database, async one => {
+          const accountId = account()
+          await one.take([lesson(accountId)])
+          const [cell] = await readCells(database, [accountId])
+          if (cell === undefined) throw new Error('no cell was written')
+          const faded = { ...cell, weight: 8.3e-47, slump: -8.3e-47, spread: 1e-39, quality: 0.5 }
+          await database.run(({ sql }) => sql.begin(transaction => writeCells(transaction, [faded])))
+          expect(await readCells(database, [accountId])).toEqual([
+            { ...cell, weight: 0, slump: 0, spread: 0, quality: 0.5 },
+          ])
+        }),
+    )
+
     onDatabase('a lesson is learnt once, however often and in whatever company it comes', database =>
       booksOn(database, async (one, other) => {
         const accountId = account()

@@ -1,4 +1,5 @@
 /** Ledger rows by the thousand, made inside Postgres. */
+import type { TransactionSql } from 'postgres'
 import type { Database } from '../../src/stores/database.ts'
 import { createKey } from '../../src/stores/keys.ts'
 import { users } from '../../src/stores/tables.ts'
@@ -6,6 +7,18 @@ import { newAccount } from './database.contract.ts'
 
 let last = 0
 const fresh = (prefix: string) => `${prefix}_${Date.now().toString(36)}l${++last}`
+
+/** The ledger stands: only a superuser who says that triggers are not for him can put a fault into it. */
+export function tampered<T>(database: Database, work: (sql: TransactionSql) => PromiseLike<T>): Promise<unknown> {
+  return database.run(
+    ({ sql }) =>
+      sql.begin(async step => {
+        await step`set local session_replication_role = replica`
+        await work(step)
+      }),
+    60_000,
+  )
+}
 
 /** An account with an owner and a member, who have two keys each. */
 export async function newTeam(database: Database) {

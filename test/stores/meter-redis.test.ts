@@ -313,7 +313,6 @@ if (server !== null && link !== null) {
     process.stdout.write(
       `Redis time for an admission and its settling, 300 in the minute: ${microseconds.toFixed(1)} µs\n`,
     )
-    expect(microseconds).toBeLessThan(90)
   }, 30_000)
 }
 

@@ -14,7 +14,7 @@ import { createShipper } from '../../src/stores/shipper.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { startRedis } from '../harness/redis.ts'
 import { eventually, quiet } from './database.contract.ts'
-import { generateUsage, newTeam } from './ledger-rows.ts'
+import { generateUsage, newTeam, tampered } from './ledger-rows.ts'
 import { admitted, ask, settlement } from './meter.contract.ts'
 import { movableClock, temporaryFolder, usageRecord } from './support.ts'
 
@@ -110,8 +110,9 @@ for (const [name, open] of [
       const team = await newTeam(database)
       await generateUsage(database, { ...team, keyIds: [team.ownerKeys[0]], count: 48, start, stepMs: hour })
       const scope: AuditScope = { ...year, accountId: team.accountId }
-      await database.run(
-        ({ sql }) => sql`delete from usage_records where account_id = ${team.accountId} and billed_microcents = 1`,
+      await tampered(
+        database,
+        sql => sql`delete from usage_records where account_id = ${team.accountId} and billed_microcents = 1`,
       )
       await database.run(
         ({ sql }) => sql`delete from usage_daily where account_id = ${team.accountId} and model = 'openai/model-14'`,
@@ -187,7 +188,7 @@ for (const [name, open] of [
         await rule('drop constraint usage_records_billed')
         expect(await replayUsage(database, directory)).toMatchObject({ isWell: true, json: { found: 1, shipped: 1 } })
         expect((await audit(database, [journalSource(directory)], { ...year, accountId })).isWhole).toBe(true)
-        await database.run(async ({ sql }) => {
+        await tampered(database, async sql => {
           await sql`update usage_records set billed_microcents = 100 where billed_microcents > 100`
           await sql`update usage_daily set billed_microcents = billed_microcents - 1 where account_id = ${accountId}`
         })

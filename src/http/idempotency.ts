@@ -1,0 +1,153 @@
+/** `Idempotency-Key`: a request that is sent twice under one name is run once. */
+import { createHmac } from 'node:crypto'
+import { type CompletedUsage, GatewayError } from '../core/errors.ts'
+import { invalid } from '../core/validate.ts'
+import { bodyLimits, readBody } from './body.ts'
+import type { Principal } from './callers.ts'
+
+/** What a gateway remembers of such requests. `claim` throws `service_unavailable` where it cannot know. */
+export type IdempotencyBook = {
+  claim(claim: Claim): Promise<Claimed>
+  finish(claim: Claim, result: Result): Promise<void>
+  release(claim: Claim): Promise<void>
+}
+
+type Claim = {
+  readonly accountId: string
+  readonly name: string
+  readonly requestDigest: string
+  readonly holder: string
+  readonly leaseMs: number
+}
+type Claimed =
+  | { readonly outcome: 'taken' | 'running' | 'other_request' }
+  | { readonly outcome: 'completed'; readonly resultId: string | null; readonly usage: CompletedUsage | null }
+type Result = { readonly resultId: string | null; readonly usage: CompletedUsage | null }
+
+/** A request that may run, once. */
+export type Once = {
+  finish(result: Result): Promise<void>
+  /** Nothing came of it; without effect once it is finished. */
+  release(): Promise<void>
+}
+
+export type OnceRequest = {
+  readonly headers: Headers
+  readonly accountId: string
+  /** The caller's credential, which is kept nowhere: without it nobody can tell from a digest what was asked. */
+  readonly secret: string
+  readonly path: string
+  readonly body: string
+  /** Of the request itself. */
+  readonly holder: string
+  readonly leaseMs: number
+}
+
+const header = 'idempotency-key'
+const shape = /^[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?$/
+
+/**
+ * Null where the caller gave no `Idempotency-Key`. Else the request is the first of its name, or the last one came to
+ * nothing; otherwise throws 409 `conflict` or `already_completed`.
+ */
+export async function claimOnce(book: IdempotencyBook, request: OnceRequest): Promise<Once | null> {
+  const given = request.headers.get(header)
+  if (given === null) return null
+  if (!shape.test(given)) throw invalid(header, 'must be 1 to 255 printable ASCII characters')
+  const { accountId, secret, path, body, holder, leaseMs } = request
+  const claim = {
+    accountId,
+    name: hmac(secret, `name\n${given}`),
+    requestDigest: hmac(secret, `request\n${path}\n${body}`),
+    holder,
+    leaseMs,
+  }
+  orRefuse(await book.claim(claim))
+  let isOver = false
+  return {
+    async finish(result) {
+      isOver = true
+      await book.finish(claim, result)
+    },
+    async release() {
+      if (isOver) return
+      isOver = true
+      await book.release(claim)
+    },
+  }
+}
+
+function hmac(secret: string, text: string): string {
+  return createHmac('sha256', secret).update(text).digest('hex')
+}
+
+function orRefuse(claimed: Claimed): void {
+  switch (claimed.outcome) {
+    case 'taken':
+      return
+    case 'running':
+      throw new GatewayError(
+        'conflict',
+        'A request under this Idempotency-Key is still running. Wait for its answer.',
+        {
+          retryAfterMs: 1000,
+        },
+      )
+    case 'other_request':
+      throw new GatewayError(
+        'conflict',
+        'This Idempotency-Key was used for another request. Send the same body, or choose a new key.',
+        { param: header, shouldRetry: false },
+      )
+    case 'completed': {
+      const { resultId, usage } = claimed
+      throw new GatewayError(
+        'already_completed',
+        'The request under this Idempotency-Key has been carried out. Answers are not kept; to ask once more, choose a new key.',
+        {
+          shouldRetry: false,
+          completed:
+            usage === null ? { requestId: null, resultId, usage } : { requestId: resultId, resultId: null, usage },
+        },
+      )
+    }
+    default:
+      claimed satisfies never
+  }
+}
+
+/** What is done, and the id of what was made by it. */
+export type Done = { readonly answer: Response; readonly resultId: string | null }
+
+export type OnceDeps = { readonly idempotency: IdempotencyBook; readonly newRequestId: () => string }
+
+/** Longer than any statement of a session's route may take. */
+const sessionLeaseMs = 60_000
+
+/** Carries out what somebody signed in asks for, once for each `Idempotency-Key` of theirs. */
+export async function doOnce<T extends SignedIn>(deps: OnceDeps, call: T, work: (call: T) => Promise<Done>) {
+  const { principal, request } = call
+  if (!request.headers.has(header)) return (await work(call)).answer
+  const { headers, method, url } = request
+  const body = await readBody(request, bodyLimits.other)
+  const once = await claimOnce(deps.idempotency, {
+    headers,
+    accountId: principal.accountId,
+    secret: principal.userId,
+    path: `${method} ${new URL(url).pathname}`,
+    body,
+    holder: deps.newRequestId(),
+    leaseMs: sessionLeaseMs,
+  })
+  try {
+    const { answer, resultId } = await work({ ...call, request: new Request(url, { method, headers, body }) })
+    await once?.finish({ resultId, usage: null })
+    return answer
+  } catch (thrown) {
+    // What was refused has changed nothing. Of anything else nobody knows: the name stays taken for a minute.
+    if (thrown instanceof GatewayError && thrown.status < 500) await once?.release()
+    throw thrown
+  }
+}
+
+type SignedIn = { readonly principal: Principal; readonly request: Request }

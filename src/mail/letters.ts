@@ -1,0 +1,70 @@
+/** What the gateway writes to people: short, plain text, and links under the configured address alone. */
+
+export type Letter = {
+  /** For the log, which learns nothing else. */
+  readonly kind: 'invitation' | 'password_reset' | 'sign_in_locked' | 'soft_cap'
+  readonly to: string
+  readonly subject: string
+  readonly text: string
+}
+
+/** To whoever is invited. `publicUrl` has no slash at its end. */
+export function invitationLetter(to: string, by: string, publicUrl: string, token: string): Letter {
+  return {
+    kind: 'invitation',
+    to,
+    subject: 'You are invited to gateway-ai',
+    text: lines(
+      `${by} invites you to their account on gateway-ai.`,
+      'Choose a password here within seven days:',
+      `${publicUrl}/#/invitation/${token}`,
+      'If you do not know them, do nothing.',
+    ),
+  }
+}
+
+/** To whoever asked for a new password. */
+export function resetLetter(to: string, publicUrl: string, token: string): Letter {
+  return {
+    kind: 'password_reset',
+    to,
+    subject: 'A new password for gateway-ai',
+    text: lines(
+      'Somebody, most likely you, asked for a new password for this address.',
+      'Choose it here within 30 minutes; all your sessions then end:',
+      `${publicUrl}/#/reset/${token}`,
+      'If it was not you, do nothing: your password stays as it is.',
+    ),
+  }
+}
+
+/** To whoever's sign-in was locked. */
+export function lockedLetter(to: string): Letter {
+  return {
+    kind: 'sign_in_locked',
+    to,
+    subject: 'Sign-in to gateway-ai is locked for a while',
+    text: lines(
+      'There were ten failed sign-ins under this address within 15 minutes.',
+      'Nobody can sign in under it for a while, and its sessions do not work meanwhile. The lock ends by itself.',
+      'If it was not you, choose a longer password then.',
+    ),
+  }
+}
+
+/** To the owners of an account. `percent` of the month's soft cap is used. */
+export function softCapLetter(to: string, percent: number, capUsd: number, month: string): Letter {
+  return {
+    kind: 'soft_cap',
+    to,
+    subject: `${percent} % of the month’s soft cap is used`,
+    text: lines(
+      `Your account has used ${percent} % of its soft cap of ${capUsd} USD for ${month} (UTC).`,
+      'Nothing is blocked by it. It can be changed under billing.',
+    ),
+  }
+}
+
+function lines(...paragraphs: readonly string[]): string {
+  return `${paragraphs.join('\n\n')}\n`
+}

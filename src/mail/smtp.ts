@@ -1,0 +1,45 @@
+/** Letters over SMTP. Loaded only where a mail server is configured. */
+import { createTransport } from 'nodemailer'
+import { LetterRefused, type Transport } from './mail.ts'
+
+export type SmtpSettings = {
+  /** `smtp://` (STARTTLS where the server offers it) or `smtps://`, with credentials where it wants some. */
+  readonly url: string
+  readonly from: string
+  /** Without STARTTLS nothing is sent: there are credentials, and they would leave the private network. */
+  readonly requireTls: boolean
+}
+
+const openingMs = 5_000
+const silenceMs = 15_000
+
+/** One connection a letter: letters are rare. */
+export function smtpTransport({ url, from, requireTls }: SmtpSettings): Transport {
+  const { protocol, hostname, port, username, password } = new URL(url)
+  const isSecure = protocol === 'smtps:'
+  const mailer = createTransport({
+    host: hostname.replace(/^\[|\]$/g, ''),
+    port: port === '' ? (isSecure ? 465 : 587) : Number(port),
+    secure: isSecure,
+    requireTLS: requireTls,
+    connectionTimeout: openingMs,
+    greetingTimeout: openingMs,
+    socketTimeout: silenceMs,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+    ...(username === '' ? {} : { auth: { user: decodeURIComponent(username), pass: decodeURIComponent(password) } }),
+  })
+  return {
+    async send({ to, subject, text }) {
+      try {
+        // As an object: an address may hold what would otherwise part a list.
+        await mailer.sendMail({ from, to: { name: '', address: to }, subject, text })
+      } catch (cause) {
+        const code = cause instanceof Error && 'responseCode' in cause ? cause.responseCode : null
+        if (typeof code === 'number' && code >= 500) throw new LetterRefused(`refused with ${code}`)
+        throw cause
+      }
+    },
+    close: () => mailer.close(),
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * Gateways tell one another, through Redis, that keys or accounts have changed: whoever hears it looks at once, and need not
+ * wait for its next poll. A hint is all that is sent, and none is needed: a gateway that hears nothing polls twice a second.
+ */
+import { createClient } from 'redis'
+import type { Redis } from './redis.ts'
+
+export type Channel = {
+  /** Tells the others. Never throws, and waits for nothing. */
+  publish(): void
+  close(): void
+}
+
+export type ChannelOptions = {
+  /** One server, or nodes of a cluster, of which any will do: each passes on what another was told. */
+  readonly urls: readonly string[]
+  readonly redis: Pick<Redis, 'send'>
+  /** Something has changed; or may have, while nothing was to be heard. */
+  readonly onHint: () => void
+}
+
+const name = 'gateway:changes'
+const connectDeadlineMs = 500
+const retryMs = 500
+
+/** Starts listening, over a connection of its own. Its timer does not keep the process alive. */
+export function openChannel({ urls, redis, onHint }: ChannelOptions): Channel {
+  let current: { destroy(): void } | null = null
+  let isClosed = false
+  let tries = 0
+
+  const listen = async () => {
+    const client = createClient({
+      url: withCredentials(urls[tries++ % urls.length] ?? '', urls[0] ?? ''),
+      RESP: 2,
+      disableOfflineQueue: true,
+      maintNotifications: 'disabled',
+      socket: { reconnectStrategy: false, connectTimeout: connectDeadlineMs, noDelay: true },
+    })
+    let isOver = false
+    const over = () => {
+      if (isOver) return
+      isOver = true
+      quietly(() => client.destroy())
+      if (!isClosed) setTimeout(() => void listen(), retryMs).unref()
+    }
+    // Without a listener a broken connection would end the process.
+    client.on('error', over)
+    client.on('end', over)
+    current = { destroy: () => quietly(() => client.destroy()) }
+    try {
+      await client.connect()
+      await client.subscribe(name, onHint)
+      onHint()
+    } catch {
+      over()
+    }
+    if (isClosed) over()
+  }
+
+  void listen()
+  return {
+    publish: () => void redis.send(name, ['PUBLISH', name, '']).catch(() => {}),
+    close() {
+      isClosed = true
+      current?.destroy()
+    },
+  }
+}
+
+/** A cluster's nodes share the credentials of the first. */
+function withCredentials(url: string, first: string): string {
+  const [node, { username, password }] = [new URL(url), new URL(first)]
+  if (node.username === '' && node.password === '') Object.assign(node, { username, password })
+  return node.href
+}
+
+function quietly(action: () => void): void {
+  try {
+    action()
+  } catch {
+    // It was closed already.
+  }
+}
