@@ -1,22 +1,28 @@
 /** What a request will probably cost, before it is made: from the catalogue's prices, with nothing asked of anybody. */
 import type { ImagePart, Message } from './chat.ts'
+import type { LengthSource } from './foresight.ts'
 import type { Model } from './models.ts'
 import { costOf, highestCostOf } from './money.ts'
+import { type LengthCues, usualOutputTokens } from './output-length.ts'
 import { estimateImageTokens, factorOf } from './tokens.ts'
-import type { WebPlan } from './web.ts'
+import { noWeb, type WebPlan } from './web.ts'
 
 /**
  * How far an estimate can be trusted.
  * - `high`: all text was counted by the model's own tokenizer, and the caller caps the output.
- * - `medium`: one of the two.
+ * - `medium`: one of the two; or the account's own answers of this type are known, and their costs were foreseen within a third.
  * - `low`: neither: the provider publishes no tokenizer (or images and pages are estimated) and the answer may be of any length.
  */
 export type Confidence = 'high' | 'medium' | 'low'
+
+/** Where the length of the answer was taken from: the caller's cap, or as in `foresight.ts`. */
+export type OutputSource = 'cap' | LengthSource
 
 export type Estimate = {
   readonly model: Model
   readonly inputTokens: number
   readonly expectedOutputTokens: number
+  readonly outputFrom: OutputSource
   readonly costMicrocents: number
   /** What it costs at most, where that is known: `confidence` is `high`. */
   readonly maximumCostMicrocents: number | null
@@ -28,102 +34,98 @@ export type MeasuredPrompt = {
   readonly textTokens: number
   readonly messages: number
   readonly images: readonly ImagePart['detail'][]
-  readonly shape: PromptShape
+  /** What its answer's length goes by. */
+  readonly cues: LengthCues
   /** What would be looked up for it; nobody has looked. */
   readonly web: WebPlan
 }
 
-/**
- * Tokens of a usual answer by the prompt's shape, without reasoning: our own rough figures, until answers have been
- * measured. A wrong guess here is what `confidence` warns of.
- */
-const usualAnswer = { brief: 150, code: 900, long_form: 1_000, document: 600, general: 400 } as const
-export type PromptShape = keyof typeof usualAnswer
+/** What is known of answers' lengths beside the table of usual ones. */
+export type KnownLength = {
+  /** To multiply a usual length by. */
+  readonly factor: number
+  readonly source: LengthSource
+  readonly typicalErrorPct: number | null
+}
 
-/** Tokens that a model which always reasons spends on it before a usual answer, at its default effort. */
-const usualReasoning = 800
+/** Where nothing was measured. */
+export const unknownLength: KnownLength = { factor: 1, source: 'table', typicalErrorPct: null }
 
-/** Tokens that a usual page, and a usual list of results, add: our own rough figures too. */
+/** Tokens that a usual page, and a usual list of results, add: our own rough figures. */
 const usualWeb = { page: 2_000, results: 800 } as const
 
 const tokensPerMessage = 4
-const documentCharacters = 8_000
-const briefCharacters = 120
-/** Cues stand early or at the end of a prompt; no more of it is searched. */
-const searchedCharacters = 2_000
-
-const codeCues = /```|\b(?:code|function|script|implement|refactor|debug|sql|regex|unit tests?)\b/i
-const longFormCues = /\b(?:essay|article|story|report|blog|chapter|in detail|step by step|comprehensive)\b/i
 
 /** Counts a conversation by `count`, which tells what OpenAI's tokenizer makes of all texts together. */
 export async function measurePrompt(
   messages: readonly Message[],
   count: (texts: readonly string[]) => Promise<number>,
-  web: WebPlan,
+  cues: LengthCues,
+  web: WebPlan = noWeb,
 ): Promise<MeasuredPrompt> {
   const textTokens = await count(messages.map(textOf))
   const images = messages.flatMap(message =>
     message.role === 'user' ? message.content.flatMap(part => (part.type === 'image' ? [part.detail] : [])) : [],
   )
-  return { textTokens, messages: messages.length, images, shape: shapeOf(messages), web }
+  return { textTokens, messages: messages.length, images, cues, web }
 }
 
 /** The estimate of one model for a measured prompt. `maxOutputTokens` is the caller's cap; null = none. */
-export function estimateCost(model: Model, prompt: MeasuredPrompt, maxOutputTokens: number | null): Estimate {
+export function estimateCost(
+  model: Model,
+  prompt: MeasuredPrompt,
+  maxOutputTokens: number | null,
+  known: KnownLength = unknownLength,
+): Estimate {
   const images = prompt.images.reduce((sum, detail) => sum + estimateImageTokens(detail, model.provider), 0)
   const text = Math.ceil(prompt.textTokens * factorOf(model.provider))
   const { web } = prompt
-  const looked = Math.ceil(webTokens(web) * factorOf(model.provider))
+  const looked = usualWebTokens(web, model)
   const inputTokens = text + images + looked + tokensPerMessage * (prompt.messages + 1)
-  const answer = usualAnswer[prompt.shape] + (alwaysReasons(model) ? usualReasoning : 0)
+  const { tokens, from } = expectedOutput(model, prompt.cues, maxOutputTokens, known)
+  const counted = model.provider === 'openai' && images === 0 && looked === 0
+  const confidence = confidenceOf(counted, maxOutputTokens !== null, known)
   const cap = Math.min(maxOutputTokens ?? model.maxOutputTokens, model.maxOutputTokens)
-  const expectedOutputTokens = Math.min(answer, cap)
-  const confidence = confidenceOf(model.provider === 'openai' && images === 0 && looked === 0, maxOutputTokens !== null)
-  const usage = { inputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }
   return {
     model,
     inputTokens,
-    expectedOutputTokens,
-    costMicrocents: costOf(model, { ...usage, outputTokens: expectedOutputTokens }) + web.microcents,
+    expectedOutputTokens: tokens,
+    outputFrom: from,
+    costMicrocents: plainCost(model, inputTokens, tokens) + web.microcents,
     maximumCostMicrocents: confidence === 'high' ? highestCostOf(model, inputTokens, cap) : null,
     confidence,
   }
 }
 
-function webTokens({ query, urls }: WebPlan): number {
-  return urls.length * usualWeb.page + (query === null ? 0 : usualWeb.results)
+/** Output tokens to expect of one answer, and what says so. */
+export function expectedOutput(
+  model: Model,
+  cues: LengthCues,
+  maxOutputTokens: number | null,
+  { factor, source }: KnownLength,
+): { readonly tokens: number; readonly from: OutputSource } {
+  const tokens = Math.max(1, Math.round(usualOutputTokens(model, cues) * factor))
+  const cap = Math.min(maxOutputTokens ?? model.maxOutputTokens, model.maxOutputTokens)
+  return tokens >= cap ? { tokens: cap, from: 'cap' } : { tokens, from: source }
 }
 
-function confidenceOf(counted: boolean, capped: boolean): Confidence {
+/** In micro-cents, nothing cached: what a request is foreseen to cost of so many tokens. */
+export function plainCost(model: Model, inputTokens: number, outputTokens: number): number {
+  return costOf(model, { inputTokens, outputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 })
+}
+
+/** Tokens that what is looked up usually adds. */
+export function usualWebTokens({ query, urls }: WebPlan, { provider }: Model): number {
+  return Math.ceil((urls.length * usualWeb.page + (query === null ? 0 : usualWeb.results)) * factorOf(provider))
+}
+
+/** A usual error up to this is one that can be reckoned with. */
+const tolerableErrorPct = 33
+
+function confidenceOf(counted: boolean, capped: boolean, { source, typicalErrorPct }: KnownLength): Confidence {
   if (counted && capped) return 'high'
-  return counted || capped ? 'medium' : 'low'
-}
-
-/** True where a request that says nothing of reasoning is reasoned about all the same. */
-function alwaysReasons({ parameters: { reasoning, efforts } }: Model): boolean {
-  switch (reasoning.kind) {
-    case 'none':
-    case 'budget':
-      return false
-    case 'effort':
-      return !efforts.includes('none')
-    case 'adaptive':
-      return reasoning.off !== 'disabled'
-    case 'level':
-    case 'token_budget':
-      return true
-  }
-}
-
-function shapeOf(messages: readonly Message[]): PromptShape {
-  const characters = messages.reduce((sum, message) => sum + textOf(message).length, 0)
-  const last = messages.findLast(message => message.role === 'user')
-  const question = last === undefined ? '' : textOf(last).trim()
-  const searched = `${question.slice(0, searchedCharacters)}\n${question.slice(searchedCharacters).slice(-searchedCharacters)}`
-  if (codeCues.test(searched)) return 'code'
-  if (longFormCues.test(searched)) return 'long_form'
-  if (characters > documentCharacters) return 'document'
-  return question.length <= briefCharacters && question.endsWith('?') ? 'brief' : 'general'
+  const proven = source === 'account' && typicalErrorPct !== null && typicalErrorPct <= tolerableErrorPct
+  return counted || capped || proven ? 'medium' : 'low'
 }
 
 function textOf(message: Message): string {

@@ -1,74 +1,128 @@
 import type { Strategy } from './chat.ts'
-import { blendedPrice, fullName, type Model } from './models.ts'
+import type { Level } from './levels.ts'
+import { blendedPrice, fullName, type Model, type Pricing, type RoutingFigures } from './models.ts'
 
 /** Shares of the three figures in a score; they add up to 1. */
 export type Weights = { readonly quality: number; readonly cost: number; readonly speed: number }
 
 /**
- * What each strategy is after. `balanced` never looks at the prompt; the other three want one thing alone, and only
- * between equals does the next figure decide.
+ * Quality against everything else, which is price and speed as seven to five. That mixture is one and the same throughout:
+ * so of any models whatever, the one chosen is never of a lower quality for a larger weight of it.
+ */
+function weighing(quality: number): Weights {
+  return { quality, cost: ((1 - quality) * 7) / 12, speed: ((1 - quality) * 5) / 12 }
+}
+
+/**
+ * What each strategy is after. None of them looks at the prompt. `balanced` trades, the other three want one thing alone, and
+ * only between equals does the next figure decide.
  */
 export const strategyWeights: Readonly<Record<Strategy, Weights>> = {
-  balanced: { quality: 0.4, cost: 0.35, speed: 0.25 },
-  quality: { quality: 1, cost: 0, speed: 0 },
+  balanced: weighing(0.4),
+  quality: weighing(1),
   cost: { quality: 0, cost: 1, speed: 0 },
   speed: { quality: 0, cost: 0, speed: 1 },
 }
 
-/** Without a strategy the prompt decides: from the first of these at complexity 0 to the second at complexity 1. */
-const forSimple: Weights = { quality: 0.15, cost: 0.5, speed: 0.35 }
-const forComplex: Weights = { quality: 0.9, cost: 0.07, speed: 0.03 }
-
-export type Choice = {
-  readonly strategy: Strategy | null
-  /** 0–1, of the prompt; matters where there is no strategy. */
-  readonly complexity: number
-  readonly testMode: boolean
+/** Without a strategy the prompt decides, by its level. */
+export const levelWeights: Readonly<Record<Level, Weights>> = {
+  light: weighing(0.15),
+  middle: weighing(0.45),
+  strong: weighing(0.9),
 }
+
+/** `level` is the prompt's: it matters where there is no strategy. */
+export type Choice = { readonly strategy: Strategy | null; readonly level: Level }
+
+/** What a score is made of; the parts add up to it. */
+export type Parts = {
+  readonly quality: number
+  readonly cost: number
+  readonly speed: number
+  /** What the model's failures of late take away; 0 or less. */
+  readonly reliability: number
+}
+
+/** A model's figures as they are now: the catalogue's, and what was measured here. */
+export type Figures = Pick<RoutingFigures, 'quality' | 'tokensPerSecond' | 'firstTokenMs'> & {
+  /** Share of tries that fail, 0–1. */
+  readonly errorRate: number
+  /** Tries of late that these figures rest on, older ones counting less. */
+  readonly tries: number
+}
+export type FiguresOf = (model: Model) => Figures
 
 export type Scored = { readonly model: Model /** 0–1. */; readonly score: number }
 
-/**
- * Scores models for a request, best first. Deterministic: the order of `models` does not matter. With `testMode` premium
- * models are left out.
- */
-export function score(models: readonly Model[], choice: Choice): Scored[] {
+/** Figures of a model of which nothing was measured. */
+export function withoutFailures({ quality, tokensPerSecond, firstTokenMs }: RoutingFigures): Figures {
+  return { quality, tokensPerSecond, firstTokenMs, errorRate: 0, tries: 0 }
+}
+
+/** Asked for every model of every request: made once for each. */
+const published = new WeakMap<Model, Figures>()
+
+export const publishedFigures: FiguresOf = model => {
+  const known = published.get(model)
+  if (known !== undefined) return known
+  const figures = withoutFailures(model.figures)
+  published.set(model, figures)
+  return figures
+}
+
+/** Scores models for a request, best first. Deterministic: the order of `models` does not matter. */
+export function score(models: readonly Model[], choice: Choice, figuresOf: FiguresOf = publishedFigures): Scored[] {
   const weights = weightsOf(choice)
-  return models
-    .filter(model => !(choice.testMode && model.tier === 'premium'))
-    .map(model => ({ model, score: weigh(model, weights) }))
-    .sort(byScore)
+  return models.map(model => ({ model, score: weigh(model, weights, figuresOf(model)) })).sort(byScore)
 }
 
 /** The weights that a strategy, or without one the prompt, comes to. */
-export function weightsOf({ strategy, complexity }: Choice): Weights {
-  if (strategy !== null) return strategyWeights[strategy]
-  const between = (simple: number, complex: number) => simple + (complex - simple) * complexity
-  return {
-    quality: between(forSimple.quality, forComplex.quality),
-    cost: between(forSimple.cost, forComplex.cost),
-    speed: between(forSimple.speed, forComplex.speed),
-  }
+export function weightsOf({ strategy, level }: Choice): Weights {
+  return strategy === null ? levelWeights[level] : strategyWeights[strategy]
 }
 
-function weigh(model: Model, weights: Weights): number {
-  return weights.quality * model.figures.quality + weights.cost * cheapness(model) + weights.speed * quickness(model)
+/** A score taken apart. */
+export function partsOf(model: Model, choice: Choice, figures: Figures): Parts {
+  const weights = weightsOf(choice)
+  const quality = weights.quality * figures.quality
+  const cost = weights.cost * cheapness(model)
+  const speed = weights.speed * quickness(figures)
+  return { quality, cost, speed, reliability: -figures.errorRate * (quality + cost + speed) }
 }
+
+/** What an answer is expected to be worth: nothing, where there is none. */
+function weigh(model: Model, weights: Weights, figures: Figures): number {
+  const worth = weights.quality * figures.quality + weights.cost * cheapness(model) + weights.speed * quickness(figures)
+  return worth * (1 - figures.errorRate)
+}
+
+const priceScale = scale(0.05, 50)
+const cheapnesses = new WeakMap<Pricing, number>()
 
 /** 1 at 0.05 USD per million tokens (three in, one out), 0 at 50: by ratio, as prices are felt. */
-export function cheapness(model: Pick<Model, 'pricing'>): number {
-  return 1 - onScale(blendedPrice(model.pricing), 0.05, 50)
+export function cheapness({ pricing }: Pick<Model, 'pricing'>): number {
+  const known = cheapnesses.get(pricing)
+  if (known !== undefined) return known
+  const made = 1 - priceScale(blendedPrice(pricing))
+  cheapnesses.set(pricing, made)
+  return made
 }
 
 const typicalAnswerTokens = 400
+const timeScale = scale(1, 300)
 
 /** 1 where a typical answer of 400 tokens is there within 1 s, 0 where it takes 5 min. */
-export function quickness({ figures }: Pick<Model, 'figures'>): number {
-  return 1 - onScale(figures.firstTokenMs / 1000 + typicalAnswerTokens / figures.tokensPerSecond, 1, 300)
+export function quickness({
+  firstTokenMs,
+  tokensPerSecond,
+}: Pick<Figures, 'firstTokenMs' | 'tokensPerSecond'>): number {
+  return 1 - timeScale(firstTokenMs / 1000 + typicalAnswerTokens / tokensPerSecond)
 }
 
-function onScale(value: number, low: number, high: number): number {
-  return Math.max(0, Math.min(1, Math.log(value / low) / Math.log(high / low)))
+/** Where a value lies between two others by ratio, 0–1. */
+function scale(low: number, high: number): (value: number) => number {
+  const [from, span] = [Math.log(low), Math.log(high / low)]
+  return value => Math.max(0, Math.min(1, (Math.log(value) - from) / span))
 }
 
 function byScore(left: Scored, right: Scored): number {
@@ -106,13 +160,14 @@ export function diversify<T extends Scored>(ordered: readonly T[], count: number
 }
 
 /** Why a model has its score, in words for whoever asks. */
-export function explain(model: Model, choice: Choice): string {
+export function explain(model: Model, choice: Choice, figures: Figures): string {
   const weights = weightsOf(choice)
   const percent = (share: number) => Math.round(share * 100)
   const of = (name: string, figure: number, weight: number) => `${name} ${percent(figure)} × ${percent(weight)} %`
-  return [
-    of('quality', model.figures.quality, weights.quality),
+  const sum = [
+    of('quality', figures.quality, weights.quality),
     of('cost', cheapness(model), weights.cost),
-    of('speed', quickness(model), weights.speed),
+    of('speed', quickness(figures), weights.speed),
   ].join(', ')
+  return figures.errorRate === 0 ? sum : `${sum}, of which ${percent(figures.errorRate)} % are lost to failures`
 }

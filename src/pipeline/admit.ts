@@ -27,6 +27,7 @@ export async function admit(deps: Deps, caller: Caller, ask: Ask, wanted: Route,
   }
   if (!admission.admitted) throw refusal(admission, caller.limits)
   tally.seat = admission.seat
+  deps.observe.admitted(tally)
   return { seat: admission.seat, plan }
 }
 

@@ -5,14 +5,17 @@
 import type { Ask, ChatEvents } from '../core/chat.ts'
 import type { EndingSignal } from '../core/ending.ts'
 import type { Caller } from '../core/plans.ts'
+import type { UsageRecord } from '../core/usage.ts'
 import { planWeb } from '../core/web.ts'
 import type { Deps } from '../deps.ts'
+import type { TraceParent } from '../observe/traceparent.ts'
 import { admit } from './admit.ts'
 import { call } from './call.ts'
 import { enhance, enhancedInputTokens } from './enhance.ts'
 import { enrich, offerOf } from './enrich.ts'
 import { moderate } from './moderate.ts'
 import { route } from './route.ts'
+import { screen } from './screen.ts'
 import { checkpoint, settle } from './settle.ts'
 import { startTally } from './tally.ts'
 
@@ -25,43 +28,44 @@ export async function* answer(
   deps: Deps,
   caller: Caller,
   ask: Ask,
-  request: { readonly id: string; readonly signal: EndingSignal },
+  request: {
+    readonly id: string
+    readonly signal: EndingSignal
+    readonly trace?: TraceParent | null
+    /** Awaited once the usage record is durable. */
+    readonly settled?: (record: UsageRecord) => Promise<void>
+  },
 ): ChatEvents {
   const tally = startTally(deps.clock, request.id)
+  tally.trace = request.trace ?? null
   // Reads the caller's own words only, so that no fetched text can move the choice; in process, so nothing is spent yet.
   const { reading, digest } = deps.prompts.read(caller.accountId, ask)
   tally.promptDigest = digest
   const web = planWeb(ask, reading, caller, offerOf(deps))
   const inputTokens = enhancedInputTokens(deps, ask, reading)
   const wanted = route(deps, caller, ask, reading, inputTokens, web)
+  tally.begin('admit')
   const { seat, plan } = await admit(deps, caller, ask, wanted, tally)
   tally.checkpoint = () => checkpoint(deps, caller, ask, plan, seat, tally)
   let receipt: Awaited<ReturnType<typeof settle>>
   try {
+    tally.begin('moderate')
     const screened = await moderate(deps, ask, request)
+    tally.begin('enhance')
     const enhanced = await enhance(deps, screened, plan, tally)
+    tally.begin('enrich')
     const prepared = await enrich(deps, caller, enhanced, plan, tally, screened.signal)
-    const screen = deps.safety.screenAnswer(ask.stream)
-    let { verdict } = screened
+    tally.begin('call')
     tally.secrets = screened.secrets
-    for await (const batch of call(deps, prepared, plan, tally, screened.signal)) {
-      // Whoever was asked to judge the prompt has had all the time that the upstream took; nothing goes out before.
-      if (verdict !== null) await verdict
-      verdict = null
-      const shown = screen === null ? batch : screen.take(batch)
-      if (shown.length > 0) yield shown
-      if (screen !== null && screen.hit() !== null) {
-        tally.serving?.finishes.set(0, 'content_filter')
-        break
-      }
-    }
+    yield* screen(deps, ask.stream, screened, call(deps, prepared, plan, tally, screened.signal), tally)
     tally.outcome = 'completed'
   } catch (failure) {
     tally.fail(failure, request.signal)
     throw failure
   } finally {
+    tally.begin('settle')
     // Success, refusal, failure, disconnect: all end here, once.
-    receipt = await settle(deps, caller, ask, plan, seat, tally)
+    receipt = await settle(deps, caller, ask, plan, seat, tally, request.settled)
   }
   // Only now is the answer over: its usage record is on disk, so a caller who saw the end is in the ledger.
   yield [{ type: 'done', receipt }]

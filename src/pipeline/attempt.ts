@@ -21,6 +21,8 @@ export type UpstreamAttempt = {
   next(): Promise<readonly AnswerPart[] | null>
   /** From here on silence is what is watched, not the first content. */
   contentArrived(): void
+  /** Milliseconds spent so far in waiting for the upstream, not for whoever reads the answer. */
+  waitedMs(): number
   /**
    * Ends the upstream call if it still runs. Always called, also on paths that never read the body. After a `complete`
    * answer the few bytes behind its terminal event are read off first, so that the connection can be used again.
@@ -60,6 +62,7 @@ export function startAttempt(
   let watch: Watch | null = null
   let body: BodyReader | null = null
   let status: number | null = null
+  let waitedMs = 0
 
   const send = async (watch: Watch): Promise<BodyReader> => {
     signal.addEventListener('abort', leave)
@@ -76,6 +79,7 @@ export function startAttempt(
     async next() {
       watch ??= startWatch(deps, { ...options, url: request.url, expire: leave })
       watch.waits(true)
+      const since = deps.clock.monotonic()
       try {
         body ??= await send(watch)
         return await body.next()
@@ -83,9 +87,11 @@ export function startAttempt(
         return [{ type: 'failure', failure: watch.failure() ?? brokenConnection(body) }]
       } finally {
         watch.waits(false)
+        waitedMs += deps.clock.monotonic() - since
       }
     },
     contentArrived: () => watch?.contentArrived(),
+    waitedMs: () => waitedMs,
     close(complete) {
       watch?.stop()
       signal.removeEventListener('abort', leave)

@@ -14,7 +14,8 @@ import type { Deps } from '../deps.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
 import { startAttempt } from './attempt.ts'
 import type { Prepared } from './enrich.ts'
-import { type Candidate, healthKey, type Route } from './route.ts'
+import { healthKey } from './health-key.ts'
+import type { Candidate, Route } from './route.ts'
 import { type Serving, startServing, type Tally, takeIn } from './tally.ts'
 
 export const maximumAttempts = 3
@@ -61,7 +62,7 @@ export async function* call(
       if (!worthTrying(candidate, failed)) continue
       const seat = await affordable(deps, candidate, plan, tally)
       if (seat === null) {
-        note(tally, candidate, 'skipped_over_budget', 0)
+        note(tally, candidate, 'skipped_over_budget', deps.clock.monotonic(), 0)
         continue
       }
       const outputCap = Math.min(seat.outputCap, candidate.model.maxOutputTokens)
@@ -114,7 +115,9 @@ export async function* call(
       // A caller who leaves is not a sick upstream.
       if (failure !== null && signal.aborted) throw endedFromOutside(signal)
       if (failure === null) {
-        deps.health.report(key, { outcome: 'ok', firstTokenMs: stream ? firstTokenMs(serving) : null })
+        const waitedMs = attempt.waitedMs()
+        const endedAt = deps.clock.monotonic()
+        deps.health.report(key, { outcome: 'ok', ...(stream ? speedOf(serving, waitedMs, endedAt) : {}) })
         if (!isEmpty(serving) || empty !== null || !ask.fallback) {
           yield committed ? finishesOf(serving) : [...opened(deps, tally, serving, held), ...finishesOf(serving)]
           return
@@ -124,7 +127,7 @@ export async function* call(
         if (committed) throw midStreamError(failure, candidate)
       }
       const durationMs = deps.clock.monotonic() - serving.startedAt
-      note(tally, candidate, failure?.kind ?? 'empty_answer', durationMs)
+      note(tally, candidate, failure?.kind ?? 'empty_answer', serving.startedAt, durationMs)
       tally.upstreamMs += durationMs
       tally.serving = null
       if (failure === null) {
@@ -222,7 +225,7 @@ function opened(deps: Deps, tally: Tally, serving: Serving, held: readonly ChatE
   const { candidate, startedAt, firstContentAt } = serving
   const durationMs = deps.clock.monotonic() - startedAt
   if (firstContentAt !== null) tally.firstContentMs = firstContentAt - tally.startedMonotonic
-  note(tally, candidate, 'served', durationMs)
+  note(tally, candidate, 'served', startedAt, durationMs)
   const opening: Opening = {
     requestId: tally.requestId,
     createdAt: Math.floor(tally.startedAt / 1000),
@@ -237,8 +240,21 @@ function opened(deps: Deps, tally: Tally, serving: Serving, held: readonly ChatE
   return [{ type: 'opened', opening }, ...held]
 }
 
-function firstTokenMs({ firstContentAt, startedAt }: Serving): number | null {
-  return firstContentAt === null ? null : firstContentAt - startedAt
+/** Fewer tokens than this tell no pace. */
+const leastPacedTokens = 32
+/** Share of the answer's time that its reader may have kept us waiting. */
+const mostIdle = 0.25
+
+/** How fast a streamed answer came: to its first content, and from there on where the upstream counted and set the pace. */
+function speedOf({ firstContentAt, startedAt, usage, reasoning }: Serving, waitedMs: number, endedAt: number) {
+  if (firstContentAt === null) return {}
+  const firstTokenMs = firstContentAt - startedAt
+  // Reasoning that is not shown was done before the first content.
+  const tokens = (usage?.outputTokens ?? 0) - (reasoning === '' ? (usage?.reasoningTokens ?? 0) : 0)
+  const lasted = endedAt - firstContentAt
+  const idle = Math.max(0, endedAt - startedAt - waitedMs)
+  if (tokens < leastPacedTokens || idle > mostIdle * lasted) return { firstTokenMs }
+  return { firstTokenMs, tokensPerSecond: (1000 * tokens) / Math.max(1, lasted - idle) }
 }
 
 /**
@@ -253,8 +269,14 @@ export function servedModel(deps: Pick<Deps, 'catalogue'>, serving: Serving | nu
   return other !== null && other.provider === model.provider ? other : model
 }
 
-function note(tally: Tally, candidate: Candidate, outcome: 'served' | AttemptFailure, durationMs: number): void {
-  tally.attempts.push({ model: fullName(candidate.model), outcome, durationMs: Math.round(durationMs) })
+function note(
+  tally: Tally,
+  candidate: Candidate,
+  outcome: 'served' | AttemptFailure,
+  startedAt: number,
+  durationMs: number,
+): void {
+  tally.attempts.push({ model: fullName(candidate.model), outcome, startedAt, durationMs: Math.round(durationMs) })
 }
 
 const truncated: ProviderFailure = {

@@ -38,7 +38,7 @@ export async function complete(
   if (model === null || endpoint === undefined) throw new Error('the model is not offered here')
   const { outputCap } = question
   const attempt = startAttempt(deps, {
-    candidate: { model, endpoint, score: 1, reason: () => 'asked by the gateway itself' },
+    candidate: { model, endpoint, score: 1, reason: () => 'asked by the gateway itself', parts: () => null },
     ask: { ask: askOf(question), model, outputCap: Math.min(outputCap, model.maxOutputTokens), stream: false },
     deadlines: deps.deadlines,
     deadlineAt: deps.clock.monotonic() + deps.deadlines.totalMs,

@@ -1,28 +1,29 @@
-import { leanToCheaper } from '../core/billing.ts'
-import type { Ask, Strategy } from '../core/chat.ts'
+import type { Ask, QueryType, Strategy } from '../core/chat.ts'
 import type { Reading } from '../core/classify.ts'
 import { GatewayError } from '../core/errors.ts'
+import type { KnownLength } from '../core/estimate.ts'
+import { type Level, type LevelShares, levelOf, usualShares } from '../core/levels.ts'
 import {
   type Catalogue,
   deprecationOf,
   fitsWindow,
   fullName,
-  leavingSoon,
   type Model,
-  type Needs,
   needsOf,
+  type RoutingFigures,
   tiers,
-  type Unmet,
   unmet,
-  unmetInFull,
 } from '../core/models.ts'
-import { costOf } from '../core/money.ts'
-import { biasOf, explore, type Leaning, nudge } from '../core/nudge.ts'
+import type { Leaning } from '../core/nudge.ts'
 import type { Caller, Limits } from '../core/plans.ts'
-import { cheapness, diversify, explain, type Scored, score, weightsOf } from '../core/scoring.ts'
+import { cheapness, type Figures, type Parts } from '../core/scoring.ts'
+import type { Tie } from '../core/ties.ts'
 import { noWeb, type WebPlan } from '../core/web.ts'
 import type { Access, Provider } from '../providers/provider.ts'
 import type { Standing } from '../stores/meter.ts'
+import { candidatesOf, maximumCandidates, notLearned, rankByAim, restingLast } from './ranking.ts'
+import { type RouteRequest, sift } from './sift.ts'
+import { nobody, notConfigured, unknownModel } from './unroutable.ts'
 
 /** A provider that is configured here. `id` is what a model's `provider` names. */
 export type Endpoint = {
@@ -37,14 +38,20 @@ export type Candidate = {
   readonly endpoint: Endpoint
   /** 0–1 in auto mode; in manual mode 1 for the named model, nearness to it for the others. */
   readonly score: number
-  /** For whoever asks how the choice came about. */
+  /** For whoever asks how the choice came about: in words, and what the score is made of; null in manual mode. */
   readonly reason: () => string
+  readonly parts: () => ScoreParts | null
 }
+
+/** `adjustment` is what learning, health and the month's soft cap made of the sum of the others. */
+export type ScoreParts = Parts & { readonly adjustment: number }
 
 export type Route = {
   readonly mode: 'auto' | 'manual'
   readonly strategy: Strategy | null
   readonly reading: Reading
+  /** What the prompt alone is worth; it decides where there is no strategy. */
+  readonly level: Level
   /** Estimated, with what the web may add. */
   readonly inputTokens: number
   readonly web: WebPlan
@@ -56,6 +63,8 @@ export type Route = {
    */
   readonly candidates: readonly Candidate[]
   readonly learning: RouteLearning
+  /** The first model is the first because it holds the conversation's beginning in its cache. */
+  readonly isKept: boolean
   /** Models passed over, and why: content-free, for whoever asks how a choice came about. */
   readonly dropped: readonly Dropped[]
   /** The same without the web, where that is all that stands in the request's way. */
@@ -79,6 +88,8 @@ export type HealthView = {
   /** False while it is to be left alone. */
   mayTry(key: string): boolean
   stateOf(key: string): 'healthy' | 'degraded' | 'unhealthy'
+  /** The figures published of a model, moved towards what was measured here; null = nothing was. Absent = nothing is. */
+  figuresOf?(key: string, published: RoutingFigures): Figures | null
 }
 
 export type RouteDeps = {
@@ -93,17 +104,15 @@ export type RouteDeps = {
   readonly learning?: { of(accountId: string): AccountLearning | null }
   /** 0 ≤ x < 1, for the few requests that look at another model. Absent = none does. */
   readonly random?: () => number
+  /** Target shares of requests by level. Absent = the usual ones. */
+  readonly shares?: LevelShares
+  /** What answers are longer by than usual. Absent = as long as usual. */
+  readonly foresight?: { of(queryType: QueryType, accountId: string | null): KnownLength }
+  /** Who answered the conversation before. Absent = nobody knows. */
+  readonly ties?: { of(accountId: string, ask: Ask): Tie | null }
 }
 
 export type AccountLearning = { readonly epoch: number; leaningOf(queryType: string): Leaning | null }
-
-/** At most this many candidates are handed on: three are attempted, the others stand by for those that are skipped. */
-const maximumCandidates = 6
-
-/** Health is kept per provider, model and credential; a configured provider has one credential. */
-export function healthKey({ model }: Pick<Candidate, 'model'>): string {
-  return fullName(model)
-}
 
 /**
  * Chooses who is asked, in which order. A named model comes first, whatever soft limits say of it; without a name the
@@ -119,12 +128,13 @@ export function route(
   inputTokens: number,
   web: WebPlan = noWeb,
 ): Route {
-  const request: Request = {
+  const request: RouteRequest = {
     ask,
     caller,
     reading,
     inputTokens,
     needs: needsOf(ask),
+    level: levelOf(reading.strongGain, deps.shares ?? usualShares),
     today: isoDay(deps.clock.now()),
     epoch: deps.learning?.of(caller.accountId)?.epoch ?? null,
   }
@@ -134,132 +144,88 @@ export function route(
   return routeOf(request, choice, hasRoom ? web : noWeb)
 }
 
-function routeOf(request: Request, choice: Choice, web: WebPlan): Route {
-  const { ask, reading, inputTokens, epoch } = request
+function routeOf(request: RouteRequest, choice: Choice, web: WebPlan): Route {
+  const { ask, reading, level, inputTokens, epoch } = request
   return {
     mode: ask.model === null ? 'auto' : 'manual',
     strategy: ask.strategy,
     reading,
+    level,
     inputTokens: inputTokens + web.tokens,
     web,
     choices: ask.choices,
     first: choice.first,
     learning: { ...choice.learning, epoch },
+    isKept: choice.isKept,
     get candidates() {
       return choice.all().candidates
     },
     get dropped() {
-      return choice.all().dropped
+      return choice.all().dropped()
     },
     withoutWeb: () => routeOf(request, choice, noWeb),
   }
 }
 
-type Request = {
-  readonly ask: Ask
-  readonly caller: Caller
-  readonly reading: Reading
-  readonly inputTokens: number
-  readonly needs: Needs
-  /** `YYYY-MM-DD`, UTC. */
-  readonly today: string
-  /** Of the account's learning, as the choice begins. */
-  readonly epoch: number | null
-}
-
-type Ranking = Pick<Route, 'candidates' | 'dropped'>
+/** Who was passed over is told to those who ask: hardly anybody does. */
+type Ranking = { readonly candidates: readonly Candidate[]; readonly dropped: () => readonly Dropped[] }
 type Choice = {
   readonly first: Candidate
   readonly learning: Omit<RouteLearning, 'epoch'>
+  readonly isKept: boolean
   readonly all: () => Ranking
 }
-const notLearned = { influenced: false, probability: 1 }
 
-function automatic(deps: RouteDeps, request: Request): Choice {
+function automatic(deps: RouteDeps, request: RouteRequest): Choice {
   const { able, dropped } = sift(deps, request)
-  if (able.length === 0) throw nobody(dropped, request)
-  const affordable = withinBudget(deps, request, able, dropped)
-  const choice = {
-    strategy: request.ask.strategy,
-    complexity: request.reading.complexity,
-    testMode: request.ask.testMode,
-  }
-  // Who would break the answer off before the caller's own cap does is better than nobody, but only than nobody.
-  const isLong = longEnough(request)
-  const long = affordable.filter(isLong)
-  const short = long.length === affordable.length ? [] : affordable.filter(model => !isLong(model))
-  const spent = deps.budget?.shareOf(request.caller) ?? 0
-  const rank = (leaning: Leaning | null) =>
-    [long, short]
-      .flatMap(models => restingLast(deps, leanToCheaper(nudged(score(models, choice), leaning), spent)))
-      .slice(0, maximumCandidates)
-  // Where quality has no weight, what was learnt of it has none either.
-  const account = weightsOf(choice).quality === 0 ? null : (deps.learning?.of(request.caller.accountId) ?? null)
-  const leaning = account?.leaningOf(request.reading.queryType) ?? null
-  const { ordered, ...learning } = learned(deps, rank, leaning, isLong)
-  const candidates = candidatesOf(deps, ordered, ({ model }) => explain(model, choice) + learntOf(leaning, model))
+  const { candidates, learning, isKept } = rankByAim(deps, request, able)
   const [first] = candidates
-  if (first === undefined) throw nobody(dropped, request)
-  return { first, learning, all: () => ({ candidates, dropped }) }
+  if (first === undefined) throw nobody(dropped, request.inputTokens)
+  const ranking = { candidates, dropped: () => [...dropped, ...outdone(able, candidates)] }
+  return { first, learning, isKept, all: () => ranking }
 }
 
-/** The ranking under what was learnt, now and then with a near-tie first, and whether it begins with another model for it. */
-function learned(
-  deps: RouteDeps,
-  rank: (leaning: Leaning | null) => readonly Scored[],
-  leaning: Leaning | null,
-  isLong: (model: Model) => boolean,
-) {
-  if (leaning === null) return { ordered: rank(null), ...notLearned }
-  const leanOf = ({ model }: Scored) => leaning(fullName(model))
-  const mayLead = ({ model }: Scored) =>
-    isLong(model) && deps.health.stateOf(healthKey({ model })) === 'healthy' && deps.health.mayTry(healthKey({ model }))
-  const { ordered, probability } = explore(rank(leaning), leanOf, mayLead, deps.random ?? (() => 1))
-  return { ordered, probability, influenced: ordered[0]?.model !== rank(null)[0]?.model }
+/** Who could have answered too. */
+function outdone(able: readonly Model[], candidates: readonly Candidate[]): readonly Dropped[] {
+  return able
+    .filter(model => candidates.every(candidate => candidate.model !== model))
+    .map(model => ({ model: fullName(model), reason: 'others stand before it, more than are ever asked' }))
 }
 
-/** For whoever asks how a score came about; nothing where nothing was learnt. */
-function learntOf(leaning: Leaning | null, model: Model): string {
-  const bias = biasOf(leaning, fullName(model))
-  return bias === 0 ? '' : `, learnt ${bias > 0 ? '+' : '−'}${Math.abs(bias * 100).toFixed(1)}`
-}
-
-function nudged(scored: readonly Scored[], leaning: Leaning | null): readonly Scored[] {
-  return leaning === null ? scored : nudge(scored, ({ model }) => leaning(fullName(model)))
-}
-
-function longEnough({ ask: { maxOutputTokens }, inputTokens }: Request): (model: Model) => boolean {
-  if (maxOutputTokens === null) return () => true
-  return model => model.maxOutputTokens >= maxOutputTokens && fitsWindow(model, inputTokens, maxOutputTokens)
-}
-
-function named(deps: RouteDeps, request: Request, name: string): Choice {
+function named(deps: RouteDeps, request: RouteRequest, name: string): Choice {
   const model = namedModel(deps, request, name)
   const endpoint = deps.endpoints.get(model.provider)
   if (endpoint === undefined) throw notConfigured(model)
-  const first: Candidate = { model, endpoint, score: 1, reason: () => 'named by the caller' }
-  let ranking: Ranking | null = request.ask.fallback ? null : { candidates: [first], dropped: [] }
-  return { first, learning: notLearned, all: () => (ranking ??= withStandIns(deps, request, first)) }
+  const first: Candidate = { model, endpoint, score: 1, reason: () => 'named by the caller', parts: unscored }
+  let ranking: Ranking | null = request.ask.fallback ? null : { candidates: [first], dropped: () => [] }
+  return { first, learning: notLearned, isKept: false, all: () => (ranking ??= withStandIns(deps, request, first)) }
 }
 
+const unscored = () => null
+
 /** The named model, and those that can stand in for it. */
-function withStandIns(deps: RouteDeps, request: Request, first: Candidate): Ranking {
+function withStandIns(deps: RouteDeps, request: RouteRequest, first: Candidate): Ranking {
   const { model } = first
   const { able, dropped } = sift(deps, request)
-  const others = withinBudget(deps, request, able, dropped).filter(other => other !== model)
-  const nearest = others
+  const nearest = able
+    .filter(other => other !== model)
     .map(other => ({ model: other, score: nearness(model, other) }))
     .sort((left, right) => right.score - left.score || (fullName(left.model) < fullName(right.model) ? -1 : 1))
   const fallbacks = candidatesOf(
     deps,
     restingLast(deps, nearest).slice(0, maximumCandidates - 1),
     () => `stands in for ${fullName(model)}`,
+    unscored,
   )
-  return { candidates: [first, ...fallbacks], dropped }
+  const candidates = [first, ...fallbacks]
+  return {
+    candidates,
+    dropped: () => [...dropped.filter(one => one.model !== fullName(model)), ...outdone(able, candidates)],
+  }
 }
 
 /** The model a caller named, if it exists, still serves, and can do what is asked. */
-function namedModel(deps: RouteDeps, { ask, needs, today }: Request, name: string): Model {
+function namedModel(deps: RouteDeps, { ask, needs, today }: RouteRequest, name: string): Model {
   const model = deps.catalogue.resolve(name)
   if (model === null) throw unknownModel(deps.catalogue, name)
   if (deprecationOf(model, today) === 'retired') {
@@ -280,96 +246,6 @@ function namedModel(deps: RouteDeps, { ask, needs, today }: Request, name: strin
   return model
 }
 
-type DropCause =
-  | { readonly cause: 'elsewhere' | 'window' | 'budget'; readonly reason: string }
-  | { readonly cause: 'unmet'; readonly reason: string; readonly param: string }
-type Loss = Dropped & DropCause
-
-/**
- * All models that may and can take the request unasked, and why each other one does not. Those that only come near to what
- * is asked are taken where there is nobody else.
- */
-function sift(deps: RouteDeps, request: Request): { readonly able: readonly Model[]; readonly dropped: Loss[] } {
-  const able: Model[] = []
-  const near: Model[] = []
-  const dropped: Loss[] = []
-  const lost: Loss[] = []
-  for (const model of deps.catalogue.list) {
-    const cause = causeToDrop(deps, request, model)
-    const lacking = cause === null ? unmetInFull(model, request.needs) : null
-    if (cause !== null) dropped.push({ model: fullName(model), ...cause })
-    else if (lacking === null) able.push(model)
-    else {
-      near.push(model)
-      lost.push({ model: fullName(model), ...dropCauseOf(lacking) })
-    }
-  }
-  return able.length === 0 ? { able: near, dropped } : { able, dropped: [...dropped, ...lost] }
-}
-
-function dropCauseOf({ param, what }: Unmet): DropCause {
-  return { cause: 'unmet', reason: `it does not support ${what}`, param }
-}
-
-function causeToDrop(deps: RouteDeps, { ask, needs, inputTokens, today }: Request, model: Model): DropCause | null {
-  if (!deps.endpoints.has(model.provider)) return { cause: 'elsewhere', reason: 'its provider is not configured' }
-  if (leavingSoon(model, today)) return { cause: 'elsewhere', reason: 'it is about to be retired' }
-  if (ask.testMode && model.tier === 'premium') return { cause: 'elsewhere', reason: 'premium, and this is a test' }
-  const lacking = unmet(model, needs)
-  if (lacking !== null) return dropCauseOf(lacking)
-  if (!fitsWindow(model, inputTokens, 1)) return { cause: 'window', reason: 'the conversation exceeds its window' }
-  return null
-}
-
-/**
- * Leaves out what the account can no longer pay for, even with one token of output. If that is everything, all stay: it
- * is the meter that refuses, with the limit and the time it ends.
- */
-function withinBudget(deps: RouteDeps, request: Request, able: readonly Model[], dropped: Loss[]): readonly Model[] {
-  const standing = deps.meter.standing(request.caller.accountId, request.caller.limits)
-  if (standing === null) return able
-  const left = standing.costMicrocents.remaining
-  const affordable = able.filter(model => leastCost(model, request.inputTokens) <= left)
-  if (affordable.length === 0 || affordable.length === able.length) return able
-  const reason = 'it costs more than the account has left today'
-  for (const model of able)
-    if (!affordable.includes(model)) dropped.push({ model: fullName(model), cause: 'budget', reason })
-  return affordable
-}
-
-/** In micro-cents, with one token of output. */
-function leastCost(model: Model, inputTokens: number): number {
-  return costOf(model, { inputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 1, reasoningTokens: 0 })
-}
-
-const degradedPenalty = 0.1
-
-/** Models that are not well go behind all others, never away: the last one left is still worth a try. */
-function restingLast(deps: RouteDeps, scored: readonly Scored[]): Scored[] {
-  const well: Scored[] = []
-  const resting: Scored[] = []
-  for (const entry of scored) {
-    const key = healthKey(entry)
-    const state = deps.health.stateOf(key)
-    if (state === 'unhealthy' || !deps.health.mayTry(key)) resting.push(entry)
-    else well.push(state === 'degraded' ? { ...entry, score: Math.max(0, entry.score - degradedPenalty) } : entry)
-  }
-  well.sort((left, right) => right.score - left.score)
-  const healthy = diversify(well, maximumCandidates)
-  return [...healthy, ...diversify(resting, maximumCandidates - healthy.length)]
-}
-
-function candidatesOf(
-  deps: RouteDeps,
-  scored: readonly Scored[],
-  reason: (of: Scored) => string,
-): readonly Candidate[] {
-  return scored.flatMap(entry => {
-    const endpoint = deps.endpoints.get(entry.model.provider)
-    return endpoint === undefined ? [] : [{ ...entry, endpoint, reason: () => reason(entry) }]
-  })
-}
-
 /** 0–1: how well a model stands in for another. A provider of its own counts, since the first one may be down as a whole. */
 function nearness(model: Model, other: Model): number {
   const apart =
@@ -388,72 +264,4 @@ function isoDay(epochMs: number): string {
   const number = Math.floor(epochMs / dayMs)
   if (number !== lastDay.number) lastDay = { number, iso: new Date(epochMs).toISOString().slice(0, 10) }
   return lastDay.iso
-}
-
-/** Nobody can take it. The nearest miss is named: what all others were lost to before the last filter. */
-function nobody(dropped: readonly Loss[], { inputTokens }: Request): GatewayError {
-  if (dropped.some(({ cause }) => cause === 'window')) {
-    const message = `The conversation, of about ${inputTokens} tokens, exceeds the context window of every model that can do what is asked. Shorten it.`
-    return new GatewayError('context_length_exceeded', message, { param: 'messages' })
-  }
-  const params = dropped.flatMap(loss => (loss.cause === 'unmet' ? [loss.param] : []))
-  const [param] = params.toSorted((left, right) => countOf(params, right) - countOf(params, left))
-  if (param !== undefined) {
-    const message = `No model here supports \`${param}\` as this request uses it. Change it or leave it out.`
-    return new GatewayError('unsupported_parameter', message, { param })
-  }
-  return new GatewayError('no_model_available', 'No model can take this request right now. Try again later.', {
-    retryAfterMs: 5000,
-    detail: 'no model is left once those not configured, retiring, or out of test mode are taken out',
-  })
-}
-
-function countOf(values: readonly string[], wanted: string): number {
-  return values.filter(value => value === wanted).length
-}
-
-function notConfigured(model: Model): GatewayError {
-  const message = `${fullName(model)} is known, but its provider is not configured here. Choose one of GET /api/v1/models.`
-  return new GatewayError('model_not_found', message, { param: 'model' })
-}
-
-/** The message repeats nothing of the unknown name: it may be a key pasted into the wrong field. */
-function unknownModel(catalogue: Catalogue, name: string): GatewayError {
-  const near = nearNames(catalogue, name)
-  const hint = near.length === 0 ? '' : ` Did you mean ${near.join(' or ')}?`
-  const message = `There is no model of that name.${hint} GET /api/v1/models lists them; leave \`model\` out to have one chosen.`
-  return new GatewayError('model_not_found', message, { param: 'model' })
-}
-
-const leastSimilar = 0.5
-const maximumHints = 2
-
-function nearNames({ list }: Catalogue, name: string): string[] {
-  const wanted = pairsOf(name)
-  return list
-    .map(model => ({
-      name: fullName(model),
-      similarity: Math.max(
-        ...[fullName(model), model.id, ...model.aliases].map(known => likeness(wanted, pairsOf(known))),
-      ),
-    }))
-    .filter(({ similarity }) => similarity >= leastSimilar)
-    .sort((left, right) => right.similarity - left.similarity)
-    .slice(0, maximumHints)
-    .map(near => near.name)
-}
-
-const longestCompared = 64
-
-/** The pairs of neighbouring characters in a name. */
-function pairsOf(name: string): Set<string> {
-  const text = ` ${name.slice(0, longestCompared).toLowerCase()} `
-  return new Set(Array.from({ length: text.length - 1 }, (_, at) => text.slice(at, at + 2)))
-}
-
-/** Dice's coefficient of two names' pairs, 0–1. */
-function likeness(left: ReadonlySet<string>, right: ReadonlySet<string>): number {
-  let shared = 0
-  for (const pair of left) if (right.has(pair)) shared++
-  return (2 * shared) / (left.size + right.size)
 }

@@ -8,6 +8,7 @@ import type { Deps } from '../deps.ts'
 import type { Seat } from '../stores/meter.ts'
 import { servedModel } from './call.ts'
 import { lessonOf } from './lesson.ts'
+import { lookBack } from './look-back.ts'
 import type { Route } from './route.ts'
 import type { Serving, Tally } from './tally.ts'
 
@@ -24,6 +25,7 @@ export async function settle(
   plan: Route,
   admitted: Seat,
   tally: Tally,
+  settled?: (record: UsageRecord) => Promise<void>,
 ): Promise<Receipt> {
   const seat = tally.seat ?? admitted
   const serving = tally.serving
@@ -42,7 +44,14 @@ export async function settle(
     ...recordOf(deps, caller, ask, plan, seat, tally, model, usage, estimated, billed),
     learning: lessonOf(deps, caller.accountId, ask, plan, tally, served),
   }
-  await deps.meter.settle({ seat, tokens: usage.inputTokens + usage.outputTokens, microcents: billed, record })
+  try {
+    await deps.meter.settle({ seat, tokens: usage.inputTokens + usage.outputTokens, microcents: billed, record })
+  } finally {
+    deps.observe.settled({ tally, record, plan })
+  }
+  if (settled !== undefined) await settled(record)
+  if (model !== null && tally.outcome === 'completed')
+    lookBack(deps, caller.accountId, ask, plan, tally, { model, usage, microcents: billed })
   return {
     requestId: tally.requestId,
     model: model === null ? '' : fullName(model),

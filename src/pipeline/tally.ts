@@ -3,9 +3,12 @@ import type { Ask, Attempt, ChatEvent, FinishReason, Receipt, ReportedUsage } fr
 import type { EndingSignal } from '../core/ending.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { LeftOut, WebSource } from '../core/web.ts'
+import type { TraceParent } from '../observe/traceparent.ts'
 import type { AnswerPart, ProviderFailure } from '../providers/provider.ts'
 import type { Seat } from '../stores/meter.ts'
 import type { Candidate } from './route.ts'
+
+export type Step = 'route' | 'admit' | 'moderate' | 'enhance' | 'enrich' | 'call' | 'settle'
 
 export type Outcome = 'completed' | 'failed' | 'client_closed' | 'blocked'
 
@@ -16,6 +19,10 @@ export type Tally = {
   readonly startedAt: number
   readonly startedMonotonic: number
   readonly attempts: Attempt[]
+  /** When each step began, in monotonic milliseconds; it ends where the next begins. */
+  readonly steps: { readonly name: Step; readonly startedAt: number }[]
+  /** The trace that the caller says this is part of. */
+  trace: TraceParent | null
   /** The prompt's name in the book of prompts. */
   promptDigest: string
   /** Milliseconds spent waiting for upstreams that failed; with the serving one's own wait, what is not our overhead. */
@@ -37,6 +44,7 @@ export type Tally = {
   secrets: readonly string[]
   /** Notes in the meter what has been used so far. */
   checkpoint: () => void
+  begin(step: Step): void
   fail(failure: unknown, signal: EndingSignal): void
 }
 
@@ -75,11 +83,14 @@ export type Serving = {
 
 /** A tally for a request that begins now. */
 export function startTally(clock: Clock, requestId: string): Tally {
+  const startedMonotonic = clock.monotonic()
   return {
     requestId,
     startedAt: clock.now(),
-    startedMonotonic: clock.monotonic(),
+    startedMonotonic,
     attempts: [],
+    steps: [{ name: 'route', startedAt: startedMonotonic }],
+    trace: null,
     promptDigest: '',
     upstreamMs: 0,
     seat: null,
@@ -92,6 +103,9 @@ export function startTally(clock: Clock, requestId: string): Tally {
     errorCode: null,
     secrets: [],
     checkpoint: () => {},
+    begin(name) {
+      this.steps.push({ name, startedAt: clock.monotonic() })
+    },
     fail(failure, signal) {
       // The caller who left is told apart from the gateway that had to end a request and gave its reason.
       if (signal.aborted && !(signal.reason instanceof GatewayError)) return

@@ -36,6 +36,8 @@ describe.each(modes)('an answer in %s', mode => {
     ['a rule with gaps', 'Fine. Now mix the dry red and blue powder slowly.', ['patterns', 'weapons'], 'powder'],
     ['an expression', 'Your code is ZX-1234. Keep it.', ['patterns', 'internal'], 'ZX-1234'],
     ['a blocked address', 'Read on at https://www.evil.example/path today.', ['urls', 'malicious_url'], 'evil.example'],
+    ['a blocked name at the end', 'Read on at evil[.]example.', ['urls', 'malicious_url'], 'evil[.]example'],
+    ['a blocked name in brackets', 'Read on at evil(dot)example. It is new.', ['urls', 'malicious_url'], 'evil(dot)'],
     ['a bare blocked name', 'Read on at evil.example today.', ['urls', 'malicious_url'], 'evil.example'],
     ['a vile sentence', 'Good morning. These are vile words indeed. And on.', ['classifier', 'hate'], ' And on'],
   ])('ends before %s, says so, and finishes with content_filter', (_what, text, filtered, forbidden) => {

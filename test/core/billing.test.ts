@@ -253,7 +253,7 @@ describe('the soft cap', () => {
   })
 
   test('leans the choice to cheaper models, more the more is used, and not below the warning', () => {
-    const scored = score(catalogue, { strategy: null, complexity: 1, testMode: false })
+    const scored = score(catalogue, { strategy: null, level: 'strong' })
     expect(leanToCheaper(scored, 0.79)).toEqual(scored)
     const cheapnessOfFirst = [0.79, 0.8, 1, 5].map(share => {
       const [first] = leanToCheaper(scored, share)

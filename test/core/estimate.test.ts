@@ -1,13 +1,15 @@
 import { describe, expect, test } from 'bun:test'
 import { catalogue } from '../../src/core/catalogue.ts'
 import type { Message } from '../../src/core/chat.ts'
-import { estimateCost, measurePrompt as measureWith } from '../../src/core/estimate.ts'
+import { estimateCost, type KnownLength, measurePrompt as measureWith, unknownLength } from '../../src/core/estimate.ts'
 import type { Model } from '../../src/core/models.ts'
 import { costOf } from '../../src/core/money.ts'
 import { countTokens } from '../../src/core/tokens.ts'
 import { noWeb } from '../../src/core/web.ts'
+import { openReader } from '../../src/reader.ts'
 
 /** Counted in this thread: what runs beside it is the composition's business. */
+const read = openReader()
 const measurePrompt = (messages: Parameters<typeof measureWith>[0], web = noWeb) =>
   measureWith(
     messages,
@@ -16,6 +18,7 @@ const measurePrompt = (messages: Parameters<typeof measureWith>[0], web = noWeb)
       for (const text of texts) tokens += await countTokens(text)
       return tokens
     },
+    read(messages),
     web,
   )
 
@@ -76,15 +79,35 @@ describe('an estimate', () => {
     }
   })
 
-  test.each([
-    ['What is the capital of Peru?', 'brief'],
-    ['Please debug this:\n```\nx = 1\n```', 'code'],
-    ['Write an essay on rain', 'long_form'],
-    ['Tell me something about otters', 'general'],
-    [`${'Notes of a meeting. '.repeat(600)}Sum it up.`, 'document'],
-    [`${'Notes of a meeting. '.repeat(600)}Turn it into a blog post.`, 'long_form'],
-  ])('%.40s is read as %s', async (text, shape) => {
-    expect((await measurePrompt([user(text)])).shape).toBe(shape as never)
+  test('expects more of code, of planning and of stories than of a fact', async () => {
+    const expected = async (text: string) =>
+      estimateCost(named('claude-haiku-4-5'), await measurePrompt([user(text)]), null).expectedOutputTokens
+    const fact = await expected('What is the capital of Peru?')
+    for (const text of [
+      'Write a Python function that merges two sorted lists, with a docstring and unit tests for the empty list.',
+      'Plan a five day trip to Lisbon for a family with two small children, with costs for each day and what to book first.',
+      'Write a short story about a lighthouse keeper who finds a letter in a bottle that was meant for somebody else.',
+    ])
+      expect(await expected(text)).toBeGreaterThan(2 * fact)
+  })
+
+  test('takes lengths that were measured over those of the table, and trusts an account’s own where they came true', async () => {
+    const prompt = await measurePrompt([user('Tell me something about otters')])
+    const flash = named('gemini-3.8-flash')
+    const by = (known: KnownLength, cap: number | null = null) => estimateCost(flash, prompt, cap, known)
+    const plain = by(unknownLength)
+    const doubled = by({ factor: 2, source: 'traffic', typicalErrorPct: 50 })
+    expect(doubled.expectedOutputTokens).toBe(2 * plain.expectedOutputTokens)
+    expect([plain, doubled].map(one => [one.outputFrom, one.confidence])).toEqual([
+      ['table', 'low'],
+      ['traffic', 'low'],
+    ])
+    expect(by({ factor: 1, source: 'account', typicalErrorPct: 20 }).confidence).toBe('medium')
+    expect(by({ factor: 1, source: 'account', typicalErrorPct: 90 }).confidence).toBe('low')
+    expect(by({ factor: 100, source: 'account', typicalErrorPct: 20 }, 50)).toMatchObject({
+      expectedOutputTokens: 50,
+      outputFrom: 'cap',
+    })
   })
 
   test('holds what the web would cost, in itself and in tokens, and is less sure for it', async () => {

@@ -2,22 +2,50 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { catalogue } from '../../src/core/catalogue.ts'
 import { strategies } from '../../src/core/chat.ts'
+import { type Level, levels } from '../../src/core/levels.ts'
 import { blendedPrice, fullName, type Model } from '../../src/core/models.ts'
 import {
   type Choice,
   diversify,
   explain,
+  type Figures,
+  levelWeights,
+  partsOf,
+  publishedFigures,
   quickness,
   score,
   strategyWeights,
   weightsOf,
+  withoutFailures,
 } from '../../src/core/scoring.ts'
 
-const choice = (given: Partial<Choice>): Choice => ({ strategy: null, complexity: 0.5, testMode: false, ...given })
-const best = (given: Partial<Choice>): Model => {
-  const [first] = score(catalogue, choice(given))
+const choice = (given: Partial<Choice>): Choice => ({ strategy: null, level: 'middle', ...given })
+const best = (given: Partial<Choice>, models: readonly Model[] = catalogue): Model => {
+  const [first] = score(models, choice(given))
   if (first === undefined) throw new Error('no model')
   return first.model
+}
+
+/** Any offer of models: figures and prices of all sizes. */
+const offers = fc.array(
+  fc.record({
+    quality: fc.double({ min: 0, max: 1, noNaN: true }),
+    firstTokenMs: fc.integer({ min: 50, max: 200_000 }),
+    tokensPerSecond: fc.integer({ min: 1, max: 2_000 }),
+    input: fc.double({ min: 0.01, max: 30, noNaN: true }),
+    output: fc.double({ min: 0.01, max: 90, noNaN: true }),
+  }),
+  { minLength: 1, maxLength: 12 },
+)
+const [pattern] = catalogue
+function offered(rows: typeof offers extends fc.Arbitrary<infer R> ? R : never): Model[] {
+  if (pattern === undefined) throw new Error('the catalogue is empty')
+  return rows.map(({ input, output, ...figures }, at) => ({
+    ...pattern,
+    id: `m${at}`,
+    pricing: { ...pattern.pricing, input, output },
+    figures: { ...figures, estimated: false },
+  }))
 }
 
 describe('score', () => {
@@ -28,46 +56,66 @@ describe('score', () => {
     expect(blendedPrice(best({ strategy: 'cost' }).pricing)).toBe(
       Math.min(...catalogue.map(model => blendedPrice(model.pricing))),
     )
-    expect(quickness(best({ strategy: 'speed' }))).toBe(Math.max(...catalogue.map(quickness)))
+    expect(quickness(best({ strategy: 'speed' }).figures)).toBe(
+      Math.max(...catalogue.map(model => quickness(model.figures))),
+    )
   })
 
-  test('a simple prompt goes to a cheap model, a complex one to a capable one', () => {
-    const simple = best({ complexity: 0 })
-    const complex = best({ complexity: 1 })
+  test('a light prompt goes to a cheap model, a strong one to a capable one', () => {
+    const simple = best({ level: 'light' })
+    const complex = best({ level: 'strong' })
     expect(simple.tier).toBe('economy')
     expect(complex.figures.quality).toBeGreaterThan(simple.figures.quality + 0.3)
   })
 
-  test('quality never falls as prompts get harder', () => {
-    let last = 0
-    for (let step = 0; step <= 20; step++) {
-      const { quality } = best({ complexity: step / 20 }).figures
-      expect(quality).toBeGreaterThanOrEqual(last)
-      last = quality
-    }
+  test('whatever models are offered, quality never falls with the level, nor from balanced to quality', () => {
+    fc.assert(
+      fc.property(offers, rows => {
+        const models = offered(rows)
+        const rising = [...levels.map(level => best({ level }, models)), best({ strategy: 'quality' }, models)]
+        const qualities = rising.map(model => model.figures.quality)
+        expect(qualities).toEqual(qualities.toSorted((a, b) => a - b))
+        const balanced = best({ strategy: 'balanced' }, models).figures.quality
+        expect(balanced).toBeLessThanOrEqual(best({ strategy: 'quality' }, models).figures.quality)
+      }),
+      { numRuns: 300 },
+    )
   })
 
-  test('balanced and the other strategies ignore the prompt', () => {
+  test('the strategies ignore the prompt', () => {
     for (const strategy of strategies)
-      expect(score(catalogue, choice({ strategy, complexity: 0 }))).toEqual(
-        score(catalogue, choice({ strategy, complexity: 1 })),
+      expect(score(catalogue, choice({ strategy, level: 'light' }))).toEqual(
+        score(catalogue, choice({ strategy, level: 'strong' })),
       )
   })
 
-  test('test mode never brings in a premium model', () => {
-    for (const strategy of [null, ...strategies])
-      for (const { model } of score(catalogue, choice({ strategy, complexity: 1, testMode: true })))
-        expect(model.tier).not.toBe('premium')
+  test('a model that is measured to be quicker gains by it, one that fails loses, and the parts add up to the score', () => {
+    const measured = (change: Partial<Figures>) => (model: Model) =>
+      model === slow ? { ...publishedFigures(model), ...change } : publishedFigures(model)
+    const slow = best({ strategy: 'quality' })
+    const scoreOf = (change: Partial<Figures>, given: Partial<Choice>) =>
+      score(catalogue, choice(given), measured(change)).find(({ model }) => model === slow)?.score ?? 0
+    for (const given of [{ strategy: 'balanced' }, { strategy: 'speed' }, { level: 'light' }] as const) {
+      const quick = { firstTokenMs: 300, tokensPerSecond: 500 }
+      expect(scoreOf(quick, given)).toBeGreaterThan(scoreOf({}, given))
+      const failing = { errorRate: 0.3, tries: 20 }
+      expect(scoreOf(failing, given)).toBeCloseTo(0.7 * scoreOf({}, given), 9)
+      const parts = partsOf(slow, choice(given), { ...publishedFigures(slow), ...failing })
+      expect(Object.values(parts).reduce((sum, part) => sum + part, 0)).toBeCloseTo(scoreOf(failing, given), 9)
+    }
+    expect(
+      score(catalogue, choice({ strategy: 'speed' }), measured({ firstTokenMs: 5, tokensPerSecond: 5_000 }))[0]?.model,
+    ).toBe(slow)
   })
 
   test('does not depend on the order of the models, and every score is between 0 and 1', () => {
     fc.assert(
       fc.property(
         fc.shuffledSubarray([...catalogue], { minLength: catalogue.length }),
-        fc.double({ min: 0, max: 1, noNaN: true }),
+        fc.constantFrom<Level>(...levels),
         fc.constantFrom(null, ...strategies),
-        (shuffled, complexity, strategy) => {
-          const given = choice({ strategy, complexity })
+        (shuffled, level, strategy) => {
+          const given = choice({ strategy, level })
           const scored = score(shuffled, given)
           expect(scored.map(({ model }) => fullName(model))).toEqual(
             score(catalogue, given).map(({ model }) => fullName(model)),
@@ -80,16 +128,19 @@ describe('score', () => {
   })
 
   test('weights are shares of one', () => {
-    for (const weights of [
-      ...Object.values(strategyWeights),
-      ...[0, 0.3, 1].map(complexity => weightsOf(choice({ complexity }))),
-    ])
+    for (const weights of [...Object.values(strategyWeights), ...Object.values(levelWeights)])
       expect(weights.quality + weights.cost + weights.speed).toBeCloseTo(1, 9)
+    expect(weightsOf(choice({ strategy: 'balanced', level: 'strong' }))).toEqual(strategyWeights.balanced)
   })
 
   test('an explanation names figures and weights', () => {
-    expect(explain(best({ strategy: 'balanced' }), choice({ strategy: 'balanced' }))).toMatch(
+    const given = choice({ strategy: 'balanced' })
+    const { figures } = best(given)
+    expect(explain(best(given), given, withoutFailures(figures))).toMatch(
       /^quality \d+ × 40 %, cost \d+ × 35 %, speed \d+ × 25 %$/,
+    )
+    expect(explain(best(given), given, { ...withoutFailures(figures), errorRate: 0.2 })).toEndWith(
+      'of which 20 % are lost to failures',
     )
   })
 })

@@ -106,6 +106,7 @@ function rig(
         },
         score: 1,
         reason: () => '',
+        parts: () => null,
       },
       ask: { ask, model, outputCap: 1_000, stream: given.stream ?? true },
       deadlines,

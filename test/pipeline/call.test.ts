@@ -19,9 +19,11 @@ import { anthropic } from '../../src/providers/anthropic.ts'
 import { google } from '../../src/providers/google.ts'
 import { openai } from '../../src/providers/openai.ts'
 import { openReader } from '../../src/reader.ts'
+import { createForesightBook } from '../../src/stores/foresight.ts'
 import { createHealthBook } from '../../src/stores/health.ts'
 import { createLocalMeter } from '../../src/stores/meter-local.ts'
 import { createPromptBook } from '../../src/stores/prompts.ts'
+import { createTieBook } from '../../src/stores/ties.ts'
 import { errorFrame, type Format, framesOf, models as named, wholeOf } from '../faults/support.ts'
 import { safetyFor } from '../safety/support.ts'
 
@@ -111,7 +113,10 @@ function world(script: readonly Outcome[], limits = plenty, models: readonly Mod
     meter,
     health: createHealthBook({ clock: systemClock }),
     learning: { of: () => null },
+    observe: { admitted() {}, settled() {} },
     prompts: createPromptBook(read, new Uint8Array(32)),
+    foresight: createForesightBook({ clock: systemClock }),
+    ties: createTieBook(systemClock, new Uint8Array(32)),
   } as unknown as Deps
   const seatsTaken = () => {
     const seats = meter.standing(caller.accountId, limits)?.seats

@@ -4,11 +4,14 @@ import { catalogue } from '../../src/core/catalogue.ts'
 import { type Ask, type Strategy, strategies } from '../../src/core/chat.ts'
 import type { Reading } from '../../src/core/classify.ts'
 import { GatewayError } from '../../src/core/errors.ts'
+import { plainCost } from '../../src/core/estimate.ts'
 import { boundOf } from '../../src/core/learning.ts'
+import { type LevelShares, usualShares } from '../../src/core/levels.ts'
 import { buildCatalogue, fitsWindow, fullName, type Model, needsOf, unmet } from '../../src/core/models.ts'
 import type { Lean } from '../../src/core/nudge.ts'
 import { type Caller, plans } from '../../src/core/plans.ts'
-import { score } from '../../src/core/scoring.ts'
+import { type Figures, score, withoutFailures } from '../../src/core/scoring.ts'
+import type { Tie } from '../../src/core/ties.ts'
 import { noWeb } from '../../src/core/web.ts'
 import {
   type AccountLearning,
@@ -67,6 +70,10 @@ type World = {
   /** What was learnt of `caller`: biases and entries by model, for the query type `other`; null = not read in yet. */
   readonly learnt?: ReadonlyMap<string, Lean> | null
   readonly random?: number
+  readonly seats?: number
+  readonly figures?: ReadonlyMap<string, Partial<Figures>>
+  readonly tie?: Tie
+  readonly shares?: LevelShares
 }
 
 function learningOf(learnt: ReadonlyMap<string, Lean> | null | undefined): AccountLearning | null {
@@ -92,6 +99,7 @@ function world(given: World = {}): RouteDeps {
       mayTry: key => !given.cooling?.includes(key),
       stateOf: key =>
         given.unhealthy?.includes(key) ? 'unhealthy' : given.degraded?.includes(key) ? 'degraded' : 'healthy',
+      figuresOf: (key, published) => ({ ...withoutFailures(published), ...given.figures?.get(key) }),
     },
     meter: {
       standing: () =>
@@ -101,12 +109,14 @@ function world(given: World = {}): RouteDeps {
               requests: { limit: 30, remaining: 30, resetMs: 0 },
               tokens: { limit: 500_000, remaining: 500_000, resetMs: 0 },
               costMicrocents: { limit: 167_000_000, remaining: given.left },
-              seats: { limit: 5, remaining: 5 },
+              seats: { limit: 5, remaining: given.seats ?? 5 },
             },
     },
     clock: { now: () => given.now ?? today },
     learning: { of: accountId => (accountId === caller.accountId ? learningOf(given.learnt) : strangeLearning) },
     random: () => given.random ?? 1,
+    ties: { of: () => given.tie ?? null },
+    shares: given.shares ?? usualShares,
   }
 }
 
@@ -218,15 +228,15 @@ describe('a tool that must be called', () => {
 
 describe('without a name', () => {
   test('a simple prompt goes to a cheap model, a complex one to a capable one', () => {
-    const simple = routed({}, {}, 100, { complexity: 0 }).candidates[0]
-    const complex = routed({}, {}, 100, { complexity: 1 }).candidates[0]
+    const simple = routed({}, {}, 100, { strongGain: 0 }).candidates[0]
+    const complex = routed({}, {}, 100, { strongGain: 1 }).candidates[0]
     expect(simple?.model.tier).toBe('economy')
     expect(complex?.model.figures.quality ?? 0).toBeGreaterThan(simple?.model.figures.quality ?? 1)
   })
 
   test('balanced chooses the same for every prompt', () => {
-    const first = routed({ strategy: 'balanced' }, {}, 100, { complexity: 0 })
-    expect(names(routed({ strategy: 'balanced' }, {}, 100, { complexity: 1 }))).toEqual(names(first))
+    const first = routed({ strategy: 'balanced' }, {}, 100, { strongGain: 0 })
+    expect(names(routed({ strategy: 'balanced' }, {}, 100, { strongGain: 1 }))).toEqual(names(first))
   })
 
   test('an unhealthy or cooling model goes last, and is still there when all of them are', () => {
@@ -243,6 +253,50 @@ describe('without a name', () => {
     expect(names(plan)).not.toContain('anthropic/claude-fable-5-2')
     expect(plan.dropped.some(({ reason }) => reason.includes('left today'))).toBe(true)
     expect(routed({}, { left: 0 }).candidates.length).toBeGreaterThan(0)
+  })
+
+  test('a model whose answer of usual length is more than a free seat’s share of what is left is dropped, though one token of it is not', () => {
+    const opus = 'anthropic/claude-opus-5-5'
+    const plan = (left: number, seats: number, maxOutputTokens: number | null = null) =>
+      names(routed({ strategy: 'quality', maxOutputTokens }, { left, seats }))[0]
+    expect(plan(20_000_000, 5)).toBe(opus)
+    expect(plan(4_000_000, 5)).not.toBe(opus)
+    expect(plan(4_000_000, 1)).toBe(opus)
+    expect(plan(4_000_000, 5, 100)).toBe(opus)
+  })
+
+  test('the operator’s shares move where a prompt goes, and the plan says its level', () => {
+    const strong = routed({}, { shares: { strong: 0.7, middle: 0 } })
+    const light = routed({}, { shares: { strong: 0, middle: 0 } }, 100, { strongGain: 1 })
+    expect([strong.level, light.level]).toEqual(['strong', 'light'])
+    expect(strong.first.model.figures.quality).toBeGreaterThan(light.first.model.figures.quality)
+  })
+
+  test('speed goes by what was measured here: who is quick now is first, who fails is not', () => {
+    const [usual = ''] = names(routed({ strategy: 'speed' }))
+    const quick = { firstTokenMs: 200, tokensPerSecond: 400, tries: 50 }
+    const figures = new Map([['openai/gpt-6-luna', quick]])
+    expect(names(routed({ strategy: 'speed' }, { figures }))[0]).toBe('openai/gpt-6-luna')
+    const failing = new Map([[usual, { errorRate: 0.4, tries: 50 }]])
+    expect(names(routed({ strategy: 'speed' }, { figures: failing }))[0]).not.toBe(usual)
+  })
+
+  test('every candidate’s parts add up to its score, and its reason names them', () => {
+    for (const strategy of [null, ...strategies])
+      for (const one of routed({ strategy }, { degraded: ['google/gemini-3.8-flash'] }).candidates) {
+        const parts = one.parts()
+        if (parts === null) throw new Error('auto mode scores')
+        expect(Object.values(parts).reduce((sum, part) => sum + part, 0)).toBeCloseTo(one.score, 9)
+        expect(one.reason()).toStartWith('quality ')
+      }
+  })
+
+  test('every model of the catalogue is either a candidate or dropped with a reason', () => {
+    for (const ask of [{}, { testMode: true }, { model: 'gpt-5.5' }]) {
+      const plan = routed(ask)
+      const told = [...names(plan), ...plan.dropped.map(({ model }) => model)]
+      expect(told.toSorted()).toEqual(catalogue.map(fullName).toSorted())
+    }
   })
 
   test('too long for all is context_length_exceeded, long for some goes to the others', () => {
@@ -275,7 +329,33 @@ describe('without a name', () => {
   })
 })
 
-test('no candidate ever breaks capability, window, test mode, retirement or configuration; the choice is deterministic', () => {
+describe('a long conversation', () => {
+  const pair = catalogue.filter(({ id }) => ['gpt-6.1-sol', 'gemini-4-argon'].includes(id))
+  const at = (ask: Partial<Ask>, given: World) => routed(ask, { models: pair, ...given }, 20_000, { strongGain: 0.6 })
+  const [leader, other] = at({}, {}).candidates
+  if (leader === undefined || other === undefined) throw new Error('both can answer')
+  const tie = { model: fullName(other.model), tokens: 19_000 }
+
+  test('stays with the near-equal that holds its beginning, and says so', () => {
+    expect(leader.score - other.score).toBeLessThan(0.05)
+    const plan = at({}, { tie })
+    expect([plan.isKept, plan.first.model.id]).toEqual([true, other.model.id])
+    expect(plan.first.reason()).toContain('19000 tokens of this conversation')
+    expect(names(plan)).toEqual([fullName(other.model), fullName(leader.model)])
+  })
+
+  test('does not where that one is unwell, cannot do what is asked, or the strategy counts no cost', () => {
+    const kept = (ask: Partial<Ask>, given: World) => at(ask, { tie, ...given }).isKept
+    expect(kept({}, { degraded: [tie.model] })).toBe(false)
+    expect(kept({}, { cooling: [tie.model] })).toBe(false)
+    expect(kept({ maxOutputTokens: 100_000 }, {})).toBe(other.model.maxOutputTokens >= 100_000)
+    expect(kept({ strategy: 'quality' }, {})).toBe(false)
+    expect(kept({ strategy: 'speed' }, {})).toBe(false)
+    expect(at({}, { tie: { ...tie, model: 'openai/unknown' } }).isKept).toBe(false)
+  })
+})
+
+test('no candidate ever breaks capability, window, test mode, budget, health, retirement or configuration; the choice is deterministic', () => {
   const asks = fc.record({
     strategy: fc.constantFrom<Strategy | null>(null, ...strategies),
     testMode: fc.boolean(),
@@ -288,6 +368,9 @@ test('no candidate ever breaks capability, window, test mode, retirement or conf
     providers: fc.subarray(['openai', 'anthropic', 'google']),
     unhealthy: fc.subarray(catalogue.map(fullName)),
     left: fc.nat({ max: 3_000_000 }),
+    seats: fc.integer({ min: 0, max: 5 }),
+    tie: fc.record({ model: fc.constantFrom(...catalogue.map(fullName)), tokens: fc.nat({ max: 200_000 }) }),
+    figures: fc.constantFrom(new Map([['openai/gpt-6-luna', { errorRate: 0.5, firstTokenMs: 90 }]])),
     now: fc.constantFrom(today, Date.parse('2026-12-15'), Date.parse('2027-06-01')),
   })
   fc.assert(
@@ -299,7 +382,7 @@ test('no candidate ever breaks capability, window, test mode, retirement or conf
       (ask, given, tokens, complexity) => {
         let plan: Route
         try {
-          plan = routed(ask, given, tokens, { complexity })
+          plan = routed(ask, given, tokens, { strongGain: complexity })
         } catch (thrown) {
           expect(thrown).toBeInstanceOf(GatewayError)
           return
@@ -314,7 +397,14 @@ test('no candidate ever breaks capability, window, test mode, retirement or conf
           expect(given.providers).toContain(endpoint.id)
           expect(score).toBeWithin(0, 1.000001)
         }
-        expect(names(routed(ask, given, tokens, { complexity }))).toEqual(names(plan))
+        if (ask.model === null) {
+          const least = (model: Model) => plainCost(model, tokens, 1)
+          const payable = plan.candidates.filter(({ model }) => least(model) <= given.left)
+          if (payable.length > 0) expect(payable).toHaveLength(plan.candidates.length)
+          const sick = plan.candidates.map(({ model }) => given.unhealthy.includes(fullName(model)))
+          expect(sick).toEqual(sick.toSorted((left, right) => Number(left) - Number(right)))
+        }
+        expect(names(routed(ask, given, tokens, { strongGain: complexity }))).toEqual(names(plan))
       },
     ),
     { numRuns: 150 },
@@ -347,7 +437,7 @@ describe('with what was learnt', () => {
     fc.assert(
       fc.property(asks, worlds, learnt, complexity, (ask, given, map, complex) => {
         const able = (of: ReadonlyMap<string, Lean>) =>
-          routed(ask, { ...given, learnt: of }, 100, { complexity: complex })
+          routed(ask, { ...given, learnt: of }, 100, { strongGain: complex })
         let plain: Route
         try {
           plain = able(new Map())
@@ -357,7 +447,7 @@ describe('with what was learnt', () => {
         }
         const plan = able(map)
         const { model } = plan.first
-        const choice = { strategy: ask.strategy, complexity: complex, testMode: ask.testMode }
+        const choice = { strategy: ask.strategy, level: plan.level }
         const base = new Map(score(catalogue, choice).map(one => [fullName(one.model), one.score]))
         const margin = (base.get(fullName(plain.first.model)) ?? 0) - (base.get(fullName(model)) ?? 0)
         expect(margin).toBeLessThanOrEqual(0.2 + 1e-9)
@@ -387,7 +477,7 @@ describe('with what was learnt', () => {
         const said = [null, undefined, new Map<string, Lean>()].map(of => {
           try {
             return decided(
-              routed(ask, { ...given, ...(of === undefined ? {} : { learnt: of }) }, 100, { complexity: complex }),
+              routed(ask, { ...given, ...(of === undefined ? {} : { learnt: of }) }, 100, { strongGain: complex }),
             )
           } catch (thrown) {
             return thrown instanceof GatewayError ? thrown.code : thrown

@@ -16,8 +16,10 @@ import type { Candidate, Route } from '../../src/pipeline/route.ts'
 import { settle } from '../../src/pipeline/settle.ts'
 import { startServing, startTally, type Tally } from '../../src/pipeline/tally.ts'
 import { openReader } from '../../src/reader.ts'
+import { createForesightBook } from '../../src/stores/foresight.ts'
 import { createLocalMeter } from '../../src/stores/meter-local.ts'
 import { createPromptBook } from '../../src/stores/prompts.ts'
+import { createTieBook } from '../../src/stores/ties.ts'
 
 const read = openReader()
 
@@ -59,7 +61,10 @@ async function settled({ model, inputTokens, cap, choices, usage, text, reasonin
     catalogue: buildCatalogue(catalogue),
     log: { warn: (event: string) => void warnings.push(event) },
     learning: { of: () => null },
+    observe: { admitted() {}, settled() {} },
     prompts: createPromptBook(read, new Uint8Array(32)),
+    foresight: createForesightBook({ clock: systemClock }),
+    ties: createTieBook(systemClock, new Uint8Array(32)),
   } as unknown as Deps
   const ask = { ...readNative({ prompt: 'Hi', max_output_tokens: cap }, new Headers(), 2), choices }
   const candidate = { model } as Candidate
@@ -67,11 +72,13 @@ async function settled({ model, inputTokens, cap, choices, usage, text, reasonin
     mode: 'manual',
     strategy: null,
     reading: read(ask.messages),
+    level: 'light',
     inputTokens,
     choices,
     first: candidate,
     candidates: [candidate],
     learning: { epoch: null, influenced: false, probability: 1 },
+    isKept: false,
     dropped: [],
     web: { ...noWeb, microcents: web?.microcents ?? 0 },
     withoutWeb: () => plan,

@@ -1,0 +1,136 @@
+import type { TSchema } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import type { Ask } from '../../core/chat.ts'
+import { GatewayError } from '../../core/errors.ts'
+import { toUsd } from '../../core/money.ts'
+import type { Caller, Standing } from '../../core/plans.ts'
+import { parseJson } from '../../core/validate.ts'
+import { createLimiter } from '../../core/windows.ts'
+import { bodyLimits, checkContentType, readBody } from '../../http/body.ts'
+import { authenticate, type KeyDirectory } from '../../http/callers.ts'
+import { documented } from '../../http/documented.ts'
+import { policies } from '../../http/policies.ts'
+import type { Preview, PreviewedCandidate } from '../../pipeline/preview.ts'
+import { type DryRun, dryRunShape } from './shapes.ts'
+
+/** A dry run is free and takes nothing of an account's limits, so that it has one of its own. */
+const limits = {
+  each: { perMinute: 60, burst: 30 },
+  together: { perMinute: 60_000, burst: 60_000 },
+  maximumAddresses: 10_000,
+}
+
+export type RouteModuleDeps = {
+  readonly keys: KeyDirectory
+  readonly meter: { standing(accountId: string, limits: Caller['limits']): Standing | null }
+  /** Lets `meter` know how the caller's account stands. Never throws. */
+  readonly look: (caller: Caller, requestId: string) => Promise<void>
+  readonly newRequestId: () => string
+  /** Reads a parsed body of `POST /api/v1/chat`. Throws naming the field at fault. */
+  readonly readAsk: (body: unknown, headers: Headers, bodyCharacters: number) => Ask
+  /** What such a body is checked by. */
+  readonly askSchema: TSchema
+  readonly preview: (caller: Caller, ask: Ask) => Preview
+  readonly clock: { now(): number }
+}
+
+/** `POST /api/v1/route`: how a chat request would be routed, and why. Nothing is called, billed or counted. */
+export function dryRun(deps: RouteModuleDeps) {
+  const { keys, meter, look, newRequestId, readAsk, askSchema, preview, clock } = deps
+  const limiter = createLimiter(limits)
+
+  return new Elysia({ name: 'dry-run' }).post(
+    '/api/v1/route',
+    async ({ request }) => {
+      const caller = await authenticate(keys, request.headers)
+      refuseHaste(limiter.take(caller.accountId, clock.now()))
+      checkContentType(request.headers)
+      const text = await readBody(request, bodyLimits.chat)
+      const ask = readAsk(parseJson(text), request.headers, text.length)
+      // What is left of the day decides who is dropped: of an account that was not seen here yet it is asked for.
+      if (meter.standing(caller.accountId, caller.limits) === null) await look(caller, newRequestId())
+      return Response.json(shown(preview(caller, ask), ask), { headers: { 'cache-control': 'no-store' } })
+    },
+    {
+      parse: 'none',
+      ...documented(policies.apiKey, {
+        summary: 'How a request would be routed, and why',
+        description: 'A dry run of `POST /api/v1/chat` with the same body: nothing is called, billed or counted.',
+        body: askSchema,
+        examples: {
+          'a prompt': { prompt: 'Prove that there are infinitely many primes.' },
+          'a strategy': { prompt: 'Say hello in French.', strategy: 'cost', test_mode: true },
+        },
+        answer: dryRunShape,
+        answerHeaders: [],
+        errors: [
+          'unsupported_parameter',
+          'context_length_exceeded',
+          'model_deprecated',
+          'model_not_found',
+          'payment_required',
+          'requests_per_minute_exceeded',
+          'no_model_available',
+        ],
+      }),
+    },
+  )
+}
+
+function refuseHaste(waitMs: number): void {
+  if (waitMs === 0) return
+  const message = 'Your account may make 60 dry runs a minute. Wait for the time in retry-after.'
+  throw new GatewayError('requests_per_minute_exceeded', message, { retryAfterMs: waitMs })
+}
+
+function shown({ reading, shares, plan, candidates, known }: Preview, { testMode }: Ask): DryRun {
+  return {
+    mode: plan.mode,
+    strategy: plan.strategy,
+    query_type: reading.queryType,
+    complexity: round(reading.complexity),
+    strong_gain: round(reading.strongGain),
+    level: plan.level,
+    shares,
+    needs_current: reading.needsCurrent,
+    language: reading.language,
+    web: { search: plan.web.query !== null, urls: plan.web.urls.length },
+    input_tokens: plan.inputTokens,
+    test_mode: testMode,
+    candidates: candidates.map(shownCandidate),
+    dropped: plan.dropped.map(({ model, reason }) => ({ model, reason })),
+    learning: { influenced: plan.learning.influenced },
+    kept: plan.isKept,
+    typical_error_pct: known.typicalErrorPct,
+  }
+}
+
+function shownCandidate({ candidate, reasons, costMicrocents, health, figures }: PreviewedCandidate) {
+  const parts = candidate.parts()
+  return {
+    model: `${candidate.model.provider}/${candidate.model.id}`,
+    score: round(candidate.score),
+    parts: parts && {
+      quality: round(parts.quality),
+      cost: round(parts.cost),
+      speed: round(parts.speed),
+      reliability: round(parts.reliability),
+      adjustment: round(parts.adjustment),
+    },
+    reasons: [...reasons],
+    estimated_cost_usd: toUsd(costMicrocents),
+    health,
+    figures: {
+      quality: round(figures.quality),
+      first_token_ms: Math.round(figures.firstTokenMs),
+      tokens_per_second: round(figures.tokensPerSecond),
+      error_rate: round(figures.errorRate),
+      measured_tries: round(figures.tries),
+    },
+  }
+}
+
+/** To four places, and no minus zero. */
+function round(value: number): number {
+  return Math.round(value * 1e4) / 1e4 + 0
+}

@@ -1,0 +1,21 @@
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { createFeatureReader } from '../../src/core/features.ts'
+import { createHarmJudge } from '../../src/core/harm.ts'
+import { harmKinds, wordsOf } from '../../src/core/harm-words.ts'
+
+const known = harmKinds.flatMap(kind => [...wordsOf(kind)])
+
+test('no text says more to the content head than was told without its neighbours', () => {
+  const read = createFeatureReader()
+  const judge = createHarmJudge()
+  const word = fc.oneof(fc.constantFrom(...known), fc.lorem({ maxCount: 1 }), fc.string({ maxLength: 6 }))
+  fc.assert(
+    fc.property(fc.array(word, { maxLength: 60 }), words => {
+      const features = read(words.join(' '))
+      const most = judge.contentAtMost(features)
+      expect(judge.read(features).content).toBeLessThanOrEqual(most)
+    }),
+    { numRuns: 2_000 },
+  )
+})

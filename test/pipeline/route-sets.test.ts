@@ -1,0 +1,119 @@
+/**
+ * The router over the labelled sets beside the checkout: what is promised of every set.
+ */
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { Type } from '@sinclair/typebox'
+import { catalogue } from '../../src/core/catalogue.ts'
+import { type Message, type Strategy, strategies } from '../../src/core/chat.ts'
+import { levels, usualShares } from '../../src/core/levels.ts'
+import { buildCatalogue, type Model } from '../../src/core/models.ts'
+import { type Caller, plans } from '../../src/core/plans.ts'
+import { withoutFailures } from '../../src/core/scoring.ts'
+import { type Endpoint, type RouteDeps, route } from '../../src/pipeline/route.ts'
+import type { Provider } from '../../src/providers/provider.ts'
+import { openReader } from '../../src/reader.ts'
+import { isThere, readRows } from '../../src/training/data.ts'
+import { askWith } from '../harness/ask.ts'
+
+const sets = ['routellm-mmlu', 'routellm-gsm8k', 'routellm-mtbench', 'routerarena-sub10', 'llmrouter-9models'] as const
+const present = await Promise.all([...sets, 'query-types'].map(isThere))
+const areThere = present.every(is => is)
+
+// Hundreds of prompts each, on a machine that other tests share.
+setDefaultTimeout(20_000)
+
+const read = openReader()
+const endpoint = (id: string): Endpoint => ({
+  id,
+  provider: {} as Provider,
+  access: { baseUrl: 'http://127.0.0.1:1', apiKey: null },
+  simulated: true,
+})
+const deps: RouteDeps = {
+  catalogue: buildCatalogue(catalogue),
+  endpoints: new Map(['openai', 'anthropic', 'google'].map(id => [id, endpoint(id)])),
+  health: {
+    mayTry: () => true,
+    stateOf: () => 'healthy',
+    figuresOf: (_, published) => withoutFailures(published),
+  },
+  meter: { standing: () => null },
+  clock: { now: () => Date.parse('2026-11-20T12:00:00Z') },
+}
+const caller: Caller = { accountId: 'acc_1', keyId: 'key_1', plan: 'usage', limits: plans.usage }
+
+function messagesOf(prompt: string): readonly Message[] {
+  return [{ role: 'user', content: [{ type: 'text', text: prompt }], name: null }]
+}
+
+function routed(prompt: string, strategy: Strategy | null, testMode = false) {
+  const messages = messagesOf(prompt)
+  const inputTokens = Math.ceil(prompt.length / 3)
+  return route(deps, caller, askWith({ messages, strategy, testMode }), read(messages), inputTokens)
+}
+
+/** About `most` of a set's prompts, evenly taken. */
+async function promptsOf(set: string, most: number): Promise<string[]> {
+  const rows = await readRows(set, Type.Object({ prompt: Type.String() }))
+  const every = Math.ceil(rows.length / most)
+  return rows.filter((_, at) => at % every === 0).map(({ prompt }) => prompt)
+}
+
+/** Within a fifth of the best there is. */
+const bestQuality = Math.max(...catalogue.map(({ figures }) => figures.quality))
+const isStrong = ({ figures }: Model) => figures.quality >= 0.8 * bestQuality
+const shareOf = (models: readonly Model[]) => models.filter(isStrong).length / models.length
+
+describe.if(areThere)('on every labelled set (skipped where they are not beside this checkout)', () => {
+  test.each(sets)(
+    '%s: cost makes no more strong calls than speed, balanced no more than auto or quality; test mode no premium one',
+    async set => {
+      const prompts = await promptsOf(set, 200)
+      const share = (strategy: Strategy | null) => shareOf(prompts.map(prompt => routed(prompt, strategy).first.model))
+      const shares = Object.fromEntries(strategies.map(strategy => [strategy, share(strategy)]))
+      expect(shares.cost).toBeLessThanOrEqual(shares.speed ?? 0)
+      expect(shares.balanced).toBeLessThanOrEqual(shares.quality ?? 0)
+      expect(shares.balanced).toBeLessThanOrEqual(share(null))
+      expect(share(null)).toBeLessThanOrEqual(shares.quality ?? 0)
+      for (const prompt of prompts.slice(0, 100))
+        for (const { model } of routed(prompt, null, true).candidates) expect(model.tier).not.toBe('premium')
+    },
+  )
+
+  test('without a strategy the target shares are met within three points on the reference mixture', async () => {
+    const counted = { light: 0, middle: 0, strong: 0 }
+    let [all, strongCalls] = [0, 0]
+    for (const set of sets) {
+      const prompts = await promptsOf(set, 10_000)
+      // The mixture that the ranks were taken over: every set by the square root of its size.
+      const weight = prompts.length ** -0.5
+      for (const prompt of prompts) {
+        const plan = routed(prompt, null)
+        counted[plan.level] += weight
+        if (isStrong(plan.first.model)) strongCalls += weight
+        all += weight
+      }
+    }
+    const wanted = { ...usualShares, light: 1 - usualShares.strong - usualShares.middle }
+    for (const level of levels) expect(Math.abs(counted[level] / all - wanted[level])).toBeLessThan(0.03)
+    expect(Math.abs(strongCalls / all - usualShares.strong)).toBeLessThan(0.03)
+  })
+
+  test('changes that ask the same again go the same way for 98 prompts of 100', async () => {
+    const changes: readonly ((prompt: string) => string)[] = [
+      prompt => prompt.toUpperCase(),
+      prompt => prompt.toLowerCase(),
+      prompt => `  ${prompt.replaceAll(' ', '  ')}\n`,
+      prompt => prompt.replace(/[.!?]+$/, ''),
+      prompt => `Please ${prompt}`,
+      prompt => `Hello! Could you please ${prompt}`,
+    ]
+    const prompts = await promptsOf('query-types', 250)
+    for (const change of changes) {
+      const same = prompts.filter(
+        prompt => routed(change(prompt), null).first.model === routed(prompt, null).first.model,
+      )
+      expect(same.length / prompts.length).toBeGreaterThanOrEqual(0.98)
+    }
+  })
+})
