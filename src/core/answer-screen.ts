@@ -16,6 +16,8 @@ import { readyLength } from './sentences.ts'
 export type AnswerScreen = {
   /** What of a batch may go out now; after a hit nothing more. */
   take(batch: readonly ChatEvent[]): readonly ChatEvent[]
+  /** What is still held back and clean, of an answer that was cut. */
+  rest(): readonly ChatEvent[]
   /** What refused, null while nothing has. */
   hit(): Verdict | null
 }
@@ -83,6 +85,11 @@ export function startAnswerScreen(rules: AnswerRules, mode: StreamMode | null): 
 
   return {
     hit: () => hit,
+    rest() {
+      const out: ChatEvent[] = []
+      if (hit === null) flush(out)
+      return out
+    },
     take(batch) {
       if (hit !== null) return []
       const out: ChatEvent[] = []
@@ -130,19 +137,24 @@ const longestHold = 256
 
 function startLane({ rules, hosts, classify }: AnswerRules): Lane {
   const scan = startScan(rules.set)
-  /** Text not yet out, and where it begins in the whole. */
-  let held = ''
-  let heldAt = 0
+  /** The text that is still needed, and where it begins in the whole. All places are places in the whole. */
+  let kept = ''
+  let keptAt = 0
+  let end = 0
+  /** Up to here the text has gone out, and up to here the rules have read it. */
+  let out = 0
   let read = 0
-  /** As far as the sentence goes. */
-  let seen = 0
-  let token = ''
-  let sentence = ''
-  let before = ''
+  let token = 0
+  let mayHoldHost = false
+  let hasBracket = false
+  let sentence = 0
+  let before = 0
   let lastUnit = 0
   let verdict: Verdict | null = null
   /** Where the refused thing begins. */
   let cutAt = Number.POSITIVE_INFINITY
+
+  const textOf = (from: number, to: number) => kept.slice(from - keptAt, to - keptAt)
 
   const refuse = (found: Verdict, at: number) => {
     if (verdict !== null) return
@@ -153,93 +165,119 @@ function startLane({ rules, hosts, classify }: AnswerRules): Lane {
   const onRule = (pattern: number): boolean => {
     const rule = rules.rules[rules.ruleOf[pattern] ?? -1]
     const at = scan.mayCompleteAt()
-    const said = before + sentence
     // What comes after the words says nothing of how they are meant.
-    const isSpared = rule?.spares !== 'nothing' && isReported(said.slice(0, Math.max(0, said.length - (seen - at))))
+    const isSpared = rule?.spares !== 'nothing' && isReported(textOf(before, Math.max(before, at)))
     if (rule === undefined || isSpared) return true
     refuse(refused('patterns', rule.category, 0, rule), at)
     return false
   }
 
-  const endToken = () => {
-    if (mayBeHost.test(token) && pointsAt(hosts, token))
-      refuse(refused('urls', 'malicious_url', 0), read - token.length)
-    token = ''
+  /** Lets the rules read on to where something else is looked at: what comes first is found first. */
+  const advance = (to: number) => {
+    if (to > read) scan.push(textOf(read, to), onRule)
+    read = to
   }
 
-  const endSentence = () => {
-    if (verdict === null && sentence.trim() !== '') {
-      const rule = firstMatched(rules, before + sentence)
-      if (rule !== null) refuse(refused('patterns', rule.category, 0, rule), read - sentence.length)
-      const { category, score } = classify(before + sentence)
-      if (category !== null) refuse(refused('classifier', category, score), read - sentence.length)
+  const endToken = (at: number) => {
+    if (mayHoldHost) {
+      advance(at)
+      if (verdict === null && pointsAt(hosts, textOf(token, at))) refuse(refused('urls', 'malicious_url', 0), token)
     }
+    mayHoldHost = false
+    hasBracket = false
+    token = at
+  }
+
+  const endSentence = (at: number) => {
+    advance(at)
+    if (verdict === null && textOf(sentence, at).trim() !== '') judge(textOf(before, at))
     before = sentence
-    sentence = ''
+    sentence = at
   }
 
-  /** Takes the part of a piece up to a boundary: tokens and sentences end where the text says so, never where a piece does. */
+  const judge = (said: string) => {
+    const rule = firstMatched(rules, said)
+    if (rule !== null) return refuse(refused('patterns', rule.category, 0, rule), sentence)
+    const { category, score } = classify(said)
+    if (category !== null) refuse(refused('classifier', category, score), sentence)
+  }
+
+  /** Takes a piece in: tokens and sentences end where the text says so, never where a piece does. */
   const takeIn = (text: string) => {
-    let from = 0
-    const advance = (to: number) => {
-      const part = text.slice(from, to)
-      token += part
-      sentence += part
-      seen = read + part.length
-      scan.push(part, onRule)
-      read += part.length
-      from = to
-    }
-    for (let at = 0; at < text.length && verdict === null; at++) {
-      const unit = text.charCodeAt(at)
-      const isSpace = unit === 32 || unit === 10 || unit === 9 || unit === 13
-      const isFull = token.length + at - from >= longestToken || sentence.length + at - from >= longestSentence
-      if (isSpace || isFull) {
-        advance(at)
-        if (isSpace || token.length >= longestToken) endToken()
-        if (unit === 10 || isFull || (isSpace && sentenceMarks.has(lastUnit))) endSentence()
+    const start = end
+    kept += text
+    end += text.length
+    let fullAt = Math.min(token + longestToken, sentence + longestSentence)
+    for (let index = 0; index < text.length; index++) {
+      const unit = text.charCodeAt(index)
+      const mark = unit < 128 ? (marks[unit] ?? ordinary) : wideDots.has(unit) ? hostMark : ordinary
+      const at = start + index
+      const isFull = at >= fullAt
+      if (mark === space || isFull) {
+        if (mark === space || at - token >= longestToken) endToken(at)
+        if (unit === lineFeed || isFull || sentenceMarks.has(lastUnit)) endSentence(at)
+        if (verdict !== null) return
+        fullAt = Math.min(token + longestToken, sentence + longestSentence)
       }
+      if (mark === bracket) hasBracket = true
+      // A dot at a word's end joins nothing, unless brackets hold another; what the next piece begins with is not known.
+      else if (mark === hostMark || (mark === dot && (hasBracket || marks[text.charCodeAt(index + 1)] !== space)))
+        mayHoldHost = true
       lastUnit = unit
     }
-    if (verdict === null) advance(text.length)
+    advance(end)
   }
 
   /** How much of what is held may go. */
   const free = (eager: boolean): number => {
-    if (verdict !== null) return Math.max(0, Math.min(held.length, cutAt - heldAt))
-    const doubtful = Math.min(
-      scan.mayCompleteAt(),
-      mayGoOn.test(token) ? read - token.length : Number.POSITIVE_INFINITY,
-    )
-    const certain = Math.max(0, Math.min(held.length, doubtful - heldAt), held.length - longestHold)
-    return eager ? certain : Math.min(certain, readyLength(held, true))
+    const held = end - out
+    if (verdict !== null) return Math.max(0, Math.min(held, cutAt - out))
+    const mayGrow = token < end && mayGoOn.test(textOf(token, end))
+    const doubtful = Math.min(scan.mayCompleteAt(), mayGrow ? token : Number.POSITIVE_INFINITY)
+    const certain = Math.max(0, Math.min(held, doubtful - out), held - longestHold)
+    return eager ? certain : Math.min(certain, readyLength(textOf(out, end), true))
   }
 
   const release = (length: number): string => {
-    const out = held.slice(0, length)
-    held = held.slice(length)
-    heldAt += length
-    return out
+    const text = textOf(out, out + length)
+    out += length
+    const needed = Math.min(out, before, token)
+    kept = kept.slice(needed - keptAt)
+    keptAt = needed
+    return text
   }
 
   return {
     shape: { type: 'text', choice: 0, text: '' },
     hit: () => verdict,
     push(text, eager) {
-      held += text
       takeIn(text)
       return release(free(eager))
     },
     end() {
       if (verdict === null) scan.end(onRule)
-      if (verdict === null) endToken()
-      if (verdict === null) endSentence()
-      return release(verdict === null ? held.length : free(true))
+      if (verdict === null) endToken(end)
+      if (verdict === null) endSentence(end)
+      return release(verdict === null ? end - out : free(true))
     },
   }
 }
 
-const mayBeHost = /[.。．｡%]/
+const lineFeed = 10
+const ordinary = 0
+const space = 1
+const dot = 2
+const hostMark = 3
+const bracket = 4
+/** ASCII: what ends a word, and what may make an address of one. */
+const marks = Uint8Array.from({ length: 128 }, (_, code) => {
+  const character = String.fromCharCode(code)
+  if (' \n\t\r'.includes(character)) return space
+  if (character === '.') return dot
+  if (character === '%') return hostMark
+  return '[({'.includes(character) ? bracket : ordinary
+})
+const wideDots = new Set(Array.from('．。｡', mark => mark.charCodeAt(0)))
 /** A token that may still grow into an address: it has a scheme, or a dot with something behind it. */
 const mayGoOn = /:\/|\.[^.\s]|^www\.?$|\[\.|%2e/i
 

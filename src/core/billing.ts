@@ -277,3 +277,12 @@ export function leanToCheaper(scored: readonly Scored[], share: number): Scored[
 export function monthOf(at: number): string {
   return new Date(at).toISOString().slice(0, 7)
 }
+
+/** Of which shares of a month's soft cap its owners are told by mail, in percent. */
+export const budgetMilestones = [80, 100] as const
+
+/** The highest of them that is reached; null = none. */
+export function milestoneOf(spentMicrocents: number, capMicrocents: number): number | null {
+  const share = shareOf(spentMicrocents, capMicrocents)
+  return budgetMilestones.findLast(percent => share * 100 >= percent) ?? null
+}

@@ -161,6 +161,9 @@ export type Attempt = {
   /** `provider/model`. */
   readonly model: string
   readonly outcome: 'served' | AttemptFailure
+  /** Monotonic milliseconds at which it was asked. */
+  readonly startedAt: number
+  /** Until it had failed, or until its first content. */
   readonly durationMs: number
 }
 

@@ -5,6 +5,7 @@
  * read anew up to a bound, so that a text made of disguises costs no more than twice a plain one.
  */
 export function undisguised(text: string): readonly string[] {
+  if (isPlain(text)) return none
   const found = signsIn(text)
   if (found === 0) return none
   const readings: string[] = []
@@ -31,6 +32,57 @@ const longRun = 4
 const shortestRun = 32
 /** `i g n o r e`: so many letters in a row that stand alone. */
 const fewestSpaced = 5
+
+/**
+ * Whether a text can hold no disguise at all, told from a few of its places: it is ASCII, has no digit or mark for a
+ * letter, and no stretch that is long enough without two letters side by side, or without a character that base64 has not.
+ */
+function isPlain(text: string): boolean {
+  if (Buffer.byteLength(text) !== text.length) return false
+  return !leetMarks.some(mark => isWithinWord(text, mark)) && !hasLoneLetters(text) && !hasLongRun(text)
+}
+
+const leetMarks = Array.from('013457@$!')
+
+/** Whether a mark stands behind a letter, with another or a mark behind it. */
+function isWithinWord(text: string, mark: string): boolean {
+  for (let at = text.indexOf(mark); at !== -1; at = text.indexOf(mark, at + 1)) {
+    const next = kinds[text.charCodeAt(at + 1)]
+    if (kinds[text.charCodeAt(at - 1)] === kindLetter && (next === kindLetter || next === kindLeet)) return true
+  }
+  return false
+}
+
+/** Whether the letters of some stretch all stand alone. One that spells a word covers one of every so many places. */
+function hasLoneLetters(text: string): boolean {
+  for (let at = 0; at < text.length; at += shortestSpelt) {
+    if (isPair(text, at)) continue
+    let from = at
+    while (from > 0 && !isPair(text, from - 1)) from--
+    let to = at
+    while (to < text.length && !isPair(text, to)) to++
+    if (to - from >= shortestSpelt) return true
+  }
+  return false
+}
+
+/** `x x x x x `: the fewest letters that count as spelt, each with what stands behind it. */
+const shortestSpelt = 2 * fewestSpaced - 1
+
+function isPair(text: string, at: number): boolean {
+  return kinds[text.charCodeAt(at)] === kindLetter && kinds[text.charCodeAt(at + 1)] === kindLetter
+}
+
+function hasLongRun(text: string): boolean {
+  for (let at = 0; at < text.length; at += shortestRun) {
+    let from = at
+    while (from > 0 && inBase64[text.charCodeAt(from - 1)] === 1) from--
+    let to = at
+    while (inBase64[text.charCodeAt(to)] === 1) to++
+    if (to - from >= shortestRun) return true
+  }
+  return false
+}
 
 /** Which disguises a text may hold. Code has digits between letters too, but not in every other word. */
 function signsIn(text: string): number {

@@ -61,6 +61,25 @@ export type ErrorOptions = {
   /** Moderation: which layer refused and under which category. */
   readonly layer?: string
   readonly category?: string
+  /** What an earlier request under the same `Idempotency-Key` came to. */
+  readonly completed?: Completed
+}
+
+/** A request that had its effect already. */
+export type Completed = {
+  /** Its own id, as it was answered then; null = what was made is all there is to know. */
+  readonly requestId: string | null
+  /** Id of what was made by it. */
+  readonly resultId: string | null
+  readonly usage: CompletedUsage | null
+}
+
+export type CompletedUsage = {
+  readonly input_tokens: number
+  readonly output_tokens: number
+  readonly total_tokens: number
+  readonly cost_usd: number
+  readonly estimated: boolean
 }
 
 /** The one error that reaches callers. Anything else thrown becomes a 503 `service_unavailable` at the edge. */
@@ -72,6 +91,7 @@ export class GatewayError extends Error {
   readonly shouldRetry: boolean | null
   readonly layer: string | null
   readonly category: string | null
+  readonly completed: Completed | null
 
   constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
     super(message)
@@ -83,6 +103,7 @@ export class GatewayError extends Error {
     this.shouldRetry = options.shouldRetry ?? null
     this.layer = options.layer ?? null
     this.category = options.category ?? null
+    this.completed = options.completed ?? null
   }
 
   get status(): number {
@@ -109,6 +130,18 @@ export function errorBody(error: GatewayError, requestId: string): { error: Reco
       param: error.param,
       request_id: requestId,
       ...(error.layer === null ? {} : { layer: error.layer, category: error.category }),
+      ...completedFields(error.completed),
     },
+  }
+}
+
+/** The request id is then the one that did it: what feedback takes, and what the ledger knows. */
+function completedFields(completed: Completed | null): Record<string, unknown> {
+  if (completed === null) return {}
+  const { requestId, resultId, usage } = completed
+  return {
+    ...(requestId === null ? {} : { request_id: requestId }),
+    ...(resultId === null ? {} : { result_id: resultId }),
+    ...(usage === null ? {} : { usage }),
   }
 }

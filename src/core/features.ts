@@ -81,7 +81,7 @@ export function createFeatureReader(): FeatureReader {
           next = at < to ? text.charCodeAt(at) : 0
         } while (kinds[next] === kind)
         // Opening courtesies say nothing of what is asked.
-        if (polite.has(hash >>> 0)) {
+        if ((count === 0 || count === 2) && polite.has(hash >>> 0)) {
           if (count === 2 && words[1] === you && asking.has(words[0] ?? 0)) {
             count = 0
             letters = 0
@@ -142,6 +142,15 @@ export function hashOf(word: string): number {
   let hash = hashStart
   for (let at = 0; at < word.length; at++) hash = Math.imul(hash ^ word.charCodeAt(at), hashPrime)
   return hash >>> 0
+}
+
+export const sieveSize = 8_192
+
+/** Spares nearly all words a look-up in a table of few: by the low bits of a hash, 0 = the table has no such word. */
+export function sieveOf(hashes: Iterable<number>): Uint8Array {
+  const sieve = new Uint8Array(sieveSize)
+  for (const hash of hashes) sieve[hash & (sieveSize - 1)] = 1
+  return sieve
 }
 
 /** A place in a table of 2^`bits` weights for a feature; `salt` keeps the kinds of features apart. */

@@ -1,4 +1,4 @@
-import { type Features, hashOf } from './features.ts'
+import { type Features, hashOf, sieveOf, sieveSize } from './features.ts'
 
 /** How many cues there are: the first `plainCues` of them are logarithms and shares that a straight line can use. */
 export const plainCues = 21
@@ -15,6 +15,7 @@ export function createCueReader(): CueReader {
   const cues = new Float64Array(cueCount)
   const groups = new Int32Array(groupCount)
   const groupsOf = groupTable()
+  const sieve = sieveOf(groupsOf.keys())
   // One bit a word, by its hash: how many different words there are, near enough.
   const met = new Uint8Array(4096)
 
@@ -35,7 +36,7 @@ export function createCueReader(): CueReader {
         met[place] = 1
         distinct++
       }
-      const entry = groupsOf.get(word)
+      const entry = sieve[word & (sieveSize - 1)] === 1 ? groupsOf.get(word) : undefined
       if (entry === undefined) continue
       for (let bits = entry & groupMask; bits !== 0; bits &= bits - 1) {
         const group = 31 - Math.clz32(bits & -bits)

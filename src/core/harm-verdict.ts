@@ -20,7 +20,10 @@ export const thresholds: Readonly<Record<HarmHead, number>> = { request: 0.5, co
 export type HarmClassifier = {
   /** What someone asks, or brings into the conversation. */
   prompt(text: string): HarmVerdict
-  /** What a model answers: it tells of many things, so only what it says is judged, and only what is certain. */
+  /**
+   * What a model answers: it tells of many things, so only what it says is judged, and only what is certain. The score is that
+   * of what is refused, 0 for the rest.
+   */
   answer(text: string): HarmVerdict
 }
 
@@ -29,13 +32,19 @@ export function createHarmClassifier(): HarmClassifier {
   const read = createFeatureReader()
   const judge = createHarmJudge()
   return {
-    prompt: text => verdictOf(judge(read(text))),
+    prompt: text => verdictOf(judge.read(read(text))),
     answer(text) {
-      const harm = judge(read(text))
-      return { category: harm.content > answerThreshold ? categoryOf(harm) : null, score: probability(harm.content) }
+      const features = read(text)
+      if (judge.contentAtMost(features) <= answerThreshold) return harmless
+      const harm = judge.read(features)
+      return harm.content > answerThreshold
+        ? { category: categoryOf(harm), score: probability(harm.content) }
+        : harmless
     },
   }
 }
+
+const harmless: HarmVerdict = { category: null, score: 0 }
 
 /** At this no unflagged text of `moderation-openai` is refused in cross-validation. */
 const answerThreshold = 3.5

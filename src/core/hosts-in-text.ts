@@ -24,12 +24,19 @@ const maximumStretch = 2_048
 
 /** Forms that hide a dot or a letter of a host. */
 const dressings = ['[.', '(.)', '{.', 'dot]', 'dot)', 'DOT]', 'DOT)', '%2e', '%2E']
-const beyondAscii = /[^\0-\x7f]/
 const wide = /[\u3002\uff0e\uff61\u00ad\u200b-\u200d\u2060\ufeff\uff10-\uff5a]/
 
+/** Each of these forms needs one of these characters, and looking for one character costs next to nothing. */
+const dressers = ['[', '(', '{', '%']
+
 function mayBeDressed(text: string): boolean {
-  for (const form of dressings) if (text.includes(form)) return true
-  return beyondAscii.test(text) && wide.test(text)
+  if (dressers.some(mark => text.includes(mark)) && dressings.some(form => text.includes(form))) return true
+  return isBeyondAscii(text) && wide.test(text)
+}
+
+/** ASCII alone is as long in bytes as in characters. */
+function isBeyondAscii(text: string): boolean {
+  return Buffer.byteLength(text) !== text.length
 }
 
 function undressed(text: string): string {

@@ -1,4 +1,4 @@
-import { type Features, hashOf } from './features.ts'
+import { type Features, hashOf, sieveOf, sieveSize } from './features.ts'
 
 /** Not to be told: too little text, or no script and no word that speaks for one language. */
 const undetermined = 'und'
@@ -106,11 +106,14 @@ const speakers: ReadonlyMap<number, readonly number[]> = (() => {
   return table
 })()
 
+const sieve = sieveOf(speakers.keys())
+
 function latinLanguage({ count, words }: Features): string {
   const votes = new Float64Array(languages.length)
   const limit = Math.min(count, wordsRead)
   for (let at = 0; at < limit; at++) {
-    const spoken = speakers.get(words[at] ?? 0)
+    const word = words[at] ?? 0
+    const spoken = sieve[word & (sieveSize - 1)] === 1 ? speakers.get(word) : undefined
     if (spoken === undefined) continue
     for (const index of spoken) votes[index] = (votes[index] ?? 0) + 1 / spoken.length
   }

@@ -14,10 +14,12 @@
 
 export type PatternSet = {
   readonly count: number
-  /** Slots reached by a word's hash, a pattern's later slots first: one word must not fill two of them. */
-  readonly slotsOf: ReadonlyMap<number, Uint16Array>
-  /** By the low bits of a hash: 0 = no slot has such a word. Spares nearly all words the look-up. */
-  readonly sieve: Uint8Array
+  /** By the low bits of a hash: the first of `words` with these bits; 0 = no slot has such a word, as with nearly all. */
+  readonly sieve: Uint16Array
+  /** Words, counted from 1: their hash, the next one with the same low bits, and where their slots begin in `slots`. */
+  readonly words: { readonly hash: Int32Array; readonly next: Uint16Array; readonly from: Uint32Array }
+  /** Slots that a word fills, a pattern's later slots first: one word must not fill two of them. */
+  readonly slots: Uint16Array
   /** Slot → the one before it, −1 for a first slot. */
   readonly previous: Int16Array
   /** Slot → most words from the one before it; 1 = adjacent. */
@@ -26,10 +28,11 @@ export type PatternSet = {
   readonly completes: Int16Array
   /** Hashes of all beginnings of the words that complete a pattern. */
   readonly lastPrefixes: ReadonlySet<number>
+  /** A single word completes some pattern. */
+  readonly hasSingle: boolean
+  /** Where scans of whole texts note what they reached; each begins so far behind the last that nothing of it is near. */
+  readonly scratch: { readonly reached: Int32Array; base: number }
 }
-
-/** What the pass saw besides words: their number, and how often each ASCII character that separates them came. */
-export type Shape = { readonly words: number; readonly symbols: Uint32Array }
 
 const sieveSize = 8192
 
@@ -51,17 +54,34 @@ export function compilePatterns(sources: readonly string[]): PatternSet {
     }
   }
   const lastPrefixes = new Set(sources.flatMap(source => prefixHashes(source.trim().split(' ').at(-1) ?? '')))
-  const sieve = new Uint8Array(sieveSize)
-  for (const hash of slotsOf.keys()) sieve[hash & (sieveSize - 1)] = 1
   return {
     count: sources.length,
-    slotsOf: new Map([...slotsOf].map(([hash, list]) => [hash, Uint16Array.from(list)])),
-    sieve,
+    ...wordTable(slotsOf),
     previous: Int16Array.from(slots, slot => slot.previous),
     reach: Uint8Array.from(slots, slot => slot.reach),
     completes: Int16Array.from(slots, slot => slot.completes),
     lastPrefixes,
+    hasSingle: slots.some(({ previous, completes }) => completes >= 0 && previous === -1),
+    scratch: { reached: new Int32Array(slots.length), base: beyondReach },
   }
+}
+
+function wordTable(slotsOf: ReadonlyMap<number, readonly number[]>): Pick<PatternSet, 'sieve' | 'words' | 'slots'> {
+  const sieve = new Uint16Array(sieveSize)
+  const words = {
+    hash: new Int32Array(slotsOf.size + 1),
+    next: new Uint16Array(slotsOf.size + 1),
+    from: new Uint32Array(slotsOf.size + 2),
+  }
+  const slots = [...slotsOf.values()].flat()
+  for (const [index, [hash, list]] of [...slotsOf].entries()) {
+    const word = index + 1
+    words.hash[word] = hash
+    words.next[word] = sieve[hash & (sieveSize - 1)] ?? 0
+    words.from[word + 1] = (words.from[word] ?? 0) + list.length
+    sieve[hash & (sieveSize - 1)] = word
+  }
+  return { sieve, words, slots: Uint16Array.from(slots) }
 }
 
 type Slot = { readonly hashes: readonly number[]; readonly reach: number }
@@ -92,7 +112,7 @@ function variantsOf(source: string): readonly (readonly Slot[])[] {
 function prefixHashes(slot: string): number[] {
   return slot.split('|').flatMap(choice =>
     Array.from(choice, (_, end) => {
-      const reading = startReading(new Uint32Array(128))
+      const reading = startReading()
       readWords(reading, choice.slice(0, end + 1), everyWord, () => true)
       return reading.hash
     }),
@@ -101,7 +121,7 @@ function prefixHashes(slot: string): number[] {
 
 function wordHashes(text: string): number[] {
   const hashes: number[] = []
-  const reading = startReading(new Uint32Array(128))
+  const reading = startReading()
   const onWord: OnWord = hash => {
     hashes.push(hash)
     return true
@@ -115,14 +135,21 @@ function wordHashes(text: string): number[] {
  * Looks for all patterns at once. `onMatch` gets the pattern's number and the position of the word that completed it,
  * counted from 0; it returns false to stop.
  */
-export function scan(set: PatternSet, text: string, onMatch: (pattern: number, position: number) => boolean): Shape {
-  const symbols = new Uint32Array(128)
-  const reading = startReading(symbols)
-  // Positions are kept one higher than counted from 0, so that a fresh 0 reads as "never reached".
-  const onWord = matcher(set, new Int32Array(set.previous.length), onMatch)
+export function scan(set: PatternSet, text: string, onMatch: (pattern: number, position: number) => boolean): void {
+  const { scratch } = set
+  const reading = startReading()
+  const onWord = matcher(set, scratch.reached, scratch.base, onMatch)
   if (readWords(reading, text, set.sieve, onWord)) endWord(reading, set.sieve, onWord)
-  return { words: reading.words, symbols }
+  scratch.base += reading.words + beyondReach
+  if (scratch.base < lastBase) return
+  scratch.reached.fill(0)
+  scratch.base = beyondReach
 }
+
+/** More words than any slot reaches back: `reach` is a byte. */
+const beyondReach = 256
+/** From here on a text of any length might carry a position past 31 bits. */
+const lastBase = 2 ** 30
 
 /** A scan that goes on from piece to piece, finding the same wherever the text was cut. */
 export type RunningScan = {
@@ -139,12 +166,10 @@ export type RunningScan = {
 
 /** Starts a running scan. */
 export function startScan(set: PatternSet): RunningScan {
-  const { previous, reach, completes, lastPrefixes } = set
-  const reading = startReading(new Uint32Array(128))
+  const { previous, reach, completes, lastPrefixes, hasSingle } = set
+  const reading = startReading()
   /** Up to which word some pattern waits for its last slot. */
-  let waitsUntil = completes.some((pattern, slot) => pattern >= 0 && previous[slot] === -1)
-    ? Number.POSITIVE_INFINITY
-    : -1
+  let waitsUntil = hasSingle ? Number.POSITIVE_INFINITY : -1
   let isReporting = false
   let report: (pattern: number, position: number) => boolean = () => true
   const onMatch = (pattern: number, position: number) => {
@@ -153,7 +178,7 @@ export function startScan(set: PatternSet): RunningScan {
     isReporting = false
     return goesOn
   }
-  const step = matcher(set, new Int32Array(previous.length), onMatch, (slot, position) => {
+  const step = matcher(set, new Int32Array(previous.length), beyondReach, onMatch, (slot, position) => {
     if ((completes[slot + 1] ?? -1) >= 0) waitsUntil = Math.max(waitsUntil, position + (reach[slot + 1] ?? 0))
   })
   return {
@@ -173,24 +198,28 @@ export function startScan(set: PatternSet): RunningScan {
   }
 }
 
-/** Moves the slots on by a word. Slots of a pattern follow each other by number. */
+/**
+ * Moves the slots on by a word. Slots of a pattern follow each other by number. `reached` holds, by slot, the position at which
+ * it was last reached, counted from `base`; what was never reached, or before this text, is out of every slot's reach.
+ */
 function matcher(
-  { slotsOf, previous, reach, completes }: PatternSet,
+  { sieve, words, slots, previous, reach, completes }: PatternSet,
   reached: Int32Array,
+  base: number,
   onMatch: (pattern: number, position: number) => boolean,
   onSlot?: (slot: number, position: number) => void,
 ): OnWord {
   return (hash, position) => {
-    const slots = slotsOf.get(hash)
-    if (slots === undefined) return true
-    for (let index = 0; index < slots.length; index++) {
+    let word = sieve[hash & (sieveSize - 1)] ?? 0
+    while (word !== 0 && words.hash[word] !== hash) word = words.next[word] ?? 0
+    if (word === 0) return true
+    const place = base + position
+    const end = words.from[word + 1] ?? 0
+    for (let index = words.from[word] ?? 0; index < end; index++) {
       const slot = slots[index] ?? 0
       const before = previous[slot] ?? -1
-      if (before >= 0) {
-        const at = reached[before] ?? 0
-        if (at === 0 || position + 1 - at > (reach[slot] ?? 0)) continue
-      }
-      reached[slot] = position + 1
+      if (before >= 0 && place - (reached[before] ?? 0) > (reach[slot] ?? 0)) continue
+      reached[slot] = place
       const pattern = completes[slot] ?? -1
       if (pattern >= 0) {
         if (!onMatch(pattern, position)) return false
@@ -211,7 +240,7 @@ const ascii = Uint8Array.from({ length: 128 }, (_, code) =>
 /** U+00C0 to U+00FF without case and accents; × and ÷ separate. */
 const latin = 'aaaaaaaceeeeiiiidnooooo ouuuuytsaaaaaaaceeeeiiiidnooooo ouuuuyty'
 
-const everyWord = new Uint8Array(sieveSize).fill(1)
+const everyWord = new Uint16Array(sieveSize).fill(1)
 
 type OnWord = (hash: number, position: number) => boolean
 
@@ -223,19 +252,18 @@ type Reading = {
   /** UTF-16 units read, and where among them the last word began. */
   read: number
   start: number
-  readonly symbols: Uint32Array
 }
 
-function startReading(symbols: Uint32Array): Reading {
-  return { hash: offset, words: 0, read: 0, start: 0, symbols }
+function startReading(): Reading {
+  return { hash: offset, words: 0, read: 0, start: 0 }
 }
 
 /**
  * Calls `onWord` with the 32-bit hash and the position of each word that ends in the text and that the sieve lets through,
  * until it returns false; false then. One pass, nothing allocated per word.
  */
-function readWords(reading: Reading, text: string, sieve: Uint8Array, onWord: OnWord): boolean {
-  const { symbols, read } = reading
+function readWords(reading: Reading, text: string, sieve: Uint16Array, onWord: OnWord): boolean {
+  const { read } = reading
   const { length } = text
   let { words, hash, start } = reading
   let goesOn = true
@@ -245,11 +273,8 @@ function readWords(reading: Reading, text: string, sieve: Uint8Array, onWord: On
     let folded = 0
     if (code < 128) {
       folded = ascii[code] ?? 0
-      if (folded === 0) {
-        symbols[code] = (symbols[code] ?? 0) + 1
-        // C++, C#, F#: part of a word they end, a separator elsewhere.
-        if (hash !== offset && (code === 43 || code === 35)) folded = code
-      }
+      // C++, C#, F#: part of a word they end, a separator elsewhere.
+      if (folded === 0 && hash !== offset && (code === 43 || code === 35)) folded = code
     } else {
       folded = fold(code)
     }
@@ -261,7 +286,7 @@ function readWords(reading: Reading, text: string, sieve: Uint8Array, onWord: On
     if (folded === invisible) continue
     if (hash !== offset) {
       words += 1
-      if (sieve[hash & (sieveSize - 1)] === 1) {
+      if (sieve[hash & (sieveSize - 1)] !== 0) {
         reading.start = start
         goesOn = onWord(hash, words - 1)
       }
@@ -271,7 +296,7 @@ function readWords(reading: Reading, text: string, sieve: Uint8Array, onWord: On
       const character = Math.imul(offset ^ code, prime)
       start = read + index
       words += 1
-      if (sieve[character & (sieveSize - 1)] === 1) {
+      if (sieve[character & (sieveSize - 1)] !== 0) {
         reading.start = start
         goesOn = onWord(character, words - 1)
       }
@@ -285,12 +310,12 @@ function readWords(reading: Reading, text: string, sieve: Uint8Array, onWord: On
 }
 
 /** The word that is open ends here. */
-function endWord(reading: Reading, sieve: Uint8Array, onWord: OnWord): void {
+function endWord(reading: Reading, sieve: Uint16Array, onWord: OnWord): void {
   const { hash } = reading
   if (hash === offset) return
   reading.hash = offset
   reading.words += 1
-  if (sieve[hash & (sieveSize - 1)] === 1) onWord(hash, reading.words - 1)
+  if (sieve[hash & (sieveSize - 1)] !== 0) onWord(hash, reading.words - 1)
 }
 
 const invisible = -1

@@ -1,4 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
+import type { CompletedUsage } from './errors.ts'
+import { toUsd } from './money.ts'
 
 /**
  * One request's line in the ledger: written once, however the request ended, and content-free. It is a schema because
@@ -68,3 +70,21 @@ export const usageRecordSchema = Type.Object(
 )
 
 export type UsageRecord = Static<typeof usageRecordSchema>
+
+/** Whether a request had an effect that its caller must not have twice: it was completed, charged for, or seen in part. */
+export function hadEffect(
+  record: Pick<UsageRecord, 'status' | 'billed_microcents' | 'streamed' | 'first_token_ms'>,
+): boolean {
+  return (
+    record.status === 'completed' || record.billed_microcents > 0 || (record.streamed && record.first_token_ms !== null)
+  )
+}
+
+/** What a completed request used, as its callers are told. */
+export function usageTold(
+  record: Pick<UsageRecord, 'input_tokens' | 'output_tokens' | 'billed_microcents' | 'estimated'>,
+): CompletedUsage {
+  const { input_tokens, output_tokens, billed_microcents, estimated } = record
+  const total_tokens = input_tokens + output_tokens
+  return { input_tokens, output_tokens, total_tokens, cost_usd: toUsd(billed_microcents), estimated }
+}

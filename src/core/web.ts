@@ -10,7 +10,8 @@ import type { Reader, Reading } from './classify.ts'
  * - `too_slow`: not there in time.
  * - `unreadable`: too large, of another type, or nothing to read.
  */
-export type LeftOutCode = 'refused' | 'unreachable' | 'too_slow' | 'unreadable'
+export const leftOutCodes = ['refused', 'unreachable', 'too_slow', 'unreadable'] as const
+export type LeftOutCode = (typeof leftOutCodes)[number]
 
 /** `url` null = the search. */
 export type LeftOut = { readonly url: string | null; readonly code: LeftOutCode }
