@@ -1,7 +1,8 @@
 /**
  * Structured logs: one JSON line on stdout, or one readable line on a terminal. Fields are plain values named at the call
  * site; no object of ours, no header set, no error with its causes is ever handed in, so that no prompt, answer or key can
- * ride along (`security.md` L2).
+ * ride along (`security.md` L2). Which names there are stands here: what has another is withheld, and what looks like a
+ * secret is cut out of any.
  */
 
 export type LogFields = Readonly<Record<string, string | number | boolean | null>>
@@ -15,6 +16,31 @@ export type Log = {
 
 const rank = { debug: 0, info: 1, warn: 2, error: 3 } as const
 type Level = keyof typeof rank
+
+/** Every field that a line may have. None is for what a caller or a model wrote. */
+export const loggedFields: ReadonlySet<string> = new Set([
+  ...['request_id', 'account_id', 'user_id', 'session_id', 'event_id', 'invoice_id'],
+  ...['provider', 'model', 'back_end', 'kind', 'code', 'status', 'outcome', 'attempts', 'streamed', 'signal', 'detail'],
+  ...['input_tokens', 'output_tokens', 'billed_microcents', 'owed', 'billed', 'total_cents'],
+  ...['latency_ms', 'duration_ms', 'first_token_ms', 'started_in_ms', 'replaced_in_ms', 'month'],
+  ...['backlog', 'failures', 'records', 'locks', 'tries', 'waiting'],
+  ...['kinds', 'masked', 'counts_as', 'after_failures', 'source', 'names', 'names_kept'],
+  ...['host', 'port', 'version', 'worker', 'workers', 'warning'],
+])
+
+const withheld = '[withheld]'
+/** A detail is a sentence; what is longer holds something that it should not. */
+const maximumCharacters = 2_000
+
+/** What secrets look like: keys and tokens of ours, keys of providers and of payments, credentials in an address. */
+const secrets: readonly (readonly [RegExp, string])[] = [
+  [/\bgw_(live|refresh)_[\w-]+/g, 'gw_$1_…'],
+  [/\beyJ[\w-]+\.[\w-]+\.[\w-]*/g, 'eyJ…'],
+  [/\b((?:sk|rk|pk|whsec|xai|gsk)[_-])[\w-]{8,}/g, '$1…'],
+  [/\bAIza[\w-]{20,}/g, 'AIza…'],
+  [/\b(bearer|basic) +[\w.~+/=-]{8,}/gi, '$1 …'],
+  [/(:\/\/)[^\s/@]+@/g, '$1…@'],
+]
 
 /**
  * A log that writes lines at or above `level` through `write` (stdout as a rule).
@@ -31,10 +57,17 @@ export function createLog(options: {
     (event: string, fields: LogFields = {}) => {
       if (rank[level] < rank[options.level]) return
       const at = new Date(options.now()).toISOString()
+      const shown = Object.entries(fields).map(([name, value]) => [name, loggable(name, value)] as const)
       if (options.pretty) {
-        const rest = Object.entries(fields).map(([name, value]) => `${name}=${value}`)
+        const rest = shown.map(([name, value]) => `${name}=${value}`)
         options.write(`${[at.slice(11, 23), level.padEnd(5), event, ...rest].join(' ')}\n`)
-      } else options.write(`${JSON.stringify({ at, level, event, ...fields })}\n`)
+      } else options.write(`${JSON.stringify({ at, level, event, ...Object.fromEntries(shown) })}\n`)
     }
   return { debug: line('debug'), info: line('info'), warn: line('warn'), error: line('error') }
+}
+
+function loggable(name: string, value: LogFields[string] | undefined): LogFields[string] {
+  if (!loggedFields.has(name)) return withheld
+  if (typeof value !== 'string') return value ?? null
+  return secrets.reduce((text, [pattern, instead]) => text.replace(pattern, instead), value).slice(0, maximumCharacters)
 }

@@ -1,0 +1,110 @@
+/**
+ * Counters and histograms as plain numbers: every label is a closed set, so a cell is found by multiplying and counting costs
+ * an addition. Names and labels are put to the numbers when somebody asks.
+ */
+
+export type Labels = Readonly<Record<string, string>>
+
+/** All that a dimension can be. One that names nothing (`{}`) stands for what has no such label. */
+export type Axis = readonly Labels[]
+
+/** One metric as it is handed on, by whatever protocol. Figures are since the start of the process. */
+export type Family = { readonly name: string; readonly help: string } & (
+  | { readonly kind: 'counter' | 'gauge'; readonly samples: readonly Sample[] }
+  | { readonly kind: 'histogram'; readonly bounds: readonly number[]; readonly series: readonly Series[] }
+)
+
+export type Sample = { readonly labels: Labels; readonly value: number }
+
+/** `counts` has one more entry than there are bounds, for what is above the last; it does not cumulate. */
+export type Series = { readonly labels: Labels; readonly counts: readonly number[]; readonly sum: number }
+
+type Description = {
+  readonly name: string
+  readonly help: string
+  readonly axes: readonly Axis[]
+  /** Also shows what never happened yet: for small sets, so that a first event is seen as a rise. */
+  readonly showsZeros?: boolean
+}
+
+export type Counter = {
+  /** Adds `amount` to the cell at these places on the axes, in their order. */
+  add(amount: number, first?: number, second?: number, third?: number, fourth?: number): void
+  family(): Family
+}
+
+/** `unit` is how much makes 1 in what is shown: amounts that are integers then stay exact. */
+export function createCounter({
+  name,
+  help,
+  axes,
+  unit = 1,
+  showsZeros = false,
+}: Description & { readonly unit?: number }): Counter {
+  const [size, placeOf] = layout(axes)
+  const cells = new Float64Array(size)
+  return {
+    add(amount, first = 0, second = 0, third = 0, fourth = 0) {
+      const place = placeOf(first, second, third, fourth)
+      cells[place] = (cells[place] ?? 0) + amount
+    },
+    family() {
+      const all = labelsOf(axes).map((labels, place) => ({ labels, value: (cells[place] ?? 0) / unit }))
+      return { name, help, kind: 'counter', samples: showsZeros ? all : all.filter(({ value }) => value !== 0) }
+    },
+  }
+}
+
+export type Histogram = {
+  /** Counts one value at this place on the axes. */
+  observe(value: number, first?: number, second?: number): void
+  family(): Family
+}
+
+/** `bounds` are upper ones, inclusive, in ascending order. */
+export function createHistogram({
+  name,
+  help,
+  axes,
+  bounds,
+  showsZeros = false,
+}: Description & { readonly bounds: readonly number[] }): Histogram {
+  const [size, placeOf] = layout(axes)
+  const width = bounds.length + 1
+  const counts = new Float64Array(size * width)
+  const sums = new Float64Array(size)
+  return {
+    observe(value, first = 0, second = 0) {
+      const place = placeOf(first, second, 0, 0)
+      let bucket = 0
+      while (bucket < bounds.length && value > (bounds[bucket] ?? 0)) bucket++
+      counts[place * width + bucket] = (counts[place * width + bucket] ?? 0) + 1
+      sums[place] = (sums[place] ?? 0) + value
+    },
+    family() {
+      const series = labelsOf(axes).map((labels, place) => ({
+        labels,
+        counts: [...counts.subarray(place * width, (place + 1) * width)],
+        sum: sums[place] ?? 0,
+      }))
+      const used = series.filter(one => showsZeros || one.counts.some(count => count > 0))
+      return { name, help, kind: 'histogram', bounds, series: used }
+    },
+  }
+}
+
+/** Number of cells, and how one of them is found. Four axes are all there are. */
+function layout(axes: readonly Axis[]) {
+  const [, second = 1, third = 1, fourth = 1] = axes.map(axis => axis.length)
+  const size = axes.reduce((product, axis) => product * axis.length, 1)
+  const placeOf = (a: number, b: number, c: number, d: number) => ((a * second + b) * third + c) * fourth + d
+  return [size, placeOf] as const
+}
+
+/** The labels of every cell, in the order of the cells. */
+function labelsOf(axes: readonly Axis[]): readonly Labels[] {
+  return axes.reduce<readonly Labels[]>(
+    (before, axis) => before.flatMap(labels => axis.map(more => ({ ...labels, ...more }))),
+    [{}],
+  )
+}

@@ -1,0 +1,28 @@
+import { createHistogram, type Family } from './instruments.ts'
+
+/** How often the event loop is asked how late it is. */
+const everyMs = 100
+
+/** Upper bounds in seconds. */
+const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5]
+
+export type LoopLag = { family(): Family; close(): void }
+
+/** Measures by how much a timer is late, ten times a second, from now on. Does not keep the process alive. */
+export function watchLoopLag(monotonic: () => number): LoopLag {
+  const lag = createHistogram({
+    name: 'gateway_event_loop_lag_seconds',
+    help: 'By how much a timer of 100 ms was late: what every request waits for while something blocks.',
+    axes: [],
+    bounds,
+    showsZeros: true,
+  })
+  let due = monotonic() + everyMs
+  const timer = setInterval(() => {
+    const now = monotonic()
+    lag.observe(Math.max(0, now - due) / 1000)
+    due = now + everyMs
+  }, everyMs)
+  timer.unref()
+  return { family: lag.family, close: () => clearInterval(timer) }
+}

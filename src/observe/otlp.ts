@@ -1,0 +1,92 @@
+/** Spans and metrics as OTLP writes them in JSON (protocol 1.x): ids in hexadecimal, 64-bit integers as text. */
+import type { Family, Labels } from './instruments.ts'
+import type { Attribute, Span } from './traces.ts'
+
+type KeyValue = { readonly key: string; readonly value: object }
+
+const scope = { name: 'gateway-ai' }
+const spanKinds = { internal: 1, server: 2, client: 3 } as const satisfies Record<Span['kind'], number>
+const errorStatus = 2
+const cumulative = 2
+
+/** Body for `/v1/traces`. */
+export function tracesBody(resource: Labels, spans: readonly Span[]): object {
+  return {
+    resourceSpans: [
+      { resource: { attributes: attributesOf(resource) }, scopeSpans: [{ scope, spans: spans.map(spanOf) }] },
+    ],
+  }
+}
+
+/** Body for `/v1/metrics`. Times are epoch milliseconds: of the process's start, and of now. */
+export function metricsBody(resource: Labels, families: readonly Family[], startedAt: number, now: number): object {
+  const times = { startTimeUnixNano: nanoseconds(startedAt), timeUnixNano: nanoseconds(now) }
+  const metrics = families.map(family => metricOf(family, times))
+  return {
+    resourceMetrics: [{ resource: { attributes: attributesOf(resource) }, scopeMetrics: [{ scope, metrics }] }],
+  }
+}
+
+function spanOf({ traceId, spanId, parentId, name, kind, startedAt, endedAt, attributes, error }: Span): object {
+  return {
+    traceId,
+    spanId,
+    ...(parentId === null ? {} : { parentSpanId: parentId }),
+    name,
+    kind: spanKinds[kind],
+    startTimeUnixNano: nanoseconds(startedAt),
+    endTimeUnixNano: nanoseconds(endedAt),
+    attributes: attributesOf(error === null ? attributes : { ...attributes, 'error.type': error }),
+    ...(error === null ? {} : { status: { code: errorStatus } }),
+  }
+}
+
+function metricOf(family: Family, times: object): object {
+  const { name, help: description } = family
+  if (family.kind === 'histogram')
+    return {
+      name,
+      description,
+      histogram: {
+        aggregationTemporality: cumulative,
+        dataPoints: family.series.map(({ labels, counts, sum }) => ({
+          ...times,
+          attributes: attributesOf(labels),
+          count: String(counts.reduce((total, count) => total + count, 0)),
+          sum,
+          bucketCounts: counts.map(String),
+          explicitBounds: family.bounds,
+        })),
+      },
+    }
+  const dataPoints = family.samples.map(({ labels, value }) => ({
+    ...times,
+    attributes: attributesOf(labels),
+    asDouble: value,
+  }))
+  return family.kind === 'gauge'
+    ? { name, description, gauge: { dataPoints } }
+    : { name, description, sum: { dataPoints, aggregationTemporality: cumulative, isMonotonic: true } }
+}
+
+function attributesOf(attributes: Readonly<Record<string, Attribute>>): readonly KeyValue[] {
+  return Object.entries(attributes).map(([key, value]) => ({ key, value: anyValue(value) }))
+}
+
+function anyValue(value: Attribute): object {
+  switch (typeof value) {
+    case 'string':
+      return { stringValue: value }
+    case 'boolean':
+      return { boolValue: value }
+    case 'number':
+      return Number.isInteger(value) ? { intValue: String(value) } : { doubleValue: value }
+    default:
+      return { arrayValue: { values: value.map(anyValue) } }
+  }
+}
+
+/** Of epoch milliseconds, to the microsecond: more than that no number holds. */
+function nanoseconds(milliseconds: number): string {
+  return `${Math.round(milliseconds * 1000)}000`
+}
