@@ -1,0 +1,81 @@
+/** A streamed answer: an async iterable of its events, asked for when it is first read, and given up when its reader stops. */
+import { errorOfEvent } from './error-of.ts'
+import { ConnectionError, IncompleteStreamError } from './errors.ts'
+import type { Incoming } from './transport.ts'
+import type { ChatDelta, ChatDone, ChatEvent } from './wire.ts'
+
+/** Read once: by iterating, or by `text()` or `done()`. */
+export class ChatStream implements AsyncIterable<ChatDelta | ChatDone> {
+  readonly #open: (signal: AbortSignal) => Promise<Incoming>
+  readonly #abort = new AbortController()
+  #isRead = false
+
+  /** `open` asks the gateway; `signal` is the caller's own. */
+  constructor(open: (signal: AbortSignal) => Promise<Incoming>, signal: AbortSignal | undefined) {
+    this.#open = open
+    if (signal?.aborted) this.abort(signal.reason)
+    signal?.addEventListener('abort', () => this.abort(signal.reason), { once: true })
+  }
+
+  /** Gives the answer up, the upstream's part too. Whoever reads it gets the reason thrown: an `AbortError` unless told. */
+  abort(reason?: unknown): void {
+    this.#abort.abort(reason)
+  }
+
+  /** The whole text, once it is all there. Throws where the answer failed or was cut off. */
+  async text(): Promise<string> {
+    let text = ''
+    for await (const event of this) if (event.type === 'delta') text += event.content
+    return text
+  }
+
+  /** The last event: what served, what it used and cost. */
+  async done(): Promise<ChatDone> {
+    for await (const event of this) if (event.type === 'done') return event
+    throw new IncompleteStreamError('The answer ended before it was complete.')
+  }
+
+  /** `delta`s, then one `done`. Throws the typed error of a failure, and `IncompleteStreamError` where there is no `done`. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<ChatDelta | ChatDone, void, void> {
+    if (this.#isRead) throw new TypeError('A stream can be read once.')
+    this.#isRead = true
+    const incoming = await this.#open(this.#abort.signal)
+    try {
+      for await (const data of eventData(incoming)) {
+        const event = JSON.parse(data) as ChatEvent
+        if (event.type === 'error') throw errorOfEvent(event, incoming.response.headers)
+        yield event
+        if (event.type === 'done') return
+      }
+      throw new IncompleteStreamError('The answer ended before it was complete.')
+    } finally {
+      incoming.close()
+    }
+  }
+}
+
+const lineEnd = /\r\n|\r|\n/
+
+/** The `data` of each server-sent event. Of their fields a gateway uses no other. */
+async function* eventData({ response, within }: Incoming): AsyncGenerator<string, void, void> {
+  const reader = response.body?.getReader()
+  if (reader === undefined) throw new ConnectionError('The answer has no body.')
+  const decoder = new TextDecoder()
+  let rest = ''
+  let data: string[] = []
+  for (;;) {
+    const { done, value } = await within(reader.read())
+    if (done) return
+    rest += decoder.decode(value, { stream: true })
+    // A carriage return at the very end may be the first half of a line's end.
+    const whole = rest.endsWith('\r') ? rest.slice(0, -1) : rest
+    const lines = whole.split(lineEnd)
+    rest = (lines.pop() ?? '') + rest.slice(whole.length)
+    for (const line of lines) {
+      if (line.startsWith('data:')) data.push(line.slice(line[5] === ' ' ? 6 : 5))
+      if (line !== '' || data.length === 0) continue
+      yield data.join('\n')
+      data = []
+    }
+  }
+}

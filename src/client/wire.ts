@@ -1,0 +1,728 @@
+/** What travels, as the gateway's own schemas have it. Written by `bun run client:types`: change those, not this. */
+
+export type ChatDelta = {
+  type: 'delta'
+  content: string
+  reasoning?: string | undefined
+  tool_calls?:
+    | readonly (
+        | {
+            index: number
+            id: string
+            type: 'function'
+            function: {
+              name: string
+              /** JSON as the model wrote it */
+              arguments: string
+            }
+            extra_content?:
+              | {
+                  google: {
+                    thought_signature: string
+                  }
+                }
+              | undefined
+          }
+        | {
+            index: number
+            function: {
+              arguments: string
+            }
+          }
+      )[]
+    | undefined
+}
+
+export type ChatDone = {
+  type: 'done'
+  request_id: string
+  /** `provider/model` that really served */
+  model_used: string
+  finish_reason: 'stop' | 'length' | 'tool_calls' | 'content_filter'
+  tool_calls: readonly ToolCall[]
+  usage: ChatUsage
+  routing: {
+    mode: 'auto' | 'manual'
+    strategy: 'balanced' | 'quality' | 'cost' | 'speed' | null
+    query_type:
+      | 'code'
+      | 'code_algorithm'
+      | 'debugging'
+      | 'analysis'
+      | 'writing'
+      | 'math'
+      | 'creative'
+      | 'planning'
+      | 'comparison'
+      | 'other'
+      | null
+    complexity: number | null
+    /** what this account’s history says changed the choice */
+    learned: boolean
+    attempts: readonly {
+      /** `provider/model` */
+      model: string
+      /** `served`, or why not */
+      outcome: string
+    }[]
+  }
+  enhancement: Enhancement | null
+  web: {
+    searched: boolean
+    sources: readonly {
+      url: string
+      title: string
+    }[]
+    /** what could not be read */
+    left_out: readonly {
+      url: string | null
+      code: 'refused' | 'unreachable' | 'too_slow' | 'unreadable'
+    }[]
+  }
+}
+
+export type ChatEvent = ChatDelta | ChatDone | ChatFailed
+
+export type ChatFailed = {
+  type: 'error'
+  error: {
+    type:
+      | 'invalid_request_error'
+      | 'content_policy_violation'
+      | 'authentication_error'
+      | 'billing_error'
+      | 'permission_error'
+      | 'not_found_error'
+      | 'conflict_error'
+      | 'rate_limit_error'
+      | 'insufficient_quota'
+      | 'upstream_error'
+    code:
+      | 'invalid_request'
+      | 'invalid_json'
+      | 'context_length_exceeded'
+      | 'unsupported_parameter'
+      | 'model_deprecated'
+      | 'content_blocked'
+      | 'invalid_api_key'
+      | 'invalid_token'
+      | 'invalid_credentials'
+      | 'payment_required'
+      | 'forbidden'
+      | 'model_not_found'
+      | 'not_found'
+      | 'conflict'
+      | 'already_completed'
+      | 'body_too_large'
+      | 'requests_per_minute_exceeded'
+      | 'concurrent_requests_exceeded'
+      | 'ip_rate_limited'
+      | 'daily_tokens_exceeded'
+      | 'daily_cost_exceeded'
+      | 'upstream_failed'
+      | 'no_model_available'
+      | 'service_unavailable'
+      | 'upstream_timeout'
+    /** what to do next */
+    message: string
+    param: string | null
+    request_id: string
+    /** of a blocked request: what blocked it */
+    layer?: string | undefined
+    category?: string | undefined
+  }
+}
+
+export type ChatReply = {
+  output: string
+  request_id: string
+  /** `provider/model` that really served */
+  model_used: string
+  finish_reason: 'stop' | 'length' | 'tool_calls' | 'content_filter'
+  tool_calls: readonly ToolCall[]
+  usage: ChatUsage
+  routing: {
+    mode: 'auto' | 'manual'
+    strategy: 'balanced' | 'quality' | 'cost' | 'speed' | null
+    query_type:
+      | 'code'
+      | 'code_algorithm'
+      | 'debugging'
+      | 'analysis'
+      | 'writing'
+      | 'math'
+      | 'creative'
+      | 'planning'
+      | 'comparison'
+      | 'other'
+      | null
+    complexity: number | null
+    /** what this account’s history says changed the choice */
+    learned: boolean
+    attempts: readonly {
+      /** `provider/model` */
+      model: string
+      /** `served`, or why not */
+      outcome: string
+    }[]
+  }
+  enhancement: Enhancement | null
+  web: {
+    searched: boolean
+    sources: readonly {
+      url: string
+      title: string
+    }[]
+    /** what could not be read */
+    left_out: readonly {
+      url: string | null
+      code: 'refused' | 'unreachable' | 'too_slow' | 'unreadable'
+    }[]
+  }
+}
+
+export type ChatRequest = {
+  model?: string | null | undefined
+  mode?: 'gateway-ai' | null | undefined
+  strategy?: 'balanced' | 'quality' | 'cost' | 'speed' | null | undefined
+  stream?: boolean | null | undefined
+  stream_mode?: 'buffered' | 'realtime' | null | undefined
+  enhance_prompt?: boolean | null | undefined
+  test_mode?: boolean | null | undefined
+  fallback?: boolean | null | undefined
+  web?: 'auto' | 'off' | null | undefined
+  metadata?: Record<string, string> | null | undefined
+  max_output_tokens?: number | null | undefined
+  temperature?: number | null | undefined
+  top_p?: number | null | undefined
+  seed?: number | null | undefined
+  stop?: string | readonly string[] | null | undefined
+  reasoning_effort?: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max' | null | undefined
+  tools?:
+    | readonly {
+        type: 'function'
+        function: {
+          /** a name of 1 to 64 letters, digits, `_` or `-` */
+          name: string
+          description?: string | null | undefined
+          parameters?: Record<string, unknown> | null | undefined
+          strict?: boolean | null | undefined
+        }
+      }[]
+    | null
+    | undefined
+  tool_choice?:
+    | 'auto'
+    | 'none'
+    | 'required'
+    | {
+        type: 'function'
+        function: {
+          /** a name of 1 to 64 letters, digits, `_` or `-` */
+          name: string
+        }
+      }
+    | {
+        type: 'allowed_tools'
+        allowed_tools: {
+          mode: 'auto' | 'required'
+          tools: readonly {
+            type: 'function'
+            function: {
+              /** a name of 1 to 64 letters, digits, `_` or `-` */
+              name: string
+            }
+          }[]
+        }
+      }
+    | null
+    | undefined
+  response_format?:
+    | {
+        type: 'text' | 'json_object'
+      }
+    | {
+        type: 'json_schema'
+        json_schema: {
+          /** a name of 1 to 64 letters, digits, `_` or `-` */
+          name: string
+          description?: string | null | undefined
+          schema?: Record<string, unknown> | null | undefined
+          strict?: boolean | null | undefined
+        }
+      }
+    | null
+    | undefined
+  messages?:
+    | readonly (
+        | {
+            role: 'system'
+            content:
+              | string
+              | readonly {
+                  type: 'text'
+                  text: string
+                }[]
+          }
+        | {
+            role: 'user'
+            content:
+              | string
+              | readonly (
+                  | {
+                      type: 'text'
+                      text: string
+                    }
+                  | {
+                      type: 'image'
+                      /** an http, https or data: address */
+                      url: string
+                      detail?: 'auto' | 'low' | 'high' | null | undefined
+                    }
+                  | {
+                      type: 'image_url'
+                      image_url: {
+                        /** an http, https or data: address */
+                        url: string
+                        detail?: 'auto' | 'low' | 'high' | null | undefined
+                      }
+                    }
+                )[]
+          }
+        | {
+            role: 'assistant'
+            content?:
+              | string
+              | readonly {
+                  type: 'text'
+                  text: string
+                }[]
+              | null
+              | undefined
+            reasoning?: string | null | undefined
+            tool_calls?:
+              | readonly {
+                  id: string
+                  type: 'function'
+                  function: {
+                    /** a name of 1 to 64 letters, digits, `_` or `-` */
+                    name: string
+                    arguments: string
+                  }
+                  extra_content?:
+                    | {
+                        google?:
+                          | {
+                              thought_signature?: string | null | undefined
+                            }
+                          | null
+                          | undefined
+                      }
+                    | null
+                    | undefined
+                }[]
+              | null
+              | undefined
+          }
+        | {
+            role: 'tool'
+            content:
+              | string
+              | readonly {
+                  type: 'text'
+                  text: string
+                }[]
+            tool_call_id: string
+          }
+      )[]
+    | null
+    | undefined
+  prompt?: string | null | undefined
+}
+
+export type ChatUsage = {
+  input_tokens: number
+  output_tokens: number
+  total_tokens: number
+  /** US dollars, to 1e-8 */
+  cost_usd: number
+  cached_input_tokens: number
+  reasoning_tokens: number
+  /** the counts are ours: the provider gave none */
+  estimated: boolean
+  cost: {
+    /** US dollars, to 1e-8 */
+    model_usd: number
+    /** US dollars, to 1e-8 */
+    search_usd: number
+    /** US dollars, to 1e-8 */
+    fetch_usd: number
+  }
+}
+
+export type DryRun = {
+  mode: 'auto' | 'manual'
+  strategy: 'balanced' | 'quality' | 'cost' | 'speed' | null
+  query_type:
+    | 'code'
+    | 'code_algorithm'
+    | 'debugging'
+    | 'analysis'
+    | 'writing'
+    | 'math'
+    | 'creative'
+    | 'planning'
+    | 'comparison'
+    | 'other'
+  complexity: number
+  /** how much a strong model is expected to gain, as a rank among reference prompts */
+  strong_gain: number
+  level: 'light' | 'middle' | 'strong'
+  shares: {
+    strong: number
+    middle: number
+  }
+  needs_current: boolean
+  /** ISO 639-1; `und` = it cannot be told */
+  language: string
+  web: {
+    search: boolean
+    urls: number
+  }
+  /** reserved, with what the web may add */
+  input_tokens: number
+  test_mode: boolean
+  candidates: readonly RouteCandidate[]
+  dropped: readonly {
+    /** `provider/model` */
+    model: string
+    reason: string
+  }[]
+  learning: {
+    /** without what was learnt another model would be the first */
+    influenced: boolean
+  }
+  /** the first holds the beginning of the conversation in its cache */
+  kept: boolean
+  typical_error_pct: number | null
+}
+
+export type Enhancement = {
+  changed: boolean
+  enhanced_prompt: string
+  query_type:
+    | 'code'
+    | 'code_algorithm'
+    | 'debugging'
+    | 'analysis'
+    | 'writing'
+    | 'math'
+    | 'creative'
+    | 'planning'
+    | 'comparison'
+    | 'other'
+}
+
+export type Error = {
+  error: {
+    type:
+      | 'invalid_request_error'
+      | 'content_policy_violation'
+      | 'authentication_error'
+      | 'billing_error'
+      | 'permission_error'
+      | 'not_found_error'
+      | 'conflict_error'
+      | 'rate_limit_error'
+      | 'insufficient_quota'
+      | 'upstream_error'
+    code:
+      | 'invalid_request'
+      | 'invalid_json'
+      | 'context_length_exceeded'
+      | 'unsupported_parameter'
+      | 'model_deprecated'
+      | 'content_blocked'
+      | 'invalid_api_key'
+      | 'invalid_token'
+      | 'invalid_credentials'
+      | 'payment_required'
+      | 'forbidden'
+      | 'model_not_found'
+      | 'not_found'
+      | 'conflict'
+      | 'already_completed'
+      | 'body_too_large'
+      | 'requests_per_minute_exceeded'
+      | 'concurrent_requests_exceeded'
+      | 'ip_rate_limited'
+      | 'daily_tokens_exceeded'
+      | 'daily_cost_exceeded'
+      | 'upstream_failed'
+      | 'no_model_available'
+      | 'service_unavailable'
+      | 'upstream_timeout'
+    /** what to do next */
+    message: string
+    param: string | null
+    request_id: string
+    /** of a blocked request: what blocked it */
+    layer?: string | undefined
+    category?: string | undefined
+  }
+}
+
+export type Estimate = {
+  /** `provider/model` */
+  model: string
+  /** US dollars, to 1e-8 */
+  estimated_cost_usd: number
+  confidence: 'high' | 'medium' | 'low'
+  input_tokens: number
+  expected_output_tokens: number
+  output_from: 'cap' | 'table' | 'traffic' | 'account'
+  maximum_cost_usd: number | null
+  query_type:
+    | 'code'
+    | 'code_algorithm'
+    | 'debugging'
+    | 'analysis'
+    | 'writing'
+    | 'math'
+    | 'creative'
+    | 'planning'
+    | 'comparison'
+    | 'other'
+  typical_error_pct: number | null
+  models: readonly ModelEstimate[]
+}
+
+export type EstimateRequest = {
+  messages?:
+    | readonly {
+        role: 'system' | 'user' | 'assistant'
+        content:
+          | string
+          | readonly (
+              | {
+                  type: 'text'
+                  text: string
+                }
+              | {
+                  type: 'image'
+                  url: string
+                  detail?: 'auto' | 'low' | 'high' | undefined
+                }
+              | {
+                  type: 'image_url'
+                  image_url: {
+                    url: string
+                    detail?: 'auto' | 'low' | 'high' | undefined
+                  }
+                }
+            )[]
+      }[]
+    | undefined
+  prompt?: string | undefined
+  model?: string | undefined
+  max_output_tokens?: number | undefined
+  web?: 'auto' | 'off' | undefined
+}
+
+export type FeedbackRequest = {
+  /** the id of a request */
+  request_id: string
+  /** an integer from 1 to 5 */
+  score: number
+  is_helpful?: boolean | null | undefined
+}
+
+export type Learning = {
+  state: 'cold_start' | 'warm_up' | 'established'
+  entries: number
+  since: string | null
+  query_types: readonly {
+    query_type: string
+    requests: number
+    best_model: string | null
+    confidence: 'cold_start' | 'warm_up' | 'established'
+  }[]
+  enhancement: {
+    requests: number
+    quality_with: number | null
+    quality_without: number | null
+  }
+  influence: {
+    classified_pct: number
+    influenced_pct: number
+  }
+  models: readonly ModelInsight[]
+  recommendations: readonly Recommendation[]
+}
+
+export type Model = {
+  id: string
+  /** `provider/model` */
+  name: string
+  provider: string
+  display_name: string
+  tier: 'economy' | 'standard' | 'premium'
+  pricing: {
+    currency: 'USD'
+    /** US dollars per million tokens */
+    input_per_mtok: number
+    /** US dollars per million tokens */
+    output_per_mtok: number
+    cached_input_per_mtok: number | null
+    cache_write_per_mtok: number | null
+    long_context: {
+      above_input_tokens: number
+      /** US dollars per million tokens */
+      input_per_mtok: number
+      /** US dollars per million tokens */
+      output_per_mtok: number
+      cached_input_per_mtok: number | null
+      cache_write_per_mtok: number | null
+    } | null
+  }
+  context_window: number
+  max_input_tokens: number | null
+  max_output_tokens: number
+  capabilities: {
+    vision: boolean
+    tools: boolean
+    json_schema: boolean
+    reasoning: boolean
+    streaming: boolean
+    web_search: boolean
+  }
+  reasoning_efforts: readonly ('none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max')[]
+  aliases: readonly string[]
+  deprecated: boolean
+  deprecation_date: string | null
+  status: 'current' | 'deprecated' | 'retired'
+  successor: string | null
+  release_date: string | null
+  quality_scores: readonly {
+    metric: 'artificial_analysis_intelligence_index' | 'livebench_global_average' | 'arena_text_score'
+    value: number
+    variant: string
+    source: string
+    /** a UTC day, or a month where no more is known */
+    date: string
+    attribution: string
+  }[]
+  speed: {
+    output_tokens_per_second: number
+    time_to_first_token_seconds: number
+    variant: string
+    source: string
+    /** a UTC day, or a month where no more is known */
+    date: string
+    attribution: string
+  } | null
+  /** the figures that auto-routing goes by */
+  routing: {
+    quality: number
+    output_tokens_per_second: number
+    time_to_first_token_seconds: number
+    /** no public figure of the model itself: a relative’s stands in */
+    estimated: boolean
+  }
+  /** its provider is simulated here */
+  simulated?: boolean | undefined
+}
+
+export type ModelEstimate = {
+  /** `provider/model` */
+  model: string
+  /** US dollars, to 1e-8 */
+  estimated_cost_usd: number
+  confidence: 'high' | 'medium' | 'low'
+  input_tokens: number
+  expected_output_tokens: number
+  output_from: 'cap' | 'table' | 'traffic' | 'account'
+  maximum_cost_usd: number | null
+}
+
+export type ModelInsight = {
+  /** `provider/model` */
+  model: string
+  query_type: string
+  requests: number
+  quality: number
+  latency_ms: number
+  ttft_ms: number | null
+  /** US dollars, to 1e-8 */
+  cost_usd: number
+  rating: number | null
+  confidence: 'cold_start' | 'warm_up' | 'established'
+  /** what it adds to the routing score */
+  bias: number
+}
+
+export type ModelList = {
+  data: readonly Model[]
+  /** whom to credit for a score, by its metric */
+  attributions: Record<string, string>
+}
+
+export type Rated = {
+  accepted: boolean
+  query_type: string
+  /** `provider/model` */
+  model: string
+}
+
+export type Recommendation = {
+  query_type: string
+  /** `provider/model` */
+  model: string
+  reason: string
+  expected_quality_change: number
+  expected_cost_change_pct: number
+}
+
+export type RouteCandidate = {
+  /** `provider/model` */
+  model: string
+  score: number
+  /** null where a model was named: nothing is weighed then */
+  parts: {
+    quality: number
+    cost: number
+    speed: number
+    /** what failures of late take away */
+    reliability: number
+    /** what learning, health and the month's soft cap changed */
+    adjustment: number
+  } | null
+  reasons: readonly string[]
+  estimated_cost_usd: number
+  health: 'healthy' | 'degraded' | 'unhealthy'
+  figures: {
+    quality: number
+    first_token_ms: number
+    tokens_per_second: number
+    error_rate: number
+    /** tries of late that these rest on */
+    measured_tries: number
+  }
+}
+
+export type ToolCall = {
+  id: string
+  type: 'function'
+  function: {
+    name: string
+    /** JSON as the model wrote it */
+    arguments: string
+  }
+  extra_content?:
+    | {
+        google: {
+          thought_signature: string
+        }
+      }
+    | undefined
+}

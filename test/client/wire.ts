@@ -1,0 +1,96 @@
+/**
+ * Writes `src/client/wire.ts`: the schemas that the gateway checks and types its own answers with, as TypeScript. Types cannot
+ * simply be imported there: whoever installs the library has neither our schemas nor their package.
+ */
+import type { TSchema } from '@sinclair/typebox'
+import { enhancementShape, errorShape } from '../../src/http/shapes.ts'
+import { nativeSchema } from '../../src/modules/chat/request.ts'
+import { chatEventShape, chatReplyShape } from '../../src/modules/chat/shapes.ts'
+import { estimateRequestSchema } from '../../src/modules/estimate/routes.ts'
+import { estimateShape } from '../../src/modules/estimate/shapes.ts'
+import { feedbackSchema, learningShape, ratedShape } from '../../src/modules/insights/shapes.ts'
+import { modelListShape } from '../../src/modules/models/shapes.ts'
+import { createSchemas, type Direction, type JsonSchema } from '../../src/modules/reference/schemas.ts'
+import { dryRunShape } from '../../src/modules/route/shapes.ts'
+
+export const wirePath = new URL('../../src/client/wire.ts', import.meta.url)
+
+const spoken: readonly (readonly [TSchema, Direction])[] = [
+  [nativeSchema, 'asked'],
+  [estimateRequestSchema, 'asked'],
+  [feedbackSchema, 'asked'],
+  [chatReplyShape, 'answered'],
+  [chatEventShape, 'answered'],
+  [enhancementShape, 'answered'],
+  [estimateShape, 'answered'],
+  [modelListShape, 'answered'],
+  [dryRunShape, 'answered'],
+  [ratedShape, 'answered'],
+  [learningShape, 'answered'],
+  [errorShape, 'answered'],
+]
+
+/** The file's text. */
+export function wireTypes(): string {
+  const schemas = createSchemas()
+  for (const [schema, direction] of spoken) schemas.of(schema, direction)
+  const types = Object.entries(schemas.components()).map(
+    ([name, schema]) => `${comment(schema)}export type ${name} = ${typeOf(schema)}\n`,
+  )
+  return `/** What travels, as the gateway's own schemas have it. Written by \`bun run client:types\`: change those, not this. */\n\n${types.join('\n')}`
+}
+
+function typeOf(schema: JsonSchema): string {
+  if (schema.$ref !== undefined) return schema.$ref.split('/').at(-1) ?? ''
+  if (schema.const !== undefined) return literal(schema.const)
+  if (schema.enum !== undefined) return schema.enum.map(literal).join(' | ')
+  if (schema.anyOf !== undefined) return schema.anyOf.map(typeOf).join(' | ')
+  switch (schema.type) {
+    case 'array':
+      return `readonly (${schema.items === undefined ? 'unknown' : typeOf(schema.items)})[]`
+    case 'object':
+      return objectOf(schema)
+    case 'integer':
+    case 'number':
+      return 'number'
+    case 'string':
+    case 'boolean':
+    case 'null':
+      return schema.type
+    default:
+      return 'unknown'
+  }
+}
+
+function objectOf({ properties = {}, patternProperties, additionalProperties, required = [] }: JsonSchema): string {
+  const [values] = Object.values(patternProperties ?? {})
+  const open = typeof additionalProperties === 'object' ? additionalProperties : values
+  if (open !== undefined) return `Record<string, ${typeOf(open)}>`
+  if (Object.keys(properties).length === 0) return 'Record<string, unknown>'
+  const fields = Object.entries(properties).map(([name, property]) => {
+    const optional = required.includes(name) ? '' : '?'
+    return `${comment(property)}${name}${optional}: ${typeOf(property)}${optional === '' ? '' : ' | undefined'}\n`
+  })
+  return `{\n${fields.join('')}}`
+}
+
+function comment({ description }: JsonSchema): string {
+  return description === undefined ? '' : `/** ${description} */\n`
+}
+
+function literal(value: unknown): string {
+  return typeof value === 'string' ? `'${value}'` : JSON.stringify(value)
+}
+
+/** As the repository's formatter leaves it. */
+export function formatted(text: string): string {
+  const biome = new URL('../../node_modules/.bin/biome', import.meta.url).pathname
+  const root = new URL('../..', import.meta.url).pathname
+  const run = Bun.spawnSync([biome, 'format', '--stdin-file-path=src/client/wire.ts'], {
+    cwd: root,
+    stdin: Buffer.from(text),
+  })
+  return run.stdout.toString()
+}
+
+if (import.meta.main) await Bun.write(wirePath, formatted(wireTypes()))
