@@ -1,0 +1,108 @@
+import type { ComponentChildren } from 'preact'
+import { useEffect } from 'preact/hooks'
+import { may, type Role } from '../core/roles.ts'
+import { Billing } from './pages/billing.tsx'
+import { Insights } from './pages/insights.tsx'
+import { InvoicePage } from './pages/invoice.tsx'
+import { Keys } from './pages/keys.tsx'
+import { Models } from './pages/models.tsx'
+import { Overview } from './pages/overview.tsx'
+import { Playground } from './pages/playground.tsx'
+import { Requests } from './pages/requests.tsx'
+import { Settings } from './pages/settings.tsx'
+import { Invitation, SignIn, SignUp } from './pages/sign-in.tsx'
+import { Team } from './pages/team.tsx'
+import { Icon, type IconName } from './parts/icon.tsx'
+import { Navigation } from './parts/navigation.tsx'
+import { Empty, FailureNotice, Loading } from './parts/notice.tsx'
+import { Page } from './parts/page.tsx'
+import { Said } from './parts/said.tsx'
+import { useAction } from './state/action.ts'
+import { hrefTo, place } from './state/place.ts'
+import { forgetResources } from './state/resource.ts'
+import { resume, session, user } from './state/session.ts'
+
+export type PageEntry = {
+  readonly path: string
+  readonly title: string
+  readonly icon: IconName
+  readonly show: (rest: readonly string[]) => ComponentChildren
+  readonly isFor?: (role: Role) => boolean
+}
+
+const pages: readonly PageEntry[] = [
+  { path: '', title: 'Overview', icon: 'overview', show: () => <Overview /> },
+  { path: 'playground', title: 'Playground', icon: 'playground', show: () => <Playground /> },
+  { path: 'requests', title: 'Requests', icon: 'requests', show: () => <Requests /> },
+  { path: 'models', title: 'Models', icon: 'models', show: () => <Models /> },
+  { path: 'insights', title: 'Insights', icon: 'insights', show: () => <Insights /> },
+  { path: 'keys', title: 'Keys', icon: 'keys', show: () => <Keys /> },
+  { path: 'team', title: 'Team', icon: 'team', show: () => <Team /> },
+  {
+    path: 'billing',
+    title: 'Billing',
+    icon: 'billing',
+    show: ([invoice]) => (invoice === undefined ? <Billing /> : <InvoicePage id={invoice} />),
+    isFor: role => may(role, 'billing.see'),
+  },
+  { path: 'settings', title: 'Settings', icon: 'settings', show: () => <Settings /> },
+]
+
+export function App() {
+  const resuming = useAction(resume)
+  const userId = user.value?.id
+  useEffect(() => void resuming.run(), [])
+  // What one user was shown is not the next one's.
+  useEffect(() => forgetResources, [userId])
+
+  const [first = '', ...rest] = place.value.path
+  // An invitation is for whoever opens it, signed in as somebody else or not.
+  if (first === 'invitation') return <Invitation token={rest[0] ?? ''} />
+  if (resuming.failure !== null)
+    return (
+      <main class="door">
+        <FailureNotice failure={resuming.failure} retry={() => void resuming.run()} />
+      </main>
+    )
+  if (session.value === undefined)
+    return (
+      <main class="door">
+        <Loading what="the dashboard" lines={2} />
+      </main>
+    )
+  if (session.value === null) return first === 'sign-up' ? <SignUp /> : <SignIn />
+  return <Signed path={first} rest={rest} role={session.value.user.role} />
+}
+
+type SignedProps = { readonly path: string; readonly rest: readonly string[]; readonly role: Role }
+
+function Signed({ path, rest, role }: SignedProps) {
+  const open = pages.filter(({ isFor }) => isFor?.(role) ?? true)
+  const page = open.find(one => one.path === path)
+  return (
+    <div class="frame">
+      <button type="button" class="skip" onClick={() => document.getElementById('main')?.focus()}>
+        Skip to the page
+      </button>
+      <Navigation pages={open} current={path} />
+      <main id="main" tabIndex={-1}>
+        {page?.show(rest) ?? <NoPage />}
+      </main>
+      <Said />
+    </div>
+  )
+}
+
+function NoPage() {
+  return (
+    <Page title="Nothing here">
+      <div class="card">
+        <Empty title="There is no such page, or it is not open to your role.">
+          <a href={hrefTo('')}>
+            Back to the overview <Icon name="chevron" size={14} />
+          </a>
+        </Empty>
+      </div>
+    </Page>
+  )
+}

@@ -1,0 +1,239 @@
+import { useState } from 'preact/hooks'
+import { may } from '../../core/roles.ts'
+import type { ShownRecommendation } from '../../modules/insights/shapes.ts'
+import { Badge } from '../parts/badge.tsx'
+import { Confirm } from '../parts/dialog.tsx'
+import { TextField } from '../parts/field.tsx'
+import { Empty, Loaded, Notice, type Tone } from '../parts/notice.tsx'
+import { Card, Page } from '../parts/page.tsx'
+import { say } from '../parts/said.tsx'
+import { Table } from '../parts/table.tsx'
+import { call } from '../state/api.ts'
+import { count, dateOf, milliseconds, usd, words } from '../state/format.ts'
+import { hrefTo } from '../state/place.ts'
+import { useResource } from '../state/resource.ts'
+import type { Confidence, Learning } from '../state/routes.ts'
+import { user } from '../state/session.ts'
+
+const everyMs = 30_000
+const eraseWord = 'erase'
+
+export function Insights() {
+  const learning = useResource('GET /api/v1/insights/learning', { everyMs })
+  const [isErasing, setErasing] = useState(false)
+  const mayErase = may(user.value?.role ?? 'member', 'learning.delete')
+  const isAbsent = learning.failure?.code === 'not_found'
+  return (
+    <Page
+      title="Insights"
+      about="What routing learned from this account’s requests: figures alone, never a prompt or an answer."
+      actions={
+        mayErase &&
+        !isAbsent && (
+          <button type="button" class="button danger-text" onClick={() => setErasing(true)}>
+            Erase everything
+          </button>
+        )
+      }
+    >
+      {isAbsent ? (
+        <Notice title="This gateway does not learn">It is of a release without insights.</Notice>
+      ) : (
+        <Loaded resource={learning} what="insights" lines={8}>
+          {found => <Learned learning={found} />}
+        </Loaded>
+      )}
+      {isErasing && (
+        <Erase
+          onErased={() => {
+            learning.reload()
+            say('Everything that was learned is erased.')
+          }}
+          onClose={() => setErasing(false)}
+        />
+      )}
+    </Page>
+  )
+}
+
+const confidenceTones: Readonly<Record<Confidence, Tone>> = {
+  cold_start: 'plain',
+  warm_up: 'warn',
+  established: 'good',
+}
+const confidenceWords: Readonly<Record<Confidence, string>> = {
+  cold_start: 'Fewer than 10 requests of one kind to one model: routing goes by what holds for everybody.',
+  warm_up: '10 to 49 requests of one kind to one model: your own figures count a little.',
+  established: '50 requests or more of one kind to one model: your own figures count most, within their bounds.',
+}
+
+function Certainty({ of: confidence }: { readonly of: Confidence }) {
+  return (
+    <span title={confidenceWords[confidence]}>
+      <Badge tone={confidenceTones[confidence]}>{words(confidence)}</Badge>
+    </span>
+  )
+}
+
+function Learned({ learning }: { readonly learning: Learning }) {
+  const { state, entries, since, influence, enhancement } = learning
+  return (
+    <>
+      <section class="tiles" aria-label="In short">
+        <Tile name="Confidence" value={words(state)} note={confidenceWords[state]} />
+        <Tile
+          name="Learned from"
+          value={`${count(entries)} ${entries === 1 ? 'request' : 'requests'}`}
+          note={since === null ? 'None so far' : `Since ${dateOf(since)}`}
+        />
+        <Tile
+          name="Influence"
+          value={`${influence.influenced_pct} %`}
+          note={`of requests were routed otherwise for it; ${influence.classified_pct} % were of a known type`}
+        />
+        <Tile
+          name="Enhancement"
+          value={qualityText(enhancement.quality_with)}
+          note={`quality over ${count(enhancement.requests)} enhanced requests, ${qualityText(enhancement.quality_without)} without`}
+        />
+      </section>
+      {entries === 0 ? (
+        <div class="card">
+          <Empty title="Nothing is learned yet">
+            Ask some questions, in the <a href={hrefTo('playground')}>playground</a> or through the API, and rate the
+            answers.
+          </Empty>
+        </div>
+      ) : (
+        <>
+          <Recommendations list={learning.recommendations} />
+          <QueryTypes learning={learning} />
+          <ModelTable learning={learning} />
+        </>
+      )}
+    </>
+  )
+}
+
+const qualityText = (quality: number | null) => (quality === null ? '–' : quality.toFixed(2))
+
+function Tile({ name, value, note }: { readonly name: string; readonly value: string; readonly note: string }) {
+  return (
+    <div class="tile">
+      <h2>{name}</h2>
+      <p class="figure">{value}</p>
+      <p class="hint">{note}</p>
+    </div>
+  )
+}
+
+function Recommendations({ list }: { readonly list: readonly ShownRecommendation[] }) {
+  return (
+    <Card title="Recommendations" about="Where another model looks better for you than the one used most.">
+      {list.length === 0 ? (
+        <Empty title="None">Nothing that was tried did clearly better.</Empty>
+      ) : (
+        <ul class="recommendations">
+          {list.map(({ query_type, model, reason, expected_quality_change, expected_cost_change_pct }) => (
+            <li key={`${query_type} ${model}`}>
+              <strong>
+                {words(query_type)}: {model}
+              </strong>
+              <p>{reason}</p>
+              <p class="hint">
+                Quality {signed(expected_quality_change, 2)}, cost {signed(expected_cost_change_pct, 0)} %
+              </p>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Card>
+  )
+}
+
+const signed = (value: number, places: number) =>
+  `${value > 0 ? '+' : value < 0 ? '−' : '±'}${Math.abs(value).toFixed(places)}`
+
+function QueryTypes({ learning }: { readonly learning: Learning }) {
+  return (
+    <Card title="By query type">
+      <Table
+        caption="Query types"
+        rows={learning.query_types}
+        keyOf={({ query_type }) => query_type}
+        columns={[
+          { name: 'Query type', isHeading: true, show: one => words(one.query_type) },
+          { name: 'Requests', from: 'middle', isNumber: true, show: one => count(one.requests) },
+          { name: 'Best model', show: one => one.best_model ?? '–' },
+          { name: 'Confidence', show: one => <Certainty of={one.confidence} /> },
+        ]}
+      />
+    </Card>
+  )
+}
+
+const shownAtFirst = 12
+
+function ModelTable({ learning }: { readonly learning: Learning }) {
+  const [showsAll, setShowsAll] = useState(false)
+  const rows = learning.models.toSorted((left, right) => right.requests - left.requests)
+  return (
+    <Card title="By model">
+      <Table
+        caption="Models by query type"
+        rows={showsAll ? rows : rows.slice(0, shownAtFirst)}
+        keyOf={({ model, query_type }) => `${model} ${query_type}`}
+        columns={[
+          {
+            name: 'Model',
+            isHeading: true,
+            show: one => (
+              <>
+                {one.model} <span class="block quiet">{words(one.query_type)}</span>
+              </>
+            ),
+          },
+          { name: 'Requests', from: 'middle', isNumber: true, show: one => count(one.requests) },
+          { name: 'Quality', isNumber: true, show: one => one.quality.toFixed(2) },
+          {
+            name: 'Stars',
+            from: 'middle',
+            isNumber: true,
+            show: one => (one.rating === null ? '–' : one.rating.toFixed(1)),
+          },
+          { name: 'Latency', from: 'middle', isNumber: true, show: one => milliseconds(one.latency_ms) },
+          { name: 'Cost', from: 'wide', isNumber: true, show: one => usd(one.cost_usd) },
+          { name: 'Nudge', isNumber: true, show: one => signed(one.bias, 2) },
+        ]}
+      />
+      {rows.length > shownAtFirst && (
+        <button type="button" class="button wide" aria-expanded={showsAll} onClick={() => setShowsAll(!showsAll)}>
+          {showsAll ? 'Show fewer' : `Show all ${count(rows.length)}`}
+        </button>
+      )}
+    </Card>
+  )
+}
+
+function Erase({ onErased, onClose }: { readonly onErased: () => void; readonly onClose: () => void }) {
+  const [text, setText] = useState('')
+  return (
+    <Confirm
+      title="Erase everything that was learned?"
+      action="Erase everything"
+      isDangerous
+      isReady={text.trim().toLowerCase() === eraseWord}
+      perform={async () => {
+        await call('DELETE /api/v1/insights/data')
+        onErased()
+      }}
+      onClose={onClose}
+    >
+      <p>
+        Every entry of the account goes, ratings too, for good. Routing begins anew with what holds for everybody. The
+        request log and the bill stay as they are.
+      </p>
+      <TextField label={`Type “${eraseWord}” to go on`} autocomplete="off" value={text} onText={setText} />
+    </Confirm>
+  )
+}

@@ -1,0 +1,80 @@
+import { Icon } from '../parts/icon.tsx'
+import { Loaded } from '../parts/notice.tsx'
+import { Page } from '../parts/page.tsx'
+import { Table } from '../parts/table.tsx'
+import { count, dateOf, usd, usdExact } from '../state/format.ts'
+import { hrefTo } from '../state/place.ts'
+import { useResource } from '../state/resource.ts'
+import { account } from '../state/session.ts'
+import { InvoiceStatus } from './billing.tsx'
+
+/** An invoice on a sheet of its own: printed, it is nothing but the invoice. */
+export function InvoicePage({ id }: { readonly id: string }) {
+  const invoice = useResource('GET /api/v1/billing/invoices/:id', { params: { id } })
+  return (
+    <Page
+      title="Invoice"
+      actions={
+        <>
+          <a class="button" href={hrefTo('billing')}>
+            All invoices
+          </a>
+          <button type="button" class="button primary" onClick={() => print()}>
+            <Icon name="print" size={16} /> Print
+          </button>
+        </>
+      }
+    >
+      <Loaded resource={invoice} what="the invoice" lines={8}>
+        {found => (
+          <article class="card invoice">
+            <dl class="pairs">
+              <div>
+                <dt>Invoice</dt>
+                <dd class="mono">{found.id}</dd>
+              </div>
+              <div>
+                <dt>For</dt>
+                <dd>{account.value?.name}</dd>
+              </div>
+              <div>
+                <dt>Period</dt>
+                <dd>
+                  {dateOf(found.period.starts_at)} – {dateOf(found.period.ends_at)}
+                </dd>
+              </div>
+              <div>
+                <dt>Issued</dt>
+                <dd>{dateOf(found.issued_at)}</dd>
+              </div>
+              <div>
+                <dt>Status</dt>
+                <dd>
+                  <InvoiceStatus status={found.status} />
+                  {found.paid_at !== null && ` on ${dateOf(found.paid_at)}`}
+                </dd>
+              </div>
+            </dl>
+            <Table
+              caption="Lines, one a model"
+              rows={found.lines}
+              keyOf={({ model }) => model}
+              columns={[
+                { name: 'Model', isHeading: true, show: line => line.model },
+                { name: 'Requests', isNumber: true, show: line => count(line.requests) },
+                { name: 'Input', from: 'middle', isNumber: true, show: line => count(line.input_tokens) },
+                { name: 'Cached', from: 'wide', isNumber: true, show: line => count(line.cached_input_tokens) },
+                { name: 'Output', from: 'middle', isNumber: true, show: line => count(line.output_tokens) },
+                { name: 'Amount', isNumber: true, show: line => usdExact(line.cost_usd) },
+              ]}
+            />
+            <p class="invoice-total">
+              Total <strong>{usdExact(found.total_usd)}</strong>
+              <span class="hint block">{usd(found.collected_usd)} is collected, in whole cents.</span>
+            </p>
+          </article>
+        )}
+      </Loaded>
+    </Page>
+  )
+}

@@ -1,0 +1,267 @@
+import { useState } from 'preact/hooks'
+import { may } from '../../core/roles.ts'
+import type { ShownKey } from '../../modules/keys/shapes.ts'
+import { Badge } from '../parts/badge.tsx'
+import { Snippet } from '../parts/copy.tsx'
+import { Confirm, Dialog } from '../parts/dialog.tsx'
+import { SelectField, Switch, TextField } from '../parts/field.tsx'
+import { Empty, FailureNotice, Loaded, Notice } from '../parts/notice.tsx'
+import { Card, Page } from '../parts/page.tsx'
+import { say } from '../parts/said.tsx'
+import { Table } from '../parts/table.tsx'
+import { useAction } from '../state/action.ts'
+import { call } from '../state/api.ts'
+import { ago, compact, count, dateOf, dateTime, usd } from '../state/format.ts'
+import { useResource } from '../state/resource.ts'
+import type { NewKey } from '../state/routes.ts'
+import { user } from '../state/session.ts'
+
+type Open =
+  | { readonly kind: 'create' }
+  | { readonly kind: 'shown'; readonly made: NewKey }
+  | { readonly kind: 'rotate' | 'revoke'; readonly key: ShownKey }
+
+const everyMs = 5_000
+
+export function Keys() {
+  const keys = useResource('GET /api/v1/keys', { everyMs })
+  const [open, setOpen] = useState<Open | null>(null)
+  const [showsEnded, setShowsEnded] = useState(false)
+  const close = () => setOpen(null)
+  const made = (key: NewKey) => {
+    setOpen({ kind: 'shown', made: key })
+    keys.reload()
+  }
+  const seesAll = may(user.value?.role ?? 'member', 'keys.all')
+  return (
+    <Page
+      title="Keys"
+      about={`${seesAll ? 'All keys of the account' : 'Your keys'}. Limits hold for the account, whichever key is used.`}
+      actions={
+        <button type="button" class="button primary" onClick={() => setOpen({ kind: 'create' })}>
+          New key
+        </button>
+      }
+    >
+      <Card
+        title={showsEnded ? 'All keys' : 'Valid keys'}
+        actions={<Switch label="Show ended" isOn={showsEnded} onSwitch={setShowsEnded} />}
+      >
+        <Loaded resource={keys} what="keys">
+          {({ data }) => (
+            <KeyTable keys={showsEnded ? data : data.filter(isAlive)} onOpen={setOpen} hasEnded={data.length > 0} />
+          )}
+        </Loaded>
+      </Card>
+      {open?.kind === 'create' && <Create onMade={made} onClose={close} />}
+      {open?.kind === 'rotate' && <Rotate target={open.key} onMade={made} onClose={close} />}
+      {open?.kind === 'shown' && <Shown made={open.made} onClose={close} />}
+      {open?.kind === 'revoke' && (
+        <Confirm
+          title={`Revoke “${open.key.name}”?`}
+          action="Revoke"
+          isDangerous
+          perform={async () => {
+            await call('DELETE /api/v1/keys/:id', { params: { id: open.key.id } })
+            keys.reload()
+            say(`“${open.key.name}” is revoked.`)
+          }}
+          onClose={close}
+        >
+          <p>
+            Whatever uses <code>{open.key.prefix}</code> is refused within a second. This cannot be undone.
+          </p>
+        </Confirm>
+      )}
+    </Page>
+  )
+}
+
+const isAlive = ({ revoked_at, expires_at }: ShownKey) =>
+  revoked_at === null && (expires_at === null || Date.parse(expires_at) > Date.now())
+
+type KeyTableProps = {
+  readonly keys: readonly ShownKey[]
+  readonly hasEnded: boolean
+  readonly onOpen: (open: Open) => void
+}
+
+function KeyTable({ keys, hasEnded, onOpen }: KeyTableProps) {
+  if (keys.length === 0)
+    return <Empty title={hasEnded ? 'No key is valid' : 'No keys yet'}>A key is what a program signs in with.</Empty>
+  return (
+    <Table
+      caption="API keys"
+      rows={keys}
+      keyOf={({ id }) => id}
+      classOf={key => (isAlive(key) ? '' : 'faded')}
+      columns={[
+        {
+          name: 'Name',
+          isHeading: true,
+          show: key => (
+            <>
+              {key.name} <Standing of={key} />
+              <code class="block quiet">{key.prefix}</code>
+            </>
+          ),
+        },
+        { name: 'Made', from: 'wide', show: key => dateOf(key.created_at) },
+        {
+          name: 'Last used',
+          from: 'middle',
+          show: key => (key.last_used_at === null ? 'Never' : ago(key.last_used_at)),
+        },
+        { name: 'Requests', from: 'middle', isNumber: true, show: key => count(key.usage.requests) },
+        { name: 'Tokens', from: 'wide', isNumber: true, show: key => compact(key.usage.total_tokens) },
+        { name: 'Cost', isNumber: true, show: key => usd(key.usage.cost_usd) },
+        {
+          name: '',
+          show: key =>
+            isAlive(key) && (
+              <div class="actions">
+                <button
+                  type="button"
+                  class="button small"
+                  aria-label={`Rotate ${key.name}`}
+                  onClick={() => onOpen({ kind: 'rotate', key })}
+                >
+                  Rotate
+                </button>
+                <button
+                  type="button"
+                  class="button small danger-text"
+                  aria-label={`Revoke ${key.name}`}
+                  onClick={() => onOpen({ kind: 'revoke', key })}
+                >
+                  Revoke
+                </button>
+              </div>
+            ),
+        },
+      ]}
+    />
+  )
+}
+
+function Standing({ of: key }: { readonly of: ShownKey }) {
+  if (key.revoked_at !== null) return <Badge tone="bad">revoked</Badge>
+  if (key.expires_at === null) return null
+  return isAlive(key) ? (
+    <span title={dateTime(key.expires_at)}>
+      <Badge tone="warn">ends {ago(key.expires_at)}</Badge>
+    </span>
+  ) : (
+    <Badge>expired</Badge>
+  )
+}
+
+const lifetimes = { '': 'Never', '7': 'In 7 days', '30': 'In 30 days', '90': 'In 90 days', '365': 'In a year' } as const
+const dayMs = 86_400_000
+
+type MadeProps = { readonly onMade: (key: NewKey) => void; readonly onClose: () => void }
+
+function Create({ onMade, onClose }: MadeProps) {
+  const [name, setName] = useState('')
+  const [days, setDays] = useState('')
+  const making = useAction(async () => {
+    const expires_at = days === '' ? null : new Date(Date.now() + Number(days) * dayMs).toISOString()
+    onMade(await call('POST /api/v1/keys', { body: { name: name.trim(), expires_at } }))
+  })
+  return (
+    <Dialog title="New key" onClose={onClose}>
+      <form
+        onSubmit={event => {
+          event.preventDefault()
+          void making.run()
+        }}
+      >
+        {making.failure !== null && making.failure.param === null && <FailureNotice failure={making.failure} />}
+        <TextField
+          label="Name"
+          required
+          maxLength={64}
+          hint="What it is for: usage is told by it."
+          value={name}
+          onText={setName}
+          param="name"
+          failure={making.failure}
+        />
+        <SelectField label="Ends" value={days} onChoice={setDays}>
+          {Object.entries(lifetimes).map(([value, text]) => (
+            <option key={value} value={value}>
+              {text}
+            </option>
+          ))}
+        </SelectField>
+        <div class="actions end">
+          <button type="button" class="button" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" class="button primary" disabled={making.isBusy || name.trim() === ''}>
+            {making.isBusy ? 'Making it…' : 'Make the key'}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}
+
+const overlaps = { '0': 'Not at all', '3600': 'For an hour', '86400': 'For a day', '604800': 'For seven days' } as const
+
+function Rotate({ target, onMade, onClose }: MadeProps & { readonly target: ShownKey }) {
+  const [overlap, setOverlap] = useState('86400')
+  const rotating = useAction(async () => {
+    const body = { overlap_seconds: Number(overlap) }
+    onMade(await call('POST /api/v1/keys/:id/rotate', { params: { id: target.id }, body }))
+  })
+  return (
+    <Dialog title={`Rotate “${target.name}”`} onClose={onClose}>
+      <form
+        onSubmit={event => {
+          event.preventDefault()
+          void rotating.run()
+        }}
+      >
+        <p>A new key takes its place and its usage line.</p>
+        {rotating.failure !== null && <FailureNotice failure={rotating.failure} />}
+        <SelectField
+          label="The old key goes on working"
+          value={overlap}
+          onChoice={setOverlap}
+          hint="Long enough to put the new one everywhere."
+        >
+          {Object.entries(overlaps).map(([value, text]) => (
+            <option key={value} value={value}>
+              {text}
+            </option>
+          ))}
+        </SelectField>
+        <div class="actions end">
+          <button type="button" class="button" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" class="button primary" disabled={rotating.isBusy}>
+            {rotating.isBusy ? 'Rotating…' : 'Rotate'}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}
+
+function Shown({ made, onClose }: { readonly made: NewKey; readonly onClose: () => void }) {
+  return (
+    <Dialog title={`“${made.name}” is made`} onClose={onClose}>
+      <Notice tone="warn" title="Take it now">
+        This is the only time it is shown: the gateway keeps nothing but a hash of it.
+      </Notice>
+      <Snippet text={made.key} what="key" />
+      <div class="actions end">
+        <button type="button" class="button primary" onClick={onClose}>
+          I have it
+        </button>
+      </div>
+    </Dialog>
+  )
+}

@@ -1,0 +1,196 @@
+import { useState } from 'preact/hooks'
+import type { ShownModelInsight } from '../../modules/insights/shapes.ts'
+import type { ShownModel } from '../../modules/models/shapes.ts'
+import { Badge } from '../parts/badge.tsx'
+import { Dialog } from '../parts/dialog.tsx'
+import { TextField } from '../parts/field.tsx'
+import { Empty, Loaded, type Tone } from '../parts/notice.tsx'
+import { Card, Page } from '../parts/page.tsx'
+import { Table } from '../parts/table.tsx'
+import { Pair } from '../parts/turn.tsx'
+import { ago, compact, count, milliseconds, percent, usd, words } from '../state/format.ts'
+import { useResource } from '../state/resource.ts'
+import type { ModelHealth } from '../state/routes.ts'
+
+const healthEveryMs = 15_000
+
+export function Models() {
+  const models = useResource('GET /api/v1/models')
+  const health = useResource('GET /api/v1/models/health', { everyMs: healthEveryMs })
+  const learning = useResource('GET /api/v1/insights/learning')
+  const [text, setText] = useState('')
+  const [chosen, setChosen] = useState<ShownModel | null>(null)
+  const states = new Map(health.data?.data.map(one => [one.model, one]))
+  const own = Map.groupBy(learning.data?.models ?? [], ({ model }) => model)
+  const isSimulated = models.data?.data.some(({ simulated }) => simulated) ?? false
+  const wanted = text.trim().toLowerCase()
+  return (
+    <Page title="Models" about="What can be asked, what it costs, how it is, and how it did on your own requests.">
+      <Card
+        title="Catalogue"
+        about={`Prices are US dollars per million tokens.${isSimulated ? ' The providers are simulated: nothing of it is charged by them.' : ''}`}
+        actions={
+          <TextField label="Search" type="search" value={text} onText={setText} placeholder="Name, provider, tier" />
+        }
+      >
+        <Loaded resource={models} what="models" lines={8}>
+          {({ data }) => {
+            const found = data.filter(one =>
+              `${one.name} ${one.display_name} ${one.tier}`.toLowerCase().includes(wanted),
+            )
+            return found.length === 0 ? (
+              <Empty title="No model fits">Try another word.</Empty>
+            ) : (
+              <Catalogue models={found} states={states} own={own} onChoose={setChosen} />
+            )
+          }}
+        </Loaded>
+      </Card>
+      {chosen !== null && (
+        <ModelDetail
+          model={chosen}
+          health={states.get(chosen.name)}
+          own={own.get(chosen.name) ?? []}
+          onClose={() => setChosen(null)}
+        />
+      )}
+    </Page>
+  )
+}
+
+type CatalogueProps = {
+  readonly models: readonly ShownModel[]
+  readonly states: ReadonlyMap<string, ModelHealth>
+  readonly own: ReadonlyMap<string, readonly ShownModelInsight[]>
+  readonly onChoose: (model: ShownModel) => void
+}
+
+function Catalogue({ models, states, own, onChoose }: CatalogueProps) {
+  return (
+    <Table
+      caption="Models"
+      rows={models}
+      keyOf={({ name }) => name}
+      classOf={({ status }) => (status === 'retired' ? 'faded' : '')}
+      columns={[
+        {
+          name: 'Model',
+          isHeading: true,
+          show: model => (
+            <>
+              <button type="button" class="link" onClick={() => onChoose(model)}>
+                {model.display_name}
+              </button>{' '}
+              {model.deprecated && <Badge tone="warn">leaving</Badge>}
+              <code class="block quiet">{model.name}</code>
+            </>
+          ),
+        },
+        { name: 'Tier', from: 'middle', show: model => words(model.tier) },
+        { name: 'In', isNumber: true, show: model => usd(model.pricing.input_per_mtok) },
+        { name: 'Out', isNumber: true, show: model => usd(model.pricing.output_per_mtok) },
+        { name: 'Context', from: 'wide', isNumber: true, show: model => compact(model.context_window) },
+        { name: 'Health', show: model => <Health of={states.get(model.name)} /> },
+        {
+          name: 'Own quality',
+          from: 'wide',
+          isNumber: true,
+          show: model =>
+            shownMean(
+              own.get(model.name),
+              ({ quality }) => quality,
+              value => value.toFixed(2),
+            ),
+        },
+        {
+          name: 'Own latency',
+          from: 'wide',
+          isNumber: true,
+          show: model => shownMean(own.get(model.name), ({ latency_ms }) => latency_ms, milliseconds),
+        },
+      ]}
+    />
+  )
+}
+
+const healthTones: Readonly<Record<ModelHealth['state'], Tone>> = {
+  healthy: 'good',
+  degraded: 'warn',
+  unhealthy: 'bad',
+}
+
+function Health({ of: health }: { readonly of: ModelHealth | undefined }) {
+  if (health === undefined) return <span class="quiet">–</span>
+  return (
+    <span title={health.since === null ? undefined : `since ${ago(health.since)}`}>
+      <Badge tone={healthTones[health.state]}>{words(health.state)}</Badge>
+    </span>
+  )
+}
+
+/** Over query types, by how often each was asked. */
+function shownMean(
+  insights: readonly ShownModelInsight[] = [],
+  of: (one: ShownModelInsight) => number,
+  show: (value: number) => string,
+): string {
+  const requests = insights.reduce((sum, one) => sum + one.requests, 0)
+  if (requests === 0) return '–'
+  return show(insights.reduce((sum, one) => sum + of(one) * one.requests, 0) / requests)
+}
+
+type ModelDetailProps = {
+  readonly model: ShownModel
+  readonly health: ModelHealth | undefined
+  readonly own: readonly ShownModelInsight[]
+  readonly onClose: () => void
+}
+
+function ModelDetail({ model, health, own, onClose }: ModelDetailProps) {
+  const { pricing, capabilities } = model
+  const able = Object.entries(capabilities).flatMap(([name, has]) => (has ? [words(name)] : []))
+  return (
+    <Dialog kind="side" title={model.display_name} onClose={onClose}>
+      <p>
+        <code>{model.name}</code> <Health of={health} />
+      </p>
+      {model.deprecated && (
+        <p>
+          Leaving{model.deprecation_date !== null && ` on ${model.deprecation_date}`}
+          {model.successor !== null && `; ${model.successor} takes its place`}.
+        </p>
+      )}
+      <h3>Price per million tokens</h3>
+      <dl class="pairs">
+        <Pair name="Input" value={usd(pricing.input_per_mtok)} />
+        <Pair
+          name="Cached input"
+          value={pricing.cached_input_per_mtok === null ? '–' : usd(pricing.cached_input_per_mtok)}
+        />
+        <Pair name="Output" value={usd(pricing.output_per_mtok)} />
+      </dl>
+      <h3>What it takes</h3>
+      <dl class="pairs">
+        <Pair name="Context" value={`${count(model.context_window)} tokens`} />
+        <Pair name="Longest answer" value={`${count(model.max_output_tokens)} tokens`} />
+        <Pair name="Can" value={able.join(', ')} />
+      </dl>
+      <h3>On your own requests</h3>
+      {own.length === 0 ? (
+        <Empty title="Not asked yet">By query type, once it has answered some.</Empty>
+      ) : (
+        <Table
+          caption={`${model.display_name} by query type`}
+          rows={own}
+          keyOf={({ query_type }) => query_type}
+          columns={[
+            { name: 'Query type', isHeading: true, show: one => words(one.query_type) },
+            { name: 'Requests', isNumber: true, show: one => count(one.requests) },
+            { name: 'Quality', isNumber: true, show: one => percent(one.quality) },
+            { name: 'Latency', isNumber: true, show: one => milliseconds(one.latency_ms) },
+          ]}
+        />
+      )}
+    </Dialog>
+  )
+}

@@ -1,0 +1,252 @@
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { type Strategy, strategies } from '../../core/chat.ts'
+import type { ShownModel } from '../../modules/models/shapes.ts'
+import { SelectField, Switch, TextField } from '../parts/field.tsx'
+import { Icon } from '../parts/icon.tsx'
+import { Notice } from '../parts/notice.tsx'
+import { Card, Page } from '../parts/page.tsx'
+import { TurnView } from '../parts/turn.tsx'
+import { dryRun } from '../state/chat.ts'
+import { useConversation } from '../state/conversation.ts'
+import { words } from '../state/format.ts'
+import { createPageKey } from '../state/page-key.ts'
+import { useResource } from '../state/resource.ts'
+
+type Choices = {
+  /** `gateway-ai`, `gateway-ai/<strategy>`, or a model. */
+  readonly model: string
+  readonly enhances: boolean
+  readonly usesWeb: boolean
+  readonly isSmooth: boolean
+  readonly system: string
+  readonly ownKey: string
+}
+
+const autoModel = 'gateway-ai'
+const start: Choices = { model: autoModel, enhances: false, usesWeb: true, isSmooth: true, system: '', ownKey: '' }
+
+const ideas = [
+  'Explain event sourcing to a new colleague in five sentences.',
+  'Write a SQL query that finds customers without an order in the last 90 days.',
+  'Compare Postgres and SQLite for a small web shop.',
+]
+
+export function Playground() {
+  const [choices, setChoices] = useState(start)
+  const models = useResource('GET /api/v1/models')
+  const pageKey = useMemo(createPageKey, [])
+  useEffect(() => {
+    const closing = () => pageKey.giveBack(true)
+    addEventListener('pagehide', closing)
+    return () => {
+      removeEventListener('pagehide', closing)
+      pageKey.giveBack(false)
+    }
+  }, [pageKey])
+
+  const ownKey = choices.ownKey.trim()
+  const takeKey = () => (ownKey === '' ? pageKey.take() : Promise.resolve(ownKey))
+  const talk = useConversation(takeKey)
+  const ask = (question: string) => talk.ask(question, requestOf(choices), choices.system)
+  const newest = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    if (talk.turns.length > 0) newest.current?.querySelector('.turn:last-child')?.scrollIntoView({ block: 'start' })
+  }, [talk.turns.length])
+  const isSimulated = models.data?.data.some(({ simulated }) => simulated) ?? false
+  return (
+    <Page
+      title="Playground"
+      about="Ask, and see what the gateway made of it. Nothing is kept after you leave this page."
+      actions={
+        talk.turns.length > 0 && (
+          <button type="button" class="button" onClick={talk.clear}>
+            Start over
+          </button>
+        )
+      }
+    >
+      <div class="playground">
+        <div class="talk" ref={newest}>
+          {talk.turns.length === 0 ? (
+            <Card title="What would you like to ask?">
+              <ul class="ideas">
+                {ideas.map(idea => (
+                  <li key={idea}>
+                    <button type="button" class="button" onClick={() => void ask(idea)}>
+                      {idea}
+                    </button>
+                  </li>
+                ))}
+              </ul>
+              {isSimulated && (
+                <Notice>
+                  The providers are simulated: answers are made up, everything around them is real. Set a provider’s key
+                  for real ones.
+                </Notice>
+              )}
+            </Card>
+          ) : (
+            <ol class="turns" aria-label="Conversation">
+              {talk.turns.map(turn => (
+                <TurnView key={turn.id} turn={turn} explain={async request => dryRun(await takeKey(), request)} />
+              ))}
+            </ol>
+          )}
+          <Composer isAnswering={talk.isAnswering} onAsk={ask} onStop={talk.stop} />
+        </div>
+        <Options choices={choices} models={models.data?.data ?? []} onChange={setChoices} />
+      </div>
+    </Page>
+  )
+}
+
+function requestOf({ model, enhances, usesWeb, isSmooth }: Choices) {
+  const [name = autoModel, strategy] = model.startsWith(`${autoModel}/`) ? model.split('/') : [model]
+  return {
+    model: name,
+    ...(strategy === undefined ? {} : { strategy }),
+    enhance_prompt: enhances,
+    web: usesWeb ? 'auto' : 'off',
+    stream_mode: isSmooth ? 'buffered' : 'realtime',
+  } as const
+}
+
+type ComposerProps = {
+  readonly isAnswering: boolean
+  readonly onAsk: (question: string) => Promise<void>
+  readonly onStop: () => void
+}
+
+function Composer({ isAnswering, onAsk, onStop }: ComposerProps) {
+  const [text, setText] = useState('')
+  const field = useRef<HTMLTextAreaElement>(null)
+  const send = () => {
+    const question = text.trim()
+    if (question === '' || isAnswering) return
+    setText('')
+    void onAsk(question)
+    field.current?.focus()
+  }
+  return (
+    <form
+      class="composer"
+      onSubmit={event => {
+        event.preventDefault()
+        send()
+      }}
+    >
+      <textarea
+        ref={field}
+        aria-label="Your message"
+        placeholder="Your message"
+        rows={2}
+        value={text}
+        onInput={event => setText(event.currentTarget.value)}
+        onKeyDown={event => {
+          // While a word is being composed, Enter belongs to the input method.
+          if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
+            event.preventDefault()
+            send()
+          }
+        }}
+      />
+      {isAnswering ? (
+        <button type="button" class="button" onClick={onStop}>
+          <Icon name="stop" size={16} /> Stop
+        </button>
+      ) : (
+        <button type="submit" class="button primary" disabled={text.trim() === ''}>
+          <Icon name="send" size={16} /> Send
+        </button>
+      )}
+    </form>
+  )
+}
+
+type OptionsProps = {
+  readonly choices: Choices
+  readonly models: readonly ShownModel[]
+  readonly onChange: (choices: Choices) => void
+}
+
+const strategyWords: Readonly<Record<Strategy, string>> = {
+  balanced: 'fixed weights, whatever the prompt',
+  quality: 'the best answer',
+  cost: 'the cheapest',
+  speed: 'the fastest',
+}
+
+function Options({ choices, models, onChange }: OptionsProps) {
+  const set = (part: Partial<Choices>) => onChange({ ...choices, ...part })
+  const isWide = useMemo(() => matchMedia('(min-width: 1000px)').matches, [])
+  const providers = Map.groupBy(
+    models.filter(({ status }) => status !== 'retired'),
+    ({ provider }) => provider,
+  )
+  return (
+    <Card title="How to ask" class="options">
+      <SelectField
+        label="Model"
+        value={choices.model}
+        onChoice={model => set({ model })}
+        hint={choices.model === autoModel ? 'The prompt picks the model.' : undefined}
+      >
+        <optgroup label="Automatic">
+          <option value={autoModel}>By the prompt</option>
+          {strategies.map(strategy => (
+            <option key={strategy} value={`${autoModel}/${strategy}`}>
+              {words(strategy)}: {strategyWords[strategy]}
+            </option>
+          ))}
+        </optgroup>
+        {[...providers].map(([provider, ofProvider]) => (
+          <optgroup key={provider} label={provider}>
+            {ofProvider.map(({ name, display_name }) => (
+              <option key={name} value={name}>
+                {display_name}
+              </option>
+            ))}
+          </optgroup>
+        ))}
+      </SelectField>
+      <details open={isWide}>
+        <summary>Options</summary>
+        <div class="stack">
+          <Switch
+            label="Enhance the prompt"
+            hint="A terse prompt is rewritten first. Free."
+            isOn={choices.enhances}
+            onSwitch={enhances => set({ enhances })}
+          />
+          <Switch
+            label="Use the web"
+            hint="Only where the prompt needs what is current, or holds an address."
+            isOn={choices.usesWeb}
+            onSwitch={usesWeb => set({ usesWeb })}
+          />
+          <Switch
+            label="Smooth streaming"
+            hint="Whole sentences at an even pace, rather than each piece at once."
+            isOn={choices.isSmooth}
+            onSwitch={isSmooth => set({ isSmooth })}
+          />
+          <div class="field">
+            <label>
+              Instructions to the model
+              <textarea rows={3} value={choices.system} onInput={event => set({ system: event.currentTarget.value })} />
+            </label>
+          </div>
+          <TextField
+            label="Ask with a key of your own"
+            type="password"
+            autocomplete="off"
+            placeholder="gw_live_…"
+            value={choices.ownKey}
+            onText={ownKey => set({ ownKey })}
+            hint="Empty: a key of this page’s own, good for an hour and revoked when you leave."
+          />
+        </div>
+      </details>
+    </Card>
+  )
+}

@@ -1,0 +1,233 @@
+import { useMemo, useState } from 'preact/hooks'
+import type { ShownRequest } from '../../modules/usage/shapes.ts'
+import { SelectField, Switch, TextField } from '../parts/field.tsx'
+import { Icon } from '../parts/icon.tsx'
+import { Empty, FailureNotice, Loading } from '../parts/notice.tsx'
+import { Page } from '../parts/page.tsx'
+import { RequestDetail, StatusBadge } from '../parts/request-detail.tsx'
+import { say } from '../parts/said.tsx'
+import { Table } from '../parts/table.tsx'
+import { useAction } from '../state/action.ts'
+import { saveExport } from '../state/export.ts'
+import { compact, count, exactTime, listTime, milliseconds, usd } from '../state/format.ts'
+import { useLog } from '../state/log.ts'
+import { place, replacePlace } from '../state/place.ts'
+import { useResource } from '../state/resource.ts'
+
+const filterNames = ['status', 'model', 'key', 'routing_mode', 'streamed', 'from', 'to'] as const
+type FilterName = (typeof filterNames)[number]
+type Filters = Readonly<Partial<Record<FilterName, string>>>
+
+export function Requests() {
+  const [isLive, setLive] = useState(false)
+  const [chosen, setChosen] = useState<ShownRequest | null>(null)
+  const filters = filtersOf(place.value.query)
+  const log = useLog(filters, isLive)
+  const isFiltered = Object.keys(filters).length > 0
+  return (
+    <Page
+      title="Requests"
+      about="What was asked of whom, how long it took and what it cost. Never what was said."
+      actions={<Exports filters={filters} />}
+    >
+      <section class="card">
+        <FilterBar filters={filters} isLive={isLive} onLive={setLive} />
+        {log.failure !== null && <FailureNotice failure={log.failure} retry={log.reload} />}
+        {log.rows === undefined && log.failure === null && <Loading what="requests" lines={8} />}
+        {log.rows?.length === 0 && !log.hasMore && (
+          <Empty title={isFiltered ? 'No request fits these filters' : 'No requests yet'}>
+            {isFiltered ? (
+              <button type="button" class="button small" onClick={() => replacePlace('requests')}>
+                Show all
+              </button>
+            ) : (
+              'They show up here seconds after they were answered.'
+            )}
+          </Empty>
+        )}
+        {log.rows !== undefined && (log.rows.length > 0 || log.hasMore) && (
+          <>
+            <RequestTable rows={log.rows} fresh={log.fresh} onChoose={setChosen} />
+            <p class="table-foot" role="status">
+              {count(log.rows.length)} shown
+              {isLive && ' · live'}
+            </p>
+            {log.hasMore && (
+              <button type="button" class="button wide" disabled={log.isLoading} onClick={log.loadMore}>
+                {log.isLoading ? 'Loading…' : 'Load more'}
+              </button>
+            )}
+          </>
+        )}
+      </section>
+      {chosen !== null && <RequestDetail request={chosen} onClose={() => setChosen(null)} />}
+    </Page>
+  )
+}
+
+function filtersOf(query: Readonly<Record<string, string>>): Filters {
+  return Object.fromEntries(
+    filterNames.flatMap(name => (query[name] === undefined || query[name] === '' ? [] : [[name, query[name]]])),
+  )
+}
+
+type FilterBarProps = {
+  readonly filters: Filters
+  readonly isLive: boolean
+  readonly onLive: (isLive: boolean) => void
+}
+
+function FilterBar({ filters, isLive, onLive }: FilterBarProps) {
+  const models = useResource('GET /api/v1/usage', { query: { group_by: 'model' } })
+  const keys = useResource('GET /api/v1/keys')
+  const set = (name: FilterName, value: string) => replacePlace('requests', { ...filters, [name]: value })
+  const used = models.data?.data.flatMap(row => ('model' in row && row.model !== null ? [row.model] : [])) ?? []
+  const known = filters.model === undefined || used.includes(filters.model) ? used : [filters.model, ...used]
+  const keysByStanding = [
+    ...Map.groupBy(keys.data?.data ?? [], ({ revoked_at }) => (revoked_at === null ? 'Valid' : 'Revoked')),
+  ]
+  const isFiltered = Object.keys(filters).length > 0
+  const isWide = useMemo(() => matchMedia('(min-width: 641px)').matches, [])
+  return (
+    <>
+      {/* Where there is little room the log comes first. */}
+      <details class="filter-box" open={isWide}>
+        <summary>Filters</summary>
+        <div class="filters">
+          <SelectField label="Status" value={filters.status ?? ''} onChoice={value => set('status', value)}>
+            <option value="">Any</option>
+            <option value="completed">Completed</option>
+            <option value="failed">Failed</option>
+            <option value="client_closed">Caller left</option>
+            <option value="blocked">Blocked</option>
+          </SelectField>
+          <SelectField label="Model" value={filters.model ?? ''} onChoice={value => set('model', value)}>
+            <option value="">Any</option>
+            {known.map(model => (
+              <option key={model} value={model}>
+                {model}
+              </option>
+            ))}
+          </SelectField>
+          <SelectField label="Key" value={filters.key ?? ''} onChoice={value => set('key', value)}>
+            <option value="">Any</option>
+            {keysByStanding.map(([standing, ofStanding]) => (
+              <optgroup key={standing} label={standing}>
+                {ofStanding.map(({ id, name, prefix }) => (
+                  <option key={id} value={id}>
+                    {name} ({prefix})
+                  </option>
+                ))}
+              </optgroup>
+            ))}
+          </SelectField>
+          <SelectField
+            label="Routing"
+            value={filters.routing_mode ?? ''}
+            onChoice={value => set('routing_mode', value)}
+          >
+            <option value="">Any</option>
+            <option value="auto">Automatic</option>
+            <option value="manual">Model named</option>
+          </SelectField>
+          <SelectField label="Delivery" value={filters.streamed ?? ''} onChoice={value => set('streamed', value)}>
+            <option value="">Any</option>
+            <option value="true">Streamed</option>
+            <option value="false">Whole</option>
+          </SelectField>
+          <TextField
+            label="From day (UTC)"
+            type="date"
+            value={filters.from ?? ''}
+            onText={value => set('from', value)}
+          />
+          <TextField label="To day (UTC)" type="date" value={filters.to ?? ''} onText={value => set('to', value)} />
+        </div>
+      </details>
+      <div class="filters-end">
+        <Switch label="Live tail" isOn={isLive} onSwitch={onLive} />
+        {isFiltered && (
+          <button type="button" class="button small" onClick={() => replacePlace('requests')}>
+            Clear filters
+          </button>
+        )}
+      </div>
+    </>
+  )
+}
+
+function Exports({ filters }: { readonly filters: Filters }) {
+  const [bytes, setBytes] = useState(0)
+  const saving = useAction(async (format: 'csv' | 'json') => {
+    setBytes(0)
+    await saveExport(format, filters, setBytes)
+    say('The export is in your downloads.')
+  })
+  const megabytes = `${(bytes / 1_000_000).toFixed(1)} MB`
+  return (
+    <>
+      {saving.failure !== null && <FailureNotice failure={saving.failure} />}
+      {(['csv', 'json'] as const).map(format => (
+        <button
+          key={format}
+          type="button"
+          class="button"
+          disabled={saving.isBusy}
+          title="What the filters below choose, as a file"
+          onClick={() => void saving.run(format)}
+        >
+          <Icon name="download" size={16} /> {saving.isBusy ? megabytes : `Export ${format.toUpperCase()}`}
+        </button>
+      ))}
+    </>
+  )
+}
+
+type RequestTableProps = {
+  readonly rows: readonly ShownRequest[]
+  readonly fresh: ReadonlySet<string>
+  readonly onChoose: (request: ShownRequest) => void
+}
+
+function RequestTable({ rows, fresh, onChoose }: RequestTableProps) {
+  return (
+    <Table
+      caption="Requests, newest first"
+      rows={rows}
+      keyOf={({ request_id }) => request_id}
+      classOf={({ request_id }) => (fresh.has(request_id) ? 'fresh' : '')}
+      columns={[
+        {
+          name: 'Time',
+          isHeading: true,
+          show: row => (
+            <button
+              type="button"
+              class="link"
+              title={exactTime(row.created_at)}
+              aria-label={`${listTime(row.created_at)}, details`}
+              onClick={() => onChoose(row)}
+            >
+              {listTime(row.created_at)}
+            </button>
+          ),
+        },
+        { name: 'Status', show: row => <StatusBadge request={row} /> },
+        {
+          name: 'Model',
+          show: row => (
+            <>
+              {row.model ?? <span class="quiet">none reached</span>}
+              {row.attempts > 1 && <span class="quiet"> after {row.attempts} attempts</span>}
+            </>
+          ),
+        },
+        { name: 'Key', from: 'wide', show: row => row.key_name ?? '–' },
+        { name: 'Tokens', from: 'middle', isNumber: true, show: row => compact(row.total_tokens) },
+        { name: 'Cost', from: 'middle', isNumber: true, show: row => usd(row.cost_usd) },
+        { name: 'First token', from: 'wide', isNumber: true, show: row => milliseconds(row.first_token_ms) },
+        { name: 'Time taken', from: 'middle', isNumber: true, show: row => milliseconds(row.latency_ms) },
+      ]}
+    />
+  )
+}

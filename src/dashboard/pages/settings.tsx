@@ -1,0 +1,192 @@
+import { useState } from 'preact/hooks'
+import { may } from '../../core/roles.ts'
+import type { AccountToday } from '../../modules/account/shapes.ts'
+import { Badge } from '../parts/badge.tsx'
+import { Switch, TextField } from '../parts/field.tsx'
+import { FailureNotice, Loaded } from '../parts/notice.tsx'
+import { Card, Page } from '../parts/page.tsx'
+import { say } from '../parts/said.tsx'
+import { Table } from '../parts/table.tsx'
+import { useAction } from '../state/action.ts'
+import { call } from '../state/api.ts'
+import { ago, dateOf, words } from '../state/format.ts'
+import { useResource } from '../state/resource.ts'
+import { end, session, user } from '../state/session.ts'
+import { NewPassword } from './sign-in.tsx'
+
+export function Settings() {
+  const account = useResource('GET /api/v1/account')
+  return (
+    <Page title="Settings" about={`${user.value?.email ?? ''}, ${user.value?.role ?? ''}`}>
+      <Loaded resource={account} what="the account">
+        {found => <AccountCard account={found} onChange={account.set} />}
+      </Loaded>
+      <Sessions />
+      <Password />
+    </Page>
+  )
+}
+
+type AccountCardProps = { readonly account: AccountToday; readonly onChange: (account: AccountToday) => void }
+
+function AccountCard({ account, onChange }: AccountCardProps) {
+  const [name, setName] = useState(account.name)
+  const mayChange = may(user.value?.role ?? 'member', 'account.change')
+  const change = async (body: { readonly name: string } | { readonly web: boolean }) => {
+    const changed = await call('PATCH /api/v1/account', { body })
+    onChange(changed)
+    const current = session.peek()
+    if (current) session.value = { ...current, account: { ...current.account, name: changed.name } }
+  }
+  const renaming = useAction(async () => {
+    await change({ name: name.trim() })
+    say('The account is renamed.')
+  })
+  const webbing = useAction(async (web: boolean) => {
+    await change({ web })
+    say(web ? 'Requests may use the web.' : 'No request of this account uses the web.')
+  })
+  return (
+    <Card title="Account" about={`Plan ${words(account.plan)}, since ${dateOf(account.created_at)}`}>
+      <form
+        class="row"
+        onSubmit={event => {
+          event.preventDefault()
+          void renaming.run()
+        }}
+      >
+        <TextField
+          label="Name"
+          required
+          maxLength={64}
+          disabled={!mayChange}
+          value={name}
+          onText={setName}
+          param="name"
+          failure={renaming.failure}
+        />
+        {mayChange && (
+          <button type="submit" class="button" disabled={renaming.isBusy || name.trim() === account.name}>
+            Rename
+          </button>
+        )}
+      </form>
+      {renaming.failure !== null && renaming.failure.param === null && <FailureNotice failure={renaming.failure} />}
+      <Switch
+        label="Use the web"
+        hint="Off: no request of this account searches the web or reads a page, whatever it asks for."
+        isOn={account.web}
+        disabled={!mayChange || webbing.isBusy}
+        onSwitch={isOn => void webbing.run(isOn)}
+      />
+      {webbing.failure !== null && <FailureNotice failure={webbing.failure} />}
+    </Card>
+  )
+}
+
+function Sessions() {
+  const sessions = useResource('GET /api/v1/auth/sessions')
+  const ending = useAction(async (id: string, isCurrent: boolean) => {
+    await call('DELETE /api/v1/auth/sessions/:id', { params: { id } })
+    if (isCurrent) return end('You are signed out.')
+    sessions.reload()
+    say('The session is ended.')
+  })
+  return (
+    <Card title="Sessions" about="Where you are signed in: five places at most, the oldest gives way.">
+      {ending.failure !== null && <FailureNotice failure={ending.failure} />}
+      <Loaded resource={sessions} what="sessions">
+        {({ data }) => (
+          <Table
+            caption="Your sessions"
+            rows={data}
+            keyOf={({ id }) => id}
+            columns={[
+              {
+                name: 'Where',
+                isHeading: true,
+                show: one => (
+                  <>
+                    <span title={one.user_agent ?? undefined}>{browserOf(one.user_agent)}</span>{' '}
+                    {one.current && <Badge tone="good">this one</Badge>}
+                  </>
+                ),
+              },
+              { name: 'Last used', show: one => ago(one.last_used_at) },
+              { name: 'Since', from: 'middle', show: one => dateOf(one.created_at) },
+              { name: 'Ends', from: 'wide', show: one => ago(one.expires_at) },
+              {
+                name: '',
+                show: one => (
+                  <button
+                    type="button"
+                    class="button small danger-text"
+                    aria-label={one.current ? 'Sign out here' : `End the session on ${browserOf(one.user_agent)}`}
+                    disabled={ending.isBusy}
+                    onClick={() => void ending.run(one.id, one.current)}
+                  >
+                    {one.current ? 'Sign out' : 'End'}
+                  </button>
+                ),
+              },
+            ]}
+          />
+        )}
+      </Loaded>
+    </Card>
+  )
+}
+
+const browsers = ['Edg', 'OPR', 'Firefox', 'Chrome', 'Safari', 'curl'] as const
+const browserNames: Readonly<Record<string, string>> = { Edg: 'Edge', OPR: 'Opera' }
+const systems = ['Windows', 'Android', 'iPhone', 'iPad', 'Mac OS X', 'Linux'] as const
+
+/** A user agent in two words; each of these claims to be those after it as well. */
+function browserOf(agent: string | null): string {
+  if (agent === null) return 'Unknown program'
+  const browser = browsers.find(one => agent.includes(`${one}/`))
+  const system = systems.find(one => agent.includes(one))
+  if (browser === undefined) return agent.split(' ')[0] ?? agent
+  return `${browserNames[browser] ?? browser}${system === undefined ? '' : ` on ${system.replace('Mac OS X', 'macOS')}`}`
+}
+
+function Password() {
+  const [current, setCurrent] = useState('')
+  const [fresh, setFresh] = useState('')
+  const changing = useAction(async () => {
+    await call('PUT /api/v1/auth/password', { body: { current_password: current, new_password: fresh } })
+    setCurrent('')
+    setFresh('')
+    say('The password is changed. Your other sessions have ended.')
+  })
+  const { failure } = changing
+  return (
+    <Card title="Password" about="A new one ends your other sessions.">
+      <form
+        class="narrow"
+        onSubmit={event => {
+          event.preventDefault()
+          void changing.run()
+        }}
+      >
+        {failure !== null && failure.param === null && <FailureNotice failure={failure} />}
+        <input type="hidden" name="username" autocomplete="username" value={user.value?.email} />
+        <TextField
+          label="Current password"
+          type="password"
+          name="password"
+          autocomplete="current-password"
+          required
+          value={current}
+          onText={setCurrent}
+        />
+        <NewPassword label="New password" value={fresh} onText={setFresh} param="new_password" failure={failure} />
+        <div class="actions">
+          <button type="submit" class="button primary" disabled={changing.isBusy}>
+            {changing.isBusy ? 'Changing…' : 'Change the password'}
+          </button>
+        </div>
+      </form>
+    </Card>
+  )
+}

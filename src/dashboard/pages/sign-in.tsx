@@ -1,0 +1,193 @@
+import type { ComponentChildren } from 'preact'
+import { useState } from 'preact/hooks'
+import { TextField } from '../parts/field.tsx'
+import { Icon } from '../parts/icon.tsx'
+import { Mark } from '../parts/mark.tsx'
+import { FailureNotice, Notice } from '../parts/notice.tsx'
+import { useAction } from '../state/action.ts'
+import { callOpen } from '../state/api.ts'
+import { hrefTo } from '../state/place.ts'
+import { begin, endedBecause } from '../state/session.ts'
+
+/** Where a lock ends is told to nobody: it would tell that there is one. What to do is the same. */
+const manyTries = 5
+
+export function SignIn() {
+  const [email, setEmail] = useState('')
+  const [password, setPassword] = useState('')
+  const [tries, setTries] = useState(0)
+  const signing = useAction(async () => {
+    try {
+      begin(await callOpen('POST /api/v1/auth/login', { body: { email, password } }))
+    } catch (thrown) {
+      setTries(tries + 1)
+      throw thrown
+    }
+  })
+  return (
+    <Door title="Sign in" onSubmit={() => void signing.run()}>
+      {endedBecause.value !== null && <Notice tone="warn">{endedBecause.value}</Notice>}
+      {signing.failure !== null && <FailureNotice failure={signing.failure} />}
+      {tries >= manyTries && signing.failure?.code === 'invalid_credentials' && (
+        <Notice tone="warn" title="Still refused?">
+          After ten failed tries in a quarter of an hour sign-in is locked for a while, for the right password too. Wait
+          fifteen minutes, or ask the operator for a new password: <code>accounts reset-password</code>.
+        </Notice>
+      )}
+      <TextField
+        label="E-mail"
+        type="email"
+        name="email"
+        autocomplete="username"
+        required
+        value={email}
+        onText={setEmail}
+      />
+      <TextField
+        label="Password"
+        type="password"
+        name="password"
+        autocomplete="current-password"
+        required
+        value={password}
+        onText={setPassword}
+      />
+      <button type="submit" class="button primary wide" disabled={signing.isBusy}>
+        {signing.isBusy ? 'Signing in…' : 'Sign in'}
+      </button>
+      <p class="hint">
+        Started it on this machine? The first start printed an e-mail address and a password in the terminal. Otherwise{' '}
+        <a href={hrefTo('sign-up')}>make an account</a>.
+      </p>
+    </Door>
+  )
+}
+
+export function SignUp() {
+  const [name, setName] = useState('')
+  const [email, setEmail] = useState('')
+  const [password, setPassword] = useState('')
+  const signing = useAction(async () => {
+    const body = { email, password, ...(name.trim() === '' ? {} : { name: name.trim() }) }
+    begin(await callOpen('POST /api/v1/auth/register', { body }))
+    location.hash = hrefTo('')
+  })
+  const { failure } = signing
+  return (
+    <Door title="Make an account" onSubmit={() => void signing.run()}>
+      <p class="about">Free, on the evaluation plan: the same models and endpoints, with smaller limits.</p>
+      {failure !== null && failure.param === null && <FailureNotice failure={failure} />}
+      <TextField
+        label="E-mail"
+        type="email"
+        name="email"
+        autocomplete="username"
+        required
+        value={email}
+        onText={setEmail}
+        param="email"
+        failure={failure}
+      />
+      <NewPassword label="Password" value={password} onText={setPassword} param="password" failure={failure} />
+      <TextField
+        label="Name of the account"
+        name="organization"
+        autocomplete="organization"
+        maxLength={64}
+        hint="Optional: a team or a project. Your e-mail address stands in for it."
+        value={name}
+        onText={setName}
+        param="name"
+        failure={failure}
+      />
+      <button type="submit" class="button primary wide" disabled={signing.isBusy}>
+        {signing.isBusy ? 'Making it…' : 'Make the account'}
+      </button>
+      <p class="hint">
+        Have one already? <a href={hrefTo('')}>Sign in</a>.
+      </p>
+    </Door>
+  )
+}
+
+export function Invitation({ token }: { readonly token: string }) {
+  const [password, setPassword] = useState('')
+  const accepting = useAction(async () => {
+    const started = await callOpen('POST /api/v1/team/invitations/:token/accept', {
+      params: { token },
+      body: { password },
+    })
+    begin(started)
+    location.hash = hrefTo('')
+  })
+  const { failure } = accepting
+  const isGone = failure?.code === 'not_found'
+  return (
+    <Door title="You are invited" onSubmit={() => void accepting.run()}>
+      <p class="about">Choose a password, and you are in. You sign in with the address that was invited.</p>
+      {isGone && (
+        <Notice tone="bad" isUrgent title="This invitation is not valid any more">
+          It was used, replaced by a newer one, or is older than seven days. Ask for another.
+        </Notice>
+      )}
+      {failure !== null && !isGone && failure.param === null && <FailureNotice failure={failure} />}
+      <NewPassword label="Your new password" value={password} onText={setPassword} param="password" failure={failure} />
+      <button type="submit" class="button primary wide" disabled={accepting.isBusy}>
+        {accepting.isBusy ? 'Joining…' : 'Join the team'}
+      </button>
+    </Door>
+  )
+}
+
+type NewPasswordProps = {
+  readonly label: string
+  readonly value: string
+  readonly onText: (text: string) => void
+  readonly param: string
+  readonly failure: Parameters<typeof FailureNotice>[0]['failure'] | null
+}
+
+export function NewPassword({ label, value, onText, param, failure }: NewPasswordProps) {
+  return (
+    <TextField
+      label={label}
+      type="password"
+      name="new-password"
+      autocomplete="new-password"
+      required
+      minLength={8}
+      maxLength={128}
+      hint="8 to 128 characters. A few words are better than a few signs."
+      value={value}
+      onText={onText}
+      param={param}
+      failure={failure}
+    />
+  )
+}
+
+type DoorProps = { readonly title: string; readonly onSubmit: () => void; readonly children: ComponentChildren }
+
+function Door({ title, onSubmit, children }: DoorProps) {
+  document.title = `${title} · gateway-ai`
+  return (
+    <main class="door">
+      <p class="brand">
+        <Mark /> gateway-ai
+      </p>
+      <form
+        class="card"
+        onSubmit={event => {
+          event.preventDefault()
+          onSubmit()
+        }}
+      >
+        <h1>{title}</h1>
+        {children}
+      </form>
+      <p class="hint door-foot">
+        <Icon name="check" size={14} /> Prompts and answers are never stored.
+      </p>
+    </main>
+  )
+}

@@ -1,0 +1,131 @@
+import { type ComponentChildren, h } from 'preact'
+import { useId } from 'preact/hooks'
+import type { Failure } from '../state/failure.ts'
+
+type Shared = {
+  readonly label: string
+  readonly hint?: ComponentChildren
+  /** The name that the API gives this field: a refusal that names it is shown beside it. */
+  readonly param?: string
+  readonly failure?: Failure | null
+}
+
+type InputProps = Shared & {
+  readonly value: string
+  readonly onText: (text: string) => void
+  readonly type?: 'text' | 'email' | 'password' | 'search' | 'number' | 'date'
+  readonly name?: string
+  readonly autocomplete?: AutoFill
+  readonly placeholder?: string
+  readonly required?: boolean
+  readonly disabled?: boolean
+  readonly minLength?: number
+  readonly maxLength?: number
+  readonly min?: string
+  readonly step?: string
+}
+
+type AutoFill = 'off' | 'username' | 'current-password' | 'new-password' | 'organization'
+
+export function TextField({ label, hint, param, failure, onText, type = 'text', ...input }: InputProps) {
+  return (
+    <Labelled {...{ label, hint, param, failure }}>
+      {ids =>
+        // Not JSX: its types want each kind of input written out.
+        h('input', {
+          type,
+          ...input,
+          ...ids,
+          onInput: (event: InputEvent & { readonly currentTarget: HTMLInputElement }) =>
+            onText(event.currentTarget.value),
+        })
+      }
+    </Labelled>
+  )
+}
+
+type SelectProps = Shared & {
+  readonly value: string
+  readonly onChoice: (value: string) => void
+  readonly children: ComponentChildren
+  readonly disabled?: boolean
+}
+
+export function SelectField({ label, hint, param, failure, value, onChoice, children, disabled = false }: SelectProps) {
+  return (
+    <Labelled {...{ label, hint, param, failure }}>
+      {ids => (
+        <select {...ids} value={value} disabled={disabled} onChange={event => onChoice(event.currentTarget.value)}>
+          {children}
+        </select>
+      )}
+    </Labelled>
+  )
+}
+
+type LabelledProps = {
+  readonly label: string
+  readonly hint?: ComponentChildren | undefined
+  readonly param?: string | undefined
+  readonly failure?: Failure | null | undefined
+  readonly children: (ids: {
+    readonly id: string
+    readonly 'aria-describedby'?: string
+    readonly 'aria-invalid'?: 'true'
+  }) => ComponentChildren
+}
+
+function Labelled({ label, hint, param, failure, children }: LabelledProps) {
+  const id = useId()
+  const fault = failure != null && param !== undefined && failure.param === param ? failure.message : null
+  const described = fault !== null || hint !== undefined
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {children({
+        id,
+        ...(described ? { 'aria-describedby': `${id}-about` } : {}),
+        ...(fault === null ? {} : { 'aria-invalid': 'true' }),
+      })}
+      {described && (
+        <p id={`${id}-about`} class={fault === null ? 'hint' : 'hint fault'}>
+          {fault ?? hint}
+        </p>
+      )}
+    </div>
+  )
+}
+
+type SwitchProps = {
+  readonly label: string
+  readonly hint?: string
+  readonly isOn: boolean
+  readonly onSwitch: (isOn: boolean) => void
+  readonly disabled?: boolean
+}
+
+export function Switch({ label, hint, isOn, onSwitch, disabled = false }: SwitchProps) {
+  const id = useId()
+  return (
+    <div class="switch">
+      <input
+        id={id}
+        type="checkbox"
+        // biome-ignore lint/a11y/useAriaPropsForRole: a checkbox tells whether it is checked
+        role="switch"
+        checked={isOn}
+        disabled={disabled}
+        aria-describedby={hint === undefined ? undefined : `${id}-about`}
+        onChange={event => onSwitch(event.currentTarget.checked)}
+      />
+      <div>
+        <label for={id}>{label}</label>
+        {hint !== undefined && (
+          <p id={`${id}-about`} class="hint">
+            {hint}
+          </p>
+        )}
+      </div>
+    </div>
+  )
+}

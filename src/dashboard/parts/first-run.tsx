@@ -1,0 +1,74 @@
+import { useEffect, useState } from 'preact/hooks'
+import { useAction } from '../state/action.ts'
+import { call } from '../state/api.ts'
+import { hrefTo } from '../state/place.ts'
+import { useResource } from '../state/resource.ts'
+import { Snippet } from './copy.tsx'
+import { Icon } from './icon.tsx'
+import { FailureNotice } from './notice.tsx'
+
+const askEveryMs = 2_000
+
+/** From no request to the first: a key, a command that works as it stands, and a sign when it has. */
+export function FirstRun({ onFirstCall }: { readonly onFirstCall: () => void }) {
+  const [key, setKey] = useState<string | null>(null)
+  const log = useResource('GET /api/v1/requests', { query: { limit: '1' }, everyMs: askEveryMs })
+  const making = useAction(async () => {
+    setKey((await call('POST /api/v1/keys', { body: { name: 'first steps' } })).key)
+  })
+  const first = log.data?.data[0]
+  const isDone = first !== undefined
+  useEffect(() => {
+    if (isDone) onFirstCall()
+  }, [isDone])
+  return (
+    <section class={`card first-run ${isDone ? 'done' : ''}`} aria-labelledby="first-run">
+      <header class="card-head">
+        <div>
+          <h2 id="first-run">{isDone ? 'Your first request was answered' : 'Make your first request'}</h2>
+          <p class="about" role="status">
+            {isDone
+              ? `${first.model ?? 'The gateway'} answered. This card goes when you come back.`
+              : 'It takes a key and one command. The key is shown here once.'}
+          </p>
+        </div>
+        <span class="lamp" aria-hidden="true">
+          <Icon name={isDone ? 'check' : 'chevron'} />
+        </span>
+      </header>
+      {!isDone && (
+        <>
+          {making.failure !== null && <FailureNotice failure={making.failure} />}
+          {key === null ? (
+            <div class="actions">
+              <button type="button" class="button primary" disabled={making.isBusy} onClick={() => void making.run()}>
+                <Icon name="keys" size={16} /> {making.isBusy ? 'Making a key…' : 'Make a key and show the command'}
+              </button>
+              <a class="button" href={hrefTo('playground')}>
+                Or ask in the playground
+              </a>
+            </div>
+          ) : (
+            <>
+              <Snippet text={command(location.origin, key)} what="command" />
+              <p class="hint">Run it in a terminal. This card turns green when the gateway has answered.</p>
+            </>
+          )}
+        </>
+      )}
+    </section>
+  )
+}
+
+function command(origin: string, key: string): string {
+  const body = JSON.stringify({
+    model: 'gateway-ai',
+    messages: [{ role: 'user', content: 'Say hello in one sentence.' }],
+  })
+  return [
+    `curl ${origin}/v1/chat/completions \\`,
+    `  -H 'authorization: Bearer ${key}' \\`,
+    `  -H 'content-type: application/json' \\`,
+    `  -d '${body}'`,
+  ].join('\n')
+}

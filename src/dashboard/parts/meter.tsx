@@ -1,0 +1,39 @@
+import { percent } from '../state/format.ts'
+
+type MeterProps = {
+  readonly label: string
+  readonly used: number
+  readonly limit: number
+  readonly show: (value: number) => string
+  readonly note?: string
+}
+
+/** How much of a limit is used. The bar turns with the words: near it from 80 %, at it from 100 %. */
+export function Meter({ label, used, limit, show, note }: MeterProps) {
+  const share = limit <= 0 ? 1 : Math.min(1, used / limit)
+  const state = share >= 1 ? 'full' : share >= 0.8 ? 'near' : 'calm'
+  return (
+    <div class={`meter ${state}`}>
+      <div class="meter-head">
+        <span>{label}</span>
+        <span class="quiet">{state === 'full' ? 'used up' : percent(share)}</span>
+      </div>
+      <p class="figure">
+        {show(used)} <small>of {show(limit)}</small>
+      </p>
+      {/* biome-ignore lint/a11y/useSemanticElements: browsers draw `<meter>` each in their own way */}
+      <div
+        class="bar"
+        role="meter"
+        aria-label={label}
+        aria-valuemin={0}
+        aria-valuemax={100}
+        aria-valuenow={Math.round(share * 100)}
+        aria-valuetext={`${show(used)} of ${show(limit)}`}
+      >
+        <div style={{ width: `${share * 100}%` }} />
+      </div>
+      {note !== undefined && <p class="hint">{note}</p>}
+    </div>
+  )
+}

@@ -1,0 +1,97 @@
+import { useEffect, useState } from 'preact/hooks'
+import { call } from '../state/api.ts'
+import { hrefTo } from '../state/place.ts'
+import { account, end, user } from '../state/session.ts'
+import { theme, themes } from '../state/theme.ts'
+import { Icon, type IconName } from './icon.tsx'
+import { Mark } from './mark.tsx'
+
+type NavigationProps = {
+  readonly pages: readonly { readonly path: string; readonly title: string; readonly icon: IconName }[]
+  readonly current: string
+}
+
+/** The pages, beside the page where there is room and behind a button where there is none. */
+export function Navigation({ pages, current }: NavigationProps) {
+  const [isOpen, setOpen] = useState(false)
+  useEffect(() => setOpen(false), [current])
+  useEffect(() => {
+    if (!isOpen) return
+    const close = ({ key }: KeyboardEvent) => {
+      if (key === 'Escape') setOpen(false)
+    }
+    addEventListener('keydown', close)
+    return () => removeEventListener('keydown', close)
+  }, [isOpen])
+  return (
+    <header class={`side ${isOpen ? 'open' : ''}`}>
+      <div class="side-top">
+        <a class="brand" href={hrefTo('')} aria-label="gateway-ai, overview">
+          <Mark /> gateway-ai
+        </a>
+        <button
+          type="button"
+          class="button plain square only-narrow"
+          aria-expanded={isOpen}
+          aria-controls="pages"
+          aria-label={isOpen ? 'Close the menu' : 'Open the menu'}
+          onClick={() => setOpen(!isOpen)}
+        >
+          <Icon name={isOpen ? 'close' : 'menu'} />
+        </button>
+      </div>
+      <div class="side-body" id="pages">
+        <nav aria-label="Pages">
+          <ul>
+            {pages.map(({ path, title, icon }) => (
+              <li key={path}>
+                <a href={hrefTo(path)} aria-current={path === current ? 'page' : undefined}>
+                  <Icon name={icon} /> {title}
+                </a>
+              </li>
+            ))}
+          </ul>
+        </nav>
+        <Foot />
+      </div>
+    </header>
+  )
+}
+
+const themeWords = { system: 'As the system', light: 'Light', dark: 'Dark' } as const
+
+function Foot() {
+  const signOut = () => {
+    // Whether or not the gateway hears of it, this browser lets go; what it does not hear of runs out by itself.
+    void call('POST /api/v1/auth/logout').catch(() => undefined)
+    end()
+  }
+  return (
+    <div class="side-foot">
+      <div class="who">
+        <strong title={account.value?.name}>{account.value?.name}</strong>
+        <span class="quiet" title={user.value?.email}>
+          {user.value?.email}
+        </span>
+      </div>
+      <label class="theme">
+        <span class="unseen">Theme</span>
+        <select
+          value={theme.value}
+          onChange={event => {
+            theme.value = themes.find(one => one === event.currentTarget.value) ?? 'system'
+          }}
+        >
+          {themes.map(one => (
+            <option key={one} value={one}>
+              {themeWords[one]}
+            </option>
+          ))}
+        </select>
+      </label>
+      <button type="button" class="button plain small" onClick={signOut}>
+        <Icon name="out" size={15} /> Sign out
+      </button>
+    </div>
+  )
+}

@@ -1,0 +1,116 @@
+import type { ComponentChildren } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import type { Failure } from '../state/failure.ts'
+import type { Resource } from '../state/resource.ts'
+import { Icon } from './icon.tsx'
+
+export type Tone = 'plain' | 'good' | 'warn' | 'bad'
+
+type NoticeProps = {
+  readonly tone?: Tone
+  readonly title?: string
+  readonly children?: ComponentChildren
+  readonly actions?: ComponentChildren
+  /** True: said at once by screen readers. */
+  readonly isUrgent?: boolean
+}
+
+export function Notice({ tone = 'plain', title, children, actions, isUrgent = false }: NoticeProps) {
+  const icon = tone === 'good' ? 'check' : tone === 'plain' ? 'info' : 'warning'
+  return (
+    <div class={`notice ${tone}`} role={isUrgent ? 'alert' : undefined}>
+      <Icon name={icon} />
+      <div>
+        {title !== undefined && <strong>{title}</strong>}
+        {children !== undefined && <div>{children}</div>}
+        {actions !== undefined && <div class="actions">{actions}</div>}
+      </div>
+    </div>
+  )
+}
+
+/** What the API refused, in its own words, with the way on where there is one. */
+export function FailureNotice({ failure, retry }: { readonly failure: Failure; readonly retry?: () => void }) {
+  const wait = failure.retryAfterSeconds
+  return (
+    <Notice
+      tone="bad"
+      isUrgent
+      title={titles[failure.code] ?? 'That did not work'}
+      actions={
+        retry !== undefined && (
+          <button type="button" class="button small" onClick={retry}>
+            Try again
+          </button>
+        )
+      }
+    >
+      {failure.message}
+      {wait !== null && wait > 1 && ` Possible again in ${wait < 120 ? `${wait} s` : `${Math.ceil(wait / 60)} min`}.`}
+      {failure.requestId !== null && <small class="mono quiet block">{failure.requestId}</small>}
+    </Notice>
+  )
+}
+
+const titles: Partial<Record<Failure['code'], string>> = {
+  offline: 'The gateway does not answer',
+  forbidden: 'Not open to your role',
+  not_found: 'Not here',
+  invalid_credentials: 'Sign-in refused',
+  payment_required: 'Payment needed',
+  requests_per_minute_exceeded: 'Too many requests this minute',
+  concurrent_requests_exceeded: 'All seats are taken',
+  ip_rate_limited: 'Too many tries',
+  daily_tokens_exceeded: 'Today’s tokens are used up',
+  daily_cost_exceeded: 'Today’s money is used up',
+  content_blocked: 'Blocked by the safety rules',
+  service_unavailable: 'Not available right now',
+  no_model_available: 'No model is available',
+}
+
+export function Empty({ title, children }: { readonly title: string; readonly children?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <strong>{title}</strong>
+      {children !== undefined && <div>{children}</div>}
+    </div>
+  )
+}
+
+/** Grey lines in the place of what is awaited, and a word about it when it takes long. */
+export function Loading({ lines = 3, what }: { readonly lines?: number; readonly what: string }) {
+  const [isSlow, setSlow] = useState(false)
+  useEffect(() => {
+    const timer = setTimeout(() => setSlow(true), 4_000)
+    return () => clearTimeout(timer)
+  }, [])
+  return (
+    <div class="loading" role="status">
+      <span class="unseen">Loading {what}</span>
+      {Array.from({ length: lines }, (_, line) => (
+        <div key={line} class="skeleton" aria-hidden="true" />
+      ))}
+      {isSlow && <p class="quiet">Still loading {what}. The connection is slow.</p>}
+    </div>
+  )
+}
+
+type LoadedProps<T> = {
+  readonly resource: Resource<T>
+  readonly what: string
+  readonly lines?: number
+  readonly children: (data: T) => ComponentChildren
+}
+
+/** What was loaded; before that lines in its place, and a failure with a way to ask again, beside what is known already. */
+export function Loaded<T>({ resource, what, lines, children }: LoadedProps<T>) {
+  const { data, failure, reload } = resource
+  return (
+    <>
+      {failure !== null && <FailureNotice failure={failure} retry={reload} />}
+      {data !== undefined
+        ? children(data)
+        : failure === null && <Loading what={what} {...(lines === undefined ? {} : { lines })} />}
+    </>
+  )
+}

@@ -1,0 +1,22 @@
+import { signal } from '@preact/signals'
+
+const said = signal('')
+let timer: ReturnType<typeof setTimeout> | undefined
+
+/** Says that something was done, for a few seconds. */
+export function say(words: string): void {
+  clearTimeout(timer)
+  said.value = words
+  timer = setTimeout(() => {
+    said.value = ''
+  }, 6_000)
+}
+
+/** Where it is said, also to screen readers. */
+export function Said() {
+  return (
+    <div class="said" role="status">
+      {said.value !== '' && <p>{said.value}</p>}
+    </div>
+  )
+}

@@ -1,0 +1,19 @@
+/** A model's text, as text: nothing in it is markup but fenced code, which is shown as code. */
+export function Words({ text }: { readonly text: string }) {
+  return (
+    <>
+      {text.split(/^```/m).map((part, index) => {
+        if (index % 2 === 0) {
+          const trimmed = part.trim()
+          return trimmed === '' ? null : <p key={index}>{trimmed}</p>
+        }
+        return (
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+          <pre key={index} tabIndex={0}>
+            {part.replace(/^[\w+#.-]*\n/, '').trimEnd()}
+          </pre>
+        )
+      })}
+    </>
+  )
+}

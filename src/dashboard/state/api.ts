@@ -1,0 +1,66 @@
+import { asFailure, failureOf, isAbort } from './failure.ts'
+import type { Route, Routes } from './routes.ts'
+import { freshToken, renew } from './session.ts'
+
+export type Input = {
+  /** Values for the `:names` of the path. */
+  readonly params?: Readonly<Record<string, string>>
+  readonly query?: Readonly<Record<string, string>>
+  readonly body?: unknown
+  readonly signal?: AbortSignal
+}
+
+/** Asks a route as the user who is signed in. Throws `Failure`; an abort is thrown as it is. */
+export async function call<R extends Route>(route: R, input: Input = {}): Promise<Routes[R]> {
+  return read(await authorised(route, input))
+}
+
+/** Asks a route that takes no session: signing in, signing up, accepting an invitation, the lists of models. */
+export async function callOpen<R extends Route>(route: R, input: Input = {}): Promise<Routes[R]> {
+  return read(await send(route, input, null))
+}
+
+/** The answer itself, for what is read piece by piece. */
+export async function authorised(route: Route | 'GET /api/v1/requests/export', input: Input): Promise<Response> {
+  const response = await send(route, input, await attempt(freshToken))
+  // A token may have been ended meanwhile, or signed with a secret that was changed: it is renewed, once.
+  return response.status === 401 && (await isSessionOver(response))
+    ? send(route, input, await attempt(renew))
+    : response
+}
+
+async function isSessionOver(response: Response): Promise<boolean> {
+  return (await failureOf(response.clone())).code === 'invalid_token'
+}
+
+async function read<T>(response: Response): Promise<T> {
+  if (!response.ok) throw await failureOf(response)
+  // What a route answers is the API's promise, held by its own tests.
+  return response.status === 204 ? (null as T) : attempt(() => response.json())
+}
+
+function send(route: string, { params, query, body, signal }: Input, token: string | null): Promise<Response> {
+  const [method = 'GET', path = '/'] = route.split(' ')
+  const filled = path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(params?.[name] ?? ''))
+  const search = new URLSearchParams(query).toString()
+  return attempt(() =>
+    fetch(search === '' ? filled : `${filled}?${search}`, {
+      method,
+      headers: {
+        accept: 'application/json',
+        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(signal === undefined ? {} : { signal }),
+    }),
+  )
+}
+
+async function attempt<T>(action: () => Promise<T>): Promise<T> {
+  try {
+    return await action()
+  } catch (thrown) {
+    throw isAbort(thrown) ? thrown : asFailure(thrown)
+  }
+}

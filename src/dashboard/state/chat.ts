@@ -1,0 +1,76 @@
+import type { Static } from '@sinclair/typebox'
+import type { ChatSummary, chatEventShape } from '../../modules/chat/shapes.ts'
+import { failureOf, toFailure } from './failure.ts'
+import type { DryRun } from './routes.ts'
+
+type ChatEvent = Static<typeof chatEventShape>
+
+export type ChatMessage = { readonly role: 'system' | 'user' | 'assistant'; readonly content: string }
+
+export type ChatRequest = {
+  readonly messages: readonly ChatMessage[]
+  readonly model: string
+  readonly strategy?: string
+  readonly enhance_prompt?: boolean
+  readonly web?: 'auto' | 'off'
+  readonly max_output_tokens?: number
+  readonly temperature?: number
+  readonly stream_mode: 'buffered' | 'realtime'
+}
+
+/** One streamed answer: its pieces as they come, then its summary. Throws `Failure`, also where the stream breaks off. */
+export async function streamChat(
+  key: string,
+  request: ChatRequest,
+  onPiece: (piece: { readonly text: string; readonly reasoning: string }) => void,
+  signal: AbortSignal,
+): Promise<ChatSummary> {
+  const response = await fetch('/api/v1/chat', {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ ...request, stream: true }),
+    signal,
+  })
+  if (!response.ok || response.body === null) throw await failureOf(response)
+  for await (const event of eventsOf(response.body)) {
+    switch (event.type) {
+      case 'delta':
+        onPiece({ text: event.content, reasoning: event.reasoning ?? '' })
+        break
+      case 'done':
+        return event
+      case 'error':
+        throw toFailure(502, event.error)
+    }
+  }
+  throw toFailure(502, undefined)
+}
+
+/** What routing would do with a request now; null where the gateway has no such answer. Nothing is asked or billed. */
+export async function dryRun(key: string, request: ChatRequest): Promise<DryRun | null> {
+  const response = await fetch('/api/v1/route', {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify(request),
+  })
+  if (response.ok) return response.json()
+  const failure = await failureOf(response)
+  if (failure.status === 404) return null
+  throw failure
+}
+
+async function* eventsOf(body: ReadableStream<Uint8Array>): AsyncGenerator<ChatEvent, void> {
+  const decoder = new TextDecoder()
+  const reader = body.getReader()
+  let rest = ''
+  try {
+    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      const frames = (rest + decoder.decode(read.value, { stream: true })).split('\n\n')
+      rest = frames.pop() ?? ''
+      // Frames that are no data are pings.
+      for (const frame of frames) if (frame.startsWith('data: ')) yield JSON.parse(frame.slice(6))
+    }
+  } finally {
+    await reader.cancel().catch(() => undefined)
+  }
+}

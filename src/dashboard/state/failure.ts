@@ -1,0 +1,62 @@
+import type { ErrorBody } from './routes.ts'
+
+type Told = ErrorBody['error']
+
+/** What the API refused, or why it could not be asked. `code` is the API's own, or `offline`. */
+export class Failure extends Error {
+  readonly status: number
+  readonly code: Told['code'] | 'offline'
+  readonly param: string | null
+  readonly requestId: string | null
+  readonly retryAfterSeconds: number | null
+
+  constructor(options: {
+    readonly status: number
+    readonly code: Told['code'] | 'offline'
+    readonly message: string
+    readonly param?: string | null
+    readonly requestId?: string | null
+    readonly retryAfterSeconds?: number | null
+  }) {
+    super(options.message)
+    this.name = 'Failure'
+    this.status = options.status
+    this.code = options.code
+    this.param = options.param ?? null
+    this.requestId = options.requestId ?? null
+    this.retryAfterSeconds = options.retryAfterSeconds ?? null
+  }
+}
+
+/** The failure that an answer tells of; one that is not in the API's own words came from something in between. */
+export async function failureOf(response: Response): Promise<Failure> {
+  const body: Partial<ErrorBody> = await response.json().catch(() => ({}))
+  const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
+  return toFailure(response.status, body.error, Number.isFinite(seconds) ? seconds : null)
+}
+
+export function toFailure(status: number, told: Told | undefined, retryAfterSeconds: number | null = null): Failure {
+  if (told === undefined)
+    return new Failure({
+      status,
+      code: 'service_unavailable',
+      message: `Something between you and the gateway answered with ${status}. Try again in a moment.`,
+    })
+  const { code, message, param, request_id: requestId } = told
+  return new Failure({ status, code, message, param, requestId, retryAfterSeconds })
+}
+
+/** Anything thrown, as a failure: what is none of the API's is the network's. */
+export function asFailure(thrown: unknown): Failure {
+  if (thrown instanceof Failure) return thrown
+  return new Failure({
+    status: 0,
+    code: 'offline',
+    message: 'The gateway cannot be reached. Check the connection, and that it is running.',
+  })
+}
+
+/** Whether a page was left, or a button pressed, before the answer came: nobody's failure. */
+export function isAbort(thrown: unknown): boolean {
+  return thrown instanceof DOMException && thrown.name === 'AbortError'
+}

@@ -1,0 +1,46 @@
+/** Where in the dashboard the user is: behind the `#`, so that the server needs to know of one page alone. */
+import { signal } from '@preact/signals'
+
+export type Place = {
+  /** `['requests']`, `['billing', 'inv_…']` */
+  readonly path: readonly string[]
+  readonly query: Readonly<Record<string, string>>
+}
+
+export const place = signal(read())
+
+globalThis.addEventListener('hashchange', () => {
+  place.value = read()
+})
+
+function read(): Place {
+  const [path = '', search = ''] = location.hash.replace(/^#\/?/, '').split('?')
+  return {
+    path: path.split('/').filter(Boolean).map(decoded),
+    query: Object.fromEntries(new URLSearchParams(search)),
+  }
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/** The address of a place. Empty values are left out. */
+export function hrefTo(path: string, query: Readonly<Record<string, string>> = {}): string {
+  const kept = Object.entries(query).filter(([, value]) => value !== '')
+  return `#/${path}${kept.length === 0 ? '' : `?${new URLSearchParams(kept)}`}`
+}
+
+export function goTo(path: string, query: Readonly<Record<string, string>> = {}): void {
+  location.hash = hrefTo(path, query)
+}
+
+/** Another view of the same page: going back leads to where the user came from. */
+export function replacePlace(path: string, query: Readonly<Record<string, string>> = {}): void {
+  history.replaceState(null, '', hrefTo(path, query))
+  place.value = read()
+}

@@ -1,0 +1,89 @@
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { call } from './api.ts'
+import { asFailure, type Failure, isAbort } from './failure.ts'
+import type { ReadRoute, Routes } from './routes.ts'
+
+export type Resource<T> = {
+  /** The last answer; undefined before the first. It stays while a newer one is awaited. */
+  readonly data: T | undefined
+  readonly failure: Failure | null
+  readonly isLoading: boolean
+  reload(): void
+  /** Puts an answer that came another way in its place. */
+  set(data: T): void
+}
+
+/** Answers of pages that were left, so that coming back shows something at once; forgotten when the user changes. */
+const kept = new Map<string, unknown>()
+
+export function forgetResources(): void {
+  kept.clear()
+}
+
+type Options = {
+  readonly params?: Readonly<Record<string, string>>
+  readonly query?: Readonly<Record<string, string>>
+  /** Asked again each so many milliseconds, while the tab is looked at. */
+  readonly everyMs?: number
+  /** False: not asked at all. */
+  readonly when?: boolean
+}
+
+/** What a route answers, asked when a component is first shown and whenever what it asks for changes. */
+export function useResource<R extends ReadRoute>(
+  route: R,
+  { params = {}, query = {}, everyMs, when = true }: Options = {},
+): Resource<Routes[R]> {
+  const key = `${route} ${JSON.stringify([params, query])}`
+  const [state, setState] = useState<{ key: string; failure: Failure | null; isLoading: boolean; round: number }>({
+    key,
+    failure: null,
+    isLoading: when,
+    round: 0,
+  })
+  const input = useRef({ params, query })
+  input.current = { params, query }
+
+  const reload = useCallback(() => setState(now => ({ ...now, round: now.round + 1 })), [])
+  const set = useCallback(
+    (data: Routes[R]) => {
+      kept.set(key, data)
+      setState(now => ({ ...now, failure: null }))
+    },
+    [key],
+  )
+
+  useEffect(() => {
+    if (!when) return
+    const abort = new AbortController()
+    setState(now => ({ ...now, key, isLoading: true }))
+    call(route, { ...input.current, signal: abort.signal }).then(
+      data => {
+        kept.set(key, data)
+        setState(now => ({ ...now, key, failure: null, isLoading: false }))
+      },
+      thrown => {
+        if (!isAbort(thrown)) setState(now => ({ ...now, key, failure: asFailure(thrown), isLoading: false }))
+      },
+    )
+    return () => abort.abort()
+  }, [key, when, state.round])
+
+  useEffect(() => {
+    if (everyMs === undefined || !when) return
+    const timer = setInterval(() => {
+      if (document.visibilityState === 'visible') reload()
+    }, everyMs)
+    return () => clearInterval(timer)
+  }, [everyMs, when, reload])
+
+  const isCurrent = state.key === key
+  return {
+    // Under this key is what this route answered, put there above.
+    data: kept.get(key) as Routes[R] | undefined,
+    failure: isCurrent ? state.failure : null,
+    isLoading: isCurrent ? state.isLoading : when,
+    reload,
+    set,
+  }
+}

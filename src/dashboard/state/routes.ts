@@ -1,0 +1,62 @@
+/** What the API's routes answer, by the schemas that the API itself is written in. */
+import type { Static } from '@sinclair/typebox'
+import type { errorShape, ShownSignIn, ShownUser } from '../../http/shapes.ts'
+import type { AccountToday } from '../../modules/account/shapes.ts'
+import type { ShownSession } from '../../modules/auth/shapes.ts'
+import type { invoiceWithLinesShape, ShownBilling, ShownInvoice } from '../../modules/billing/shapes.ts'
+import type { learningShape, ratedShape } from '../../modules/insights/shapes.ts'
+import type { newKeyShape, ShownKey } from '../../modules/keys/shapes.ts'
+import type { modelHealthListShape, modelListShape } from '../../modules/models/shapes.ts'
+import type { dryRunShape } from '../../modules/route/shapes.ts'
+import type { newInvitationShape, ShownTeam } from '../../modules/team/shapes.ts'
+import type { requestListShape, ShownUsage } from '../../modules/usage/shapes.ts'
+
+type List<T> = { readonly data: readonly T[] }
+
+export type NewKey = Static<typeof newKeyShape>
+export type NewInvitation = Static<typeof newInvitationShape>
+export type RequestList = Static<typeof requestListShape>
+export type Learning = Static<typeof learningShape>
+export type Confidence = Learning['state']
+export type ModelHealth = Static<typeof modelHealthListShape>['data'][number]
+export type DryRun = Static<typeof dryRunShape>
+export type ErrorBody = Static<typeof errorShape>
+
+export type Routes = {
+  'POST /api/v1/auth/register': ShownSignIn
+  'POST /api/v1/auth/login': ShownSignIn
+  'POST /api/v1/auth/refresh': ShownSignIn
+  'POST /api/v1/auth/logout': null
+  'GET /api/v1/auth/sessions': List<ShownSession>
+  'DELETE /api/v1/auth/sessions/:id': null
+  'PUT /api/v1/auth/password': null
+  'GET /api/v1/account': AccountToday
+  'PATCH /api/v1/account': AccountToday
+  'GET /api/v1/keys': List<ShownKey>
+  'POST /api/v1/keys': NewKey
+  'POST /api/v1/keys/:id/rotate': NewKey
+  'DELETE /api/v1/keys/:id': null
+  'GET /api/v1/team': ShownTeam
+  'POST /api/v1/team/invitations': NewInvitation
+  'POST /api/v1/team/invitations/:token/accept': ShownSignIn
+  'PATCH /api/v1/team/:id': ShownUser
+  'DELETE /api/v1/team/:id': null
+  'GET /api/v1/usage': ShownUsage
+  'GET /api/v1/requests': RequestList
+  'GET /api/v1/billing': ShownBilling
+  'POST /api/v1/billing/upgrade': ShownBilling
+  'POST /api/v1/billing/downgrade': ShownBilling
+  'PUT /api/v1/billing/payment-method': ShownBilling
+  'DELETE /api/v1/billing/payment-method': null
+  'PUT /api/v1/billing/soft-cap': ShownBilling
+  'GET /api/v1/billing/invoices': List<ShownInvoice>
+  'GET /api/v1/billing/invoices/:id': Static<typeof invoiceWithLinesShape>
+  'GET /api/v1/models': Static<typeof modelListShape>
+  'GET /api/v1/models/health': Static<typeof modelHealthListShape>
+  'GET /api/v1/insights/learning': Learning
+  'POST /api/v1/insights/feedback': Static<typeof ratedShape>
+  'DELETE /api/v1/insights/data': null
+}
+
+export type Route = keyof Routes
+export type ReadRoute = Extract<Route, `GET ${string}`>

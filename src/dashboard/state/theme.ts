@@ -1,0 +1,17 @@
+import { effect, signal } from '@preact/signals'
+
+export const themes = ['system', 'light', 'dark'] as const
+export type Theme = (typeof themes)[number]
+
+const storageKey = 'gateway-ai.theme'
+
+export const theme = signal<Theme>(themes.find(one => one === localStorage.getItem(storageKey)) ?? 'system')
+
+/** Keeps the page in the chosen theme. */
+export function followTheme(): void {
+  effect(() => {
+    document.documentElement.dataset.theme = theme.value
+    if (theme.value === 'system') localStorage.removeItem(storageKey)
+    else localStorage.setItem(storageKey, theme.value)
+  })
+}

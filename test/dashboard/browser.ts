@@ -1,0 +1,73 @@
+/** A real browser at a running gateway: Chromium, where there is one. */
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import type { Gateway } from '../harness/gateway.ts'
+
+/** Whatever a page shows, it shows within this. */
+const deadlineMs = 8_000
+
+/** With a user data folder of its own that goes when it is closed. */
+export function openBrowser(executablePath: string): Promise<Browser> {
+  return chromium.launch({
+    executablePath,
+    args: [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+    ],
+  })
+}
+
+export type Visitor = {
+  readonly page: Page
+  /** What the browser complained of: policy violations, script errors. Answers of the API that are refusals are not among them. */
+  readonly complaints: string[]
+  /** Goes to a page by its address behind the `#` and waits for its heading. */
+  go(path: string, heading: string): Promise<void>
+  signIn(email: string, password: string): Promise<void>
+  leave(): Promise<void>
+}
+
+/** Somebody who comes with nothing: no session, no storage. */
+export async function newVisitor(
+  browser: Browser,
+  gateway: Gateway,
+  options: BrowserContextOptions = {},
+): Promise<Visitor> {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options })
+  context.setDefaultTimeout(deadlineMs)
+  const page = await context.newPage()
+  const complaints: string[] = []
+  page.on('pageerror', error => complaints.push(error.message))
+  page.on('console', message => {
+    const isRefusal = message.text().startsWith('Failed to load resource')
+    if (message.type() === 'error' && !isRefusal) complaints.push(message.text())
+  })
+  const go = async (path: string, heading: string) => {
+    await page.goto(`${gateway.url}/#/${path}`)
+    await page.getByRole('heading', { level: 1, name: heading }).waitFor()
+  }
+  return {
+    page,
+    complaints,
+    go,
+    async signIn(email, password) {
+      await go('', 'Sign in')
+      await page.getByLabel('E-mail').fill(email)
+      await page.getByLabel('Password').fill(password)
+      await page.getByRole('button', { name: 'Sign in' }).click()
+      await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
+    },
+    leave: () => context.close(),
+  }
+}
+
+/** Of a gateway's first account. */
+export function firstOwner(gateway: Gateway): { readonly email: string; readonly password: string } {
+  const { firstAccount } = gateway.deps
+  if (firstAccount === null) throw new Error('a fresh folder makes a first account')
+  return firstAccount
+}

@@ -1,0 +1,252 @@
+/** The dashboard as a new user meets it, in a real browser: from signing in to erasing what was learned. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Browser } from 'playwright-core'
+import { plans } from '../../src/core/plans.ts'
+import { changeAccount } from '../../src/stores/accounts.ts'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { firstOwner, newVisitor, openBrowser, type Visitor } from './browser.ts'
+import { chromiumPath } from './chromium.ts'
+
+setDefaultTimeout(30_000)
+
+const chromium = chromiumPath()
+if (chromium === null)
+  test('the dashboard in a browser', () => {
+    process.stdout.write('the dashboard did not run in a browser: there is no Chromium here\n')
+  })
+else withBrowser(chromium)
+
+function withBrowser(path: string) {
+  let gateway: Gateway
+  let browser: Browser
+  let owner: Visitor
+  beforeAll(async () => {
+    ;[gateway, browser] = await Promise.all([startGateway(), openBrowser(path)])
+    owner = await newVisitor(browser, gateway)
+  })
+  afterAll(async () => {
+    await browser.close()
+    await gateway.stop()
+  })
+
+  describe('coming in', () => {
+    test('a wrong password is refused in words, and nothing tells which of the two was wrong', async () => {
+      const { page, go } = owner
+      await go('', 'Sign in')
+      await page.getByLabel('E-mail').fill(firstOwner(gateway).email)
+      await page.getByLabel('Password').fill('not the password')
+      await page.getByRole('button', { name: 'Sign in' }).click()
+      expect(await page.getByRole('alert').textContent()).toContain('The e-mail address or the password is not right')
+    })
+
+    test('what the first start printed signs in, a reload keeps the session, and nothing of it outlives the tab', async () => {
+      const { email, password } = firstOwner(gateway)
+      await owner.signIn(email, password)
+      await owner.page.reload()
+      await owner.page.getByRole('heading', { name: 'Make your first request' }).waitFor()
+      expect(await owner.page.evaluate('Object.keys(localStorage).concat(document.cookie).join("")')).toBe('')
+      expect(await owner.page.evaluate('JSON.stringify(sessionStorage)')).not.toContain('eyJ')
+    })
+
+    test('a second tab shares the session, and signing out in one signs out both', async () => {
+      const visitor = await newVisitor(browser, gateway)
+      const { email, password } = firstOwner(gateway)
+      await visitor.signIn(email, password)
+      const other = await visitor.page.context().newPage()
+      await other.goto(`${gateway.url}/#/keys`)
+      await other.getByRole('heading', { level: 1, name: 'Keys' }).waitFor()
+      await other.getByRole('button', { name: 'Sign out' }).click()
+      await visitor.page.getByRole('heading', { name: 'Sign in' }).waitFor()
+      await visitor.leave()
+    })
+  })
+
+  test('the first-run card turns green at the first call of the command that it shows', async () => {
+    const { page, go } = owner
+    await go('', 'Overview')
+    await page.getByRole('button', { name: 'Make a key and show the command' }).click()
+    const command = (await page.locator('.first-run pre').textContent()) ?? ''
+    const key = /Bearer (gw_live_\w+)/.exec(command)?.[1] ?? ''
+    const body = /-d '(.*)'/.exec(command)?.[1] ?? ''
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+    const answer = await fetch(/curl (\S+)/.exec(command)?.[1] ?? '', { method: 'POST', headers, body })
+    expect(answer.status).toBe(200)
+    await answer.text()
+    await page.getByRole('heading', { name: 'Your first request was answered' }).waitFor()
+    await page.locator('.first-run.done').waitFor()
+  })
+
+  test('the playground streams an answer, says what served it, why and for how much, takes stars, and leaves no key behind', async () => {
+    const { page, go } = owner
+    await go('playground', 'Playground')
+    await page
+      .getByLabel('Your message')
+      .fill('[[sim:tokens=120, chunk=20, pace_ms=40]] Write a function that reverses a list.')
+    await page.keyboard.press('Enter')
+    // Words are there while more are to come.
+    await page.locator('.answer[aria-busy="true"] p:not([role])').waitFor()
+    const about = page.getByRole('list', { name: 'About this answer' })
+    expect(await about.textContent()).toMatch(
+      /\w+\/[\w.-]+[\s\S]*\d+ in, \d+ out[\s\S]*\$0\.\d+[\s\S]*to the first words/,
+    )
+    await page.getByText('Why this model, and what it cost').click()
+    expect(await page.locator('.account').textContent()).toContain('The prompt decided.')
+    expect(await page.getByRole('list', { name: 'Attempts' }).textContent()).toContain('Served')
+    await page.getByRole('radio', { name: '4 stars' }).check({ force: true })
+    await page.getByText('It counts from now on.').waitFor()
+
+    await go('team', 'Team')
+    await go('keys', 'Keys')
+    await page.getByLabel('Show ended').check()
+    const used = page.getByRole('row').filter({ hasText: 'playground' })
+    await used.getByText('revoked').waitFor()
+  })
+
+  test('Stop ends an answer that is on its way', async () => {
+    const { page, go } = owner
+    await go('playground', 'Playground')
+    await page.getByLabel('Your message').fill('[[sim:tokens=2000, chunk=40, pace_ms=50]] Tell me a long story.')
+    await page.keyboard.press('Enter')
+    await page.locator('.answer p:not([role])').waitFor()
+    await page.getByRole('button', { name: 'Stop' }).click()
+    await page.getByText('Stopped. What had arrived is billed.').waitFor()
+  })
+
+  test('a second key is shown once, works, and is refused once it is revoked', async () => {
+    const { page, go } = owner
+    await go('keys', 'Keys')
+    await page.getByRole('button', { name: 'New key' }).click()
+    await page.getByLabel('Name').fill('second')
+    await page.getByRole('button', { name: 'Make the key' }).click()
+    const key = (await page.locator('dialog pre').textContent()) ?? ''
+    await page.getByRole('button', { name: 'I have it' }).click()
+    expect(await page.content()).not.toContain(key)
+    const headers = { authorization: `Bearer ${key}` }
+    expect((await gateway.post('/api/v1/chat', { prompt: 'Hi' }, headers)).status).toBe(200)
+    await page.getByRole('button', { name: 'Revoke second' }).click()
+    await page.getByRole('button', { name: 'Revoke', exact: true }).click()
+    await page.getByRole('button', { name: 'Revoke second' }).waitFor({ state: 'detached' })
+    const status = async () => (await gateway.post('/api/v1/chat', { prompt: 'Hi' }, headers)).status
+    for (let tries = 0; tries < 20 && (await status()) !== 401; tries++) await Bun.sleep(100)
+    expect(await status()).toBe(401)
+  })
+
+  test('a limit that is used up is said, with the way to more', async () => {
+    const { page, go } = owner
+    await changeAccount(gateway.deps.database, gateway.accountId, { ...plans.usage, dailyTokens: 1 })
+    await go('playground', 'Playground')
+    await page.getByRole('button', { name: 'Compare Postgres' }).click()
+    await page.getByText('Today’s tokens are used up').waitFor()
+    await page.getByRole('link', { name: 'See the plans' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Billing' }).waitFor()
+    await go('', 'Overview')
+    await page.locator('.meter.full', { hasText: 'Tokens today' }).waitFor()
+    await changeAccount(gateway.deps.database, gateway.accountId, { ...plans.usage, requestsPerMinute: 10_000 })
+  })
+
+  test('whoever signs up can upgrade, cap the month, and is told of the hour of grace', async () => {
+    const visitor = await newVisitor(browser, gateway)
+    const { page, go } = visitor
+    await go('sign-up', 'Make an account')
+    await page.getByLabel('E-mail').fill('new@example.test')
+    await page.getByLabel('Password').fill('short')
+    await page.getByLabel('Name of the account').fill('<b>Newcomers</b>')
+    await page.getByLabel('Password').fill('a long enough password')
+    await page.getByRole('button', { name: 'Make the account' }).click()
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
+    // Names are text.
+    expect(await page.locator('.who').textContent()).toContain('<b>Newcomers</b>')
+
+    await go('billing', 'Billing')
+    await page.getByRole('button', { name: 'Upgrade' }).click()
+    await page.getByRole('button', { name: 'Upgrade, charges begin now' }).click()
+    await page.locator('.plan.current', { hasText: 'Usage' }).waitFor()
+    await page.getByLabel('US dollars a month').fill('20')
+    await page.getByRole('button', { name: 'Set the cap' }).click()
+    await page.getByRole('meter', { name: 'This month' }).waitFor()
+    await page.getByRole('button', { name: 'Remove' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove', exact: true }).click()
+    await page.getByText('An hour after the last one was removed').waitFor()
+    await go('', 'Overview')
+    await page.getByText('Requests are answered until').waitFor()
+    expect(visitor.complaints).toEqual([])
+    await visitor.leave()
+  })
+
+  test('an invitation is accepted with its link, and opens what its role opens', async () => {
+    const { page, go } = owner
+    await go('team', 'Team')
+    await page.getByRole('button', { name: 'Invite somebody' }).click()
+    await page.getByLabel('E-mail').fill('colleague@example.test')
+    await page.getByRole('button', { name: 'Invite', exact: true }).click()
+    const link = (await page.locator('dialog pre').textContent()) ?? ''
+    await page.getByRole('button', { name: 'Done' }).click()
+
+    const visitor = await newVisitor(browser, gateway)
+    await visitor.page.goto(link)
+    await visitor.page.getByLabel('Your new password').fill('a password of my own')
+    await visitor.page.getByRole('button', { name: 'Join the team' }).click()
+    await visitor.page.getByRole('heading', { name: 'Overview' }).waitFor()
+    expect(await visitor.page.getByRole('link', { name: 'Billing' }).count()).toBe(0)
+    await visitor.go('billing', 'Nothing here')
+    await visitor.page.goto(link)
+    await visitor.page.getByLabel('Your new password').fill('another password')
+    await visitor.page.getByRole('button', { name: 'Join the team' }).click()
+    await visitor.page.getByText('This invitation is not valid any more').waitFor()
+    await visitor.leave()
+
+    await page.reload()
+    await page.getByRole('row', { name: /colleague@example.test/ }).waitFor()
+  })
+
+  test('the log filters, follows along, tells a request’s details, and is exported as it is filtered', async () => {
+    const { page, go } = owner
+    await go('requests?streamed=true', 'Requests')
+    await page.getByRole('button', { name: 'Clear filters' }).waitFor()
+    await page.getByLabel('Live tail').check()
+    const before = await page.locator('tbody tr').count()
+    expect((await gateway.post('/api/v1/chat', { prompt: 'Hi', stream: true })).status).toBe(200)
+    await page.locator('tbody tr').nth(before).waitFor()
+    await page
+      .getByRole('button', { name: /details$/ })
+      .first()
+      .click()
+    expect(await page.getByRole('dialog').textContent()).toContain('First token')
+    await page.keyboard.press('Escape')
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Export CSV' }).click(),
+    ])
+    expect(download.suggestedFilename()).toMatch(/^requests-\d{4}-\d\d-\d\d\.csv$/)
+    const lines = (await Bun.file(await download.path()).text()).trim().split('\n')
+    expect(lines[0]).toContain('request_id')
+    expect(lines.length).toBeGreaterThanOrEqual(before + 2)
+  })
+
+  test('a network that is gone is said, with a way to ask again, and what was known stays', async () => {
+    const { page, go } = owner
+    await go('team', 'Team')
+    await page.context().setOffline(true)
+    await page.getByRole('link', { name: 'Billing' }).click()
+    await page.getByText('The gateway does not answer').first().waitFor()
+    await page.context().setOffline(false)
+    for (const again of (await page.getByRole('button', { name: 'Try again' }).all()).toReversed()) await again.click()
+    await page.getByRole('heading', { name: 'Plan', exact: true }).waitFor()
+  })
+
+  test('what was learned is erased, but not by mistake', async () => {
+    const { page, go } = owner
+    await go('insights', 'Insights')
+    await page.getByText(/^\d+ requests?$/).waitFor()
+    await page.getByRole('button', { name: 'Erase everything' }).click()
+    const confirm = page.getByRole('dialog').getByRole('button', { name: 'Erase everything' })
+    expect(await confirm.isDisabled()).toBe(true)
+    await page.getByLabel('Type “erase” to go on').fill('erase')
+    await confirm.click()
+    await page.getByText('Nothing is learned yet').waitFor()
+  })
+
+  test('and all the while the browser had nothing to complain of', () => {
+    expect(owner.complaints).toEqual([])
+  })
+}
