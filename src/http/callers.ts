@@ -28,7 +28,8 @@ export function presentsKey(headers: Headers): boolean {
   return key !== null && (!headers.has('authorization') || key.startsWith(keyPrefix))
 }
 
-function presentedKey(headers: Headers): string | null {
+/** The key that a request shows; null = none. */
+export function presentedKey(headers: Headers): string | null {
   const authorization = headers.get('authorization')
   if (authorization === null) return headers.get('x-api-key')
   return /^bearer /i.test(authorization) ? authorization.slice(7).trim() : null

@@ -7,11 +7,14 @@ import { createEnding, type Ending, type EndingSignal } from '../core/ending.ts'
 import { GatewayError } from '../core/errors.ts'
 import { createFold, type FoldedAnswer } from '../core/fold.ts'
 import type { Caller, Standing } from '../core/plans.ts'
+import { hadEffect, type UsageRecord, usageTold } from '../core/usage.ts'
 import { parseJson } from '../core/validate.ts'
+import type { TraceParent } from '../observe/traceparent.ts'
 import { bodyLimits, checkContentType, readBody } from './body.ts'
-import { authenticate, type KeyDirectory } from './callers.ts'
+import { authenticate, type KeyDirectory, presentedKey } from './callers.ts'
 import { failureResponse, toGatewayError } from './failures.ts'
 import { callerHeaders, type HeaderPairs, openingHeaders, receiptHeaders } from './headers.ts'
+import { claimOnce, type IdempotencyBook, type Once } from './idempotency.ts'
 import { type StreamFace, streamResponse } from './stream.ts'
 
 /** A request as an endpoint understood it, and how that endpoint frames the answer. */
@@ -27,9 +30,14 @@ export type Spoken = {
 export type Listen = (body: unknown, headers: Headers, bodyCharacters: number) => Spoken
 
 export type ExchangeDeps = {
-  readonly answer: (caller: Caller, ask: Ask, request: { id: string; signal: EndingSignal }) => ChatEvents
+  readonly answer: (caller: Caller, ask: Ask, request: Running) => ChatEvents
+  /** The trace that a request says it is part of. */
+  readonly traceOf: (headers: Headers) => TraceParent | null
   readonly pace: (events: ChatEvents, mode: StreamMode) => ChatEvents
   readonly keys: KeyDirectory
+  readonly idempotency: IdempotencyBook
+  /** No request runs for longer. */
+  readonly longestMs: number
   readonly clock: { after(milliseconds: number, action: () => void): () => void }
   readonly meter: { standing(accountId: string, limits: Caller['limits']): Standing | null }
   /** Lets `meter` know how the caller's account stands. Never throws. */
@@ -41,6 +49,15 @@ export type ExchangeDeps = {
   readonly logFailure: (requestId: string, error: GatewayError) => void
   /** What a caller is told in place of `error`: addresses that are refused again and again are told to slow down. */
   readonly refused: (error: GatewayError, address: () => string) => GatewayError
+}
+
+/** A request that is being answered. */
+export type Running = {
+  readonly id: string
+  readonly signal: EndingSignal
+  readonly trace: TraceParent | null
+  /** Awaited once its usage record is durable, before its caller sees the end. */
+  readonly settled?: (record: UsageRecord) => Promise<void>
 }
 
 /** The requests now being answered, so that a draining process can end those that run too long. */
@@ -81,7 +98,12 @@ export async function exchange(
     const ending = createEnding()
     request.signal.addEventListener('abort', () => ending.abort(), { once: true })
     if (request.signal.aborted) ending.abort()
-    const events = deps.answer(caller, spoken.ask, { id: requestId, signal: ending.signal })
+    const once = request.headers.has('idempotency-key')
+      ? await claimed(deps, request, { accountId: caller.accountId, body: text, holder: requestId })
+      : null
+    const running = { id: requestId, signal: ending.signal, trace: deps.traceOf(request.headers) }
+    const events =
+      once === null ? deps.answer(caller, spoken.ask, running) : answeredOnce(deps, caller, spoken.ask, running, once)
     const common = { 'x-request-id': requestId }
     if (spoken.ask.stream !== null) {
       const paced = deps.pace(tracked(deps, ending, events), spoken.ask.stream)
@@ -99,6 +121,32 @@ export async function exchange(
     if (!request.signal.aborted) deps.logFailure(requestId, error)
     if (caller !== null && isUnseen(deps, caller, error)) await deps.look(caller, requestId)
     return failureResponse(error, requestId, callerHeaders(deps, caller))
+  }
+}
+
+/** A request that carries an `Idempotency-Key`, where it may run. */
+function claimed(
+  { idempotency, longestMs }: ExchangeDeps,
+  { headers, method, url }: Request,
+  rest: { readonly accountId: string; readonly body: string; readonly holder: string },
+): Promise<Once | null> {
+  const path = `${method} ${new URL(url).pathname}`
+  const secret = presentedKey(headers) ?? ''
+  return claimOnce(idempotency, { ...rest, headers, secret, path, leaseMs: longestMs + marginMs })
+}
+
+/** Settling, and an end that nobody fetches, take a while too. */
+const marginMs = 60_000
+
+async function* answeredOnce(deps: ExchangeDeps, caller: Caller, ask: Ask, running: Running, once: Once): ChatEvents {
+  const settled = async (record: UsageRecord) => {
+    if (hadEffect(record)) await once.finish({ resultId: running.id, usage: usageTold(record) })
+  }
+  try {
+    yield* deps.answer(caller, ask, { ...running, settled })
+  } finally {
+    // What had no effect may be run once more.
+    await once.release()
   }
 }
 

@@ -6,6 +6,7 @@ import { type Action, may } from '../core/roles.ts'
 import { invalid, parseJson } from '../core/validate.ts'
 import { bodyLimits, checkContentType, readBody } from './body.ts'
 import type { Principal } from './callers.ts'
+import { type Documented, documented } from './documented.ts'
 import { session } from './policies.ts'
 
 /** One request of somebody whose role is open to the route's action. */
@@ -16,11 +17,10 @@ export type Call = {
   readonly request: Request
 }
 
-export type SessionRoute = {
+export type SessionRoute = Documented & {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly path: string
   readonly action: Action
-  readonly summary: string
   readonly handle: (call: Call) => Promise<Response>
 }
 
@@ -32,7 +32,7 @@ export type Identify = (headers: Headers) => Promise<Principal>
  */
 export function sessionRoutes(name: string, identify: Identify, routes: readonly SessionRoute[]) {
   const app = new Elysia({ name })
-  for (const { method, path, action, summary, handle } of routes)
+  for (const { method, path, action, handle, ...told } of routes)
     app.route(
       method,
       path,
@@ -42,7 +42,7 @@ export function sessionRoutes(name: string, identify: Identify, routes: readonly
         if (!Object.values(params).every(value => harmless.test(value))) throw notFound()
         return handle({ principal, params, request })
       },
-      { parse: 'none', detail: { summary, ...session(action) } },
+      { parse: 'none', ...documented(session(action), told) },
     )
   return app
 }

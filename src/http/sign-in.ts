@@ -7,6 +7,7 @@ import type { Deps } from '../deps.ts'
 import type { Account, User } from '../stores/tables.ts'
 import { firstRefreshToken, invalidToken } from './callers.ts'
 import { reply } from './session-routes.ts'
+import type { ShownAccount, ShownLimits, ShownSignIn, ShownUser } from './shapes.ts'
 
 export type SessionDeps = Pick<
   Deps,
@@ -21,6 +22,7 @@ export type SessionDeps = Pick<
   | 'clock'
   | 'log'
   | 'addressOf'
+  | 'post'
 >
 
 const maximumAgentCharacters = 200
@@ -68,36 +70,42 @@ export async function sessionReply(
   ])
   if (user === null || account === null) throw invalidToken()
   const limits = deps.stores.accounts.limitsOf(account, deps.config.plans)
-  return reply(
-    {
-      token,
-      expires_at: expiresAt.toISOString(),
-      refresh_token: refreshToken,
-      user: shownUser(user),
-      account: shownAccount(account, limits),
-    },
-    status,
-  )
+  const shown: ShownSignIn = {
+    token,
+    expires_at: expiresAt.toISOString(),
+    refresh_token: refreshToken,
+    user: shownUser(user),
+    account: shownAccount(account, limits),
+  }
+  return reply(shown, status)
 }
 
 /** A user as callers see one. */
-export function shownUser(user: Pick<User, 'id' | 'email' | 'role' | 'createdAt'>) {
+export function shownUser(user: Pick<User, 'id' | 'email' | 'role' | 'createdAt'>): ShownUser {
   return { id: user.id, email: user.email, role: user.role, created_at: user.createdAt.toISOString() }
 }
 
 /** An account as its users see it, with the limits that are its own or its plan's. */
-export function shownAccount(account: Pick<Account, 'id' | 'name' | 'plan' | 'web' | 'createdAt'>, limits: Limits) {
+export function shownAccount(
+  account: Pick<Account, 'id' | 'name' | 'plan' | 'web' | 'createdAt'>,
+  limits: Limits,
+): ShownAccount {
   return {
     id: account.id,
     name: account.name,
     plan: account.plan,
     web: account.web,
-    limits: {
-      requests_per_minute: limits.requestsPerMinute,
-      concurrent_requests: limits.concurrentRequests,
-      daily_tokens: limits.dailyTokens,
-      daily_cost_usd: toUsd(limits.dailyCostMicrocents),
-    },
+    limits: shownLimits(limits),
     created_at: account.createdAt.toISOString(),
+  }
+}
+
+/** Limits as people read them. */
+export function shownLimits(limits: Limits): ShownLimits {
+  return {
+    requests_per_minute: limits.requestsPerMinute,
+    concurrent_requests: limits.concurrentRequests,
+    daily_tokens: limits.dailyTokens,
+    daily_cost_usd: toUsd(limits.dailyCostMicrocents),
   }
 }

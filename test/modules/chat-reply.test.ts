@@ -18,8 +18,8 @@ const receipt: Receipt = {
     complexity: 0.42,
     learned: true,
     attempts: [
-      { model: 'openai/gpt-x', outcome: 'overloaded', durationMs: 5 },
-      { model: 'anthropic/claude-x', outcome: 'served', durationMs: 9 },
+      { model: 'openai/gpt-x', outcome: 'overloaded', startedAt: 0, durationMs: 5 },
+      { model: 'anthropic/claude-x', outcome: 'served', startedAt: 0, durationMs: 9 },
     ],
   },
   enhancement: { changed: true, enhancedPrompt: 'Better', queryType: 'code' },

@@ -89,7 +89,8 @@ describe('POST /api/v1/chat/enhance', () => {
 })
 
 const answering = 'gpt-5.5'
-const rewriting = 'gpt-6-luna'
+/** Nothing that is chosen for a prompt by itself. */
+const rewriting = 'gpt-5.4-nano'
 
 type Sent = { readonly model: string; readonly messages: readonly { readonly content: unknown }[] }
 type Reply = {

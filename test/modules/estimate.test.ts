@@ -1,11 +1,13 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
 import { catalogue } from '../../src/core/catalogue.ts'
+import type { QueryType } from '../../src/core/chat.ts'
 import { buildCatalogue } from '../../src/core/models.ts'
 import { planWeb, webPrices } from '../../src/core/web.ts'
 import { failureResponse, toGatewayError } from '../../src/http/failures.ts'
-import { estimate } from '../../src/modules/estimate.ts'
+import { estimate } from '../../src/modules/estimate/routes.ts'
 import { openReader } from '../../src/reader.ts'
+import { createForesightBook } from '../../src/stores/foresight.ts'
 import { createTokenizer } from '../../src/tokenizer.ts'
 
 const readPrompt = openReader()
@@ -17,19 +19,18 @@ const address = 'http://localhost/api/v1/chat/estimate'
 function start() {
   const clock = { time: Date.parse('2026-11-20T12:00:00Z'), now: () => clock.time }
   const names = buildCatalogue(catalogue)
+  const foresight = createForesightBook({ clock })
   const app = new Elysia({ normalize: false })
     .onError(({ error }) => failureResponse(toGatewayError(error), 'req_test'))
     .use(
       estimate({
         catalogue: names,
         chooseModel: () => names.resolve('gpt-6-luna'),
-        planWeb: messages =>
-          planWeb(
-            { messages, web: 'auto' },
-            readPrompt(messages),
-            {},
-            { canSearch: true, prices: webPrices, read: readPrompt },
-          ),
+        read: readPrompt,
+        planWeb: (messages, reading) =>
+          planWeb({ messages, web: 'auto' }, reading, {}, { canSearch: true, prices: webPrices, read: readPrompt }),
+        foresight,
+        accountOf: async headers => headers.get('x-test-account'),
         tokenizer,
         addressOf: request => request.headers.get('x-test-address') ?? 'one',
         clock,
@@ -45,6 +46,7 @@ function start() {
     )
   return {
     clock,
+    foresight,
     ask: (request: Request) => app.handle(request),
     send,
     post: (body: unknown) => send(JSON.stringify(body)),
@@ -57,6 +59,28 @@ const read = async (answer: Response | Promise<Response>) =>
 const messages = [{ role: 'user', content: 'What is the capital of Peru?' }]
 
 describe('POST /api/v1/chat/estimate', () => {
+  test('200: what answers really cost tells the error of estimates, and an account’s own answers speak to its key alone', async () => {
+    const { post, send, foresight } = start()
+    type Told = {
+      query_type: QueryType
+      typical_error_pct: number | null
+      expected_output_tokens: number
+      output_from: string
+    }
+    const told = async (answer: Response | Promise<Response>) => (await (await answer).json()) as Told
+    const body = { messages, model: 'gpt-5.5' }
+    const before = await told(post(body))
+    expect(before).toMatchObject({ typical_error_pct: null, output_from: 'table' })
+    for (let one = 0; one < 30; one++) foresight.settled('acc_1', before.query_type, { lengthRatio: 3, costRatio: 1.5 })
+    for (let one = 0; one < 3_000; one++)
+      foresight.settled('acc_2', before.query_type, { lengthRatio: 1, costRatio: 1.1 })
+    const keyless = await told(post(body))
+    expect(keyless).toMatchObject({ typical_error_pct: 10, output_from: 'traffic' })
+    const own = await told(send(JSON.stringify(body), { 'x-test-account': 'acc_1' }))
+    expect(own).toMatchObject({ typical_error_pct: 50, output_from: 'account' })
+    expect(own.expected_output_tokens).toBeGreaterThan(1.5 * keyless.expected_output_tokens)
+  })
+
   test('200: the estimate of the named model, and of every other one', async () => {
     const body = await read(start().post({ messages, model: 'gpt-5.5', max_output_tokens: 50 }))
     expect(body).toMatchObject({ model: 'openai/gpt-5.5', confidence: 'high', expected_output_tokens: 50 })

@@ -4,7 +4,7 @@ import { catalogue } from '../../src/core/catalogue.ts'
 import { toModel } from '../../src/core/configured-models.ts'
 import { buildCatalogue } from '../../src/core/models.ts'
 import { failureResponse, toGatewayError } from '../../src/http/failures.ts'
-import { models } from '../../src/modules/models.ts'
+import { models } from '../../src/modules/models/routes.ts'
 
 const own = toModel('ollama', { id: 'gpt-4.1', pricing: { input_per_mtok: 0, output_per_mtok: 0 } })
 

@@ -1,11 +1,14 @@
 /** Sessions over a real socket: coming in, staying in, being locked out, and everything that ends them. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { SignJWT } from 'jose'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { ask, colleague, elsewhere, keyOf, owner, type Person, signIn } from '../harness/people.ts'
 import { eventually } from '../stores/database.contract.ts'
+
+// Passwords take their time to hash, more so where other tests run beside this one.
+setDefaultTimeout(30_000)
 
 let gateway: Gateway
 beforeAll(async () => {

@@ -324,7 +324,16 @@ describe('team', () => {
     for (const user of body.data) expect(Object.keys(user).sort()).toEqual(['created_at', 'email', 'id', 'role'])
     expect(Object.keys(body.invitations[0] ?? {}).sort()).toEqual(['created_at', 'email', 'expires_at', 'id', 'role'])
     const account = await as(admin, 'GET', '/account')
-    expect(Object.keys(account.body).sort()).toEqual(['created_at', 'id', 'limits', 'name', 'plan', 'today', 'web'])
+    expect(Object.keys(account.body).sort()).toEqual([
+      'created_at',
+      'id',
+      'limits',
+      'name',
+      'now',
+      'plan',
+      'today',
+      'web',
+    ])
     for (const [param, change] of [
       ['plan', { name: 'x', plan: 'usage' }],
       ['daily_tokens', { name: 'x', daily_tokens: 1 }],
@@ -345,5 +354,49 @@ describe('team', () => {
       token: person.token,
     })
     expect(body.today).toMatchObject({ tokens: usage.total_tokens, cost_usd: usage.cost_usd })
+  })
+})
+
+describe('an invitation is withdrawn', () => {
+  type Invited = { readonly id: string; readonly token: string }
+  const invite = async (person: Person, role: 'admin' | 'member') =>
+    (
+      await ask<Invited>(gateway, 'POST', '/api/v1/team/invitations', {
+        token: person.token,
+        body: { email: `${crypto.randomUUID()}@example.test`, role },
+      })
+    ).body
+  const withdraw = (person: Person, id: string) => as(person, 'DELETE', `/team/invitations/${id}`)
+
+  test('by whoever may invite to its role; its token is then nobody’s', async () => {
+    const boss = await owner(gateway)
+    const [admin, member] = [await colleague(gateway, boss, 'admin'), await colleague(gateway, boss, 'member')]
+    const [forMember, forAdmin] = [await invite(boss, 'member'), await invite(boss, 'admin')]
+    expect((await withdraw(member, forMember.id)).status).toBe(403)
+    expect((await withdraw(admin, forAdmin.id)).status).toBe(403)
+    expect((await withdraw(admin, forMember.id)).status).toBe(204)
+    expect((await withdraw(boss, forAdmin.id)).status).toBe(204)
+    for (const { token } of [forMember, forAdmin])
+      expect(
+        (await ask(gateway, 'POST', `/api/v1/team/invitations/${token}/accept`, { body: { password: 'a password' } }))
+          .status,
+      ).toBe(404)
+  })
+
+  test('A3 another account’s, one that was accepted and one that never was are alike', async () => {
+    const [boss, other] = [await owner(gateway), await owner(gateway)]
+    const open = await invite(boss, 'member')
+    const accepted = await invite(boss, 'member')
+    await ask(gateway, 'POST', `/api/v1/team/invitations/${accepted.token}/accept`, {
+      body: { password: 'a password' },
+    })
+    const answers = [
+      await withdraw(other, open.id),
+      await withdraw(boss, accepted.id),
+      await withdraw(boss, 'inv_none'),
+    ]
+    expect(new Set(answers.map(({ status, text }) => `${status} ${plain(text)}`)).size).toBe(1)
+    expect(answers[0]?.status).toBe(404)
+    expect((await withdraw(boss, open.id)).status).toBe(204)
   })
 })

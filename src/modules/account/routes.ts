@@ -6,13 +6,16 @@ import type { Deps } from '../../deps.ts'
 import { nameSchema } from '../../http/fields.ts'
 import { type Identify, notFound, readInput, reply, sessionRoutes } from '../../http/session-routes.ts'
 import { shownAccount } from '../../http/sign-in.ts'
+import { type AccountToday, accountTodayShape } from './shapes.ts'
 
-export type AccountDeps = Pick<Deps, 'config' | 'database' | 'stores' | 'clock' | 'spent'>
+export type AccountDeps = Pick<Deps, 'config' | 'database' | 'stores' | 'clock' | 'spent' | 'meter'>
 
 const dayMs = 86_400_000
-const checkChange = checker(
-  Type.Object({ name: Type.Optional(nameSchema), web: Type.Optional(Type.Boolean()) }, { additionalProperties: false }),
+const changeSchema = Type.Object(
+  { name: Type.Optional(nameSchema), web: Type.Optional(Type.Boolean()) },
+  { additionalProperties: false },
 )
+const checkChange = checker(changeSchema)
 
 /** `GET` and `PATCH /api/v1/account`. */
 export function account(deps: AccountDeps, identify: Identify) {
@@ -22,6 +25,7 @@ export function account(deps: AccountDeps, identify: Identify) {
       path: '/api/v1/account',
       action: 'account.see',
       summary: 'Account, plan, limits and what is used today',
+      answer: accountTodayShape,
       handle: async ({ principal }) => reply(await overview(deps, principal.accountId)),
     },
     {
@@ -29,6 +33,9 @@ export function account(deps: AccountDeps, identify: Identify) {
       path: '/api/v1/account',
       action: 'account.change',
       summary: 'Rename the account, or say whether it uses the web',
+      body: changeSchema,
+      examples: { 'another name': { name: 'Difference Engines' }, 'no web': { web: false } },
+      answer: accountTodayShape,
       async handle({ principal: { accountId }, request }) {
         const settings = await readInput(request, checkChange)
         if (Object.keys(settings).length === 0)
@@ -40,11 +47,15 @@ export function account(deps: AccountDeps, identify: Identify) {
   ])
 }
 
-async function overview({ config, database, stores, clock, spent }: AccountDeps, accountId: string) {
+async function overview(
+  { config, database, stores, clock, spent, meter }: AccountDeps,
+  accountId: string,
+): Promise<AccountToday> {
   const day = Math.floor(clock.now() / dayMs)
   const [row, used] = await Promise.all([stores.users.findAccount(database, accountId), spent(accountId, day)])
   if (row === null) throw notFound()
   const limits = stores.accounts.limitsOf(row, config.plans)
+  const standing = meter.standing(accountId, limits)
   return {
     ...shownAccount(row, limits),
     today: {
@@ -53,6 +64,10 @@ async function overview({ config, database, stores, clock, spent }: AccountDeps,
       remaining_tokens: Math.max(0, limits.dailyTokens - used.tokens),
       remaining_cost_usd: toUsd(Math.max(0, limits.dailyCostMicrocents - used.microcents)),
       resets_at: new Date((day + 1) * dayMs).toISOString(),
+    },
+    now: standing && {
+      requests_last_minute: standing.requests.limit - standing.requests.remaining,
+      seats_taken: standing.seats.limit - standing.seats.remaining,
     },
   }
 }

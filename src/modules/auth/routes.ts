@@ -7,6 +7,7 @@ import { digestOf } from '../../core/secrets.ts'
 import { checker } from '../../core/validate.ts'
 import { createAddressLimit } from '../../http/address-limit.ts'
 import { invalidToken, isRefreshToken } from '../../http/callers.ts'
+import { type Documented, documented } from '../../http/documented.ts'
 import { nameSchema } from '../../http/fields.ts'
 import { policies } from '../../http/policies.ts'
 import {
@@ -18,17 +19,26 @@ import {
   replyNothing,
   sessionRoutes,
 } from '../../http/session-routes.ts'
+import { sessionShape } from '../../http/shapes.ts'
 import { type SessionDeps, sessionReply, signIn } from '../../http/sign-in.ts'
 import type { Session } from '../../stores/tables.ts'
+import { resets } from './resets.ts'
+import { ownSessionsShape, type ShownSession } from './shapes.ts'
 
 const strict = { additionalProperties: false } as const
-const checkRegistration = checker(
-  Type.Object({ email: emailSchema, password: passwordSchema, name: Type.Optional(nameSchema) }, strict),
+const registrationSchema = Type.Object(
+  { email: emailSchema, password: passwordSchema, name: Type.Optional(nameSchema) },
+  strict,
 )
-const checkSignIn = checker(Type.Object({ email: emailSchema, password: passwordSchema }, strict))
-const checkRefresh = checker(Type.Object({ refresh_token: Type.String({ minLength: 1, maxLength: 256 }) }, strict))
-const checkPassword = checker(Type.Object({ current_password: passwordSchema, new_password: passwordSchema }, strict))
-const checkNothing = checker(Type.Object({}, strict))
+const signInSchema = Type.Object({ email: emailSchema, password: passwordSchema }, strict)
+const refreshSchema = Type.Object({ refresh_token: Type.String({ minLength: 1, maxLength: 256 }) }, strict)
+const passwordChangeSchema = Type.Object({ current_password: passwordSchema, new_password: passwordSchema }, strict)
+const nothingSchema = Type.Object({}, strict)
+const checkRegistration = checker(registrationSchema)
+const checkSignIn = checker(signInSchema)
+const checkRefresh = checker(refreshSchema)
+const checkPassword = checker(passwordChangeSchema)
+const checkNothing = checker(nothingSchema)
 
 const hourMs = 3_600_000
 /** Sign-up tells whether an address is known, so it is rare. Guessing passwords is for the locks to stop, not for this. */
@@ -41,7 +51,7 @@ const limits = {
 export function auth(deps: SessionDeps, identify: Identify) {
   const registrations = createAddressLimit(limits.registrations, deps.clock)
   const requests = createAddressLimit(limits.requests, deps.clock)
-  const open = (summary: string) => ({ parse: 'none', detail: { summary, ...policies.open } }) as const
+  const open = (told: Documented) => ({ parse: 'none', ...documented(policies.open, told) }) as const
 
   return new Elysia({ name: 'auth' })
     .post(
@@ -51,7 +61,17 @@ export function auth(deps: SessionDeps, identify: Identify) {
         requests.take(address)
         return register(deps, request, () => registrations.take(address))
       },
-      open('Make an account'),
+      open({
+        summary: 'Make an account',
+        description: 'Signs in at once. The first user is its owner, on the plan `evaluation`.',
+        body: registrationSchema,
+        examples: {
+          'a new account': { email: 'ada@example.com', password: 'correct horse battery', name: 'Analytical Engines' },
+        },
+        answer: sessionShape,
+        status: 201,
+        errors: ['invalid_credentials', 'conflict', 'ip_rate_limited'],
+      }),
     )
     .post(
       '/api/v1/auth/login',
@@ -60,7 +80,13 @@ export function auth(deps: SessionDeps, identify: Identify) {
         requests.take(address)
         return logIn(deps, request, address)
       },
-      open('Sign in'),
+      open({
+        summary: 'Sign in',
+        body: signInSchema,
+        examples: { 'with a password': { email: 'ada@example.com', password: 'correct horse battery' } },
+        answer: sessionShape,
+        errors: ['invalid_credentials', 'ip_rate_limited'],
+      }),
     )
     .post(
       '/api/v1/auth/refresh',
@@ -68,8 +94,16 @@ export function auth(deps: SessionDeps, identify: Identify) {
         requests.take(deps.addressOf(request, server))
         return refresh(deps, request)
       },
-      open('Renew a session'),
+      open({
+        summary: 'Renew a session',
+        description: 'Every refresh token is good for one renewal; one that is used again ends its session.',
+        body: refreshSchema,
+        examples: { 'the last refresh token': { refresh_token: 'gw_refresh_…' } },
+        answer: sessionShape,
+        errors: ['invalid_token', 'ip_rate_limited'],
+      }),
     )
+    .use(resets(deps))
     .use(
       sessionRoutes('sessions', identify, [
         {
@@ -77,6 +111,11 @@ export function auth(deps: SessionDeps, identify: Identify) {
           path: '/api/v1/auth/logout',
           action: 'sessions.own',
           summary: 'Sign out',
+          body: nothingSchema,
+          bodyRequired: false,
+          examples: { nothing: {} },
+          answer: null,
+          errors: ['not_found'],
           async handle({ principal, request }) {
             await readInput(request, checkNothing)
             return endSession(deps, principal, principal.sessionId)
@@ -87,6 +126,7 @@ export function auth(deps: SessionDeps, identify: Identify) {
           path: '/api/v1/auth/sessions',
           action: 'sessions.own',
           summary: 'Own sessions',
+          answer: ownSessionsShape,
           async handle({ principal: { accountId, userId, sessionId } }) {
             const entries = await deps.stores.sessions.listSessions(deps.database, accountId, userId)
             return reply({ data: entries.map(entry => shownSession(entry, sessionId)) })
@@ -97,6 +137,7 @@ export function auth(deps: SessionDeps, identify: Identify) {
           path: '/api/v1/auth/sessions/:id',
           action: 'sessions.own',
           summary: 'End one of the own sessions',
+          answer: null,
           handle: ({ principal, params }) => endSession(deps, principal, params.id ?? ''),
         },
         {
@@ -104,6 +145,13 @@ export function auth(deps: SessionDeps, identify: Identify) {
           path: '/api/v1/auth/password',
           action: 'sessions.own',
           summary: 'Change the password',
+          description: 'Ends all other sessions.',
+          body: passwordChangeSchema,
+          examples: {
+            'a better one': { current_password: 'correct horse battery', new_password: 'correct horse battery staple' },
+          },
+          answer: null,
+          errors: ['invalid_credentials', 'conflict'],
           handle: call => changePassword(deps, call),
         },
       ]),
@@ -151,7 +199,7 @@ async function logIn(deps: SessionDeps, request: Request, address: string): Prom
     const answer = await signIn(deps, request, { ...user, passwordHash }, subjects)
     if (answer !== null) return answer
   } else {
-    await countFailure(deps, subjects, user?.id ?? null)
+    await countFailure(deps, subjects, user)
   }
   throw invalidCredentials()
 }
@@ -166,11 +214,17 @@ async function rehashed(
   return to
 }
 
-async function countFailure(deps: SessionDeps, subjects: readonly string[], userId: string | null): Promise<void> {
+async function countFailure(
+  deps: SessionDeps,
+  subjects: readonly string[],
+  user: { readonly id: string; readonly email: string } | null,
+): Promise<void> {
   const locked = await deps.stores.sessions.recordFailure(deps.database, subjects)
   if (locked.length === 0) return
   deps.sessions.forget()
-  deps.log.warn('sign_in_locked', { user_id: userId, locks: locked.length })
+  deps.log.warn('sign_in_locked', { user_id: user?.id ?? null, locks: locked.length })
+  if (user !== null && locked.includes(deps.stores.sessions.mailSubject(user.email)))
+    deps.post?.signInLocked(user.email)
 }
 
 async function refresh(deps: SessionDeps, request: Request): Promise<Response> {
@@ -205,7 +259,7 @@ async function changePassword(deps: SessionDeps, { principal, request }: Call): 
   if (user === null) throw invalidToken()
   if ((await deps.passwords.verify(offeredPassword(body.current_password), user.passwordHash)) === 'wrong') {
     // A session left open on a table must not be a place to guess the password either.
-    await countFailure(deps, [deps.stores.sessions.mailSubject(email)], userId)
+    await countFailure(deps, [deps.stores.sessions.mailSubject(email)], { id: userId, email })
     throw invalidCredentials()
   }
   const changed = await deps.stores.users.changePassword(deps.database, accountId, userId, {
@@ -218,7 +272,7 @@ async function changePassword(deps: SessionDeps, { principal, request }: Call): 
   return replyNothing()
 }
 
-function shownSession(entry: Session, current: string) {
+function shownSession(entry: Session, current: string): ShownSession {
   return {
     id: entry.id,
     user_agent: entry.userAgent,

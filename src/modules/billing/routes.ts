@@ -5,6 +5,7 @@ import { GatewayError } from '../../core/errors.ts'
 import { fromUsd } from '../../core/money.ts'
 import { checker, nullable } from '../../core/validate.ts'
 import type { Deps } from '../../deps.ts'
+import { doOnce } from '../../http/idempotency.ts'
 import {
   type Call,
   type Identify,
@@ -15,30 +16,39 @@ import {
   sessionRoutes,
 } from '../../http/session-routes.ts'
 import type { BillingAccount, BillingOutcome, NewMethod } from '../../stores/billing.ts'
+import { billingShape, invoiceListShape, invoiceWithLinesShape } from './shapes.ts'
 import { shownBilling, shownInvoice, shownLine } from './shown.ts'
 
-export type BillingDeps = Pick<Deps, 'database' | 'stores' | 'clock' | 'newId' | 'payments' | 'log'>
+export type BillingDeps = Pick<
+  Deps,
+  'config' | 'database' | 'stores' | 'clock' | 'newId' | 'payments' | 'log' | 'idempotency' | 'newRequestId'
+>
 
 const strict = { additionalProperties: false } as const
 const versionSchema = Type.Optional(
   Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1, description: 'the plan version that this was decided on' }),
 )
-const checkPlanChange = checker(
-  Type.Object({ confirm: Type.Literal(true, { description: '`true`' }), version: versionSchema }, strict),
+const upgradeSchema = Type.Object(
+  { confirm: Type.Literal(true, { description: '`true`' }), version: versionSchema },
+  strict,
 )
-const checkDowngrade = checker(
-  Type.Object(
-    { confirm: Type.Optional(Type.Literal(true, { description: '`true`' })), version: versionSchema },
-    strict,
-  ),
+const downgradeSchema = Type.Object(
+  { confirm: Type.Optional(Type.Literal(true, { description: '`true`' })), version: versionSchema },
+  strict,
 )
-const checkMethod = checker(
-  Type.Object({ payment_method: nullable(Type.String({ pattern: '^[a-zA-Z]+_\\w{1,200}$', maxLength: 255 })) }, strict),
+const methodSchema = Type.Object(
+  { payment_method: nullable(Type.String({ pattern: '^[a-zA-Z]+_\\w{1,200}$', maxLength: 255 })) },
+  strict,
 )
 const maximumCapUsd = 1_000_000
-const checkSoftCap = checker(
-  Type.Object({ monthly_usd: Type.Union([Type.Number({ minimum: 0, maximum: maximumCapUsd }), Type.Null()]) }, strict),
+const softCapSchema = Type.Object(
+  { monthly_usd: Type.Union([Type.Number({ minimum: 0, maximum: maximumCapUsd }), Type.Null()]) },
+  strict,
 )
+const checkUpgrade = checker(upgradeSchema)
+const checkDowngrade = checker(downgradeSchema)
+const checkMethod = checker(methodSchema)
+const checkSoftCap = checker(softCapSchema)
 
 /** The routes under `/api/v1/billing` but the webhooks. */
 export function billing(deps: BillingDeps, identify: Identify) {
@@ -48,6 +58,7 @@ export function billing(deps: BillingDeps, identify: Identify) {
       path: '/api/v1/billing',
       action: 'billing.see',
       summary: 'Plan, cycle, payment method and soft cap',
+      answer: billingShape,
       handle: ({ principal }) => overview(deps, principal.accountId),
     },
     {
@@ -55,20 +66,36 @@ export function billing(deps: BillingDeps, identify: Identify) {
       path: '/api/v1/billing/upgrade',
       action: 'billing.change',
       summary: 'Change to the plan `usage`: charges begin at once',
-      handle: call => upgrade(deps, call),
+      description: 'Where no payment processor is set up, saying yes is the agreement itself.',
+      body: upgradeSchema,
+      examples: { yes: { confirm: true } },
+      answer: billingShape,
+      errors: ['payment_required', 'not_found', 'conflict'],
+      handle: call => doOnce(deps, call, async once => ({ answer: await upgrade(deps, once), resultId: null })),
     },
     {
       method: 'POST',
       path: '/api/v1/billing/downgrade',
       action: 'billing.change',
       summary: 'Change to the plan `evaluation` when the cycle ends',
-      handle: call => downgrade(deps, call),
+      body: downgradeSchema,
+      bodyRequired: false,
+      examples: { yes: { confirm: true } },
+      answer: billingShape,
+      errors: ['payment_required', 'not_found', 'conflict'],
+      handle: call => doOnce(deps, call, async once => ({ answer: await downgrade(deps, once), resultId: null })),
     },
     {
       method: 'PUT',
       path: '/api/v1/billing/payment-method',
       action: 'billing.change',
       summary: 'Set the payment method',
+      description: 'The manual method needs no body; with Stripe, `payment_method` is the id that its form gave.',
+      body: methodSchema,
+      bodyRequired: false,
+      examples: { 'the manual method': {} },
+      answer: billingShape,
+      errors: ['payment_required', 'not_found', 'conflict'],
       handle: call => setMethod(deps, call),
     },
     {
@@ -76,6 +103,8 @@ export function billing(deps: BillingDeps, identify: Identify) {
       path: '/api/v1/billing/payment-method',
       action: 'billing.change',
       summary: 'Remove the payment method: an hour later chat answers 402',
+      answer: null,
+      errors: ['not_found', 'conflict'],
       handle: call => removeMethod(deps, call),
     },
     {
@@ -83,6 +112,12 @@ export function billing(deps: BillingDeps, identify: Identify) {
       path: '/api/v1/billing/soft-cap',
       action: 'billing.change',
       summary: 'Set the monthly soft cap, or take it away',
+      description:
+        'It blocks nothing: from 80 % of it answers carry `x-gateway-budget-warning`, and auto-routing saves.',
+      body: softCapSchema,
+      examples: { 'twenty dollars a month': { monthly_usd: 20 }, none: { monthly_usd: null } },
+      answer: billingShape,
+      errors: ['not_found'],
       async handle({ principal: { accountId }, request }) {
         const { monthly_usd: usd } = await readInput(request, checkSoftCap)
         await deps.stores.billing.setSoftCap(deps.database, accountId, usd === null ? null : fromUsd(usd))
@@ -94,6 +129,7 @@ export function billing(deps: BillingDeps, identify: Identify) {
       path: '/api/v1/billing/invoices',
       action: 'billing.see',
       summary: 'Invoices, newest first',
+      answer: invoiceListShape,
       async handle({ principal }) {
         const found = await deps.stores.billing.listInvoices(deps.database, principal.accountId)
         return reply({ data: found.map(shownInvoice) })
@@ -104,6 +140,7 @@ export function billing(deps: BillingDeps, identify: Identify) {
       path: '/api/v1/billing/invoices/:id',
       action: 'billing.see',
       summary: 'An invoice, with a line per model',
+      answer: invoiceWithLinesShape,
       async handle({ principal, params }) {
         const found = await deps.stores.billing.findInvoice(deps.database, principal.accountId, params.id ?? '')
         if (found === null) throw notFound()
@@ -113,7 +150,7 @@ export function billing(deps: BillingDeps, identify: Identify) {
   ])
 }
 
-async function overview({ database, stores, clock }: BillingDeps, accountId: string): Promise<Response> {
+async function overview({ config, database, stores, clock }: BillingDeps, accountId: string): Promise<Response> {
   const found = await known(stores.billing.findBilling(database, accountId))
   const { cycle } = stores.billing.stateOf(found)
   const now = clock.now()
@@ -121,12 +158,12 @@ async function overview({ database, stores, clock }: BillingDeps, accountId: str
     cycle === null ? 0 : stores.billing.spentInCycle(database, accountId, cycle),
     stores.billing.spentInMonth(database, accountId, monthOf(now)),
   ])
-  return reply(shownBilling(found, { cycleMicrocents, monthMicrocents }, now))
+  return reply(shownBilling(found, config.plans, { cycleMicrocents, monthMicrocents }, now))
 }
 
 async function upgrade(deps: BillingDeps, { principal, request }: Call): Promise<Response> {
   const { accountId, userId } = principal
-  const { version } = await readInput(request, checkPlanChange)
+  const { version } = await readInput(request, checkUpgrade)
   const { database, stores, clock, newId, payments } = deps
   const found = await known(stores.billing.findBilling(database, accountId))
   // Where nobody else collects, saying yes to charges is the agreement itself.

@@ -1,17 +1,21 @@
 /** Billing as an account's owner sees it: built field by field, so that nothing of a row gets out by itself. */
 import { budgetWarning, refusedFrom, shareOf } from '../../core/billing.ts'
 import { toUsd } from '../../core/money.ts'
+import type { Plans } from '../../core/plans.ts'
+import { shownLimits } from '../../http/sign-in.ts'
 import type { BillingAccount, InvoiceWithCycle } from '../../stores/billing.ts'
 import type { InvoiceLine } from '../../stores/tables.ts'
+import type { ShownBilling, ShownInvoice, ShownInvoiceLine } from './shapes.ts'
 
 const iso = (time: Date | null) => time?.toISOString() ?? null
 
 /** The plan, its cycle, the payment method and the soft cap, with what is spent of them by `now` (epoch milliseconds). */
 export function shownBilling(
   { account, method }: BillingAccount,
+  plans: Plans,
   spent: { readonly cycleMicrocents: number; readonly monthMicrocents: number },
   now: number,
-) {
+): ShownBilling {
   const { plan, graceEndsAt, unpaidSince, cycleStartedAt, cycleEndsAt, softCapMicrocents } = account
   const refused = refusedFrom({
     plan,
@@ -22,6 +26,7 @@ export function shownBilling(
     plan,
     version: account.version,
     plan_after_cycle: account.planAfterCycle ?? plan,
+    plans: { evaluation: shownLimits(plans.evaluation), usage: shownLimits(plans.usage) },
     cycle:
       cycleStartedAt === null || cycleEndsAt === null
         ? null
@@ -50,7 +55,7 @@ export function shownBilling(
 }
 
 /** An invoice without its lines. */
-export function shownInvoice({ invoice, cycle }: InvoiceWithCycle) {
+export function shownInvoice({ invoice, cycle }: InvoiceWithCycle): ShownInvoice {
   return {
     id: invoice.id,
     status: invoice.status,
@@ -63,7 +68,7 @@ export function shownInvoice({ invoice, cycle }: InvoiceWithCycle) {
 }
 
 /** One model's line. */
-export function shownLine(line: InvoiceLine) {
+export function shownLine(line: InvoiceLine): ShownInvoiceLine {
   return {
     model: line.model,
     requests: line.requests,

@@ -1,9 +1,12 @@
 /** What the payment processor tells us: signed, and of each event one effect, however often and in whatever order it comes. */
+import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { Deps } from '../../deps.ts'
 import { bodyLimits, readBytes } from '../../http/body.ts'
+import { documented } from '../../http/documented.ts'
 import { policies } from '../../http/policies.ts'
 import { notFound, reply } from '../../http/session-routes.ts'
+import { receivedShape } from './shapes.ts'
 
 export type WebhookDeps = Pick<Deps, 'database' | 'stores' | 'clock' | 'newId' | 'payments' | 'log'>
 
@@ -12,7 +15,17 @@ export function webhooks(deps: WebhookDeps) {
   return new Elysia({ name: 'webhooks' }).post(
     '/api/v1/billing/webhooks/stripe',
     ({ request }) => receive(deps, request),
-    { parse: 'none', detail: { summary: 'Events of the payment processor', ...policies.open } },
+    {
+      parse: 'none',
+      ...documented(policies.open, {
+        summary: 'Events of the payment processor',
+        description:
+          'Signed by Stripe in `stripe-signature`; of each event id one effect. 404 where no processor is set up.',
+        body: Type.Object({}, { additionalProperties: true, description: 'an event as Stripe signs it' }),
+        answer: receivedShape,
+        errors: ['not_found'],
+      }),
+    },
   )
 }
 

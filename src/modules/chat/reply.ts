@@ -4,6 +4,7 @@ import { errorBody, type GatewayError } from '../../core/errors.ts'
 import { createFold, type FoldedAnswer } from '../../core/fold.ts'
 import { toUsd } from '../../core/money.ts'
 import type { StreamFace } from '../../http/stream.ts'
+import type { ChatReply, ChatSummary } from './shapes.ts'
 
 export type DeltaFramer = { frame(batch: readonly ChatEvent[]): string }
 
@@ -100,7 +101,7 @@ export function errorFrame(error: GatewayError, requestId: string): string {
 }
 
 /** The body of a whole answer. A refusal is its text. */
-export function nativeBody(folded: FoldedAnswer, receipt: Receipt): object {
+export function nativeBody(folded: FoldedAnswer, receipt: Receipt): ChatReply {
   const { request_id, ...rest } = summary(folded, receipt)
   const choice = folded.choices[0]
   return { request_id, output: choice === undefined ? '' : choice.text + choice.refusal, ...rest }
@@ -109,7 +110,7 @@ export function nativeBody(folded: FoldedAnswer, receipt: Receipt): object {
 function summary(
   folded: FoldedAnswer,
   { requestId, model, usage, estimated, cost, routing, enhancement, web }: Receipt,
-) {
+): ChatSummary {
   const choice = folded.choices[0]
   return {
     request_id: requestId,
@@ -151,7 +152,7 @@ function summary(
   }
 }
 
-function wireCall({ id, name, arguments: json, signature }: ToolCall) {
+function wireCall({ id, name, arguments: json, signature }: ToolCall): ChatReply['tool_calls'][number] {
   return {
     id,
     type: 'function',

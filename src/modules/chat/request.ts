@@ -48,7 +48,7 @@ export const nativeSchema = Type.Object(
     messages: nullable(Type.Array(message, { minItems: 1, maxItems: maximumMessages })),
     prompt: nullable(Type.String({ minLength: 1, boundedBy: 'body' })),
   },
-  closed,
+  { ...closed, title: 'ChatRequest' },
 )
 
 const check = checker(nativeSchema)

@@ -121,7 +121,10 @@ const extraSchema = Type.Object({
 })
 
 /** The body of `POST /v1/chat/completions`. */
-export const compatibleSchema = Type.Object({ ...askSchema.properties, ...extraSchema.properties }, open)
+export const compatibleSchema = Type.Object(
+  { ...askSchema.properties, ...extraSchema.properties },
+  { ...open, title: 'CompletionRequest' },
+)
 
 type Body = Static<typeof compatibleSchema>
 

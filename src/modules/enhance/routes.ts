@@ -1,11 +1,12 @@
-import type { Static } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { Reader } from '../../core/classify.ts'
 import { enhance } from '../../core/enhance.ts'
 import { checker } from '../../core/validate.ts'
+import { documented } from '../../http/documented.ts'
 import { createFreeEndpoint, type FreeDeps } from '../../http/free.ts'
 import { policies } from '../../http/policies.ts'
-import { type enhancementResult, enhanceRequest } from './shapes.ts'
+import { enhancementShape, type ShownEnhancement } from '../../http/shapes.ts'
+import { enhanceRequest } from './shapes.ts'
 
 const path = '/api/v1/chat/enhance'
 const checkRequest = checker(enhanceRequest)
@@ -17,16 +18,25 @@ const checkRequest = checker(enhanceRequest)
 export function enhancement(deps: FreeDeps & { readonly read: Reader }) {
   const { preflight, answer } = createFreeEndpoint(deps)
   return new Elysia({ name: 'enhancement' })
-    .options(path, preflight, {
-      detail: { summary: 'Whether a web page may have a prompt enhanced', ...policies.open },
-    })
+    .options(
+      path,
+      preflight,
+      documented(policies.open, { summary: 'Whether a web page may have a prompt enhanced', answer: null }),
+    )
     .post(path, ({ request, server, set }) => answer({ request, server, set }, body => enhanced(deps.read, body)), {
       parse: 'none',
-      detail: { summary: 'A prompt with what it lacks', ...policies.open },
+      ...documented(policies.open, {
+        summary: 'A prompt with what it lacks',
+        description: 'Free, without a key: 20 a minute from one address. One that lacks nothing comes back as it is.',
+        body: enhanceRequest,
+        examples: { 'a terse prompt': { prompt: 'write a function that sorts a list' } },
+        answer: enhancementShape,
+        errors: ['ip_rate_limited'],
+      }),
     })
 }
 
-function enhanced(read: Reader, body: unknown): Static<typeof enhancementResult> {
+function enhanced(read: Reader, body: unknown): ShownEnhancement {
   const { prompt } = checkRequest(body)
   const reading = read([{ role: 'user', content: [{ type: 'text', text: prompt }], name: null }])
   const { changed, prompt: enhanced_prompt } = enhance(prompt, reading)

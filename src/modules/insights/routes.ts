@@ -1,10 +1,10 @@
-import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { insightsOf, recommendationsOf } from '../../core/insights.ts'
 import { may } from '../../core/roles.ts'
 import { checker } from '../../core/validate.ts'
 import type { Deps } from '../../deps.ts'
 import { authenticate, type KeyDirectory, presentsKey } from '../../http/callers.ts'
+import { type Documented, documented } from '../../http/documented.ts'
 import { keyOrSession } from '../../http/policies.ts'
 import {
   forbidden,
@@ -15,19 +15,19 @@ import {
   replyNothing,
   sessionRoutes,
 } from '../../http/session-routes.ts'
+import {
+  feedbackSchema,
+  learningShape,
+  modelInsightListShape,
+  type Rated,
+  ratedShape,
+  recommendationListShape,
+} from './shapes.ts'
 import { shownLearning, shownModel, shownRecommendation } from './shown.ts'
 
 export type InsightsDeps = Pick<Deps, 'learning' | 'clock' | 'figureOf'> & { readonly keys: KeyDirectory }
 
-const feedbackSchema = Type.Object(
-  {
-    request_id: Type.String({ minLength: 1, maxLength: 64, pattern: '^[\\w-]+$', description: 'the id of a request' }),
-    score: Type.Integer({ minimum: 1, maximum: 5, description: 'an integer from 1 to 5' }),
-    is_helpful: Type.Optional(Type.Union([Type.Boolean(), Type.Null()])),
-  },
-  { additionalProperties: false },
-)
-const checkFeedback: (value: unknown) => Static<typeof feedbackSchema> = checker(feedbackSchema)
+const checkFeedback = checker(feedbackSchema)
 
 /** `GET /api/v1/insights/*`, by key or session; feedback and erasure, by session alone. */
 export function insights(deps: InsightsDeps, identify: Identify) {
@@ -41,7 +41,7 @@ export function insights(deps: InsightsDeps, identify: Identify) {
     const cells = await deps.learning.cells(await accountOf(request.headers))
     return { cells, insights: insightsOf(cells, deps.figureOf, deps.clock.now()) }
   }
-  const detail = (summary: string) => ({ detail: { summary, ...keyOrSession('insights.see') } })
+  const open = (told: Documented) => documented(keyOrSession('insights.see'), told)
 
   return new Elysia({ name: 'insights' })
     .get(
@@ -50,18 +50,18 @@ export function insights(deps: InsightsDeps, identify: Identify) {
         const found = await read(request)
         return reply(shownLearning(found.cells, found.insights))
       },
-      detail('What was learnt, all of it'),
+      open({ summary: 'What was learnt, all of it', answer: learningShape }),
     )
     .get(
       '/api/v1/insights/models',
       async ({ request }) => reply({ data: (await read(request)).insights.map(shownModel) }),
-      detail('Models by query type'),
+      open({ summary: 'Models by query type', answer: modelInsightListShape }),
     )
     .get(
       '/api/v1/insights/recommendations',
       async ({ request }) =>
         reply({ data: recommendationsOf((await read(request)).insights).map(shownRecommendation) }),
-      detail('Models to try instead'),
+      open({ summary: 'Models to try instead', answer: recommendationListShape }),
     )
     .use(writes(deps, identify))
 }
@@ -73,12 +73,18 @@ function writes({ learning }: InsightsDeps, identify: Identify) {
       path: '/api/v1/insights/feedback',
       action: 'feedback.give',
       summary: 'Rate an answer',
+      description: 'It counts as three entries, from the next request on. A second rating replaces the first.',
+      body: feedbackSchema,
+      examples: { 'five stars': { request_id: 'req_5f0c1b7ae94d42d8', score: 5, is_helpful: true } },
+      answer: ratedShape,
+      errors: ['not_found'],
       async handle({ principal, request }) {
         const { request_id, score, is_helpful } = await readInput(request, checkFeedback)
         const rating = { stars: score, isHelpful: is_helpful ?? null }
         const rated = await learning.rate(principal.accountId, request_id, rating)
         if (rated === null) throw notFound()
-        return reply({ accepted: true, query_type: rated.queryType, model: rated.model })
+        const shown: Rated = { accepted: true, query_type: rated.queryType, model: rated.model }
+        return reply(shown)
       },
     },
     {
@@ -86,6 +92,8 @@ function writes({ learning }: InsightsDeps, identify: Identify) {
       path: '/api/v1/insights/data',
       action: 'learning.delete',
       summary: 'Forget everything learnt',
+      description: 'Routing goes back to what holds for everybody, at once.',
+      answer: null,
       async handle({ principal }) {
         await learning.erase(principal.accountId)
         return replyNothing()

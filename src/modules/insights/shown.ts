@@ -9,9 +9,10 @@ import {
   recommendationsOf,
 } from '../../core/insights.ts'
 import { toUsd } from '../../core/money.ts'
+import type { ShownLearning, ShownModelInsight, ShownRecommendation } from './shapes.ts'
 
 /** `GET /api/v1/insights/learning`. */
-export function shownLearning(cells: readonly Placed[], insights: readonly Insight[]) {
+export function shownLearning(cells: readonly Placed[], insights: readonly Insight[]): ShownLearning {
   const sum = (of: (cell: Placed) => number) => cells.reduce((total, cell) => total + of(cell), 0)
   const requests = sum(cell => cell.requests)
   const enhanced = sum(cell => cell.enhanced)
@@ -54,7 +55,7 @@ export function shownLearning(cells: readonly Placed[], insights: readonly Insig
 const unclassified: QueryType = 'other'
 
 /** One of `GET /api/v1/insights/models`. */
-export function shownModel({ model, queryType, cell, confidence, bias }: Insight) {
+export function shownModel({ model, queryType, cell, confidence, bias }: Insight): ShownModelInsight {
   return {
     model,
     query_type: queryType,
@@ -71,7 +72,8 @@ export function shownModel({ model, queryType, cell, confidence, bias }: Insight
 }
 
 /** One of `GET /api/v1/insights/recommendations`. */
-export function shownRecommendation({ queryType, model, reason, qualityChange, costChangePercent }: Recommendation) {
+export function shownRecommendation(recommendation: Recommendation): ShownRecommendation {
+  const { queryType, model, reason, qualityChange, costChangePercent } = recommendation
   return {
     query_type: queryType,
     model,

@@ -8,6 +8,7 @@ import { checker, invalid, nullable } from '../../core/validate.ts'
 import type { Deps } from '../../deps.ts'
 import type { Principal } from '../../http/callers.ts'
 import { nameSchema } from '../../http/fields.ts'
+import { type Done, doOnce } from '../../http/idempotency.ts'
 import {
   type Call,
   type Identify,
@@ -19,26 +20,30 @@ import {
 } from '../../http/session-routes.ts'
 import type { KeyUsage } from '../../stores/key-lines.ts'
 import type { ApiKey } from '../../stores/tables.ts'
+import { keyShape, keysShape, newKeyShape, type ShownKey } from './shapes.ts'
 
-export type KeysDeps = Pick<Deps, 'database' | 'stores' | 'clock' | 'randomBytes' | 'newId'>
+export type KeysDeps = Pick<
+  Deps,
+  'database' | 'stores' | 'clock' | 'randomBytes' | 'newId' | 'idempotency' | 'newRequestId'
+>
 
 const strict = { additionalProperties: false } as const
-const checkCreation = checker(
-  Type.Object(
-    {
-      name: nameSchema,
-      expires_at: nullable(Type.String({ maxLength: 40, description: 'a time in ISO 8601' })),
-      web: Type.Optional(Type.Boolean()),
-    },
-    strict,
-  ),
+const creationSchema = Type.Object(
+  {
+    name: nameSchema,
+    expires_at: nullable(Type.String({ maxLength: 40, description: 'a time in ISO 8601' })),
+    web: Type.Optional(Type.Boolean()),
+  },
+  strict,
 )
-const checkChange = checker(
-  Type.Object({ name: Type.Optional(nameSchema), web: Type.Optional(Type.Boolean()) }, strict),
+const changeSchema = Type.Object({ name: Type.Optional(nameSchema), web: Type.Optional(Type.Boolean()) }, strict)
+const rotationSchema = Type.Object(
+  { overlap_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 7 * 86_400 })) },
+  strict,
 )
-const checkRotation = checker(
-  Type.Object({ overlap_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 7 * 86_400 })) }, strict),
-)
+const checkCreation = checker(creationSchema)
+const checkChange = checker(changeSchema)
+const checkRotation = checker(rotationSchema)
 
 /** The routes under `/api/v1/keys`. */
 export function keys(deps: KeysDeps, identify: Identify) {
@@ -48,6 +53,7 @@ export function keys(deps: KeysDeps, identify: Identify) {
       path: '/api/v1/keys',
       action: 'keys.own',
       summary: 'Keys, newest first, with what they used',
+      answer: keysShape,
       handle: ({ principal }) => list(deps, principal),
     },
     {
@@ -55,13 +61,24 @@ export function keys(deps: KeysDeps, identify: Identify) {
       path: '/api/v1/keys',
       action: 'keys.own',
       summary: 'Make a key',
-      handle: call => create(deps, call),
+      body: creationSchema,
+      examples: {
+        'for good': { name: 'production' },
+        'for a while': { name: 'workshop', expires_at: '2099-01-31T00:00:00Z' },
+      },
+      answer: newKeyShape,
+      status: 201,
+      errors: ['not_found', 'conflict'],
+      handle: call => doOnce(deps, call, once => create(deps, once)),
     },
     {
       method: 'PATCH',
       path: '/api/v1/keys/:id',
       action: 'keys.own',
       summary: 'Rename a key, or say whether it uses the web',
+      body: changeSchema,
+      examples: { 'another name': { name: 'staging' }, 'no web': { web: false } },
+      answer: keyShape,
       handle: call => change(deps, call),
     },
     {
@@ -69,13 +86,21 @@ export function keys(deps: KeysDeps, identify: Identify) {
       path: '/api/v1/keys/:id/rotate',
       action: 'keys.own',
       summary: 'Put a new key in the place of one',
-      handle: call => rotate(deps, call),
+      body: rotationSchema,
+      bodyRequired: false,
+      examples: { 'at once': {}, 'both work for an hour': { overlap_seconds: 3600 } },
+      answer: newKeyShape,
+      status: 201,
+      errors: ['conflict'],
+      handle: call => doOnce(deps, call, once => rotate(deps, once)),
     },
     {
       method: 'DELETE',
       path: '/api/v1/keys/:id',
       action: 'keys.own',
       summary: 'Revoke a key',
+      description: 'It stops working everywhere within a second.',
+      answer: null,
       handle: call => revoke(deps, call),
     },
   ])
@@ -89,7 +114,7 @@ async function list({ database, stores }: KeysDeps, { accountId, userId, role }:
   return reply({ data: rows.map(row => shownKey(row, usage.get(row.lineId ?? row.id))) })
 }
 
-async function create(deps: KeysDeps, { principal: { accountId, userId }, request }: Call): Promise<Response> {
+async function create(deps: KeysDeps, { principal: { accountId, userId }, request }: Call): Promise<Done> {
   const { database, stores, randomBytes, newId, clock } = deps
   const body = await readInput(request, checkCreation)
   const now = clock.now()
@@ -107,7 +132,7 @@ async function create(deps: KeysDeps, { principal: { accountId, userId }, reques
   })
   if (row === 'gone') throw notFound()
   if (row === 'full') throw new GatewayError('conflict', 'This account has too many keys. Revoke some first.')
-  return reply({ ...shownKey(row, undefined), key: minted.key }, 201)
+  return { answer: reply({ ...shownKey(row, undefined), key: minted.key }, 201), resultId: row.id }
 }
 
 async function change(deps: KeysDeps, call: Call): Promise<Response> {
@@ -121,7 +146,7 @@ async function change(deps: KeysDeps, call: Call): Promise<Response> {
   return reply(shownKey(row, usage.get(row.lineId ?? row.id)))
 }
 
-async function rotate(deps: KeysDeps, call: Call): Promise<Response> {
+async function rotate(deps: KeysDeps, call: Call): Promise<Done> {
   const { database, stores, randomBytes, newId, clock } = deps
   const { accountId } = call.principal
   const { overlap_seconds: overlapSeconds = 0 } = await readInput(call.request, checkRotation)
@@ -133,7 +158,8 @@ async function rotate(deps: KeysDeps, call: Call): Promise<Response> {
   if (row === 'not_valid')
     throw new GatewayError('conflict', 'This key was revoked, expired or rotated before. Make a new one.')
   const usage = await stores.keyLines.usageByLine(database, accountId)
-  return reply({ ...shownKey(row, usage.get(row.lineId ?? row.id)), key: minted.key }, 201)
+  const shown = shownKey(row, usage.get(row.lineId ?? row.id))
+  return { answer: reply({ ...shown, key: minted.key }, 201), resultId: row.id }
 }
 
 async function revoke(deps: KeysDeps, call: Call): Promise<Response> {
@@ -158,7 +184,7 @@ function futureTime(text: string, now: number): Date {
   throw invalid('expires_at', 'must be a time to come in ISO 8601, such as `2030-01-31T00:00:00Z`')
 }
 
-function shownKey(row: ApiKey, usage: KeyUsage | undefined) {
+function shownKey(row: ApiKey, usage: KeyUsage | undefined): ShownKey {
   return {
     id: row.id,
     name: row.name,

@@ -7,6 +7,7 @@ import { may, outranks, roles } from '../../core/roles.ts'
 import { digestOf } from '../../core/secrets.ts'
 import { checker, oneOf } from '../../core/validate.ts'
 import { createAddressLimit } from '../../http/address-limit.ts'
+import { documented } from '../../http/documented.ts'
 import { policies } from '../../http/policies.ts'
 import {
   type Call,
@@ -18,16 +19,19 @@ import {
   replyNothing,
   sessionRoutes,
 } from '../../http/session-routes.ts'
+import { sessionShape, userShape } from '../../http/shapes.ts'
 import { type SessionDeps, shownUser, signIn } from '../../http/sign-in.ts'
 import type { Invitation } from '../../stores/tables.ts'
 import type { TeamChange } from '../../stores/users.ts'
+import { newInvitationShape, type ShownInvitation, type ShownTeam, teamShape } from './shapes.ts'
 
 const strict = { additionalProperties: false } as const
-const checkInvitation = checker(
-  Type.Object({ email: emailSchema, role: Type.Optional(oneOf(['member', 'admin'])) }, strict),
-)
-const checkAcceptance = checker(Type.Object({ password: passwordSchema }, strict))
-const checkRole = checker(Type.Object({ role: oneOf(roles) }, strict))
+const invitationSchema = Type.Object({ email: emailSchema, role: Type.Optional(oneOf(['member', 'admin'])) }, strict)
+const acceptanceSchema = Type.Object({ password: passwordSchema }, strict)
+const roleSchema = Type.Object({ role: oneOf(roles) }, strict)
+const checkInvitation = checker(invitationSchema)
+const checkAcceptance = checker(acceptanceSchema)
+const checkRole = checker(roleSchema)
 
 const acceptances = { allowed: 60, windowMs: 60_000 }
 const tokenPrefix = 'gw_invite_'
@@ -43,7 +47,18 @@ export function team(deps: SessionDeps, identify: Identify) {
         accepting.take(deps.addressOf(request, server))
         return accept(deps, request, params.token)
       },
-      { parse: 'none', detail: { summary: 'Accept an invitation with its token', ...policies.open } },
+      {
+        parse: 'none',
+        ...documented(policies.open, {
+          summary: 'Accept an invitation with its token',
+          description: 'Makes the invited a user of the account, signed in.',
+          body: acceptanceSchema,
+          examples: { 'with a password of their own': { password: 'a password of my own' } },
+          answer: sessionShape,
+          status: 201,
+          errors: ['not_found', 'conflict', 'ip_rate_limited'],
+        }),
+      },
     )
     .use(
       sessionRoutes('members', identify, [
@@ -52,6 +67,7 @@ export function team(deps: SessionDeps, identify: Identify) {
           path: '/api/v1/team',
           action: 'team.see',
           summary: 'The people of the account',
+          answer: teamShape,
           handle: call => list(deps, call),
         },
         {
@@ -59,13 +75,30 @@ export function team(deps: SessionDeps, identify: Identify) {
           path: '/api/v1/team/invitations',
           action: 'team.invite',
           summary: 'Invite somebody',
+          body: invitationSchema,
+          examples: { 'a member': { email: 'grace@example.com', role: 'member' } },
+          answer: newInvitationShape,
+          status: 201,
           handle: call => invite(deps, call),
+        },
+        {
+          method: 'DELETE',
+          path: '/api/v1/team/invitations/:id',
+          action: 'team.invite',
+          summary: 'Withdraw an invitation',
+          answer: null,
+          errors: ['not_found'],
+          handle: call => withdraw(deps, call),
         },
         {
           method: 'PATCH',
           path: '/api/v1/team/:id',
           action: 'team.change_roles',
           summary: 'Give somebody another role',
+          body: roleSchema,
+          examples: { 'an admin': { role: 'admin' } },
+          answer: userShape,
+          errors: ['conflict'],
           handle: call => changeRole(deps, call),
         },
         {
@@ -73,6 +106,8 @@ export function team(deps: SessionDeps, identify: Identify) {
           path: '/api/v1/team/:id',
           action: 'team.remove',
           summary: 'Remove somebody, with keys and sessions',
+          answer: null,
+          errors: ['conflict'],
           handle: call => remove(deps, call),
         },
       ]),
@@ -84,7 +119,8 @@ async function list({ database, stores }: SessionDeps, { principal: { accountId,
     stores.users.listUsers(database, accountId),
     may(role, 'team.invite') ? stores.invitations.listInvitations(database, accountId) : [],
   ])
-  return reply({ data: users.map(shownUser), invitations: invitations.map(shownInvitation) })
+  const shown: ShownTeam = { data: users.map(shownUser), invitations: invitations.map(shownInvitation) }
+  return reply(shown)
 }
 
 async function invite(deps: SessionDeps, { principal, request }: Call): Promise<Response> {
@@ -100,7 +136,16 @@ async function invite(deps: SessionDeps, { principal, request }: Call): Promise<
   })
   if (invitation === null) throw forbidden()
   // Nobody else would bring it to the invited: without mail, that is the inviter's errand.
-  return reply({ ...shownInvitation(invitation), token }, 201)
+  if (deps.post === null) return reply({ ...shownInvitation(invitation), token }, 201)
+  // With it, only who reads the mailbox is to have it.
+  deps.post.invitation(invitation.email, principal.email, token)
+  return reply({ ...shownInvitation(invitation), mailed: true }, 201)
+}
+
+async function withdraw(deps: SessionDeps, { principal, params }: Call): Promise<Response> {
+  const { accountId, userId } = principal
+  orRefuse(await deps.stores.invitations.withdrawInvitation(deps.database, accountId, userId, params.id ?? ''))
+  return replyNothing()
 }
 
 async function accept(deps: SessionDeps, request: Request, token: string): Promise<Response> {
@@ -159,7 +204,7 @@ function orRefuse(change: TeamChange): void {
   }
 }
 
-function shownInvitation(invitation: Invitation) {
+function shownInvitation(invitation: Invitation): ShownInvitation {
   return {
     id: invitation.id,
     email: invitation.email,

@@ -61,7 +61,7 @@ export const requestsQuerySchema = Type.Object(
   },
   strict,
 )
-export const exportQuerySchema = Type.Object({ format: oneOf(['csv', 'json']), ...filters }, strict)
+export const exportQuerySchema = Type.Object({ format: Type.Optional(oneOf(['csv', 'json'])), ...filters }, strict)
 export const usageQuerySchema = Type.Object(
   { from: date, to: date, group_by: Type.Optional(oneOf(['day', 'month', 'model', 'key'])) },
   strict,
@@ -90,8 +90,8 @@ export function readRequestsQuery(url: string): { readonly filters: RequestFilte
 
 /** `GET /api/v1/requests/export`: JSON unless told, like everything else. */
 export function readExportQuery(url: string): { readonly format: 'csv' | 'json'; readonly filters: RequestFilters } {
-  const query = checkExport({ format: 'json', ...parametersOf(url) })
-  return { format: query.format, filters: filtersOf(query) }
+  const query = checkExport(parametersOf(url))
+  return { format: query.format ?? 'json', filters: filtersOf(query) }
 }
 
 /** `GET /api/v1/usage`: the last 30 days by day, unless told. */

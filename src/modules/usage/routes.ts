@@ -1,7 +1,9 @@
+import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { GatewayError } from '../../core/errors.ts'
 import { type Action, may } from '../../core/roles.ts'
 import type { Principal } from '../../http/callers.ts'
+import { documented } from '../../http/documented.ts'
 import { session } from '../../http/policies.ts'
 import { forbidden, type Identify, reply } from '../../http/session-routes.ts'
 import type { LedgerReader, LoggedRequest, UsageScope } from '../../stores/ledger.ts'
@@ -14,6 +16,7 @@ import {
   requestsQuerySchema,
   usageQuerySchema,
 } from './query.ts'
+import { requestExportShape, requestListShape, usageShape } from './shapes.ts'
 import { csvHeader, csvRequest, shownRequest, shownUsage } from './shown.ts'
 
 export type UsageDeps = { readonly ledger: LedgerReader; readonly clock: { now(): number } }
@@ -43,13 +46,12 @@ export function usage({ ledger, clock }: UsageDeps, identify: Identify) {
         const query = readUsageQuery(request.url, clock.now())
         return reply(shownUsage(query, await ledger.usage(scopeOf(principal, 'usage.all'), query)))
       },
-      {
-        detail: {
-          summary: 'Usage totals',
-          parameters: parameters(usageQuerySchema.properties),
-          ...session('usage.own'),
-        },
-      },
+      documented(session('usage.own'), {
+        summary: 'Usage totals',
+        description: 'The last 30 days by day, unless told; three years at most.',
+        query: usageQuerySchema,
+        answer: usageShape,
+      }),
     )
     .get(
       '/api/v1/requests',
@@ -59,13 +61,12 @@ export function usage({ ledger, clock }: UsageDeps, identify: Identify) {
         const { requests, next } = await ledger.requests(scopeOf(principal, 'requests.all'), filters, page)
         return reply({ data: requests.map(shownRequest), next_cursor: next === null ? null : encodeCursor(next) })
       },
-      {
-        detail: {
-          summary: 'Request log',
-          parameters: parameters(requestsQuerySchema.properties),
-          ...session('requests.own'),
-        },
-      },
+      documented(session('requests.own'), {
+        summary: 'Request log',
+        description: 'Newest first, 50 a page unless told. No prompt and no answer is ever in it.',
+        query: requestsQuerySchema,
+        answer: requestListShape,
+      }),
     )
     .get(
       '/api/v1/requests/export',
@@ -79,27 +80,20 @@ export function usage({ ledger, clock }: UsageDeps, identify: Identify) {
         const batches = ledger.export(scopeOf(principal, 'requests.export_all'), { ...filters, to: until })
         return exported(written(format, batches, release), format, new Date(until).toISOString().slice(0, 10))
       },
-      {
-        detail: {
-          summary: 'Request log as a file',
-          parameters: parameters(exportQuerySchema.properties),
-          ...session('requests.export_own'),
-        },
-      },
+      documented(session('requests.export_own'), {
+        summary: 'Request log as a file',
+        description: 'Sent as it is read, of any length: a file that was cut off is no valid one.',
+        query: exportQuerySchema,
+        answer: requestExportShape,
+        alsoAs: { 'text/csv': Type.String({ description: 'a line per request, in the order of the log' }) },
+        answerHeaders: ['download'],
+        errors: ['concurrent_requests_exceeded'],
+      }),
     )
 }
 
 function scopeOf({ accountId, userId, role }: Principal, all: Action): UsageScope {
   return { accountId, userId: may(role, all) ? null : userId }
-}
-
-function parameters(properties: Readonly<Record<string, object>>) {
-  return Object.entries(properties).map(([name, schema]) => ({
-    name,
-    in: 'query' as const,
-    ...(name === 'metadata' ? { style: 'deepObject' as const } : {}),
-    schema,
-  }))
 }
 
 function take(exports: Map<string, number>, accountId: string): () => void {

@@ -3,11 +3,12 @@ import { type Cell, csvLine } from '../../core/csv.ts'
 import { microcentsPerUsd, toUsd } from '../../core/money.ts'
 import type { GroupedUsage, LoggedRequest, UsageGroup, UsagePeriod, UsageSums } from '../../stores/ledger.ts'
 import { dayOf } from './query.ts'
+import type { ShownRequest, ShownUsage } from './shapes.ts'
 
 const dayMs = 86_400_000
 
 /** One request of the log. */
-export function shownRequest(row: LoggedRequest) {
+export function shownRequest(row: LoggedRequest): ShownRequest {
   return {
     request_id: row.request_id,
     created_at: new Date(Math.floor(row.at_micros / 1000)).toISOString(),
@@ -68,7 +69,7 @@ const columns = [
   'latency_ms',
   'first_token_ms',
   'metadata',
-] as const satisfies readonly (keyof ReturnType<typeof shownRequest>)[]
+] as const satisfies readonly (keyof ShownRequest)[]
 
 export const csvHeader = csvLine(columns)
 
@@ -95,7 +96,7 @@ function jsonCell(metadata: LoggedRequest['metadata']): string | null {
 }
 
 /** Totals of a period and its parts; a series over time has no holes. */
-export function shownUsage({ from, to, groupBy }: UsagePeriod, { total, groups }: GroupedUsage) {
+export function shownUsage({ from, to, groupBy }: UsagePeriod, { total, groups }: GroupedUsage): ShownUsage {
   const known = new Map(groups.map(group => [group.unit, group]))
   const units = unitsBetween(from, to, groupBy) ?? groups.map(group => group.unit)
   return {

@@ -1,15 +1,18 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import type { ContentPart, Message } from '../core/chat.ts'
-import { GatewayError } from '../core/errors.ts'
-import { type Estimate, estimateCost, measurePrompt } from '../core/estimate.ts'
-import { autoModel, type Catalogue, deprecationOf, fullName, type Model } from '../core/models.ts'
-import { toUsd } from '../core/money.ts'
-import { checker, invalid } from '../core/validate.ts'
-import { noWeb, type WebPlan } from '../core/web.ts'
-import { bodyLimits } from '../http/body.ts'
-import { createFreeEndpoint, type FreeDeps, maximumFreePrompt } from '../http/free.ts'
-import { policies } from '../http/policies.ts'
+import type { ContentPart, Message, QueryType } from '../../core/chat.ts'
+import type { Reader, Reading } from '../../core/classify.ts'
+import { GatewayError } from '../../core/errors.ts'
+import { type Estimate, estimateCost, type KnownLength, measurePrompt } from '../../core/estimate.ts'
+import { autoModel, type Catalogue, deprecationOf, fullName, type Model } from '../../core/models.ts'
+import { toUsd } from '../../core/money.ts'
+import { checker, invalid } from '../../core/validate.ts'
+import { noWeb, type WebPlan } from '../../core/web.ts'
+import { bodyLimits } from '../../http/body.ts'
+import { documented } from '../../http/documented.ts'
+import { createFreeEndpoint, type FreeDeps, maximumFreePrompt } from '../../http/free.ts'
+import { policies } from '../../http/policies.ts'
+import { estimateShape, type ModelEstimate, type ShownEstimate } from './shapes.ts'
 
 const strict = { additionalProperties: false } as const
 const text = Type.String({ maxLength: maximumFreePrompt })
@@ -39,7 +42,7 @@ export const estimateRequestSchema = Type.Object(
     max_output_tokens: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000_000 })),
     web: Type.Optional(Type.Union([Type.Literal('auto'), Type.Literal('off')])),
   },
-  strict,
+  { ...strict, title: 'EstimateRequest' },
 )
 type EstimateRequest = Static<typeof estimateRequestSchema>
 const checkRequest = checker(estimateRequestSchema)
@@ -50,39 +53,72 @@ export type EstimateDeps = FreeDeps & {
   readonly catalogue: Catalogue
   /** The model auto-routing would choose for these messages; null = none can serve now. */
   readonly chooseModel: (messages: readonly Message[]) => Model | null
+  /** What is read in these messages. */
+  readonly read: Reader
   /** What would be looked up on the web for these messages. Nothing is. */
-  readonly planWeb: (messages: readonly Message[]) => WebPlan
+  readonly planWeb: (messages: readonly Message[], reading: Reading) => WebPlan
+  /** What answers measured here say of their length and of the error of estimates; an account's own where one is named. */
+  readonly foresight: { of(queryType: QueryType, accountId: string | null): KnownLength }
+  /** The account of the key that a request shows; null = it shows none. Throws where the key is not valid. */
+  readonly accountOf: (headers: Headers) => Promise<string | null>
   /** Tokens of texts as OpenAI's models count them. */
   readonly tokenizer: { count(texts: readonly string[]): Promise<number> }
 }
 
 /**
  * `POST /api/v1/chat/estimate`: what a request would cost on the model it names and on every other one. Free, without a
- * key, 20 a minute from one address.
+ * key, 20 a minute from one address; a key that is sent all the same lets the account's own answers speak.
  */
 export function estimate(deps: EstimateDeps) {
   const { preflight, answer } = createFreeEndpoint(deps)
   return new Elysia({ name: 'estimates' })
-    .options(path, preflight, { detail: { summary: 'Whether a web page may ask for an estimate', ...policies.open } })
-    .post(path, ({ request, server, set }) => answer({ request, server, set }, body => estimated(deps, body)), {
-      parse: 'none',
-      detail: { summary: 'What a request would cost', ...policies.open },
-    })
+    .options(
+      path,
+      preflight,
+      documented(policies.open, { summary: 'Whether a web page may ask for an estimate', answer: null }),
+    )
+    .post(
+      path,
+      ({ request, server, set }) => answer({ request, server, set }, body => estimated(deps, request.headers, body)),
+      {
+        parse: 'none',
+        ...documented(policies.open, {
+          summary: 'What a request would cost',
+          description:
+            'Free, without a key: 20 a minute from one address. No model, or `gateway-ai`, is the one that the prompt would most likely choose.',
+          body: estimateRequestSchema,
+          examples: {
+            'a prompt': { prompt: 'Explain how a B-tree splits a page.', max_output_tokens: 500 },
+            'a conversation, on a named model': {
+              model: 'openai/gpt-5.5',
+              messages: [{ role: 'user', content: 'Why is the sky blue?' }],
+            },
+          },
+          answer: estimateShape,
+          errors: ['model_not_found', 'model_deprecated', 'ip_rate_limited', 'no_model_available'],
+        }),
+      },
+    )
 }
 
-async function estimated({ catalogue, chooseModel, planWeb, tokenizer, clock }: EstimateDeps, value: unknown) {
+async function estimated(deps: EstimateDeps, headers: Headers, value: unknown): Promise<ShownEstimate> {
+  const { catalogue, chooseModel, read, planWeb, foresight, accountOf, tokenizer, clock } = deps
   const body = checkRequest(value)
   const messages = messagesOf(body)
   const today = new Date(clock.now()).toISOString()
   const model = modelOf(body, catalogue, today) ?? chooseModel(messages)
   if (model === null) throw new GatewayError('no_model_available', 'No model can take this request right now.')
-  const web = body.web === 'off' ? noWeb : planWeb(messages)
-  const prompt = await measurePrompt(messages, tokenizer.count, web)
+  const reading = read(messages)
+  const web = body.web === 'off' ? noWeb : planWeb(messages, reading)
+  const known = foresight.of(reading.queryType, await accountOf(headers))
+  const prompt = await measurePrompt(messages, tokenizer.count, reading, web)
   const cap = body.max_output_tokens ?? null
   const available = catalogue.list.filter(other => deprecationOf(other, today) !== 'retired')
   return {
-    ...shown(estimateCost(model, prompt, cap)),
-    models: available.map(other => shown(estimateCost(other, prompt, cap))),
+    ...shown(estimateCost(model, prompt, cap, known)),
+    query_type: reading.queryType,
+    typical_error_pct: known.typicalErrorPct,
+    models: available.map(other => shown(estimateCost(other, prompt, cap, known))),
   }
 }
 
@@ -140,13 +176,14 @@ function modelOf({ model: name }: EstimateRequest, catalogue: Catalogue, today: 
   })
 }
 
-function shown(one: Estimate) {
+function shown(one: Estimate): ModelEstimate {
   return {
     model: fullName(one.model),
     estimated_cost_usd: toUsd(one.costMicrocents),
     confidence: one.confidence,
     input_tokens: one.inputTokens,
     expected_output_tokens: one.expectedOutputTokens,
+    output_from: one.outputFrom,
     maximum_cost_usd: one.maximumCostMicrocents === null ? null : toUsd(one.maximumCostMicrocents),
   }
 }

@@ -1,6 +1,7 @@
 import { Elysia } from 'elysia'
-import { attributions } from '../core/catalogue.ts'
-import { GatewayError } from '../core/errors.ts'
+import { attributions } from '../../core/catalogue.ts'
+import { GatewayError } from '../../core/errors.ts'
+import type { HealthState } from '../../core/health.ts'
 import {
   autoModel,
   type Catalogue,
@@ -9,12 +10,19 @@ import {
   fullName,
   type Model,
   type Prices,
-} from '../core/models.ts'
-import { policies } from '../http/policies.ts'
+} from '../../core/models.ts'
+import { type Documented, documented } from '../../http/documented.ts'
+import { policies } from '../../http/policies.ts'
+import {
+  type CompatibleModel,
+  compatibleModelListShape,
+  compatibleModelShape,
+  modelHealthListShape,
+  modelListShape,
+  type ShownModel,
+} from './shapes.ts'
 
 const dayMs = 86_400_000
-
-export type HealthState = 'healthy' | 'degraded' | 'unhealthy'
 
 export type ModelsDeps = {
   readonly catalogue: Catalogue
@@ -37,18 +45,41 @@ export function models({ catalogue, simulatedProviders, health, clock }: ModelsD
   const today = pagesOfToday(catalogue, simulatedProviders, clock)
 
   return new Elysia({ name: 'models' })
-    .get('/api/v1/models', ({ request }) => send(request, today().own), route('Models and their prices'))
+    .get(
+      '/api/v1/models',
+      ({ request }) => send(request, today().own),
+      route({ summary: 'Models and their prices', answer: modelListShape, isTagged: true }),
+    )
     .get(
       '/api/v1/models/health',
       () => Response.json({ data: health.report() }, { headers: notKept }),
-      route('Health of the models'),
+      route({ summary: 'Health of the models', answer: modelHealthListShape }),
     )
-    .get('/v1/models', ({ request }) => send(request, today().compatible), route('Models'))
-    .get('/v1/models/*', ({ request }) => send(request, today().one(nameIn(request.url))), route('One model'))
+    .get(
+      '/v1/models',
+      ({ request }) => send(request, today().compatible),
+      route({
+        summary: 'Models, in the compatible shape',
+        description: '`gateway-ai`, which lets the prompt choose, comes first.',
+        answer: compatibleModelListShape,
+        isTagged: true,
+      }),
+    )
+    .get(
+      '/v1/models/*',
+      ({ request }) => send(request, today().one(nameIn(request.url))),
+      route({
+        summary: 'One model, in the compatible shape',
+        description: 'By its id, an alias or `provider/model`, with the slash as it is or as `%2F`.',
+        answer: compatibleModelShape,
+        isTagged: true,
+        errors: ['model_not_found'],
+      }),
+    )
 }
 
-function route(summary: string) {
-  return { detail: { summary, ...policies.open } }
+function route(told: Documented) {
+  return documented(policies.open, told)
 }
 
 const notKept = { 'cache-control': 'no-store', 'access-control-allow-origin': '*' }
@@ -115,18 +146,23 @@ function nameIn(url: string): string {
 /** When `gateway-ai` first answered. */
 const firstReleaseDate = '2026-02-10'
 
-function compatibleModel(model: Model, catalogue: Catalogue) {
+function compatibleModel(model: Model, catalogue: Catalogue): CompatibleModel {
   // A bare id that two providers share belongs to the first; the other is listed by its full name.
   const id = catalogue.resolve(model.id) === model ? model.id : fullName(model)
   return compatibleEntry(id, model.provider, model.releaseDate, model.deprecationDate)
 }
 
-function compatibleEntry(id: string, owner: string, releaseDate: string | null, deprecationDate: string | null) {
+function compatibleEntry(
+  id: string,
+  owner: string,
+  releaseDate: string | null,
+  deprecationDate: string | null,
+): CompatibleModel {
   const created = releaseDate === null ? 0 : Date.parse(releaseDate) / 1000
   return { id, object: 'model', created, owned_by: owner, shutdown_date: deprecationDate }
 }
 
-function shown(model: Model, status: Deprecation, simulated: boolean) {
+function shown(model: Model, status: Deprecation, simulated: boolean): ShownModel {
   const { capabilities, pricing, evidence, figures } = model
   const speed = evidence?.speed ?? null
   return {
@@ -154,8 +190,8 @@ function shown(model: Model, status: Deprecation, simulated: boolean) {
       streaming: capabilities.streaming,
       web_search: capabilities.webSearch,
     },
-    reasoning_efforts: model.parameters.efforts,
-    aliases: model.aliases,
+    reasoning_efforts: [...model.parameters.efforts],
+    aliases: [...model.aliases],
     deprecated: model.deprecated,
     deprecation_date: model.deprecationDate,
     status,

@@ -1,0 +1,32 @@
+/** What both chat endpoints say of themselves: headers that a caller may send, and the refusals of a chat. */
+import { strategies, streamModes } from '../core/chat.ts'
+import type { ErrorCode } from '../core/errors.ts'
+import { oneOf } from '../core/validate.ts'
+
+const flag = oneOf(['true', 'false', '1', '0'])
+
+/** Each wins over the body's field of the same meaning. */
+export const chatHeaders = {
+  'X-Gateway-Strategy': oneOf(strategies),
+  'X-Gateway-Enhance': flag,
+  'X-Gateway-Stream-Mode': oneOf(streamModes),
+  'X-Gateway-Web': oneOf(['auto', 'off']),
+  'X-Gateway-Test-Mode': flag,
+  'X-Gateway-No-Fallback': flag,
+}
+
+export const chatErrors: readonly ErrorCode[] = [
+  'context_length_exceeded',
+  'unsupported_parameter',
+  'model_deprecated',
+  'content_blocked',
+  'payment_required',
+  'model_not_found',
+  'requests_per_minute_exceeded',
+  'concurrent_requests_exceeded',
+  'daily_tokens_exceeded',
+  'daily_cost_exceeded',
+  'upstream_failed',
+  'no_model_available',
+  'upstream_timeout',
+]

@@ -1,0 +1,73 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { oneOf } from '../../core/validate.ts'
+import {
+  count,
+  id,
+  limitsShape,
+  list,
+  modelName,
+  named,
+  orNull,
+  planName,
+  shape,
+  text,
+  time,
+  usd,
+} from '../../http/shapes.ts'
+
+export const billingShape = named('Billing', {
+  plan: planName,
+  version: count,
+  plan_after_cycle: planName,
+  plans: shape({ evaluation: limitsShape, usage: limitsShape }, { description: 'what each plan gives here' }),
+  cycle: orNull(shape({ starts_at: time, ends_at: time, cost_usd: usd })),
+  payment_method: orNull(
+    shape({
+      kind: oneOf(['manual', 'stripe']),
+      brand: orNull(text('visa')),
+      last_four: orNull(text('4242')),
+      added_at: orNull(time),
+    }),
+  ),
+  grace_ends_at: orNull(time),
+  unpaid_since: orNull(time),
+  payment_required: Type.Boolean({ description: 'chat answers 402 now' }),
+  soft_cap: orNull(
+    shape({
+      monthly_usd: usd,
+      used_usd: usd,
+      used_share: Type.Number({ minimum: 0, description: '1 = all of the cap' }),
+      warning: orNull(text('80 % of the monthly budget is used')),
+    }),
+  ),
+})
+
+const invoice = {
+  id: id('inv'),
+  status: oneOf(['open', 'paid', 'unpaid', 'void']),
+  period: shape({ starts_at: time, ends_at: time }),
+  total_usd: usd,
+  collected_usd: usd,
+  issued_at: time,
+  paid_at: orNull(time),
+}
+export const invoiceShape = named('Invoice', invoice)
+export const invoiceListShape = list(invoiceShape)
+
+export const invoiceLineShape = named('InvoiceLine', {
+  model: modelName,
+  requests: count,
+  input_tokens: count,
+  cached_input_tokens: count,
+  output_tokens: count,
+  reasoning_tokens: count,
+  cost_usd: usd,
+})
+export const invoiceWithLinesShape = named('InvoiceWithLines', { ...invoice, lines: Type.Array(invoiceLineShape) })
+
+/** What the payment processor is told of an event of its own. */
+export const receivedShape = shape({ received: Type.Literal(true) })
+
+export type ShownBilling = Static<typeof billingShape>
+export type ShownInvoice = Static<typeof invoiceShape>
+export type ShownInvoiceLine = Static<typeof invoiceLineShape>

@@ -1,0 +1,92 @@
+/** Our schemas as plain JSON Schema 2020-12: what only our own checker reads is left out, what has a name stands once. */
+import type { TSchema } from '@sinclair/typebox'
+
+/** A JSON schema, as far as ours go. */
+export type JsonSchema = {
+  readonly $ref?: string
+  readonly type?: string
+  readonly title?: string
+  readonly description?: string
+  readonly format?: string
+  readonly const?: unknown
+  readonly enum?: readonly unknown[]
+  readonly anyOf?: readonly JsonSchema[]
+  readonly items?: JsonSchema
+  readonly properties?: Readonly<Record<string, JsonSchema>>
+  readonly patternProperties?: Readonly<Record<string, JsonSchema>>
+  readonly additionalProperties?: boolean | JsonSchema
+  readonly required?: readonly string[]
+  readonly examples?: readonly unknown[]
+  readonly [bound: `${'min' | 'max'}${string}`]: number | undefined
+  readonly pattern?: string
+  readonly contentSchema?: JsonSchema
+}
+
+/** What is sent to us is closed where we close it; what we answer may grow. */
+export type Direction = 'asked' | 'answered'
+
+export type Schemas = {
+  /** The schema, those with a `title` replaced by references. */
+  of(schema: TSchema, direction: Direction): JsonSchema
+  /** Everything referred to so far, by name. */
+  components(): Readonly<Record<string, JsonSchema>>
+}
+
+const ours = new Set(['boundedBy', 'unmatched'])
+
+/** Gathers the named schemas of one document. Throws where one name stands for two different ones. */
+export function createSchemas(): Schemas {
+  const named = new Map<string, JsonSchema>()
+  /** Each is worked out once: every route refers to some of them. */
+  const seen = new Set<JsonSchema>()
+
+  const plain = (schema: JsonSchema, direction: Direction): JsonSchema => {
+    if (schema.title === undefined) return bare(schema, direction)
+    const { title } = schema
+    const reference = { $ref: `#/components/schemas/${title}` }
+    if (seen.has(schema)) return reference
+    seen.add(schema)
+    const own = bare(schema, direction)
+    const known = named.get(title)
+    if (known !== undefined && JSON.stringify(known) !== JSON.stringify(own))
+      throw new Error(`two different schemas are called ${title}: give one of them another title`)
+    named.set(title, own)
+    return reference
+  }
+
+  const bare = (schema: JsonSchema, direction: Direction): JsonSchema => {
+    const { title, anyOf, items, properties, patternProperties, additionalProperties, ...rest } = schema
+    const each = (schemas: Readonly<Record<string, JsonSchema>>) =>
+      Object.fromEntries(Object.entries(schemas).map(([key, one]) => [key, plain(one, direction)]))
+    const closed = typeof additionalProperties === 'boolean' && (additionalProperties || direction === 'asked')
+    const [anyName, ...otherNames] = Object.entries(patternProperties ?? {})
+    const isOpenRecord = anyName?.[0] === '^(.*)$' && otherNames.length === 0
+    return {
+      ...Object.fromEntries(Object.entries(rest).filter(([key]) => !ours.has(key))),
+      ...(anyOf === undefined ? {} : choice(anyOf, one => plain(one, direction))),
+      ...(items === undefined ? {} : { items: plain(items, direction) }),
+      ...(properties === undefined ? {} : { properties: each(properties) }),
+      ...(closed ? { additionalProperties } : {}),
+      ...(patternProperties === undefined
+        ? {}
+        : isOpenRecord
+          ? { additionalProperties: plain(anyName[1], direction) }
+          : { patternProperties: each(patternProperties) }),
+    }
+  }
+
+  return {
+    of: (schema, direction) => plain(schema as JsonSchema, direction),
+    components: () => Object.fromEntries([...named].sort(([left], [right]) => (left < right ? -1 : 1))),
+  }
+}
+
+/** Unions within unions are one; one of strings is an `enum`. */
+function choice(members: readonly JsonSchema[], plain: (schema: JsonSchema) => JsonSchema): JsonSchema {
+  const flat = members.flatMap(member => member.anyOf ?? [member])
+  const constants = flat.filter(member => member.const !== undefined)
+  const others = flat.filter(member => member.const === undefined).map(plain)
+  if (constants.length < 2) return { anyOf: flat.map(plain) }
+  const closedSet = { type: 'string', enum: constants.map(member => member.const) }
+  return others.length === 0 ? closedSet : { anyOf: [closedSet, ...others] }
+}

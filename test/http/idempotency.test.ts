@@ -1,0 +1,373 @@
+/** `Idempotency-Key` over real sockets: two gateways on one database, simulated providers. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { createApp } from '../../src/app.ts'
+import { GatewayError } from '../../src/core/errors.ts'
+import type { Database } from '../../src/stores/database.ts'
+import { createIdempotencyBook, type IdempotencyBook } from '../../src/stores/idempotency.ts'
+import { openRedis } from '../../src/stores/redis.ts'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { ask, owner, type Person } from '../harness/people.ts'
+import { startRedis } from '../harness/redis.ts'
+import { eventually, quiet } from '../stores/database.contract.ts'
+
+// A gateway takes seconds to start where other tests run beside this one.
+setDefaultTimeout(20_000)
+
+type Answer = {
+  readonly request_id: string
+  readonly usage: { readonly total_tokens: number; readonly cost_usd: number }
+  readonly error: {
+    readonly code: string
+    readonly request_id: string
+    readonly result_id?: string
+    readonly usage?: { readonly total_tokens: number; readonly cost_usd: number }
+  }
+}
+
+let gateway: Gateway
+let siblingsBook: IdempotencyBook
+let siblingsUrl = ''
+let stopSibling = async () => {}
+let boss: Person
+beforeAll(async () => {
+  gateway = await startGateway({ TRUSTED_PROXIES: '127.0.0.1' })
+  siblingsBook = createIdempotencyBook({ database: gateway.deps.database, log: quiet })
+  const sibling = createApp({ ...gateway.deps, idempotency: siblingsBook }).listen({ port: 0, hostname: '127.0.0.1' })
+  siblingsUrl = `http://127.0.0.1:${sibling.server?.port}`
+  stopSibling = async () => {
+    await sibling.server?.stop(true)
+    await siblingsBook.close()
+  }
+  boss = await owner(gateway)
+})
+afterAll(async () => {
+  await stopSibling()
+  await gateway.stop()
+})
+
+let made = 0
+const runningRows = async () => {
+  const [row] = await gateway.deps.database.run(
+    ({ sql }) => sql<{ count: number }[]>`select count(*)::int as count from idempotency_keys where status = 'running'`,
+  )
+  return row?.count ?? 0
+}
+const newName = () => `order-${++made}`
+
+async function chat(name: string, body: object, options: { readonly url?: string; readonly key?: string } = {}) {
+  const { url = gateway.url, key = gateway.key } = options
+  const answer = await fetch(`${url}/api/v1/chat`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'idempotency-key': name },
+    body: JSON.stringify({ model: 'gpt-5.5', ...body }),
+  })
+  const text = await answer.text()
+  const json = (text.startsWith('{') ? JSON.parse(text) : {}) as Answer
+  return { status: answer.status, code: json.error?.code ?? null, headers: answer.headers, json, text }
+}
+
+async function recordsSince(requestIds: readonly string[]): Promise<{ requests: number; billed: number }> {
+  const [row] = await gateway.deps.database.run(
+    ({ sql }) => sql<{ requests: number; billed: number }[]>`
+      select count(*)::int as requests, coalesce(sum(billed_microcents), 0)::float8 as billed from usage_records
+      where request_id in (select json_array_elements_text(${JSON.stringify(requestIds)}::text::json))`,
+  )
+  return row ?? { requests: 0, billed: 0 }
+}
+
+describe('a chat request under an Idempotency-Key', () => {
+  test('that is finished is answered 409 `already_completed` with its id and usage, at every gateway', async () => {
+    const name = newName()
+    const first = await chat(name, { prompt: 'Hi' })
+    expect(first.status).toBe(200)
+    for (const url of [gateway.url, siblingsUrl]) {
+      const again = await chat(name, { prompt: 'Hi' }, { url })
+      expect([again.status, again.code]).toEqual([409, 'already_completed'])
+      expect(again.headers.get('x-should-retry')).toBe('false')
+      expect(again.json.error.request_id).toBe(first.json.request_id)
+      expect(again.json.error.usage).toMatchObject({
+        total_tokens: first.json.usage.total_tokens,
+        cost_usd: first.json.usage.cost_usd,
+      })
+      expect(again.text).not.toContain('simulated')
+    }
+  })
+
+  test('sent by many at once over two gateways runs once, and is billed once', async () => {
+    const name = newName()
+    const racing = await Promise.all(
+      Array.from({ length: 40 }, (_, index) =>
+        chat(name, { prompt: '[[sim:pace_ms=5]] Hi' }, { url: index % 2 ? siblingsUrl : gateway.url }),
+      ),
+    )
+    const codes = racing.map(({ code }) => code ?? 'ran')
+    expect(codes.filter(code => code === 'ran')).toHaveLength(1)
+    expect(codes.filter(code => code === 'conflict' || code === 'already_completed')).toHaveLength(39)
+    const ids = racing.flatMap(({ headers }) => headers.get('x-request-id') ?? [])
+    await eventually(async () => (await recordsSince(ids)).requests > 0, 5000)
+    expect((await recordsSince(ids)).requests).toBe(1)
+  })
+
+  test('that is still running is 409 `conflict`', async () => {
+    const name = newName()
+    const running = chat(name, { prompt: '[[sim:first_ms=700]] Hi' })
+    await eventually(async () => (await runningRows()) > 0, 3000)
+    const beside = await chat(name, { prompt: '[[sim:first_ms=700]] Hi' }, { url: siblingsUrl })
+    expect([beside.status, beside.code]).toEqual([409, 'conflict'])
+    await running
+  })
+
+  test('with another body, or at another address, is 409 `conflict`', async () => {
+    const name = newName()
+    expect((await chat(name, { prompt: 'Hi' })).status).toBe(200)
+    expect((await chat(name, { prompt: 'Ho' })).code).toBe('conflict')
+    const elsewhere = await gateway.post(
+      '/v1/chat/completions',
+      { model: 'gpt-5.5', messages: [{ role: 'user', content: 'Hi' }] },
+      { 'idempotency-key': name },
+    )
+    expect(elsewhere.status).toBe(409)
+  })
+
+  test('of which nothing was delivered runs once more', async () => {
+    const name = newName()
+    const body = { prompt: `[[sim:status=503, times=1, key=${name}]] Hi`, fallback: false }
+    const failed = await chat(name, body)
+    expect(failed.status).toBe(502)
+    expect((await chat(name, body, { url: siblingsUrl })).status).toBe(200)
+    expect((await chat(name, body)).code).toBe('already_completed')
+  })
+
+  test('that was refused before anything ran runs once more', async () => {
+    const name = newName()
+    const refused = await chat(name, { model: 'no-such-model', prompt: 'Hi' })
+    expect(refused.status).toBe(404)
+    expect((await chat(name, { prompt: 'Hi' })).status).toBe(200)
+  })
+
+  test('of which a part was delivered is not run again', async () => {
+    const name = newName()
+    const body = { prompt: '[[sim:cut_after=3, tokens=50, pace_ms=10]] Hi', stream: true, fallback: false }
+    const cut = await chat(name, body)
+    expect(cut.status).toBe(200)
+    expect(cut.text).toContain('"type":"error"')
+    const again = await chat(name, body)
+    expect([again.status, again.code]).toEqual([409, 'already_completed'])
+    expect(again.json.error.usage?.total_tokens).toBeGreaterThan(0)
+  })
+
+  test('whose caller has left with a part of it is not run again', async () => {
+    const name = newName()
+    const leaving = new AbortController()
+    const body = { model: 'gpt-5.5', prompt: '[[sim:tokens=400, pace_ms=20]] Hi', stream: true }
+    const answer = await gateway.post('/api/v1/chat', body, { 'idempotency-key': name }, leaving.signal)
+    await answer.body?.getReader().read()
+    leaving.abort()
+    const { model: _, ...rest } = body
+    await eventually(async () => (await chat(name, rest)).code === 'already_completed', 3000)
+  })
+
+  test('is the same only for the same key: another account’s is another request', async () => {
+    const name = newName()
+    const { body } = await ask<{ key: string }>(gateway, 'POST', '/api/v1/keys', {
+      token: boss.token,
+      body: { name: 'k' },
+    })
+    expect((await chat(name, { prompt: 'Hi' })).status).toBe(200)
+    expect((await chat(name, { prompt: 'Hi' }, { key: body.key })).status).toBe(200)
+  })
+
+  test('is named by 1 to 255 printable characters', async () => {
+    for (const name of ['é', 'x'.repeat(256), 'a\tb']) {
+      const refused = await chat(name, { prompt: 'Hi' })
+      expect([refused.status, refused.code]).toEqual([400, 'invalid_request'])
+    }
+    expect((await chat('x'.repeat(255), { prompt: 'Hi' })).status).toBe(200)
+  })
+})
+
+describe('what is remembered', () => {
+  const rows = () =>
+    gateway.deps.database.run(({ sql }) => sql<{ text: string }[]>`select idempotency_keys::text from idempotency_keys`)
+
+  test('L4 holds no word of the caller’s, nor a digest that could be guessed', async () => {
+    const name = `canary-${newName()}`
+    await chat(name, { prompt: 'canary prompt' })
+    const text = JSON.stringify(await rows())
+    expect(text).not.toContain('canary')
+    for (const guess of [name, 'canary prompt', JSON.stringify({ model: 'gpt-5.5', prompt: 'canary prompt' })])
+      expect(text).not.toContain(Bun.SHA256.hash(guess, 'hex'))
+  })
+
+  test('is forgotten after a day, and not before', async () => {
+    const name = newName()
+    const first = await chat(name, { prompt: 'Hi' })
+    const age = (hours: number) =>
+      gateway.deps.database.run(
+        ({ sql }) => sql`
+          update idempotency_keys set created_at = clock_timestamp() - make_interval(hours => ${hours})
+          where result_id = ${first.json.request_id}`,
+      )
+    await age(23)
+    expect((await chat(name, { prompt: 'Hi' })).code).toBe('already_completed')
+    await age(25)
+    expect((await chat(name, { prompt: 'Hi' })).status).toBe(200)
+  })
+
+  test('is the ledger’s word where the gateway died before it could say so', async () => {
+    const name = newName()
+    const first = await chat(name, { prompt: 'Hi' })
+    const id = first.json.request_id
+    await eventually(async () => (await recordsSince([id])).requests === 1, 5000)
+    const running = () =>
+      gateway.deps.database.run(
+        ({ sql }) => sql`
+          update idempotency_keys set status = 'running', usage = null, lease_ends_at = clock_timestamp()
+          where result_id = ${id}`,
+      )
+    await running()
+    const again = await chat(name, { prompt: 'Hi' })
+    expect([again.code, again.json.error.request_id]).toEqual(['already_completed', id])
+    expect(again.json.error.usage?.total_tokens).toBe(first.json.usage.total_tokens)
+  })
+
+  test('of a gateway that died before anything came is free once the request could not be running any more', async () => {
+    const name = newName()
+    const first = await chat(name, { prompt: 'Hi' })
+    const orphan = (held: boolean) =>
+      gateway.deps.database.run(
+        ({ sql }) => sql`
+          update idempotency_keys set status = 'running', usage = null, result_id = 'req_of_the_dead',
+            lease_ends_at = clock_timestamp() + ${held ? 60 : -1} * interval '1 second'
+          where result_id in (${first.json.request_id}, 'req_of_the_dead')`,
+      )
+    await orphan(true)
+    expect((await chat(name, { prompt: 'Hi' })).code).toBe('conflict')
+    await orphan(false)
+    const racing = await Promise.all(
+      Array.from({ length: 10 }, (_, index) =>
+        chat(name, { prompt: 'Hi' }, { url: index % 2 ? siblingsUrl : gateway.url }),
+      ),
+    )
+    expect(racing.filter(({ status }) => status === 200)).toHaveLength(1)
+  })
+})
+
+test('a request without the header asks no store for it', async () => {
+  let asked = 0
+  const counting: IdempotencyBook = {
+    ...siblingsBook,
+    claim(claim) {
+      asked++
+      return siblingsBook.claim(claim)
+    },
+  }
+  const app = createApp({ ...gateway.deps, idempotency: counting }).listen({ port: 0, hostname: '127.0.0.1' })
+  const url = `http://127.0.0.1:${app.server?.port}/api/v1/chat`
+  const headers = { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' }
+  expect((await fetch(url, { method: 'POST', headers, body: '{"prompt":"Hi"}' })).status).toBe(200)
+  expect(asked).toBe(0)
+  await app.server?.stop(true)
+})
+
+describe('keys and plans', () => {
+  const make = (url: string, path: string, name: string, body: object) =>
+    ask<{ id?: string; error?: Answer['error'] }>({ url }, 'POST', path, {
+      token: boss.token,
+      body,
+      headers: { 'x-forwarded-for': '10.9.9.9', 'idempotency-key': name },
+    })
+
+  test('a key asked for by many at once is made once; later ones are told its id, and nothing of its secret', async () => {
+    const name = newName()
+    const racing = await Promise.all(
+      Array.from({ length: 12 }, (_, index) =>
+        make(index % 2 ? siblingsUrl : gateway.url, '/api/v1/keys', name, { name: 'once only' }),
+      ),
+    )
+    const created = racing.filter(({ status }) => status === 201)
+    expect(created).toHaveLength(1)
+    const again = await make(gateway.url, '/api/v1/keys', name, { name: 'once only' })
+    expect([again.status, again.body.error?.code, again.body.error?.result_id]).toEqual([
+      409,
+      'already_completed',
+      created[0]?.body.id,
+    ])
+    expect(again.headers.get('x-should-retry')).toBe('false')
+    expect(again.text).not.toContain('gw_live_')
+    expect((await make(gateway.url, '/api/v1/keys', name, { name: 'another' })).body.error?.code).toBe('conflict')
+    const listed = await ask<{ data: { name: string }[] }>(gateway, 'GET', '/api/v1/keys', { token: boss.token })
+    expect(listed.body.data.filter(key => key.name === 'once only')).toHaveLength(1)
+  })
+
+  test('a plan is changed once', async () => {
+    const name = newName()
+    const upgrade = () => make(gateway.url, '/api/v1/billing/upgrade', name, { confirm: true })
+    expect((await upgrade()).status).toBe(200)
+    expect((await upgrade()).body.error?.code).toBe('already_completed')
+  })
+
+  test('what was refused may be asked for again under its name', async () => {
+    const name = newName()
+    expect((await make(gateway.url, '/api/v1/keys', name, { name: '' })).status).toBe(400)
+    expect((await make(gateway.url, '/api/v1/keys', name, { name: 'right' })).status).toBe(201)
+  })
+})
+
+describe('while Postgres is away', () => {
+  const away = () => Promise.reject(new GatewayError('service_unavailable', 'away', { retryAfterMs: 1000 }))
+  let isAway = false
+  const claimOf = (holder: string, name: string, requestDigest = 'digest') => ({
+    accountId: gateway.accountId,
+    name,
+    requestDigest,
+    holder,
+    leaseMs: 60_000,
+  })
+
+  test('without Redis nothing runs under a name: nobody can know whether it has', async () => {
+    const book = createIdempotencyBook({ database: { ...gateway.deps.database, run: away }, log: quiet })
+    await expect(book.claim(claimOf('req_a', newName()))).rejects.toMatchObject({ code: 'service_unavailable' })
+    await book.close()
+  })
+
+  test('Redis stands in: one of many runs, and is known as the one when Postgres is back', async () => {
+    const server = await startRedis()
+    if (server === null) return
+    const redis = openRedis({ urls: [server.url] })
+    await eventually(() => redis.isReady(), 5000)
+    const { database } = gateway.deps
+    const flaky: Database = { ...database, run: (work, ms) => (isAway ? away() : database.run(work, ms)) }
+    const books = [1, 2].map(() => createIdempotencyBook({ database: flaky, redis, log: quiet }))
+    const book = (index: number) => books[index % 2] as IdempotencyBook
+    const name = newName()
+
+    isAway = true
+    const racing = await Promise.all(
+      Array.from({ length: 20 }, (_, index) => book(index).claim(claimOf(`req_${index}`, name))),
+    )
+    expect(racing.map(({ outcome }) => outcome).sort()).toEqual([...Array(19).fill('running'), 'taken'])
+    expect(await book(0).claim(claimOf('req_other', name, 'another'))).toEqual({ outcome: 'other_request' })
+    const winner = racing.findIndex(({ outcome }) => outcome === 'taken')
+
+    isAway = false
+    expect(await book(0).claim(claimOf('req_later', name))).toEqual({ outcome: 'running' })
+    const usage = { input_tokens: 1, output_tokens: 2, total_tokens: 3, cost_usd: 0, estimated: false }
+    await book(winner).finish(claimOf(`req_${winner}`, name), { resultId: `req_${winner}`, usage })
+    expect(await book(1).claim(claimOf('req_last', name))).toEqual({
+      outcome: 'completed',
+      resultId: `req_${winner}`,
+      usage,
+    })
+
+    isAway = true
+    const second = newName()
+    expect(await book(0).claim(claimOf('req_x', second))).toEqual({ outcome: 'taken' })
+    await book(0).release(claimOf('req_x', second))
+    expect(await book(1).claim(claimOf('req_y', second))).toEqual({ outcome: 'taken' })
+    isAway = false
+    for (const one of books) await one.close()
+    redis.close()
+    await server.stop()
+  })
+})
