@@ -11,7 +11,8 @@ export function baseUrlProblem(raw: string): string | null {
   return isPrivateHost(url.hostname) ? null : 'must be https; plain http is taken only on loopback or private networks'
 }
 
-function isPrivateHost(hostname: string): boolean {
+/** Whether nothing leaves the machine or the private network on the way there, by its name. */
+export function isPrivateHost(hostname: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, '').toLowerCase()
   if (isIP(host) !== 0) return privateNetworks().check(host, isIP(host) === 6 ? 'ipv6' : 'ipv4')
   // A single label or a private suffix is what container networks call their neighbours.

@@ -1,43 +1,55 @@
+import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import packageJson from '../package.json'
 import { catalogueDate } from './core/catalogue.ts'
 import type { Message } from './core/chat.ts'
 import { GatewayError } from './core/errors.ts'
+import { levelOf } from './core/levels.ts'
 import { fullName, leavingSoon, type Model } from './core/models.ts'
 import { score } from './core/scoring.ts'
 import { estimateInputTokens } from './core/tokens.ts'
+import { oneOf } from './core/validate.ts'
 import { planWeb } from './core/web.ts'
 import { createLimiter } from './core/windows.ts'
 import type { Deps } from './deps.ts'
 import { tooHasty } from './http/address-limit.ts'
 import { serverBodyLimit } from './http/body.ts'
-import { authenticateSession } from './http/callers.ts'
+import { authenticate, authenticateSession, presentsKey } from './http/callers.ts'
+import { documented } from './http/documented.ts'
 import type { ChatRouteDeps } from './http/exchange.ts'
 import { failureResponse, toGatewayError } from './http/failures.ts'
 import { deprecationHeaders } from './http/headers.ts'
 import { checkHost } from './http/hosts.ts'
 import { policies } from './http/policies.ts'
 import type { Identify } from './http/session-routes.ts'
+import { list, shape, text } from './http/shapes.ts'
 import { account } from './modules/account/routes.ts'
 import { auth } from './modules/auth/routes.ts'
 import { billing } from './modules/billing/routes.ts'
 import { webhooks } from './modules/billing/webhooks.ts'
-import { readNative } from './modules/chat/request.ts'
+import { nativeSchema, readNative } from './modules/chat/request.ts'
 import { chat } from './modules/chat/routes.ts'
 import { readCompatible } from './modules/compatible/request.ts'
 import { compatible } from './modules/compatible/routes.ts'
+import { dashboard } from './modules/dashboard.ts'
 import { enhancement } from './modules/enhance/routes.ts'
-import { estimate } from './modules/estimate.ts'
+import { estimate } from './modules/estimate/routes.ts'
 import { insights } from './modules/insights/routes.ts'
 import { keys } from './modules/keys/routes.ts'
-import { models } from './modules/models.ts'
+import { metrics } from './modules/metrics.ts'
+import { models } from './modules/models/routes.ts'
+import { reference } from './modules/reference/routes.ts'
+import { dryRun } from './modules/route/routes.ts'
 import { team } from './modules/team/routes.ts'
 import { usage } from './modules/usage/routes.ts'
+import { exposition, expositionType, ofWorkers } from './observe/exposition.ts'
 import { answer } from './pipeline/answer.ts'
 import { offerOf } from './pipeline/enrich.ts'
+import { healthKey } from './pipeline/health-key.ts'
 import { look } from './pipeline/look.ts'
 import { pace } from './pipeline/pace.ts'
-import { healthKey } from './pipeline/route.ts'
+import { preview } from './pipeline/preview.ts'
+import type { Siblings } from './worker-figures.ts'
 
 export const version = packageJson.version
 
@@ -54,8 +66,11 @@ const refusedCredentials = {
   maximumAddresses: 10_000,
 }
 
-/** The whole HTTP surface over one set of dependencies. Nothing here knows what is embedded and what is not. */
-export function createApp(deps: Deps) {
+/**
+ * The whole HTTP surface over one set of dependencies. Nothing here knows what is embedded and what is not. `siblings` are the
+ * other workers on this port, where there are some.
+ */
+export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null = null) {
   const strangers = createLimiter(refusedCredentials)
   const told = (error: GatewayError, address: () => string) => {
     const wait = error.status === 401 ? strangers.take(address(), deps.clock.now()) : 0
@@ -72,6 +87,8 @@ export function createApp(deps: Deps) {
     pace: (events, mode) => pace(events, mode, deps.paceClock),
     inFlight: deps.inFlight,
     keys: deps.keys,
+    idempotency: deps.idempotency,
+    longestMs: deps.config.deadlines.totalMs,
     connectionOf: (request, server) => ({
       liftIdleTimeout: () => server?.timeout(request, 0),
       address: () => deps.addressOf(request, server),
@@ -82,49 +99,75 @@ export function createApp(deps: Deps) {
     budget: deps.budget,
     newRequestId: deps.newRequestId,
     deprecation: name => leaving.get(name) ?? {},
-    logFailure: (requestId, error) => logFailure(deps, requestId, error),
+    logFailure: (requestId, error) => {
+      logFailure(deps, requestId, error)
+      deps.observe.failed('chat', error)
+    },
+    traceOf: deps.observe.traceOf,
     refused: told,
   }
-  return (
-    new Elysia({
-      normalize: false,
-      serve: { maxRequestBodySize: serverBodyLimit, idleTimeout: strangerTimeoutSeconds },
+  const app = new Elysia({
+    normalize: false,
+    serve: { maxRequestBodySize: serverBodyLimit, idleTimeout: strangerTimeoutSeconds },
+  })
+    .onRequest(({ request }) => {
+      checkHost(request, deps.allowedHosts)
     })
-      .onRequest(({ request }) => {
-        checkHost(request, deps.allowedHosts)
-      })
-      .onError(({ error, code, request, server }) => {
-        const requestId = deps.newRequestId()
-        const thrown = code === 'NOT_FOUND' ? notFound(request) : toGatewayError(error)
-        const refusal = told(thrown, () => deps.addressOf(request, server))
-        logFailure(deps, requestId, refusal)
-        return failureResponse(refusal, requestId)
-      })
-      .use(chat(exchangeDeps))
-      .use(compatible(exchangeDeps))
-      // Below the chat routes, which write their own and pay for no hook.
-      .onAfterHandle(({ response }) => {
-        if (response instanceof Response) response.headers.set('x-request-id', deps.newRequestId())
-      })
-      .use(models({ ...deps, health: { report: () => healthReport(deps) } }))
-      .use(
-        estimate({
-          ...deps,
-          chooseModel: messages => likelyChoice(deps, messages),
-          planWeb: messages => planWeb({ messages, web: 'auto' }, deps.read(messages), {}, offerOf(deps)),
-        }),
-      )
-      .use(enhancement(deps))
-      .use(auth(deps, identify))
-      .use(account(deps, identify))
-      .use(keys(deps, identify))
-      .use(team(deps, identify))
-      .use(usage(deps, identify))
-      .use(insights(deps, identify))
-      .use(billing(deps, identify))
-      .use(webhooks(deps))
-      .use(probes(deps))
-  )
+    .onError(({ error, code, request, server }) => {
+      const requestId = deps.newRequestId()
+      const thrown = code === 'NOT_FOUND' ? notFound(request) : toGatewayError(error)
+      const refusal = told(thrown, () => deps.addressOf(request, server))
+      logFailure(deps, requestId, refusal)
+      deps.observe.failed('other', refusal)
+      return failureResponse(refusal, requestId)
+    })
+    .use(chat(exchangeDeps))
+    .use(compatible(exchangeDeps))
+    // Below the chat routes, which write their own and pay for no hook.
+    .onAfterHandle(({ request, response }) => {
+      if (!(response instanceof Response)) return
+      response.headers.set('x-request-id', deps.newRequestId())
+      // Whoever was signed in and changed something: a key, a role, a plan. Nobody waits for it to be known.
+      if (request.method !== 'GET' && request.headers.has('authorization') && response.ok) deps.announce()
+    })
+    .use(models({ ...deps, health: { report: () => healthReport(deps) } }))
+    .use(
+      estimate({
+        ...deps,
+        chooseModel: messages => likelyChoice(deps, messages),
+        planWeb: (messages, reading) => planWeb({ messages, web: 'auto' }, reading, {}, offerOf(deps)),
+        accountOf: async headers => (presentsKey(headers) ? (await authenticate(deps.keys, headers)).accountId : null),
+      }),
+    )
+    .use(
+      dryRun({
+        ...deps,
+        look: exchangeDeps.look,
+        readAsk: readNative,
+        askSchema: nativeSchema,
+        preview: (caller, ask) => preview(deps, caller, ask, offerOf(deps)),
+      }),
+    )
+    .use(enhancement(deps))
+    .use(auth(deps, identify))
+    .use(account(deps, identify))
+    .use(keys(deps, identify))
+    .use(team(deps, identify))
+    .use(usage(deps, identify))
+    .use(insights(deps, identify))
+    .use(billing(deps, identify))
+    .use(webhooks(deps))
+    .use(
+      metrics({
+        exposition: async () =>
+          exposition(siblings === null ? deps.observe.families() : ofWorkers(await siblings.gather())),
+        expositionType,
+        token: deps.config.metricsToken,
+      }),
+    )
+    .use(dashboard({ site: deps.site, welcome: { name: 'gateway-ai', version, endpoints: [...endpoints] } }))
+    .use(probes(deps))
+  return app.use(reference(version, () => app.routes))
 }
 
 /**
@@ -176,27 +219,52 @@ function healthReport(deps: Deps) {
 function likelyChoice(deps: Deps, messages: readonly Message[]): Model | null {
   const today = new Date(deps.clock.now()).toISOString().slice(0, 10)
   const staying = deps.catalogue.list.filter(model => !leavingSoon(model, today))
-  const { complexity } = deps.read(messages)
-  return score(staying, { strategy: null, complexity, testMode: false })[0]?.model ?? null
+  const level = levelOf(deps.read(messages).strongGain, deps.shares)
+  return score(staying, { strategy: null, level })[0]?.model ?? null
 }
 
 function probes(deps: Deps) {
   const app = new Elysia({ name: 'probes' })
-    .get('/healthz', () => json({ status: 'ok', version }), { detail: policies.open })
-    .get('/readyz', () => (deps.readiness.isReady ? json({ status: 'ready' }) : json({ status: 'not_ready' }, 503)), {
-      detail: policies.open,
-    })
-    .get('/', () => json({ name: 'gateway-ai', version, endpoints }), { detail: policies.open })
+    .get(
+      '/healthz',
+      () => json({ status: 'ok', version }),
+      documented(policies.open, { summary: 'Whether the process lives', answer: aliveShape }),
+    )
+    .get(
+      '/readyz',
+      () => (deps.readiness.isReady ? json({ status: 'ready' }) : json({ status: 'not_ready' }, 503)),
+      documented(policies.open, {
+        summary: 'Whether it takes requests',
+        answer: readyShape,
+        alsoWith: { 503: readyShape },
+      }),
+    )
   const directives = deps.simulator?.directives
   if (directives === undefined) return app
-  return app.get('/simulator/directives', () => json({ data: directives }), { detail: policies.open })
+  return app.get(
+    '/simulator/directives',
+    () => json({ data: directives }),
+    documented(policies.open, {
+      summary: 'What a prompt can make a simulated provider do',
+      description:
+        'There only while the providers are simulated. Written into a prompt: `[[sim:status=503, only=openai]]`.',
+      answer: directivesShape,
+    }),
+  )
 }
+
+const aliveShape = shape({ status: Type.Literal('ok'), version: text(version) })
+const readyShape = shape({ status: oneOf(['ready', 'not_ready']) })
+const directivesShape = list(
+  shape({ name: text('status'), value: text('number'), meaning: text('fails with that status') }),
+)
 
 const endpoints = [
   'POST /v1/chat/completions',
   'POST /api/v1/chat',
   'POST /api/v1/chat/estimate',
   'POST /api/v1/chat/enhance',
+  'POST /api/v1/route',
   'GET /v1/models',
   'GET /api/v1/models',
   'GET /api/v1/models/health',
@@ -204,6 +272,7 @@ const endpoints = [
   'POST /api/v1/auth/login',
   'POST /api/v1/auth/refresh',
   'POST /api/v1/auth/logout',
+  'POST /api/v1/auth/reset',
   'GET /api/v1/auth/sessions',
   'PUT /api/v1/auth/password',
   'GET /api/v1/account',
@@ -225,6 +294,9 @@ const endpoints = [
   'GET /api/v1/billing/invoices',
   'GET /healthz',
   'GET /readyz',
+  'GET /openapi.json',
+  'GET /docs',
+  'GET /metrics',
 ] as const
 
 function json(body: object, status = 200): Response {

@@ -22,6 +22,7 @@ export function banner(options: {
     `  gateway-ai ${options.version}`,
     '',
     `  listening   ${baseUrl}`,
+    `  dashboard   ${baseUrl}/`,
     `  providers   ${providers}${simulator === null ? '' : ` (simulated: set ${realKeys} for real answers)`}`,
     `  web search  ${search || (simulator === null ? `none (set ${searchKeys})` : 'simulated')}`,
     `  storage     ${deps.storage}`,
@@ -39,7 +40,7 @@ const realKeys = 'OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY'
 /** The first account's credentials, which nobody can show again. */
 export function firstAccountLines(account: FirstAccount): string[] {
   return [
-    '  A local account was made. This is shown once:',
+    '  A local account was made, for the dashboard and the API. This is shown once:',
     '',
     `  e-mail      ${account.email}`,
     `  password    ${account.password}`,

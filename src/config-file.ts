@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs'
 import { type Static, type TArray, type TSchema, Type, TypeGuard } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { configuredModelSchema, modelChangeSchema } from './core/configured-models.ts'
+import { routingSchema } from './core/levels.ts'
 import { planFiguresSchema } from './core/plans.ts'
 import { expectationOf } from './core/validate.ts'
 import { safetySchema } from './safety/settings.ts'
@@ -54,6 +55,7 @@ const fileSchema = Type.Object(
     web: Type.Optional(webPricesSchema),
     safety: Type.Optional(safetySchema),
     enhancement: Type.Optional(enhancementSchema),
+    routing: Type.Optional(routingSchema),
   },
   { additionalProperties: false },
 )
@@ -68,7 +70,7 @@ export type ConfigFile = Required<Static<typeof fileSchema>>
 export function readConfigFile(path: string | null, problems: string[]): ConfigFile {
   const file = path === null ? {} : parsedFile(path, problems)
   for (const fault of faultsOf(fileSchema, file, '')) problems.push(`GATEWAY_CONFIG: ${fault}`)
-  const { providers, models, plans, web, safety, enhancement } = isRecord(file) ? file : {}
+  const { providers, models, plans, web, safety, enhancement, routing } = isRecord(file) ? file : {}
   return {
     providers: rightItems(providerSchema, providers),
     models: rightItems(modelChangeSchema, models),
@@ -76,6 +78,7 @@ export function readConfigFile(path: string | null, problems: string[]): ConfigF
     web: Value.Check(webPricesSchema, web) ? web : {},
     safety: Value.Check(safetySchema, safety) ? safety : {},
     enhancement: Value.Check(enhancementSchema, enhancement) ? enhancement : {},
+    routing: Value.Check(routingSchema, routing) ? routing : {},
   }
 }
 

@@ -4,7 +4,14 @@
  */
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import { baseUrlProblem, isAnsweredHost, isListenAddress, trustedProxies, withoutTrailingSlash } from './addresses.ts'
+import {
+  baseUrlProblem,
+  isAnsweredHost,
+  isListenAddress,
+  isPrivateHost,
+  trustedProxies,
+  withoutTrailingSlash,
+} from './addresses.ts'
 import { type ConfigFile, readConfigFile } from './config-file.ts'
 import { catalogue } from './core/catalogue.ts'
 import {
@@ -14,6 +21,7 @@ import {
   toModel,
   withChanges,
 } from './core/configured-models.ts'
+import { type LevelShares, sharesOf, usualShares } from './core/levels.ts'
 import { autoModel, buildCatalogue, fullName } from './core/models.ts'
 import { fromUsd } from './core/money.ts'
 import { type Plans, plansWith } from './core/plans.ts'
@@ -69,8 +77,12 @@ export type Config = {
   readonly safety: SafetySettings
   /** `provider/model` of the model that rewrites prompts; null = rules alone do. */
   readonly rewriter: string | null
+  /** Shares of requests that auto-routing is to send to stronger models. */
+  readonly routing: LevelShares
   /** Null = payments are agreed upon by hand. */
   readonly stripe: StripeConfig | null
+  /** Null = no mail is sent. */
+  readonly mail: MailConfig | null
   readonly defaultMaxOutputTokens: number
   readonly deadlines: Deadlines
   /** How long running streams may go on after SIGTERM. */
@@ -80,6 +92,10 @@ export type Config = {
   readonly allowedHosts: readonly string[] | null
   readonly isTrustedProxy: (address: string) => boolean
   readonly logLevel: LogLevel
+  /** For `/metrics` from elsewhere; null = from this machine only. */
+  readonly metricsToken: string | null
+  /** Null = no telemetry leaves this process but through `/metrics` and the log. */
+  readonly otlp: OtlpConfig | null
   readonly warnings: readonly string[]
 }
 
@@ -93,12 +109,29 @@ export type SearchSettings =
   | { readonly id: 'searxng'; readonly baseUrl: string }
   | { readonly id: 'brave' | 'tavily'; readonly baseUrl: string | null; readonly apiKey: string }
 
+export type MailConfig = {
+  readonly smtpUrl: string
+  readonly from: string
+  /** Where people find this gateway; no slash at its end. */
+  readonly publicUrl: string
+  /** Credentials would leave the private network. */
+  readonly requireTls: boolean
+}
+
 export type StripeConfig = {
   readonly secretKey: string
   /** One, or two while one is being replaced. */
   readonly webhookSecrets: readonly string[]
   /** Null = Stripe's own address. */
   readonly apiBase: string | null
+}
+
+export type OtlpConfig = {
+  readonly endpoint: string
+  readonly headers: Readonly<Record<string, string>>
+  /** Share of requests that are traced, 0–1. */
+  readonly sampleRatio: number
+  readonly metricsEveryMs: number
 }
 
 export const logLevels = ['debug', 'info', 'warn', 'error'] as const
@@ -221,7 +254,9 @@ export function readConfig(environment: Environment = process.env): Config {
     web: { search: readSearch(read), prices: pricesOf(file) },
     safety: safetySettings(file.safety, { secret: read.secret, urlProblem: baseUrlProblem }, problems),
     rewriter: rewriterOf(file, settings, models, problems),
+    routing: readShares(file, problems),
     stripe: readStripe(read, problems),
+    mail: readMail(read, problems, warnings),
     defaultMaxOutputTokens: read.integer('DEFAULT_MAX_OUTPUT_TOKENS', 16_384, 1, 1_000_000),
     deadlines: {
       connectMs: read.integer('CONNECT_TIMEOUT_MS', 3_000, 1, minute),
@@ -236,10 +271,19 @@ export function readConfig(environment: Environment = process.env): Config {
     allowedHosts: readAllowedHosts(read, problems),
     isTrustedProxy: trustedProxies(read.list('TRUSTED_PROXIES') ?? [], problems),
     logLevel: read.oneOf('LOG_LEVEL', logLevels, 'info'),
+    metricsToken: readMetricsToken(read, problems),
+    otlp: readOtlp(read, problems),
     warnings,
   }
   if (problems.length > 0) throw new ConfigError(problems)
   return config
+}
+
+function readShares({ routing }: ConfigFile, problems: string[]): LevelShares {
+  const shares = sharesOf(routing)
+  if (shares === null)
+    problems.push('GATEWAY_CONFIG: routing: `strong_share` and `middle_share` must be at most 1 together')
+  return shares ?? usualShares
 }
 
 function readAllowedHosts(read: Reader, problems: string[]): readonly string[] | null {
@@ -252,6 +296,43 @@ function readAllowedHosts(read: Reader, problems: string[]): readonly string[] |
         `ALLOWED_HOSTS: "${host}" is no host name; write it as callers do, such as gateway.example.com or [::1], without scheme, port or wildcard`,
       )
   return hosts?.map(name => name.toLowerCase()) ?? null
+}
+
+const shortestMetricsToken = 16
+
+function readMetricsToken(read: Reader, problems: string[]): string | null {
+  const token = read.secret('METRICS_TOKEN')
+  if (token !== null && !new RegExp(`^[\\x21-\\x7e]{${shortestMetricsToken},512}$`).test(token))
+    problems.push(
+      `METRICS_TOKEN: must be ${shortestMetricsToken} to 512 visible ASCII characters (openssl rand -base64 24)`,
+    )
+  return token
+}
+
+/** OpenTelemetry's own variables, with their own meanings; read even without an endpoint, so that a wrong one is told. */
+function readOtlp(read: Reader, problems: string[]): OtlpConfig | null {
+  const endpoint = read.baseUrl('OTEL_EXPORTER_OTLP_ENDPOINT')
+  const headers: Record<string, string> = {}
+  for (const pair of (read.secret('OTEL_EXPORTER_OTLP_HEADERS') ?? '').split(',').filter(one => one.trim() !== '')) {
+    const [, name, value] = /^\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*=\s*([\x20-\x7e]*?)\s*$/.exec(pair) ?? []
+    if (name === undefined || value === undefined)
+      problems.push('OTEL_EXPORTER_OTLP_HEADERS: must be name=value pairs separated by commas')
+    else headers[name] = value.includes('%') ? decodedOr(value) : value
+  }
+  const ratio = read.text('OTEL_TRACES_SAMPLER_ARG') ?? '0.1'
+  if (!/^(0|1|[01]?\.\d+)$/.test(ratio) || Number(ratio) > 1)
+    problems.push('OTEL_TRACES_SAMPLER_ARG: must be a share of requests from 0 to 1, such as 0.1')
+  const metricsEveryMs = read.integer('OTEL_METRIC_EXPORT_INTERVAL', minute, 1_000, 60 * minute)
+  return endpoint === null ? null : { endpoint, headers, sampleRatio: Number(ratio), metricsEveryMs }
+}
+
+/** The text that percent-encoding stands for; as written where it is none. */
+function decodedOr(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
 }
 
 const shortestWebhookSecret = 24
@@ -275,6 +356,31 @@ function readStripe(read: Reader, problems: string[]): StripeConfig | null {
       `STRIPE_WEBHOOK_SECRET: must be one secret of at least ${shortestWebhookSecret} characters, or two separated by a comma while one is replaced`,
     )
   return { secretKey: secretKey ?? '', webhookSecrets, apiBase }
+}
+
+const mailAddress = '[^\\s\\x00-\\x1f@<>,;"()]{1,64}@[^\\s\\x00-\\x1f@<>,;"()]{1,190}'
+const sender = new RegExp(`^(?:${mailAddress}|[^<>@,;"\\x00-\\x1f]{1,100} <${mailAddress}>)$`)
+
+/** Letters hold links that are as good as passwords: where they lead is the operator's word alone. */
+function readMail(read: Reader, problems: string[], warnings: string[]): MailConfig | null {
+  const smtpUrl = read.url('SMTP_URL', ['smtp:', 'smtps:'])
+  const from = read.text('MAIL_FROM')
+  const publicUrl = read.baseUrl('PUBLIC_URL')
+  if (publicUrl !== null && URL.canParse(publicUrl) && new URL(publicUrl).origin !== publicUrl)
+    problems.push('PUBLIC_URL: must be an origin, such as https://gateway.example.com, without a path')
+  if (from !== null && !sender.test(from))
+    problems.push('MAIL_FROM: must be an address, such as gateway@example.com or "Gateway <gateway@example.com>"')
+  if (smtpUrl === null) {
+    if (from !== null) warnings.push('MAIL_FROM is set but SMTP_URL is not: no mail is sent; set both or neither')
+    return null
+  }
+  const { protocol, hostname, username } = new URL(smtpUrl)
+  if (hostname === '') problems.push('SMTP_URL: names no host')
+  if (from === null) problems.push('MAIL_FROM: needed beside SMTP_URL; it is the address that letters come from')
+  if (publicUrl === null)
+    problems.push('PUBLIC_URL: needed beside SMTP_URL; it is the address that links in letters lead to')
+  const requireTls = protocol === 'smtp:' && username !== '' && !isPrivateHost(hostname)
+  return { smtpUrl, from: from ?? '', publicUrl: publicUrl ?? '', requireTls }
 }
 
 /** Set by the parent of several processes, for each of them. */

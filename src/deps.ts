@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import packageJson from '../package.json'
 import { localOwner } from './banner.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { type Config, ConfigError, type ProviderSettings, type SearchSettings } from './config.ts'
@@ -13,19 +14,26 @@ import type { Reader } from './core/classify.ts'
 import { toModel, withChanges } from './core/configured-models.ts'
 import type { Ending } from './core/ending.ts'
 import { GatewayError } from './core/errors.ts'
+import type { LevelShares } from './core/levels.ts'
 import { buildCatalogue, type Catalogue } from './core/models.ts'
+import { toUsd } from './core/money.ts'
 import { mintApiKey, type RandomBytes, randomBase62 } from './core/secrets.ts'
 import { webLimits } from './core/web.ts'
 import { callerAddress, createTokens, type Tokens } from './http/callers.ts'
 import { allowedHosts } from './http/hosts.ts'
+import { createMail } from './mail/mail.ts'
+import { createPost, type Post } from './mail/post.ts'
+import type { Site } from './modules/dashboard.ts'
 import { type Network, systemNetwork } from './network.ts'
 import { createLog, type Log } from './observe/log.ts'
+import { createObserve, type Observe } from './observe/observe.ts'
 import { createPasswords, type Passwords } from './passwords.ts'
 import { manualPayments } from './payments/manual.ts'
 import type { Payments } from './payments/payments.ts'
 import { type BillingWorker, startBillingWorker } from './payments/worker.ts'
 import { complete } from './pipeline/complete.ts'
 import type { Web } from './pipeline/enrich.ts'
+import { healthKey } from './pipeline/health-key.ts'
 import { createTicker, type PaceClock } from './pipeline/pace.ts'
 import type { Endpoint } from './pipeline/route.ts'
 import { problemText } from './problems.ts'
@@ -36,16 +44,20 @@ import type { Provider } from './providers/provider.ts'
 import { type Simulator, startSimulator } from './providers/simulator/simulator.ts'
 import { openReader } from './reader.ts'
 import { createSafety, type Safety } from './safety/safety.ts'
+import { createSite } from './site.ts'
 import { storeProblem } from './store-problems.ts'
 import * as accounts from './stores/accounts.ts'
 import * as billing from './stores/billing.ts'
 import { type BudgetBook, createBudgetBook } from './stores/billing.ts'
+import { openChannel } from './stores/channel.ts'
 import { openCheckpoints } from './stores/checkpoints.ts'
 import { createClaims } from './stores/claims.ts'
 import { lockDataFolder } from './stores/data-folder.ts'
 import { type Database, isUnavailable, migrate, openDatabase } from './stores/database.ts'
 import { connectEmbedded, openEmbedded } from './stores/embedded.ts'
+import { createForesightBook, type ForesightBook } from './stores/foresight.ts'
 import { createHealthBook, type HealthBook } from './stores/health.ts'
+import { createIdempotencyBook, type IdempotencyBook } from './stores/idempotency.ts'
 import * as invitations from './stores/invitations.ts'
 import { type Journal, openJournal } from './stores/journal.ts'
 import * as keyLines from './stores/key-lines.ts'
@@ -58,11 +70,13 @@ import { createFailoverMeter } from './stores/meter-failover.ts'
 import { createLocalMeter, type Spent } from './stores/meter-local.ts'
 import { partitionOf } from './stores/meter-redis.ts'
 import { createPromptBook, type PromptBook } from './stores/prompts.ts'
-import { openRedis } from './stores/redis.ts'
+import { openRedis, type Redis } from './stores/redis.ts'
+import * as resets from './stores/resets.ts'
 import { meterScripts } from './stores/scripts/meter.ts'
 import * as sessions from './stores/sessions.ts'
 import { createSessionDirectory, type SessionDirectory } from './stores/sessions.ts'
 import { createShipper } from './stores/shipper.ts'
+import { createTieBook, type TieBook } from './stores/ties.ts'
 import { createUsageStream, type UsageStream } from './stores/usage-stream.ts'
 import * as users from './stores/users.ts'
 import { createTokenizer, type Tokenizer } from './tokenizer.ts'
@@ -74,7 +88,7 @@ import { tavily, tavilyBaseUrl } from './web/search/tavily.ts'
 import { createSearch, type SearchBackEnd } from './web/search.ts'
 
 /** What modules may do with the database: they import no store themselves. */
-const stores = { accounts, billing, invitations, keyLines, keys: keyRecords, sessions, users } as const
+const stores = { accounts, billing, invitations, keyLines, keys: keyRecords, resets, sessions, users } as const
 export type Stores = typeof stores
 
 /** What the first start on an empty embedded database made. Printed once, kept nowhere. */
@@ -86,11 +100,18 @@ export type Deps = {
   readonly paceClock: PaceClock
   readonly network: Network
   readonly log: Log
+  readonly observe: Observe
   readonly newRequestId: () => string
   readonly catalogue: Catalogue
   readonly endpoints: ReadonlyMap<string, Endpoint>
   readonly simulator: Simulator | null
   readonly simulatedProviders: ReadonlySet<string>
+  /** Target shares of requests by the level their prompts are worth. */
+  readonly shares: LevelShares
+  /** Who answered a conversation before. */
+  readonly ties: TieBook
+  /** What estimates have learnt. */
+  readonly foresight: ForesightBook
   /** What a prompt is about, and what it needs. */
   readonly read: Reader
   readonly safety: Safety
@@ -101,7 +122,10 @@ export type Deps = {
   readonly stores: Stores
   readonly ledger: LedgerReader
   readonly keys: KeyDirectory
+  readonly idempotency: IdempotencyBook
   readonly sessions: SessionDirectory
+  /** Keys, people or plans have changed: every gateway looks at once. */
+  readonly announce: () => void
   readonly tokens: Tokens
   readonly passwords: Passwords
   readonly randomBytes: RandomBytes
@@ -112,6 +136,8 @@ export type Deps = {
   /** What an account has used of a UTC day (since the epoch): in the ledger, and on its way there. */
   readonly spent: (accountId: string, day: number) => Promise<Spent>
   readonly meter: Meter
+  /** Null = no mail is sent. */
+  readonly post: Post | null
   readonly payments: Payments
   readonly billingWorker: BillingWorker
   readonly budget: BudgetBook
@@ -127,6 +153,8 @@ export type Deps = {
   readonly firstAccount: FirstAccount | null
   /** Where data lives, in words. */
   readonly storage: string
+  /** The dashboard's files. */
+  readonly site: Site
   readonly inFlight: InFlight
   /** Whether new work is welcome. */
   readonly readiness: { isReady: boolean }
@@ -178,7 +206,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       onDamage: detail => log.error('journal_damaged', { detail }),
     })
     undo.push(() => journal.close())
-    const { meter, stream } = openMeter(config, { database, journal, clock, log }, undo)
+    const { meter, stream, redis, sharedRatio } = openMeter(config, { database, journal, clock, log }, undo)
     const configured = config.extraModels.map(({ provider, row }) => toModel(provider, row))
     const offered = buildCatalogue(
       [...withChanges(publishedModels, config.modelChanges), ...configured].filter(model =>
@@ -193,10 +221,20 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     undo.push(() => shipper.close())
     const keys = createKeyDirectory({ database, clock, plans: config.plans, random: Math.random })
     undo.push(() => keys.close())
+    const sessionDirectory = createSessionDirectory({ database, clock })
+    const look = () => {
+      sessionDirectory.forget()
+      void keys.look()
+    }
+    const channel = redis === null ? null : openChannel({ urls: config.redisUrls, redis, onHint: look })
+    undo.push(() => channel?.close())
+    const idempotency = createIdempotencyBook({ database, redis, log })
+    undo.push(() => idempotency.close())
     const seed = seedFrom(database, journal)
     const tokenizer = createTokenizer()
     undo.push(() => tokenizer.close())
     const payments = await openPayments(config, options.network ?? systemNetwork, clock)
+    const post = await openPost(config, { clock, log }, undo)
     const billingWorker = startBillingWorker({
       database,
       billing,
@@ -214,17 +252,41 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     const web = openWeb(config, { ...options, network, clock, log, simulator, safety })
     undo.push(() => web.pages.close())
     const endings = new Set<Ending>()
+    const health = createHealthBook({ clock })
+    const readiness = { isReady: false }
+    const observe = createObserve({
+      state: {
+        version: packageJson.version,
+        models: offered.list,
+        healthOf: model => health.stateOf(healthKey({ model })),
+        isReady: () => readiness.isReady,
+        usage: shipper,
+        sharedLimits: sharedRatio,
+        safety: safety.figures,
+      },
+      log,
+      clock,
+      otlp: config.otlp === null ? null : { ...config.otlp, fetch: network.fetch },
+      worker: config.worker,
+      random: Math.random,
+      randomBytes,
+    })
+    undo.push(() => observe.close())
     return {
       config,
       clock,
       paceClock: createTicker(clock),
       network,
       log,
+      observe,
       newRequestId: () => `req_${Bun.randomUUIDv7().replaceAll('-', '')}`,
       catalogue: offered,
       endpoints,
       simulator,
       simulatedProviders: new Set([...endpoints.values()].filter(one => one.simulated).map(one => one.id)),
+      shares: config.routing,
+      ties: createTieBook(clock, randomBytes(32)),
+      foresight: createForesightBook({ clock }),
       read,
       safety,
       web,
@@ -233,7 +295,12 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       stores,
       ledger: createLedgerReader(database),
       keys,
-      sessions: createSessionDirectory({ database, clock }),
+      idempotency,
+      sessions: sessionDirectory,
+      announce() {
+        look()
+        channel?.publish()
+      },
       tokens: createTokens({
         secret: config.jwtSecret ?? keptSecret(join(config.dataDirectory, 'session-secret')),
         previousSecret: config.jwtSecretPrevious,
@@ -250,10 +317,11 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
         ),
       spent: seed,
       meter,
+      post,
       payments,
       billingWorker,
-      budget: createBudgetBook(database, clock),
-      health: createHealthBook({ clock }),
+      budget: createBudgetBook(database, clock, tellMilestones(database, post, log)),
+      health,
       learning,
       prompts: createPromptBook(read, randomBytes(32)),
       figureOf,
@@ -262,6 +330,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       allowedHosts: allowedHosts(config.allowedHosts, config.host),
       firstAccount,
       storage,
+      site: createSite(),
       inFlight: {
         add: ending => void endings.add(ending),
         delete: ending => void endings.delete(ending),
@@ -269,7 +338,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
           for (const ending of endings) ending.abort(reason)
         },
       },
-      readiness: { isReady: false },
+      readiness,
       async close() {
         if (!(await shipper.drain(shippingDeadlineMs)))
           log.warn('usage_left_in_journal', { records: journal.backlog() })
@@ -313,7 +382,7 @@ async function openStores(
   undo.push(() => embedded.close())
   const database = openDatabase(embedded.address)
   undo.push(() => database.close())
-  if (config.worker === null) await migrate(database)
+  if (config.worker === null) tellOfWall(await migrate(database), log)
   return { database, migrated: Promise.resolve(), storage, isEmbedded: true }
 }
 
@@ -338,7 +407,7 @@ async function openPostgres(
   })
   let isMigrated = false
   const bringUpToDate = async () => {
-    await migrate(pool)
+    tellOfWall(await migrate(pool), log)
     isMigrated = true
   }
   const keepTrying = async () => {
@@ -366,6 +435,14 @@ async function openPostgres(
     log.warn('postgres_away', { detail: storeProblem(config, cause) })
     return { database, migrated: keepTrying() }
   }
+}
+
+function tellOfWall(stands: boolean, log: Log): void {
+  if (stands) return
+  log.warn('second_wall_missing', {
+    detail:
+      'the database user may not make the role gateway_app, so row-level security does not stand behind the filters of queries; let it create roles, or as a superuser: create role gateway_app nologin; grant gateway_app to the user',
+  })
 }
 
 function notThereYet(): GatewayError {
@@ -408,12 +485,38 @@ async function openPayments({ stripe }: Config, network: Network, clock: Clock):
   return stripePayments(stripe, { fetch: network.fetch, now: clock.now })
 }
 
+/** Letters, where a mail server is configured; its library is loaded only there. */
+async function openPost(
+  { mail }: Config,
+  { clock, log }: { clock: Clock; log: Log },
+  undo: (() => unknown)[],
+): Promise<Post | null> {
+  if (mail === null) return null
+  const { smtpTransport } = await import('./mail/smtp.ts')
+  const { smtpUrl: url, from, requireTls, publicUrl } = mail
+  const queue = createMail({ transport: smtpTransport({ url, from, requireTls }), clock, log })
+  undo.push(() => queue.close())
+  return createPost(queue, publicUrl)
+}
+
+function tellMilestones(database: Database, post: Post | null, log: Log) {
+  if (post === null) return undefined
+  return (accountId: string, month: string, percent: number, capMicrocents: number) => {
+    billing.noteMilestone(database, accountId, month, percent).then(
+      owners => {
+        for (const to of owners) post.softCap(to, percent, toUsd(capMicrocents), month)
+      },
+      () => log.warn('milestone_not_told'),
+    )
+  }
+}
+
 /** Limits in this process, or in Redis while it answers. What an earlier process left open is settled first. */
 function openMeter(
   config: Config,
   { database, journal, clock, log }: { database: Database; journal: Journal; clock: Clock; log: Log },
   undo: (() => unknown)[],
-): { meter: Meter; stream: UsageStream | null } {
+): { meter: Meter; stream: UsageStream | null; redis: Redis | null; sharedRatio: () => number | null } {
   const checkpoints = openCheckpoints(join(config.ownDirectory, 'journal'))
   undo.push(() => checkpoints.close())
   checkpoints.settleLeft(record => {
@@ -429,7 +532,7 @@ function openMeter(
   if (config.redisUrls.length === 0) {
     const meter = createLocalMeter({ clock, journal, checkpoints, seed: seedFrom(database, journal) })
     undo.push(() => meter.close())
-    return { meter, stream: null }
+    return { meter, stream: null, redis: null, sharedRatio: () => null }
   }
   const redis = openRedis({
     urls: config.redisUrls,
@@ -460,7 +563,7 @@ function openMeter(
   undo.push(() => meter.close())
   const onDamage = (detail: string) => log.error('usage_stream_damaged', { detail })
   const stream = createUsageStream({ redis, gatewayId, monotonic: clock.monotonic, kept: meter.kept, onDamage })
-  return { meter, stream }
+  return { meter, stream, redis, sharedRatio: meter.sharedRatio }
 }
 
 /** One local account on plan `usage`, so that a first answer needs no sign-up; null where there is an account already. */

@@ -9,6 +9,7 @@ import { watchLauncher } from './launcher.ts'
 import { problemText } from './problems.ts'
 import { storeProblem } from './store-problems.ts'
 import { findAccountByEmail } from './stores/accounts.ts'
+import { createSiblings, type FiguresMessage, type Siblings } from './worker-figures.ts'
 
 /** From a worker to its parent: it listens, and what to say to a person about it. */
 export type WorkerReport = { readonly type: 'listening'; readonly banner: string }
@@ -24,7 +25,11 @@ const closingDeadlineMs = 15_000
 /** Serves until it is told to stop, and ends the process then; with 1 where it cannot start. */
 export async function serve(config: Config): Promise<void> {
   const deps = await createDeps(config).catch(cause => cannotStart(storeProblem(config, cause)))
-  const { app, server } = await Promise.try(() => listen(config, deps)).catch(async cause => {
+  const siblings =
+    config.worker === null
+      ? null
+      : createSiblings(config.worker, { send: message => process.send?.(message) }, deps.observe.families)
+  const { app, server } = await Promise.try(() => listen(config, deps, siblings)).catch(async cause => {
     // Made once and shown once: an address that is taken must not cost the operator the first key.
     if (deps.firstAccount !== null) process.stdout.write(`${firstAccountLines(deps.firstAccount).join('\n')}\n`)
     await deps.close()
@@ -75,7 +80,9 @@ export async function serve(config: Config): Promise<void> {
       else if (!draining) stop(0, noticeMs[signal])
     })
   if (config.worker !== null) {
-    process.on('message', obey)
+    process.on('message', (message: WorkerOrder | FiguresMessage) =>
+      typeof message === 'string' ? obey(message) : siblings?.hear(message),
+    )
     // Without a parent nobody would replace it, nor end it.
     process.on('disconnect', () => {
       if (draining) return
@@ -110,8 +117,8 @@ export async function serve(config: Config): Promise<void> {
   })
 }
 
-function listen(config: Config, deps: Deps) {
-  const app = createApp(deps)
+function listen(config: Config, deps: Deps, siblings: Siblings | null) {
+  const app = createApp(deps, siblings)
   warmUp(deps)
   app.listen({
     port: config.port,

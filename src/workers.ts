@@ -13,6 +13,7 @@ import { problemText } from './problems.ts'
 import type { WorkerOrder, WorkerReport } from './serve.ts'
 import { storeProblem } from './store-problems.ts'
 import { lockDataFolder } from './stores/data-folder.ts'
+import { createGathering, type FiguresMessage } from './worker-figures.ts'
 
 const firstRetryMs = 100
 const maximumRetryMs = 5_000
@@ -83,6 +84,7 @@ function createWorkers({
 }): Workers {
   const running = new Set<Bun.Subprocess>()
   const codes: number[] = []
+  const gathering = createGathering()
   const { promise: allEnded, resolve: allHaveEnded } = Promise.withResolvers<void>()
   let ordered: WorkerOrder | null = null
 
@@ -97,9 +99,10 @@ function createWorkers({
       stdout: 'inherit',
       stderr: 'inherit',
       serialization: 'json',
-      ipc(report: WorkerReport) {
+      ipc(message: WorkerReport | FiguresMessage, from) {
+        if (message.type !== 'listening') return gathering.hear(from, message, running)
         listened = true
-        heard(report.banner)
+        heard(message.banner)
       },
     })
     running.add(child)

@@ -13,6 +13,10 @@ test('the compiler has nothing to say', () => {
   expect(said(['node_modules/.bin/tsc', '--noEmit'])).toBe('')
 }, 120_000)
 
+test('nor about the dashboard, which is compiled for browsers', () => {
+  expect(said(['node_modules/.bin/tsc', '--noEmit', '--project', 'src/dashboard'])).toBe('')
+}, 120_000)
+
 test('format and lint are as the formatter leaves them', () => {
   expect(said(['node_modules/.bin/biome', 'check', '--max-diagnostics=20', '.'])).toBe('')
 }, 120_000)

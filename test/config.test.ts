@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ConfigError, type Environment, readConfig, readPlans, readStoreConfig } from '../src/config.ts'
+import { usualShares } from '../src/core/levels.ts'
 import { plans } from '../src/core/plans.ts'
 import { webPrices } from '../src/core/web.ts'
 
@@ -55,6 +56,8 @@ describe('with nothing set', () => {
       drainNoticeMs: 3_000,
       allowedHosts: null,
       logLevel: 'info',
+      metricsToken: null,
+      otlp: null,
     })
   })
 
@@ -96,6 +99,24 @@ describe('a wrong value', () => {
         [{ [name]: value }, `${name}: must be a whole number from ${bounds}`] as const,
     ),
     [{ LOG_LEVEL: 'loud' }, 'LOG_LEVEL: must be one of debug, info, warn, error'],
+    [{ METRICS_TOKEN: 'short' }, 'METRICS_TOKEN: must be 16 to 512 visible ASCII characters (openssl rand -base64 24)'],
+    [
+      { METRICS_TOKEN: 'long enough but with blanks' },
+      'METRICS_TOKEN: must be 16 to 512 visible ASCII characters (openssl rand -base64 24)',
+    ],
+    [
+      { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector.example.com:4318' },
+      'OTEL_EXPORTER_OTLP_ENDPOINT: must be https; plain http is taken only on loopback or private networks',
+    ],
+    [
+      { OTEL_EXPORTER_OTLP_HEADERS: 'authorization' },
+      'OTEL_EXPORTER_OTLP_HEADERS: must be name=value pairs separated by commas',
+    ],
+    [
+      { OTEL_TRACES_SAMPLER_ARG: '1.5' },
+      'OTEL_TRACES_SAMPLER_ARG: must be a share of requests from 0 to 1, such as 0.1',
+    ],
+    [{ OTEL_METRIC_EXPORT_INTERVAL: '10' }, 'OTEL_METRIC_EXPORT_INTERVAL: must be a whole number from 1000 to 3600000'],
     [{ DATABASE_URL: 'mysql://x' }, 'DATABASE_URL: must be a postgres:// or postgresql:// address'],
     [{ DATABASE_URL: 'not an address' }, /^DATABASE_URL: must be/],
     [{ DATABASE_URL: postgres }, /^JWT_SECRET: needed beside DATABASE_URL/],
@@ -139,6 +160,14 @@ describe('a wrong value', () => {
       'GATEWAY_CONFIG: enhancement.model: no provider configured here has a model of that name',
     ],
     [{ GATEWAY_CONFIG: file('web.json', { web: { search_usd: -1 } }) }, /^GATEWAY_CONFIG: web\.search_usd: /],
+    [
+      { GATEWAY_CONFIG: file('share.json', { routing: { strong_share: 2 } }) },
+      /^GATEWAY_CONFIG: routing\.strong_share: /,
+    ],
+    [
+      { GATEWAY_CONFIG: file('shares.json', { routing: { strong_share: 0.7, middle_share: 0.7 } }) },
+      /^GATEWAY_CONFIG: routing: .* together/,
+    ],
     [{ TRUSTED_PROXIES: 'balancer' }, 'TRUSTED_PROXIES: "balancer" is not an address or CIDR range'],
     [{ TRUSTED_PROXIES: '10.0.0.0/33' }, /^TRUSTED_PROXIES: "10\.0\.0\.0\/33"/],
     // Read as a number, nothing is 0, and a range of 0 bits is everybody.
@@ -148,7 +177,7 @@ describe('a wrong value', () => {
     [{ GATEWAY_CONFIG: file('torn.json', '{') }, /^GATEWAY_CONFIG: cannot read .*torn\.json: it is not valid JSON$/],
     [
       { GATEWAY_CONFIG: file('unknown.json', { modles: [] }) },
-      'GATEWAY_CONFIG: modles: is not known here; remove it, or take one of providers, models, plans, web, safety, enhancement',
+      'GATEWAY_CONFIG: modles: is not known here; remove it, or take one of providers, models, plans, web, safety, enhancement, routing',
     ],
     [
       { GATEWAY_CONFIG: file('taken.json', { providers: [provider({ id: 'openai' })] }) },
@@ -357,6 +386,12 @@ describe('a right value', () => {
     expect(readConfig({ TAVILY_BASE_URL: 'https://t.example' }).web).toEqual({ search: [], prices: webPrices })
   })
 
+  test('how many requests go to stronger models is the operator’s to say', () => {
+    const path = file('routing.json', { routing: { strong_share: 0.5, middle_share: 0.25 } })
+    expect(readConfig({ GATEWAY_CONFIG: path }).routing).toEqual({ strong: 0.5, middle: 0.25 })
+    expect(readConfig({}).routing).toEqual(usualShares)
+  })
+
   test('what the web costs is the operator’s to say, exactly', () => {
     const path = file('prices.json', { web: { search_usd: 0.00123456, fetch_usd: 0 } })
     expect(readConfig({ GATEWAY_CONFIG: path }).web.prices).toEqual({ search: 123_456, fetch: 0 })
@@ -420,3 +455,64 @@ function provider(changes: Readonly<Record<string, unknown>>) {
     ...changes,
   }
 }
+
+describe('mail', () => {
+  const mail = {
+    SMTP_URL: 'smtp://127.0.0.1:25',
+    MAIL_FROM: 'a@example.test',
+    PUBLIC_URL: 'https://gateway.example.test',
+  }
+
+  test('needs a sender and the address that its links lead to, and says what is wrong with each', () => {
+    expect(readConfig({}).mail).toBeNull()
+    expect(readConfig(mail).mail).toEqual({
+      smtpUrl: mail.SMTP_URL,
+      from: mail.MAIL_FROM,
+      publicUrl: mail.PUBLIC_URL,
+      requireTls: false,
+    })
+    const wrong: readonly [Environment, string][] = [
+      [{ SMTP_URL: mail.SMTP_URL }, 'MAIL_FROM: needed'],
+      [{ SMTP_URL: mail.SMTP_URL, MAIL_FROM: mail.MAIL_FROM }, 'PUBLIC_URL: needed'],
+      [{ ...mail, SMTP_URL: 'http://mail.example.test' }, 'SMTP_URL: must be'],
+      [{ ...mail, SMTP_URL: 'nonsense' }, 'SMTP_URL: must be'],
+      [{ ...mail, MAIL_FROM: 'nobody' }, 'MAIL_FROM: must be'],
+      [{ ...mail, MAIL_FROM: 'a@b\r\nBcc: c@d' }, 'MAIL_FROM: must be'],
+      [{ ...mail, PUBLIC_URL: 'https://gateway.example.test/path' }, 'PUBLIC_URL: must be an origin'],
+      [{ ...mail, PUBLIC_URL: 'http://gateway.example.test' }, 'PUBLIC_URL: must be https'],
+    ]
+    for (const [environment, problem] of wrong)
+      expect([environment, problemsOf(environment).some(line => line.startsWith(problem))]).toEqual([environment, true])
+  })
+
+  test('with credentials to a server elsewhere is sent over TLS or not at all', () => {
+    const requires = (url: string) => readConfig({ ...mail, SMTP_URL: url }).mail?.requireTls
+    expect(requires('smtp://me:secret@smtp.example.test')).toBe(true)
+    expect(requires('smtp://me:secret@mailhog')).toBe(false)
+    expect(requires('smtps://me:secret@smtp.example.test')).toBe(false)
+  })
+
+  test('a sender without a server is told of, and sends nothing', () => {
+    const { mail: none, warnings } = readConfig({ MAIL_FROM: mail.MAIL_FROM })
+    expect(none).toBeNull()
+    expect(warnings.some(line => line.startsWith('MAIL_FROM'))).toBe(true)
+  })
+})
+
+test('telemetry is exported where an endpoint is named, with the headers that are set beside it', () => {
+  const token = 'a-token-for-scrapes-0123456789'
+  const config = readConfig({
+    METRICS_TOKEN_FILE: file('metrics-token', `${token}\n`),
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://otel-collector:4318/',
+    OTEL_EXPORTER_OTLP_HEADERS: ' authorization = Basic%20YTpi== , x-tenant=one ',
+    OTEL_TRACES_SAMPLER_ARG: '.5',
+  })
+  expect(config.metricsToken).toBe(token)
+  expect(config.otlp).toEqual({
+    endpoint: 'http://otel-collector:4318',
+    headers: { authorization: 'Basic YTpi==', 'x-tenant': 'one' },
+    sampleRatio: 0.5,
+    metricsEveryMs: 60_000,
+  })
+  expect(readConfig({ OTEL_EXPORTER_OTLP_HEADERS: 'x=y', OTEL_TRACES_SAMPLER_ARG: '1' }).otlp).toBeNull()
+})

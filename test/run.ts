@@ -1,10 +1,11 @@
 /**
- * The test command: makes sure that a real Postgres and a real Redis can be started, runs every test file, and adds up what the runner
- * itself reported. Its last line is `N passed, N failed`. Words after it choose the files whose paths hold one of them.
+ * The test command: makes sure that a real Postgres, a real Redis and a real browser can be started, runs every test file,
+ * and adds up what the runner itself reported. Its last line is `N passed, N failed`. Words after it choose the files whose paths hold one of them.
  */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { chromiumPath } from './dashboard/chromium.ts'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
 
@@ -14,15 +15,17 @@ function postgresIsHere(): boolean {
   return existsSync(root) && readdirSync(root).some(release => existsSync(join(root, release, 'bin', 'initdb')))
 }
 
-function install(packages: readonly string[]): void {
+/** The packages' installation; resolves at once where there is nothing to install, or nobody who may. */
+async function install(packages: readonly string[]): Promise<void> {
+  if (packages.length === 0) return
   if (process.getuid?.() !== 0 || Bun.which('apt-get') === null) {
     say(`not installed and not installable here: ${packages.join(', ')}; tests that need it say so`)
     return
   }
   const environment = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
   const options = { env: environment, stdout: 'ignore', stderr: 'inherit' } as const
-  Bun.spawnSync(['apt-get', 'update', '-qq'], options)
-  Bun.spawnSync(['apt-get', 'install', '-y', '-qq', '--no-install-recommends', ...packages], options)
+  await Bun.spawn(['apt-get', 'update', '-qq'], options).exited
+  await Bun.spawn(['apt-get', 'install', '-y', '-qq', '--no-install-recommends', ...packages], options).exited
 }
 
 type Totals = { readonly tests: number; readonly failures: number; readonly skipped: number }
@@ -51,6 +54,7 @@ async function runFiles(files: readonly string[], reports: string): Promise<Tota
   const failed: string[] = []
   const worker = async () => {
     for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
+      if (needsBrowser(file)) await browser
       const result = await runFile(file, reports)
       if (result.failures > 0) failed.push(file)
       else count(result)
@@ -67,12 +71,15 @@ async function runFiles(files: readonly string[], reports: string): Promise<Tota
   return sum
 }
 
+const needsBrowser = (file: string) => file.startsWith('test/dashboard/')
+
 /** More failures than this are no matter of timing. */
-const mostRunAgain = 3
+const mostRunAgain = 6
 
 async function runFile(file: string, reports: string): Promise<Totals> {
   const path = join(reports, `${file.replaceAll(/[^a-z0-9]+/gi, '-')}.xml`)
   rmSync(path, { force: true })
+  const startedAt = performance.now()
   const run = Bun.spawn(
     [process.execPath, 'test', `./${file}`, '--timeout=20000', '--reporter=junit', `--reporter-outfile=${path}`],
     { cwd: root, stdout: 'pipe', stderr: 'pipe', env: { ...process.env, BUN_CONFIG_MAX_HTTP_REQUESTS: '8192' } },
@@ -83,7 +90,8 @@ async function runFile(file: string, reports: string): Promise<Totals> {
   // A file that does not load, or leaves no report, is a failure of its own.
   const failures = exitCode === 0 && report !== null ? report.failures : Math.max(1, report?.failures ?? 0)
   process.stdout.write(failures > 0 ? `${out}${err}` : quiet(`${out}${err}`))
-  say(`${failures > 0 ? 'FAILED' : 'ok'} ${file}: ${report?.tests ?? 0} tests`)
+  const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)
+  say(`${failures > 0 ? 'FAILED' : 'ok'} ${file}: ${report?.tests ?? 0} tests, ${seconds} s`)
   return { tests: report?.tests ?? 0, failures, skipped: report?.skipped ?? 0 }
 }
 
@@ -104,14 +112,21 @@ const missing = [
   ...(postgresIsHere() ? [] : ['postgresql']),
   ...(Bun.which('redis-server') === null ? ['redis-server'] : []),
 ]
-if (missing.length > 0) install(missing)
+await install(missing)
 
 const root = join(import.meta.dir, '..')
 const filters = process.argv.slice(2)
 const files = [...new Bun.Glob('test/**/*.test.ts').scanSync({ cwd: root })]
   .filter(file => filters.length === 0 || filters.some(filter => file.includes(filter)))
   // Whole processes under test first: they take longest, and the short ones fill the gaps.
-  .sort((left, right) => left.split('/').length - right.split('/').length || (left < right ? -1 : 1))
+  .sort(
+    (left, right) =>
+      Number(needsBrowser(left)) - Number(needsBrowser(right)) ||
+      left.split('/').length - right.split('/').length ||
+      (left < right ? -1 : 1),
+  )
+// Large, and needed by the last files alone: fetched while the others run.
+const browser = install(files.some(needsBrowser) && chromiumPath() === null ? ['chromium'] : [])
 const reports = mkdtempSync(join(tmpdir(), 'gateway-ai-reports-'))
 const { tests, failures, skipped } = await runFiles(files, reports)
 rmSync(reports, { recursive: true, force: true })

@@ -103,7 +103,7 @@ describe('stopping and coming back', () => {
     expect(await first.exited).toBe(0)
     const second = await startProcess(original)
     process.stdout.write(`ready in ${first.startedInMs} ms the first time, in ${second.startedInMs} ms later\n`)
-    expect(second.startedInMs).toBeLessThan(2_000)
+    expect(second.startedInMs).toBeLessThan(5_000)
     expect(second.output()).toContain('bun run gateway keys create owner@gateway.local')
     expect(second.output()).not.toContain('gw_live_')
     expect((await second.chat(key, 'hello')).status).toBe(200)
@@ -127,11 +127,13 @@ describe('stopping and coming back', () => {
       1_000,
     )
     expect(stream.isOver()).toBe(false)
-    expect(await stream.lastEvent()).toMatchObject({ type: 'done', request_id: stream.id })
+    const done = await stream.lastEvent()
+    expect(done).toMatchObject({ type: 'done', request_id: stream.id })
+    const { usage } = done as { usage: { output_tokens: number } }
     expect(await gateway.exited).toBe(0)
     expect(gateway.output()).toContain('"event":"stopped"')
     const row = (await ledgerOf(folder)).find(({ requestId }) => requestId === stream.id)
-    expect(row).toMatchObject({ status: 'completed', outputTokens: 60 })
+    expect(row).toMatchObject({ status: 'completed', outputTokens: usage.output_tokens })
   })
 
   test('while it still accepts, every answer asks for its connection to be closed; who heeds that is never cut', async () => {

@@ -9,16 +9,16 @@ type Source = { readonly path: string; readonly text: string; readonly imports: 
 
 function filesUnder(folder: string): string[] {
   return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-    .filter(name => name.endsWith('.ts'))
+    .filter(name => /\.tsx?$/.test(name))
     .map(name => join(folder, name))
     .sort()
 }
 
-const transpiler = new Bun.Transpiler({ loader: 'ts' })
+const transpilers = { ts: new Bun.Transpiler({ loader: 'ts' }), tsx: new Bun.Transpiler({ loader: 'tsx' }) }
 
 function read(path: string): Source {
   const text = readFileSync(join(root, path), 'utf8')
-  const imports = transpiler
+  const imports = transpilers[path.endsWith('x') ? 'tsx' : 'ts']
     .scanImports(text)
     .map(({ path: target }) => (target.startsWith('.') ? relative(root, resolve(root, dirname(path), target)) : target))
   // A worker is started by address, not imported; it is reached all the same.
@@ -30,7 +30,7 @@ function read(path: string): Source {
 /** What is imported for its types alone leaves no trace at run time, and is part of the house all the same. */
 function typeImports(path: string): string[] {
   const text = readFileSync(join(root, path), 'utf8')
-  return [...text.matchAll(/from '(\.[^']+\.ts)'/g)].flatMap(([, target]) =>
+  return [...text.matchAll(/from '(\.[^']+\.tsx?)'/g)].flatMap(([, target]) =>
     target === undefined ? [] : [relative(root, resolve(root, dirname(path), target))],
   )
 }
@@ -53,9 +53,12 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   stores: ['core'],
   observe: ['core'],
   payments: ['core'],
+  mail: ['core'],
   pipeline: ['core', 'providers/sse.ts'],
   http: ['core'],
   modules: ['core', 'pipeline', 'http'],
+  client: [],
+  dashboard: ['core'],
 }
 
 describe('the layers', () => {
@@ -104,11 +107,19 @@ describe('the layers', () => {
   test('every file is reached from an entry or a test', () => {
     const reached = new Set<string>()
     const walk = (path: string) => {
-      if (reached.has(path) || !path.endsWith('.ts') || !existsSync(join(root, path))) return
+      if (reached.has(path) || !/\.tsx?$/.test(path) || !existsSync(join(root, path))) return
       reached.add(path)
       for (const target of [...read(path).imports, ...typeImports(path)]) walk(target)
     }
-    for (const entry of ['src/main.ts', 'src/cli.ts', 'src/training/train.ts']) walk(entry)
+    const entries = [
+      'src/main.ts',
+      'src/cli.ts',
+      'src/client/gateway.ts',
+      'src/dashboard/main.tsx',
+      'src/training/train.ts',
+      'test/client/wire.ts',
+    ]
+    for (const entry of entries) walk(entry)
     expect(sources.map(({ path }) => path).filter(path => !reached.has(path))).toEqual([])
   })
 })

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { type Database, openDatabase } from '../src/stores/database.ts'
 import { type PrivatePostgres, startPostgres } from './harness/postgres.ts'
 import { dataFolder, type GatewayProcess, run, startProcess, stopProcesses } from './harness/processes.ts'
+import { scrape } from './harness/prometheus.ts'
 import { type PrivateRedis, startRedis } from './harness/redis.ts'
 
 // Every test is processes that start and end.
@@ -83,6 +84,14 @@ function withStores(postgres: PrivatePostgres, redis: PrivateRedis): void {
       expect(grown[1]).toBeGreaterThan(4)
       expect(['worker-1', 'worker-2'].map(name => existsSync(join(folder, name, 'journal')))).toEqual([true, true])
       expect(gateway.output().match(/listening/g)).toHaveLength(1)
+    })
+
+    test('are both in whichever scrape, each with its own figures', async () => {
+      for (let tries = 0; tries < 8; tries++) {
+        const { values, types } = scrape(await (await fetch(`${gateway.url}/metrics`)).text())
+        expect(types.get('gateway_requests_total')).toBe('counter')
+        for (const worker of [1, 2]) expect(values.get(`gateway_ready{worker="${worker}"}`)).toBe(1)
+      }
     })
 
     test('share an account’s minute and its seats: the last of either is given once', async () => {

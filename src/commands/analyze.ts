@@ -1,6 +1,6 @@
 /** `analyze`: what the gateway reads in prompts, for operators who want to see or measure it. Nothing is called, nothing kept. */
 import { systemClock } from '../clock.ts'
-import { readConfig } from '../config.ts'
+import { type Config, readConfig } from '../config.ts'
 import { catalogue as publishedModels } from '../core/catalogue.ts'
 import { type Ask, queryTypes } from '../core/chat.ts'
 import type { Reader, Reading } from '../core/classify.ts'
@@ -25,10 +25,11 @@ const analyze = command({
   operands: {},
   options: {},
   async run() {
-    const safety = openSafety()
+    const config = readConfig()
+    const safety = openSafety(config)
     // The operator's lists count here as they do in service.
     await safety.ready
-    const window = openWindow(safety)
+    const window = openWindow(safety, config)
     const output = Bun.stdout.writer()
     let lines = 0
     let bad = 0
@@ -68,7 +69,7 @@ async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<read
   if (rest !== '') yield [rest]
 }
 
-function openSafety(): Safety {
+function openSafety(config: Config): Safety {
   const nobody = () => Promise.reject(new Error('nobody is asked'))
   return createSafety(
     {
@@ -78,7 +79,7 @@ function openSafety(): Safety {
       log: { info() {}, warn() {} },
       complete: nobody,
     },
-    { ...readConfig().safety, moderation: null },
+    { ...config.safety, moderation: null },
   )
 }
 
@@ -86,7 +87,7 @@ function openSafety(): Safety {
 type Report = ReturnType<typeof reportOf> | { readonly error: string }
 
 /** Makes what turns a line into its report: all published models offered, every one of them well, nothing spent. */
-function openWindow(safety: Safety): (line: string) => Report {
+function openWindow(safety: Safety, { routing: shares }: Config): (line: string) => Report {
   const deps: Window = {
     read: openReader(),
     safety,
@@ -96,6 +97,7 @@ function openWindow(safety: Safety): (line: string) => Report {
       health: { mayTry: () => true, stateOf: () => 'healthy' },
       meter: { standing: () => null },
       clock: { now: Date.now },
+      shares,
     },
     plain: readNative({ prompt: '-' }, new Headers(), 0),
   }

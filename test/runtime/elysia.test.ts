@@ -4,7 +4,7 @@ import { Kind, type TSchema, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { nativeSchema } from '../../src/modules/chat/request.ts'
 import { compatibleSchema } from '../../src/modules/compatible/request.ts'
-import { estimateRequestSchema } from '../../src/modules/estimate.ts'
+import { estimateRequestSchema } from '../../src/modules/estimate/routes.ts'
 import { openRaw, rawText } from '../harness/raw.ts'
 
 const post = (path: string, body: string) =>
