@@ -85,52 +85,7 @@ export type ChatEvent = ChatDelta | ChatDone | ChatFailed
 
 export type ChatFailed = {
   type: 'error'
-  error: {
-    type:
-      | 'invalid_request_error'
-      | 'content_policy_violation'
-      | 'authentication_error'
-      | 'billing_error'
-      | 'permission_error'
-      | 'not_found_error'
-      | 'conflict_error'
-      | 'rate_limit_error'
-      | 'insufficient_quota'
-      | 'upstream_error'
-    code:
-      | 'invalid_request'
-      | 'invalid_json'
-      | 'context_length_exceeded'
-      | 'unsupported_parameter'
-      | 'model_deprecated'
-      | 'content_blocked'
-      | 'invalid_api_key'
-      | 'invalid_token'
-      | 'invalid_credentials'
-      | 'payment_required'
-      | 'forbidden'
-      | 'model_not_found'
-      | 'not_found'
-      | 'conflict'
-      | 'already_completed'
-      | 'body_too_large'
-      | 'requests_per_minute_exceeded'
-      | 'concurrent_requests_exceeded'
-      | 'ip_rate_limited'
-      | 'daily_tokens_exceeded'
-      | 'daily_cost_exceeded'
-      | 'upstream_failed'
-      | 'no_model_available'
-      | 'service_unavailable'
-      | 'upstream_timeout'
-    /** what to do next */
-    message: string
-    param: string | null
-    request_id: string
-    /** of a blocked request: what blocked it */
-    layer?: string | undefined
-    category?: string | undefined
-  }
+  error: ErrorDetail
 }
 
 export type ChatReply = {
@@ -424,52 +379,67 @@ export type Enhancement = {
 }
 
 export type Error = {
-  error: {
-    type:
-      | 'invalid_request_error'
-      | 'content_policy_violation'
-      | 'authentication_error'
-      | 'billing_error'
-      | 'permission_error'
-      | 'not_found_error'
-      | 'conflict_error'
-      | 'rate_limit_error'
-      | 'insufficient_quota'
-      | 'upstream_error'
-    code:
-      | 'invalid_request'
-      | 'invalid_json'
-      | 'context_length_exceeded'
-      | 'unsupported_parameter'
-      | 'model_deprecated'
-      | 'content_blocked'
-      | 'invalid_api_key'
-      | 'invalid_token'
-      | 'invalid_credentials'
-      | 'payment_required'
-      | 'forbidden'
-      | 'model_not_found'
-      | 'not_found'
-      | 'conflict'
-      | 'already_completed'
-      | 'body_too_large'
-      | 'requests_per_minute_exceeded'
-      | 'concurrent_requests_exceeded'
-      | 'ip_rate_limited'
-      | 'daily_tokens_exceeded'
-      | 'daily_cost_exceeded'
-      | 'upstream_failed'
-      | 'no_model_available'
-      | 'service_unavailable'
-      | 'upstream_timeout'
-    /** what to do next */
-    message: string
-    param: string | null
-    request_id: string
-    /** of a blocked request: what blocked it */
-    layer?: string | undefined
-    category?: string | undefined
-  }
+  error: ErrorDetail
+}
+
+export type ErrorDetail = {
+  type:
+    | 'invalid_request_error'
+    | 'content_policy_violation'
+    | 'authentication_error'
+    | 'billing_error'
+    | 'permission_error'
+    | 'not_found_error'
+    | 'conflict_error'
+    | 'rate_limit_error'
+    | 'insufficient_quota'
+    | 'upstream_error'
+  code:
+    | 'invalid_request'
+    | 'invalid_json'
+    | 'context_length_exceeded'
+    | 'unsupported_parameter'
+    | 'model_deprecated'
+    | 'content_blocked'
+    | 'invalid_api_key'
+    | 'invalid_token'
+    | 'invalid_credentials'
+    | 'payment_required'
+    | 'forbidden'
+    | 'model_not_found'
+    | 'not_found'
+    | 'conflict'
+    | 'already_completed'
+    | 'body_too_large'
+    | 'requests_per_minute_exceeded'
+    | 'concurrent_requests_exceeded'
+    | 'ip_rate_limited'
+    | 'daily_tokens_exceeded'
+    | 'daily_cost_exceeded'
+    | 'upstream_failed'
+    | 'no_model_available'
+    | 'service_unavailable'
+    | 'upstream_timeout'
+  /** what to do next */
+  message: string
+  param: string | null
+  request_id: string
+  /** of a blocked request: what blocked it */
+  layer?: string | undefined
+  category?: string | undefined
+  /** of a chat request that was sent again: what the one with `request_id` used */
+  usage?:
+    | {
+        input_tokens: number
+        output_tokens: number
+        total_tokens: number
+        /** US dollars, to 1e-8 */
+        cost_usd: number
+        estimated: boolean
+      }
+    | undefined
+  /** of another request that was sent again: what it made */
+  result_id?: string | undefined
 }
 
 export type Estimate = {

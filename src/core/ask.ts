@@ -21,6 +21,41 @@ import { headerChoice, headerFlag, invalid, nullable, oneOf } from './validate.t
 export const maximumMessages = 512
 export const maximumTools = 128
 
+/** An ask that leaves everything open but for `fields`: nobody falls back, nothing is looked up. */
+export function plainAsk(messages: readonly Message[], fields: Partial<Ask> = {}): Ask {
+  return {
+    messages,
+    model: null,
+    strategy: null,
+    stream: null,
+    maxOutputTokens: null,
+    temperature: null,
+    topP: null,
+    presencePenalty: null,
+    frequencyPenalty: null,
+    seed: null,
+    logitBias: null,
+    logprobs: false,
+    topLogprobs: null,
+    stop: [],
+    choices: 1,
+    tools: [],
+    toolChoice: null,
+    parallelToolCalls: null,
+    responseFormat: { type: 'text' },
+    reasoningEffort: null,
+    endUser: null,
+    extras: {},
+    fallback: false,
+    web: 'off',
+    enhance: false,
+    testMode: false,
+    metadata: null,
+    bodyCharacters: 0,
+    ...fields,
+  }
+}
+
 /** Chat text. No length of its own: the cap on the body (2 MB, 32 MB with images) is its bound. */
 export const bodyText = Type.String({ boundedBy: 'body' })
 

@@ -99,7 +99,7 @@ const types = [...new Set(Object.values(errorTable).map(({ type }) => type))]
 
 /** Every refusal and failure, whatever route it left from. */
 export const errorShape = named('Error', {
-  error: shape({
+  error: named('ErrorDetail', {
     type: oneOf(types),
     code: oneOf(codes),
     message: text('`prompt` is missing: it must be a string.', 'what to do next'),
@@ -107,5 +107,12 @@ export const errorShape = named('Error', {
     request_id: id('req'),
     layer: Type.Optional(text('patterns', 'of a blocked request: what blocked it')),
     category: Type.Optional(text('jailbreak')),
+    usage: Type.Optional(
+      shape(
+        { input_tokens: count, output_tokens: count, total_tokens: count, cost_usd: usd, estimated: Type.Boolean() },
+        { description: 'of a chat request that was sent again: what the one with `request_id` used' },
+      ),
+    ),
+    result_id: Type.Optional(text('key_5f0c1b7ae94d42d8', 'of another request that was sent again: what it made')),
   }),
 })

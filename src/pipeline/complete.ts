@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Deadlines } from '../config.ts'
+import { plainAsk } from '../core/ask.ts'
 import type { Ask, ReasoningEffort } from '../core/chat.ts'
 import type { EndingSignal } from '../core/ending.ts'
 import type { Catalogue } from '../core/models.ts'
@@ -66,37 +67,9 @@ export async function complete(
 }
 
 function askOf({ system, user, reasoningEffort }: Question): Ask {
-  return {
-    messages: [
-      { role: 'system', text: system },
-      { role: 'user', content: [{ type: 'text', text: user }], name: null },
-    ],
-    model: null,
-    strategy: null,
-    stream: null,
-    maxOutputTokens: null,
-    temperature: null,
-    topP: null,
-    presencePenalty: null,
-    frequencyPenalty: null,
-    seed: null,
-    logitBias: null,
-    logprobs: false,
-    topLogprobs: null,
-    stop: [],
-    choices: 1,
-    tools: [],
-    toolChoice: null,
-    parallelToolCalls: null,
-    responseFormat: { type: 'text' },
-    reasoningEffort: reasoningEffort ?? null,
-    endUser: null,
-    extras: {},
-    fallback: false,
-    web: 'off',
-    enhance: false,
-    testMode: false,
-    metadata: null,
-    bodyCharacters: system.length + user.length,
-  }
+  const messages = [
+    { role: 'system', text: system },
+    { role: 'user', content: [{ type: 'text', text: user }], name: null },
+  ] as const
+  return plainAsk(messages, { reasoningEffort: reasoningEffort ?? null, bodyCharacters: system.length + user.length })
 }

@@ -6,8 +6,8 @@ import assert from 'node:assert/strict'
 import type { ChatDelta, ChatDone, Gateway as GatewayOf, GatewayOptions } from '../../src/client/gateway.ts'
 
 export type Context = {
-  /** Module specifier of the library. */
-  readonly library: string
+  /** What the library is imported by. */
+  readonly specifier: string
   readonly url: string
   readonly key: string
   /** Keys of accounts with one request a minute, one token a day, one seat, and an unpaid bill. */
@@ -197,8 +197,9 @@ export const checks: Readonly<Record<string, Check>> = {
   'RateLimitError: says which limit, how much it is, and how long to wait': async ({ client, hasty, lib }) => {
     const impatient = client({ apiKey: hasty, maxRetries: 0 })
     await impatient.chat('Hi').catch(() => undefined)
-    for (const asking of [impatient.chat('Hi'), impatient.stream('Hi').text()])
-      await assert.rejects(asking, (error: unknown) => {
+    // One after the other: a refusal that nobody awaits yet would end the process.
+    for (const ask of [() => impatient.chat('Hi'), () => impatient.stream('Hi').text()])
+      await assert.rejects(ask, (error: unknown) => {
         assert.ok(error instanceof lib.RateLimitError && !(error instanceof lib.QuotaExceededError))
         assert.deepEqual([error.limit, error.limitValue], ['requests_per_minute', 1])
         assert.ok((error.retryAfter ?? 0) > 0 && (error.retryAfter ?? 99) <= 60)
@@ -326,7 +327,7 @@ function reshaped(pieces: (bytes: Uint8Array) => readonly Uint8Array[]): Fetch {
 }
 
 async function run(context: Context): Promise<void> {
-  const lib: Library = await import(context.library)
+  const lib: Library = await import(context.specifier)
   const client = (options: GatewayOptions = {}) =>
     new lib.Gateway({ apiKey: context.key, baseUrl: context.url, ...options })
   const outcomes: Record<string, string> = {}

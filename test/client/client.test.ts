@@ -47,7 +47,7 @@ async function build(): Promise<string> {
 }
 
 /** Every check's outcome in one runtime. Each has accounts of its own: what one uses up, the other has not. */
-async function run(command: readonly string[], library: string): Promise<Record<string, string>> {
+async function run(command: readonly string[], specifier: string): Promise<Record<string, string>> {
   const person = await owner(gateway)
   const unpaid = await newAccount(gateway)
   await gateway.deps.database.run(({ orm }) =>
@@ -58,7 +58,7 @@ async function run(command: readonly string[], library: string): Promise<Record<
   )
   const reference = (await (await fetch(`${gateway.url}/openapi.json`)).json()) as { paths: object }
   const context: Context = {
-    library,
+    specifier,
     url: gateway.url,
     key: (
       await newAccount(gateway, {

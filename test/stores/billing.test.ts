@@ -1,5 +1,5 @@
 /** What billing promises on every Postgres, the embedded one and a real one: exact sums, one effect each, one winner. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import fc from 'fast-check'
 import { cycleMs, lateMark, type SeenInvoice, settlingMs } from '../../src/core/billing.ts'
@@ -26,6 +26,7 @@ import { createShipper } from '../../src/stores/shipper.ts'
 import { accounts, billingCycles, invoices, planChanges } from '../../src/stores/tables.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { eventually, newAccount, newKey, quiet } from './database.contract.ts'
+import { onDatabaseOf } from './on-database.ts'
 import { temporaryFolder, usageRecord } from './support.ts'
 
 let last = 0
@@ -137,16 +138,7 @@ for (const [name, open] of [
   ['embedded Postgres', () => embedded?.database ?? null],
   ['real Postgres', () => real],
 ] as const) {
-  const on = (title: string, body: (database: Database) => Promise<void>, timeoutMs = 30_000) =>
-    test(
-      title,
-      async () => {
-        const database = open()
-        if (database === null) process.stdout.write(`did not run on ${name}: ${title}\n`)
-        else await body(database)
-      },
-      timeoutMs,
-    )
+  const on = onDatabaseOf(name, open, 30_000)
 
   describe(name, () => {
     on(

@@ -1,5 +1,5 @@
 /** What accounts, keys, ledger and shipper promise on every Postgres: the embedded one and a real one. */
-import { describe, expect, test } from 'bun:test'
+import { describe, expect } from 'bun:test'
 import { join } from 'node:path'
 import { GatewayError } from '../../src/core/errors.ts'
 import { plans } from '../../src/core/plans.ts'
@@ -10,6 +10,7 @@ import { openJournal } from '../../src/stores/journal.ts'
 import { createKey, createKeyDirectory, listKeys, revokeKey } from '../../src/stores/keys.ts'
 import { findRequest, seedFrom, spentOn } from '../../src/stores/ledger.ts'
 import { createShipper } from '../../src/stores/shipper.ts'
+import { onDatabaseOf } from './on-database.ts'
 import { temporaryFolder, usageRecord } from './support.ts'
 
 const random = (count: number) => crypto.getRandomValues(new Uint8Array(count))
@@ -58,12 +59,7 @@ export const quiet = { warn: () => {}, error: () => {} }
 const directoryOn = (database: Database) => createKeyDirectory({ database, clock, plans, random: () => 0.5 })
 
 export function databaseContract(name: string, open: () => Database | null): void {
-  const onDatabase = (title: string, body: (database: Database) => Promise<void>) =>
-    test(title, async () => {
-      const database = open()
-      if (database === null) process.stdout.write(`did not run on ${name}: ${title}\n`)
-      else await body(database)
-    })
+  const onDatabase = onDatabaseOf(name, open, 20_000)
 
   describe(name, () => {
     onDatabase('migrations may run again, and several at once', async database => {

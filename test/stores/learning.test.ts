@@ -13,6 +13,7 @@ import { createLearningBook, type LearningBook } from '../../src/stores/learned.
 import { readCells, writeCells } from '../../src/stores/learning-cells.ts'
 import { freshDataFolder } from '../harness/data-folder.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
+import { onDatabaseOf } from './on-database.ts'
 import { usageRecord } from './support.ts'
 
 let folder = ''
@@ -101,12 +102,7 @@ for (const [name, open] of [
   ['embedded Postgres', () => databases.embedded],
   ['real Postgres', () => databases.real],
 ] as const) {
-  const onDatabase = (title: string, body: (database: Database) => Promise<void>) =>
-    test(title, async () => {
-      const database = open()
-      if (database === null) process.stdout.write(`did not run on ${name}: ${title}\n`)
-      else await body(database)
-    }, 60_000)
+  const onDatabase = onDatabaseOf(name, open, 60_000)
 
   describe(name, () => {
     onDatabase(

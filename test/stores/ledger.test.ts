@@ -11,6 +11,7 @@ import {
 } from '../../src/stores/ledger.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { generateUsage, newTeam, tampered } from './ledger-rows.ts'
+import { onDatabaseOf } from './on-database.ts'
 import { temporaryFolder } from './support.ts'
 
 const folder = temporaryFolder()
@@ -70,12 +71,7 @@ for (const [name, open] of [
   ['embedded Postgres', () => databases.embedded],
   ['real Postgres', () => databases.real],
 ] as const) {
-  const onDatabase = (title: string, body: (database: Database) => Promise<void>) =>
-    test(title, async () => {
-      const database = open()
-      if (database === null) process.stdout.write(`did not run on ${name}: ${title}\n`)
-      else await body(database)
-    }, 120_000)
+  const onDatabase = onDatabaseOf(name, open, 120_000)
 
   describe(name, () => {
     onDatabase('pages go newest first to the end, each request once, whatever the page size', async database => {

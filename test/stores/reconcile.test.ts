@@ -16,6 +16,7 @@ import { startRedis } from '../harness/redis.ts'
 import { eventually, quiet } from './database.contract.ts'
 import { generateUsage, newTeam, tampered } from './ledger-rows.ts'
 import { admitted, ask, settlement } from './meter.contract.ts'
+import { onDatabaseOf } from './on-database.ts'
 import { movableClock, temporaryFolder, usageRecord } from './support.ts'
 
 const folder = temporaryFolder()
@@ -60,12 +61,7 @@ for (const [name, open] of [
   ['embedded Postgres', () => databases.embedded],
   ['real Postgres', () => databases.real],
 ] as const) {
-  const onDatabase = (title: string, body: (database: Database) => Promise<void>) =>
-    test(title, async () => {
-      const database = open()
-      if (database === null) process.stdout.write(`did not run on ${name}: ${title}\n`)
-      else await body(database)
-    }, 60_000)
+  const onDatabase = onDatabaseOf(name, open, 60_000)
 
   describe(name, () => {
     onDatabase(

@@ -9,6 +9,7 @@ import { createShipper } from '../../src/stores/shipper.ts'
 import { freshDataFolder } from '../harness/data-folder.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { newAccount, newKey, quiet } from './database.contract.ts'
+import { onDatabaseOf } from './on-database.ts'
 import { temporaryFolder, usageRecord } from './support.ts'
 
 let embedded: Embedded | null = null
@@ -93,12 +94,7 @@ async function shipped(database: Database, records: Parameters<ReturnType<typeof
 }
 
 for (const name of ['embedded', 'real'] as const) {
-  const on = (title: string, body: (database: Database) => Promise<void>) =>
-    test(title, async () => {
-      const database = databases[name]
-      if (database === null) process.stdout.write(`did not run on ${name}: ${title}\n`)
-      else await body(database)
-    }, 20_000)
+  const on = onDatabaseOf(name, () => databases[name], 20_000)
 
   describe(`A2 on the ${name} database`, () => {
     on('a query without its filter finds the account’s own rows alone, in every table', async database => {
