@@ -9,6 +9,7 @@ import { Models } from './pages/models.tsx'
 import { Overview } from './pages/overview.tsx'
 import { Playground } from './pages/playground.tsx'
 import { Requests } from './pages/requests.tsx'
+import { Reset } from './pages/reset.tsx'
 import { Settings } from './pages/settings.tsx'
 import { Invitation, SignIn, SignUp } from './pages/sign-in.tsx'
 import { Team } from './pages/team.tsx'
@@ -56,8 +57,9 @@ export function App() {
   useEffect(() => forgetResources, [userId])
 
   const [first = '', ...rest] = place.value.path
-  // An invitation is for whoever opens it, signed in as somebody else or not.
+  // A link is for whoever opens it, signed in as somebody else or not.
   if (first === 'invitation') return <Invitation token={rest[0] ?? ''} />
+  if (first === 'reset') return <Reset token={rest[0]} />
   if (resuming.failure !== null)
     return (
       <main class="door">

@@ -31,7 +31,7 @@ export function SignIn() {
       {tries >= manyTries && signing.failure?.code === 'invalid_credentials' && (
         <Notice tone="warn" title="Still refused?">
           After ten failed tries in a quarter of an hour sign-in is locked for a while, for the right password too. Wait
-          fifteen minutes, or ask the operator for a new password: <code>accounts reset-password</code>.
+          fifteen minutes, or <a href={hrefTo('reset')}>ask for a new password</a>.
         </Notice>
       )}
       <TextField
@@ -55,6 +55,9 @@ export function SignIn() {
       <button type="submit" class="button primary wide" disabled={signing.isBusy}>
         {signing.isBusy ? 'Signing in…' : 'Sign in'}
       </button>
+      <p class="hint">
+        <a href={hrefTo('reset')}>Forgot the password?</a>
+      </p>
       <p class="hint">
         Started it on this machine? The first start printed an e-mail address and a password in the terminal. Otherwise{' '}
         <a href={hrefTo('sign-up')}>make an account</a>.
@@ -168,7 +171,7 @@ export function NewPassword({ label, value, onText, param, failure }: NewPasswor
 
 type DoorProps = { readonly title: string; readonly onSubmit: () => void; readonly children: ComponentChildren }
 
-function Door({ title, onSubmit, children }: DoorProps) {
+export function Door({ title, onSubmit, children }: DoorProps) {
   document.title = `${title} · gateway-ai`
   return (
     <main class="door">

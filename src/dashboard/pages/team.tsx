@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { may, outranks, type Role, roles } from '../../core/roles.ts'
 import type { ShownUser } from '../../http/shapes.ts'
-import type { ShownTeam } from '../../modules/team/shapes.ts'
+import type { ShownInvitation, ShownTeam } from '../../modules/team/shapes.ts'
 import { Badge } from '../parts/badge.tsx'
 import { Snippet } from '../parts/copy.tsx'
 import { Confirm, Dialog } from '../parts/dialog.tsx'
@@ -28,6 +28,7 @@ export function Team() {
   const team = useResource('GET /api/v1/team')
   const [isInviting, setInviting] = useState(false)
   const [leaving, setLeaving] = useState<ShownUser | null>(null)
+  const [withdrawn, setWithdrawn] = useState<ShownInvitation | null>(null)
   const own = user.value?.role ?? 'member'
   return (
     <Page
@@ -57,6 +58,14 @@ export function Team() {
                     { name: 'E-mail', isHeading: true, show: one => one.email },
                     { name: 'Role', show: one => words(one.role) },
                     { name: 'Ends', from: 'middle', show: one => ago(one.expires_at) },
+                    {
+                      name: '',
+                      show: one => (
+                        <button type="button" class="button small" onClick={() => setWithdrawn(one)}>
+                          Withdraw
+                        </button>
+                      ),
+                    },
                   ]}
                 />
               </Card>
@@ -65,6 +74,21 @@ export function Team() {
         )}
       </Loaded>
       {isInviting && <Invite own={own} onInvited={team.reload} onClose={() => setInviting(false)} />}
+      {withdrawn !== null && (
+        <Confirm
+          title={`Withdraw the invitation of ${withdrawn.email}?`}
+          action="Withdraw"
+          isDangerous
+          perform={async () => {
+            await call('DELETE /api/v1/team/invitations/:id', { params: { id: withdrawn.id } })
+            team.reload()
+            say(`The invitation of ${withdrawn.email} is withdrawn.`)
+          }}
+          onClose={() => setWithdrawn(null)}
+        >
+          <p>Its link works no more.</p>
+        </Confirm>
+      )}
       {leaving !== null && (
         <Confirm
           title={`Remove ${leaving.email}?`}
@@ -169,6 +193,20 @@ function Invite({ own, onInvited, onClose }: InviteProps) {
     setMade(await call('POST /api/v1/team/invitations', { body: { email, role } }))
     onInvited()
   })
+  if (made !== null && made.token === undefined)
+    return (
+      <Dialog title="The invitation is on its way" onClose={onClose}>
+        <p>
+          A letter with the link goes to {made.email}, who joins as {made.role}. It works once, until{' '}
+          {dateOf(made.expires_at)}.
+        </p>
+        <div class="actions end">
+          <button type="button" class="button primary" onClick={onClose}>
+            Done
+          </button>
+        </div>
+      </Dialog>
+    )
   if (made !== null)
     return (
       <Dialog title="Send this link" onClose={onClose}>

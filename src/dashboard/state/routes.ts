@@ -2,7 +2,7 @@
 import type { Static } from '@sinclair/typebox'
 import type { errorShape, ShownSignIn, ShownUser } from '../../http/shapes.ts'
 import type { AccountToday } from '../../modules/account/shapes.ts'
-import type { ShownSession } from '../../modules/auth/shapes.ts'
+import type { resetAskedShape, ShownSession } from '../../modules/auth/shapes.ts'
 import type { invoiceWithLinesShape, ShownBilling, ShownInvoice } from '../../modules/billing/shapes.ts'
 import type { learningShape, ratedShape } from '../../modules/insights/shapes.ts'
 import type { newKeyShape, ShownKey } from '../../modules/keys/shapes.ts'
@@ -27,6 +27,8 @@ export type Routes = {
   'POST /api/v1/auth/login': ShownSignIn
   'POST /api/v1/auth/refresh': ShownSignIn
   'POST /api/v1/auth/logout': null
+  'POST /api/v1/auth/reset': Static<typeof resetAskedShape>
+  'POST /api/v1/auth/reset/:token': null
   'GET /api/v1/auth/sessions': List<ShownSession>
   'DELETE /api/v1/auth/sessions/:id': null
   'PUT /api/v1/auth/password': null
@@ -39,6 +41,7 @@ export type Routes = {
   'GET /api/v1/team': ShownTeam
   'POST /api/v1/team/invitations': NewInvitation
   'POST /api/v1/team/invitations/:token/accept': ShownSignIn
+  'DELETE /api/v1/team/invitations/:id': null
   'PATCH /api/v1/team/:id': ShownUser
   'DELETE /api/v1/team/:id': null
   'GET /api/v1/usage': ShownUsage
