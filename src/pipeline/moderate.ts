@@ -37,7 +37,7 @@ export async function moderate(
   const { safety } = deps
   const { verdict, layer, category, rule } = safety.screenMessages(ask.messages)
   if (verdict === 'block') throw refusal(layer ?? 'patterns', category ?? 'illegal', rule)
-  const { messages, kinds } = withoutSecrets(safety, ask.messages)
+  const kinds = secretsIn(safety, ask.messages)
   if (kinds.length > 0) {
     if (safety.secrets === 'block') throw refusal('patterns', 'secrets', `found: ${kinds.join(', ')}`)
     deps.log.warn('secrets_in_prompt', {
@@ -46,7 +46,7 @@ export async function moderate(
       masked: String(safety.secrets === 'mask'),
     })
   }
-  const clean = safety.secrets === 'mask' && kinds.length > 0 ? { ...ask, messages } : ask
+  const clean = safety.secrets === 'mask' && kinds.length > 0 ? masking(safety, ask) : ask
   return { ask: clean, secrets: kinds, ...askElsewhere(safety, clean, request) } as unknown as Screened
 }
 
@@ -75,14 +75,31 @@ function askElsewhere(
   return { signal: ending.signal, verdict }
 }
 
-function withoutSecrets({ leaksIn }: Pick<Safety, 'leaksIn'>, messages: readonly Message[]) {
+/** Kinds of secrets in what was written. */
+function secretsIn({ leaksIn }: Pick<Safety, 'leaksIn'>, messages: readonly Message[]): readonly string[] {
   const kinds = new Set<string>()
-  const clean = (text: string): string => {
-    const leaks = leaksIn(text)
-    for (const { kind } of leaks) kinds.add(kind)
-    return leaks.length === 0 ? text : masked(text, leaks)
+  for (const message of messages)
+    for (const text of writtenIn(message)) for (const { kind } of leaksIn(text)) kinds.add(kind)
+  return [...kinds]
+}
+
+function writtenIn(message: Message): readonly string[] {
+  switch (message.role) {
+    case 'system':
+    case 'tool':
+      return [message.text]
+    case 'user':
+      return message.content.flatMap(part => (part.type === 'text' ? [part.text] : []))
+    case 'assistant':
+      return [message.text ?? '', ...message.toolCalls.map(call => call.arguments)]
+    default:
+      return message satisfies never
   }
-  return { messages: messages.map(message => cleaned(message, clean)), kinds: [...kinds] }
+}
+
+/** The ask with every secret masked. */
+function masking({ leaksIn }: Pick<Safety, 'leaksIn'>, ask: Ask): Ask {
+  return { ...ask, messages: ask.messages.map(message => cleaned(message, text => masked(text, leaksIn(text)))) }
 }
 
 function cleaned(message: Message, clean: (text: string) => string): Message {
