@@ -1,4 +1,5 @@
-import type { Deps, FirstAccount } from './deps.ts'
+import type { Deps } from './deps.ts'
+import type { FirstAccount } from './first-account.ts'
 
 /** Who the first account belongs to, until someone gives it another e-mail address. */
 export const localOwner = 'owner@gateway.local'

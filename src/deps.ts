@@ -6,19 +6,19 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import packageJson from '../package.json'
-import { localOwner } from './banner.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { type Config, ConfigError, type ProviderSettings, type SearchSettings } from './config.ts'
 import { catalogue as publishedModels } from './core/catalogue.ts'
 import type { Reader } from './core/classify.ts'
 import { toModel, withChanges } from './core/configured-models.ts'
 import type { Ending } from './core/ending.ts'
-import { GatewayError } from './core/errors.ts'
+import type { GatewayError } from './core/errors.ts'
 import type { LevelShares } from './core/levels.ts'
 import { buildCatalogue, type Catalogue } from './core/models.ts'
 import { toUsd } from './core/money.ts'
-import { mintApiKey, type RandomBytes, randomBase62 } from './core/secrets.ts'
+import { type RandomBytes, randomBase62 } from './core/secrets.ts'
 import { webLimits } from './core/web.ts'
+import { type FirstAccount, makeFirstAccount } from './first-account.ts'
 import { callerAddress, createTokens, type Tokens } from './http/callers.ts'
 import { allowedHosts } from './http/hosts.ts'
 import { createMail } from './mail/mail.ts'
@@ -27,6 +27,8 @@ import type { Site } from './modules/dashboard.ts'
 import { type Network, systemNetwork } from './network.ts'
 import { createLog, type Log } from './observe/log.ts'
 import { createObserve, type Observe } from './observe/observe.ts'
+import { openMeter } from './open-meter.ts'
+import { openStores } from './open-stores.ts'
 import { createPasswords, type Passwords } from './passwords.ts'
 import { manualPayments } from './payments/manual.ts'
 import type { Payments } from './payments/payments.ts'
@@ -36,7 +38,6 @@ import type { Web } from './pipeline/enrich.ts'
 import { healthKey } from './pipeline/health-key.ts'
 import { createTicker, type PaceClock } from './pipeline/pace.ts'
 import type { Endpoint } from './pipeline/route.ts'
-import { problemText } from './problems.ts'
 import { anthropic } from './providers/anthropic.ts'
 import { google } from './providers/google.ts'
 import { openai } from './providers/openai.ts'
@@ -45,39 +46,29 @@ import { type Simulator, startSimulator } from './providers/simulator/simulator.
 import { openReader } from './reader.ts'
 import { createSafety, type Safety } from './safety/safety.ts'
 import { createSite } from './site.ts'
-import { storeProblem } from './store-problems.ts'
 import * as accounts from './stores/accounts.ts'
 import * as billing from './stores/billing.ts'
 import { type BudgetBook, createBudgetBook } from './stores/billing.ts'
 import { openChannel } from './stores/channel.ts'
-import { openCheckpoints } from './stores/checkpoints.ts'
-import { createClaims } from './stores/claims.ts'
-import { lockDataFolder } from './stores/data-folder.ts'
-import { type Database, isUnavailable, migrate, openDatabase } from './stores/database.ts'
-import { connectEmbedded, openEmbedded } from './stores/embedded.ts'
+import type { Database } from './stores/database.ts'
 import { createForesightBook, type ForesightBook } from './stores/foresight.ts'
 import { createHealthBook, type HealthBook } from './stores/health.ts'
 import { createIdempotencyBook, type IdempotencyBook } from './stores/idempotency.ts'
 import * as invitations from './stores/invitations.ts'
-import { type Journal, openJournal } from './stores/journal.ts'
+import { openJournal } from './stores/journal.ts'
 import * as keyLines from './stores/key-lines.ts'
 import * as keyRecords from './stores/keys.ts'
 import { createKeyDirectory, type KeyDirectory } from './stores/keys.ts'
 import { createLearningBook, type LearningBook } from './stores/learned.ts'
-import { createLedgerReader, type LedgerReader, seedFrom, spentWith } from './stores/ledger.ts'
+import { createLedgerReader, type LedgerReader, seedFrom } from './stores/ledger.ts'
 import type { Meter } from './stores/meter.ts'
-import { createFailoverMeter } from './stores/meter-failover.ts'
-import { createLocalMeter, type Spent } from './stores/meter-local.ts'
-import { partitionOf } from './stores/meter-redis.ts'
+import type { Spent } from './stores/meter-local.ts'
 import { createPromptBook, type PromptBook } from './stores/prompts.ts'
-import { openRedis, type Redis } from './stores/redis.ts'
 import * as resets from './stores/resets.ts'
-import { meterScripts } from './stores/scripts/meter.ts'
 import * as sessions from './stores/sessions.ts'
 import { createSessionDirectory, type SessionDirectory } from './stores/sessions.ts'
 import { createShipper } from './stores/shipper.ts'
 import { createTieBook, type TieBook } from './stores/ties.ts'
-import { createUsageStream, type UsageStream } from './stores/usage-stream.ts'
 import * as users from './stores/users.ts'
 import { createTokenizer, type Tokenizer } from './tokenizer.ts'
 import { createPageReader, type PageReaderOptions } from './web/page.ts'
@@ -90,9 +81,6 @@ import { createSearch, type SearchBackEnd } from './web/search.ts'
 /** What modules may do with the database: they import no store themselves. */
 const stores = { accounts, billing, invitations, keyLines, keys: keyRecords, resets, sessions, users } as const
 export type Stores = typeof stores
-
-/** What the first start on an empty embedded database made. Printed once, kept nowhere. */
-export type FirstAccount = { readonly email: string; readonly password: string; readonly key: string }
 
 export type Deps = {
   readonly config: Config
@@ -198,7 +186,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
   try {
     const { database, migrated, storage, isEmbedded } = await openStores(config, { log, clock }, undo)
     const passwords = createPasswords()
-    const firstAccount = isEmbedded ? await makeFirstAccount(database, passwords, clock) : null
+    const firstAccount = isEmbedded ? await makeFirstAccount(database, passwords, clock, newId) : null
     const { endpoints, simulator } = await openProviders(config, clock)
     if (simulator !== null) undo.push(() => simulator.stop())
     const journal = openJournal({
@@ -351,108 +339,6 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
   }
 }
 
-type Opened = {
-  readonly database: Database
-  readonly migrated: Promise<void>
-  readonly storage: string
-  readonly isEmbedded: boolean
-}
-
-async function openStores(
-  config: Config,
-  { log, clock }: { log: Log; clock: Clock },
-  undo: (() => unknown)[],
-): Promise<Opened> {
-  if (config.databaseUrl !== null) {
-    // The journal lives in the data folder in either mode, and two gateways must not write one journal.
-    undo.push(lockDataFolder(config.ownDirectory))
-    return {
-      ...(await openPostgres(config, config.databaseUrl, { log, clock }, undo)),
-      storage: 'Postgres',
-      isEmbedded: false,
-    }
-  }
-  const storage = `embedded, in ${config.dataDirectory}`
-  // A worker's parent holds the embedded database, and has migrated it.
-  if (config.worker !== null) undo.push(lockDataFolder(config.ownDirectory))
-  const embedded =
-    config.worker === null
-      ? await openEmbedded(config.dataDirectory, detail => log.error('embedded_database_failed', { detail }))
-      : await connectEmbedded(config.dataDirectory)
-  undo.push(() => embedded.close())
-  const database = openDatabase(embedded.address)
-  undo.push(() => database.close())
-  if (config.worker === null) tellOfWall(await migrate(database), log)
-  return { database, migrated: Promise.resolve(), storage, isEmbedded: true }
-}
-
-const firstMigrationRetryMs = 100
-const maximumMigrationRetryMs = 500
-
-/**
- * Postgres, brought up to date. Where it is away the gateway starts all the same: until it is there and up to date the
- * database says so at once to whoever asks, and this goes on trying. What Postgres itself refuses at the start is thrown.
- */
-async function openPostgres(
-  config: Config,
-  url: string,
-  { log, clock }: { log: Log; clock: Clock },
-  undo: (() => unknown)[],
-) {
-  const pool = openDatabase(url)
-  let isClosed = false
-  undo.push(() => {
-    isClosed = true
-    return pool.close()
-  })
-  let isMigrated = false
-  const bringUpToDate = async () => {
-    tellOfWall(await migrate(pool), log)
-    isMigrated = true
-  }
-  const keepTrying = async () => {
-    for (let waitMs = firstMigrationRetryMs, told = ''; !isMigrated; ) {
-      await clock.sleep(waitMs)
-      if (isClosed) return
-      await bringUpToDate().catch((cause: unknown) => {
-        const detail = problemText(cause)
-        if (detail !== told && !isUnavailable(cause)) log.error('migration_failed', { detail })
-        told = detail
-      })
-      waitMs = Math.min(waitMs * 2, maximumMigrationRetryMs)
-    }
-    log.info('postgres_there')
-  }
-  const database: Database = {
-    ...pool,
-    run: (work, deadlineMs) => (isMigrated ? pool.run(work, deadlineMs) : Promise.reject(notThereYet())),
-  }
-  try {
-    await bringUpToDate()
-    return { database, migrated: Promise.resolve() }
-  } catch (cause) {
-    if (!isUnavailable(cause)) throw cause
-    log.warn('postgres_away', { detail: storeProblem(config, cause) })
-    return { database, migrated: keepTrying() }
-  }
-}
-
-function tellOfWall(stands: boolean, log: Log): void {
-  if (stands) return
-  log.warn('second_wall_missing', {
-    detail:
-      'the database user may not make the role gateway_app, so row-level security does not stand behind the filters of queries; let it create roles, or as a superuser: create role gateway_app nologin; grant gateway_app to the user',
-  })
-}
-
-function notThereYet(): GatewayError {
-  return new GatewayError(
-    'service_unavailable',
-    'The service cannot reach its database right now. Try again shortly.',
-    { retryAfterMs: 1000, detail: 'postgres: away since the start' },
-  )
-}
-
 const longestJudgementTokens = 64
 
 /** The safety layers; what they ask of others goes through the same network as everything else. */
@@ -509,92 +395,6 @@ function tellMilestones(database: Database, post: Post | null, log: Log) {
       () => log.warn('milestone_not_told'),
     )
   }
-}
-
-/** Limits in this process, or in Redis while it answers. What an earlier process left open is settled first. */
-function openMeter(
-  config: Config,
-  { database, journal, clock, log }: { database: Database; journal: Journal; clock: Clock; log: Log },
-  undo: (() => unknown)[],
-): { meter: Meter; stream: UsageStream | null; redis: Redis | null; sharedRatio: () => number | null } {
-  const checkpoints = openCheckpoints(join(config.ownDirectory, 'journal'))
-  undo.push(() => checkpoints.close())
-  checkpoints.settleLeft(record => {
-    const waiting = journal.unshipped(record.account_id, Math.floor(record.at_ms / 86_400_000))
-    if (waiting.some(other => other.request_id === record.request_id)) return
-    try {
-      journal.append(record)
-    } catch (cause) {
-      // On a full disk it waits in the journal's memory, and is shipped from there.
-      log.error('checkpoint_not_settled', { detail: cause instanceof Error ? cause.message : 'unknown' })
-    }
-  })
-  if (config.redisUrls.length === 0) {
-    const meter = createLocalMeter({ clock, journal, checkpoints, seed: seedFrom(database, journal) })
-    undo.push(() => meter.close())
-    return { meter, stream: null, redis: null, sharedRatio: () => null }
-  }
-  const redis = openRedis({
-    urls: config.redisUrls,
-    scripts: meterScripts,
-    onEvent: (event, detail) =>
-      log.warn(event, {
-        detail:
-          event === 'redis_away' ? `REDIS_URL: ${detail}; limits are kept in this process until it answers` : detail,
-      }),
-  })
-  undo.push(async () => {
-    // Acknowledgements are sent without waiting; left unsent, a sibling would ship their records again, and wait for that.
-    await redis.send('last', ['PING']).catch(() => {})
-    redis.close()
-  })
-  const gatewayId = Bun.randomUUIDv7()
-  const meter = createFailoverMeter({
-    redis,
-    clock,
-    journal,
-    checkpoints,
-    gatewayId,
-    newName: Bun.randomUUIDv7,
-    claims: createClaims({ database, gatewayId, partitionOf }),
-    onTrouble: detail => log.error('limit_claims_failed', { detail }),
-    seed: (accountId, day, waiting) => spentWith(database, accountId, day, waiting),
-  })
-  undo.push(() => meter.close())
-  const onDamage = (detail: string) => log.error('usage_stream_damaged', { detail })
-  const stream = createUsageStream({ redis, gatewayId, monotonic: clock.monotonic, kept: meter.kept, onDamage })
-  return { meter, stream, redis, sharedRatio: meter.sharedRatio }
-}
-
-/** One local account on plan `usage`, so that a first answer needs no sign-up; null where there is an account already. */
-async function makeFirstAccount(database: Database, passwords: Passwords, clock: Clock): Promise<FirstAccount | null> {
-  if (await accounts.hasAccounts(database)) return null
-  const now = new Date(clock.now())
-  const [accountId, userId] = [newId('acc'), newId('usr')]
-  const password = randomBase62(20, randomBytes)
-  const minted = mintApiKey(randomBytes)
-  await accounts.createAccount(
-    database,
-    { id: accountId, name: 'Local', plan: 'usage', createdAt: now },
-    {
-      id: userId,
-      accountId,
-      email: localOwner,
-      passwordHash: await passwords.hash(password),
-      role: 'owner',
-      createdAt: now,
-    },
-  )
-  await keyRecords.createKey(database, {
-    id: newId('key'),
-    accountId,
-    userId,
-    name: 'first key',
-    publicId: minted.id,
-    digest: minted.digest,
-    createdAt: now,
-  })
-  return { email: localOwner, password, key: minted.key }
 }
 
 const newId = (prefix: string) => `${prefix}_${randomBase62(20, randomBytes)}`

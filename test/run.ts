@@ -39,7 +39,7 @@ function totals(path: string): Totals | null {
 }
 
 /**
- * Every file in a process of its own, as many at a time as there are cores; each prints what it said when it is done. Some
+ * Every file in a process of its own, one more at a time than there are cores, since many wait for time to pass; each prints what it said when it is done. Some
  * hold real processes to real deadlines, which a busy neighbour can make them miss: a file that failed is run once more when
  * all others are done, both times are printed, and the second counts.
  */
@@ -60,7 +60,7 @@ async function runFiles(files: readonly string[], reports: string): Promise<Tota
       else count(result)
     }
   }
-  await Promise.all(Array.from({ length: availableParallelism() }, worker))
+  await Promise.all(Array.from({ length: availableParallelism() + 1 }, worker))
   for (const [index, file] of failed.entries()) {
     const result = await runFile(file, reports)
     say(

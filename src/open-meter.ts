@@ -1,0 +1,71 @@
+import { join } from 'node:path'
+import type { Clock } from './clock.ts'
+import type { Config } from './config.ts'
+import type { Log } from './observe/log.ts'
+import { openCheckpoints } from './stores/checkpoints.ts'
+import { createClaims } from './stores/claims.ts'
+import type { Database } from './stores/database.ts'
+import type { Journal } from './stores/journal.ts'
+import { seedFrom, spentWith } from './stores/ledger.ts'
+import type { Meter } from './stores/meter.ts'
+import { createFailoverMeter } from './stores/meter-failover.ts'
+import { createLocalMeter } from './stores/meter-local.ts'
+import { partitionOf } from './stores/meter-redis.ts'
+import { openRedis, type Redis } from './stores/redis.ts'
+import { meterScripts } from './stores/scripts/meter.ts'
+import { createUsageStream, type UsageStream } from './stores/usage-stream.ts'
+
+/** Limits in this process, or in Redis while it answers. What an earlier process left open is settled first. */
+export function openMeter(
+  config: Config,
+  { database, journal, clock, log }: { database: Database; journal: Journal; clock: Clock; log: Log },
+  undo: (() => unknown)[],
+): { meter: Meter; stream: UsageStream | null; redis: Redis | null; sharedRatio: () => number | null } {
+  const checkpoints = openCheckpoints(join(config.ownDirectory, 'journal'))
+  undo.push(() => checkpoints.close())
+  checkpoints.settleLeft(record => {
+    const waiting = journal.unshipped(record.account_id, Math.floor(record.at_ms / 86_400_000))
+    if (waiting.some(other => other.request_id === record.request_id)) return
+    try {
+      journal.append(record)
+    } catch (cause) {
+      // On a full disk it waits in the journal's memory, and is shipped from there.
+      log.error('checkpoint_not_settled', { detail: cause instanceof Error ? cause.message : 'unknown' })
+    }
+  })
+  if (config.redisUrls.length === 0) {
+    const meter = createLocalMeter({ clock, journal, checkpoints, seed: seedFrom(database, journal) })
+    undo.push(() => meter.close())
+    return { meter, stream: null, redis: null, sharedRatio: () => null }
+  }
+  const redis = openRedis({
+    urls: config.redisUrls,
+    scripts: meterScripts,
+    onEvent: (event, detail) =>
+      log.warn(event, {
+        detail:
+          event === 'redis_away' ? `REDIS_URL: ${detail}; limits are kept in this process until it answers` : detail,
+      }),
+  })
+  undo.push(async () => {
+    // Acknowledgements are sent without waiting; left unsent, a sibling would ship their records again, and wait for that.
+    await redis.send('last', ['PING']).catch(() => {})
+    redis.close()
+  })
+  const gatewayId = Bun.randomUUIDv7()
+  const meter = createFailoverMeter({
+    redis,
+    clock,
+    journal,
+    checkpoints,
+    gatewayId,
+    newName: Bun.randomUUIDv7,
+    claims: createClaims({ database, gatewayId, partitionOf }),
+    onTrouble: detail => log.error('limit_claims_failed', { detail }),
+    seed: (accountId, day, waiting) => spentWith(database, accountId, day, waiting),
+  })
+  undo.push(() => meter.close())
+  const onDamage = (detail: string) => log.error('usage_stream_damaged', { detail })
+  const stream = createUsageStream({ redis, gatewayId, monotonic: clock.monotonic, kept: meter.kept, onDamage })
+  return { meter, stream, redis, sharedRatio: meter.sharedRatio }
+}
