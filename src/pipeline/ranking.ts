@@ -49,14 +49,15 @@ export function rankByAim(deps: RouteDeps, request: RouteRequest, able: readonly
   // Nor does a cache count where nothing that is paid does.
   const tie = weightsOf(aim).cost === 0 ? null : (deps.ties?.of(caller.accountId, ask) ?? null)
   const kept = withTied(deps, request, rank(leaning), tie, mayLead)
-  const learning = kept.isKept ? notLearned : learned(deps, kept.ordered, rank, leaning, mayLead)
-  const { ordered, ...told } = { ordered: kept.ordered, ...learning }
+  const { ordered, ...learning } = kept.isKept
+    ? { ordered: kept.ordered, ...notLearned }
+    : learned(deps, kept.ordered, rank, leaning, mayLead)
   const reasonOf = ({ model }: Scored) =>
     explain(model, aim, figuresOf(model)) +
     learntOf(leaning, model) +
     (kept.isKept && tie !== null && isTied(model, tie) ? `, ${explainTie(tie)}` : '')
   const candidates = candidatesOf(deps, ordered, reasonOf, entry => scoreParts(entry, aim, figuresOf))
-  return { candidates, learning: told, isKept: kept.isKept }
+  return { candidates, learning, isKept: kept.isKept }
 }
 
 export const notLearned = { influenced: false, probability: 1 }
