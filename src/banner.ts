@@ -1,9 +1,6 @@
 import type { Deps } from './deps.ts'
 import type { FirstAccount } from './first-account.ts'
 
-/** Who the first account belongs to, until someone gives it another e-mail address. */
-export const localOwner = 'owner@gateway.local'
-
 /**
  * What a person sees at the start: where the gateway is, what it is running on, and, the first time, everything needed
  * for a first answer. Secrets are printed here once and logged nowhere. `keyOwner` is whose further keys to speak of.

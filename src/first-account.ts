@@ -1,11 +1,13 @@
 import { randomBytes } from 'node:crypto'
-import { localOwner } from './banner.ts'
 import type { Clock } from './clock.ts'
 import { mintApiKey, randomBase62 } from './core/secrets.ts'
 import type { Passwords } from './passwords.ts'
 import { createAccount, hasAccounts } from './stores/accounts.ts'
 import type { Database } from './stores/database.ts'
 import { createKey } from './stores/keys.ts'
+
+/** Who the first account belongs to, until someone gives it another e-mail address. */
+export const localOwner = 'owner@gateway.local'
 
 /** What the first start on an empty embedded database made. Printed once, kept nowhere. */
 export type FirstAccount = { readonly email: string; readonly password: string; readonly key: string }

@@ -1,10 +1,11 @@
 /** Deps → app → listen; drains on SIGTERM, or when the parent says so. */
 import { createApp, sendAway, version, warmUp } from './app.ts'
-import { banner, firstAccountLines, localOwner } from './banner.ts'
+import { banner, firstAccountLines } from './banner.ts'
 import { cannotStart, unlistenable } from './cannot-start.ts'
 import type { Config } from './config.ts'
 import { GatewayError } from './core/errors.ts'
 import { createDeps, type Deps } from './deps.ts'
+import { localOwner } from './first-account.ts'
 import { watchLauncher } from './launcher.ts'
 import { problemText } from './problems.ts'
 import { storeProblem } from './store-problems.ts'

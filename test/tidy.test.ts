@@ -89,12 +89,15 @@ describe('the layers', () => {
     expect(wrong).toEqual([])
   })
 
-  test('no file imports itself through others', () => {
+  const importsOf = (path: string) =>
+    new Set([...(byPath.get(path)?.imports ?? []), ...(byPath.has(path) ? typeImports(path) : [])])
+
+  test('no file imports itself through others, for its types neither', () => {
     const done = new Set<string>()
     const walk = (path: string, trail: readonly string[]): string | null => {
       if (trail.includes(path)) return [...trail.slice(trail.indexOf(path)), path].join(' → ')
       if (done.has(path)) return null
-      for (const target of byPath.get(path)?.imports ?? []) {
+      for (const target of importsOf(path)) {
         const cycle = walk(target, [...trail, path])
         if (cycle !== null) return cycle
       }

@@ -1,3 +1,5 @@
+import { GatewayError } from './errors.ts'
+
 /**
  * What can end a request before its answer is whole: its caller leaves, or the gateway has to stop. Says and takes what an
  * `AbortController` does, without being an event target, whose making, hearing and collecting cost each request some
@@ -37,4 +39,10 @@ export function createEnding(): Ending {
       actions.clear()
     },
   }
+}
+
+/** The caller left, or the gateway had to end the request itself and said why. */
+export function endedFromOutside(signal: EndingSignal): GatewayError {
+  if (signal.reason instanceof GatewayError) return signal.reason
+  return new GatewayError('service_unavailable', 'The caller closed the connection.')
 }

@@ -5,7 +5,7 @@ import type { Model } from './models.ts'
 import { costOf, highestCostOf } from './money.ts'
 import { type LengthCues, usualOutputTokens } from './output-length.ts'
 import { estimateImageTokens, factorOf } from './tokens.ts'
-import { noWeb, type WebPlan } from './web.ts'
+import { noWeb, type WebPlan } from './web-plan.ts'
 
 /**
  * How far an estimate can be trusted.

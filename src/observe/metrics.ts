@@ -8,7 +8,7 @@ import { fullName, type Model } from '../core/models.ts'
 import type { UsageRecord } from '../core/usage.ts'
 import type { RefusalCode } from '../stores/meter.ts'
 import { type Axis, createCounter, createHistogram, type Family } from './instruments.ts'
-import type { Settled } from './observe.ts'
+import type { Settled } from './settled.ts'
 
 /** Where an error was told: on the two chat routes, or anywhere else. */
 export type Surface = 'chat' | 'other'

@@ -1,7 +1,6 @@
 /** What operators are told of requests: counts, one line in the log, a trace of some. Fed where a request is settled. */
 import type { GatewayError } from '../core/errors.ts'
 import type { UsageRecord } from '../core/usage.ts'
-import type { Route } from '../pipeline/route.ts'
 import type { Tally } from '../pipeline/tally.ts'
 import { type Exporter, type ExporterOptions, startExporter } from './exporter.ts'
 import { gauges, type State } from './gauges.ts'
@@ -9,15 +8,9 @@ import type { Family } from './instruments.ts'
 import type { Log } from './log.ts'
 import { watchLoopLag } from './loop-lag.ts'
 import { createMetrics, type Surface } from './metrics.ts'
+import type { Settled } from './settled.ts'
 import { readTraceParent, type TraceParent } from './traceparent.ts'
 import { createTracer } from './traces.ts'
-
-/** A request that is over. Nothing of it is kept but numbers and names. */
-export type Settled = {
-  readonly tally: Tally
-  readonly record: UsageRecord
-  readonly plan: Pick<Route, 'mode' | 'first' | 'choices'>
-}
 
 export type Observe = {
   /** The request holds a seat, until it is settled. */

@@ -4,7 +4,7 @@
  * prompt, answer, account or key is in it, nor anything else that a caller wrote but the ids of its own `traceparent`.
  */
 import { autoModel } from '../core/models.ts'
-import type { Settled } from './observe.ts'
+import type { Settled } from './settled.ts'
 import type { TraceParent } from './traceparent.ts'
 
 export type Attribute = string | number | boolean | readonly string[]

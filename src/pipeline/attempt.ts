@@ -11,7 +11,7 @@ import type { EndingSignal } from '../core/ending.ts'
 import type { Network } from '../network.ts'
 import type { AnswerPart, ProviderAsk, ProviderFailure, ProviderRequest } from '../providers/provider.ts'
 import { createEventSplitter, EventTooLongError } from '../providers/sse.ts'
-import type { Candidate } from './route.ts'
+import type { Candidate } from './candidate.ts'
 
 export type UpstreamAttempt = {
   readonly droppedParameters: readonly string[]

@@ -5,7 +5,7 @@
  * A JSON caller has seen nothing until the whole answer is there, so for it every failure can still fall back.
  */
 import type { AttemptFailure, ChatEvent, ChatEvents, Opening } from '../core/chat.ts'
-import type { EndingSignal } from '../core/ending.ts'
+import { type EndingSignal, endedFromOutside } from '../core/ending.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { HealthOutcome } from '../core/health.ts'
 import { fullName } from '../core/models.ts'
@@ -13,9 +13,10 @@ import { highestCostOf } from '../core/money.ts'
 import type { Deps } from '../deps.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
 import { startAttempt } from './attempt.ts'
+import type { Candidate } from './candidate.ts'
 import type { Prepared } from './enrich.ts'
 import { healthKey } from './health-key.ts'
-import type { Candidate, Route } from './route.ts'
+import type { Route } from './route.ts'
 import { type Serving, startServing, type Tally, takeIn } from './tally.ts'
 
 export const maximumAttempts = 3
@@ -325,12 +326,6 @@ function healthOutcome({ kind }: ProviderFailure, status: number | null): Health
     default:
       return status === 503 ? 'unhealthy' : 'soft_failure'
   }
-}
-
-/** The caller left, or the gateway had to end the request itself and said why. */
-export function endedFromOutside(signal: EndingSignal): GatewayError {
-  if (signal.reason instanceof GatewayError) return signal.reason
-  return new GatewayError('service_unavailable', 'The caller closed the connection.')
 }
 
 function midStreamError(failure: ProviderFailure, candidate: Candidate): GatewayError {

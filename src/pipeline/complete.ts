@@ -6,7 +6,7 @@ import type { EndingSignal } from '../core/ending.ts'
 import type { Catalogue } from '../core/models.ts'
 import type { Network } from '../network.ts'
 import { startAttempt } from './attempt.ts'
-import type { Endpoint } from './route.ts'
+import type { Endpoint } from './candidate.ts'
 
 export type CompleteDeps = {
   readonly clock: Clock

@@ -1,20 +1,11 @@
 import type { Ask } from '../core/chat.ts'
 import type { Reader } from '../core/classify.ts'
 import { contain, visibleText } from '../core/containment.ts'
-import type { EndingSignal } from '../core/ending.ts'
+import { type EndingSignal, endedFromOutside } from '../core/ending.ts'
 import type { Caller } from '../core/plans.ts'
-import {
-  type Finding,
-  type LeftOut,
-  noWeb,
-  type WebOffer,
-  type WebPlan,
-  type WebPrices,
-  webLimits,
-} from '../core/web.ts'
-import type { PageReader } from '../web/page.ts'
-import type { Search } from '../web/search.ts'
-import { endedFromOutside } from './call.ts'
+import { type Finding, type LeftOut, webLimits } from '../core/web.ts'
+import { noWeb, type WebOffer, type WebPlan } from '../core/web-plan.ts'
+import type { Web } from '../web/web.ts'
 import type { Enhanced } from './enhance.ts'
 import type { Route } from './route.ts'
 import type { Tally } from './tally.ts'
@@ -23,15 +14,6 @@ declare const prepared: unique symbol
 
 /** An ask that has been screened and holds all that its model is to see. Only such a one can be sent to a provider. */
 export type Prepared = { readonly [prepared]: true; readonly ask: Ask }
-
-/** The web, as a request may use it. */
-export type Web = {
-  readonly search: Search
-  readonly pages: PageReader
-  readonly prices: WebPrices
-  /** Whether text from the web may be put before a model: what no caller may say, no page may either. */
-  readonly screen: (text: string) => boolean
-}
 
 /** What the web offers, as a plan is made of it. */
 export function offerOf({

@@ -6,9 +6,11 @@ import { type LevelShares, usualShares } from '../core/levels.ts'
 import type { Caller } from '../core/plans.ts'
 import { type Figures, publishedFigures } from '../core/scoring.ts'
 import { estimateInputTokens, likelyInputTokens } from '../core/tokens.ts'
-import { planWeb, type WebOffer } from '../core/web.ts'
+import { planWeb, type WebOffer } from '../core/web-plan.ts'
+import type { Candidate } from './candidate.ts'
 import { healthKey } from './health-key.ts'
-import { type Candidate, type Route, type RouteDeps, route } from './route.ts'
+import { type Route, route } from './route.ts'
+import type { RouteDeps } from './route-request.ts'
 
 /** How a request would be routed now, and why. */
 export type Preview = {

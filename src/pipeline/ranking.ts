@@ -14,12 +14,23 @@ import {
   weightsOf,
 } from '../core/scoring.ts'
 import { explainTie, isTied, stays, type Tie } from '../core/ties.ts'
+import type { Candidate, ScoreParts } from './candidate.ts'
 import { healthKey } from './health-key.ts'
-import type { Candidate, RouteDeps, RouteLearning, ScoreParts } from './route.ts'
-import { likelyOutputTokens, longEnough, type RouteRequest } from './sift.ts'
+import type { RouteDeps, RouteRequest } from './route-request.ts'
+import { likelyOutputTokens, longEnough } from './sift.ts'
 
 /** At most this many candidates are handed on: three are attempted, the others stand by for those that are skipped. */
 export const maximumCandidates = 6
+
+/** What learning had to do with a choice. */
+export type RouteLearning = {
+  /** Erasures of the account's learning at the time; null = it was not known yet. */
+  readonly epoch: number | null
+  /** Without it another model would be the first. */
+  readonly influenced: boolean
+  /** Of the first model having become the first. */
+  readonly probability: number
+}
 
 export type Ranked = {
   readonly candidates: readonly Candidate[]

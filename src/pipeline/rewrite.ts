@@ -1,8 +1,7 @@
-import type { EndingSignal } from '../core/ending.ts'
+import { type EndingSignal, endedFromOutside } from '../core/ending.ts'
 import { maximumGrowth } from '../core/enhance.ts'
 import { rewriteInstructions } from '../core/rewritten.ts'
 import type { Deps } from '../deps.ts'
-import { endedFromOutside } from './call.ts'
 import { complete } from './complete.ts'
 import type { Tally } from './tally.ts'
 

@@ -1,50 +1,16 @@
-import type { Ask, QueryType, Strategy } from '../core/chat.ts'
+import type { Ask, Strategy } from '../core/chat.ts'
 import type { Reading } from '../core/classify.ts'
 import { GatewayError } from '../core/errors.ts'
-import type { KnownLength } from '../core/estimate.ts'
-import { type Level, type LevelShares, levelOf, usualShares } from '../core/levels.ts'
-import {
-  type Catalogue,
-  deprecationOf,
-  fitsWindow,
-  fullName,
-  type Model,
-  needsOf,
-  type RoutingFigures,
-  tiers,
-  unmet,
-} from '../core/models.ts'
-import type { Leaning } from '../core/nudge.ts'
-import type { Caller, Limits } from '../core/plans.ts'
-import { cheapness, type Figures, type Parts } from '../core/scoring.ts'
-import type { Tie } from '../core/ties.ts'
-import { noWeb, type WebPlan } from '../core/web.ts'
-import type { Access, Provider } from '../providers/provider.ts'
-import type { Standing } from '../stores/meter.ts'
-import { candidatesOf, maximumCandidates, notLearned, rankByAim, restingLast } from './ranking.ts'
-import { type RouteRequest, sift } from './sift.ts'
+import { type Level, levelOf, usualShares } from '../core/levels.ts'
+import { deprecationOf, fitsWindow, fullName, type Model, needsOf, tiers, unmet } from '../core/models.ts'
+import type { Caller } from '../core/plans.ts'
+import { cheapness } from '../core/scoring.ts'
+import { noWeb, type WebPlan } from '../core/web-plan.ts'
+import type { Candidate } from './candidate.ts'
+import { candidatesOf, maximumCandidates, notLearned, type RouteLearning, rankByAim, restingLast } from './ranking.ts'
+import type { RouteDeps, RouteRequest } from './route-request.ts'
+import { sift } from './sift.ts'
 import { nobody, notConfigured, unknownModel } from './unroutable.ts'
-
-/** A provider that is configured here. `id` is what a model's `provider` names. */
-export type Endpoint = {
-  readonly id: string
-  readonly provider: Provider
-  readonly access: Access
-  readonly simulated: boolean
-}
-
-export type Candidate = {
-  readonly model: Model
-  readonly endpoint: Endpoint
-  /** 0–1 in auto mode; in manual mode 1 for the named model, nearness to it for the others. */
-  readonly score: number
-  /** For whoever asks how the choice came about: in words, and what the score is made of; null in manual mode. */
-  readonly reason: () => string
-  readonly parts: () => ScoreParts | null
-}
-
-/** `adjustment` is what learning, health and the month's soft cap made of the sum of the others. */
-export type ScoreParts = Parts & { readonly adjustment: number }
 
 export type Route = {
   readonly mode: 'auto' | 'manual'
@@ -71,48 +37,7 @@ export type Route = {
   withoutWeb(): Route
 }
 
-/** What learning had to do with a choice. */
-export type RouteLearning = {
-  /** Erasures of the account's learning at the time; null = it was not known yet. */
-  readonly epoch: number | null
-  /** Without it another model would be the first. */
-  readonly influenced: boolean
-  /** Of the first model having become the first. */
-  readonly probability: number
-}
-
 export type Dropped = { readonly model: string; readonly reason: string }
-
-/** What routing must know of a candidate's health, by its key. */
-export type HealthView = {
-  /** False while it is to be left alone. */
-  mayTry(key: string): boolean
-  stateOf(key: string): 'healthy' | 'degraded' | 'unhealthy'
-  /** The figures published of a model, moved towards what was measured here; null = nothing was. Absent = nothing is. */
-  figuresOf?(key: string, published: RoutingFigures): Figures | null
-}
-
-export type RouteDeps = {
-  readonly catalogue: Catalogue
-  readonly endpoints: ReadonlyMap<string, Endpoint>
-  readonly health: HealthView
-  readonly meter: { standing(accountId: string, limits: Limits): Standing | null }
-  readonly clock: { /** Epoch milliseconds. */ now(): number }
-  /** How much of its monthly soft cap an account has used, 1 = all. Absent = nobody has one. */
-  readonly budget?: { shareOf(caller: Caller): number }
-  /** What was learnt of an account, from memory; null = not known yet. Absent = nothing is learnt. */
-  readonly learning?: { of(accountId: string): AccountLearning | null }
-  /** 0 ≤ x < 1, for the few requests that look at another model. Absent = none does. */
-  readonly random?: () => number
-  /** Target shares of requests by level. Absent = the usual ones. */
-  readonly shares?: LevelShares
-  /** What answers are longer by than usual. Absent = as long as usual. */
-  readonly foresight?: { of(queryType: QueryType, accountId: string | null): KnownLength }
-  /** Who answered the conversation before. Absent = nobody knows. */
-  readonly ties?: { of(accountId: string, ask: Ask): Tie | null }
-}
-
-export type AccountLearning = { readonly epoch: number; leaningOf(queryType: string): Leaning | null }
 
 /**
  * Chooses who is asked, in which order. A named model comes first, whatever soft limits say of it; without a name the

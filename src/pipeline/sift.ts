@@ -1,36 +1,8 @@
 /** Who may and can take a request unasked; everything here is a filter, and none of them is ever broken for a better score. */
-import type { Ask } from '../core/chat.ts'
-import type { Reading } from '../core/classify.ts'
 import { expectedOutput, plainCost, unknownLength } from '../core/estimate.ts'
-import type { Level } from '../core/levels.ts'
-import {
-  fitsWindow,
-  fullName,
-  leavingSoon,
-  type Model,
-  type Needs,
-  type Unmet,
-  unmet,
-  unmetInFull,
-} from '../core/models.ts'
-import type { Caller } from '../core/plans.ts'
-import type { RouteDeps } from './route.ts'
+import { fitsWindow, fullName, leavingSoon, type Model, type Unmet, unmet, unmetInFull } from '../core/models.ts'
+import type { RouteDeps, RouteRequest } from './route-request.ts'
 import type { Loss } from './unroutable.ts'
-
-/** What routing goes by. */
-export type RouteRequest = {
-  readonly ask: Ask
-  readonly caller: Caller
-  readonly reading: Reading
-  readonly level: Level
-  /** Estimated, without the web. */
-  readonly inputTokens: number
-  readonly needs: Needs
-  /** `YYYY-MM-DD`, UTC. */
-  readonly today: string
-  /** Of the account's learning, as the choice begins. */
-  readonly epoch: number | null
-}
 
 /**
  * All models that may and can take the request unasked and are within the account's means, and why each other one is not

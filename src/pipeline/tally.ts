@@ -6,7 +6,7 @@ import type { LeftOut, WebSource } from '../core/web.ts'
 import type { TraceParent } from '../observe/traceparent.ts'
 import type { AnswerPart, ProviderFailure } from '../providers/provider.ts'
 import type { Seat } from '../stores/meter.ts'
-import type { Candidate } from './route.ts'
+import type { Candidate } from './candidate.ts'
 
 export type Step = 'route' | 'admit' | 'moderate' | 'enhance' | 'enrich' | 'call' | 'settle'
 

@@ -11,7 +11,7 @@ import { questionsOfOurOwn } from './freshness-templates.ts'
 import { type Example, probabilities, quantised } from './linear.ts'
 import { sentencesOfOurOwn } from './query-templates.ts'
 import { heldOutTypes } from './query-types.ts'
-import type { Trained } from './train.ts'
+import type { Trained } from './trained.ts'
 
 const needsCurrent = Type.Union([Type.Boolean(), Type.Null()])
 const EverGreen = Type.Object({

@@ -3,7 +3,7 @@ import { fitGain, type GainModel, keepModel, scoreOf } from './gain-model.ts'
 import { type GainRow, nineModels, readGainRows, tests } from './gain-rows.ts'
 import { chooseAmongNine } from './nine-models.ts'
 import { areaRecovered, callsFor, type Outcome } from './recovery.ts'
-import type { Trained } from './train.ts'
+import type { Trained } from './trained.ts'
 
 /** What was asked for, and what a line over hashed words reached on the other halves: its own set alone, and one for all. */
 const goals: Readonly<Record<string, { readonly goal: string; readonly reference: string }>> = {

@@ -11,7 +11,7 @@ import { foldOf } from './folds.ts'
 import { questionsOfOurOwn } from './freshness-templates.ts'
 import { type Example, probabilities, quantised } from './linear.ts'
 import { sentencesOfOurOwn } from './query-templates.ts'
-import type { Trained } from './train.ts'
+import type { Trained } from './trained.ts'
 
 const LabelledQuery = Type.Object({ prompt: Type.String(), type: Type.String() })
 const FamilyQuery = Type.Object({ prompt: Type.String(), family: Type.String() })

@@ -14,7 +14,7 @@ import { f1 } from './figures.ts'
 import { foldOf } from './folds.ts'
 import { type Example, train } from './linear.ts'
 import { lessons } from './safety-examples.ts'
-import type { Trained } from './train.ts'
+import type { Trained } from './trained.ts'
 
 /** A labelled text: what each head is to say of it, and how much that counts (0 = it is not asked). */
 type Row = {

@@ -4,14 +4,12 @@
  * heads as further words train only these.
  */
 import { join } from 'node:path'
-import { type Figure, tableOf } from './figures.ts'
+import { tableOf } from './figures.ts'
 import { trainFreshness } from './freshness.ts'
 import { trainGain } from './gain.ts'
 import { trainQueryTypes } from './query-types.ts'
 import { trainSafety } from './safety.ts'
-
-/** One head's training: its weights, as they are written to `core/weights/<name>.json`, and figures without those rows. */
-export type Trained = { readonly weights: object; readonly figures: readonly Figure[] }
+import type { Trained } from './trained.ts'
 
 const heads: Readonly<Record<string, () => Promise<Trained>>> = {
   'query-types': trainQueryTypes,

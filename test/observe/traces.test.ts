@@ -4,9 +4,9 @@ import { systemClock } from '../../src/clock.ts'
 import { catalogue } from '../../src/core/catalogue.ts'
 import { buildCatalogue, fullName } from '../../src/core/models.ts'
 import type { UsageRecord } from '../../src/core/usage.ts'
-import type { Settled } from '../../src/observe/observe.ts'
+import type { Settled } from '../../src/observe/settled.ts'
 import { createTracer } from '../../src/observe/traces.ts'
-import type { Candidate } from '../../src/pipeline/route.ts'
+import type { Candidate } from '../../src/pipeline/candidate.ts'
 import { startTally } from '../../src/pipeline/tally.ts'
 
 const [model] = buildCatalogue(catalogue).list

@@ -12,16 +12,10 @@ import type { Lean } from '../../src/core/nudge.ts'
 import { type Caller, plans } from '../../src/core/plans.ts'
 import { type Figures, score, withoutFailures } from '../../src/core/scoring.ts'
 import type { Tie } from '../../src/core/ties.ts'
-import { noWeb } from '../../src/core/web.ts'
-import {
-  type AccountLearning,
-  type Candidate,
-  type Dropped,
-  type Endpoint,
-  type Route,
-  type RouteDeps,
-  route,
-} from '../../src/pipeline/route.ts'
+import { noWeb } from '../../src/core/web-plan.ts'
+import type { Candidate, Endpoint } from '../../src/pipeline/candidate.ts'
+import { type Dropped, type Route, route } from '../../src/pipeline/route.ts'
+import type { AccountLearning, RouteDeps } from '../../src/pipeline/route-request.ts'
 import type { Provider } from '../../src/providers/provider.ts'
 import { askWith } from '../harness/ask.ts'
 

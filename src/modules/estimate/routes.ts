@@ -7,7 +7,7 @@ import { type Estimate, estimateCost, type KnownLength, measurePrompt } from '..
 import { autoModel, type Catalogue, deprecationOf, fullName, type Model } from '../../core/models.ts'
 import { toUsd } from '../../core/money.ts'
 import { checker, invalid } from '../../core/validate.ts'
-import { noWeb, type WebPlan } from '../../core/web.ts'
+import { noWeb, type WebPlan } from '../../core/web-plan.ts'
 import { bodyLimits } from '../../http/body.ts'
 import { documented } from '../../http/documented.ts'
 import { createFreeEndpoint, type FreeDeps, maximumFreePrompt } from '../../http/free.ts'

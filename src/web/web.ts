@@ -1,0 +1,12 @@
+import type { WebPrices } from '../core/web.ts'
+import type { PageReader } from './page.ts'
+import type { Search } from './search.ts'
+
+/** The web, as a request may use it. */
+export type Web = {
+  readonly search: Search
+  readonly pages: PageReader
+  readonly prices: WebPrices
+  /** Whether text from the web may be put before a model: what no caller may say, no page may either. */
+  readonly screen: (text: string) => boolean
+}
