@@ -49,7 +49,7 @@ import { healthKey } from './pipeline/health-key.ts'
 import { look } from './pipeline/look.ts'
 import { pace } from './pipeline/pace.ts'
 import { preview } from './pipeline/preview.ts'
-import type { Siblings } from './worker-figures.ts'
+import type { Siblings } from './start/worker-figures.ts'
 
 export const version = packageJson.version
 

@@ -6,7 +6,7 @@ import { keyCommands } from './commands/keys.ts'
 import { modelCommands } from './commands/models.ts'
 import { serviceCommands } from './commands/service.ts'
 import { usageCommands } from './commands/usage-rows.ts'
-import { problemText } from './problems.ts'
+import { problemText } from './deps/problems.ts'
 
 const commands: readonly Command[] = [
   ...serviceCommands,

@@ -11,8 +11,9 @@ import {
   isPrivateHost,
   trustedProxies,
   withoutTrailingSlash,
-} from './addresses.ts'
-import { type ConfigFile, readConfigFile } from './config-file.ts'
+} from './config/addresses.ts'
+import { type ConfigFile, readConfigFile } from './config/config-file.ts'
+import { type Environment, environmentReader, type Reader } from './config/environment.ts'
 import { catalogue } from './core/catalogue.ts'
 import {
   type ConfiguredModel,
@@ -26,10 +27,9 @@ import { autoModel, buildCatalogue, fullName } from './core/models.ts'
 import { fromUsd } from './core/money.ts'
 import { type Plans, plansWith } from './core/plans.ts'
 import { type WebPrices, webPrices } from './core/web.ts'
-import { type Environment, environmentReader, type Reader } from './environment.ts'
 import { type SafetySettings, safetySettings } from './safety/settings.ts'
 
-export type { Environment } from './environment.ts'
+export type { Environment } from './config/environment.ts'
 
 export type ProviderSettings = {
   readonly id: string

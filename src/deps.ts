@@ -3,11 +3,9 @@
  * which implementation stands behind what.
  */
 import { randomBytes } from 'node:crypto'
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import packageJson from '../package.json'
-import { type Clock, systemClock } from './clock.ts'
-import { type Config, ConfigError, type ProviderSettings, type SearchSettings } from './config.ts'
+import type { Config } from './config.ts'
 import { catalogue as publishedModels } from './core/catalogue.ts'
 import type { Reader } from './core/classify.ts'
 import { toModel, withChanges } from './core/configured-models.ts'
@@ -17,34 +15,34 @@ import type { LevelShares } from './core/levels.ts'
 import { buildCatalogue, type Catalogue } from './core/models.ts'
 import { toUsd } from './core/money.ts'
 import { type RandomBytes, randomBase62 } from './core/secrets.ts'
-import { webLimits } from './core/web.ts'
-import { type FirstAccount, makeFirstAccount } from './first-account.ts'
+import { type Clock, systemClock } from './deps/clock.ts'
+import { type FirstAccount, makeFirstAccount } from './deps/first-account.ts'
+import { keptSecret } from './deps/kept-secret.ts'
+import { type Network, systemNetwork } from './deps/network.ts'
+import { openMeter } from './deps/open-meter.ts'
+import { openProviders } from './deps/open-providers.ts'
+import { openSafety } from './deps/open-safety.ts'
+import { openStores } from './deps/open-stores.ts'
+import { openWeb, type PageOptions } from './deps/open-web.ts'
+import { createPasswords, type Passwords } from './deps/passwords.ts'
+import { openReader } from './deps/reader.ts'
+import { createSite } from './deps/site.ts'
+import { createTokenizer, type Tokenizer } from './deps/tokenizer.ts'
 import { callerAddress, createTokens, type Tokens } from './http/callers.ts'
 import { allowedHosts } from './http/hosts.ts'
 import { createMail } from './mail/mail.ts'
 import { createPost, type Post } from './mail/post.ts'
 import type { Site } from './modules/dashboard.ts'
-import { type Network, systemNetwork } from './network.ts'
 import { createLog, type Log } from './observe/log.ts'
 import { createObserve, type Observe } from './observe/observe.ts'
-import { openMeter } from './open-meter.ts'
-import { openStores } from './open-stores.ts'
-import { createPasswords, type Passwords } from './passwords.ts'
 import { manualPayments } from './payments/manual.ts'
 import type { Payments } from './payments/payments.ts'
 import { type BillingWorker, startBillingWorker } from './payments/worker.ts'
 import type { Endpoint } from './pipeline/candidate.ts'
-import { complete } from './pipeline/complete.ts'
 import { healthKey } from './pipeline/health-key.ts'
 import { createTicker, type PaceClock } from './pipeline/pace.ts'
-import { anthropic } from './providers/anthropic.ts'
-import { google } from './providers/google.ts'
-import { openai } from './providers/openai.ts'
-import type { Provider } from './providers/provider.ts'
-import { type Simulator, startSimulator } from './providers/simulator/simulator.ts'
-import { openReader } from './reader.ts'
-import { createSafety, type Safety } from './safety/safety.ts'
-import { createSite } from './site.ts'
+import type { Simulator } from './providers/simulator/simulator.ts'
+import type { Safety } from './safety/safety.ts'
 import * as accounts from './stores/accounts.ts'
 import * as billing from './stores/billing.ts'
 import { type BudgetBook, createBudgetBook } from './stores/billing.ts'
@@ -69,13 +67,6 @@ import { createSessionDirectory, type SessionDirectory } from './stores/sessions
 import { createShipper } from './stores/shipper.ts'
 import { createTieBook, type TieBook } from './stores/ties.ts'
 import * as users from './stores/users.ts'
-import { createTokenizer, type Tokenizer } from './tokenizer.ts'
-import { createPageReader, type PageReaderOptions } from './web/page.ts'
-import { createResolver } from './web/resolve.ts'
-import { brave, braveBaseUrl } from './web/search/brave.ts'
-import { searxng } from './web/search/searxng.ts'
-import { tavily, tavilyBaseUrl } from './web/search/tavily.ts'
-import { createSearch, type SearchBackEnd } from './web/search.ts'
 import type { Web } from './web/web.ts'
 
 /** What modules may do with the database: they import no store themselves. */
@@ -167,7 +158,7 @@ export type DepsOptions = {
   readonly clock?: Clock
   readonly network?: Network
   readonly writeLog?: (line: string) => void
-  readonly pages?: Partial<Pick<PageReaderOptions, 'resolve' | 'dial' | 'isListed'>>
+  readonly pages?: PageOptions
 }
 
 /**
@@ -339,31 +330,6 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
   }
 }
 
-const longestJudgementTokens = 64
-
-/** The safety layers; what they ask of others goes through the same network as everything else. */
-function openSafety(
-  config: Config,
-  deps: { clock: Clock; network: Network; log: Log; catalogue: Catalogue; endpoints: ReadonlyMap<string, Endpoint> },
-): Safety {
-  const { clock, network, log, catalogue } = deps
-  const { moderation } = config.safety
-  if (moderation !== null && moderation.url === null && catalogue.resolve(moderation.model ?? '') === null)
-    throw new ConfigError([`GATEWAY_CONFIG: safety.moderation: no model is named "${moderation.model}" here`])
-  const asking = { ...deps, deadlines: config.deadlines }
-  return createSafety(
-    {
-      fetch: network.fetch,
-      monotonic: clock.monotonic,
-      after: clock.after,
-      log,
-      complete: (model, system, user, signal) =>
-        complete(asking, model, { system, user, outputCap: longestJudgementTokens }, signal),
-    },
-    config.safety,
-  )
-}
-
 /** By hand, or through Stripe, whose library is loaded only where it is wanted. */
 async function openPayments({ stripe }: Config, network: Network, clock: Clock): Promise<Payments> {
   if (stripe === null) return manualPayments
@@ -398,74 +364,3 @@ function tellMilestones(database: Database, post: Post | null, log: Log) {
 }
 
 const newId = (prefix: string) => `${prefix}_${randomBase62(20, randomBytes)}`
-
-/** The embedded gateway's own session secret: made once, readable by nobody else. One that was torn is made anew. */
-function keptSecret(path: string): string {
-  const kept = existsSync(path) ? readFileSync(path, 'utf8').trim() : ''
-  if (kept.length >= secretCharacters) return kept
-  const secret = randomBase62(secretCharacters, randomBytes)
-  writeFileSync(`${path}.unfinished`, secret, { mode: 0o600 })
-  renameSync(`${path}.unfinished`, path)
-  return secret
-}
-
-const secretCharacters = 64
-
-/** Pages and search. What no caller may say, no page may put before a model either. */
-function openWeb(
-  config: Config,
-  parts: Pick<DepsOptions, 'pages'> & {
-    readonly network: Network
-    readonly clock: Clock
-    readonly log: Log
-    readonly simulator: Simulator | null
-    readonly safety: Safety
-  },
-): Web {
-  const { network, clock, log, simulator, safety, pages } = parts
-  const isListed = pages?.isListed ?? safety.isListed
-  const simulated = simulator === null ? [] : [searxng(simulator.urls.search)]
-  const backEnds = config.web.search.length > 0 ? config.web.search.map(backEndOf) : simulated
-  return {
-    search: createSearch({ backEnds, fetch: network.fetch, clock, log, isListed }),
-    pages: createPageReader({
-      resolve: createResolver(),
-      clock,
-      maximumCharacters: webLimits.pageCharacters,
-      ...pages,
-      isListed,
-    }),
-    prices: config.web.prices,
-    screen: text => safety.screen(text).verdict === 'allow',
-  }
-}
-
-function backEndOf(settings: SearchSettings): SearchBackEnd {
-  switch (settings.id) {
-    case 'searxng':
-      return searxng(settings.baseUrl)
-    case 'brave':
-      return brave({ apiKey: settings.apiKey, baseUrl: settings.baseUrl ?? braveBaseUrl })
-    case 'tavily':
-      return tavily({ apiKey: settings.apiKey, baseUrl: settings.baseUrl ?? tavilyBaseUrl })
-  }
-}
-
-const formats = {
-  openai: openai({ official: true }),
-  compatible: openai({ official: false }),
-  anthropic,
-  google,
-} as const satisfies Record<ProviderSettings['format'], Provider>
-
-async function openProviders(config: Config, clock: Clock) {
-  const endpoints = new Map<string, Endpoint>()
-  const add = ({ id, format, baseUrl, apiKey }: ProviderSettings, simulated: boolean) =>
-    endpoints.set(id, { id, provider: formats[format], access: { baseUrl, apiKey }, simulated })
-  for (const settings of config.providers) add(settings, false)
-  if (endpoints.size > 0) return { endpoints, simulator: null }
-  const simulator = await startSimulator({ clock, random: Math.random })
-  for (const format of ['openai', 'anthropic', 'google'] as const)
-    add({ id: format, format, baseUrl: simulator.urls[format], apiKey: 'simulated' }, true)
-  return { endpoints, simulator }
-}

@@ -5,10 +5,10 @@
  * whole request's deadline. One timer watches all five: it sleeps until the earliest could be due and looks again.
  */
 
-import type { Clock } from '../clock.ts'
 import type { Deadlines } from '../config.ts'
 import type { EndingSignal } from '../core/ending.ts'
-import type { Network } from '../network.ts'
+import type { Clock } from '../deps/clock.ts'
+import type { Network } from '../deps/network.ts'
 import type { AnswerPart, ProviderAsk, ProviderFailure, ProviderRequest } from '../providers/provider.ts'
 import { createEventSplitter, EventTooLongError } from '../providers/sse.ts'
 import type { Candidate } from './candidate.ts'

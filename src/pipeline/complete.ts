@@ -1,10 +1,10 @@
-import type { Clock } from '../clock.ts'
 import type { Deadlines } from '../config.ts'
 import { plainAsk } from '../core/ask.ts'
 import type { Ask, ReasoningEffort } from '../core/chat.ts'
 import type { EndingSignal } from '../core/ending.ts'
 import type { Catalogue } from '../core/models.ts'
-import type { Network } from '../network.ts'
+import type { Clock } from '../deps/clock.ts'
+import type { Network } from '../deps/network.ts'
 import { startAttempt } from './attempt.ts'
 import type { Endpoint } from './candidate.ts'
 

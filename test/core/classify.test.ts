@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Message, QueryType } from '../../src/core/chat.ts'
 import type { Reading } from '../../src/core/classify.ts'
-import { openReader } from '../../src/reader.ts'
+import { openReader } from '../../src/deps/reader.ts'
 
 const readMessages = openReader()
 const user = (...texts: readonly string[]): Message => ({

@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { type QueryType, queryTypes } from '../../src/core/chat.ts'
 import { enhance, fitsLength } from '../../src/core/enhance.ts'
 import { enhancements } from '../../src/core/enhancements.ts'
-import { openReader } from '../../src/reader.ts'
+import { openReader } from '../../src/deps/reader.ts'
 
 const english = (queryType: QueryType) => ({ queryType, language: 'en' })
 const languages = Object.keys(enhancements)

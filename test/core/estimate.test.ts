@@ -6,7 +6,7 @@ import type { Model } from '../../src/core/models.ts'
 import { costOf } from '../../src/core/money.ts'
 import { countTokens } from '../../src/core/tokens.ts'
 import { noWeb } from '../../src/core/web-plan.ts'
-import { openReader } from '../../src/reader.ts'
+import { openReader } from '../../src/deps/reader.ts'
 
 /** Counted in this thread: what runs beside it is the composition's business. */
 const read = openReader()

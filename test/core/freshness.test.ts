@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { openReader } from '../../src/reader.ts'
+import { openReader } from '../../src/deps/reader.ts'
 
 const readMessages = openReader()
 const read = (text: string) => readMessages([{ role: 'user', content: [{ type: 'text', text }], name: null }])

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { enhance, fitsLength } from '../../src/core/enhance.ts'
 import { keepsRules } from '../../src/core/rewritten.ts'
-import { openReader } from '../../src/reader.ts'
+import { openReader } from '../../src/deps/reader.ts'
 
 const read = openReader()
 const prompt = 'Write a story about Anna and her 3 dogs in "Old Town"'

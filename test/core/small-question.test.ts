@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { queryTypes } from '../../src/core/chat.ts'
 import { enhance } from '../../src/core/enhance.ts'
-import { openReader } from '../../src/reader.ts'
+import { openReader } from '../../src/deps/reader.ts'
 
 const read = openReader()
 const readingOf = (text: string) => read([{ role: 'user', content: [{ type: 'text', text }], name: null }])

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import type { Ask, Message } from '../../src/core/chat.ts'
 import { webLimits, webPrices } from '../../src/core/web.ts'
 import { noWeb, planWeb, queryOf } from '../../src/core/web-plan.ts'
-import { openReader } from '../../src/reader.ts'
+import { openReader } from '../../src/deps/reader.ts'
 
 const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })
 const asking = (messages: readonly Message[], web: Ask['web'] = 'auto') => ({ messages, web })

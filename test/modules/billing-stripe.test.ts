@@ -1,9 +1,9 @@
 /** Payments through Stripe's own library, against a Stripe on a real socket: money once, events once, strangers never. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { systemClock } from '../../src/clock.ts'
 import { ConfigError, readConfig } from '../../src/config.ts'
 import { cycleMs, settlingMs } from '../../src/core/billing.ts'
+import { systemClock } from '../../src/deps/clock.ts'
 import { isSigned } from '../../src/payments/signature.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { ask, keyOf, owner, type Person } from '../harness/people.ts'

@@ -1,7 +1,7 @@
 /** Billing over HTTP with payments agreed upon by hand: every transition, 402, invoices, the soft cap. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { systemClock } from '../../src/clock.ts'
 import { cycleMs, graceMs, settlingMs } from '../../src/core/billing.ts'
+import { systemClock } from '../../src/deps/clock.ts'
 import { changeAccount } from '../../src/stores/accounts.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { ask, keyOf, owner, type Person } from '../harness/people.ts'

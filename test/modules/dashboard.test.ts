@@ -1,7 +1,7 @@
 /** The dashboard as it is served: who gets it, in which form, and what a browser may do with it. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
-import { createSite } from '../../src/site.ts'
+import { createSite } from '../../src/deps/site.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 
 setDefaultTimeout(20_000)

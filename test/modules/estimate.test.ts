@@ -5,11 +5,11 @@ import type { QueryType } from '../../src/core/chat.ts'
 import { buildCatalogue } from '../../src/core/models.ts'
 import { webPrices } from '../../src/core/web.ts'
 import { planWeb } from '../../src/core/web-plan.ts'
+import { openReader } from '../../src/deps/reader.ts'
+import { createTokenizer } from '../../src/deps/tokenizer.ts'
 import { failureResponse, toGatewayError } from '../../src/http/failures.ts'
 import { estimate } from '../../src/modules/estimate/routes.ts'
-import { openReader } from '../../src/reader.ts'
 import { createForesightBook } from '../../src/stores/foresight.ts'
-import { createTokenizer } from '../../src/tokenizer.ts'
 
 const readPrompt = openReader()
 const tokenizer = createTokenizer()

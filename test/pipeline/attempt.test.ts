@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
-import type { Clock } from '../../src/clock.ts'
 import { catalogue } from '../../src/core/catalogue.ts'
 import { fullName } from '../../src/core/models.ts'
+import type { Clock } from '../../src/deps/clock.ts'
 import { readNative } from '../../src/modules/chat/request.ts'
 import { startAttempt } from '../../src/pipeline/attempt.ts'
 import { openai } from '../../src/providers/openai.ts'

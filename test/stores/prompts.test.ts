@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { Ask } from '../../src/core/chat.ts'
+import { openReader } from '../../src/deps/reader.ts'
 import { readNative } from '../../src/modules/chat/request.ts'
-import { openReader } from '../../src/reader.ts'
 import { createPromptBook } from '../../src/stores/prompts.ts'
 
 const asking = (prompt: string): Ask => readNative({ prompt }, new Headers(), prompt.length)

@@ -1,6 +1,6 @@
 /** One gateway's meter, journal and shipper in a process of its own, told by its parent what to do. */
 import { join } from 'node:path'
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/deps/clock.ts'
 import { openCheckpoints } from '../../src/stores/checkpoints.ts'
 import { createClaims } from '../../src/stores/claims.ts'
 import { openDatabase } from '../../src/stores/database.ts'

@@ -1,7 +1,7 @@
 /** The weights that ship, over the labelled sets beside the checkout: light guards against a table that fits no code any more. */
 import { expect, test } from 'bun:test'
 import { Type } from '@sinclair/typebox'
-import { openReader } from '../../src/reader.ts'
+import { openReader } from '../../src/deps/reader.ts'
 import { isThere, readRows } from '../../src/training/data.ts'
 import { f1, weightedF1 } from '../../src/training/figures.ts'
 

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:https'
 import { join } from 'node:path'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/deps/clock.ts'
 import { minimalPdf, pdfOf } from './pdfs.ts'
 import { page, pathOf, publicAddresses, type Rig, redirectTo, startRig } from './rig.ts'
 

@@ -4,8 +4,8 @@
  */
 import { createSocket } from 'node:dgram'
 import { createServer, type Server, type Socket } from 'node:net'
-import type { Clock } from '../../src/clock.ts'
-import { systemClock } from '../../src/clock.ts'
+import type { Clock } from '../../src/deps/clock.ts'
+import { systemClock } from '../../src/deps/clock.ts'
 import type { Endpoint } from '../../src/web/page/exchange.ts'
 import { createPageReader, type PageReader, type PageReaderOptions } from '../../src/web/page.ts'
 import { createResolver } from '../../src/web/resolve.ts'

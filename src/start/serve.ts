@@ -1,15 +1,15 @@
 /** Deps → app → listen; drains on SIGTERM, or when the parent says so. */
-import { createApp, sendAway, version, warmUp } from './app.ts'
+import { createApp, sendAway, version, warmUp } from '../app.ts'
+import type { Config } from '../config.ts'
+import { GatewayError } from '../core/errors.ts'
+import { localOwner } from '../deps/first-account.ts'
+import { problemText } from '../deps/problems.ts'
+import { storeProblem } from '../deps/store-problems.ts'
+import { createDeps, type Deps } from '../deps.ts'
+import { findAccountByEmail } from '../stores/accounts.ts'
 import { banner, firstAccountLines } from './banner.ts'
 import { cannotStart, unlistenable } from './cannot-start.ts'
-import type { Config } from './config.ts'
-import { GatewayError } from './core/errors.ts'
-import { createDeps, type Deps } from './deps.ts'
-import { localOwner } from './first-account.ts'
 import { watchLauncher } from './launcher.ts'
-import { problemText } from './problems.ts'
-import { storeProblem } from './store-problems.ts'
-import { findAccountByEmail } from './stores/accounts.ts'
 import { createSiblings, type FiguresMessage, type Siblings } from './worker-figures.ts'
 
 /** From a worker to its parent: it listens, and what to say to a person about it. */

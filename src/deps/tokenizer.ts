@@ -1,4 +1,4 @@
-import { GatewayError } from './core/errors.ts'
+import { GatewayError } from '../core/errors.ts'
 import type { CountOrder, CountReport } from './tokenizer-worker.ts'
 
 export type Tokenizer = {

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
-import { exposition, ofWorkers } from '../src/observe/exposition.ts'
-import { createCounter, createHistogram } from '../src/observe/instruments.ts'
-import { createGathering, createSiblings, type FiguresMessage, type Siblings } from '../src/worker-figures.ts'
-import { scrape } from './harness/prometheus.ts'
+import { exposition, ofWorkers } from '../../src/observe/exposition.ts'
+import { createCounter, createHistogram } from '../../src/observe/instruments.ts'
+import { createGathering, createSiblings, type FiguresMessage, type Siblings } from '../../src/start/worker-figures.ts'
+import { scrape } from '../harness/prometheus.ts'
 
 /** Workers and their parent, joined as by pipes; those named in `deaf` never hear anything. */
 function family(count: number, deaf: readonly number[] = []) {

@@ -1,5 +1,5 @@
-import type { Deps } from './deps.ts'
-import type { FirstAccount } from './first-account.ts'
+import type { FirstAccount } from '../deps/first-account.ts'
+import type { Deps } from '../deps.ts'
 
 /**
  * What a person sees at the start: where the gateway is, what it is running on, and, the first time, everything needed

@@ -1,7 +1,8 @@
 /** What opening the stores fails with, under the name of the variable by which an operator can mend it. */
-import type { StoreConfig } from './config.ts'
+
+import { systemErrorCode, systemErrorText } from '../config/system-errors.ts'
+import type { StoreConfig } from '../config.ts'
 import { problemText } from './problems.ts'
-import { systemErrorCode, systemErrorText } from './system-errors.ts'
 
 /** In words, without the password of any address. */
 export function storeProblem({ databaseUrl, dataDirectory }: StoreConfig, cause: unknown): string {

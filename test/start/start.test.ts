@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { dataFolder, type GatewayProcess, ledgerOf, run, startProcess, stopProcesses } from './harness/processes.ts'
+import { dataFolder, type GatewayProcess, ledgerOf, run, startProcess, stopProcesses } from '../harness/processes.ts'
 
 // Every test is processes that start and end.
 setDefaultTimeout(30_000)

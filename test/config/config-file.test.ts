@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Gateway, startGateway } from './harness/gateway.ts'
-import { ask } from './harness/people.ts'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { ask } from '../harness/people.ts'
 
 setDefaultTimeout(20_000)
 

@@ -5,7 +5,7 @@ import { resolve } from 'node:path'
 setDefaultTimeout(20_000)
 
 const script = `
-import { watchLauncher } from ${JSON.stringify(resolve(import.meta.dir, '../src/launcher.ts'))}
+import { watchLauncher } from ${JSON.stringify(resolve(import.meta.dir, '../../src/start/launcher.ts'))}
 watchLauncher(() => { console.log('gone'); process.exit() })
 console.log('watching ' + process.ppid)
 setTimeout(() => { console.log('alone'); process.exit() }, Number(process.env.UNTIL_MS))

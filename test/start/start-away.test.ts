@@ -2,10 +2,10 @@
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:net'
-import { mintApiKey } from '../src/core/secrets.ts'
-import { type PrivatePostgres, startPostgres } from './harness/postgres.ts'
-import { dataFolder, type GatewayProcess, run, startProcess, stopProcesses } from './harness/processes.ts'
-import { startRedis } from './harness/redis.ts'
+import { mintApiKey } from '../../src/core/secrets.ts'
+import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
+import { dataFolder, type GatewayProcess, run, startProcess, stopProcesses } from '../harness/processes.ts'
+import { startRedis } from '../harness/redis.ts'
 
 // Every test is processes that start and end.
 setDefaultTimeout(60_000)

@@ -1,7 +1,7 @@
 /** What stopped a start or a command, as the operator should read it. */
-import { ConfigError } from './config.ts'
-import { GatewayError } from './core/errors.ts'
-import { DataFolderHeld } from './stores/data-folder.ts'
+import { ConfigError } from '../config.ts'
+import { GatewayError } from '../core/errors.ts'
+import { DataFolderHeld } from '../stores/data-folder.ts'
 
 /** A thrown thing in words: a configuration's problems one a line, what we foresaw by its message, the rest with its kind. */
 export function problemText(cause: unknown): string {

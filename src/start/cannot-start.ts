@@ -1,6 +1,6 @@
 /** A start that fails, in words that an operator can act on. */
-import type { Config } from './config.ts'
-import { problemText } from './problems.ts'
+import type { Config } from '../config.ts'
+import { problemText } from '../deps/problems.ts'
 
 /** Says why on stderr and ends the process with 1. */
 export function cannotStart(cause: unknown): never {

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
+import { mintApiKey, randomBase62 } from '../core/secrets.ts'
+import { createAccount, hasAccounts } from '../stores/accounts.ts'
+import type { Database } from '../stores/database.ts'
+import { createKey } from '../stores/keys.ts'
 import type { Clock } from './clock.ts'
-import { mintApiKey, randomBase62 } from './core/secrets.ts'
 import type { Passwords } from './passwords.ts'
-import { createAccount, hasAccounts } from './stores/accounts.ts'
-import type { Database } from './stores/database.ts'
-import { createKey } from './stores/keys.ts'
 
 /** Who the first account belongs to, until someone gives it another e-mail address. */
 export const localOwner = 'owner@gateway.local'

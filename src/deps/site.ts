@@ -5,9 +5,9 @@
  */
 import { promisify } from 'node:util'
 import { constants, gzip, zstdCompress } from 'node:zlib'
-import type { Site, SiteFile } from './modules/dashboard.ts'
+import type { Site, SiteFile } from '../modules/dashboard.ts'
 
-const entry = new URL('./dashboard/index.html', import.meta.url)
+const entry = new URL('../dashboard/index.html', import.meta.url)
 
 /** Nothing is built before the first `files()`; one that failed is tried again at the next. */
 export function createSite(): Site {

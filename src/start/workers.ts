@@ -5,14 +5,15 @@
  * The first worker starts alone: it finds out whether a start can succeed, migrates, makes the first account, and only it
  * has anything to say to a person. Each has a folder of its own; one that replaces another takes over what that one left.
  */
+
+import { type Config, workerEnvironment } from '../config.ts'
+import { problemText } from '../deps/problems.ts'
+import { storeProblem } from '../deps/store-problems.ts'
+import { createLog, type Log } from '../observe/log.ts'
+import { lockDataFolder } from '../stores/data-folder.ts'
 import { cannotStart, unlistenable } from './cannot-start.ts'
-import { type Config, workerEnvironment } from './config.ts'
 import { watchLauncher } from './launcher.ts'
-import { createLog, type Log } from './observe/log.ts'
-import { problemText } from './problems.ts'
 import type { WorkerOrder, WorkerReport } from './serve.ts'
-import { storeProblem } from './store-problems.ts'
-import { lockDataFolder } from './stores/data-folder.ts'
 import { createGathering, type FiguresMessage } from './worker-figures.ts'
 
 const firstRetryMs = 100
@@ -145,8 +146,8 @@ async function openShared(config: Config, log: Log): Promise<() => Promise<void>
     return async () => release()
   }
   const [{ openEmbedded }, { migrate, openDatabase }] = await Promise.all([
-    import('./stores/embedded.ts'),
-    import('./stores/database.ts'),
+    import('../stores/embedded.ts'),
+    import('../stores/database.ts'),
   ])
   const embedded = await openEmbedded(config.dataDirectory, detail => log.error('embedded_database_failed', { detail }))
   const database = openDatabase(embedded.address, { connections: 1 })

@@ -3,11 +3,11 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { type Database, openDatabase } from '../src/stores/database.ts'
-import { type PrivatePostgres, startPostgres } from './harness/postgres.ts'
-import { dataFolder, type GatewayProcess, run, startProcess, stopProcesses } from './harness/processes.ts'
-import { scrape } from './harness/prometheus.ts'
-import { type PrivateRedis, startRedis } from './harness/redis.ts'
+import { type Database, openDatabase } from '../../src/stores/database.ts'
+import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
+import { dataFolder, type GatewayProcess, run, startProcess, stopProcesses } from '../harness/processes.ts'
+import { scrape } from '../harness/prometheus.ts'
+import { type PrivateRedis, startRedis } from '../harness/redis.ts'
 
 // Every test is processes that start and end.
 setDefaultTimeout(60_000)

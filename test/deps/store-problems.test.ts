@@ -2,9 +2,9 @@ import { describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { storeProblem } from '../src/store-problems.ts'
-import { lockDataFolder } from '../src/stores/data-folder.ts'
-import { migrate, openDatabase } from '../src/stores/database.ts'
+import { storeProblem } from '../../src/deps/store-problems.ts'
+import { lockDataFolder } from '../../src/stores/data-folder.ts'
+import { migrate, openDatabase } from '../../src/stores/database.ts'
 
 const canary = 'canary'
 const config = { dataDirectory: '/data', databaseUrl: `postgres://gateway:${canary}@db.example:6432/gateway` }

@@ -1,12 +1,12 @@
+import type { Config } from '../config.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { Log } from '../observe/log.ts'
+import { lockDataFolder } from '../stores/data-folder.ts'
+import { type Database, isUnavailable, migrate, openDatabase } from '../stores/database.ts'
+import { connectEmbedded, openEmbedded } from '../stores/embedded.ts'
 import type { Clock } from './clock.ts'
-import type { Config } from './config.ts'
-import { GatewayError } from './core/errors.ts'
-import type { Log } from './observe/log.ts'
 import { problemText } from './problems.ts'
 import { storeProblem } from './store-problems.ts'
-import { lockDataFolder } from './stores/data-folder.ts'
-import { type Database, isUnavailable, migrate, openDatabase } from './stores/database.ts'
-import { connectEmbedded, openEmbedded } from './stores/embedded.ts'
 
 type Opened = {
   readonly database: Database

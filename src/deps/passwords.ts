@@ -1,6 +1,6 @@
 /** Password hashing, dear by design and therefore bounded: a flood of sign-ins must not take the machine from everybody else. */
-import { GatewayError } from './core/errors.ts'
-import { hashing, isOutdated, nobodysHash } from './core/passwords.ts'
+import { GatewayError } from '../core/errors.ts'
+import { hashing, isOutdated, nobodysHash } from '../core/passwords.ts'
 
 export type Passwords = {
   /** Argon2id. Throws `service_unavailable` where too many wait. */

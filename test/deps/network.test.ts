@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { systemNetwork } from '../src/network.ts'
+import { systemNetwork } from '../../src/deps/network.ts'
 
 test('a call that is ended in the turn it was made in never leaves; its neighbours do', async () => {
   const seen: string[] = []

@@ -1,5 +1,5 @@
 /** The tokenizer in a thread of its own: its tables take half a second to load, and dense text long to count. */
-import { countTokens } from './core/tokens.ts'
+import { countTokens } from '../core/tokens.ts'
 
 declare const self: Worker
 

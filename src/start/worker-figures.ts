@@ -2,7 +2,7 @@
  * One scrape of several workers. The kernel gives it to any of them, which asks the parent, who asks the others: each keeps
  * figures of its own, and a scrape that had a different worker's every time would be of no use.
  */
-import type { Family } from './observe/instruments.ts'
+import type { Family } from '../observe/instruments.ts'
 
 export type Figures = { readonly worker: number; readonly families: readonly Family[] }
 

@@ -1,0 +1,33 @@
+import { type Config, ConfigError } from '../config.ts'
+import type { Catalogue } from '../core/models.ts'
+import type { Log } from '../observe/log.ts'
+import type { Endpoint } from '../pipeline/candidate.ts'
+import { complete } from '../pipeline/complete.ts'
+import { createSafety, type Safety } from '../safety/safety.ts'
+import type { Clock } from './clock.ts'
+import type { Network } from './network.ts'
+
+const longestJudgementTokens = 64
+
+/** The safety layers; what they ask of others goes through the same network as everything else. */
+export function openSafety(
+  config: Config,
+  deps: { clock: Clock; network: Network; log: Log; catalogue: Catalogue; endpoints: ReadonlyMap<string, Endpoint> },
+): Safety {
+  const { clock, network, log, catalogue } = deps
+  const { moderation } = config.safety
+  if (moderation !== null && moderation.url === null && catalogue.resolve(moderation.model ?? '') === null)
+    throw new ConfigError([`GATEWAY_CONFIG: safety.moderation: no model is named "${moderation.model}" here`])
+  const asking = { ...deps, deadlines: config.deadlines }
+  return createSafety(
+    {
+      fetch: network.fetch,
+      monotonic: clock.monotonic,
+      after: clock.after,
+      log,
+      complete: (model, system, user, signal) =>
+        complete(asking, model, { system, user, outputCap: longestJudgementTokens }, signal),
+    },
+    config.safety,
+  )
+}

@@ -1,0 +1,59 @@
+import { expect, test } from 'bun:test'
+import { createPasswords } from '../../src/deps/passwords.ts'
+
+/** Hashing is slow by design, and the machine may be busy. */
+const hangMs = 60_000
+
+test(
+  'P1 the sixty-fifth in line is told to come back, and those before are served',
+  async () => {
+    const passwords = createPasswords()
+    const attempts = Array.from({ length: 65 }, () => passwords.verify('a password', null))
+    const outcomes = await Promise.allSettled(attempts)
+    expect(outcomes.slice(0, 64).every(({ status }) => status === 'fulfilled')).toBe(true)
+    expect(outcomes[64]).toMatchObject({
+      status: 'rejected',
+      reason: { code: 'service_unavailable', retryAfterMs: 1000 },
+    })
+    expect(await passwords.verify('a password', await passwords.hash('a password'))).toBe('right')
+  },
+  hangMs,
+)
+
+test(
+  'P1 no more than four are hashed at once: the fifth takes a turn of its own',
+  async () => {
+    const passwords = createPasswords()
+    const order: number[] = []
+    const hashes = Array.from({ length: 12 }, (_, index) => passwords.hash('a password').then(() => order.push(index)))
+    await Promise.race(hashes)
+    expect(order[0]).toBeLessThan(4)
+    await Promise.all(hashes)
+    // Whoever comes in before all but three that stood ahead of it was hashed beside more than three others.
+    for (const [place, index] of order.entries()) expect(index - place).toBeLessThan(4)
+  },
+  hangMs,
+)
+
+test(
+  'P4 an unknown address takes as long as a wrong password',
+  async () => {
+    const passwords = createPasswords()
+    const hash = await passwords.hash('a password')
+    const samples: Record<'known' | 'unknown', number[]> = { known: [], unknown: [] }
+    for (let round = 0; round < 40; round++)
+      for (const [name, one] of [
+        ['known', hash],
+        ['unknown', null],
+      ] as const) {
+        const started = performance.now()
+        await passwords.verify('not the password', one)
+        samples[name].push(performance.now() - started)
+      }
+    const median = (values: number[]) => values.toSorted((a, b) => a - b)[values.length / 2] ?? 0
+    const ratio = median(samples.known) / median(samples.unknown)
+    expect(ratio).toBeGreaterThan(0.85)
+    expect(ratio).toBeLessThan(1.18)
+  },
+  hangMs,
+)
