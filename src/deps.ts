@@ -45,13 +45,15 @@ import type { Simulator } from './providers/simulator/simulator.ts'
 import type { Safety } from './safety/safety.ts'
 import * as accounts from './stores/accounts.ts'
 import * as billing from './stores/billing.ts'
-import { type BudgetBook, createBudgetBook } from './stores/billing.ts'
+import * as budgets from './stores/budgets.ts'
+import { type BudgetBook, createBudgetBook } from './stores/budgets.ts'
 import { openChannel } from './stores/channel.ts'
 import type { Database } from './stores/database.ts'
 import { createForesightBook, type ForesightBook } from './stores/foresight.ts'
 import { createHealthBook, type HealthBook } from './stores/health.ts'
 import { createIdempotencyBook, type IdempotencyBook } from './stores/idempotency.ts'
 import * as invitations from './stores/invitations.ts'
+import * as invoices from './stores/invoices.ts'
 import { openJournal } from './stores/journal.ts'
 import * as keyLines from './stores/key-lines.ts'
 import * as keyRecords from './stores/keys.ts'
@@ -60,6 +62,7 @@ import { createLearningBook, type LearningBook } from './stores/learned.ts'
 import { createLedgerReader, type LedgerReader, seedFrom } from './stores/ledger.ts'
 import type { Meter } from './stores/meter.ts'
 import type { Spent } from './stores/meter-local.ts'
+import * as paymentEvents from './stores/payment-events.ts'
 import { createPromptBook, type PromptBook } from './stores/prompts.ts'
 import * as resets from './stores/resets.ts'
 import * as sessions from './stores/sessions.ts'
@@ -70,7 +73,19 @@ import * as users from './stores/users.ts'
 import type { Web } from './web/web.ts'
 
 /** What modules may do with the database: they import no store themselves. */
-const stores = { accounts, billing, invitations, keyLines, keys: keyRecords, resets, sessions, users } as const
+const stores = {
+  accounts,
+  billing,
+  budgets,
+  invitations,
+  invoices,
+  keyLines,
+  keys: keyRecords,
+  paymentEvents,
+  resets,
+  sessions,
+  users,
+} as const
 export type Stores = typeof stores
 
 export type Deps = {
@@ -216,7 +231,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     const post = await openPost(config, { clock, log }, undo)
     const billingWorker = startBillingWorker({
       database,
-      billing,
+      stores,
       payments,
       manual: manualPayments,
       clock,
@@ -354,7 +369,7 @@ async function openPost(
 function tellMilestones(database: Database, post: Post | null, log: Log) {
   if (post === null) return undefined
   return (accountId: string, month: string, percent: number, capMicrocents: number) => {
-    billing.noteMilestone(database, accountId, month, percent).then(
+    budgets.noteMilestone(database, accountId, month, percent).then(
       owners => {
         for (const to of owners) post.softCap(to, percent, toUsd(capMicrocents), month)
       },

@@ -6,12 +6,16 @@ import { centsOfLines } from '../core/billing.ts'
 import type { Database } from '../stores/database.ts'
 import type { Payments } from './payments.ts'
 
-type Billing = typeof import('../stores/billing.ts')
+type Stores = {
+  readonly billing: Pick<typeof import('../stores/billing.ts'), 'rollCycles'>
+  readonly invoices: Pick<typeof import('../stores/invoices.ts'), 'closeCycle' | 'claimInvoice' | 'noteProcessorId'>
+  readonly paymentEvents: Pick<typeof import('../stores/payment-events.ts'), 'applyInvoice'>
+}
 type Fields = Readonly<Record<string, string | number | boolean | null>>
 
 export type BillingWorkerOptions = {
   readonly database: Database
-  readonly billing: Billing
+  readonly stores: Stores
   readonly payments: Payments
   /** Collects from accounts that have agreed to pay by hand, and marks the invoices of those without a method. */
   readonly manual: Payments
@@ -37,15 +41,15 @@ const maximumSteps = 200
 
 /** Starts the worker. Its timer does not keep the process alive. */
 export function startBillingWorker(options: BillingWorkerOptions): BillingWorker {
-  const { database, billing, clock, newId, log } = options
+  const { database, stores, clock, newId, log } = options
   let running: Promise<void> | null = null
   let closed = false
   let failures = 0
 
   const work = async () => {
-    await upTo(maximumSteps, async () => (await billing.rollCycles(database, clock.now(), newId)) > 0)
+    await upTo(maximumSteps, async () => (await stores.billing.rollCycles(database, clock.now(), newId)) > 0)
     await upTo(maximumSteps, async () => {
-      const invoice = await billing.closeCycle(database, clock.now(), newId)
+      const invoice = await stores.invoices.closeCycle(database, clock.now(), newId)
       if (invoice !== null) log.info('invoice_made', { invoice_id: invoice.id, total_cents: invoice.totalCents })
       return invoice !== null
     })
@@ -86,8 +90,8 @@ export function startBillingWorker(options: BillingWorkerOptions): BillingWorker
 }
 
 /** Collects one invoice; false where none is due. One that fails waits for its next turn and holds up no other. */
-async function collectNext({ database, billing, payments, manual, clock, log }: BillingWorkerOptions) {
-  const due = await billing.claimInvoice(database)
+async function collectNext({ database, stores, payments, manual, clock, log }: BillingWorkerOptions) {
+  const due = await stores.invoices.claimInvoice(database)
   if (due === null) return false
   const { invoice, lines, customerId, methodKind } = due
   const collector = methodKind === 'manual' || customerId === null ? manual : payments
@@ -103,9 +107,9 @@ async function collectNext({ database, billing, payments, manual, clock, log }: 
         processorId: invoice.stripeInvoiceId,
         lines: lines.map(({ model }, index) => ({ name: model, cents: cents[index] ?? 0 })),
       },
-      processorId => billing.noteProcessorId(database, invoice.id, processorId),
+      processorId => stores.invoices.noteProcessorId(database, invoice.id, processorId),
     )
-    const outcome = await billing.applyInvoice(database, seen, clock.now())
+    const outcome = await stores.paymentEvents.applyInvoice(database, seen, clock.now())
     if (outcome === 'mismatch') log.error('invoice_mismatch', { invoice_id: invoice.id })
     else log.info('invoice_collected', { invoice_id: invoice.id, status: seen.status })
   } catch (error) {

@@ -5,23 +5,13 @@ import fc from 'fast-check'
 import { cycleMs, lateMark, type SeenInvoice, settlingMs } from '../../src/core/billing.ts'
 import { plans } from '../../src/core/plans.ts'
 import type { UsageRecord } from '../../src/core/usage.ts'
-import {
-  applyInvoice,
-  changeBilling,
-  claimInvoice,
-  closeCycle,
-  findBilling,
-  findInvoice,
-  listInvoices,
-  rollCycles,
-  setSoftCap,
-  spentInCycle,
-  spentInMonth,
-  takeEvent,
-} from '../../src/stores/billing.ts'
+import { changeBilling, findBilling, rollCycles, setSoftCap } from '../../src/stores/billing.ts'
+import { spentInMonth } from '../../src/stores/budgets.ts'
 import { type Database, migrate, openDatabase } from '../../src/stores/database.ts'
 import { openEmbedded } from '../../src/stores/embedded.ts'
+import { claimInvoice, closeCycle, findInvoice, listInvoices, spentInCycle } from '../../src/stores/invoices.ts'
 import { createKeyDirectory } from '../../src/stores/keys.ts'
+import { applyInvoice, takeEvent } from '../../src/stores/payment-events.ts'
 import { createShipper } from '../../src/stores/shipper.ts'
 import { accounts, billingCycles, invoices, planChanges } from '../../src/stores/tables.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'

@@ -131,7 +131,7 @@ export function billing(deps: BillingDeps, identify: Identify) {
       summary: 'Invoices, newest first',
       answer: invoiceListShape,
       async handle({ principal }) {
-        const found = await deps.stores.billing.listInvoices(deps.database, principal.accountId)
+        const found = await deps.stores.invoices.listInvoices(deps.database, principal.accountId)
         return reply({ data: found.map(shownInvoice) })
       },
     },
@@ -142,7 +142,7 @@ export function billing(deps: BillingDeps, identify: Identify) {
       summary: 'An invoice, with a line per model',
       answer: invoiceWithLinesShape,
       async handle({ principal, params }) {
-        const found = await deps.stores.billing.findInvoice(deps.database, principal.accountId, params.id ?? '')
+        const found = await deps.stores.invoices.findInvoice(deps.database, principal.accountId, params.id ?? '')
         if (found === null) throw notFound()
         return reply({ ...shownInvoice(found), lines: found.lines.map(shownLine) })
       },
@@ -155,8 +155,8 @@ async function overview({ config, database, stores, clock }: BillingDeps, accoun
   const { cycle } = stores.billing.stateOf(found)
   const now = clock.now()
   const [cycleMicrocents, monthMicrocents] = await Promise.all([
-    cycle === null ? 0 : stores.billing.spentInCycle(database, accountId, cycle),
-    stores.billing.spentInMonth(database, accountId, monthOf(now)),
+    cycle === null ? 0 : stores.invoices.spentInCycle(database, accountId, cycle),
+    stores.budgets.spentInMonth(database, accountId, monthOf(now)),
   ])
   return reply(shownBilling(found, config.plans, { cycleMicrocents, monthMicrocents }, now))
 }

@@ -34,9 +34,9 @@ async function receive({ database, stores, clock, newId, payments, log }: Webhoo
   const body = await readBytes(request, bodyLimits.other)
   const event = payments.webhooks.read(body, request.headers.get('stripe-signature'))
   // Only spares a look: what makes it one effect is the row that is written with it.
-  if (await stores.billing.hasEvent(database, event.id)) return reply({ received: true })
+  if (await stores.paymentEvents.hasEvent(database, event.id)) return reply({ received: true })
   const look = await payments.webhooks.look(event)
-  const outcome = await stores.billing.takeEvent(database, event, look, clock.now(), newId)
+  const outcome = await stores.paymentEvents.takeEvent(database, event, look, clock.now(), newId)
   const fields = { event_id: event.id, outcome }
   if (outcome === 'mismatch') log.error('payment_event', fields)
   else log.info('payment_event', fields)

@@ -1,0 +1,117 @@
+/** What the payment processor says, taken up once however often and in whatever order it is said. */
+import { and, eq, sql } from 'drizzle-orm'
+import { laterStatus, mismatch, type SeenInvoice } from '../core/billing.ts'
+import type { Look, SignedEvent } from '../payments/payments.ts'
+import { changeWithin, lockBilling, workDeadlineMs } from './billing.ts'
+import type { Database } from './database.ts'
+import type { Step } from './on-account.ts'
+import { accounts, invoices, paymentMethods, webhookEvents } from './tables.ts'
+
+export type EventOutcome = 'applied' | 'repeated' | 'ignored' | 'mismatch'
+
+/** Takes up what the payment processor says of an invoice. Nothing is taken up that is not as ours says. */
+export function applyInvoice(database: Database, seen: SeenInvoice, at: number): Promise<EventOutcome> {
+  return database.run(
+    ({ orm }) => orm.transaction(async step => (await appliedInvoice(step, seen, at)).outcome),
+    workDeadlineMs,
+  )
+}
+
+/** Whether an event has had its effect already. */
+export async function hasEvent(database: Database, eventId: string): Promise<boolean> {
+  const rows = await database.run(({ orm }) =>
+    orm.select({ id: webhookEvents.id }).from(webhookEvents).where(eq(webhookEvents.id, eventId)).limit(1),
+  )
+  return rows.length > 0
+}
+
+/** Remembers an event and does what it is good for, in one transaction: of any number of its copies one has an effect. */
+export function takeEvent(
+  database: Database,
+  event: SignedEvent,
+  effect: Look,
+  at: number,
+  newId: (prefix: string) => string,
+): Promise<EventOutcome> {
+  return database.run(
+    ({ orm }) =>
+      orm.transaction(async step => {
+        const { id, type, objectId, occurredAt } = event
+        const fresh = await step
+          .insert(webhookEvents)
+          .values({ id, type, objectId, occurredAt: new Date(occurredAt), receivedAt: new Date(at) })
+          .onConflictDoNothing({ target: webhookEvents.id })
+          .returning({ id: webhookEvents.id })
+        if (fresh.length === 0) return 'repeated'
+        const { outcome, accountId } = await applied(step, effect, at, newId)
+        if (accountId !== null) await step.update(webhookEvents).set({ accountId }).where(eq(webhookEvents.id, id))
+        return outcome
+      }),
+    workDeadlineMs,
+  )
+}
+
+type Applied = { readonly outcome: EventOutcome; readonly accountId: string | null }
+
+async function applied(step: Step, effect: Look, at: number, newId: (prefix: string) => string): Promise<Applied> {
+  switch (effect.kind) {
+    case 'none':
+      return { outcome: 'ignored', accountId: null }
+    case 'invoice':
+      return appliedInvoice(step, effect.seen, at)
+    case 'method_gone': {
+      const [row] = await step
+        .select({ accountId: paymentMethods.accountId })
+        .from(paymentMethods)
+        .where(eq(paymentMethods.stripePaymentMethodId, effect.stripePaymentMethodId))
+      const found = row === undefined ? null : await lockBilling(step, row.accountId)
+      if (found?.method?.stripePaymentMethodId !== effect.stripePaymentMethodId)
+        return { outcome: 'ignored', accountId: row?.accountId ?? null }
+      const change = { event: 'method_removed', at, userId: null, newId } as const
+      const outcome = await changeWithin(step, found.account.id, change)
+      return { outcome: outcome === 'done' ? 'applied' : 'ignored', accountId: found.account.id }
+    }
+    default:
+      return effect satisfies never
+  }
+}
+
+async function appliedInvoice(step: Step, seen: SeenInvoice, at: number): Promise<Applied> {
+  const nothing = { outcome: 'ignored', accountId: null } as const
+  if (seen.invoiceId === null) return nothing
+  const [owner] = await step
+    .select({ accountId: invoices.accountId })
+    .from(invoices)
+    .where(eq(invoices.id, seen.invoiceId))
+  if (owner === undefined) return nothing
+  // The account before its invoices, as everywhere: two who wait for one another would both be refused.
+  const { accountId } = owner
+  const [account] = await step.select().from(accounts).where(eq(accounts.id, accountId)).for('no key update')
+  const [invoice] = await step.select().from(invoices).where(eq(invoices.id, seen.invoiceId)).for('update')
+  if (account === undefined || invoice === undefined) return nothing
+  const ours = { ...invoice, customerId: account.stripeCustomerId, processorId: invoice.stripeInvoiceId }
+  if (mismatch(ours, seen) !== null) return { outcome: 'mismatch', accountId }
+  const status = laterStatus(invoice.status, seen.status)
+  await step
+    .update(invoices)
+    .set({
+      status,
+      stripeInvoiceId: seen.processorId,
+      ...(status === 'paid' && invoice.paidAt === null ? { paidAt: new Date(at) } : {}),
+    })
+    .where(eq(invoices.id, invoice.id))
+  if (status === invoice.status) return { outcome: 'applied', accountId }
+  const [unpaid] = await step
+    .select({ id: invoices.id })
+    .from(invoices)
+    .where(and(eq(invoices.accountId, accountId), eq(invoices.status, 'unpaid')))
+    .limit(1)
+  await step
+    .update(accounts)
+    .set({
+      unpaidSince: unpaid === undefined ? null : (account.unpaidSince ?? new Date(at)),
+      updatedAt: sql`clock_timestamp()`,
+    })
+    .where(eq(accounts.id, accountId))
+  return { outcome: 'applied', accountId }
+}
