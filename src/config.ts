@@ -4,16 +4,14 @@
  */
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import {
-  baseUrlProblem,
-  isAnsweredHost,
-  isListenAddress,
-  isPrivateHost,
-  trustedProxies,
-  withoutTrailingSlash,
-} from './config/addresses.ts'
+import { baseUrlProblem, isAnsweredHost, isListenAddress, trustedProxies } from './config/addresses.ts'
 import { type ConfigFile, readConfigFile } from './config/config-file.ts'
 import { type Environment, environmentReader, type Reader } from './config/environment.ts'
+import { type MailConfig, readMail } from './config/mail.ts'
+import { type OtlpConfig, readOtlp } from './config/otlp.ts'
+import { builtIn, nameProblems, type ProviderSettings, readProviders } from './config/providers.ts'
+import { readSearch, type SearchSettings } from './config/search.ts'
+import { readStripe, type StripeConfig } from './config/stripe.ts'
 import { catalogue } from './core/catalogue.ts'
 import {
   type ConfiguredModel,
@@ -23,20 +21,13 @@ import {
   withChanges,
 } from './core/configured-models.ts'
 import { type LevelShares, sharesOf, usualShares } from './core/levels.ts'
-import { autoModel, buildCatalogue, fullName } from './core/models.ts'
+import { buildCatalogue, fullName } from './core/models.ts'
 import { fromUsd } from './core/money.ts'
 import { type Plans, plansWith } from './core/plans.ts'
 import { type WebPrices, webPrices } from './core/web.ts'
 import { type SafetySettings, safetySettings } from './safety/settings.ts'
 
 export type { Environment } from './config/environment.ts'
-
-export type ProviderSettings = {
-  readonly id: string
-  readonly format: 'openai' | 'anthropic' | 'google' | 'compatible'
-  readonly baseUrl: string
-  readonly apiKey: string | null
-}
 
 /** Milliseconds, one for each way an upstream can keep a caller waiting (`contract.md` section 5). */
 export type Deadlines = {
@@ -105,35 +96,6 @@ export type WebConfig = {
   readonly prices: WebPrices
 }
 
-export type SearchSettings =
-  | { readonly id: 'searxng'; readonly baseUrl: string }
-  | { readonly id: 'brave' | 'tavily'; readonly baseUrl: string | null; readonly apiKey: string }
-
-export type MailConfig = {
-  readonly smtpUrl: string
-  readonly from: string
-  /** Where people find this gateway; no slash at its end. */
-  readonly publicUrl: string
-  /** Credentials would leave the private network. */
-  readonly requireTls: boolean
-}
-
-export type StripeConfig = {
-  readonly secretKey: string
-  /** One, or two while one is being replaced. */
-  readonly webhookSecrets: readonly string[]
-  /** Null = Stripe's own address. */
-  readonly apiBase: string | null
-}
-
-export type OtlpConfig = {
-  readonly endpoint: string
-  readonly headers: Readonly<Record<string, string>>
-  /** Share of requests that are traced, 0–1. */
-  readonly sampleRatio: number
-  readonly metricsEveryMs: number
-}
-
 export const logLevels = ['debug', 'info', 'warn', 'error'] as const
 export type LogLevel = (typeof logLevels)[number]
 
@@ -146,12 +108,6 @@ export class ConfigError extends Error {
     this.problems = problems
   }
 }
-
-const builtIn = [
-  { id: 'openai', key: 'OPENAI_API_KEY', base: 'OPENAI_BASE_URL', url: 'https://api.openai.com/v1' },
-  { id: 'anthropic', key: 'ANTHROPIC_API_KEY', base: 'ANTHROPIC_BASE_URL', url: 'https://api.anthropic.com' },
-  { id: 'google', key: 'GEMINI_API_KEY', base: 'GEMINI_BASE_URL', url: 'https://generativelanguage.googleapis.com' },
-] as const
 
 const minute = 60_000
 
@@ -309,102 +265,12 @@ function readMetricsToken(read: Reader, problems: string[]): string | null {
   return token
 }
 
-/** OpenTelemetry's own variables, with their own meanings; read even without an endpoint, so that a wrong one is told. */
-function readOtlp(read: Reader, problems: string[]): OtlpConfig | null {
-  const endpoint = read.baseUrl('OTEL_EXPORTER_OTLP_ENDPOINT')
-  const headers: Record<string, string> = {}
-  for (const pair of (read.secret('OTEL_EXPORTER_OTLP_HEADERS') ?? '').split(',').filter(one => one.trim() !== '')) {
-    const [, name, value] = /^\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*=\s*([\x20-\x7e]*?)\s*$/.exec(pair) ?? []
-    if (name === undefined || value === undefined)
-      problems.push('OTEL_EXPORTER_OTLP_HEADERS: must be name=value pairs separated by commas')
-    else headers[name] = value.includes('%') ? decodedOr(value) : value
-  }
-  const ratio = read.text('OTEL_TRACES_SAMPLER_ARG') ?? '0.1'
-  if (!/^(0|1|[01]?\.\d+)$/.test(ratio) || Number(ratio) > 1)
-    problems.push('OTEL_TRACES_SAMPLER_ARG: must be a share of requests from 0 to 1, such as 0.1')
-  const metricsEveryMs = read.integer('OTEL_METRIC_EXPORT_INTERVAL', minute, 1_000, 60 * minute)
-  return endpoint === null ? null : { endpoint, headers, sampleRatio: Number(ratio), metricsEveryMs }
-}
-
-/** The text that percent-encoding stands for; as written where it is none. */
-function decodedOr(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
-}
-
-const shortestWebhookSecret = 24
-
-/** Without a secret to verify events by, anybody could mark an invoice paid: payments are then not to be had at all. */
-function readStripe(read: Reader, problems: string[]): StripeConfig | null {
-  const secretKey = read.secret('STRIPE_SECRET_KEY')
-  const secret = read.secret('STRIPE_WEBHOOK_SECRET')
-  const apiBase = read.baseUrl('STRIPE_API_BASE')
-  if (apiBase !== null && URL.canParse(apiBase) && new URL(apiBase).pathname !== '/')
-    problems.push('STRIPE_API_BASE: must be an origin, such as https://api.stripe.com, without a path')
-  if (secretKey === null && secret === null) return null
-  if (secretKey === null) problems.push('STRIPE_SECRET_KEY: needed beside STRIPE_WEBHOOK_SECRET')
-  const webhookSecrets = (secret ?? '').split(',').map(one => one.trim())
-  if (secret === null)
-    problems.push(
-      'STRIPE_WEBHOOK_SECRET: needed beside STRIPE_SECRET_KEY; it is the endpoint’s signing secret (whsec_…)',
-    )
-  else if (webhookSecrets.length > 2 || webhookSecrets.some(one => one.length < shortestWebhookSecret))
-    problems.push(
-      `STRIPE_WEBHOOK_SECRET: must be one secret of at least ${shortestWebhookSecret} characters, or two separated by a comma while one is replaced`,
-    )
-  return { secretKey: secretKey ?? '', webhookSecrets, apiBase }
-}
-
-const mailAddress = '[^\\s\\x00-\\x1f@<>,;"()]{1,64}@[^\\s\\x00-\\x1f@<>,;"()]{1,190}'
-const sender = new RegExp(`^(?:${mailAddress}|[^<>@,;"\\x00-\\x1f]{1,100} <${mailAddress}>)$`)
-
-/** Letters hold links that are as good as passwords: where they lead is the operator's word alone. */
-function readMail(read: Reader, problems: string[], warnings: string[]): MailConfig | null {
-  const smtpUrl = read.url('SMTP_URL', ['smtp:', 'smtps:'])
-  const from = read.text('MAIL_FROM')
-  const publicUrl = read.baseUrl('PUBLIC_URL')
-  if (publicUrl !== null && URL.canParse(publicUrl) && new URL(publicUrl).origin !== publicUrl)
-    problems.push('PUBLIC_URL: must be an origin, such as https://gateway.example.com, without a path')
-  if (from !== null && !sender.test(from))
-    problems.push('MAIL_FROM: must be an address, such as gateway@example.com or "Gateway <gateway@example.com>"')
-  if (smtpUrl === null) {
-    if (from !== null) warnings.push('MAIL_FROM is set but SMTP_URL is not: no mail is sent; set both or neither')
-    return null
-  }
-  const { protocol, hostname, username } = new URL(smtpUrl)
-  if (hostname === '') problems.push('SMTP_URL: names no host')
-  if (from === null) problems.push('MAIL_FROM: needed beside SMTP_URL; it is the address that letters come from')
-  if (publicUrl === null)
-    problems.push('PUBLIC_URL: needed beside SMTP_URL; it is the address that links in letters lead to')
-  const requireTls = protocol === 'smtp:' && username !== '' && !isPrivateHost(hostname)
-  return { smtpUrl, from: from ?? '', publicUrl: publicUrl ?? '', requireTls }
-}
-
 /** Set by the parent of several processes, for each of them. */
 const workerVariable = 'GATEWAY_WORKER'
 
 /** What a worker is started with: all that its parent was, its number, and the port that they share. */
 export function workerEnvironment(worker: number, port: number): Environment {
   return { ...process.env, [workerVariable]: String(worker), PORT: String(port) }
-}
-
-/** Back ends for web search, in the order in which they are asked. */
-function readSearch(read: Reader): readonly SearchSettings[] {
-  const settings: SearchSettings[] = []
-  const searxng = read.baseUrl('SEARXNG_URL')
-  if (searxng !== null) settings.push({ id: 'searxng', baseUrl: searxng })
-  for (const [id, name] of [
-    ['brave', 'BRAVE'],
-    ['tavily', 'TAVILY'],
-  ] as const) {
-    const apiKey = read.secret(`${name}_API_KEY`)
-    const baseUrl = read.baseUrl(`${name}_BASE_URL`)
-    if (apiKey !== null) settings.push({ id, baseUrl, apiKey })
-  }
-  return settings
 }
 
 function pricesOf({ web }: ConfigFile): WebPrices {
@@ -429,46 +295,4 @@ function rewriterOf(
   if (model === null)
     problems.push('GATEWAY_CONFIG: enhancement.model: no provider configured here has a model of that name')
   return model === null ? null : fullName(model)
-}
-
-function readProviders(read: Reader, file: ConfigFile, problems: string[], warnings: string[]) {
-  const settings: ProviderSettings[] = []
-  const models: { provider: string; row: ConfiguredModel }[] = []
-  for (const provider of builtIn) {
-    const apiKey = read.secret(provider.key)
-    const baseUrl = read.baseUrl(provider.base)
-    if (apiKey !== null)
-      settings.push({ id: provider.id, format: provider.id, baseUrl: baseUrl ?? provider.url, apiKey })
-    else if (baseUrl !== null)
-      warnings.push(
-        `${provider.base} is set but ${provider.key} is not: ${provider.id} is not asked; set both or neither`,
-      )
-  }
-  for (const provider of file.providers) {
-    if (settings.some(other => other.id === provider.id) || builtIn.some(other => other.id === provider.id))
-      problems.push(`GATEWAY_CONFIG: provider id "${provider.id}" is taken; choose another`)
-    for (const name of nameProblems(provider.models))
-      problems.push(`GATEWAY_CONFIG: provider "${provider.id}": ${name}`)
-    const apiKey = provider.api_key_env === undefined ? null : read.secret(provider.api_key_env)
-    if (provider.api_key_env !== undefined && apiKey === null)
-      problems.push(`GATEWAY_CONFIG: provider "${provider.id}" names ${provider.api_key_env}, which is not set`)
-    const problem = baseUrlProblem(provider.base_url)
-    if (problem !== null) problems.push(`GATEWAY_CONFIG: provider "${provider.id}": base_url ${problem}`)
-    settings.push({ id: provider.id, format: 'compatible', baseUrl: withoutTrailingSlash(provider.base_url), apiKey })
-    for (const row of provider.models) models.push({ provider: provider.id, row })
-  }
-  const safety = safetySettings(file.safety, { secret: read.secret, urlProblem: baseUrlProblem }, problems)
-  return { settings, models, safety }
-}
-
-/** A name that two models of a provider have would always mean the first; the one of auto-routing would never mean either. */
-function nameProblems(
-  models: readonly { readonly id: string; readonly aliases?: readonly string[] }[],
-): readonly string[] {
-  const names = models.flatMap(({ id, aliases = [] }) => [id, ...aliases]).map(name => name.toLowerCase())
-  const twice = names.filter((name, at) => names.indexOf(name) !== at)
-  return [
-    ...[...new Set(twice)].map(name => `two models are named "${name}"; choose another name for one`),
-    ...(names.includes(autoModel) ? [`a model is named "${autoModel}", which means auto-routing; choose another`] : []),
-  ]
 }

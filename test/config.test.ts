@@ -247,6 +247,7 @@ describe('a wrong value', () => {
         { provider: 'mistral', id: 'x' },
       ],
       plans: { usage: { daily_cost_usd: -1 }, gold: {} },
+      safety: { moderation: { url: 'http://example.com/v1', model: 'judge' } },
     })
     expect(problemsOf({ GATEWAY_CONFIG: path, PORT: 'x' }).map(line => line.replace('GATEWAY_CONFIG: ', ''))).toEqual([
       'providers.0.id: must be a name of at most 32 lower-case letters, digits and hyphens that begins with a letter',
@@ -261,6 +262,7 @@ describe('a wrong value', () => {
       'models.0: openai/gpt-7 is new and has no `pricing`: a model without a known price is not routable',
       'models.0: openai/gpt-7 is new: `like` must name a model of openai in the catalogue, whose parameters it takes',
       'PORT: must be a whole number from 0 to 65535',
+      'safety.moderation: url must be https; plain http is taken only on loopback or private networks',
     ])
   })
 

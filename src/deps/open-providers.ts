@@ -1,4 +1,5 @@
-import type { Config, ProviderSettings } from '../config.ts'
+import type { ProviderSettings } from '../config/providers.ts'
+import type { Config } from '../config.ts'
 import type { Endpoint } from '../pipeline/candidate.ts'
 import { anthropic } from '../providers/anthropic.ts'
 import { google } from '../providers/google.ts'

@@ -1,4 +1,5 @@
-import type { Config, SearchSettings } from '../config.ts'
+import type { SearchSettings } from '../config/search.ts'
+import type { Config } from '../config.ts'
 import { webLimits } from '../core/web.ts'
 import type { Log } from '../observe/log.ts'
 import type { Simulator } from '../providers/simulator/simulator.ts'

@@ -1,0 +1,36 @@
+import { isPrivateHost } from './addresses.ts'
+import type { Reader } from './environment.ts'
+
+export type MailConfig = {
+  readonly smtpUrl: string
+  readonly from: string
+  /** Where people find this gateway; no slash at its end. */
+  readonly publicUrl: string
+  /** Credentials would leave the private network. */
+  readonly requireTls: boolean
+}
+
+const mailAddress = '[^\\s\\x00-\\x1f@<>,;"()]{1,64}@[^\\s\\x00-\\x1f@<>,;"()]{1,190}'
+const sender = new RegExp(`^(?:${mailAddress}|[^<>@,;"\\x00-\\x1f]{1,100} <${mailAddress}>)$`)
+
+/** Letters hold links that are as good as passwords: where they lead is the operator's word alone. */
+export function readMail(read: Reader, problems: string[], warnings: string[]): MailConfig | null {
+  const smtpUrl = read.url('SMTP_URL', ['smtp:', 'smtps:'])
+  const from = read.text('MAIL_FROM')
+  const publicUrl = read.baseUrl('PUBLIC_URL')
+  if (publicUrl !== null && URL.canParse(publicUrl) && new URL(publicUrl).origin !== publicUrl)
+    problems.push('PUBLIC_URL: must be an origin, such as https://gateway.example.com, without a path')
+  if (from !== null && !sender.test(from))
+    problems.push('MAIL_FROM: must be an address, such as gateway@example.com or "Gateway <gateway@example.com>"')
+  if (smtpUrl === null) {
+    if (from !== null) warnings.push('MAIL_FROM is set but SMTP_URL is not: no mail is sent; set both or neither')
+    return null
+  }
+  const { protocol, hostname, username } = new URL(smtpUrl)
+  if (hostname === '') problems.push('SMTP_URL: names no host')
+  if (from === null) problems.push('MAIL_FROM: needed beside SMTP_URL; it is the address that letters come from')
+  if (publicUrl === null)
+    problems.push('PUBLIC_URL: needed beside SMTP_URL; it is the address that links in letters lead to')
+  const requireTls = protocol === 'smtp:' && username !== '' && !isPrivateHost(hostname)
+  return { smtpUrl, from: from ?? '', publicUrl: publicUrl ?? '', requireTls }
+}

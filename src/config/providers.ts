@@ -1,0 +1,61 @@
+import type { ConfiguredModel } from '../core/configured-models.ts'
+import { autoModel } from '../core/models.ts'
+import { baseUrlProblem, withoutTrailingSlash } from './addresses.ts'
+import type { ConfigFile } from './config-file.ts'
+import type { Reader } from './environment.ts'
+
+export type ProviderSettings = {
+  readonly id: string
+  readonly format: 'openai' | 'anthropic' | 'google' | 'compatible'
+  readonly baseUrl: string
+  readonly apiKey: string | null
+}
+
+/** Providers that are there by a key alone. */
+export const builtIn = [
+  { id: 'openai', key: 'OPENAI_API_KEY', base: 'OPENAI_BASE_URL', url: 'https://api.openai.com/v1' },
+  { id: 'anthropic', key: 'ANTHROPIC_API_KEY', base: 'ANTHROPIC_BASE_URL', url: 'https://api.anthropic.com' },
+  { id: 'google', key: 'GEMINI_API_KEY', base: 'GEMINI_BASE_URL', url: 'https://generativelanguage.googleapis.com' },
+] as const
+
+/** Those with a key in the environment, and those of the file with their models. */
+export function readProviders(read: Reader, file: ConfigFile, problems: string[], warnings: string[]) {
+  const settings: ProviderSettings[] = []
+  const models: { provider: string; row: ConfiguredModel }[] = []
+  for (const provider of builtIn) {
+    const apiKey = read.secret(provider.key)
+    const baseUrl = read.baseUrl(provider.base)
+    if (apiKey !== null)
+      settings.push({ id: provider.id, format: provider.id, baseUrl: baseUrl ?? provider.url, apiKey })
+    else if (baseUrl !== null)
+      warnings.push(
+        `${provider.base} is set but ${provider.key} is not: ${provider.id} is not asked; set both or neither`,
+      )
+  }
+  for (const provider of file.providers) {
+    if (settings.some(other => other.id === provider.id) || builtIn.some(other => other.id === provider.id))
+      problems.push(`GATEWAY_CONFIG: provider id "${provider.id}" is taken; choose another`)
+    for (const name of nameProblems(provider.models))
+      problems.push(`GATEWAY_CONFIG: provider "${provider.id}": ${name}`)
+    const apiKey = provider.api_key_env === undefined ? null : read.secret(provider.api_key_env)
+    if (provider.api_key_env !== undefined && apiKey === null)
+      problems.push(`GATEWAY_CONFIG: provider "${provider.id}" names ${provider.api_key_env}, which is not set`)
+    const problem = baseUrlProblem(provider.base_url)
+    if (problem !== null) problems.push(`GATEWAY_CONFIG: provider "${provider.id}": base_url ${problem}`)
+    settings.push({ id: provider.id, format: 'compatible', baseUrl: withoutTrailingSlash(provider.base_url), apiKey })
+    for (const row of provider.models) models.push({ provider: provider.id, row })
+  }
+  return { settings, models }
+}
+
+/** A name that two models of a provider have would always mean the first; the one of auto-routing would never mean either. */
+export function nameProblems(
+  models: readonly { readonly id: string; readonly aliases?: readonly string[] }[],
+): readonly string[] {
+  const names = models.flatMap(({ id, aliases = [] }) => [id, ...aliases]).map(name => name.toLowerCase())
+  const twice = names.filter((name, at) => names.indexOf(name) !== at)
+  return [
+    ...[...new Set(twice)].map(name => `two models are named "${name}"; choose another name for one`),
+    ...(names.includes(autoModel) ? [`a model is named "${autoModel}", which means auto-routing; choose another`] : []),
+  ]
+}

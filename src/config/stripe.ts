@@ -1,0 +1,32 @@
+import type { Reader } from './environment.ts'
+
+export type StripeConfig = {
+  readonly secretKey: string
+  /** One, or two while one is being replaced. */
+  readonly webhookSecrets: readonly string[]
+  /** Null = Stripe's own address. */
+  readonly apiBase: string | null
+}
+
+const shortestWebhookSecret = 24
+
+/** Without a secret to verify events by, anybody could mark an invoice paid: payments are then not to be had at all. */
+export function readStripe(read: Reader, problems: string[]): StripeConfig | null {
+  const secretKey = read.secret('STRIPE_SECRET_KEY')
+  const secret = read.secret('STRIPE_WEBHOOK_SECRET')
+  const apiBase = read.baseUrl('STRIPE_API_BASE')
+  if (apiBase !== null && URL.canParse(apiBase) && new URL(apiBase).pathname !== '/')
+    problems.push('STRIPE_API_BASE: must be an origin, such as https://api.stripe.com, without a path')
+  if (secretKey === null && secret === null) return null
+  if (secretKey === null) problems.push('STRIPE_SECRET_KEY: needed beside STRIPE_WEBHOOK_SECRET')
+  const webhookSecrets = (secret ?? '').split(',').map(one => one.trim())
+  if (secret === null)
+    problems.push(
+      'STRIPE_WEBHOOK_SECRET: needed beside STRIPE_SECRET_KEY; it is the endpoint’s signing secret (whsec_…)',
+    )
+  else if (webhookSecrets.length > 2 || webhookSecrets.some(one => one.length < shortestWebhookSecret))
+    problems.push(
+      `STRIPE_WEBHOOK_SECRET: must be one secret of at least ${shortestWebhookSecret} characters, or two separated by a comma while one is replaced`,
+    )
+  return { secretKey: secretKey ?? '', webhookSecrets, apiBase }
+}
