@@ -21,15 +21,18 @@ export function createFreshnessHead(weights: KeptWeights): FreshnessHead {
 
 /**
  * The head's probability, tempered by what is asked for: code, a calculation or fiction does not change with time, whatever
- * it speaks of. `types` are the probabilities by type.
+ * it speaks of. The surer the type, the more evidence it takes: "Is the share above 250?" may look like a calculation, and is
+ * none. `types` are the probabilities by type.
  */
 export function tempered(chance: number, types: Float64Array): number {
   let timeless = 0
   for (const index of timelessTypes) timeless += types[index] ?? 0
-  return timeless < leastTimeless ? chance : chance * (1 - timeless)
+  if (timeless <= 0.5) return chance
+  return 1 / (1 + ((1 - chance) / chance) * Math.exp(mostEvidence * (2 * timeless - 1)))
 }
 
-const leastTimeless = 0.6
+/** What a timeless type weighs when it is certain, as a logarithm of odds; chosen by cross-validation. */
+const mostEvidence = 7.5
 const timelessTypes = (['code', 'code_algorithm', 'debugging', 'math', 'creative'] as const).map(type =>
   queryTypes.indexOf(type),
 )

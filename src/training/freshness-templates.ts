@@ -51,6 +51,29 @@ const current = `who is (the|the current|now the|currently the) {office} of ({co
   what (are the|is the) (latest|recent|current) (news|headlines|developments|trends|polls|scores|results|standings|events|rankings|updates) (about|in|on|from|for) ({country}|{firm}|{star}|ai|football|the war)
   (which|what) team does {star} play for
   who holds the (world record|record) for (the marathon|the most goals|the high jump|the most olympic medals|the most wins)
+  (what|which) (song|video|album|post|photo|movie) (has|holds the record for) the most (views|streams|likes|sales) (in one weekend|in a month|on youtube|on spotify|on instagram|)
+  (what|which) (is|was) the (most-viewed|most-liked|most-streamed|best-selling) (clip|song|photo|album|post) (of all time|in its first week|on instagram|on tiktok|in one day)
+  how many times has (a striker|a team|a driver|anyone|a woman) (won|broken|reached|repeated) (the record|a hat-trick|{cup}|the final|all four majors) (in history|in one match|in one season|)
+  how many (women|climbers|players|companies|channels|films|teams) have (ever|so far|) (reached|won|crossed|passed|made) (space|{cup}|the summit|the antarctic|the billion mark)
+  how many goals (did|has) {star} (score|scored) (last season|this season|for his current club|for her current team|in the league this year)
+  (which|what) (studio|bank|team|company|airline|country|player) (had|sold|won|earned|made) the most (visitors|tickets|games|medals|profit|money|cars) (last year|last season|last month|this year) (according to forbes|in the country|)
+  (is|are) (the current|the average|) (diesel price|rent|snow depth|mortgage rate|unemployment rate|minimum wage|temperature) (in|of) ({city}|{country}) (above|below|over|under) (2|5|15|30|900) (percent|dollars|degrees|)
+  is {firm}'s (stock|share price|stock price) (above|below|over|under) (45|90|120|300) (a share|dollars a share|per share|dollars)
+  in how many years will ({firm}|{star}|{city}) (celebrate its|turn|have its) (fiftieth|hundredth|twenty-fifth|40) (anniversary|birthday|)
+  (what|which) (year|month|day) (is it now|are we in|is the present one) (in the hebrew calendar|in the islamic calendar|in the chinese calendar)
+  how many (citations|followers|subscribers|patents|restaurants|stores|streams) (does|do) ({star}|{firm}) have (according to google|on instagram|worldwide|)
+  in (what|which) (city|country|year) was the (current|reigning|most recent|latest) (president of {country}|world champion|winner of {cup}|ceo of {firm}|miss universe) born
+  (what|which) (country|club|team) does the (reigning|current|latest|women's|men's) (champion|winner of {cup}|world number one) (come from|play for)
+  how old is ({star}|the president of {country}|the ceo of {firm})'s (son|daughter|oldest child|wife|husband)
+  is ({star}|the {office} of {country}|the {product}|{firm}) (still|already|currently) (alive|on tour|in office|supported|sold|hiring|injured|available)
+  (what|which) (team|driver|horse|party|candidate|club) (is|are) (leading|ahead|in first place|on top) in ({cup}|the polls|the standings|the league)
+  how many (wins|games|goals|medals|earthquakes|storms|strikes|points) (have there been|does {star} have|has {country} had|have they) (so far this year|this season|to date|since january)
+  (what|when) (is|was|does) the (latest|newest|next|most recent) (episode|season|chapter|update|patch|expansion|sequel|conference) (of|for|by) ({product}|{firm}|the show|{title})
+  who (is|are) (currently|now|presently|) (coaching|leading|hosting|running|representing|sponsoring) ({country}|{firm}|{city}|the club|the show|the district)
+  (which|what) (country|city|company|person|athlete|website|bank|app) (currently|now|) (has|owns|produces|employs|earns) the (most|highest|largest|fewest) (people|visitors|money|fans|gold medals|debt|workers|users)
+  how (long|many days) (until|before|till) (the next {cup}|{cup}|christmas|the next election|the new year|summer|the {product} comes out)
+  (who|which team|what film|which song) (took|won|got|received) the (latest|most recent|last) (cup|medal|title|oscar for best film|grammy for best album|eurovision|prize)
+  who is the (wife|husband|spouse|deputy|successor|doctor) of the (president|prime minister|king|mayor) of ({country}|{city})
   who (does|is) {star} (dating|married to|date)
   where (does|is) {star} (live|work|playing|now)
   is {star} (still alive|married|retired|still playing)
@@ -117,6 +140,26 @@ const settled = `who (wrote|painted|directed|composed|published) {title}
   when did {firm} (start|go public|buy youtube|launch|acquire instagram|release the first phone)
   (when was|in which year was) {firm} founded and by whom
   how old was {old} when (he|she) died
+  (who|which company|what studio) (created|developed|designed|founded|started|owned) (the first {product}|{firm}|{title}|the original {product}|chess) (in {past}|originally|)
+  (who|what) (was|were) (the|) ({old}'s|{star}'s) (first|mother's|father's|birth|childhood) (job|name|teacher|home|film|album)
+  (in|during) (which|what) (year|decade|century|month|war|city) (was|were|did) (the first {product}|{title}|{firm}|{old}|the treaty|the first {cup}) (released|founded|sold|signed|held|born|begin)
+  (which|what) (side|colour|number|part|kind|type|layer) of ({science}|the flag|the road|the brain|rock|the atmosphere) (is|has|do|does|holds) (people drive on|the heaviest|formed first|closest to the core|made of iron|called the mantle)
+  (who|which character|which actor) (kills|played|voiced|marries|betrays|narrates) (the king|the villain|the hero|the main character|the captain) in {title}
+  how many (players|pieces|cards|strings|keys|letters|rooms|acts) (are there|are|does it have|are used) (in|on) (a chess set|a rugby team|a deck|a harp|the greek alphabet|{title}|a piano|the game of risk)
+  (where|in which town|in what country) (did|was) (the first {product}|the first {cup}|{old}|{star}'s father|the treaty|the first hot-air balloon) (born|held|take off|signed|grow up|fly|made)
+  (what|how much|how many people) (did|was|were) (the {past} war|the {past} flood|the eruption|the plague) (cost|kill|killed in|called|destroy)
+  on what date did (constantinople|the soviet union|the bastille|{old}|the titanic|pompeii) (fall|collapse|die|sink|surrender|marry)
+  (where|when|in which city) (is|was) the (first|third|5th|12th|last) (president|king|emperor|tsar|prime minister) of {country} (buried|born|crowned|shot)
+  (who|tell me who) (is|was) the (director|writer|producer|composer) of the (movie|film|series|musical) (casablanca|psycho|{title}|vivement dimanche|amélie|the seventh seal)
+  who (is|was) the (director|author|composer|creator|narrator|main character|villain|lead singer|publisher) (of|in) (the movie|the book|the film|) {title}
+  what is the (title|name|setting|plot|hero's name) (of|in) the (first|last|only|second) (novel|film|symphony|play|album) (that {old} wrote|published by {old}|written while {old} was alive|of {old})
+  who (was|is) the (last|first|only|youngest) (person|player|emperor|woman|king) to (win|hold|refuse|rule|receive) (the award|the title|the throne|the prize) before (the war|{past}|the revolution|{old})
+  how old was (pelé|steffi graf|houdini|{old}) when (he|she) (retired|won {cup}|married|published {title}|was crowned)
+  what was the (real|original|first|birth|former) name of ({old}|{star}|{firm}|{city}|the band)
+  how many (books|novels|films|plays|parts|chapters) are (there|) in (the foundation|the hunger games|the original star wars|the narnia|the godfather) (series|saga)
+  (what|which) is the (tallest|fastest|longest|deepest|smallest|hardest|lightest) (tree|fish|bird|cave|bone|muscle|canyon|insect|metal|gulf) (in the world|on earth|in the human body|)
+  (which|what) (country|team|film|player|song) won {cup} in {past}
+  (which|what) (award|prize|medal|title) did {old} (win|receive|refuse) (in {past}|together with {old}|)
   who (killed|succeeded|married|defeated) {old}
   who played (the lead|the villain|the hero) in {title}
   in which (city|country|river|ocean|state) (is|does|lies) (the eiffel tower|mount fuji|the nile|the great wall|{city}|the louvre)

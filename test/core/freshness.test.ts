@@ -1,8 +1,12 @@
 import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { queryTypes } from '../../src/core/chat.ts'
+import { tempered } from '../../src/core/freshness.ts'
 import { openReader } from '../../src/deps/reader.ts'
 
 const readMessages = openReader()
 const read = (text: string) => readMessages([{ role: 'user', content: [{ type: 'text', text }], name: null }])
+const unit = fc.double({ min: 0, max: 1, noNaN: true })
 
 describe('what changes with time', () => {
   test.each([
@@ -12,6 +16,10 @@ describe('what changes with time', () => {
     'Who is the prime minister of Norway?',
     'What does a share of Siemens cost right now?',
     'How old is Emma Watson?',
+    "Is BASF's share price above 60 euros?",
+    'How many goals has Harry Kane scored for his current club?',
+    'Which airline carried the most passengers last year?',
+    'Who is the most recent winner of the Turner Prize?',
     'Wer ist der aktuelle Trainer von Bayern München?',
     'Wie wird das Wetter morgen in Hamburg?',
     'Qui est le président de la Bolivie ?',
@@ -34,6 +42,9 @@ describe('what changes with time', () => {
     'In what year did the Berlin Wall fall?',
     'What is the boiling point of ethanol?',
     'How does a refrigerator work?',
+    'On what date did Carthage fall?',
+    'Where is the second president of Brazil buried?',
+    'A shop sold 40 cups this week, twice as many as last week. How many cups has it sold in both weeks?',
     'Write a poem about today',
     'Sort an array by the current value in Python',
     'If Ann is 9 years old today and Ben twice as old, how old is Ben now?',
@@ -45,6 +56,33 @@ describe('what changes with time', () => {
     'من كتب ألف ليلة وليلة؟',
   ])('%j does not', text => {
     expect(read(text).needsCurrent).toBe(false)
+  })
+})
+
+describe('evidence against the type of a prompt', () => {
+  const types = (math: number) => Float64Array.from(queryTypes, type => (type === 'math' ? math : 0))
+
+  test('counts as it is where the type is no more than likely', () => {
+    for (const math of [0, 0.3, 0.5]) expect(tempered(0.9, types(math))).toBe(0.9)
+  })
+
+  test('is worth less the surer the type is, and never more than it was', () => {
+    fc.assert(
+      fc.property(unit, unit, unit, (chance, some, other) => {
+        const [less, surer] = some < other ? [some, other] : [other, some]
+        expect(tempered(chance, types(surer))).toBeLessThanOrEqual(tempered(chance, types(less)))
+        expect(tempered(chance, types(less))).toBeLessThanOrEqual(chance + 1e-12)
+      }),
+    )
+  })
+
+  test('decides where it is overwhelming and the type is not', () => {
+    expect(tempered(0.99, types(0.7))).toBeGreaterThan(0.5)
+    expect(tempered(0.99, types(0.99))).toBeLessThan(0.5)
+  })
+
+  test.each([0, 1])('of %d stays what it is, whatever the type', chance => {
+    expect(tempered(chance, types(1))).toBe(chance)
   })
 })
 
