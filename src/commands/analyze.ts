@@ -1,25 +1,8 @@
-/** `analyze`: what the gateway reads in prompts, for operators who want to see or measure it. Nothing is called, nothing kept. */
-
-import { type Config, readConfig } from '../config.ts'
-import { catalogue as publishedModels } from '../core/catalogue.ts'
-import { type Ask, queryTypes } from '../core/chat.ts'
-import type { Reader, Reading } from '../core/classify.ts'
-import { planEnhancement } from '../core/enhanced-ask.ts'
-import { GatewayError } from '../core/errors.ts'
-import { buildCatalogue, fullName } from '../core/models.ts'
-import { type Caller, plans } from '../core/plans.ts'
-import { estimateInputTokens } from '../core/tokens.ts'
-import { systemClock } from '../deps/clock.ts'
-import { systemNetwork } from '../deps/network.ts'
-import { openReader } from '../deps/reader.ts'
-import { readNative } from '../modules/chat/request.ts'
-import type { Endpoint } from '../pipeline/candidate.ts'
-import { route } from '../pipeline/route.ts'
-import type { RouteDeps } from '../pipeline/route-request.ts'
-import { anthropic } from '../providers/anthropic.ts'
-import { google } from '../providers/google.ts'
-import { openai } from '../providers/openai.ts'
-import { createSafety, type Safety } from '../safety/safety.ts'
+/** `analyze`: what the gateway reads in prompts, for operators who want to see or measure it. */
+import { availableParallelism } from 'node:os'
+import { readConfig } from '../config.ts'
+import { type Analysed, openAnalysis } from './analysis.ts'
+import { type AnalysisThreads, startAnalysisThreads } from './analysis-threads.ts'
 import { CommandFailure, command } from './command.ts'
 
 const analyze = command({
@@ -28,28 +11,32 @@ const analyze = command({
   operands: {},
   options: {},
   async run() {
-    const config = readConfig()
-    const safety = openSafety(config)
-    // The operator's lists count here as they do in service.
-    await safety.ready
-    const window = openWindow(safety, config)
+    const analysis = await openAnalysis(readConfig())
     const output = Bun.stdout.writer()
-    let lines = 0
-    let bad = 0
-    for await (const batch of linesOf(Bun.stdin.stream())) {
-      let text = ''
-      for (const line of batch) {
-        const told = window(line)
-        lines++
-        if ('error' in told) bad++
-        text += `${JSON.stringify(told)}\n`
-      }
-      output.write(text)
+    let [lines, bad] = [0, 0]
+    const write = async (told: Analysed) => {
+      lines += told.lines
+      bad += told.bad
+      output.write(told.text)
       // Who reads slowly is written to slowly: the next lines are read only when these are taken.
       await output.flush()
     }
+    let threads: AnalysisThreads | null = null
+    let written = Promise.resolve()
+    const writing: Promise<void>[] = []
+    let characters = 0
+    for await (const batch of batchesOf(Bun.stdin.stream())) {
+      characters += batch.length
+      if (characters > worthThreads) threads ??= startAnalysisThreads(Math.min(availableParallelism(), maximumThreads))
+      const told: Analysed | Promise<Analysed> = threads === null ? analysis.of(batch) : threads.of(batch)
+      written = inOrder(written, told, write)
+      writing.push(written)
+      if (threads === null || writing.length > batchesAhead) await writing.shift()
+    }
+    await written
     await output.end()
-    safety.close()
+    threads?.close()
+    analysis.close()
     if (bad > 0) throw new CommandFailure(`${bad} of ${lines} line(s) could not be read; each has its "error".`)
   },
 })
@@ -57,139 +44,35 @@ const analyze = command({
 export const analyzeCommands = [analyze]
 
 const maximumLineCharacters = 32 * 1024 * 1024
+/** An input longer than this, some two thousand prompts, is worth the start of more threads. */
+const worthThreads = 1_000_000
+const maximumThreads = 16
+/** Batches under way: enough to keep all threads busy, few enough to hold in memory. */
+const batchesAhead = 4 * maximumThreads
 
-/** The lines of a stream of bytes, as they come in; a last one without an end counts, an empty one at the end does not. */
-async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<readonly string[]> {
+/** Writes a batch once it is told and the one before it is written. */
+function inOrder(
+  before: Promise<void>,
+  told: Analysed | Promise<Analysed>,
+  write: (told: Analysed) => Promise<void>,
+): Promise<void> {
+  const written = Promise.all([told, before]).then(([one]) => write(one))
+  // Whoever waits for it is told of a failure; until then nobody does.
+  written.catch(() => {})
+  return written
+}
+
+/** The lines of a stream of bytes as they come in, without the end of the last; one without an end counts, an empty one at the end does not. */
+async function* batchesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder()
   let rest = ''
   for await (const bytes of stream) {
-    const pieces = (rest + decoder.decode(bytes, { stream: true })).split('\n')
-    rest = pieces.pop() ?? ''
+    const piece = decoder.decode(bytes, { stream: true })
+    const end = piece.lastIndexOf('\n')
+    if (end !== -1) yield rest + piece.slice(0, end)
+    rest = end === -1 ? rest + piece : piece.slice(end + 1)
     if (rest.length > maximumLineCharacters) throw new CommandFailure('A line is longer than 32 million characters.')
-    if (pieces.length > 0) yield pieces
   }
   rest += decoder.decode()
-  if (rest !== '') yield [rest]
-}
-
-function openSafety(config: Config): Safety {
-  const nobody = () => Promise.reject(new Error('nobody is asked'))
-  return createSafety(
-    {
-      fetch: systemNetwork.fetch,
-      monotonic: systemClock.monotonic,
-      after: systemClock.after,
-      log: { info() {}, warn() {} },
-      complete: nobody,
-    },
-    { ...config.safety, moderation: null },
-  )
-}
-
-/** One line's report, or why there is none. */
-type Report = ReturnType<typeof reportOf> | { readonly error: string }
-
-/** Makes what turns a line into its report: all published models offered, every one of them well, nothing spent. */
-function openWindow(safety: Safety, { routing: shares }: Config): (line: string) => Report {
-  const deps: Window = {
-    read: openReader(),
-    safety,
-    routing: {
-      catalogue: buildCatalogue(publishedModels),
-      endpoints: new Map(formats.map(format => [format.id, format])),
-      health: { mayTry: () => true, stateOf: () => 'healthy' },
-      meter: { standing: () => null },
-      clock: { now: Date.now },
-      shares,
-    },
-    plain: readNative({ prompt: '-' }, new Headers(), 0),
-  }
-  return line => {
-    try {
-      return reportOf(deps, askOf(deps.plain, JSON.parse(line), line.length))
-    } catch (cause) {
-      if (cause instanceof GatewayError) return { error: cause.message }
-      if (cause instanceof SyntaxError) return { error: 'The line is not JSON.' }
-      throw cause
-    }
-  }
-}
-
-type Window = {
-  readonly read: Reader
-  readonly safety: Safety
-  readonly routing: RouteDeps
-  /** An ask without any wish, which a text is put into. */
-  readonly plain: Ask
-}
-
-const access = { baseUrl: '', apiKey: null }
-const formats: readonly Endpoint[] = [
-  { id: 'openai', provider: openai({ official: true }), access, simulated: false },
-  { id: 'anthropic', provider: anthropic, access, simulated: false },
-  { id: 'google', provider: google, access, simulated: false },
-]
-
-const caller: Caller = { accountId: 'analyze', keyId: 'analyze', plan: 'usage', limits: plans.usage }
-
-function askOf(plain: Ask, value: unknown, bodyCharacters: number): Ask {
-  if (typeof value === 'object' && value !== null) {
-    if ('text' in value && typeof value.text === 'string')
-      return {
-        ...plain,
-        messages: [{ role: 'user', content: [{ type: 'text', text: value.text }], name: null }],
-        bodyCharacters,
-      }
-    if ('messages' in value) return readNative({ messages: value.messages }, noHeaders, bodyCharacters)
-  }
-  throw new GatewayError('invalid_request', 'The line must be {"text": …} or {"messages": […]}.')
-}
-
-const noHeaders = new Headers()
-
-function reportOf(deps: Window, ask: Ask) {
-  const reading = deps.read(ask.messages)
-  return {
-    query_type: reading.queryType,
-    query_type_scores: rounded(reading.queryTypeScores),
-    complexity: round(reading.complexity),
-    strong_gain: round(reading.strongGain),
-    needs_current: reading.needsCurrent,
-    needs_current_score: round(reading.needsCurrentScore),
-    urls: reading.urls,
-    language: reading.language,
-    safety: screened(deps.safety, ask),
-    ...enhanced(ask, reading),
-    route: routeOf(deps.routing, ask, reading),
-  }
-}
-
-const round = (value: number) => Math.round(value * 10_000) / 10_000
-
-function rounded(scores: Reading['queryTypeScores']): Record<string, number> {
-  const result: Record<string, number> = {}
-  for (const type of queryTypes) result[type] = round(scores[type])
-  return result
-}
-
-/** What moderation says in process; nobody else is asked. */
-function screened(safety: Safety, { messages }: Ask) {
-  const { score, ...rest } = safety.read(messages)
-  return { ...rest, score: round(score) }
-}
-
-/** The last user text as a model would get it with `enhance_prompt`. */
-function enhanced(ask: Ask, reading: Reading) {
-  const plan = planEnhancement({ ...ask, enhance: true }, reading, false)
-  return { enhanced_prompt: plan?.enhancement.enhancedPrompt ?? '', changed: plan?.enhancement.changed ?? false }
-}
-
-/** The candidates in the order they would be asked; none where no model can take the request. */
-function routeOf(deps: RouteDeps, ask: Ask, reading: Reading): readonly string[] {
-  try {
-    return route(deps, caller, ask, reading, estimateInputTokens(ask)).candidates.map(({ model }) => fullName(model))
-  } catch (cause) {
-    if (cause instanceof GatewayError) return []
-    throw cause
-  }
+  if (rest !== '') yield rest
 }

@@ -1,0 +1,182 @@
+/** What the gateway reads in prompts, line by line: JSON in, JSON out. Nothing is called, nothing kept. */
+import type { Config } from '../config.ts'
+import { catalogue as publishedModels } from '../core/catalogue.ts'
+import { type Ask, queryTypes } from '../core/chat.ts'
+import type { Reader, Reading } from '../core/classify.ts'
+import { planEnhancement } from '../core/enhanced-ask.ts'
+import { GatewayError } from '../core/errors.ts'
+import { createFeatureReader, type FeatureReader } from '../core/features.ts'
+import { buildCatalogue, fullName } from '../core/models.ts'
+import { type Caller, plans } from '../core/plans.ts'
+import { estimateInputTokens } from '../core/tokens.ts'
+import { systemClock } from '../deps/clock.ts'
+import { systemNetwork } from '../deps/network.ts'
+import { openReader } from '../deps/reader.ts'
+import { readNative } from '../modules/chat/request.ts'
+import type { Endpoint } from '../pipeline/candidate.ts'
+import { route } from '../pipeline/route.ts'
+import type { RouteDeps } from '../pipeline/route-request.ts'
+import { anthropic } from '../providers/anthropic.ts'
+import { google } from '../providers/google.ts'
+import { openai } from '../providers/openai.ts'
+import { createSafety, type Safety } from '../safety/safety.ts'
+
+export type Analysis = {
+  /** Reports on lines: as many again, each ended. */
+  of(lines: string): Analysed
+  close(): void
+}
+
+export type Analysed = {
+  readonly text: string
+  readonly lines: number
+  /** Lines that could not be read; each has its error in its place. */
+  readonly bad: number
+}
+
+/** Opens the reader and the safety layers; fulfilled once the operator's lists are read, which count here as in service. */
+export async function openAnalysis(config: Config): Promise<Analysis> {
+  const readFeatures = createFeatureReader()
+  const safety = openSafety(config, readFeatures)
+  await safety.ready
+  const window = openWindow(openReader(readFeatures), safety, config)
+  return {
+    of(text) {
+      const lines = text.split('\n')
+      let told = ''
+      let bad = 0
+      for (const line of lines) {
+        const report = window(line)
+        if ('error' in report) bad++
+        told += `${JSON.stringify(report)}\n`
+      }
+      return { text: told, lines: lines.length, bad }
+    },
+    close: () => safety.close(),
+  }
+}
+
+function openSafety(config: Config, readFeatures: FeatureReader): Safety {
+  const nobody = () => Promise.reject(new Error('nobody is asked'))
+  return createSafety(
+    {
+      fetch: systemNetwork.fetch,
+      monotonic: systemClock.monotonic,
+      after: systemClock.after,
+      log: { info() {}, warn() {} },
+      complete: nobody,
+      // Lines are seldom alike.
+      digests: null,
+      readFeatures,
+    },
+    { ...config.safety, moderation: null },
+  )
+}
+
+/** One line's report, or why there is none. */
+type Report = ReturnType<typeof reportOf> | { readonly error: string }
+
+/** Makes what turns a line into its report: all published models offered, every one of them well, nothing spent. */
+function openWindow(read: Reader, safety: Safety, { routing: shares }: Config): (line: string) => Report {
+  const deps: Window = {
+    read,
+    safety,
+    routing: {
+      catalogue: buildCatalogue(publishedModels),
+      endpoints: new Map(formats.map(format => [format.id, format])),
+      health: { mayTry: () => true, stateOf: () => 'healthy' },
+      meter: { standing: () => null },
+      clock: { now: Date.now },
+      shares,
+    },
+    plain: readNative({ prompt: '-' }, new Headers(), 0),
+  }
+  return line => {
+    try {
+      return reportOf(deps, askOf(deps.plain, JSON.parse(line), line.length))
+    } catch (cause) {
+      if (cause instanceof GatewayError) return { error: cause.message }
+      if (cause instanceof SyntaxError) return { error: 'The line is not JSON.' }
+      throw cause
+    }
+  }
+}
+
+type Window = {
+  readonly read: Reader
+  readonly safety: Safety
+  readonly routing: RouteDeps
+  /** An ask without any wish, which a text is put into. */
+  readonly plain: Ask
+}
+
+const access = { baseUrl: '', apiKey: null }
+const formats: readonly Endpoint[] = [
+  { id: 'openai', provider: openai({ official: true }), access, simulated: false },
+  { id: 'anthropic', provider: anthropic, access, simulated: false },
+  { id: 'google', provider: google, access, simulated: false },
+]
+
+const caller: Caller = { accountId: 'analyze', keyId: 'analyze', plan: 'usage', limits: plans.usage }
+
+function askOf(plain: Ask, value: unknown, bodyCharacters: number): Ask {
+  if (typeof value === 'object' && value !== null) {
+    if ('text' in value && typeof value.text === 'string')
+      return {
+        ...plain,
+        messages: [{ role: 'user', content: [{ type: 'text', text: value.text }], name: null }],
+        bodyCharacters,
+      }
+    if ('messages' in value) return readNative({ messages: value.messages }, noHeaders, bodyCharacters)
+  }
+  throw new GatewayError('invalid_request', 'The line must be {"text": …} or {"messages": […]}.')
+}
+
+const noHeaders = new Headers()
+
+function reportOf(deps: Window, ask: Ask) {
+  const reading = deps.read(ask.messages)
+  return {
+    query_type: reading.queryType,
+    query_type_scores: rounded(reading.queryTypeScores),
+    complexity: round(reading.complexity),
+    strong_gain: round(reading.strongGain),
+    needs_current: reading.needsCurrent,
+    needs_current_score: round(reading.needsCurrentScore),
+    urls: reading.urls,
+    language: reading.language,
+    safety: screened(deps.safety, ask),
+    ...enhanced(ask, reading),
+    route: routeOf(deps.routing, ask, reading),
+  }
+}
+
+const round = (value: number) => Math.round(value * 10_000) / 10_000
+
+function rounded(scores: Reading['queryTypeScores']): Record<string, number> {
+  const result: Record<string, number> = {}
+  for (const type of queryTypes) result[type] = round(scores[type])
+  return result
+}
+
+/** What moderation says in process; nobody else is asked. */
+function screened(safety: Safety, { messages }: Ask) {
+  const { score, ...rest } = safety.read(messages)
+  return { ...rest, score: round(score) }
+}
+
+/** The last user text as a model would get it with `enhance_prompt`. */
+function enhanced(ask: Ask, reading: Reading) {
+  const plan = planEnhancement({ ...ask, enhance: true }, reading, false)
+  return { enhanced_prompt: plan?.enhancement.enhancedPrompt ?? '', changed: plan?.enhancement.changed ?? false }
+}
+
+/** The candidates in the order they would be asked; none where no model can take the request. */
+function routeOf(deps: RouteDeps, ask: Ask, reading: Reading): readonly string[] {
+  try {
+    return route(deps, caller, ask, reading, estimateInputTokens(ask)).candidates.map(({ model }) => fullName(model))
+  } catch (cause) {
+    if (cause instanceof GatewayError) return []
+    throw cause
+  }
+}
