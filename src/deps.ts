@@ -9,8 +9,10 @@ import type { Config } from './config.ts'
 import { catalogue as publishedModels } from './core/catalogue.ts'
 import type { Reader } from './core/classify.ts'
 import { toModel, withChanges } from './core/configured-models.ts'
+import { createDigests } from './core/digests.ts'
 import type { Ending } from './core/ending.ts'
 import type { GatewayError } from './core/errors.ts'
+import { createFeatureReader } from './core/features.ts'
 import type { LevelShares } from './core/levels.ts'
 import { buildCatalogue, type Catalogue } from './core/models.ts'
 import { toUsd } from './core/money.ts'
@@ -239,9 +241,12 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       log,
     })
     undo.push(() => billingWorker.close())
-    const read = openReader()
+    const readFeatures = createFeatureReader()
+    const digests = createDigests(randomBytes(32))
+    const read = openReader(readFeatures)
     const network = options.network ?? systemNetwork
-    const safety = openSafety(config, { clock, network, log, catalogue: offered, endpoints })
+    const asking = { clock, network, log, catalogue: offered, endpoints }
+    const safety = openSafety(config, asking, { digests, readFeatures })
     undo.push(() => safety.close())
     const web = openWeb(config, { ...options, network, clock, log, simulator, safety })
     undo.push(() => web.pages.close())
@@ -317,7 +322,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       budget: createBudgetBook(database, clock, tellMilestones(database, post, log)),
       health,
       learning,
-      prompts: createPromptBook(read, randomBytes(32)),
+      prompts: createPromptBook(read, digests),
       figureOf,
       random: Math.random,
       tokenizer,

@@ -4,11 +4,11 @@
  *
  * In realtime only what may complete something is held back: an address that goes on, the beginning of a word that a rule
  * waits for. Otherwise whole sentences go, the first text at once. What an answer merely reports or refuses is no hit: a sentence
- * that says "I cannot" before the words, or quotes them, is let through.
+ * that says "I cannot" before the words, or quotes them, is let through. A JSON answer is gathered and screened in one go.
  */
 import type { ChatEvent, StreamMode } from './chat.ts'
-import type { HarmVerdict } from './harm-verdict.ts'
-import { startScan } from './patterns.ts'
+import type { Listener } from './harm-verdict.ts'
+import { type RunningScan, scan as scanWhole, startScan } from './patterns.ts'
 import { firstMatched, type SafetyRules } from './safety-rules.ts'
 import { type BlockedHosts, pointsAt, refused, type Verdict } from './screen.ts'
 import { readyLength } from './sentences.ts'
@@ -25,9 +25,13 @@ export type AnswerScreen = {
 export type AnswerRules = {
   readonly rules: SafetyRules
   readonly hosts: BlockedHosts
-  /** Refuses only what is certain: an answer tells of many things. */
-  readonly classify: (text: string) => HarmVerdict
+  /** Hears an answer sentence by sentence, and refuses only what is certain: an answer tells of many things. */
+  readonly listen: () => Listener
+  /** Whole answers that were found clean; null = none is remembered. */
+  readonly known: KnownAnswers | null
 }
+
+export type KnownAnswers = { isClean(text: string): boolean; keep(text: string): void }
 
 /** A screen for one answer; null = a JSON answer, of which nothing goes out before its end. */
 export function startAnswerScreen(rules: AnswerRules, mode: StreamMode | null): AnswerScreen {
@@ -35,6 +39,8 @@ export function startAnswerScreen(rules: AnswerRules, mode: StreamMode | null): 
   const choices = new Set([0])
   let hit: Verdict | null = null
   let hasShown = false
+  /** A text was ended before: what follows stands in its context. */
+  let hasEnded = false
 
   const laneOf = (event: Textual): Lane => {
     const key = event.type === 'tool_arguments' ? `${event.choice} ${event.index}` : `${event.choice} ${event.type}`
@@ -57,6 +63,20 @@ export function startAnswerScreen(rules: AnswerRules, mode: StreamMode | null): 
   const flush = (out: ChatEvent[]) => {
     for (const lane of lanes.values()) endLane(lane, out)
   }
+  /** Ends the texts of an answer; the one of a JSON answer that is nothing else by its name alone where that was clean before. */
+  const finish = (out: ChatEvent[]) => {
+    const [lane] = lanes.values()
+    const whole = lane?.shape.type === 'text' && lanes.size === 1 && !hasEnded ? lane.waiting() : ''
+    hasEnded = true
+    if (lane === undefined || whole === '' || rules.known === null) return flush(out)
+    if (rules.known.isClean(whole)) {
+      lanes.clear()
+      out.push({ ...lane.shape, text: whole } as Textual)
+      return
+    }
+    flush(out)
+    if (hit === null) rules.known.keep(whole)
+  }
   /** Where a choice goes on from its reasoning to its text, the reasoning is over: none of it may follow behind. */
   const endOther = ({ choice, type }: Textual, out: ChatEvent[]) => {
     for (const [key, lane] of lanes) {
@@ -68,6 +88,7 @@ export function startAnswerScreen(rules: AnswerRules, mode: StreamMode | null): 
 
   const pushText = (event: Textual, out: ChatEvent[]) => {
     const lane = laneOf(event)
+    if (mode === null) return lane.wait(event.text)
     const text = lane.push(event.text, mode === 'realtime' || event.type === 'tool_arguments' || !hasShown)
     if (text !== '') {
       out.push(text === event.text ? event : { ...event, text })
@@ -96,7 +117,11 @@ export function startAnswerScreen(rules: AnswerRules, mode: StreamMode | null): 
       for (const event of batch) {
         if (!isTextual(event)) {
           // What ends or interrupts a text ends its last word and sentence too.
-          if (event.type === 'finish' || event.type === 'tool_call') flush(out)
+          if (event.type === 'finish') finish(out)
+          if (event.type === 'tool_call') {
+            hasEnded = true
+            flush(out)
+          }
           if (hit === null) out.push(event)
         } else {
           endOther(event, out)
@@ -123,6 +148,10 @@ type Lane = {
   shape: Textual
   /** Takes a piece in; returns what may go out. `eager` = as much as is certain, else whole sentences. */
   push(text: string, eager: boolean): string
+  /** Takes a piece in without looking at it before the end. */
+  wait(text: string): void
+  /** What was taken in so. */
+  waiting(): string
   /** The text is over; returns what was held. */
   end(): string
   hit(): Verdict | null
@@ -135,8 +164,12 @@ const longestSentence = 400
 /** No more than this is held back for what may still come of it, in UTF-16 units. */
 const longestHold = 256
 
-function startLane({ rules, hosts, classify }: AnswerRules): Lane {
-  const scan = startScan(rules.set)
+function startLane({ rules, hosts, listen }: AnswerRules): Lane {
+  const listener = listen()
+  let scan: RunningScan | null = null
+  let gathered = ''
+  /** What the rules have not read, as nothing speaks in it: it may still begin what goes on behind it. */
+  let quiet = ''
   /** The text that is still needed, and where it begins in the whole. All places are places in the whole. */
   let kept = ''
   let keptAt = 0
@@ -164,7 +197,7 @@ function startLane({ rules, hosts, classify }: AnswerRules): Lane {
 
   const onRule = (pattern: number): boolean => {
     const rule = rules.rules[rules.ruleOf[pattern] ?? -1]
-    const at = scan.mayCompleteAt()
+    const at = scan?.mayCompleteAt() ?? read
     // What comes after the words says nothing of how they are meant.
     const isSpared = rule?.spares !== 'nothing' && isReported(textOf(before, Math.max(before, at)))
     if (rule === undefined || isSpared) return true
@@ -174,7 +207,9 @@ function startLane({ rules, hosts, classify }: AnswerRules): Lane {
 
   /** Lets the rules read on to where something else is looked at: what comes first is found first. */
   const advance = (to: number) => {
-    if (to > read) scan.push(textOf(read, to), onRule)
+    if (to <= read) return
+    scan ??= startScan(rules.set)
+    scan.push(textOf(read, to), onRule)
     read = to
   }
 
@@ -190,15 +225,16 @@ function startLane({ rules, hosts, classify }: AnswerRules): Lane {
 
   const endSentence = (at: number) => {
     advance(at)
-    if (verdict === null && textOf(sentence, at).trim() !== '') judge(textOf(before, at))
+    if (verdict === null) judge(textOf(sentence, at), () => textOf(before, at))
     before = sentence
     sentence = at
   }
 
-  const judge = (said: string) => {
-    const rule = firstMatched(rules, said)
+  const judge = (said: string, withBefore: () => string) => {
+    const isBlank = said.trim() === ''
+    const rule = isBlank || rules.expressions.length === 0 ? null : firstMatched(rules, withBefore())
     if (rule !== null) return refuse(refused('patterns', rule.category, 0, rule), sentence)
-    const { category, score } = classify(said)
+    const { category, score } = listener(isBlank ? '' : said, withBefore)
     if (category !== null) refuse(refused('classifier', category, score), sentence)
   }
 
@@ -210,12 +246,12 @@ function startLane({ rules, hosts, classify }: AnswerRules): Lane {
     let fullAt = Math.min(token + longestToken, sentence + longestSentence)
     for (let index = 0; index < text.length; index++) {
       const unit = text.charCodeAt(index)
-      const mark = unit < 128 ? (marks[unit] ?? ordinary) : wideDots.has(unit) ? hostMark : ordinary
+      const mark = unit < 128 ? (marks[unit] ?? ordinary) : isWideDot(unit) ? hostMark : ordinary
       const at = start + index
       const isFull = at >= fullAt
       if (mark === space || isFull) {
         if (mark === space || at - token >= longestToken) endToken(at)
-        if (unit === lineFeed || isFull || sentenceMarks.has(lastUnit)) endSentence(at)
+        if (unit === lineFeed || isFull || endsSentence(lastUnit)) endSentence(at)
         if (verdict !== null) return
         fullAt = Math.min(token + longestToken, sentence + longestSentence)
       }
@@ -228,12 +264,27 @@ function startLane({ rules, hosts, classify }: AnswerRules): Lane {
     advance(end)
   }
 
+  /** Nearly always no rule speaks anywhere in an answer: then none has to be asked where it does. */
+  const takeInWhole = (text: string) => {
+    if (end === 0 && !speaks(rules, text)) {
+      quiet = text
+      read = text.length
+    } else if (quiet !== '') {
+      scan = startScan(rules.set)
+      scan.push(quiet, onRule)
+      scan.end(onRule)
+      quiet = ''
+    }
+    takeIn(text)
+  }
+
   /** How much of what is held may go. */
   const free = (eager: boolean): number => {
     const held = end - out
     if (verdict !== null) return Math.max(0, Math.min(held, cutAt - out))
     const mayGrow = token < end && mayGoOn.test(textOf(token, end))
-    const doubtful = Math.min(scan.mayCompleteAt(), mayGrow ? token : Number.POSITIVE_INFINITY)
+    const completesAt = scan?.mayCompleteAt() ?? Number.POSITIVE_INFINITY
+    const doubtful = Math.min(completesAt, mayGrow ? token : Number.POSITIVE_INFINITY)
     const certain = Math.max(0, Math.min(held, doubtful - out), held - longestHold)
     return eager ? certain : Math.min(certain, readyLength(textOf(out, end), true))
   }
@@ -254,13 +305,29 @@ function startLane({ rules, hosts, classify }: AnswerRules): Lane {
       takeIn(text)
       return release(free(eager))
     },
+    wait(text) {
+      gathered += text
+    },
+    waiting: () => gathered,
     end() {
-      if (verdict === null) scan.end(onRule)
+      if (gathered !== '') takeInWhole(gathered)
+      gathered = ''
+      if (verdict === null) scan?.end(onRule)
       if (verdict === null) endToken(end)
       if (verdict === null) endSentence(end)
       return release(verdict === null ? end - out : free(true))
     },
   }
+}
+
+/** Whether any rule's words are in a text. */
+function speaks({ set }: SafetyRules, text: string): boolean {
+  let found = false
+  scanWhole(set, text, () => {
+    found = true
+    return false
+  })
+  return found
 }
 
 const lineFeed = 10
@@ -277,11 +344,21 @@ const marks = Uint8Array.from({ length: 128 }, (_, code) => {
   if (character === '%') return hostMark
   return '[({'.includes(character) ? bracket : ordinary
 })
-const wideDots = new Set(Array.from('．。｡', mark => mark.charCodeAt(0)))
+
+/** `．。｡` */
+function isWideDot(unit: number): boolean {
+  return unit === 0xff0e || unit === 0x3002 || unit === 0xff61
+}
+
 /** A token that may still grow into an address: it has a scheme, or a dot with something behind it. */
 const mayGoOn = /:\/|\.[^.\s]|^www\.?$|\[\.|%2e/i
 
-const sentenceMarks = new Set(Array.from('.!?…。！？', mark => mark.charCodeAt(0)))
+/** `.!?…。！？` */
+function endsSentence(unit: number): boolean {
+  return unit < 128
+    ? unit === 46 || unit === 33 || unit === 63
+    : unit === 0x2026 || unit === 0x3002 || unit === 0xff01 || unit === 0xff1f
+}
 
 /** Refuses, warns or quotes: the words are talked about, not meant. */
 function isReported(text: string): boolean {

@@ -1,7 +1,7 @@
 import { type Message, type QueryType, queryTypes } from './chat.ts'
 import { complexityOf, demandOf } from './complexity.ts'
 import { createConceptReader } from './concepts.ts'
-import { createFeatureReader } from './features.ts'
+import { createFeatureReader, type FeatureReader } from './features.ts'
 import { createFreshnessHead, tempered } from './freshness.ts'
 import { createGainHead, type KeptGain } from './gain.ts'
 import { languageOf } from './language.ts'
@@ -44,8 +44,8 @@ export type ReaderWeights = {
  * Makes a reader: the last user text in one pass, linear, the same answer whatever the case, white space and final
  * punctuation; of the conversation before it only the length counts.
  */
-export function createReader(weights: ReaderWeights): Reader {
-  const readText = createTextReader(weights)
+export function createReader(weights: ReaderWeights, readFeatures: FeatureReader = createFeatureReader()): Reader {
+  const readText = createTextReader(weights, readFeatures)
   return messages => {
     const text = lastUserText(messages)
     const { demand, ...read } = readText(text)
@@ -59,8 +59,7 @@ type TextReading = Omit<Reading, 'complexity'> & { readonly demand: number }
 /** More probable than not. */
 const leastNeed = 0.5
 
-function createTextReader(weights: ReaderWeights): (text: string) => TextReading {
-  const readFeatures = createFeatureReader()
+function createTextReader(weights: ReaderWeights, readFeatures: FeatureReader): (text: string) => TextReading {
   const readMeaning = createConceptReader(readFeatures)
   const typesOf = createTypeHead(weights.queryTypes)
   const freshnessOf = createFreshnessHead(weights.freshness)
@@ -113,11 +112,17 @@ function scoresOf(chances: Float64Array): Readonly<Record<QueryType, number>> {
 
 /** What the caller asked last: the text that is read. */
 export function lastUserText(messages: readonly Message[]): string {
-  const message = messages.findLast(({ role }) => role === 'user')
-  if (message?.role !== 'user') return ''
+  const message = lastOfUser(messages)
+  if (message === null) return ''
   const [first, second] = message.content
   if (first?.type === 'text' && second === undefined) return first.text
   return message.content.map(part => (part.type === 'text' ? part.text : '')).join('\n')
+}
+
+/** The caller's last turn, null where there is none. */
+export function lastOfUser(messages: readonly Message[]): Extract<Message, { role: 'user' }> | null {
+  const message = messages.findLast(({ role }) => role === 'user')
+  return message?.role === 'user' ? message : null
 }
 
 function totalCharacters(messages: readonly Message[]): number {

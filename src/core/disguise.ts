@@ -10,7 +10,7 @@ export function undisguised(text: string): readonly string[] {
   if (found === 0) return none
   const readings: string[] = []
   let seen = text.slice(0, longestReading)
-  if ((found & beyondAscii) !== 0 && hiding.test(text)) {
+  if ((found & beyondAscii) !== 0 && isHiding(text)) {
     seen = plainLetters(seen)
     readings.push(seen)
   }
@@ -134,8 +134,46 @@ const inBase64 = Uint8Array.from({ length: 128 }, (_, code) =>
 )
 
 /** Zero-width, bidi and tag characters, soft hyphens; full-width and mathematical letters; Cyrillic and Greek beside Latin. */
-const hiding =
-  /[\u00ad\u180e\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u2064\ufeff\uff10-\uff5a]|\u034f|\u200d|\udb40|\ud835|[a-z][\u0370-\u04ff]|[\u0370-\u04ff][a-z]/i
+function isHiding(text: string): boolean {
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at)
+    if (unit < 0xad) continue
+    if (hides(unit)) return true
+    if (looksLatin(unit) && (isLetter(text.charCodeAt(at - 1)) || isLetter(text.charCodeAt(at + 1)))) return true
+  }
+  return false
+}
+
+function hides(unit: number): boolean {
+  return (
+    unit === 0xad ||
+    unit === 0x34f ||
+    unit === 0x180e ||
+    (unit >= 0x200b && unit <= 0x200f) ||
+    (unit >= 0x202a && unit <= 0x202e) ||
+    (unit >= 0x2060 && unit <= 0x2064) ||
+    unit === 0xd835 ||
+    unit === 0xdb40 ||
+    unit === 0xfeff ||
+    (unit >= 0xff10 && unit <= 0xff5a)
+  )
+}
+
+/** Cyrillic and Greek, also those letters that stand elsewhere and have a capital there. */
+function looksLatin(unit: number): boolean {
+  return (
+    (unit >= 0x370 && unit <= 0x4ff) ||
+    unit === 0xb5 ||
+    unit === 0x345 ||
+    (unit >= 0x1c80 && unit <= 0x1c87) ||
+    unit === 0x1fbe
+  )
+}
+
+function isLetter(unit: number): boolean {
+  return kinds[unit] === kindLetter
+}
+
 const invisible =
   /[\u00ad\u180e\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u2064\ufeff]|\u034f|\u200d|[\u{e0000}-\u{e007f}]/gu
 

@@ -1,7 +1,7 @@
 /**
  * A text as numbers: what every in-process classifier reads, made once a text. Words become hashes, in order; case, white
  * space, punctuation at the end and a polite opening leave no trace, so that they cannot change a decision. One pass,
- * driven by two tables over UTF-16 code units; the buffers are the reader's own and are overwritten by its next reading.
+ * driven by one table over UTF-16 code units; the buffers are the reader's own and are overwritten by its next reading.
  */
 
 export type Features = {
@@ -23,6 +23,8 @@ export type Features = {
   readonly numbers: number
   /** Letters in what was read. */
   readonly letters: number
+  /** It opens with a courtesy, whose words were left out. */
+  readonly isPolite: boolean
 }
 
 export type FeatureReader = (text: string) => Features
@@ -41,45 +43,61 @@ const digit = 2
 const symbol = 3
 const ideograph = 4
 
-/** A reader with its own tables and buffers; making one takes some milliseconds. */
+/**
+ * A reader with buffers of its own; the first one takes some milliseconds to make. The same text again, as moderation brings
+ * after routing, is not read again.
+ */
 export function createFeatureReader(): FeatureReader {
-  const kinds = kindTable()
-  const lower = lowerTable()
   const words = new Uint32Array(maximumWords)
   const stems = new Uint32Array(maximumWords)
   const endings = new Uint32Array(maximumWords)
   const symbols = new Uint16Array(128)
-  const polite = new Set(politeWords.map(hashOf))
-  // `Could you please` as a whole is courtesy; `could you` alone may be a question of its own.
-  const asking = new Set(['could', 'can', 'would', 'will'].map(hashOf))
-  const you = hashOf('you')
-  let count = 0
-  let digits = 0
-  let numbers = 0
-  let letters = 0
-  // Within a polite opening, whose punctuation is part of it.
-  let isCourtesy = false
+  // The text as numbers: quicker to go through than a string. Head and tail of a long one, and a gap behind each.
+  const units = new Uint16Array(headCharacters + tailCharacters + 2)
+  const bytes = Buffer.from(units.buffer)
+  let lastText: string | null = null
+  let last: Features | null = null
 
-  const read = (text: string, from: number, to: number) => {
-    let at = from
+  /** Fills `units`; returns how many. */
+  const load = (text: string, end: number): number => {
+    const head = end <= headCharacters + tailCharacters ? end : headCharacters
+    bytes.write(head === text.length ? text : text.slice(0, head), 0, 'utf16le')
+    units[head] = 0
+    if (head === end) return head
+    bytes.write(text.slice(end - tailCharacters, end), 2 * (head + 1), 'utf16le')
+    units[head + 1 + tailCharacters] = 0
+    return head + 1 + tailCharacters
+  }
+
+  // One function with all it counts in its own variables: what a closure shares lies in memory, and costs a load and a store.
+  const read = (text: string): Features => {
+    symbols.fill(0)
+    const traits = traitTable()
+    const end = endOf(text, traits)
+    const to = load(text, end)
+    let count = 0
+    let digits = 0
+    let numbers = 0
+    let letters = 0
+    // Within a polite opening, whose punctuation is part of it.
+    let isCourtesy = false
+    let at = 0
     while (at < to && count < maximumWords) {
-      const unit = text.charCodeAt(at)
-      const kind = kinds[unit] ?? other
+      const unit = units[at] ?? 0
+      let trait = traits[unit] ?? other
+      const kind = trait & kindMask
       if (kind === letter || kind === digit) {
         let hash = hashStart
-        let stem = 0
-        let last = 0
         const start = at
-        let next = unit
+        const stemEnd = start + stemLetters
+        let stem = 0
         do {
-          const folded = lower[next] ?? next
-          hash = Math.imul(hash ^ folded, hashPrime)
-          // The last three letters, ten bits of each: enough to tell endings apart.
-          last = ((last << 10) | (folded & 0x3ff)) & 0x3fffffff
+          hash = Math.imul(hash ^ (trait >>> foldedShift), hashPrime)
           at++
-          if (at - start === stemLetters) stem = hash
-          next = at < to ? text.charCodeAt(at) : 0
-        } while (kinds[next] === kind)
+          if (at === stemEnd) stem = hash
+          // Behind the last unit there is a gap.
+          trait = traits[units[at] ?? 0] ?? other
+        } while ((trait & kindMask) === kind)
         // Opening courtesies say nothing of what is asked.
         if ((count === 0 || count === 2) && polite.has(hash >>> 0)) {
           if (count === 2 && words[1] === you && asking.has(words[0] ?? 0)) {
@@ -91,13 +109,14 @@ export function createFeatureReader(): FeatureReader {
             continue
           }
         }
+        const length = at - start
         if (kind === digit) {
-          digits += at - start
+          digits += length
           numbers++
-        } else letters += at - start
+        } else letters += length
         words[count] = hash
         stems[count] = stem === 0 ? hash : stem ^ stemSalt
-        endings[count] = at - start > endingLetters ? Math.imul(last ^ endingSalt, hashPrime) : 0
+        endings[count] = length > endingLetters ? endingOf(units, at, traits) : 0
         count++
         continue
       }
@@ -109,26 +128,32 @@ export function createFeatureReader(): FeatureReader {
         count++
         letters++
       } else if (kind === symbol && !(isCourtesy && count === 0 && finalMarks.has(unit)))
-        symbols[unit] = Math.min(65_535, (symbols[unit] ?? 0) + 1)
+        symbols[unit] = (symbols[unit] ?? 0) + 1
       at++
     }
+    return { count, words, stems, endings, symbols, characters: end, digits, numbers, letters, isPolite: isCourtesy }
   }
 
   return text => {
-    count = 0
-    digits = 0
-    numbers = 0
-    letters = 0
-    isCourtesy = false
-    symbols.fill(0)
-    const end = endOf(text, kinds)
-    if (end <= headCharacters + tailCharacters) read(text, 0, end)
-    else {
-      read(text, 0, headCharacters)
-      read(text, end - tailCharacters, end)
-    }
-    return { count, words, stems, endings, symbols, characters: end, digits, numbers, letters }
+    if (last !== null && text === lastText) return last
+    last = read(text)
+    lastText = text
+    return last
   }
+}
+
+/** The hash of the last three letters before `end`, ten bits of each: enough to tell endings apart. */
+function endingOf(units: Uint16Array, end: number, traits: Int32Array): number {
+  const third = (traits[units[end - 3] ?? 0] ?? other) >>> foldedShift
+  const second = (traits[units[end - 2] ?? 0] ?? other) >>> foldedShift
+  const last = (traits[units[end - 1] ?? 0] ?? other) >>> foldedShift
+  const letters = ((third & 0x3ff) << 20) | ((second & 0x3ff) << 10) | (last & 0x3ff)
+  return Math.imul(letters ^ endingSalt, hashPrime)
+}
+
+/** Whether a courtesy may be left out at the beginning of a text of these words. */
+export function opensPolitely(words: Uint32Array, count: number): boolean {
+  return (count > 0 && polite.has(words[0] ?? 0)) || (count > 2 && polite.has(words[2] ?? 0))
 }
 
 /** FNV-1a's parameters over UTF-16 units, 32 bit (http://www.isthe.com/chongo/tech/comp/fnv/). */
@@ -161,11 +186,11 @@ export function slotOf(hash: number, salt: number, bits: number): number {
 }
 
 /** Where a text ends without white space and punctuation after its last word. */
-function endOf(text: string, kinds: Uint8Array): number {
+function endOf(text: string, traits: Int32Array): number {
   let end = text.length
   while (end > 0) {
     const unit = text.charCodeAt(end - 1)
-    const kind = kinds[unit] ?? other
+    const kind = (traits[unit] ?? other) & kindMask
     // A bracket or a quote at the end closes what is inside; a stop, a question mark or white space only ends it.
     if (kind !== other && unit !== lineFeed && !finalMarks.has(unit)) break
     end--
@@ -181,23 +206,41 @@ const politeWords =
     '|',
   )
 
-function kindTable(): Uint8Array {
-  const kinds = new Uint8Array(65_536)
-  const letters = /[\p{L}\p{M}]/u
-  for (let unit = 0; unit < 65_536; unit++) {
-    if (unit < 128) kinds[unit] = kindOfAscii(unit)
-    else if (isIdeograph(unit)) kinds[unit] = ideograph
-    // Halves of a surrogate pair: emoji and rare scripts, each read as letters.
-    else if (unit >= 0xd800 && unit < 0xe000) kinds[unit] = letter
-    else
-      kinds[unit] = letters.test(String.fromCharCode(unit))
-        ? letter
-        : /\p{Nd}/u.test(String.fromCharCode(unit))
-          ? digit
-          : other
-  }
-  return kinds
+const polite = new Set(politeWords.map(hashOf))
+// `Could you please` as a whole is courtesy; `could you` alone may be a question of its own.
+const asking = new Set(['could', 'can', 'would', 'will'].map(hashOf))
+const you = hashOf('you')
+
+/** Of an entry of the table below: its kind, and above that its lower case. */
+const kindMask = 7
+const foldedShift = 3
+
+let traitsKept: Int32Array | null = null
+
+/** Kind and lower case of every UTF-16 unit: one load a character. The same for every reader, made when first needed. */
+function traitTable(): Int32Array {
+  traitsKept ??= madeTable()
+  return traitsKept
 }
+
+function madeTable(): Int32Array {
+  const traits = new Int32Array(65_536)
+  for (let unit = 0; unit < 65_536; unit++) traits[unit] = (lowerOf(unit) << foldedShift) | kindOf(unit)
+  return traits
+}
+
+function kindOf(unit: number): number {
+  if (unit < 128) return kindOfAscii(unit)
+  if (isIdeograph(unit)) return ideograph
+  // Halves of a surrogate pair: emoji and rare scripts, each read as letters.
+  if (unit >= 0xd800 && unit < 0xe000) return letter
+  const character = String.fromCharCode(unit)
+  if (letters.test(character)) return letter
+  return decimals.test(character) ? digit : other
+}
+
+const letters = /[\p{L}\p{M}]/u
+const decimals = /\p{Nd}/u
 
 function kindOfAscii(unit: number): number {
   if ((unit >= 97 && unit <= 122) || (unit >= 65 && unit <= 90)) return letter
@@ -210,11 +253,7 @@ function isIdeograph(unit: number): boolean {
   return (unit >= 0x3040 && unit <= 0x30ff) || (unit >= 0x3400 && unit <= 0x9fff) || (unit >= 0x0e00 && unit <= 0x0e7f)
 }
 
-function lowerTable(): Uint16Array {
-  const lower = new Uint16Array(65_536)
-  for (let unit = 0; unit < 65_536; unit++) {
-    const folded = String.fromCharCode(unit).toLowerCase()
-    lower[unit] = folded.length === 1 ? folded.charCodeAt(0) : unit
-  }
-  return lower
+function lowerOf(unit: number): number {
+  const folded = String.fromCharCode(unit).toLowerCase()
+  return folded.length === 1 ? folded.charCodeAt(0) : unit
 }

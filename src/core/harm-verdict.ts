@@ -1,5 +1,5 @@
 /** When the classifier's numbers become a refusal, in which category, and the one number that stands for them. */
-import { createFeatureReader } from './features.ts'
+import { createFeatureReader, type FeatureReader, type Features, opensPolitely } from './features.ts'
 import { createHarmJudge, type Harm, type HarmHead, timesOf } from './harm.ts'
 import type { HarmKind } from './harm-words.ts'
 import type { SafetyCategory } from './safety-rules.ts'
@@ -25,23 +25,82 @@ export type HarmClassifier = {
    * of what is refused, 0 for the rest.
    */
   answer(text: string): HarmVerdict
+  /** Begins to hear an answer. */
+  listen(): Listener
 }
 
-/** A classifier with buffers of its own. */
-export function createHarmClassifier(): HarmClassifier {
+/**
+ * Hears the next sentence of an answer, '' for a blank one: the verdict of `answer` on it together with the one before it, which
+ * `both` tells. Each begins with the white space that parts it from the one before.
+ */
+export type Listener = (sentence: string, both: () => string) => HarmVerdict
+
+/** A classifier with buffers of its own; `readPrompt` may be the reader that others read prompts with. */
+export function createHarmClassifier(readPrompt: FeatureReader = createFeatureReader()): HarmClassifier {
   const read = createFeatureReader()
   const judge = createHarmJudge()
+
+  const answer = (text: string): HarmVerdict => {
+    const features = read(text)
+    if (judge.contentAtMost(features) <= answerThreshold) return harmless
+    const harm = judge.read(features)
+    return harm.content > answerThreshold ? { category: categoryOf(harm), score: probability(harm.content) } : harmless
+  }
+
   return {
-    prompt: text => verdictOf(judge.read(read(text))),
-    answer(text) {
-      const features = read(text)
-      if (judge.contentAtMost(features) <= answerThreshold) return harmless
-      const harm = judge.read(features)
-      return harm.content > answerThreshold
-        ? { category: categoryOf(harm), score: probability(harm.content) }
-        : harmless
+    prompt: text => verdictOf(judge.read(readPrompt(text))),
+    answer,
+    listen() {
+      const heard = createHeard()
+      return (sentence, both) => {
+        const words = heard(sentence, read)
+        const isHarmless = words === null ? sentence === '' : judge.contentAtMost(words) <= answerThreshold
+        return isHarmless ? harmless : answer(both())
+      }
     },
   }
+}
+
+/**
+ * The words of a sentence behind those of the one before, each read once; null where there is none, or where both together
+ * may be read otherwise: a courtesy counts only within a text, and a word that was cut in two is one.
+ */
+function createHeard() {
+  let words = new Uint32Array(usualWords)
+  let stems = new Uint32Array(usualWords)
+  let before = 0
+  let from = 0
+  let isFirst = true
+  return (sentence: string, read: FeatureReader): Pick<Features, 'count' | 'words' | 'stems'> | null => {
+    const isCut = !isFirst && sentence.charCodeAt(0) > space
+    isFirst = false
+    const features = read(sentence)
+    // The sentence before the last is no longer needed.
+    words.copyWithin(0, from, from + before)
+    stems.copyWithin(0, from, from + before)
+    const count = before + features.count
+    if (count > words.length) {
+      words = longer(words, count)
+      stems = longer(stems, count)
+    }
+    for (let at = before; at < count; at++) {
+      words[at] = features.words[at - before] ?? 0
+      stems[at] = features.stems[at - before] ?? 0
+    }
+    from = before
+    before = features.count
+    if (sentence === '' || isCut || features.isPolite || opensPolitely(words, count)) return null
+    return { count, words, stems }
+  }
+}
+
+const space = 32
+const usualWords = 256
+
+function longer(numbers: Uint32Array, count: number): Uint32Array<ArrayBuffer> {
+  const more = new Uint32Array(2 * count)
+  more.set(numbers)
+  return more
 }
 
 const harmless: HarmVerdict = { category: null, score: 0 }

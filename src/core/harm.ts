@@ -35,42 +35,32 @@ export function loudness(features: number): number {
 export type HarmJudge = {
   read(features: Features): Harm
   /** Log-odds that the content head does not exceed, told without the neighbours: those weigh next to nothing there. */
-  contentAtMost(features: Features): number
+  contentAtMost(features: Pick<Features, 'count' | 'words' | 'stems'>): number
 }
 
 /** A judge with buffers of its own. */
 export function createHarmJudge(): HarmJudge {
-  const reader = createHarmReader()
   const weights = bytesOf(kept)
+  const reader = createHarmReader(weights)
   const { scale, bias } = kept
   const neighboursAtMost = mostOfNeighbours(weights)
+  const { sums } = reader
   return {
     read(features) {
       const filled = reader.read(features)
-      let request = 0
-      let content = 0
-      let jailbreak = 0
-      for (let at = 0; at < filled; at++) {
-        const place = (reader.slots[at] ?? 0) * harmHeads.length
-        request += weights[place] ?? 0
-        content += weights[place + 1] ?? 0
-        jailbreak += weights[place + 2] ?? 0
-      }
       const loud = loudness(filled)
       return {
-        request: request * loud * scale.request + bias.request,
-        content: content * loud * scale.content + bias.content,
-        jailbreak: jailbreak * loud * scale.jailbreak + bias.jailbreak,
+        request: sums.request * loud * scale.request + bias.request,
+        content: sums.content * loud * scale.content + bias.content,
+        jailbreak: sums.jailbreak * loud * scale.jailbreak + bias.jailbreak,
         evidence: filled,
         kinds: reader.kinds,
       }
     },
     contentAtMost(features) {
       const filled = reader.read(features, false)
-      let content = neighboursAtMost
-      for (let at = 0; at < filled; at++) content += weights[(reader.slots[at] ?? 0) * harmHeads.length + 1] ?? 0
       // More features, as there are with the neighbours, only make each one softer.
-      return Math.max(0, content) * loudness(filled) * scale.content + bias.content
+      return Math.max(0, sums.content + neighboursAtMost) * loudness(filled) * scale.content + bias.content
     },
   }
 }
@@ -84,13 +74,14 @@ function mostOfNeighbours(weights: Int8Array): number {
 }
 
 export type HarmReader = {
-  /** Fills `slots` and `kinds`; returns how many slots, each once. Those of neighbours can be left out. */
-  read(features: Features, withNeighbours?: boolean): number
+  /** Fills `slots`, `sums` and `kinds`; returns how many slots, each once. Those of neighbours can be left out. */
+  read(features: Pick<Features, 'count' | 'words' | 'stems'>, withNeighbours?: boolean): number
   readonly slots: Uint32Array
+  /** What the slots weigh together, by head. */
+  readonly sums: Record<HarmHead, number>
   readonly kinds: Uint16Array
 }
 
-const maximumSlots = 65_536
 /** How many words back a kind is remembered as near. */
 const nearWords = 7
 /** More than the kinds of that many words. */
@@ -99,95 +90,156 @@ const openingWords = 3
 /** Keeps the kinds apart where their numbers meet other hashes. */
 const kindSpread = 0x9e3779b1
 
-/** Turns features into slots. Keeps buffers of its own. */
-export function createHarmReader(): HarmReader {
+/**
+ * Turns features into slots and weighs them; without `weights` (three a slot, by head) they weigh nothing. Keeps buffers of its
+ * own. First the slots are noted as they come, then each is weighed once: two loops without a branch that nobody could guess.
+ */
+export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * harmHeads.length)): HarmReader {
   const { kindsOf, sieve } = kindTable()
-  const slots = new Uint32Array(maximumSlots)
-  const stamps = new Uint32Array(harmSlots)
+  const slots = new Uint32Array(harmSlots + 1)
+  const noted = new Uint16Array(mostNoted)
+  const unmet = packed(weights)
+  const table = unmet.slice()
   const kinds = new Uint16Array(harmKinds.length)
+  const sums = { request: 0, content: 0, jailbreak: 0 }
   /** The kinds of the last few words: a ring, and how much of it is near. */
   const recentKinds = new Uint8Array(recentMask + 1)
   const recentAt = new Int32Array(recentMask + 1)
   let recents = 0
   let recentFrom = 0
   let stamp = 0
+  let filled = 0
 
-  /** Adds a slot unless it is there already; returns how many there are now. */
-  const add = (filled: number, region: number, hash: number, salt: number): number => {
-    const slot = region * regionSlots + slotOf(hash, salt, regionBits)
-    if (stamps[slot] === stamp || filled >= maximumSlots) return filled
-    stamps[slot] = stamp
-    slots[filled] = slot
-    return filled + 1
-  }
-
-  const addBeforeKinds = (from: number, own: readonly number[], stemBefore: number): number => {
-    let filled = from
-    for (const kind of own) filled = add(filled, 1, stemBefore + Math.imul(kind + 1, kindSpread), salts.wordKind)
-    return filled
-  }
-
-  const addKinds = (from: number, own: readonly number[], before: readonly number[], at: number): number => {
-    let filled = from
+  const noteKinds = (from: number, own: readonly number[], before: readonly number[], at: number): number => {
+    let count = from
     while (recentFrom < recents && at - (recentAt[recentFrom & recentMask] ?? 0) > nearWords) recentFrom++
     for (const kind of own) {
       kinds[kind] = (kinds[kind] ?? 0) + 1
-      for (const other of before) filled = add(filled, 2, kind * 64 + other + 1, salts.kindPair)
+      for (const other of before) noted[count++] = placeOf(2, kind * 64 + other + 1, salts.kindPair)
       for (let other = recentFrom; other < recents; other++)
-        filled = add(filled, 2, kind * 64 + (recentKinds[other & recentMask] ?? 0) + 1, salts.kindNear)
+        noted[count++] = placeOf(2, kind * 64 + (recentKinds[other & recentMask] ?? 0) + 1, salts.kindNear)
     }
     for (const kind of own) {
       recentKinds[recents & recentMask] = kind
       recentAt[recents & recentMask] = at
       recents++
     }
-    return filled
+    return count
+  }
+
+  /** Adds the noted slots to the others, each once. */
+  const weigh = (count: number): void => {
+    let found = filled
+    let request = 0
+    let content = 0
+    let jailbreak = 0
+    for (let at = 0; at < count; at++) {
+      const slot = noted[at] ?? 0
+      const entry = table[slot] ?? 0
+      const isNew = entry >>> stampShift === stamp ? 0 : 1
+      table[slot] = (entry & weightMask) | (stamp << stampShift)
+      slots[found] = slot
+      found += isNew
+      const mask = -isNew
+      request += ((entry << 24) >> 24) & mask
+      content += ((entry << 16) >> 24) & mask
+      jailbreak += ((entry << 8) >> 24) & mask
+    }
+    filled = found
+    sums.request += request
+    sums.content += content
+    sums.jailbreak += jailbreak
+  }
+
+  const begin = () => {
+    stamp++
+    filled = 0
+    recents = 0
+    recentFrom = 0
+    kinds.fill(0)
+    sums.request = 0
+    sums.content = 0
+    sums.jailbreak = 0
+    if (stamp <= lastStamp) return
+    table.set(unmet)
+    stamp = 1
   }
 
   return {
     slots,
+    sums,
     kinds,
     read({ count, words, stems }, withNeighbours = true) {
-      stamp++
-      let filled = 0
-      kinds.fill(0)
-      recents = 0
-      recentFrom = 0
+      begin()
       let before = none
+      let wordBefore = 0
+      let stemBefore = 0
+      let stemBeforeThat = 0
+      let notes = 0
       for (let at = 0; at < count; at++) {
-        const word = words[at] ?? 0
-        const stem = stems[at] ?? 0
-        const stemBefore = at > 0 ? (stems[at - 1] ?? 0) : 0
-        filled = add(filled, 0, word, salts.word)
-        filled = add(filled, 0, stem, salts.stem)
-        if (at < openingWords) filled = add(filled, 0, Math.imul(stem, at + 3), salts.opening)
-        if (withNeighbours) {
-          if (at > 0) {
-            filled = add(filled, 1, Math.imul(words[at - 1] ?? 0, 31) + word, salts.pair)
-            filled = add(filled, 1, Math.imul(stemBefore, 31) + stem, salts.stemPair)
-          }
-          if (at > 1) filled = add(filled, 1, Math.imul(stems[at - 2] ?? 0, 31) + stem, salts.skip)
-          for (const kind of before) filled = add(filled, 1, stem + Math.imul(kind + 1, kindSpread), salts.kindWord)
+        // As signed numbers: sums of unsigned ones are fractions to the engine, and slow to hash.
+        const word = (words[at] ?? 0) | 0
+        const stem = (stems[at] ?? 0) | 0
+        noted[notes++] = placeOf(0, word, salts.word)
+        noted[notes++] = placeOf(0, stem, salts.stem)
+        if (at < openingWords) noted[notes++] = placeOf(0, Math.imul(stem, at + 3), salts.opening)
+        if (withNeighbours && at > 0) {
+          noted[notes++] = placeOf(1, (Math.imul(wordBefore, 31) + word) | 0, salts.pair)
+          noted[notes++] = placeOf(1, (Math.imul(stemBefore, 31) + stem) | 0, salts.stemPair)
+          if (at > 1) noted[notes++] = placeOf(1, (Math.imul(stemBeforeThat, 31) + stem) | 0, salts.skip)
+          for (const kind of before)
+            noted[notes++] = placeOf(1, (stem + Math.imul(kind + 1, kindSpread)) | 0, salts.kindWord)
         }
-        const own = sieve[word & (sieveSize - 1)] === 1 ? (kindsOf.get(word) ?? none) : none
+        const own = sieve[word & (sieveSize - 1)] === 1 ? (kindsOf.get(word >>> 0) ?? none) : none
         if (own.length > 0) {
-          if (withNeighbours && at > 0) filled = addBeforeKinds(filled, own, stemBefore)
-          filled = addKinds(filled, own, before, at)
+          if (withNeighbours && at > 0)
+            for (const kind of own)
+              noted[notes++] = placeOf(1, (stemBefore + Math.imul(kind + 1, kindSpread)) | 0, salts.wordKind)
+          notes = noteKinds(notes, own, before, at)
+        }
+        if (notes > mostNoted - mostOfWord) {
+          weigh(notes)
+          notes = 0
         }
         before = own
+        wordBefore = word
+        stemBeforeThat = stemBefore
+        stemBefore = stem
       }
       for (let kind = 0; kind < kinds.length; kind++) {
         const times = kinds[kind] ?? 0
         if (times === 0) continue
-        filled = add(filled, 2, kind + 1, salts.kind)
+        noted[notes++] = placeOf(2, kind + 1, salts.kind)
         // Once in a sentence is not the same as in every line.
-        filled = add(filled, 2, kind * 16 + Math.min(7, Math.round((32 * times) / (count + 8))) + 1, salts.share)
+        const share = Math.min(7, Math.round((32 * times) / (count + 8)))
+        noted[notes++] = placeOf(2, kind * 16 + share + 1, salts.share)
       }
-      filled = add(filled, 2, Math.min(12, Math.round(Math.log2(count + 1) * 1.5)), salts.length)
+      noted[notes++] = placeOf(2, Math.min(12, Math.round(Math.log2(count + 1) * 1.5)), salts.length)
+      weigh(notes)
       return filled
     },
   }
 }
+
+function placeOf(region: number, hash: number, salt: number): number {
+  return region * regionSlots + slotOf(hash, salt, regionBits)
+}
+
+const mostNoted = 16_384
+/** More than one word, or the end of a text, makes: were it of all kinds, and so the words near it. */
+const mostOfWord = 16 + harmKinds.length * ((nearWords + 2) * harmKinds.length + 2)
+
+/** A slot's three weights in three bytes, and above them the reading that last met it: one load says all of it. */
+function packed(weights: Int8Array): Int32Array {
+  return Int32Array.from({ length: harmSlots }, (_, slot) => {
+    const byte = (head: number) => (weights[slot * harmHeads.length + head] ?? 0) & 0xff
+    return byte(0) | (byte(1) << 8) | (byte(2) << 16)
+  })
+}
+
+const stampShift = 24
+const weightMask = 0xff_ffff
+const lastStamp = 255
 
 const none: readonly number[] = []
 

@@ -24,14 +24,24 @@ const maximumStretch = 2_048
 
 /** Forms that hide a dot or a letter of a host. */
 const dressings = ['[.', '(.)', '{.', 'dot]', 'dot)', 'DOT]', 'DOT)', '%2e', '%2E']
-const wide = /[\u3002\uff0e\uff61\u00ad\u200b-\u200d\u2060\ufeff\uff10-\uff5a]/
 
 /** Each of these forms needs one of these characters, and looking for one character costs next to nothing. */
 const dressers = ['[', '(', '{', '%']
 
 function mayBeDressed(text: string): boolean {
   if (dressers.some(mark => text.includes(mark)) && dressings.some(form => text.includes(form))) return true
-  return isBeyondAscii(text) && wide.test(text)
+  return isBeyondAscii(text) && hasWide(text)
+}
+
+/** Wide dots, invisible characters, full-width letters. */
+function hasWide(text: string): boolean {
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at)
+    if (unit < 0xad) continue
+    if (unit === 0xad || unit === 0x2060 || unit === 0x3002 || unit === 0xfeff || unit === 0xff61) return true
+    if ((unit >= 0x200b && unit <= 0x200d) || (unit >= 0xff10 && unit <= 0xff5a) || unit === 0xff0e) return true
+  }
+  return false
 }
 
 /** ASCII alone is as long in bytes as in characters. */

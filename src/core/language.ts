@@ -28,8 +28,11 @@ function scriptOf(text: string): string {
   let other = ''
   for (let at = 0; at < limit; at++) {
     const unit = text.charCodeAt(at)
-    if (unit < 0x370) {
-      if ((unit >= 97 && unit <= 122) || (unit >= 65 && unit <= 90) || unit > 0xbf) latin++
+    if (unit < 0x80) {
+      const lower = unit | 0x20
+      if (lower >= 97 && lower <= 122) latin++
+    } else if (unit < 0x370) {
+      if (unit > 0xbf) latin++
     } else if (unit >= 0x400 && unit < 0x530) {
       cyrillic++
       if (ukrainianLetters.has(unit)) ukrainian++
@@ -108,8 +111,11 @@ const speakers: ReadonlyMap<number, readonly number[]> = (() => {
 
 const sieve = sieveOf(speakers.keys())
 
+/** Of one text at a time. */
+const votes = new Float64Array(languages.length)
+
 function latinLanguage({ count, words }: Features): string {
-  const votes = new Float64Array(languages.length)
+  votes.fill(0)
   const limit = Math.min(count, wordsRead)
   for (let at = 0; at < limit; at++) {
     const word = words[at] ?? 0
@@ -119,6 +125,9 @@ function latinLanguage({ count, words }: Features): string {
   }
   let best = 0
   for (let index = 1; index < votes.length; index++) if ((votes[index] ?? 0) > (votes[best] ?? 0)) best = index
-  const isClear = (votes[best] ?? 0) >= 0.5 && votes.every((vote, index) => index === best || vote < (votes[best] ?? 0))
-  return isClear ? (languages[best] ?? undetermined) : undetermined
+  const most = votes[best] ?? 0
+  if (most < 0.5) return undetermined
+  for (let index = 0; index < votes.length; index++)
+    if (index !== best && (votes[index] ?? 0) >= most) return undetermined
+  return languages[best] ?? undetermined
 }

@@ -1,10 +1,12 @@
 /** Secrets that callers paste into prompts: keys of known shapes, private keys, payment cards. */
 
+import type { Message } from './chat.ts'
+
 export type Leak = { readonly kind: string; readonly from: number; readonly to: number }
 
 /** All leaks of a text, in order, none inside another; at most `maximumLeaks`. Linear: every shape has a fixed beginning and a bound. */
 export function leaksIn(text: string): readonly Leak[] {
-  if (!hasMark(text) && !hasDigits(text)) return none
+  if (!hasBeginning(text) && !hasDigits(text)) return none
   if (!mayLeak.test(text)) return none
   const leaks: Leak[] = []
   for (const match of text.matchAll(shapes)) {
@@ -17,6 +19,27 @@ export function leaksIn(text: string): readonly Leak[] {
     leaks.push({ kind, from: match.index, to })
   }
   return leaks
+}
+
+/** The kinds of all leaks in what a message says. */
+export function leakKindsIn(message: Message): readonly string[] {
+  const kinds = new Set<string>()
+  for (const text of writtenIn(message)) for (const { kind } of leaksIn(text)) kinds.add(kind)
+  return [...kinds]
+}
+
+function writtenIn(message: Message): readonly string[] {
+  switch (message.role) {
+    case 'system':
+    case 'tool':
+      return [message.text]
+    case 'user':
+      return message.content.flatMap(part => (part.type === 'text' ? [part.text] : []))
+    case 'assistant':
+      return [message.text ?? '', ...message.toolCalls.map(call => call.arguments)]
+    default:
+      return message satisfies never
+  }
 }
 
 /** The text with every leak replaced by its kind. */
@@ -33,20 +56,28 @@ export function masked(text: string, leaks: readonly Leak[]): string {
 const none: readonly Leak[] = []
 const maximumLeaks = 64
 
-/** Every shape but a card's has one of these: looking for one character costs next to nothing. */
-function hasMark(text: string): boolean {
+/**
+ * Whether some shape but a card's may begin somewhere: each has one of these characters with one of those beside it, and
+ * looking for one character costs next to nothing.
+ */
+function hasBeginning(text: string): boolean {
   return (
-    text.includes('-') ||
-    text.includes('_') ||
-    isFollowed(text, 'A', 'KSI') ||
-    isFollowed(text, 'S', 'G') ||
-    text.includes('J')
+    // sk-, glpat-, xoxa- and five dashes.
+    isBeside(text, '-', -1, 'kt') ||
+    isBeside(text, '-', 1, '-') ||
+    isBeside(text, '-', -2, 'x') ||
+    // sk_live, github_pat, gw_live, npm_, hf_ and ghp_.
+    isBeside(text, '_', -1, 'kbwmf') ||
+    isBeside(text, '_', -2, 'h') ||
+    isBeside(text, 'A', 1, 'KSI') ||
+    isBeside(text, 'S', 1, 'G') ||
+    isBeside(text, 'J', -1, 'y')
   )
 }
 
-function isFollowed(text: string, first: string, seconds: string): boolean {
-  for (let at = text.indexOf(first); at !== -1; at = text.indexOf(first, at + 1))
-    if (seconds.includes(text.charAt(at + 1))) return true
+function isBeside(text: string, mark: string, offset: number, others: string): boolean {
+  for (let at = text.indexOf(mark); at !== -1; at = text.indexOf(mark, at + 1))
+    if (at + offset >= 0 && others.includes(text[at + offset] ?? 'none')) return true
   return false
 }
 

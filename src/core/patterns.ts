@@ -270,14 +270,9 @@ function readWords(reading: Reading, text: string, sieve: Uint16Array, onWord: O
   let index = 0
   for (; goesOn && index < length; index++) {
     const code = text.charCodeAt(index)
-    let folded = 0
-    if (code < 128) {
-      folded = ascii[code] ?? 0
-      // C++, C#, F#: part of a word they end, a separator elsewhere.
-      if (folded === 0 && hash !== offset && (code === 43 || code === 35)) folded = code
-    } else {
-      folded = fold(code)
-    }
+    let folded = code < 128 ? (ascii[code] ?? 0) : fold(code)
+    // C++, C#, F#: part of a word they end, a separator elsewhere.
+    if (folded === 0 && (code === 43 || code === 35) && hash !== offset) folded = code
     if (folded > 0) {
       if (hash === offset) start = read + index
       hash = Math.imul(hash ^ folded, prime)

@@ -28,14 +28,22 @@ export type Screen = {
   messages(messages: readonly Message[]): Verdict
 }
 
+/** Messages that were found clean, with their score. */
+export type KnownMessages = {
+  /** null = not known. */
+  scoreOf(message: Message): number | null
+  keep(message: Message, score: number): void
+}
+
 /** A model's own turn is screened like an answer: what went out as one must not be refused when it comes back as history. */
 export function createScreen(options: {
   readonly rules: SafetyRules
   readonly hosts: BlockedHosts
   readonly classify: (text: string) => HarmVerdict
   readonly answer: (text: string) => Verdict
+  readonly known: KnownMessages
 }): Screen {
-  const { rules, hosts, classify } = options
+  const { rules, hosts, classify, known } = options
 
   const read = (text: string): Verdict => {
     const rule = firstBroken(rules, text)
@@ -58,16 +66,28 @@ export function createScreen(options: {
     return verdict
   }
 
+  /** No message's verdict depends on another's: each is a matter of what it says alone. */
+  const screenMessage = (message: Message): Verdict => {
+    const score = known.scoreOf(message)
+    if (score !== null) return { ...allowed, score }
+    let verdict: Verdict = allowed
+    for (const text of textsOf(message)) {
+      const one = message.role === 'assistant' ? options.answer(text) : screenText(text)
+      if (one.verdict === 'block') return one
+      verdict = louder(verdict, one)
+    }
+    known.keep(message, verdict.score)
+    return verdict
+  }
+
   return {
     text: screenText,
     messages(messages) {
       let verdict: Verdict = allowed
       for (const message of messages) {
-        for (const text of textsOf(message)) {
-          const one = message.role === 'assistant' ? options.answer(text) : screenText(text)
-          if (one.verdict === 'block') return one
-          verdict = louder(verdict, one)
-        }
+        const one = screenMessage(message)
+        if (one.verdict === 'block') return one
+        verdict = louder(verdict, one)
       }
       return verdict
     },

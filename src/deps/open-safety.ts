@@ -3,7 +3,7 @@ import type { Catalogue } from '../core/models.ts'
 import type { Log } from '../observe/log.ts'
 import type { Endpoint } from '../pipeline/candidate.ts'
 import { complete } from '../pipeline/complete.ts'
-import { createSafety, type Safety } from '../safety/safety.ts'
+import { createSafety, type Safety, type SafetyDeps } from '../safety/safety.ts'
 import type { Clock } from './clock.ts'
 import type { Network } from './network.ts'
 
@@ -13,6 +13,7 @@ const longestJudgementTokens = 64
 export function openSafety(
   config: Config,
   deps: { clock: Clock; network: Network; log: Log; catalogue: Catalogue; endpoints: ReadonlyMap<string, Endpoint> },
+  reading: Pick<SafetyDeps, 'digests' | 'readFeatures'>,
 ): Safety {
   const { clock, network, log, catalogue } = deps
   const { moderation } = config.safety
@@ -25,6 +26,7 @@ export function openSafety(
       monotonic: clock.monotonic,
       after: clock.after,
       log,
+      ...reading,
       complete: (model, system, user, signal) =>
         complete(asking, model, { system, user, outputCap: longestJudgementTokens }, signal),
     },

@@ -20,7 +20,7 @@ export type Screened = {
 }
 
 export type ModerateDeps = {
-  readonly safety: Pick<Safety, 'screenMessages' | 'moderation' | 'secrets' | 'leaksIn'>
+  readonly safety: Pick<Safety, 'screenMessages' | 'moderation' | 'secrets' | 'leaksIn' | 'secretsIn'>
   readonly log: { warn(event: string, fields: Readonly<Record<string, string | number>>): void }
 }
 
@@ -76,25 +76,10 @@ function askElsewhere(
 }
 
 /** Kinds of secrets in what was written. */
-function secretsIn({ leaksIn }: Pick<Safety, 'leaksIn'>, messages: readonly Message[]): readonly string[] {
+function secretsIn(safety: Pick<Safety, 'secretsIn'>, messages: readonly Message[]): readonly string[] {
   const kinds = new Set<string>()
-  for (const message of messages)
-    for (const text of writtenIn(message)) for (const { kind } of leaksIn(text)) kinds.add(kind)
+  for (const message of messages) for (const kind of safety.secretsIn(message)) kinds.add(kind)
   return [...kinds]
-}
-
-function writtenIn(message: Message): readonly string[] {
-  switch (message.role) {
-    case 'system':
-    case 'tool':
-      return [message.text]
-    case 'user':
-      return message.content.flatMap(part => (part.type === 'text' ? [part.text] : []))
-    case 'assistant':
-      return [message.text ?? '', ...message.toolCalls.map(call => call.arguments)]
-    default:
-      return message satisfies never
-  }
 }
 
 /** The ask with every secret masked. */

@@ -14,6 +14,8 @@ export type Blocklist = BlockedHosts & {
   /** Fulfilled once the lists have been read for the first time, well or not. */
   readonly ready: Promise<void>
   size(): number
+  /** Another one whenever the lists may say something else. */
+  version(): number
   close(): void
 }
 
@@ -42,6 +44,7 @@ export function openBlocklist(
   const kept = new Map<string, HostSet>()
   let sets: readonly HostSet[] = [hostSet([blockedHosts])]
   const own = sets
+  let version = 0
   let cancel = () => {}
   const leaving = new AbortController()
 
@@ -58,12 +61,14 @@ export function openBlocklist(
         deps.log.warn('blocklist_not_read', { source: nameOf(source), names_kept: kept.get(source)?.size ?? 0, detail })
       }
       sets = [...own, ...kept.values()]
+      version++
     }
     if (!leaving.signal.aborted) cancel = deps.after(reloadMs, () => void load())
   }
 
   return {
     ready: sources.length === 0 ? Promise.resolve() : load(),
+    version: () => version,
     size: () => sets.reduce((sum, set) => sum + set.size, 0),
     isBlocked(host) {
       let longest = 0

@@ -1,12 +1,15 @@
 /** The safety layers as one part: what the pipeline, the web and the command line ask. */
 import { type AnswerRules, type AnswerScreen, startAnswerScreen } from '../core/answer-screen.ts'
 import type { Message, StreamMode } from '../core/chat.ts'
+import type { Digests } from '../core/digests.ts'
+import type { FeatureReader } from '../core/features.ts'
 import { createHarmClassifier } from '../core/harm-verdict.ts'
-import { type Leak, leaksIn } from '../core/leaks.ts'
+import { type Leak, leakKindsIn, leaksIn } from '../core/leaks.ts'
 import { compileRules, safetyRules } from '../core/safety-rules.ts'
 import { allowed, createScreen, pointsAt, type Verdict } from '../core/screen.ts'
 import { openBlocklist } from './blocklist.ts'
 import { createModeration, type Moderation, type ModerationDeps } from './classifier.ts'
+import { createKnown, type Known } from './known.ts'
 import type { SafetySettings } from './settings.ts'
 
 export type Safety = {
@@ -22,6 +25,8 @@ export type Safety = {
   readonly moderation: Moderation | null
   readonly secrets: SafetySettings['secrets']
   leaksIn(text: string): readonly Leak[]
+  /** Kinds of secrets in what a message says. */
+  secretsIn(message: Message): readonly string[]
   /** A screen for one answer, null where answers are not screened. */
   screenAnswer(mode: StreamMode | null): AnswerScreen | null
   /** Fulfilled once the blocklists have been read. */
@@ -36,21 +41,31 @@ export type SafetyFigures = {
   readonly moderation: Readonly<Moderation['counts']> | null
 }
 
+export type SafetyDeps = ModerationDeps & {
+  /** Names for messages, by which the clean ones are known; null = none is remembered. */
+  readonly digests: Digests | null
+  /** Reads prompts, for routing too. */
+  readonly readFeatures: FeatureReader
+}
+
 /** Puts the layers together. The settings have been checked: no rule of theirs fails to compile. */
-export function createSafety(deps: ModerationDeps, settings: SafetySettings): Safety {
+export function createSafety(deps: SafetyDeps, settings: SafetySettings): Safety {
   const rules = compileRules([...settings.rules, ...safetyRules])
   const blocklist = openBlocklist(deps, {
     sources: settings.blocklists,
     reloadMs: settings.reloadMs,
     allow: settings.allow,
   })
-  const classifier = createHarmClassifier()
-  const answerRules: AnswerRules = { rules, hosts: blocklist, classify: classifier.answer }
+  const classifier = createHarmClassifier(deps.readFeatures)
+  const known = deps.digests === null ? unknown : createKnown(deps.digests, blocklist.version)
+  const answerRules: AnswerRules = { rules, hosts: blocklist, listen: classifier.listen, known: null }
+  const shownRules: AnswerRules = { ...answerRules, known: known.answers }
   const screen = createScreen({
     rules,
     hosts: blocklist,
     classify: classifier.prompt,
     answer: text => verdictOfAnswer(answerRules, text),
+    known,
   })
   const moderation = settings.moderation === null ? null : createModeration(deps, settings.moderation)
   return {
@@ -64,7 +79,8 @@ export function createSafety(deps: ModerationDeps, settings: SafetySettings): Sa
     moderation,
     secrets: settings.secrets,
     leaksIn,
-    screenAnswer: mode => (settings.screenAnswers ? startAnswerScreen(answerRules, mode) : null),
+    secretsIn: message => known.secretsIn(message, leakKindsIn),
+    screenAnswer: mode => (settings.screenAnswers ? startAnswerScreen(shownRules, mode) : null),
     ready: blocklist.ready,
     figures: () => ({
       blockedHosts: blocklist.size(),
@@ -72,6 +88,13 @@ export function createSafety(deps: ModerationDeps, settings: SafetySettings): Sa
     }),
     close: () => blocklist.close(),
   }
+}
+
+const unknown: Known = {
+  scoreOf: () => null,
+  keep() {},
+  answers: { isClean: () => false, keep() {} },
+  secretsIn: (message, find) => find(message),
 }
 
 /** A whole answer at once, as history holds it. */

@@ -3,7 +3,8 @@
  * read in a prompt, and whether the same was asked again soon, as people do whom an answer did not help.
  */
 import type { Ask } from '../core/chat.ts'
-import { lastUserText, type Reader, type Reading } from '../core/classify.ts'
+import { lastOfUser, type Reader, type Reading } from '../core/classify.ts'
+import type { Digests } from '../core/digests.ts'
 import { createRecent } from '../core/recent.ts'
 
 export type PromptBook = {
@@ -23,19 +24,17 @@ const maximumPrompts = 10_000
 const soonestMs = 2_000
 const latestMs = 120_000
 
-/** An empty book of what `read` makes of prompts; `salt` is secret and lives as long as it. */
-export function createPromptBook(read: Reader, salt: Uint8Array): PromptBook {
-  const key = Buffer.from(salt).toString('base64')
+/** An empty book of what `read` makes of prompts. */
+export function createPromptBook(read: Reader, digests: Digests): PromptBook {
   const readings = createRecent<Reading>(maximumPrompts)
   const asked = createRecent<Answered>(maximumPrompts)
 
   return {
     read(accountId, ask) {
       // The length stands for the conversation before the last message, of which nothing else is read.
-      const digest = Bun.SHA256.hash(
-        `${key} ${accountId} ${ask.messages.length} ${ask.bodyCharacters} ${lastUserText(ask.messages)}`,
-        'base64',
-      )
+      const prompt = lastOfUser(ask.messages)
+      const name = prompt === null ? '' : digests.of(prompt)
+      const digest = `${name} ${ask.messages.length} ${ask.bodyCharacters} ${accountId}`
       const known = readings.get(digest)
       if (known !== undefined) return { reading: known, digest }
       const reading = read(ask.messages)

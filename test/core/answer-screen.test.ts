@@ -11,7 +11,8 @@ const rules: AnswerRules = {
     { id: 'number', category: 'internal', reason: 'A number.', patterns: ['unusedword'], expressions: ['zx-\\d{4}'] },
   ]),
   hosts: { isBlocked: host => host === 'evil.example' || host.endsWith('.evil.example') },
-  classify: text => ({ category: text.includes('vile words') ? 'hate' : null, score: 0.9 }),
+  listen: () => (_sentence, both) => ({ category: both().includes('vile words') ? 'hate' : null, score: 0.9 }),
+  known: null,
 }
 
 function screened(pieces: readonly string[], mode: StreamMode | null, type: 'text' | 'tool_arguments' = 'text') {

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { readConfig } from '../../src/config.ts'
 import { catalogue as published } from '../../src/core/catalogue.ts'
 import type { Ask, ChatEvent } from '../../src/core/chat.ts'
+import { createDigests } from '../../src/core/digests.ts'
 import { GatewayError } from '../../src/core/errors.ts'
 import { buildCatalogue, fullName, type Model } from '../../src/core/models.ts'
 import { highestCostOf } from '../../src/core/money.ts'
@@ -114,7 +115,7 @@ function world(script: readonly Outcome[], limits = plenty, models: readonly Mod
     health: createHealthBook({ clock: systemClock }),
     learning: { of: () => null },
     observe: { admitted() {}, settled() {} },
-    prompts: createPromptBook(read, new Uint8Array(32)),
+    prompts: createPromptBook(read, createDigests(new Uint8Array(32))),
     foresight: createForesightBook({ clock: systemClock }),
     ties: createTieBook(systemClock, new Uint8Array(32)),
   } as unknown as Deps

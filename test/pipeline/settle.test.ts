@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { readConfig } from '../../src/config.ts'
 import { catalogue } from '../../src/core/catalogue.ts'
 import type { ReportedUsage, TokenUsage } from '../../src/core/chat.ts'
+import { createDigests } from '../../src/core/digests.ts'
 import { buildCatalogue, type Model } from '../../src/core/models.ts'
 import { costOf } from '../../src/core/money.ts'
 import type { Caller } from '../../src/core/plans.ts'
@@ -63,7 +64,7 @@ async function settled({ model, inputTokens, cap, choices, usage, text, reasonin
     log: { warn: (event: string) => void warnings.push(event) },
     learning: { of: () => null },
     observe: { admitted() {}, settled() {} },
-    prompts: createPromptBook(read, new Uint8Array(32)),
+    prompts: createPromptBook(read, createDigests(new Uint8Array(32))),
     foresight: createForesightBook({ clock: systemClock }),
     ties: createTieBook(systemClock, new Uint8Array(32)),
   } as unknown as Deps

@@ -1,12 +1,13 @@
 /** The safety layers for a test: real ones, on a network and a clock that the test hands in. */
 import { readConfig } from '../../src/config.ts'
-import type { ModerationDeps } from '../../src/safety/classifier.ts'
-import { createSafety, type Safety } from '../../src/safety/safety.ts'
+import { createDigests } from '../../src/core/digests.ts'
+import { createFeatureReader } from '../../src/core/features.ts'
+import { createSafety, type Safety, type SafetyDeps } from '../../src/safety/safety.ts'
 import type { SafetySettings } from '../../src/safety/settings.ts'
 
 const nobody = () => Promise.reject(new Error('nobody is asked'))
 
-export function safetyFor(settings: Partial<SafetySettings> = {}, deps: Partial<ModerationDeps> = {}): Safety {
+export function safetyFor(settings: Partial<SafetySettings> = {}, deps: Partial<SafetyDeps> = {}): Safety {
   return createSafety(
     {
       fetch: nobody,
@@ -14,6 +15,8 @@ export function safetyFor(settings: Partial<SafetySettings> = {}, deps: Partial<
       after: () => () => {},
       log: { info() {}, warn() {} },
       complete: nobody,
+      digests: createDigests(new Uint8Array(32)),
+      readFeatures: createFeatureReader(),
       ...deps,
     },
     { ...readConfig({}).safety, ...settings },
