@@ -105,6 +105,9 @@ export async function reconcileUsage(
   return { lines: told(found), json: { ok: isWhole, ...json }, isWell: isWhole }
 }
 
+const memoryAlone =
+  'Without Redis each gateway counts in its own memory, which no command can read: it begins every account’s day with this ledger and its journal, so what these say is what it counts after a restart.'
+
 function told({
   requests,
   billed_microcents,
@@ -114,14 +117,18 @@ function told({
   differences,
   isWhole,
 }: Audit): string[] {
+  const unwell = `${differences.length} differences.`
   return [
-    `ledger: ${requests} requests, ${usd(billed_microcents)}; counters compared: ${counters} account days`,
+    `ledger: ${requests} requests, ${usd(billed_microcents)}; counters compared: ${counters ?? 'none'}${counters === null ? '' : ' account days'}`,
+    ...(counters === null ? [memoryAlone] : []),
     ...(waiting.requests === 0
       ? []
       : [`on the way: ${waiting.requests} requests, ${usd(waiting.billed_microcents)} (\`usage replay\` ships them)`]),
     ...(damaged_lines === 0 ? [] : [`${damaged_lines} lines of the journal cannot be read any more`]),
     ...differences.map(line),
-    isWhole ? 'Ledger, daily sums and counters say the same.' : `${differences.length} differences.`,
+    isWhole
+      ? `${counters === null ? 'Ledger and daily sums' : 'Ledger, daily sums and counters'} say the same.`
+      : unwell,
   ]
 }
 

@@ -21,6 +21,8 @@ export type Counted = Spent & { readonly accountId: string; readonly day: number
 
 /** A place where usage is, or passes through, before the ledger has it. */
 export type UsageSource = {
+  /** Whether what the limits have counted can be read there. A gateway's own counts are in its memory alone. */
+  readonly keepsCounters: boolean
   /** Those of `accountIds` that it counts, and all records that wait in it: one moment's view where the two are one store. */
   read(accountIds: readonly string[]): Promise<{
     readonly counted: readonly Counted[]
@@ -65,8 +67,8 @@ export type Difference =
 export type Audit = {
   readonly requests: number
   readonly billed_microcents: number
-  /** Accounts and days whose counters were compared. */
-  readonly counters: number
+  /** Accounts and days whose counters were compared; null = no source keeps any. */
+  readonly counters: number | null
   /** Durable, and not in the ledger yet: no difference. */
   readonly waiting: { readonly requests: number; readonly billed_microcents: number }
   readonly damaged_lines: number
@@ -213,7 +215,7 @@ async function compareCounters(database: Database, sources: readonly UsageSource
   }
   return {
     differences,
-    compared: counted.length,
+    compared: sources.some(source => source.keepsCounters) ? counted.length : null,
     waiting: {
       requests: onTheWay.length,
       billed_microcents: onTheWay.reduce((sum, record) => sum + record.billed_microcents, 0),
@@ -264,6 +266,7 @@ async function ledgerOf(database: Database, days: readonly Counted[], records: r
 /** The journal of one gateway, read beside it. Its counters are in its memory, begun from the ledger and this journal. */
 export function journalSource(directory: string): UsageSource {
   return {
+    keepsCounters: false,
     async read() {
       const names = existsSync(directory) ? readdirSync(directory) : []
       const segments = names.filter(name => /^\d{12}\.log$/.test(name)).map(name => readLines(join(directory, name)))
@@ -334,6 +337,7 @@ return reply
 /** The counters and streams of all gateways on one Redis. Throws `RedisAway`. */
 export function redisSource(redis: Redis): UsageSource {
   return {
+    keepsCounters: true,
     async read(accountIds) {
       const counted: Counted[] = []
       const waiting: UsageRecord[] = []
