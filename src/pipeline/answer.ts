@@ -47,6 +47,8 @@ export async function* answer(
   tally.begin('admit')
   const { seat, plan } = await admit(deps, caller, ask, wanted, tally)
   tally.checkpoint = () => checkpoint(deps, caller, ask, plan, seat, tally)
+  // At once: a request without one leaves no row, should the process die.
+  tally.checkpoint()
   let receipt: Awaited<ReturnType<typeof settle>>
   try {
     tally.begin('moderate')

@@ -32,7 +32,7 @@ const maximumWholeAnswerTokens = 512
 const maximumCharactersPerToken = 16
 
 const checkpointEveryMs = 1000
-/** The first is due early: a request without one leaves no row, should the process die. */
+/** The first with content is due early: until then the request is known, and nothing of its answer. */
 const firstCheckpointMs = 250
 /** 256 tokens of text, as a rule. */
 const checkpointEveryCharacters = 1024

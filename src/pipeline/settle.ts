@@ -77,15 +77,17 @@ export async function settle(
  * As a failure of ours: whoever reads it in the ledger reads that the answer was cut.
  */
 export function checkpoint(deps: Deps, caller: Caller, ask: Ask, plan: Route, admitted: Seat, tally: Tally): void {
-  const seat = tally.seat ?? admitted
-  const model = servedModel(deps, tally.serving)
-  if (model === null) return
-  const { usage } = used(plan, ask, seat, tally)
-  const { search, fetch } = webCosts(model, tally)
-  const billed = Math.min(costOf(model, usage) + search + fetch, seat.reservedMicrocents)
-  const cut = { ...tally, outcome: 'failed', errorCode: 'service_unavailable' } as const
-  const record = recordOf(deps, caller, ask, plan, seat, cut, model, usage, true, billed)
-  deps.meter.checkpoint(seat, { tokens: usage.inputTokens + usage.outputTokens, microcents: billed, record })
+  deps.meter.checkpoint(tally.seat ?? admitted, () => {
+    const seat = tally.seat ?? admitted
+    const model = servedModel(deps, tally.serving)
+    const { usage } = used(plan, ask, seat, tally)
+    const { search, fetch } = webCosts(model, tally)
+    const owed = model === null ? 0 : costOf(model, usage) + search + fetch
+    const billed = Math.min(owed, seat.reservedMicrocents)
+    const cut = { ...tally, outcome: 'failed', errorCode: 'service_unavailable' } as const
+    const record = recordOf(deps, caller, ask, plan, seat, cut, model, usage, true, billed)
+    return { tokens: usage.inputTokens + usage.outputTokens, microcents: billed, record }
+  })
 }
 
 const noWebUsed = { searched: false, sources: [], leftOut: [] }

@@ -5,12 +5,21 @@
  *
  * With Postgres away too it may hand out what it has claimed and, of what nobody had, as of the last it heard, its share: so
  * much for each gateway that lived then. How far that can go over is what others' unheard-of use adds up to; without any such
- * word it is the share of what Redis or the ledger last said.
+ * word it is the share of what Redis or the ledger last said. While Postgres is there nothing is handed out without a claim.
  */
 import { GatewayError } from '../core/errors.ts'
 import type { Limits } from '../core/plans.ts'
 import type { Authority } from './authority.ts'
-import { type Amounts, type Claimed, type Claims, each, type HandedOut, noAmounts } from './claims.ts'
+import {
+  type Amounts,
+  amountsOf,
+  type Claimed,
+  type Claims,
+  each,
+  fairPart,
+  type HandedOut,
+  noAmounts,
+} from './claims.ts'
 import type { Admission, AdmitRequest, Seat } from './meter.ts'
 import { grantOf, type LocalMeter, type OpenSeat, type Spent } from './meter-local.ts'
 
@@ -49,7 +58,9 @@ export type Allowances = {
 }
 
 type Allowance = Claimed & { readonly limits: Limits; readonly heardAt: number; isActive: boolean }
-type Asking = { limits: Limits; need: Amounts; answer: Promise<boolean> }
+type Asking = { limits: Limits; need: Amounts; answer: Promise<Answer> }
+/** `away` = Postgres is; `late` = it is there, and gave no answer in time. */
+type Answer = 'heard' | 'away' | 'late'
 
 /** How long a claim may be used unless renewed: shorter than others wait before they take this gateway for dead. */
 const validMs = 2000
@@ -116,8 +127,8 @@ export function createAllowances(options: AllowancesOptions): Allowances {
     return held !== null && clock.monotonic() - held.heardAt < freshMs
   }
 
-  /** Asks for as much as all who wait need together, one question of an account at a time. False = no answer is to be had. */
-  const ask = (accountId: string, limits: Limits, need: Amounts): Promise<boolean> => {
+  /** Asks for as much as all who wait need together, one question of an account at a time. */
+  const ask = (accountId: string, limits: Limits, need: Amounts): Promise<Answer> => {
     const waiting = queued.get(accountId)
     if (waiting !== undefined) {
       waiting.need = each(one => waiting.need[one] + need[one])
@@ -125,7 +136,7 @@ export function createAllowances(options: AllowancesOptions): Allowances {
       return waiting.answer
     }
     const before = running.get(accountId) ?? Promise.resolve()
-    const asking: Asking = { limits, need, answer: Promise.resolve(false) }
+    const asking: Asking = { limits, need, answer: Promise.resolve('late') }
     asking.answer = before.then(() => {
       queued.delete(accountId)
       return inTurn([accountId], () => askNow(accountId, asking))
@@ -143,18 +154,35 @@ export function createAllowances(options: AllowancesOptions): Allowances {
     return done
   }
 
-  const askNow = async (accountId: string, { limits, need }: Asking): Promise<boolean> => {
+  const askNow = async (accountId: string, { limits, need }: Asking): Promise<Answer> => {
     const partition = partitionOf(accountId)
     for (const until = clock.monotonic() + holdMs; clock.monotonic() < until; await Bun.sleep(retryMs)) {
       await options.leave(partition)
       const isReady = authority.readiness() === 'ready'
-      if (isReady && (await send(partition, [{ accountId, limits, need, keeps: true }]))) return true
-      if (authority.readiness() === 'away') return false
+      if (isReady && (await send(partition, [{ accountId, limits, need, keeps: true }]))) return 'heard'
+      if (authority.readiness() === 'away') return 'away'
     }
-    return false
+    return 'late'
   }
 
   type Wish = { readonly accountId: string; readonly limits: Limits; readonly need: Amounts; readonly keeps: boolean }
+
+  /**
+   * What this gateway has to spare, and how much of that it keeps while a claim is on its way, which may leave it less: from
+   * here on no more is handed out than is kept, or others would be given what is handed out here meanwhile.
+   */
+  const sparedAndKept = ({ accountId, limits, need, keeps }: Wish) => {
+    const held = heldOf(accountId)
+    if (held === null) return { spared: noAmounts, kept: noAmounts }
+    const used = usedOf(accountId)
+    const slack = slackOf(held, used)
+    const limit = amountsOf(limits)
+    const free = (one: keyof Amounts) => limit[one] - used[one] - (isDaily(one) ? 0 : held.elsewhere[one])
+    const part = (one: keyof Amounts) => fairPart(free(one) - need[one], options.gatewaysOf(accountId))
+    const kept = keeps ? each(one => Math.min(slack[one], part(one))) : noAmounts
+    placed.set(accountId, { ...held, mine: each(one => held.mine[one] - slack[one] + kept[one]) })
+    return { spared: keeps ? slack : noAmounts, kept }
+  }
 
   /** One transaction for accounts of one partition; false where others may still admit in Redis, or Postgres is late. */
   const send = async (partition: number, wishes: readonly Wish[]): Promise<boolean> => {
@@ -165,11 +193,11 @@ export function createAllowances(options: AllowancesOptions): Allowances {
       day,
     )
     const used = wishes.map(({ accountId }) => local.used(accountId))
-    const asked = wishes.map(({ accountId, limits, need, keeps }, index) => {
-      const held = heldOf(accountId)
-      const slack = held === null || !keeps ? noAmounts : slackOf(held, usedOf(accountId))
+    const asked = wishes.map((wish, index) => {
+      const { accountId, limits, need } = wish
+      const { spared, kept } = sparedAndKept(wish)
       const handedOut = out[index] ?? { accountId, day, out: noAmounts, waiting: [] }
-      return { ...handedOut, limits, need, spare: each(one => Math.max(slack[one], ahead * need[one])) }
+      return { ...handedOut, limits, need, kept, spare: each(one => Math.max(spared[one], ahead * need[one])) }
     })
     try {
       const answer = await claims.claim(1 << partition, asked)
@@ -261,7 +289,10 @@ export function createAllowances(options: AllowancesOptions): Allowances {
         if (wanted !== null && fits(accountId, wanted.need))
           return decide({ ...request, outputTokens: wanted.outputCap, fairShare: false })
         if (wanted === null && isFresh(accountId)) break
-        if (!(await ask(accountId, limits, wanted?.need ?? noAmounts))) break
+        const answer = await ask(accountId, limits, wanted?.need ?? noAmounts)
+        // Others may be deciding all the while: a share on top of what they hand out would be too much.
+        if (answer === 'late') throw undecided()
+        if (answer === 'away') break
       }
       return decide(request)
     },
@@ -300,6 +331,20 @@ export function createAllowances(options: AllowancesOptions): Allowances {
     },
   }
 }
+
+function undecided(): GatewayError {
+  return new GatewayError(
+    'service_unavailable',
+    'The service cannot check the account’s limits right now. Try again shortly.',
+    {
+      retryAfterMs: 1000,
+      detail: 'no claim was to be had in time',
+    },
+  )
+}
+
+/** Of these the local meter counts what others have, too. */
+const isDaily = (one: keyof Amounts) => one === 'tokens' || one === 'microcents'
 
 /** What may still be handed out here. */
 function slackOf({ elsewhere, mine }: Claimed, used: Amounts): Amounts {

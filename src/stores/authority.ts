@@ -37,6 +37,8 @@ export type Authority = {
   speak(): void
   /** Alive when last heard of, this one included. */
   gateways(): number
+  /** The others that may be alive; null = Postgres does not say. */
+  living(): readonly string[] | null
   close(): Promise<void>
 }
 
@@ -54,7 +56,8 @@ export function startAuthority({ claims, monotonic, ...options }: AuthorityOptio
   let without = 0
   /** Left, and not said yet. */
   let unsaid = 0
-  let others: Others = { count: 0, without: 0, barred: 0 }
+  let others: Others = { count: 0, without: 0, barred: 0, living: [] }
+  let hasHeard = false
   /** Calls that failed since one was answered. */
   let failures = 0
   let steadyFrom = monotonic() + steadyAfterMs
@@ -100,6 +103,7 @@ export function startAuthority({ claims, monotonic, ...options }: AuthorityOptio
     beatAt = monotonic()
     try {
       others = await inTurn(() => claims.beat(saying()))
+      hasHeard = true
       answered()
       if (unsaid !== 0) await leaveAll()
       for (const partition of bitsOf(others.without & inRedis)) options.mustLeave(partition)
@@ -159,6 +163,7 @@ export function startAuthority({ claims, monotonic, ...options }: AuthorityOptio
     readiness: () => (isAway() ? 'away' : unsaid !== 0 || monotonic() < steadyFrom ? 'soon' : 'ready'),
     speak: () => void beat(),
     gateways: () => others.count + 1,
+    living: () => (hasHeard && failures === 0 && monotonic() >= steadyFrom ? others.living : null),
     async close() {
       clearInterval(timer)
       await inTurn(() => claims.end()).catch(() => {})

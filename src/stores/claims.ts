@@ -8,7 +8,7 @@
  * back to Redis while another must do without: the two sayings are written under one lock.
  *
  * A gateway lives while its last sign is younger than 3 s by the database's clock. What a dead one had claimed stays claimed
- * for 15 s; what it used is in the ledger by then, or settled there when it starts again.
+ * for 12 s; what it used is in the ledger by then, or settled there when it starts again.
  */
 import type { Sql, TransactionSql } from 'postgres'
 import type { Limits } from '../core/plans.ts'
@@ -37,7 +37,9 @@ export type Claim = HandedOut & {
   readonly limits: Limits
   /** Wanted on top of what is out, now. */
   readonly need: Amounts
-  /** Welcome on top of that, so that not every request has to ask. */
+  /** Claimed already, and may be handed out while this is on its way. */
+  readonly kept: Amounts
+  /** Welcome on top of what is needed, so that not every request has to ask. */
   readonly spare: Amounts
 }
 
@@ -70,6 +72,8 @@ export type Others = {
   readonly without: number
   /** Decided without by one that does not see Redis: it will not be back before that one is. */
   readonly barred: number
+  /** Those that may be alive: heard of within 6 s. */
+  readonly living: readonly string[]
 }
 
 export type Claims = {
@@ -95,7 +99,9 @@ export type ClaimsOptions = {
 const sayingLock = 7_245_001_502
 const accountLocks = 7_245_001_503
 const livesSeconds = 3
-const claimsOutliveSeconds = 15
+/** Longer: what a dead one has left open is settled, which cannot be taken back. */
+const mayLiveSeconds = 6
+const claimsOutliveSeconds = 12
 const forgottenAfterSeconds = 3600
 
 /** Claims over one database. Every call rejects with `service_unavailable` where it is away, after 1 s at most. */
@@ -114,12 +120,17 @@ export function createClaims({ database, gatewayId, partitionOf }: ClaimsOptions
     returning id`
 
   const others = async (sql: Sql | TransactionSql): Promise<Others> => {
-    const rows = await sql<{ count: number; without: number; barred: number }[]>`
-      select count(*)::int as count, coalesce(bit_or(without_redis), 0)::int as without,
-        coalesce(bit_or(without_redis) filter (where not sees_redis), 0)::int as barred
-      from gateways
-      where id <> ${gatewayId} and at > clock_timestamp() - ${livesSeconds} * interval '1 second'`
-    return rows[0] ?? { count: 0, without: 0, barred: 0 }
+    const [found] = await sql<(Omit<Others, 'living'> & { living: string })[]>`
+      select count(*) filter (where lives)::int as count,
+        coalesce(bit_or(without_redis) filter (where lives), 0)::int as without,
+        coalesce(bit_or(without_redis) filter (where lives and not sees_redis), 0)::int as barred,
+        coalesce(string_agg(id, ','), '') as living
+      from (
+        select *, at > clock_timestamp() - ${livesSeconds} * interval '1 second' as lives
+        from gateways
+        where id <> ${gatewayId} and at > clock_timestamp() - ${mayLiveSeconds} * interval '1 second') as heard`
+    const { living = '', ...said } = found ?? { count: 0, without: 0, barred: 0 }
+    return { ...said, living: living === '' ? [] : living.split(',') }
   }
 
   const write = async (
@@ -229,21 +240,16 @@ export function createClaims({ database, gatewayId, partitionOf }: ClaimsOptions
 }
 
 /**
- * Of what is free, what is needed and a part of the rest: at most so much that every gateway could still be given as much
- * again, since what one holds and does not use is refused to the others until it is given back.
+ * Of what is free, what is needed, and what is kept or a part of the rest: at most so much that every gateway could still be
+ * given as much again, since what one holds and does not use is refused to the others until it is given back.
  */
 export function granted(claim: Claim, elsewhere: Amounts, out: Amounts, gateways: number): Claimed {
-  const { accountId, day, need, spare, limits } = claim
-  const limit: Amounts = {
-    tokens: limits.dailyTokens,
-    microcents: limits.dailyCostMicrocents,
-    seats: limits.concurrentRequests,
-    requests: limits.requestsPerMinute,
-  }
+  const { accountId, day, need, kept, spare, limits } = claim
+  const limit = amountsOf(limits)
   const room = (one: keyof Amounts) => {
     const free = Math.max(0, limit[one] - elsewhere[one] - out[one])
-    const bonus = Math.min(spare[one], Math.floor(Math.max(0, free - need[one]) / (2 * gateways)))
-    return Math.min(free, need[one] + bonus)
+    const bonus = Math.min(spare[one], fairPart(free - need[one], gateways))
+    return Math.min(free, need[one] + Math.max(kept[one], bonus))
   }
   const mine = each(one => out[one] + room(one))
   return {
@@ -254,6 +260,11 @@ export function granted(claim: Claim, elsewhere: Amounts, out: Amounts, gateways
     mine,
     rest: each(one => Math.max(0, limit[one] - elsewhere[one] - mine[one])),
   }
+}
+
+/** So much of what is free that every gateway could be given it twice. */
+export function fairPart(free: number, gateways: number): number {
+  return Math.floor(Math.max(0, free) / (2 * gateways))
 }
 
 type Known = Amounts & { readonly present: readonly string[] }
@@ -304,6 +315,15 @@ function outWith({ out, waiting, day }: HandedOut, present: readonly string[]): 
     microcents += one.microcents
   }
   return { ...out, tokens, microcents }
+}
+
+export function amountsOf(limits: Limits): Amounts {
+  return {
+    tokens: limits.dailyTokens,
+    microcents: limits.dailyCostMicrocents,
+    seats: limits.concurrentRequests,
+    requests: limits.requestsPerMinute,
+  }
 }
 
 /** Amounts, each as `of` says. */

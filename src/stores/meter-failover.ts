@@ -43,7 +43,7 @@ export type FailoverOptions = {
   /** Hears of what Postgres refuses of the claims. */
   readonly onTrouble?: (detail: string) => void
   readonly rebuildMs?: number
-  /** How long a seat in Redis is held for a gateway that has fallen silent; renewed three times as often. */
+  /** How long a seat in Redis is held for a gateway that has fallen silent; renewed four times as often. */
   readonly leaseMs?: number
   /** Tests: the time that Redis is to believe in. */
   readonly time?: () => number
@@ -64,6 +64,10 @@ const minuteMs = 60_000
 const holdMs = 1000
 /** How often checkpoints leave, which are noted each second. */
 const tickMs = 250
+/** How often leases are renewed within each. */
+const renewals = 4
+/** How often what dead gateways have left in Redis is looked for. */
+const sweepEveryMs = 1000
 const maximumAccounts = 100_000
 /** How long a caller waits for Redis in all, however often its connection breaks meanwhile. */
 const decisionMs = 50
@@ -83,10 +87,12 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
   const shared: RedisMeter = createRedisMeter({
     redis,
     clock,
+    gatewayId: options.gatewayId,
     seed,
     leaseMs,
     epochOf: partition => calls.epochOf(partition),
     onAdmitted,
+    elsewhere: { keep: (seat, progress) => local.keep(seat, progress), forget: requestId => local.forget(requestId) },
     ...(options.time === undefined ? {} : { time: options.time }),
   })
 
@@ -144,7 +150,6 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     mayEnter: authority.mayEnter,
     isBarred: authority.isBarred,
     stands,
-    sweep: (partition, accountId) => void shared.sweep(partition, accountId).catch(() => {}),
     oldestEntry: shared.kept.releaseBefore,
   })
 
@@ -318,11 +323,17 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
 
   let renewedAt = clock.monotonic()
   const timer = setInterval(() => {
-    const isTime = clock.monotonic() - renewedAt >= leaseMs / 3 - tickMs / 2
+    const isTime = clock.monotonic() - renewedAt >= leaseMs / renewals - tickMs / 2
     if (isTime) renewedAt = clock.monotonic()
     void shared.renew(isTime)
   }, tickMs)
   timer.unref()
+  const sweeper = setInterval(() => {
+    const living = authority.living()
+    if (redis.isReady())
+      for (let partition = 0; partition < partitions; partition++) void shared.sweep(partition, living).catch(() => {})
+  }, sweepEveryMs)
+  sweeper.unref()
 
   return {
     kept: shared.kept,
@@ -375,6 +386,8 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
           .then(standing => standing ?? settleLocally(settlement))
           .catch(() => calls.distrust(partition))
         return shared.standing(seat.accountId, shared.held(seat.requestId)?.limits ?? noLimits) ?? noStanding
+      } finally {
+        local.forget(seat.requestId)
       }
     },
 
@@ -387,6 +400,7 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
 
     async close() {
       clearInterval(timer)
+      clearInterval(sweeper)
       allowances.close()
       await calls.close()
       await local.close()

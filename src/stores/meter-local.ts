@@ -33,8 +33,14 @@ export type LocalMeterOptions = {
   readonly onAdmitted?: (accountId: string) => void
 }
 
-/** A seat that is taken. */
-export type OpenSeat = { readonly seat: Seat; readonly limits: Limits; readonly admittedAt: number }
+/** A seat that is taken, and what is needed to carry it from one meter to another. */
+export type OpenSeat = {
+  readonly seat: Seat
+  readonly limits: Limits
+  readonly admittedAt: number
+  /** Says what its request has used by then; null = nothing was ever noted. */
+  readonly progress: (() => Progress) | null
+}
 
 export type LocalMeter = Meter & {
   /** Whether the account has been seen, once a first sight under way is over. */
@@ -42,7 +48,7 @@ export type LocalMeter = Meter & {
   /** First sight of an account, ahead of its first request. Rejects where the ledger cannot be read. */
   open(accountId: string): Promise<void>
   accounts(): IterableIterator<string>
-  /** Takes over a seat of another meter, with its reservation; false where the account has not been seen. */
+  /** Takes over a seat of another meter, with its reservation and its place in the minute; false where the account has not been seen. */
   take(open: OpenSeat): boolean
   seatsOf(accountId: string): OpenSeat[]
   holds(seat: Seat): boolean
@@ -52,13 +58,17 @@ export type LocalMeter = Meter & {
   shift(accountId: string, day: number, by: Spent): void
   /** Writes the record of a request whose account it has not seen. Rejects where no store took it in time. */
   record(settlement: Settlement): Promise<void>
-  /** Forgets an account and hands over its open seats. */
+  /** Brings to disk what a request of another meter's has used, until `forget`. */
+  keep(seat: Seat, progress: () => Progress): void
+  /** That request is over, or its checkpoint is kept elsewhere. */
+  forget(requestId: string): void
+  /** Forgets an account and hands over its open seats. Their checkpoints stay on disk until `forget`. */
   release(accountId: string): OpenSeat[]
   /** Brings the checkpoints noted since the last call to disk. */
   flush(): void
 }
 
-type Held = { seat: Seat; readonly limits: Limits; readonly admittedAt: number; lapsed: boolean; checkpointed: boolean }
+type Held = Omit<OpenSeat, 'seat' | 'progress'> & { seat: Seat; progress: OpenSeat['progress']; lapsed: boolean }
 type Counters = { tokens: number; microcents: number }
 type Account = {
   readonly requests: WindowLog
@@ -91,16 +101,34 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
   const seeding = new Map<string, Promise<Account>>()
   const settled = createRecent<Pick<Held, 'seat' | 'limits'>>(maximumSettled)
   /** Noted, and not on disk yet. */
-  const progress = new Map<string, UsageRecord>()
+  const progress = new Map<string, () => UsageRecord>()
+  /** Of another meter's requests, those on disk. */
+  const keeping = new Set<string>()
   const over: string[] = []
 
   const flush = () => {
-    checkpoints?.write(progress, over)
+    checkpoints?.write(new Map([...progress].map(([requestId, record]) => [requestId, record()])), over)
     progress.clear()
     over.length = 0
   }
   const timer = checkpoints === undefined ? null : setInterval(flush, checkpointEveryMs)
   timer?.unref()
+
+  const note = (held: Held, said: () => Progress) => {
+    held.progress = said
+    progress.set(held.seat.requestId, () => recordSaid(held.seat, said()))
+  }
+
+  const seatTaken = (account: Account, open: OpenSeat) => {
+    const { requestId, day, reservedTokens, reservedMicrocents } = open.seat
+    const held = { ...open, lapsed: false }
+    account.seats.set(requestId, held)
+    keeping.delete(requestId)
+    if (open.progress !== null) note(held, open.progress)
+    const counters = countersOf(account, day)
+    counters.tokens += reservedTokens
+    counters.microcents += reservedMicrocents
+  }
 
   const write = async (record: UsageRecord) => {
     try {
@@ -169,7 +197,7 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
       reservedMicrocents: grant.microcents,
       day,
     }
-    account.seats.set(requestId, { seat, limits, admittedAt: now, lapsed: false, checkpointed: false })
+    account.seats.set(requestId, { seat, limits, admittedAt: now, progress: null, lapsed: false })
     onAdmitted(request.accountId)
     return { admitted: true, seat, standing: standingOf(account, limits, now) }
   }
@@ -224,15 +252,13 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
       counters.microcents += spent.microcents
       await write(recordOf(settlement.record, held.seat, spent))
       progress.delete(requestId)
-      if (held.checkpointed) over.push(requestId)
+      if (held.progress !== null) over.push(requestId)
       return standingOf(account, held.limits, clock.now())
     },
 
-    checkpoint(seat, { tokens, microcents, record }) {
+    checkpoint(seat, said) {
       const held = accounts.get(seat.accountId)?.seats.get(seat.requestId)
-      if (held === undefined || checkpoints === undefined) return
-      held.checkpointed = true
-      progress.set(seat.requestId, recordOf(record, held.seat, spentBy({ tokens, microcents }, held.seat)))
+      if (held !== undefined) note(held, said)
     },
 
     standing(accountId, limits) {
@@ -252,8 +278,11 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
     },
     take(open) {
       const account = accounts.get(open.seat.accountId)
-      if (account !== undefined && !account.seats.has(open.seat.requestId)) seatTaken(account, open)
-      return account !== undefined
+      if (account === undefined) return false
+      if (account.seats.has(open.seat.requestId)) return true
+      seatTaken(account, open)
+      account.requests.add(open.admittedAt)
+      return true
     },
     async knows(accountId) {
       await seeding.get(accountId)?.catch(() => {})
@@ -274,26 +303,25 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
       counters.tokens += by.tokens
       counters.microcents += by.microcents
     },
+    keep(seat, said) {
+      keeping.add(seat.requestId)
+      progress.set(seat.requestId, () => recordSaid(seat, said()))
+    },
+    forget(requestId) {
+      if (!keeping.delete(requestId)) return
+      progress.delete(requestId)
+      over.push(requestId)
+    },
     holds: seat => accounts.get(seat.accountId)?.seats.has(seat.requestId) ?? false,
     seatsOf: accountId => openSeats(accounts.get(accountId)),
     record: settlement => write(recordOf(settlement.record, settlement.seat, spentBy(settlement, settlement.seat))),
     release(accountId) {
       const seats = openSeats(accounts.get(accountId))
       accounts.delete(accountId)
-      for (const { seat } of seats) {
-        progress.delete(seat.requestId)
-        over.push(seat.requestId)
-      }
+      for (const { seat, progress } of seats) if (progress !== null) keeping.add(seat.requestId)
       return seats
     },
   }
-}
-
-function seatTaken(account: Account, open: OpenSeat): void {
-  account.seats.set(open.seat.requestId, { ...open, lapsed: false, checkpointed: false })
-  const counters = countersOf(account, open.seat.day)
-  counters.tokens += open.seat.reservedTokens
-  counters.microcents += open.seat.reservedMicrocents
 }
 
 function openSeats(account: Account | undefined): OpenSeat[] {
@@ -373,6 +401,10 @@ export function recordOf(record: UsageRecord, seat: Seat, spent: Spent): UsageRe
     billed_microcents: spent.microcents,
     reserved_microcents: seat.reservedMicrocents,
   }
+}
+
+function recordSaid(seat: Seat, said: Progress): UsageRecord {
+  return recordOf(said.record, seat, spentBy(said, seat))
 }
 
 function standingOf(account: Account, limits: Limits, now: number): Standing {

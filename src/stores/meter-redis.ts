@@ -10,9 +10,17 @@ import type { Limits } from '../core/plans.ts'
 import { createRecent } from '../core/recent.ts'
 import type { UsageRecord } from '../core/usage.ts'
 import type { Admission, AdmitRequest, Progress, RefusalCode, Seat, Settlement, Standing } from './meter.ts'
-import { recordOf, remember, type Spent, spentBy } from './meter-local.ts'
+import { type LocalMeter, type OpenSeat, recordOf, remember, type Spent, spentBy } from './meter-local.ts'
 import { type Redis, RedisAway, type Script } from './redis.ts'
-import { admitScript, raiseScript, registerScript, renewScript, settleScript, sweepScript } from './scripts/meter.ts'
+import {
+  admitScript,
+  dueScript,
+  raiseScript,
+  registerScript,
+  renewScript,
+  settleScript,
+  sweepScript,
+} from './scripts/meter.ts'
 
 /** Redis answers, but under another epoch than this gateway knows: it was emptied, or restarted, or given up by someone. */
 export class RedisEmptied extends Error {
@@ -25,11 +33,10 @@ export class RedisEmptied extends Error {
 /** A settled request whose record may not be in the ledger yet. */
 export type Waiting = Spent & { readonly requestId: string; readonly day: number }
 
-/** A seat that is taken, and what is needed to carry it from one meter to another. */
-export type HeldSeat = { readonly seat: Seat; readonly limits: Limits; readonly admittedAt: number }
-
 export type RedisMeterOptions = {
   readonly redis: Redis
+  /** Unique among the gateways on one Redis, and never used again. */
+  readonly gatewayId: string
   /** Epoch milliseconds of this process, for what it remembers. What counts is timed by Redis. */
   readonly clock: { now(): number }
   /** The epoch of a partition; null = none that this gateway may use. */
@@ -38,6 +45,8 @@ export type RedisMeterOptions = {
   readonly seed: (accountId: string, day: number, waiting: readonly Waiting[]) => Promise<Spent>
   /** Hears of every admission in the step that notes it. */
   readonly onAdmitted?: (accountId: string) => void
+  /** Where checkpoints are kept that Redis cannot be told, until it has been. */
+  readonly elsewhere?: Pick<LocalMeter, 'keep' | 'forget'>
   /** How long a seat is held for a gateway that has fallen silent. */
   readonly leaseMs?: number
   /** Tests: the time that Redis is to believe in. */
@@ -49,23 +58,26 @@ export type RedisMeter = {
   admit(request: AdmitRequest): Promise<Admission>
   raise(seat: Seat, reservedTokens: number, reservedMicrocents: number): Promise<Seat | null>
   settle(settlement: Settlement): Promise<Standing>
-  /** Noted; on its way within a second. */
-  checkpoint(seat: Seat, progress: Progress): void
+  checkpoint(seat: Seat, progress: () => Progress): void
   standing(accountId: string, limits: Limits): Standing | null
   /** What is used of today as Redis last said; null = never said, or on another day. */
   lastSpent(accountId: string): Spent | null
-  held(requestId: string): HeldSeat | null
+  held(requestId: string): OpenSeat | null
   /** This gateway's open seats in Redis, of one account or of a partition. */
-  seatsOf(accountId: string): HeldSeat[]
-  seats(): Iterable<HeldSeat>
+  seatsOf(accountId: string): OpenSeat[]
+  seats(): Iterable<OpenSeat>
   accountsOf(partition: number): Set<string>
   /** Makes a seat of another meter's this one's. It is in Redis already. */
-  adopt(held: HeldSeat): void
+  adopt(held: OpenSeat): void
   /** Gives a seat up to another meter. */
   drop(requestId: string): void
   /** Registers what this gateway knows of an account under an epoch in the making. */
   register(epoch: string, accountId: string, known: Registration): Promise<void>
-  sweep(partition: number, accountId: string): Promise<void>
+  /**
+   * Settles what was left open on accounts of a partition whose leases have run out, of any gateway where Redis decides; else
+   * of those that are not among the `living`, null = not known which are. Throws `RedisAway`.
+   */
+  sweep(partition: number, living: readonly string[] | null): Promise<void>
   /** Records in the stream that the ledger is not known to have. */
   readonly kept: KeptRecords
   /** Renews leases: all, or only those with something new to say. Never throws. */
@@ -95,13 +107,17 @@ export type KeptRecords = {
 }
 
 export const partitions = 16
-export const defaultLeaseMs = 10_000
+/** With what it takes to find out, to settle and to ship, a dead gateway's requests are in the ledger within 15 s. */
+export const defaultLeaseMs = 8_000
 const maximumAccounts = 100_000
 const maximumSettled = 20_000
 const minuteMs = 60_000
 const dayMs = 86_400_000
 const million = 1_000_000n
 const registrationDeadlineMs = 500
+/** Nobody waits for it, and it must not make Redis look slow. */
+const sweepDeadlineMs = 1_000
+const mostOpenings = 5
 
 /** Which partition an account is in: the same for every gateway, for ever. */
 export function partitionOf(accountId: string): number {
@@ -131,7 +147,16 @@ type Memory = Spent & {
   readonly seats: number
   readonly dayEndsInMs: number
 }
-type Held = { seat: Seat; readonly limits: Limits; readonly admittedAt: number; progress: Progress | null }
+/** What the script is to begin a day with: day, tokens, cost, and the ids that were looked for in the ledger. */
+type Opening = readonly string[]
+type Held = Omit<OpenSeat, 'seat' | 'progress'> & {
+  seat: Seat
+  progress: OpenSeat['progress']
+  /** There is something new to say. */
+  isDue: boolean
+  /** What was said last Redis has not heard. */
+  isUnheard: boolean
+}
 
 const refusals: readonly (RefusalCode | null)[] = [
   null,
@@ -142,13 +167,14 @@ const refusals: readonly (RefusalCode | null)[] = [
   'daily_cost_exceeded',
 ]
 
-/** A meter over `redis`. Owns no timer: leases live only as long as somebody calls `renew` three times in each. */
+/** A meter over `redis`. Owns no timer: leases live only as long as somebody calls `renew` a few times in each. */
 export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
-  const { redis, clock, epochOf, seed, time, leaseMs = defaultLeaseMs, onAdmitted = () => {} } = options
+  const { redis, clock, gatewayId, epochOf, seed, elsewhere, time, leaseMs = defaultLeaseMs } = options
+  const { onAdmitted = () => {} } = options
   const memory = new Map<string, Memory>()
   const open = new Map<string, Held>()
   const settled = createRecent<Pick<Held, 'seat' | 'limits'>>(maximumSettled)
-  const seeding = new Map<string, Promise<Spent>>()
+  const seeding = new Map<string, Promise<Opening>>()
   const kept = keepRecords()
 
   const run = async (
@@ -205,10 +231,17 @@ export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
   const standing = (accountId: string, limits: Limits): Standing => standingOf(accountId, limits) ?? blank(limits)
 
   /** However many come at once, the ledger is asked once: whoever is first begins the day with it, the others find it begun. */
-  const seedOnce = (accountId: string, day: number, waiting: readonly Waiting[]): Promise<Spent> => {
+  const openingOf = (accountId: string, day: number, waiting: readonly Waiting[]): Promise<Opening> => {
     const running = seeding.get(accountId)
     if (running !== undefined) return running
-    const asked = seed(accountId, day, waiting).finally(() => seeding.delete(accountId))
+    const asked = seed(accountId, day, waiting)
+      .then(({ tokens, microcents }) => [
+        String(day),
+        String(tokens),
+        String(microcents),
+        ...waiting.map(({ requestId }) => requestId),
+      ])
+      .finally(() => seeding.delete(accountId))
     seeding.set(accountId, asked)
     return asked
   }
@@ -219,10 +252,10 @@ export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
     if (before !== undefined) return { admitted: true, seat: before.seat, standing: standing(accountId, limits) }
     const values = [...admitValues(request), String(leaseMs)]
     let reply = await run(admitScript, accountId, keys => [keys.stream], [...values, '', '0', '0'])
-    if (reply[0] === 0) {
-      const day = Number(reply[1])
-      const spent = await seedOnce(accountId, day, readWaiting(reply.slice(2)))
-      const opening = [String(day), String(spent.tokens), String(spent.microcents)]
+    // Again where something was settled meanwhile that the ledger was not asked for.
+    for (let tries = 0; reply[0] === 0; tries++) {
+      if (tries === mostOpenings) throw new RedisAway('an account that does not come to rest')
+      const opening = await openingOf(accountId, Number(reply[1]), readWaiting(reply.slice(2)))
       reply = await run(admitScript, accountId, keys => [keys.stream], [...values, ...opening])
     }
     const [
@@ -259,10 +292,30 @@ export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
       }
     const seat: Seat = { requestId, accountId, outputCap, reservedTokens, reservedMicrocents, day }
     if (!open.has(requestId)) {
-      open.set(requestId, { seat, limits, admittedAt: clock.now(), progress: null })
+      open.set(requestId, { seat, limits, admittedAt: clock.now(), progress: null, isDue: false, isUnheard: false })
       onAdmitted(accountId)
     }
     return { admitted: true, seat, standing: standing(accountId, limits) }
+  }
+
+  const renewAccount = async (accountId: string, due: readonly Held[]) => {
+    const values = [String(leaseMs), accountId, gatewayId]
+    const said: Held[] = []
+    for (const held of due) {
+      const isNew = held.progress !== null && (held.isDue || held.isUnheard)
+      values.push(held.seat.requestId, isNew && held.progress ? checkpointText(held.seat, held.progress()) : '')
+      held.isDue = false
+      if (isNew) said.push(held)
+    }
+    try {
+      await run(renewScript, accountId, keys => [keys.checkpointed], values)
+      for (const held of said) {
+        held.isUnheard = false
+        elsewhere?.forget(held.seat.requestId)
+      }
+    } catch {
+      for (const held of said) held.isUnheard = true
+    }
   }
 
   return {
@@ -333,7 +386,9 @@ export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
 
     checkpoint(seat, progress) {
       const held = open.get(seat.requestId)
-      if (held !== undefined) held.progress = progress
+      if (held === undefined) return
+      held.progress = progress
+      held.isDue = true
     },
 
     standing: standingOf,
@@ -349,7 +404,8 @@ export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
       for (const { seat } of open.values()) if (partitionOf(seat.accountId) === partition) accounts.add(seat.accountId)
       return accounts
     },
-    adopt: held => void open.set(held.seat.requestId, { ...held, progress: null }),
+    adopt: held =>
+      void open.set(held.seat.requestId, { ...held, isDue: held.progress !== null, isUnheard: held.progress !== null }),
     drop(requestId) {
       open.delete(requestId)
     },
@@ -357,6 +413,7 @@ export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
     async register(epoch, accountId, { seats, ages, waiting }) {
       const keys = keysFor(partitionOf(accountId))
       const known = {
+        gateway: gatewayId,
         leases: seats.map(seat => [
           seat.requestId,
           seat.reservedTokens,
@@ -376,24 +433,38 @@ export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
       if (!Array.isArray(reply) || reply[0] !== 1) throw new RedisEmptied()
     },
 
-    async sweep(_, accountId) {
-      await run(sweepScript, accountId, keys => [keys.stream, keys.checkpointed], [accountId])
+    async sweep(partition, living) {
+      const keys = keysFor(partition)
+      const now = time === undefined ? '' : String(time())
+      const due = await redis.evaluate(dueScript, [keys.checkpointed], [now], sweepDeadlineMs)
+      const alive = living === null ? [] : [gatewayId, ...living]
+      const swept = (Array.isArray(due) ? due.map(String) : []).map(accountId =>
+        redis.evaluate(
+          sweepScript,
+          [keys.account(accountId), keys.epoch, keys.stream, keys.checkpointed],
+          [epochOf(partition) ?? '', now, accountId, ...alive],
+          sweepDeadlineMs,
+        ),
+      )
+      await Promise.all(swept)
     },
 
     async renew(all) {
-      const due = new Map<string, string[]>()
-      for (const [requestId, held] of open) {
-        if (!all && held.progress === null) continue
-        const values = due.get(held.seat.accountId) ?? [String(leaseMs), held.seat.accountId]
-        values.push(requestId, held.progress === null ? '' : checkpointText(held.seat, held.progress))
-        due.set(held.seat.accountId, values)
-        held.progress = null
+      const due = new Map<string, Held[]>()
+      for (const held of open.values()) {
+        const { accountId } = held.seat
+        if (epochOf(partitionOf(accountId)) === null) {
+          if (held.isDue && held.progress !== null) elsewhere?.keep(held.seat, held.progress)
+          held.isUnheard ||= held.isDue
+          held.isDue = false
+        } else if (all || held.isDue || held.isUnheard) {
+          const ofAccount = due.get(accountId)
+          if (ofAccount === undefined) due.set(accountId, [held])
+          else ofAccount.push(held)
+        }
       }
       // One tick, one write: the client sends them as one pipeline.
-      const sent = [...due].map(([accountId, values]) =>
-        run(renewScript, accountId, keys => [keys.checkpointed], values).catch(() => []),
-      )
-      await Promise.all(sent)
+      await Promise.all([...due].map(([accountId, ofAccount]) => renewAccount(accountId, ofAccount)))
     },
   }
 }

@@ -72,10 +72,11 @@ export type Meter = {
   /** Once per request id; a second settling changes nothing. Resolves when the record is durable. */
   settle(settlement: Settlement): Promise<Standing>
   /**
-   * Notes what a request has used so far, to be called each second or 256 tokens; kept in batches, a second late at most.
-   * Should the process die, the request is settled to its last checkpoint once its lease is over. Never throws.
+   * Notes that a request has something new to say of what it has used so far, to be called at its beginning, and then each
+   * second or 256 tokens; it is asked and kept in batches, a quarter of a second later at most. Should the process die, the
+   * request is settled to its last checkpoint once its lease is over. Never throws.
    */
-  checkpoint(seat: Seat, progress: Progress): void
+  checkpoint(seat: Seat, progress: () => Progress): void
   /** Last known standing, from memory; null = never seen. */
   standing(accountId: string, limits: Limits): Standing | null
   close(): Promise<void>

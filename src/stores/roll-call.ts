@@ -24,7 +24,6 @@ export type RollCallOptions = {
   readonly isBarred: (partition: number) => boolean
   /** The epoch that was registered for stands; called before anything is admitted under it. */
   readonly stands: (partition: number) => void
-  readonly sweep: (partition: number, accountId: string) => void
   /** The oldest entry of a partition's stream; empty = none. */
   readonly oldestEntry: (partition: number, entryId: string) => void
   /** How long a rebuild runs before gateways register. */
@@ -107,7 +106,7 @@ export function startRollCall(options: RollCallOptions): RollCall {
     const keys = keysOf(partition.index)
     const reply = await redis.evaluate(
       beatScript,
-      [keys.epoch, keys.gateways, keys.announced, keys.stream, keys.checkpointed],
+      [keys.epoch, keys.gateways, keys.announced, keys.stream],
       [
         partition.epoch ?? '',
         '',
@@ -135,8 +134,6 @@ export function startRollCall(options: RollCallOptions): RollCall {
       // An epoch that was made without this gateway, although it had something to say.
       else partition.distrusted = true
       partition.siblings = gateways === '' ? [] : gateways.split(',')
-      if (partition.epoch !== null)
-        for (const account of reply.slice(4)) options.sweep(partition.index, String(account))
       return
     }
     partition.epoch = null

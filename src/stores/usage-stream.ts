@@ -32,9 +32,12 @@ const readCount = 500
 const readDeadlineMs = 500
 /** How often partitions are read in which this gateway has written nothing. */
 const lookEveryMs = 1000
-/** How often, and after which silence, entries of other consumers are claimed. */
-const claimEveryMs = 5000
-const claimAfterMs = 15_000
+/**
+ * How often, and after which silence, entries of other consumers are claimed. Soon: it is most likely dead, and a record that
+ * two ship is in the ledger once.
+ */
+const claimEveryMs = 1000
+const claimAfterMs = 4000
 
 const isRecord = TypeCompiler.Compile(usageRecordSchema)
 

@@ -36,8 +36,8 @@ test('a process that is killed leaves the last checkpoint of each request still 
     const limits = { requestsPerMinute: 9, concurrentRequests: 9, dailyTokens: 1e6, dailyCostMicrocents: 1e9 }
     const open = async id => (await meter.admit({ requestId: id, accountId: 'acc_1', limits, inputTokens: 1, outputTokens: 99,
       choices: 1, fairShare: false, inputPrice: 0, outputPrice: 1e8, extraMicrocents: 0 })).seat
-    const note = (seat, tokens) => meter.checkpoint(seat, { tokens, microcents: tokens * 100,
-      record: { ...record, request_id: seat.requestId, output_tokens: tokens, at_ms: Date.now() } })
+    const note = (seat, tokens) => meter.checkpoint(seat, () => ({ tokens, microcents: tokens * 100,
+      record: { ...record, request_id: seat.requestId, output_tokens: tokens, at_ms: Date.now() } }))
     const [a, b, c] = await Promise.all(['a', 'b', 'c'].map(open))
     note(a, 5); note(b, 6)
     meter.flush()

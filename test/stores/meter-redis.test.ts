@@ -10,6 +10,7 @@ import {
   partitionOf,
   partitions,
   type RedisMeter,
+  type RedisMeterOptions,
 } from '../../src/stores/meter-redis.ts'
 import { openRedis, type Redis } from '../../src/stores/redis.ts'
 import { meterScripts } from '../../src/stores/scripts/meter.ts'
@@ -37,13 +38,16 @@ async function rig(redis: Redis) {
     await redis.send('', ['SET', keysOf(partition).epoch, epoch])
   const clock = movableClock()
   const seeds: { account: string; tokens: number; microcents: number }[] = []
-  const open = (): RedisMeter =>
+  let gateways = 0
+  const open = (more: Partial<RedisMeterOptions> = {}): RedisMeter =>
     createRedisMeter({
       redis,
+      gatewayId: `gateway${++gateways}`,
       clock,
       time: clock.now,
       epochOf: () => epoch,
       seed: async account => seeds.find(one => one.account === account) ?? { tokens: 0, microcents: 0 },
+      ...more,
     })
   const meter = open()
   return {
@@ -54,15 +58,8 @@ async function rig(redis: Redis) {
     shared: meter,
     meter: { ...meter, close: async () => {} },
     async records() {
-      const all: UsageRecord[] = []
-      for (let partition = 0; partition < partitions; partition++) {
-        const entries = (await redis.send('', ['XRANGE', keysOf(partition).stream, '-', '+'])) as [
-          string,
-          [string, string],
-        ][]
-        all.push(...entries.map(([, [, record]]) => JSON.parse(record) as UsageRecord))
-      }
-      return all
+      const all = Array.from({ length: partitions }, (_, partition) => recordsIn(redis, partition))
+      return (await Promise.all(all)).flat()
     },
     close: async () => {},
   }
@@ -105,12 +102,12 @@ if (server !== null && link !== null) {
     const { meter, shared, clock, open, records } = await rig(link)
     const seat = admitted(await meter.admit(ask('a')))
     for (const tokens of [110, 150]) {
-      shared.checkpoint(seat, settlement(seat, tokens, tokens * 100, clock.now()))
+      shared.checkpoint(seat, () => settlement(seat, tokens, tokens * 100, clock.now()))
       await shared.renew(false)
     }
     clock.move(15_000)
     const sibling = open()
-    await sibling.sweep(partitionOf('acc_1'), 'acc_1')
+    await sibling.sweep(partitionOf('acc_1'), null)
     expect((await records()).map(one => [one.request_id, one.billed_microcents])).toEqual([['a', 15_000]])
     await sibling.admit(ask('b'))
     expect(sibling.standing('acc_1', wide)).toMatchObject({
@@ -126,28 +123,162 @@ if (server !== null && link !== null) {
   test('counts that are made anew keep the checkpoints of gateways that are no longer there to register', async () => {
     const { shared, clock, records, redis } = await rig(link)
     const [dead, alive] = [admitted(await shared.admit(ask('dead'))), admitted(await shared.admit(ask('alive')))]
-    for (const seat of [dead, alive]) shared.checkpoint(seat, settlement(seat, 150, 15_000, clock.now()))
+    for (const seat of [dead, alive]) shared.checkpoint(seat, () => settlement(seat, 150, 15_000, clock.now()))
     await shared.renew(false)
     const keys = keysOf(partitionOf('acc_1'))
     await redis.send('', ['HSET', keys.announced, 'id', 'another@test'])
     await redis.send('', ['SET', keys.epoch, 'another@test'])
     const sibling = createRedisMeter({
       redis,
+      gatewayId: 'sibling',
       clock,
       time: clock.now,
       epochOf: () => 'another@test',
       seed: async () => ({ tokens: 0, microcents: 0 }),
     })
     await sibling.register('another@test', 'acc_1', { seats: [alive], ages: [], waiting: [] })
-    sibling.adopt({ seat: alive, limits: wide, admittedAt: clock.now() })
+    sibling.adopt({ seat: alive, limits: wide, admittedAt: clock.now(), progress: null })
     expect((await sibling.admit(ask('b'))).standing.seats.remaining).toBe(7)
     clock.move(10_000)
     await sibling.renew(true)
     clock.move(5_000)
-    await sibling.sweep(partitionOf('acc_1'), 'acc_1')
+    await sibling.sweep(partitionOf('acc_1'), null)
     expect((await records()).map(one => one.request_id)).toEqual(['dead'])
     const { standing } = await sibling.admit(ask('c'))
     expect(standing.tokens.remaining).toBe(wide.dailyTokens - 150 - 3 * 300)
+  })
+
+  const partition = partitionOf('acc_1')
+  const billed = (records: readonly UsageRecord[]) => records.map(one => [one.request_id, one.billed_microcents])
+
+  /** Counts are made anew: what these gateways say, and then the epoch stands. */
+  async function beginAnew(redis: Redis, name: string, say: () => Promise<unknown>) {
+    const keys = keysOf(partition)
+    await redis.send('', ['HSET', keys.announced, 'id', name])
+    await say()
+    await redis.send('', ['SET', keys.epoch, name])
+  }
+
+  test('while Redis decides nothing, what a dead gateway has left is settled, and what a living one is at is not', async () => {
+    const { shared: dead, clock, open, records } = await rig(link)
+    const living = open()
+    for (const [name, meter] of Object.entries({ dead, living })) {
+      const seat = admitted(await meter.admit(ask(name)))
+      meter.checkpoint(seat, () => settlement(seat, 150, 15_000, clock.now()))
+      await meter.renew(false)
+    }
+    const without = open({ epochOf: () => null })
+    clock.move(defaultLeaseMs)
+    // Nobody says who is alive.
+    await without.sweep(partition, null)
+    expect(await records()).toEqual([])
+    clock.move(1_000)
+    await without.sweep(partition, ['gateway2'])
+    expect(billed(await records())).toEqual([['dead', 15_000]])
+    await living.renew(true)
+    expect((await living.admit(ask('b'))).standing).toMatchObject({
+      tokens: { remaining: wide.dailyTokens - 150 - 2 * 300 },
+      seats: { remaining: 8 },
+    })
+  })
+
+  test('what was settled for a dead gateway while Redis decided nothing counts once, in the ledger or on its way there', async () => {
+    const { shared: dead, clock, open, redis } = await rig(link)
+    const seat = admitted(await dead.admit(ask('dead')))
+    dead.checkpoint(seat, () => settlement(seat, 150, 15_000, clock.now()))
+    await dead.renew(false)
+    clock.move(defaultLeaseMs)
+    await open({ epochOf: () => null }).sweep(partition, [])
+    const sibling = open({
+      epochOf: () => 'another@test',
+      seed: async (_, day, waiting) => {
+        expect(waiting).toEqual([{ requestId: 'dead', tokens: 150, microcents: 15_000, day }])
+        return { tokens: 150, microcents: 15_000 }
+      },
+    })
+    await beginAnew(redis, 'another@test', () =>
+      sibling.register('another@test', 'acc_1', { seats: [], ages: [], waiting: [] }),
+    )
+    expect((await sibling.admit(ask('b'))).standing.tokens.remaining).toBe(wide.dailyTokens - 150 - 300)
+  })
+
+  test('a gateway that was only asleep settles nothing twice, not even once counts were made anew', async () => {
+    const { shared: asleep, clock, open, records, redis } = await rig(link)
+    const seat = admitted(await asleep.admit(ask('a')))
+    asleep.checkpoint(seat, () => settlement(seat, 150, 15_000, clock.now()))
+    await asleep.renew(false)
+    clock.move(20_000)
+    await open().sweep(partition, null)
+    const later = { epochOf: () => 'another@test', seed: async () => ({ tokens: 150, microcents: 15_000 }) }
+    const awake = open({ ...later, gatewayId: 'gateway1' })
+    awake.adopt({ seat, limits: wide, admittedAt: clock.now(), progress: null })
+    await beginAnew(redis, 'another@test', () =>
+      awake.register('another@test', 'acc_1', { seats: [seat], ages: [], waiting: [] }),
+    )
+    await open(later).admit(ask('b'))
+    awake.checkpoint(seat, () => settlement(seat, 200, 20_000, clock.now()))
+    await awake.renew(true)
+    const standing = await awake.settle(settlement(seat, 300, 30_000, clock.now()))
+    expect(billed(await records())).toEqual([['a', 15_000]])
+    expect(standing).toMatchObject({ tokens: { remaining: wide.dailyTokens - 150 - 300 }, seats: { remaining: 9 } })
+  })
+
+  test('a lease that ran out while Redis decided nothing is as new once its gateway has spoken', async () => {
+    const { shared, clock, open, records, redis } = await rig(link)
+    const seat = admitted(await shared.admit(ask('a')))
+    shared.checkpoint(seat, () => settlement(seat, 150, 15_000, clock.now()))
+    await shared.renew(false)
+    clock.move(30_000)
+    const back = open({ epochOf: () => 'another@test', gatewayId: 'gateway1' })
+    await beginAnew(redis, 'another@test', () =>
+      back.register('another@test', 'acc_1', { seats: [seat], ages: [], waiting: [] }),
+    )
+    back.adopt({ seat, limits: wide, admittedAt: clock.now(), progress: null })
+    expect((await back.admit(ask('b'))).standing.seats.remaining).toBe(8)
+    await back.settle(settlement(seat, 300, 30_000, clock.now()))
+    expect(billed(await records())).toEqual([['a', 30_000]])
+  })
+
+  test('what a gateway has settled elsewhere is not kept as its lease when counts are made anew', async () => {
+    const { shared, clock, open, records, redis } = await rig(link)
+    const seat = admitted(await shared.admit(ask('a')))
+    shared.checkpoint(seat, () => settlement(seat, 150, 15_000, clock.now()))
+    await shared.renew(false)
+    const ledger = async () => ({ tokens: 200, microcents: 20_000 })
+    const back = open({ epochOf: () => 'another@test', gatewayId: 'gateway1', seed: ledger })
+    await beginAnew(redis, 'another@test', () =>
+      back.register('another@test', 'acc_1', { seats: [], ages: [], waiting: [] }),
+    )
+    clock.move(defaultLeaseMs)
+    await back.sweep(partition, null)
+    expect(await records()).toEqual([])
+    expect((await back.admit(ask('b'))).standing).toMatchObject({
+      tokens: { remaining: wide.dailyTokens - 200 - 300 },
+      seats: { remaining: 9 },
+    })
+  })
+
+  test('what is settled between the reading of the ledger and the beginning of the day counts', async () => {
+    const { shared, clock, open, redis } = await rig(link)
+    const seat = admitted(await shared.admit(ask('a')))
+    const asked: number[] = []
+    const later = open({
+      epochOf: () => 'another@test',
+      gatewayId: 'gateway1',
+      async seed(_, __, waiting) {
+        asked.push(waiting.length)
+        // The ledger has been read, and does not have it.
+        if (asked.length === 1) await later.settle(settlement(seat, 200, 20_000, clock.now()))
+        return { tokens: waiting.length * 200, microcents: waiting.length * 20_000 }
+      },
+    })
+    later.adopt({ seat, limits: wide, admittedAt: clock.now(), progress: null })
+    await beginAnew(redis, 'another@test', () =>
+      later.register('another@test', 'acc_1', { seats: [seat], ages: [], waiting: [] }),
+    )
+    const { standing } = await later.admit(ask('b'))
+    expect(asked).toEqual([0, 1])
+    expect(standing.tokens.remaining).toBe(wide.dailyTokens - 200 - 300)
   })
 
   test('the day begins with what the ledger knows, and with what was registered on its way there', async () => {
@@ -195,7 +326,7 @@ if (server !== null && link !== null) {
     expect(refused).toBeGreaterThan(0)
     const log = await redis.send('', ['HSTRLEN', keysOf(partitionOf('acc_1')).account('acc_1'), 'b'])
     expect(Number(log)).toBeLessThanOrEqual(62 * 16)
-  })
+  }, 30_000)
 
   test('in whatever order, Redis decides and grants exactly what the meter in process would', async () => {
     const limits = fc.record({
@@ -283,6 +414,98 @@ if (server !== null && link !== null) {
     )
   }, 30_000)
 
+  test('however two gateways admit, renew, settle, fall asleep, die and begin anew: billed once, and counters say what records and leases do', async () => {
+    const limits = { ...wide, concurrentRequests: 4, dailyCostMicrocents: 700_000 }
+    const who = fc.nat(1)
+    const id = fc.nat(9)
+    const cost = fc.nat(130_000)
+    const command = fc.oneof(
+      fc.record({ kind: fc.constant('admit' as const), who, id }),
+      fc.record({ kind: fc.constant('checkpoint' as const), id, cost }),
+      fc.record({ kind: fc.constant('settle' as const), id, cost }),
+      fc.record({ kind: fc.constant('raise' as const), id, cost }),
+      fc.record({ kind: fc.constant('renew' as const), who, all: fc.boolean() }),
+      fc.record({ kind: fc.constant('sweep' as const), who }),
+      fc.record({ kind: fc.constant('orphans' as const) }),
+      fc.record({ kind: fc.constant('anew' as const) }),
+      fc.record({ kind: fc.constant('die' as const) }),
+      fc.record({ kind: fc.constant('move' as const), by: fc.nat(9_000) }),
+    )
+    await fc.assert(
+      fc.asyncProperty(fc.array(command, { minLength: 30, maxLength: 60, size: 'max' }), async commands => {
+        const { redis, clock, open } = await rig(link)
+        const records = () => recordsIn(redis, partition)
+        let standing = epoch
+        let begun = 0
+        let hasOverslept = false
+        const ledger = async () => {
+          const all = await records()
+          return { tokens: 0, microcents: all.reduce((sum, one) => sum + one.billed_microcents, 0) }
+        }
+        const names = ['first', 'second']
+        const start = (index: number) => open({ gatewayId: names[index] ?? '', epochOf: () => standing, seed: ledger })
+        const meters = [start(0), start(1)] as const
+        const gateways: RedisMeter[] = [...meters]
+        const without = open({ epochOf: () => null })
+        const seats = new Map<string, { seat: Seat; readonly gateway: RedisMeter }>()
+        for (const step of commands) {
+          const requestId = 'id' in step ? `r${step.id}` : ''
+          const taken = seats.get(requestId)
+          const seat = taken?.seat
+          // What a request does, its own gateway does, also one that all take for dead.
+          const gateway = taken?.gateway ?? gateways['who' in step ? step.who : 0] ?? meters[0]
+          if (step.kind === 'move') clock.move(step.by)
+          else if (step.kind === 'renew') await gateway.renew(step.all)
+          else if (step.kind === 'sweep') await gateway.sweep(partition, null)
+          else if (step.kind === 'orphans') await without.sweep(partition, names)
+          else if (step.kind === 'die') {
+            names[1] = `second-${++begun}`
+            gateways[1] = start(1)
+          } else if (step.kind === 'anew') {
+            const name = `${++begun}@test`
+            await beginAnew(redis, name, async () => {
+              for (const one of gateways)
+                await one.register(name, 'acc_1', {
+                  seats: one.seatsOf('acc_1').map(held => held.seat),
+                  ages: [],
+                  waiting: [],
+                })
+            })
+            standing = name
+          } else if (step.kind === 'admit') {
+            const admission = await gateway.admit(ask(requestId, { limits }))
+            if (admission.admitted && taken === undefined) seats.set(requestId, { seat: admission.seat, gateway })
+          } else if (taken !== undefined && step.kind === 'raise')
+            taken.seat = (await gateway.raise(taken.seat, taken.seat.reservedTokens, step.cost)) ?? taken.seat
+          else if (seat !== undefined && step.kind === 'checkpoint')
+            gateway.checkpoint(seat, () => settlement(seat, 0, step.cost, clock.now()))
+          else if (seat !== undefined && step.kind === 'settle')
+            await gateway.settle(settlement(seat, 0, step.cost, clock.now()))
+
+          const written = await records()
+          const billedOnce = new Map(written.map(one => [one.request_id, one]))
+          expect(written.length).toBe(billedOnce.size)
+          for (const one of written) expect(one.billed_microcents).toBeLessThanOrEqual(one.reserved_microcents)
+          const hash = await fieldsOf(redis, keysOf(partition).account('acc_1'))
+          if (hash.get('e') !== standing || !hash.has('y')) continue
+          const leases = [...hash].flatMap(([field, text]) => (field.startsWith('l:') ? [text.split(':')] : []))
+          const reserved = leases.reduce((sum, lease) => sum + Number(lease[2]), 0)
+          const used = written.reduce((sum, one) => sum + one.billed_microcents, 0)
+          expect(Number(hash.get('c'))).toBe(used + reserved)
+          expect(Number(hash.get('n'))).toBe(leases.length)
+          // What a gateway oversleeps is given to others; where it had said nothing yet, it is still running.
+          hasOverslept ||= [...hash].some(([field, text]) => field.startsWith('g:') && text.endsWith(':0'))
+          if (!hasOverslept) {
+            expect(leases.length).toBeLessThanOrEqual(limits.concurrentRequests)
+            expect(used + reserved).toBeLessThanOrEqual(limits.dailyCostMicrocents)
+          }
+          for (const field of hash.keys()) if (/^[po]:/.test(field)) expect(hash.has(`l:${field.slice(2)}`)).toBe(true)
+        }
+      }),
+      { numRuns: 100 },
+    )
+  }, 30_000)
+
   test('a warm request is two round trips, and little of Redis’ time', async () => {
     const { shared, clock, redis } = await rig(link)
     const limits = {
@@ -314,6 +537,17 @@ if (server !== null && link !== null) {
       `Redis time for an admission and its settling, 300 in the minute: ${microseconds.toFixed(1)} µs\n`,
     )
   }, 30_000)
+}
+
+async function recordsIn(redis: Redis, partition: number): Promise<UsageRecord[]> {
+  const { stream } = keysOf(partition)
+  const entries = (await redis.send(stream, ['XRANGE', stream, '-', '+'])) as [string, [string, string]][]
+  return entries.map(([, [, record]]) => JSON.parse(record) as UsageRecord)
+}
+
+async function fieldsOf(redis: Redis, key: string): Promise<Map<string, string>> {
+  const all = (await redis.send(key, ['HGETALL', key])) as string[]
+  return new Map(Array.from({ length: all.length / 2 }, (_, index) => [all[2 * index] ?? '', all[2 * index + 1] ?? '']))
 }
 
 /** Commands that clients send from now on, one a line; what scripts do inside is left out. */

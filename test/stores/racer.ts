@@ -108,7 +108,7 @@ async function obey(order: Order): Promise<Outcome> {
     }
     case 'checkpoint':
       for (const seat of seats)
-        meter.checkpoint(seat, settlement(seat, order.tokens, order.microcents, seat.day * 86_400_000))
+        meter.checkpoint(seat, () => settlement(seat, order.tokens, order.microcents, seat.day * 86_400_000))
       return done
     case 'drain':
       return { ...done, ok: await shipper.drain(5000) }

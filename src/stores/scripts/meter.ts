@@ -8,6 +8,7 @@
  *   b          the same above a thousand a minute: pairs (latest time, count), one a second; never over, at most 1 s late
  *   l:<id>     a lease: expiry:tokens:cost:cap:day
  *   p:<id>     what its request had used when it was last heard of: tokens:cost:record
+ *   o:<id>     the gateway that said so
  *   g:<id>     a lease that ran out: day:recorded (1 = settled to its last checkpoint)
  *   u:<id>     used, settled, and perhaps not in the ledger yet: tokens:cost:day; only until the counters are read from it
  *
@@ -36,19 +37,23 @@ if call('GET', KEYS[2]) ~= epoch then return {-1} end
 
 /**
  * Begins a hash under a new epoch. Leases with a checkpoint go on in it: their gateways may be dead, and could not register
- * them again.
+ * them again. So does what was settled to one: a gateway that was only asleep must not settle it once more.
  */
 const renewEpoch = `
 local function renewEpoch()
   local kept, n, all = {}, 0, call('HGETALL', account)
   local value, x = {}, false
   for i = 1, #all, 2 do value[all[i]] = all[i + 1] end
-  for field, checkpoint in pairs(value) do
-    local lease = sub(field, 1, 2) == 'p:' and value['l:' .. sub(field, 3)]
-    if lease then
+  for field, text in pairs(value) do
+    local kind, id = sub(field, 1, 2), sub(field, 3)
+    local lease = value['l:' .. id]
+    if kind == 'p:' and lease then
       local expiry = tonumber(match(lease, '^%d+'))
       n, x = n + 1, x and min(x, expiry) or expiry
-      kept[#kept + 1] = {field, checkpoint, 'l:' .. sub(field, 3), lease}
+      kept[#kept + 1] = {field, text, 'l:' .. id, lease}
+      if value['o:' .. id] then kept[#kept + 1] = {'o:' .. id, value['o:' .. id]} end
+    elseif kind == 'g:' or kind == 'u:' then
+      kept[#kept + 1] = {field, text}
     end
   end
   call('DEL', account)
@@ -59,17 +64,25 @@ local function renewEpoch()
 end
 `
 
-/** Leases that ran out: what they reserved goes back, less what their last checkpoint says was used. */
+/**
+ * Leases that ran out: what they reserved goes back, less what their last checkpoint says was used. Where `living` names
+ * gateways, only those that another one left behind: nobody could renew them, so that they ran out says nothing.
+ */
 const expire = `
 local y, t, c, n, x
-local function expire()
+local function expire(living)
   local all, nextExpiry = call('HGETALL', account), false
   for i = 1, #all, 2 do
     local kind, id = sub(all[i], 1, 2), sub(all[i], 3)
     if kind == 'l:' then
       local expiry, tokens, cost, cap, leaseDay = match(all[i + 1], '^(%d+):(%d+):(%d+):(%d+):(%d+)$')
       expiry, tokens, cost, leaseDay = tonumber(expiry), tonumber(tokens), tonumber(cost), tonumber(leaseDay)
-      if expiry > now then
+      local isOver = expiry <= now
+      if isOver and living then
+        local owner = call('HGET', account, 'o:' .. id)
+        isOver = owner and not living[owner]
+      end
+      if not isOver then
         nextExpiry = nextExpiry and min(nextExpiry, expiry) or expiry
       else
         local usedTokens, usedCost, record = 0, 0, false
@@ -82,9 +95,11 @@ local function expire()
           t = t - tokens + min(tokens, tonumber(usedTokens))
           c = c - cost + min(cost, tonumber(usedCost))
         end
-        if y == -1 and record then call('HSET', account, 'u:' .. id, usedTokens .. ':' .. usedCost .. ':' .. whole(leaseDay)) end
+        if record and (y == -1 or living) then
+          call('HSET', account, 'u:' .. id, usedTokens .. ':' .. usedCost .. ':' .. whole(leaseDay))
+        end
         n = n - 1
-        call('HDEL', account, all[i], 'p:' .. id)
+        call('HDEL', account, all[i], 'p:' .. id, 'o:' .. id)
         call('HSET', account, 'g:' .. id, whole(leaseDay) .. ':' .. (record and 1 or 0))
       end
     elseif kind == 'g:' and tonumber(match(all[i + 1], '^%d+')) < day - 1 then
@@ -93,17 +108,19 @@ local function expire()
   end
   x = nextExpiry
   if x then call('HSET', account, 'x', whole(x)) else call('HDEL', account, 'x') end
-  call('HSET', account, 'n', whole(n), 't', whole(t), 'c', whole(c))
+  call('HSET', account, 'n', whole(n))
+  if y ~= -1 then call('HSET', account, 't', whole(t), 'c', whole(c)) end
 end
 `
 
 /**
  * ARGV 3…: id, limits (requests, seats, tokens, cost), input tokens, wanted cap, choices, fair share (1 or 0), cost of the
  * input and of one token of every answer, each as quotient and remainder of a million (so that every product is exact),
- * lease in ms, and the ledger's day, tokens and cost where the counters are to begin with them.
+ * lease in ms, and the ledger's day, tokens and cost where the counters are to begin with them, with the ids of the u-fields
+ * that were looked for in it.
  *
  * Replies {1, 0, cap, tokens, cost, day, standing…}, {2…5, wait, 0, 0, 0, day, standing…} where a limit is in the way,
- * {0, day, u-fields…} where the ledger is to be read first, {-1} under another epoch.
+ * {0, day, u-fields…} where the ledger is to be read first, or once more, {-1} under another epoch.
  */
 export const admitScript = script(`${common}${guard}${renewEpoch}${expire}
 local id = ARGV[3]
@@ -117,17 +134,17 @@ end
 y, t, c, n, x = tonumber(has[2] or nil), tonumber(has[3] or 0), tonumber(has[4] or 0), tonumber(has[5] or 0), tonumber(has[6] or nil)
 local fresh = not y
 if fresh then
-  local all = call('HGETALL', account)
-  if ARGV[17] == '' then
-    local reply = {0, day}
-    for i = 1, #all, 2 do
-      if sub(all[i], 1, 2) == 'u:' then
-        reply[#reply + 1] = sub(all[i], 3)
-        reply[#reply + 1] = all[i + 1]
-      end
+  local all, isWhole = call('HGETALL', account), ARGV[17] ~= ''
+  local heard, reply = {}, {0, day}
+  for i = 20, #ARGV do heard[ARGV[i]] = true end
+  for i = 1, #all, 2 do
+    if sub(all[i], 1, 2) == 'u:' then
+      reply[#reply + 1] = sub(all[i], 3)
+      reply[#reply + 1] = all[i + 1]
+      isWhole = isWhole and heard[sub(all[i], 3)]
     end
-    return reply
   end
+  if not isWhole then return reply end
   y, t, c = tonumber(ARGV[17]), tonumber(ARGV[18]), tonumber(ARGV[19])
   for i = 1, #all, 2 do
     if sub(all[i], 1, 2) == 'l:' then
@@ -266,7 +283,7 @@ if has[6] then
     call('HSET', account, 'n', whole(n))
     if y == -1 then call('HSET', account, 'u:' .. id, whole(tokens) .. ':' .. whole(cost) .. ':' .. leaseDay) end
   end
-  call('HDEL', account, 'l:' .. id, 'p:' .. id)
+  call('HDEL', account, 'l:' .. id, 'p:' .. id, 'o:' .. id)
   entry, status = call('XADD', KEYS[3], '*', 'r', ARGV[6]), 1
 elseif has[7] then
   local leaseDay, recorded = match(has[7], '^(%d+):(%d)$')
@@ -301,21 +318,22 @@ return {1, tokens, cost, t, c}
 `)
 
 /**
- * KEYS 3: the set of accounts with checkpoints. ARGV 3…: lease in ms, account id, then pairs of an id and its checkpoint
- * (`tokens:cost:record`, empty = none that is new). Leases that are gone stay gone. Replies {1} or {-1}.
+ * KEYS 3: the set of accounts with checkpoints. ARGV 3…: lease in ms, account id, gateway id, then pairs of an id and its
+ * checkpoint (`tokens:cost:record`, empty = none that is new). Leases that are gone stay gone. Replies {1} or {-1}.
  */
 export const renewScript = script(`${common}${guard}
 if call('HGET', account, 'e') ~= epoch then return {-1} end
 local expiry = whole(now + tonumber(ARGV[3]))
 local checkpointed = false
-for i = 5, #ARGV, 2 do
-  local rest = call('HGET', account, 'l:' .. ARGV[i])
+for i = 6, #ARGV, 2 do
+  local id = ARGV[i]
+  local rest = call('HGET', account, 'l:' .. id)
   if rest then
     rest = match(rest, '^%d+(:.*)$')
     if ARGV[i + 1] == '' then
-      call('HSET', account, 'l:' .. ARGV[i], expiry .. rest)
+      call('HSET', account, 'l:' .. id, expiry .. rest)
     else
-      call('HSET', account, 'l:' .. ARGV[i], expiry .. rest, 'p:' .. ARGV[i], ARGV[i + 1])
+      call('HSET', account, 'l:' .. id, expiry .. rest, 'p:' .. id, ARGV[i + 1], 'o:' .. id, ARGV[5])
       checkpointed = true
     end
   end
@@ -324,23 +342,48 @@ if checkpointed then call('ZADD', KEYS[3], 'LT', expiry, ARGV[4]) end
 return {1}
 `)
 
-/** Takes back what ran out on an account that nobody asks about. KEYS 4: the set of accounts with checkpoints. ARGV 3: account id. */
-export const sweepScript = script(`${common}${guard}${renewEpoch}${expire}
-local known = call('HGET', account, 'e')
-if known and known ~= epoch then renewEpoch() end
-local has = call('HMGET', account, 'e', 'y', 't', 'c', 'n', 'x')
-if has[1] == epoch then
-  y, t, c, n, x = tonumber(has[2] or -1), tonumber(has[3] or 0), tonumber(has[4] or 0), tonumber(has[5] or 0), tonumber(has[6] or nil)
-  expire()
+/**
+ * KEYS 1: the set of accounts with checkpoints. ARGV 1: the time (empty = the server's own). Replies those of which a lease
+ * may have run out, a hundred at most; whoever asks within a second is not told them too.
+ */
+export const dueScript = script(`
+local now = tonumber(ARGV[1])
+if not now then
+  local time = redis.call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
-if x then call('ZADD', KEYS[4], whole(x), ARGV[3]) else call('ZREM', KEYS[4], ARGV[3]) end
+local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, 100)
+for _, account in ipairs(due) do redis.call('ZADD', KEYS[1], 'XX', string.format('%.0f', now + 1000), account) end
+return due
+`)
+
+/**
+ * Takes back what ran out on an account that nobody asks about. KEYS 4: the set of accounts with checkpoints. ARGV 3…:
+ * account id, and the gateways that are alive (none = not known). Where Redis does not decide, or not under the caller's
+ * epoch, only what dead gateways have left is settled.
+ */
+export const sweepScript = script(`${common}${renewEpoch}${expire}
+local decides = epoch ~= '' and call('GET', KEYS[2]) == epoch
+local known = call('HGET', account, 'e')
+if decides and known and known ~= epoch then renewEpoch() end
+local has = call('HMGET', account, 'e', 'y', 't', 'c', 'n', 'x')
+y, t, c, n, x = tonumber(has[2] or -1), tonumber(has[3] or 0), tonumber(has[4] or 0), tonumber(has[5] or 0), tonumber(has[6] or nil)
+if has[1] and decides then
+  expire()
+elseif has[1] and #ARGV > 3 then
+  local living = {}
+  for i = 4, #ARGV do living[ARGV[i]] = true end
+  expire(living)
+end
+if x then call('ZADD', KEYS[4], whole(max(x, now + 1000)), ARGV[3]) else call('ZREM', KEYS[4], ARGV[3]) end
 return {1}
 `)
 
 /**
  * What one gateway knows of an account, under an epoch that is being made (KEYS 2: its announcement). ARGV 3…: lease in
- * ms, and JSON: `leases` [id, tokens, cost, cap, day], `ages` of the last minute's admissions in ms, oldest first,
- * `waiting` [id, tokens, cost, day]. Safe to repeat but for `ages`, which then count twice: never over.
+ * ms, and JSON: `gateway`, `leases` [id, tokens, cost, cap, day], `ages` of the last minute's admissions in ms, oldest first,
+ * `waiting` [id, tokens, cost, day]. Of this gateway's leases those not named are gone, and those named are as new; one that
+ * was settled to its checkpoint meanwhile stays so. Safe to repeat but for `ages`, which then count twice: never over.
  */
 export const registerScript = script(`${common}${renewEpoch}
 if call('HGET', KEYS[2], 'id') ~= epoch then return {-1} end
@@ -348,9 +391,21 @@ local known = cjson.decode(ARGV[4])
 if call('HGET', account, 'e') ~= epoch then renewEpoch() end
 local expiry = whole(now + tonumber(ARGV[3]))
 local n = tonumber(call('HGET', account, 'n') or 0)
+local open = {}
+for _, lease in ipairs(known.leases) do open[lease[1]] = true end
+local all = call('HGETALL', account)
+for i = 1, #all, 2 do
+  local id = sub(all[i], 3)
+  if sub(all[i], 1, 2) == 'o:' and all[i + 1] == known.gateway and not open[id] then
+    n = n - call('HDEL', account, 'l:' .. id)
+    call('HDEL', account, all[i], 'p:' .. id)
+  end
+end
 for _, lease in ipairs(known.leases) do
-  if call('HSETNX', account, 'l:' .. lease[1], expiry .. ':' .. whole(lease[2]) .. ':' .. whole(lease[3]) .. ':' .. whole(lease[4]) .. ':' .. whole(lease[5])) == 1 then
-    n = n + 1
+  local id = lease[1]
+  if not match(call('HGET', account, 'g:' .. id) or '', ':1$') then
+    n = n + call('HSET', account, 'l:' .. id, expiry .. ':' .. whole(lease[2]) .. ':' .. whole(lease[3]) .. ':' .. whole(lease[4]) .. ':' .. whole(lease[5]))
+    call('HDEL', account, 'g:' .. id)
   end
 end
 if #known.ages > 0 then
@@ -363,7 +418,7 @@ if #known.ages > 0 then
 end
 for _, used in ipairs(known.waiting) do
   if call('HDEL', account, 'l:' .. used[1]) == 1 then n = n - 1 end
-  call('HDEL', account, 'p:' .. used[1])
+  call('HDEL', account, 'p:' .. used[1], 'o:' .. used[1])
   call('HSET', account, 'u:' .. used[1], whole(used[2]) .. ':' .. whole(used[3]) .. ':' .. whole(used[4]))
 end
 local soonest = tonumber(call('HGET', account, 'x') or expiry)
@@ -373,12 +428,11 @@ return {1}
 `)
 
 /**
- * One gateway's sign of life in a partition. KEYS: epoch, gateways, announcement of the next epoch, usage stream,
- * accounts with checkpoints. ARGV 3…: gateway id, a name for a next epoch, the epoch it has registered for ('' = none),
+ * One gateway's sign of life in a partition. KEYS: epoch, gateways, announcement of the next epoch, usage stream. ARGV 3…: gateway id, a name for a next epoch, the epoch it has registered for ('' = none),
  * 1 = the present epoch must go (it handed out without Redis), gateways that it waits for (comma-separated), how long a
  * rebuild runs before gateways register, and how long it waits for silent ones, in ms.
  *
- * Replies {state, epoch, oldest entry id or '', gateways alive (comma-separated), accounts to sweep…}; state 1 = the epoch
+ * Replies {state, epoch, oldest entry id or '', gateways alive (comma-separated)}; state 1 = the epoch
  * stands, 0 = one is to be made, 2 = register for it now.
  */
 export const beatScript = script(`${common}
@@ -421,11 +475,7 @@ if not stands then
   end
 end
 local oldest = call('XRANGE', KEYS[4], '-', '+', 'COUNT', 1)
-local reply = {state, name, oldest[1] and oldest[1][1] or '', table.concat(alive, ',')}
-if state == 1 then
-  for _, due in ipairs(call('ZRANGEBYSCORE', KEYS[5], '-inf', whole(now), 'LIMIT', 0, 20)) do reply[#reply + 1] = due end
-end
-return reply
+return {state, name, oldest[1] and oldest[1][1] or '', table.concat(alive, ',')}
 `)
 
 export const meterScripts = [
@@ -433,6 +483,7 @@ export const meterScripts = [
   settleScript,
   raiseScript,
   renewScript,
+  dueScript,
   sweepScript,
   registerScript,
   beatScript,
