@@ -212,6 +212,7 @@ function withBrowser(path: string) {
       .first()
       .click()
     expect(await page.getByRole('dialog').textContent()).toContain('First token')
+    expect(await page.getByRole('list', { name: 'Attempts' }).textContent()).toMatch(/\w+\/[\w.-]+Served \d/)
     await page.keyboard.press('Escape')
     const [download] = await Promise.all([
       page.waitForEvent('download'),
@@ -221,6 +222,31 @@ function withBrowser(path: string) {
     const lines = (await Bun.file(await download.path()).text()).trim().split('\n')
     expect(lines[0]).toContain('request_id')
     expect(lines.length).toBeGreaterThanOrEqual(before + 2)
+  })
+
+  test('the chart of 30 days is split by model and by key, tells latency and errors, and its legend the day pointed at', async () => {
+    const { page, go } = owner
+    await go('', 'Overview')
+    const legend = page.locator('.legend')
+    for (const [measure, told] of [
+      ['Latency', /half within \d+ ms|half within [\d.]+ s/],
+      ['Errors', /failed \d+/],
+    ] as const) {
+      await page.locator('.tabs label', { hasText: measure }).click()
+      expect(await legend.textContent()).toMatch(told)
+    }
+    await page.locator('.tabs label', { hasText: 'Requests' }).click()
+    await page.locator('.tabs label', { hasText: 'By key' }).click()
+    await legend.getByText('second').waitFor()
+    await page.locator('.tabs label', { hasText: 'By model' }).click()
+    await legend
+      .getByText(/^\w+\/[\w.-]+ \d+$/)
+      .first()
+      .waitFor()
+    await page.getByRole('slider').focus()
+    await page.keyboard.press('Home')
+    // On the first of the days there was no gateway.
+    expect(new Set(await page.locator('.legend-value').allTextContents())).toEqual(new Set(['0']))
   })
 
   test('a network that is gone is said, with a way to ask again, and what was known stays', async () => {

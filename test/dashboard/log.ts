@@ -1,39 +1,54 @@
 /** A log that has grown: a month of requests, written inside Postgres a piece at a time. */
+import { openDatabase } from '../../src/stores/database.ts'
+import { countedBy, slotOf } from '../../src/stores/duration-sql.ts'
 import type { Gateway } from '../harness/gateway.ts'
 
 /** Of one statement: the embedded database answers nobody else meanwhile. */
-const pieceOf = 2_500
+const pieceOf = 1_000
 const secondsApart = 25
 
-/** Gives the first account `count` requests of its first key, up to now, with their daily sums. */
+/** Gives the first account `count` requests of its first key, up to now, with their attempts and their daily sums. */
 export async function fillLog({ deps, accountId }: Gateway, count: number): Promise<void> {
-  const { database } = deps
+  // Of its own: where the gateway gives up on a busy database it drops its connections, with all that waits on them.
+  const database = openDatabase(deps.database.address, { connections: 1 })
   for (let from = 0; from < count; from += pieceOf)
     await database.run(
       ({ sql }) => sql`
-        insert into usage_records (
-          request_id, at, account_id, key_id, provider, model, routing_mode, strategy, query_type, streamed, status,
-          error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens,
-          reasoning_tokens, estimated, billed_microcents, reserved_microcents, attempts, latency_ms, first_token_ms, metadata)
+        with inserted as (
+          insert into usage_records (
+            request_id, at, account_id, key_id, provider, model, routing_mode, strategy, query_type, streamed, status,
+            error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens,
+            reasoning_tokens, estimated, billed_microcents, reserved_microcents, attempts, latency_ms, first_token_ms,
+            metadata, tried)
+          select
+            'req_' || lpad(n::text, 20, '0'), now() - n * ${secondsApart}::int * interval '1 second', ${accountId},
+            (select id from api_keys where account_id = ${accountId} limit 1), 'openai', 'gpt-' || n % 12, 'auto', null, 'code',
+            n % 3 = 0, case when n % 50 = 0 then 'failed' else 'completed' end,
+            case when n % 50 = 0 then 'upstream_failed' end, 'stop', 100, 10, 0, 50, 5, false, n, n + 10, 1 + n % 2,
+            400 + n * 37 % 2000, 200 + n * 17 % 300, null,
+            case n % 2 when 0 then '[]'::jsonb else '[["google/gemini-0", "timeout", 2, 90]]'::jsonb end
+              || jsonb_build_array(jsonb_build_array('openai/gpt-' || n % 12, 'served', 95, 105 + n * 17 % 300))
+          from generate_series(${from + 1}::int, ${Math.min(count, from + pieceOf)}::int) as n
+          returning
+            *, ${slotOf(sql, 'latency_ms')} as latency_slot, ${slotOf(sql, 'first_token_ms')} as first_token_slot)
+        insert into usage_daily (
+          account_id, day, key_id, model, requests, completed, failed, input_tokens, cached_input_tokens, output_tokens,
+          reasoning_tokens, billed_microcents, latency, first_token)
         select
-          'req_' || lpad(n::text, 20, '0'), now() - n * ${secondsApart}::int * interval '1 second', ${accountId},
-          (select id from api_keys where account_id = ${accountId} limit 1), 'openai', 'gpt-' || n % 12, 'auto', null, 'code',
-          n % 3 = 0, case when n % 50 = 0 then 'failed' else 'completed' end,
-          case when n % 50 = 0 then 'upstream_failed' end, 'stop', 100, 10, 0, 50, 5, false, n, n + 10, 1 + n % 2,
-          400 + n * 37 % 2000, 200 + n * 17 % 300, null
-        from generate_series(${from + 1}::int, ${Math.min(count, from + pieceOf)}::int) as n`,
+          account_id, (at at time zone 'UTC')::date, key_id, provider || '/' || model, count(*),
+          count(*) filter (where status = 'completed'), count(*) filter (where status = 'failed'), sum(input_tokens),
+          sum(cached_input_tokens), sum(output_tokens), sum(reasoning_tokens), sum(billed_microcents),
+          ${countedBy(sql, 'latency_slot')}, ${countedBy(sql, 'first_token_slot')}
+        from inserted group by 1, 2, 3, 4
+        on conflict (account_id, day, key_id, model) do update set
+          requests = usage_daily.requests + excluded.requests, completed = usage_daily.completed + excluded.completed,
+          failed = usage_daily.failed + excluded.failed, input_tokens = usage_daily.input_tokens + excluded.input_tokens,
+          cached_input_tokens = usage_daily.cached_input_tokens + excluded.cached_input_tokens,
+          output_tokens = usage_daily.output_tokens + excluded.output_tokens,
+          reasoning_tokens = usage_daily.reasoning_tokens + excluded.reasoning_tokens,
+          billed_microcents = usage_daily.billed_microcents + excluded.billed_microcents,
+          latency = gateway_counts_added(usage_daily.latency, excluded.latency), first_token = gateway_counts_added(usage_daily.first_token, excluded.first_token)`,
       60_000,
     )
-  await database.run(
-    ({ sql }) => sql`
-      insert into usage_daily (
-        account_id, day, key_id, model, requests, completed, input_tokens, cached_input_tokens, output_tokens,
-        reasoning_tokens, billed_microcents)
-      select
-        account_id, (at at time zone 'UTC')::date, key_id, provider || '/' || model, count(*),
-        count(*) filter (where status = 'completed'), sum(input_tokens), sum(cached_input_tokens), sum(output_tokens),
-        sum(reasoning_tokens), sum(billed_microcents)
-      from usage_records where account_id = ${accountId} group by 1, 2, 3, 4`,
-    60_000,
-  )
+  await database.close()
 }

@@ -41,6 +41,7 @@ type Changed = { readonly billing: ShownBilling; readonly onChange: (billing: Sh
 function Plan({ billing, onChange }: Changed) {
   const [asks, setAsks] = useState<'upgrade' | 'downgrade' | null>(null)
   const { plan, plan_after_cycle: next, plans, cycle, version } = billing
+  const needsMethod = billing.collected_by === 'stripe' && billing.payment_method === null
   return (
     <Card
       title="Plan"
@@ -65,9 +66,17 @@ function Plan({ billing, onChange }: Changed) {
                 </li>
               </ul>
               {!isCurrent && name === 'usage' && (
-                <button type="button" class="button primary" onClick={() => setAsks('upgrade')}>
-                  Upgrade
-                </button>
+                <>
+                  <button
+                    type="button"
+                    class="button primary"
+                    disabled={needsMethod}
+                    onClick={() => setAsks('upgrade')}
+                  >
+                    Upgrade
+                  </button>
+                  {needsMethod && <p class="hint">Add a payment method first, below.</p>}
+                </>
               )}
               {!isCurrent && name === 'evaluation' && next === 'usage' && (
                 <button type="button" class="button" onClick={() => setAsks('downgrade')}>
@@ -126,21 +135,14 @@ function Plan({ billing, onChange }: Changed) {
 function Method({ billing, resource }: { readonly billing: ShownBilling; readonly resource: Resource<ShownBilling> }) {
   const [stripeId, setStripeId] = useState('')
   const [isRemoving, setRemoving] = useState(false)
-  const [wantsStripe, setWantsStripe] = useState(false)
   const { payment_method: method } = billing
   const adding = useAction(async () => {
     const body = stripeId.trim() === '' ? {} : { payment_method: stripeId.trim() }
-    try {
-      resource.set(await call('PUT /api/v1/billing/payment-method', { body }))
-    } catch (thrown) {
-      // Whether money is collected by Stripe or by hand is the operator's choice, told by what the route asks for.
-      setWantsStripe(true)
-      throw thrown
-    }
+    resource.set(await call('PUT /api/v1/billing/payment-method', { body }))
     setStripeId('')
     say('The payment method is set.')
   })
-  const asksForId = wantsStripe || method?.kind === 'stripe'
+  const asksForId = billing.collected_by === 'stripe'
   return (
     <Card title="Payment method">
       {method === null ? (
@@ -170,13 +172,14 @@ function Method({ billing, resource }: { readonly billing: ShownBilling; readonl
         {adding.failure !== null && adding.failure.param === null && <FailureNotice failure={adding.failure} />}
         {asksForId && (
           <TextField
-            label="Stripe payment method"
+            label={method === null ? 'Stripe payment method' : 'Another Stripe payment method'}
+            autocomplete="off"
             placeholder="pm_…"
             value={stripeId}
             onText={setStripeId}
             param="payment_method"
             failure={adding.failure}
-            hint="Its id, as Stripe gave it when the card was set up."
+            hint="The id that Stripe gave when the card was set up. The card’s number itself never comes here."
           />
         )}
         <div class="actions">

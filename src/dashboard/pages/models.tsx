@@ -82,6 +82,7 @@ function Catalogue({ models, states, own, onChoose }: CatalogueProps) {
                 {model.display_name}
               </button>{' '}
               {model.deprecated && <Badge tone="warn">leaving</Badge>}
+              <AilingBadge of={states.get(model.name)} />
               <code class="block quiet">{model.name}</code>
             </>
           ),
@@ -90,7 +91,7 @@ function Catalogue({ models, states, own, onChoose }: CatalogueProps) {
         { name: 'In', isNumber: true, show: model => usd(model.pricing.input_per_mtok) },
         { name: 'Out', isNumber: true, show: model => usd(model.pricing.output_per_mtok) },
         { name: 'Context', from: 'wide', isNumber: true, show: model => compact(model.context_window) },
-        { name: 'Health', show: model => <Health of={states.get(model.name)} /> },
+        { name: 'Health', from: 'middle', show: model => <Health of={states.get(model.name)} /> },
         {
           name: 'Own quality',
           from: 'wide',
@@ -117,6 +118,16 @@ const healthTones: Readonly<Record<ModelHealth['state'], Tone>> = {
   healthy: 'good',
   degraded: 'warn',
   unhealthy: 'bad',
+}
+
+/** Where there is no room for a column of its own: only what is not as it should be. */
+function AilingBadge({ of: health }: { readonly of: ModelHealth | undefined }) {
+  if (health === undefined || health.state === 'healthy') return null
+  return (
+    <span class="below-middle">
+      <Health of={health} />
+    </span>
+  )
 }
 
 function Health({ of: health }: { readonly of: ModelHealth | undefined }) {

@@ -1,30 +1,27 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { AccountToday } from '../../modules/account/shapes.ts'
 import type { ShownUsage } from '../../modules/usage/shapes.ts'
-import { Badge } from '../parts/badge.tsx'
 import { BillingNotices } from '../parts/billing-notices.tsx'
 import { DaysChart } from '../parts/days-chart.tsx'
+import { DaysStrip } from '../parts/days-strip.tsx'
 import { FirstRun } from '../parts/first-run.tsx'
-import { LatencyStrip } from '../parts/latency-strip.tsx'
 import { Meter } from '../parts/meter.tsx'
 import { Empty, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { Shares } from '../parts/shares.tsx'
 import { Tabs } from '../parts/tabs.tsx'
-import { ago, compact, count, milliseconds, percent, usd, words } from '../state/format.ts'
+import { ago, compact, count, milliseconds, percent, usd } from '../state/format.ts'
 import { hrefTo } from '../state/place.ts'
 import { useResource } from '../state/resource.ts'
-import type { RequestList } from '../state/routes.ts'
+import { daysOf, type Measure, measures, splitSeries, wholeSeries } from '../state/usage-series.ts'
 
 const meterEveryMs = 10_000
-const latest = 200
 
 export function Overview() {
   const today = useResource('GET /api/v1/account', { everyMs: meterEveryMs })
   const days = useResource('GET /api/v1/usage')
   const models = useResource('GET /api/v1/usage', { query: { group_by: 'model' } })
   const keys = useResource('GET /api/v1/usage', { query: { group_by: 'key' } })
-  const log = useResource('GET /api/v1/requests', { query: { limit: String(latest) } })
   // It stays after the first call, to say that it was one.
   const [isNew, setNew] = useState(false)
   const isUnused = days.data?.total.requests === 0
@@ -32,7 +29,7 @@ export function Overview() {
     if (isUnused) setNew(true)
   }, [isUnused])
   const reload = () => {
-    for (const one of [today, days, models, keys, log]) one.reload()
+    for (const one of [today, days, models, keys]) one.reload()
   }
   return (
     <Page title="Overview" about="What today has used of its limits, and the last 30 days. Days are UTC.">
@@ -45,8 +42,8 @@ export function Overview() {
         <Loaded resource={days} what="the last 30 days" lines={6}>
           {usage => <Days usage={usage} />}
         </Loaded>
-        <Loaded resource={log} what="latency" lines={6}>
-          {list => <Latency requests={list.data} />}
+        <Loaded resource={days} what="latency" lines={6}>
+          {usage => <Latency usage={usage} />}
         </Loaded>
       </div>
       <div class="columns">
@@ -98,86 +95,74 @@ function Today({ account, requests }: { readonly account: AccountToday; readonly
   )
 }
 
-const measures = {
-  requests: { title: 'Requests', show: count, axis: compact, least: 4 },
-  tokens: { title: 'Tokens', show: compact, axis: compact, least: 1_000 },
-  cost: { title: 'Cost', show: usd, axis: usd, least: 0.01 },
-} as const
+const splits = { all: 'All', model: 'By model', key: 'By key' } as const
+type Split = keyof typeof splits
 
-type Measure = keyof typeof measures
+const tabsOf = <Key extends string>(titles: Readonly<Record<Key, string>>) =>
+  (Object.keys(titles) as Key[]).map(key => ({ key, title: titles[key] }))
+const measureTabs = (Object.keys(measures) as Measure[]).map(key => ({ key, title: measures[key].title }))
 
 function Days({ usage }: { readonly usage: ShownUsage }) {
   const [measure, setMeasure] = useState<Measure>('requests')
-  const { title, show, axis, least } = measures[measure]
-  const rows = usage.data.flatMap(row => ('day' in row ? [row] : []))
-  const series = {
-    requests: [
-      { name: 'completed', tone: 'main', values: rows.map(row => row.completed) },
-      { name: 'not completed', tone: 'bad', values: rows.map(row => row.requests - row.completed) },
-    ],
-    tokens: [{ name: 'tokens', tone: 'main', values: rows.map(row => row.total_tokens) }],
-    cost: [{ name: 'cost', tone: 'main', values: rows.map(row => row.cost_usd) }],
-  } as const
+  const [split, setSplit] = useState<Split>('all')
+  // Asked for only where somebody wants to see it.
+  const parts = useResource('GET /api/v1/usage', { query: { split_by: split }, when: split !== 'all' })
+  const days = daysOf(usage).map(({ day }) => day)
   return (
     <Card
       title="30 days"
       actions={
-        <Tabs
-          label="What the chart shows"
-          tabs={Object.entries(measures).map(([key, one]) => ({ key: key as Measure, title: one.title }))}
-          current={measure}
-          onChoice={setMeasure}
-        />
+        <>
+          <Tabs label="What the chart shows" tabs={measureTabs} current={measure} onChoice={setMeasure} />
+          <Tabs label="Of what" tabs={tabsOf(splits)} current={split} onChoice={setSplit} />
+        </>
       }
     >
-      <DaysChart
-        title={title}
-        days={rows.map(row => row.day)}
-        series={series[measure]}
-        show={show}
-        axis={axis}
-        least={least}
-      />
+      {split === 'all' ? (
+        <DaysChart {...measures[measure]} days={days} series={wholeSeries(usage, measure)} />
+      ) : (
+        <Loaded resource={parts} what="the chart" lines={6}>
+          {found => (
+            <DaysChart
+              {...measures[measure]}
+              days={daysOf(found).map(({ day }) => day)}
+              series={splitSeries(found, measure)}
+              note={measure === 'latency' ? 'half of the requests within' : undefined}
+            />
+          )}
+        </Loaded>
+      )}
     </Card>
   )
 }
 
-function Latency({ requests }: { readonly requests: RequestList['data'] }) {
-  const completed = requests.filter(({ status }) => status === 'completed')
-  const failed = requests.filter(({ status }) => status === 'failed' || status === 'blocked')
-  const times = completed.map(({ latency_ms }) => latency_ms)
-  const first = completed.flatMap(({ first_token_ms }) => (first_token_ms === null ? [] : [first_token_ms]))
-  const codes = Map.groupBy(failed, ({ error_code }) => error_code ?? 'failed')
+/** Above this share of failures a day is marked. */
+const muchFailed = 0.05
+
+function Latency({ usage }: { readonly usage: ShownUsage }) {
+  const { total } = usage
+  const days = daysOf(usage)
   return (
-    <Card
-      title="Latency and errors"
-      about={requests.length === 1 ? 'The latest request' : `The latest ${count(requests.length)} requests`}
-    >
-      {requests.length === 0 ? (
+    <Card title="Latency and errors" about="30 days">
+      {total.requests === 0 ? (
         <Empty title="No requests yet">Times and errors show up here with the first ones.</Empty>
       ) : (
         <>
           <dl class="figures">
-            <Figure name="Typical" value={milliseconds(quantile(times, 0.5))} />
-            <Figure name="Slowest 5 %" value={milliseconds(quantile(times, 0.95))} />
-            <Figure name="First token" value={milliseconds(quantile(first, 0.5))} />
-            <Figure name="Errors" value={percent(failed.length / requests.length, 1)} />
+            <Figure name="Half within" value={milliseconds(total.latency_p50_ms)} />
+            <Figure name="95 % within" value={milliseconds(total.latency_p95_ms)} />
+            <Figure name="First token" value={milliseconds(total.first_token_p50_ms)} />
+            <Figure name="Failed" value={percent(total.failed / total.requests, 1)} />
           </dl>
-          <LatencyStrip requests={requests.slice(0, 100)} />
-          {failed.length > 0 && (
-            <ul class="inline-list" aria-label="Errors by kind">
-              {[...codes].map(([code, ones]) => (
-                <li key={code}>
-                  <Badge tone="bad">
-                    {count(ones.length)} × {words(code)}
-                  </Badge>
-                </li>
-              ))}
-            </ul>
-          )}
+          <DaysStrip
+            label={`The time within which 95 % were answered, day by day; ${milliseconds(total.latency_p95_ms)} over all`}
+            values={days.map(day => day.latency_p95_ms)}
+            isBad={day => (days[day]?.failed ?? 0) > muchFailed * (days[day]?.requests ?? 0)}
+          />
+          <p class="hint">95 % within, by day; red where more than one in twenty failed.</p>
           <p class="hint">
             <a href={hrefTo('requests')}>All requests</a>
-            {failed.length > 0 && (
+            {total.failed > 0 && (
               <>
                 {' · '}
                 <a href={hrefTo('requests', { status: 'failed' })}>the failed ones</a>
@@ -199,11 +184,13 @@ function Figure({ name, value }: { readonly name: string; readonly value: string
   )
 }
 
-function quantile(values: readonly number[], share: number): number | null {
-  return values.toSorted((left, right) => left - right)[Math.floor((values.length - 1) * share)] ?? null
-}
-
 const shownParts = 8
+
+function tellsTimes({ requests, failed, latency_p50_ms, latency_p95_ms }: ShownUsage['total']): string | undefined {
+  if (latency_p50_ms === null) return failed === 0 ? undefined : `${percent(failed / requests, 1)} failed`
+  const times = `half within ${milliseconds(latency_p50_ms)}, 95 % within ${milliseconds(latency_p95_ms)}`
+  return failed === 0 ? times : `${times}, ${percent(failed / requests, 1)} failed`
+}
 
 function ByModel({ usage }: { readonly usage: ShownUsage }) {
   const rows = usage.data.flatMap(row => ('model' in row ? [row] : []))
@@ -221,6 +208,7 @@ function ByModel({ usage }: { readonly usage: ShownUsage }) {
             name: row.model ?? 'None was reached',
             value: row.cost_usd,
             told: `${usd(row.cost_usd)} · ${compact(row.requests)} ${row.requests === 1 ? 'request' : 'requests'}`,
+            more: tellsTimes(row),
           }))}
         />
       )}
@@ -235,6 +223,8 @@ function ByKey({ usage }: { readonly usage: ShownUsage }) {
     name,
     cost: ofName.reduce((sum, { cost_usd }) => sum + cost_usd, 0),
     requests: ofName.reduce((sum, { requests }) => sum + requests, 0),
+    // Times do not add up.
+    times: ofName.length === 1 && ofName[0] !== undefined ? tellsTimes(ofName[0]) : undefined,
   }))
   return (
     <Card title="By key" about="30 days, by cost">
@@ -245,11 +235,12 @@ function ByKey({ usage }: { readonly usage: ShownUsage }) {
       ) : (
         <Shares
           label="Cost by key"
-          shares={rows.slice(0, shownParts).map(({ name, cost, requests }) => ({
+          shares={rows.slice(0, shownParts).map(({ name, cost, requests, times }) => ({
             key: name,
             name,
             value: cost,
             told: `${usd(cost)} · ${compact(requests)} ${requests === 1 ? 'request' : 'requests'}`,
+            more: times,
           }))}
         />
       )}

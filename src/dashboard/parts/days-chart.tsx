@@ -1,11 +1,14 @@
 import { useState } from 'preact/hooks'
 import { dayOf } from '../state/format.ts'
+import { Table } from './table.tsx'
 
 export type Series = {
   readonly name: string
-  /** One value a day, lowest part of the bar first. */
-  readonly values: readonly number[]
-  readonly tone: 'main' | 'bad'
+  /** One value a day, lowest part of the bar first; null = there is none, as of a time taken where nothing was asked. */
+  readonly values: readonly (number | null)[]
+  /** Of all days together; null = none. */
+  readonly whole: number | null
+  readonly tone: 'main' | 'bad' | 'warn' | 'rest' | `s${number}`
 }
 
 type DaysChartProps = {
@@ -13,10 +16,14 @@ type DaysChartProps = {
   /** `YYYY-MM-DD` */
   readonly days: readonly string[]
   readonly series: readonly Series[]
-  readonly show: (value: number) => string
+  /** Bars stand on one another; lines cross, for what does not add up. */
+  readonly kind: 'bars' | 'lines'
+  readonly show: (value: number | null) => string
   readonly axis: (value: number) => string
   /** The axis reaches this far at least. */
   readonly least: number
+  /** What is to be known of the figures. */
+  readonly note?: string | undefined
 }
 
 const height = 170
@@ -24,30 +31,24 @@ const step = 20
 const barWidth = 13
 
 /**
- * A bar a day. Under it stands what the bar pointed at holds: by mouse, or by arrow keys once the chart has the focus. The same
- * figures are a table for who would rather read than look.
+ * A day beside the other. Under it stands what the day pointed at holds: by mouse, or by arrow keys once the chart has the
+ * focus. The same figures are a table for who would rather read than look.
  */
-export function DaysChart({ title, days, series, show, axis, least }: DaysChartProps) {
+export function DaysChart({ title, days, series, kind, show, axis, least, note }: DaysChartProps) {
   const [chosen, setChosen] = useState<number | null>(null)
-  const totals = days.map((_, day) => series.reduce((sum, { values }) => sum + (values[day] ?? 0), 0))
-  const top = roundedTop(Math.max(least, ...totals))
-  const at = (value: number) => (value / top) * height
+  const last = days.length - 1
+  const top = roundedTop(Math.max(least, ...days.map((_, day) => highest(series, kind, day))))
   const width = days.length * step
 
   const move = (event: KeyboardEvent) => {
-    const last = days.length - 1
     const to = { ArrowLeft: (chosen ?? last + 1) - 1, ArrowRight: (chosen ?? -1) + 1, Home: 0, End: last }[event.key]
     if (to === undefined) return
     event.preventDefault()
     setChosen(Math.min(last, Math.max(0, to)))
   }
+  const heldBy = ({ values, whole }: Series, day: number | null) => (day === null ? whole : (values[day] ?? null))
   const told = (day: number) =>
-    [
-      dayOf(days[day] ?? ''),
-      ...series
-        .filter(({ tone, values }) => tone === 'main' || (values[day] ?? 0) > 0)
-        .map(({ name, values }) => `${show(values[day] ?? 0)} ${name}`),
-    ].join(' · ')
+    [dayOf(days[day] ?? ''), ...series.map(one => `${show(heldBy(one, day))} ${one.name}`)].join(' · ')
 
   return (
     <figure class="chart">
@@ -63,8 +64,8 @@ export function DaysChart({ title, days, series, show, axis, least }: DaysChartP
           aria-label={`${title}, day by day`}
           aria-valuemin={1}
           aria-valuemax={days.length}
-          aria-valuenow={(chosen ?? days.length - 1) + 1}
-          aria-valuetext={told(chosen ?? days.length - 1)}
+          aria-valuenow={(chosen ?? last) + 1}
+          aria-valuetext={told(chosen ?? last)}
           tabIndex={0}
           onKeyDown={move}
           onBlur={() => setChosen(null)}
@@ -72,7 +73,7 @@ export function DaysChart({ title, days, series, show, axis, least }: DaysChartP
           onMouseMove={event => {
             const box = event.currentTarget.getBoundingClientRect()
             const day = Math.floor(((event.clientX - box.left) / box.width) * days.length)
-            setChosen(Math.min(days.length - 1, Math.max(0, day)))
+            setChosen(Math.min(last, Math.max(0, day)))
           }}
         >
           <svg viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" aria-hidden="true">
@@ -88,66 +89,105 @@ export function DaysChart({ title, days, series, show, axis, least }: DaysChartP
               />
             ))}
             {chosen !== null && <rect class="chosen" x={chosen * step} y={0} width={step} height={height} />}
-            {days.map((day, index) => {
-              let below = 0
-              return series.map(({ name, tone, values }) => {
-                const value = values[index] ?? 0
-                if (value === 0) return null
-                // A day with anything in it is seen to have something in it.
-                const tall = Math.max(1.5, at(value))
-                below += tall
-                return (
-                  <rect
-                    key={`${day} ${name}`}
-                    class={tone}
-                    x={index * step + (step - barWidth) / 2}
-                    y={height - below}
-                    width={barWidth}
-                    height={tall}
-                  />
-                )
-              })
-            })}
+            {kind === 'bars' ? <Bars series={series} days={days} top={top} /> : <Lines series={series} top={top} />}
           </svg>
         </div>
         <div class="chart-days" aria-hidden="true">
-          {[0, Math.floor((days.length - 1) / 2), days.length - 1].map(day => (
+          {[0, Math.floor(last / 2), last].map(day => (
             <span key={day}>{dayOf(days[day] ?? '')}</span>
           ))}
         </div>
       </div>
       <figcaption>
-        {chosen === null ? `${show(totals.reduce((sum, one) => sum + one, 0))} in ${days.length} days` : told(chosen)}
+        <span>
+          <strong>{chosen === null ? `${days.length} days` : dayOf(days[chosen] ?? '')}</strong>
+          {note !== undefined && <span class="quiet"> · {note}</span>}
+        </span>
+        <ul class="legend">
+          {series.map(one => (
+            <li key={one.name}>
+              <span class={`swatch ${one.tone}`} aria-hidden="true" />
+              {one.name}{' '}
+              {(chosen !== null || one.whole !== null) && <span class="legend-value">{show(heldBy(one, chosen))}</span>}
+            </li>
+          ))}
+        </ul>
       </figcaption>
       <details class="as-table">
         <summary>As a table</summary>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Day</th>
-              {series.map(({ name }) => (
-                <th key={name} scope="col" class="number">
-                  {name}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {days.map((day, index) => (
-              <tr key={day}>
-                <th scope="row">{dayOf(day)}</th>
-                {series.map(({ name, values }) => (
-                  <td key={name} class="number">
-                    {show(values[index] ?? 0)}
-                  </td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Table
+          caption={`${title} by day`}
+          rows={days.map((_, day) => day).toReversed()}
+          keyOf={String}
+          columns={[
+            { name: 'Day', isHeading: true, show: day => dayOf(days[day] ?? '') },
+            ...series.map(one => ({
+              name: one.name,
+              isNumber: true,
+              show: (day: number) => show(heldBy(one, day)),
+            })),
+          ]}
+        />
       </details>
     </figure>
   )
+}
+
+type Drawn = { readonly series: readonly Series[]; readonly top: number }
+
+function Bars({ series, days, top }: Drawn & { readonly days: readonly string[] }) {
+  return (
+    <>
+      {days.map((day, index) => {
+        let below = 0
+        return series.map(({ name, tone, values }) => {
+          const value = values[index] ?? 0
+          if (value === 0) return null
+          // A day with anything in it is seen to have something in it.
+          const tall = Math.max(1.5, (value / top) * height)
+          below += tall
+          return (
+            <rect
+              key={`${day} ${name}`}
+              class={tone}
+              x={index * step + (step - barWidth) / 2}
+              y={height - below}
+              width={barWidth}
+              height={tall}
+            />
+          )
+        })
+      })}
+    </>
+  )
+}
+
+function Lines({ series, top }: Drawn) {
+  return (
+    <>
+      {series.map(({ name, tone, values }) => (
+        <path key={name} class={tone} d={pathOf(values, top)} vector-effect="non-scaling-stroke" />
+      ))}
+    </>
+  )
+}
+
+/** A line from day to day, broken where a day has no value; a day alone is a dash. */
+function pathOf(values: readonly (number | null)[], top: number): string {
+  return values
+    .map((value, day) => {
+      if (value === null) return ''
+      const [x, y] = [day * step + step / 2, height - (value / top) * height]
+      const isAlone = (values[day - 1] ?? null) === null && (values[day + 1] ?? null) === null
+      if (isAlone) return `M${x - barWidth / 2} ${y}h${barWidth}`
+      return `${(values[day - 1] ?? null) === null ? 'M' : 'L'}${x} ${y}`
+    })
+    .join('')
+}
+
+function highest(series: readonly Series[], kind: 'bars' | 'lines', day: number): number {
+  const values = series.map(({ values }) => values[day] ?? 0)
+  return kind === 'bars' ? values.reduce((sum, one) => sum + one, 0) : Math.max(0, ...values)
 }
 
 const steps = [1, 2, 3, 4, 6, 8, 10] as const

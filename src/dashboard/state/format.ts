@@ -22,7 +22,9 @@ export const compact = (value: number) => (value < 10_000 ? whole.format(value) 
 /** Cents where there are any, else as many places as it takes to be more than nothing. */
 export function usd(value: number): string {
   const places = value === 0 || value >= 1 ? 2 : value >= 0.01 ? 4 : Math.min(8, 2 - Math.floor(Math.log10(value)))
-  return `$${value.toLocaleString('en', { minimumFractionDigits: Math.min(2, places), maximumFractionDigits: places })}`
+  // Parts of a cent end alike, so that their digits stand below one another.
+  const least = value > 0 && value < 0.01 ? places : 2
+  return `$${value.toLocaleString('en', { minimumFractionDigits: least, maximumFractionDigits: places })}`
 }
 
 /** All that was counted, to the last place. */

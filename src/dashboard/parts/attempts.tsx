@@ -1,0 +1,59 @@
+import type { ShownRequest } from '../../modules/usage/shapes.ts'
+import { count, milliseconds, words } from '../state/format.ts'
+import { Badge } from './badge.tsx'
+
+/** Who was asked, one below the other along the time that the request took: grey while waited for, then the answer itself. */
+export function Attempts({ request }: { readonly request: ShownRequest }) {
+  const { tried, attempts, latency_ms: all } = request
+  if (tried === null) return <p class="hint">Of requests this old their attempts are counted alone.</p>
+  const passedOver = attempts - tried.length
+  return (
+    <>
+      <ol class="waterfall" aria-label="Attempts">
+        {tried.map(({ model, outcome, after_ms, duration_ms }, index) => {
+          const isServed = outcome === 'served'
+          return (
+            <li key={index}>
+              <code>{model}</code>
+              <span class="waterfall-told">
+                <Badge tone={isServed ? 'good' : 'warn'}>{words(outcome)}</Badge> {milliseconds(duration_ms)}
+              </span>
+              <span class="waterfall-track" aria-hidden="true">
+                <span class={isServed ? 'wait' : 'lost'} style={stretch(after_ms, duration_ms, all)} />
+                {isServed && <span class="flow" style={stretch(after_ms + duration_ms, all, all)} />}
+              </span>
+            </li>
+          )
+        })}
+      </ol>
+      {tried.some(({ outcome }) => outcome === 'served') && (
+        <ul class="legend hint" aria-hidden="true">
+          {(['wait', 'flow'] as const).map(tone => (
+            <li key={tone}>
+              <span class={`swatch ${tone}`} />
+              {tone === 'wait' ? 'until the first words' : 'the answer'}
+            </li>
+          ))}
+        </ul>
+      )}
+      {tried.length === 0 && (
+        <p class="hint">
+          {request.model === null ? 'No model was asked.' : `${request.model} was being asked when the request ended.`}
+        </p>
+      )}
+      {passedOver > 0 && (
+        <p class="hint">
+          {count(passedOver)} {passedOver === 1 ? 'other was' : 'others were'} passed over: dearer than what is left of
+          the day.
+        </p>
+      )}
+    </>
+  )
+}
+
+/** Place and length of a time within `all`; seen even where it is next to nothing, and never past the end. */
+function stretch(from: number, duration: number, all: number) {
+  const start = all === 0 ? 0 : Math.min(1, from / all)
+  const length = all === 0 ? 1 : Math.min(1 - start, duration / all)
+  return { insetInlineStart: `${start * 100}%`, inlineSize: `${length * 100}%` }
+}

@@ -1,0 +1,90 @@
+/** Usage as a chart takes it: what is measured, day by day, of everything or of each model or key. */
+import type { ShownUsage } from '../../modules/usage/shapes.ts'
+import type { Series } from '../parts/days-chart.tsx'
+import { compact, count, milliseconds, usd } from './format.ts'
+
+const figure = (show: (value: number) => string) => (value: number | null) => (value === null ? '–' : show(value))
+
+export const measures = {
+  requests: { title: 'Requests', kind: 'bars', show: figure(count), axis: compact, least: 4 },
+  tokens: { title: 'Tokens', kind: 'bars', show: figure(compact), axis: compact, least: 1_000 },
+  cost: { title: 'Cost', kind: 'bars', show: figure(usd), axis: usd, least: 0.01 },
+  errors: { title: 'Errors', kind: 'bars', show: figure(count), axis: compact, least: 4 },
+  latency: { title: 'Latency', kind: 'lines', show: milliseconds, axis: milliseconds, least: 100 },
+} as const
+
+export type Measure = keyof typeof measures
+
+type Day = Extract<ShownUsage['data'][number], { day: string }>
+type Part = ShownUsage['series'][number]
+type Lines = NonNullable<ShownUsage['others']>
+
+/** The rows of a usage answer that are days. */
+export const daysOf = (usage: ShownUsage): Day[] => usage.data.flatMap(row => ('day' in row ? [row] : []))
+
+/** Of everything together. */
+export function wholeSeries(usage: ShownUsage, measure: Measure): Series[] {
+  const { total } = usage
+  const days = daysOf(usage)
+  const line = (name: string, tone: Series['tone'], read: (sums: Day | typeof total) => number | null): Series => ({
+    name,
+    tone,
+    values: days.map(read),
+    whole: read(total),
+  })
+  switch (measure) {
+    case 'requests':
+      return [
+        line('completed', 'main', one => one.completed),
+        line('failed', 'bad', one => one.failed),
+        line('caller left', 'warn', one => one.requests - one.completed - one.failed),
+      ].filter(({ name, whole }) => name === 'completed' || whole !== 0)
+    case 'tokens':
+      return [line('input', 'main', one => one.input_tokens), line('output', 's1', one => one.output_tokens)]
+    case 'cost':
+      return [line('cost', 'main', one => one.cost_usd)]
+    case 'errors':
+      return [line('failed', 'bad', one => one.failed)]
+    case 'latency':
+      return [
+        line('half within', 'main', one => one.latency_p50_ms),
+        line('95 % within', 's2', one => one.latency_p95_ms),
+      ]
+  }
+}
+
+/** Of each model or key, and of all that have no series of their own. Of times the median: they do not add up. */
+export function splitSeries({ series, others }: ShownUsage, measure: Measure): Series[] {
+  const named = [...Map.groupBy(series, nameOf)]
+    .map(([name, parts], index) => ({
+      name,
+      tone: `s${index}` as const,
+      // Keys of one name are one: the playground's are many, and short-lived.
+      ...summed(parts, measure),
+    }))
+    .filter(({ values }) => values.length > 0)
+  if (others === null) return named
+  return [...named, { name: 'all others', tone: 'rest', ...summed([others], measure) }]
+}
+
+function nameOf(part: Part): string {
+  if ('key_id' in part) return part.key_name ?? part.key_id
+  return part.model ?? 'none was reached'
+}
+
+const columns = {
+  requests: 'requests',
+  tokens: 'total_tokens',
+  cost: 'cost_usd',
+  errors: 'failed',
+  latency: 'latency_p50_ms',
+} as const satisfies Record<Measure, keyof Lines>
+
+function summed(parts: readonly Lines[], measure: Measure): Pick<Series, 'values' | 'whole'> {
+  const [first] = parts
+  if (first === undefined) return { values: [], whole: null }
+  if (measure === 'latency') return { values: parts.length === 1 ? first.latency_p50_ms : [], whole: null }
+  const column = columns[measure]
+  const values = first[column].map((_, day) => parts.reduce((sum, part) => sum + (part[column][day] ?? 0), 0))
+  return { values, whole: values.reduce((sum, one) => sum + one, 0) }
+}

@@ -1,0 +1,136 @@
+/** Paying by card, in a real browser against a Stripe on a real socket: the card put in place, the invoice read and printed. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Browser } from 'playwright-core'
+import { cycleMs, settlingMs } from '../../src/core/billing.ts'
+import { systemClock } from '../../src/deps/clock.ts'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { owner, type Person } from '../harness/people.ts'
+import { type StripeServer, startStripe } from '../modules/billing-stripe.ts'
+import { newVisitor, openBrowser, type Visitor } from './browser.ts'
+import { chromiumPath } from './chromium.ts'
+
+setDefaultTimeout(30_000)
+
+const chromium = chromiumPath()
+if (chromium === null)
+  test('billing in a browser', () => {
+    process.stdout.write('billing did not run in a browser: there is no Chromium here\n')
+  })
+else withBrowser(chromium)
+
+function withBrowser(path: string) {
+  let ahead = 0
+  const clock = { ...systemClock, now: () => systemClock.now() + ahead }
+  let stripe: StripeServer
+  let gateway: Gateway
+  let browser: Browser
+  let person: Person
+  let visitor: Visitor
+  beforeAll(async () => {
+    stripe = startStripe('sk_test_of_a_browser')
+    const environment = {
+      TRUSTED_PROXIES: '127.0.0.1',
+      STRIPE_SECRET_KEY: 'sk_test_of_a_browser',
+      STRIPE_WEBHOOK_SECRET: 'whsec_0123456789abcdefghijklmnop',
+      STRIPE_API_BASE: stripe.url,
+    }
+    ;[gateway, browser] = await Promise.all([startGateway(environment, { clock }), openBrowser(path)])
+    person = await owner(gateway)
+    visitor = await newVisitor(browser, gateway)
+    await visitor.signIn(person.email, person.password)
+  })
+  afterAll(async () => {
+    await browser.close()
+    await gateway.stop()
+    await stripe.stop()
+  })
+
+  /** Ends the account's nth cycle, an hour into which two models were used. */
+  async function endCycle(n: number) {
+    const hours = ((n - 1) * cycleMs) / 3_600_000 + 1
+    await gateway.deps.database.run(
+      ({ sql }) => sql`
+        with inserted as (
+          insert into usage_records (request_id, at, account_id, key_id, provider, model, routing_mode, streamed, status,
+            input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, estimated,
+            billed_microcents, reserved_microcents, attempts, latency_ms)
+          select 'req_' || ${n}::int || model, clock_timestamp() + ${hours}::int * interval '1 hour', ${person.accountId}, 'key_x',
+            provider, model, 'auto', false, 'completed', 12000, 0, 0, 3400, 0, false, billed, billed, 1, 5
+          from (values ('openai', 'gpt-4.1', 250000000::bigint), ('google', 'gemini-2.5-pro', 123456789)) as used(provider, model, billed)
+          returning *)
+        insert into usage_daily (account_id, day, key_id, model, requests, completed, input_tokens, cached_input_tokens,
+          output_tokens, reasoning_tokens, billed_microcents)
+        select account_id, (at at time zone 'UTC')::date, key_id, provider || '/' || model, 1, 1, 12000, 0, 3400, 0, billed_microcents
+        from inserted`,
+    )
+    ahead = n * cycleMs + settlingMs + 60_000
+    await gateway.deps.billingWorker.run()
+    ahead = 0
+  }
+
+  test('a card that Stripe does not know is refused at its field, one that it knows is in place, and opens the plan', async () => {
+    const { page, go } = visitor
+    await go('billing', 'Billing')
+    expect(await page.getByRole('button', { name: 'Upgrade' }).isDisabled()).toBe(true)
+    const field = page.getByLabel('Stripe payment method')
+    await field.fill('pm_unknown')
+    await page.keyboard.press('Enter')
+    await page.locator('[aria-invalid="true"]').waitFor()
+    expect(await page.content()).not.toContain('canary of Stripe')
+    await field.fill(stripe.addMethod())
+    await page.keyboard.press('Enter')
+    await page.getByText('Visa ···· 4242').waitFor()
+    await page.getByRole('button', { name: 'Upgrade' }).click()
+    await page.getByRole('button', { name: 'Upgrade, charges begin now' }).click()
+    await page.locator('.plan.current', { hasText: 'Usage' }).waitFor()
+    const other = stripe.addMethod()
+    await page.getByLabel('Another Stripe payment method').fill(other)
+    await page.getByRole('button', { name: 'Put it in place' }).click()
+    await page.getByText('The payment method is set.').waitFor()
+    expect([...stripe.customers.values()].map(customer => customer.default)).toEqual([other])
+  })
+
+  test('an invoice is in the list, tells a line per model that adds up, and prints as a sheet of its own', async () => {
+    await endCycle(1)
+    const { page, go } = visitor
+    await go('', 'Overview')
+    await go('billing', 'Billing')
+    const row = page.getByRole('table', { name: 'Invoices' }).getByRole('row').nth(1)
+    expect(await row.textContent()).toMatch(/Paid.*\$3\.73/)
+    await row.getByRole('link').click()
+    await page.getByRole('heading', { level: 1, name: 'Invoice' }).waitFor()
+    const lines = page.getByRole('table', { name: 'Lines, one a model' }).locator('tbody tr')
+    await lines.nth(1).waitFor()
+    expect(await lines.allTextContents()).toEqual([
+      expect.stringMatching(/openai\/gpt-4\.1.*\$2\.50$/),
+      expect.stringMatching(/google\/gemini-2\.5-pro.*\$1\.23456789$/),
+    ])
+    expect(await page.locator('.invoice-total').textContent()).toContain('$3.73456789')
+
+    await page.evaluate('print = () => { document.title = "printed" }')
+    await page.getByRole('button', { name: 'Print' }).click()
+    expect(await page.title()).toBe('printed')
+    await page.emulateMedia({ media: 'print', colorScheme: 'dark' })
+    expect(await page.locator('.side').isVisible()).toBe(false)
+    expect(await page.getByRole('button', { name: 'Print' }).isVisible()).toBe(false)
+    // On paper there is room for all columns, and no dark ground.
+    expect(await lines.first().locator('td:visible').count()).toBe(5)
+    expect(await page.evaluate('getComputedStyle(document.documentElement).colorScheme')).toBe('light')
+    await page.emulateMedia({ media: 'screen', colorScheme: 'light' })
+  })
+
+  test('where the card is declined the newest invoice stands unpaid above the paid one', async () => {
+    for (const { default: card } of stripe.customers.values()) stripe.declined.add(String(card))
+    await endCycle(2)
+    const { page, go } = visitor
+    await page.reload()
+    await go('billing', 'Billing')
+    const rows = page.getByRole('table', { name: 'Invoices' }).locator('tbody tr')
+    await rows.nth(1).waitFor()
+    expect((await rows.allTextContents()).map(text => /(Unpaid|Paid)/.exec(text)?.[0])).toEqual(['Unpaid', 'Paid'])
+  })
+
+  test('and all the while the browser had nothing to complain of', () => {
+    expect(visitor.complaints).toEqual([])
+  })
+}
