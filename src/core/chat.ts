@@ -167,24 +167,26 @@ export type Attempt = {
   readonly durationMs: number
 }
 
-export type AttemptFailure =
-  | 'rate_limited'
-  | 'quota_exhausted'
-  | 'overloaded'
-  | 'unavailable'
-  | 'credential_refused'
-  | 'model_missing'
-  | 'context_overflow'
-  | 'content_filtered'
-  | 'request_refused'
-  | 'request_too_large'
-  | 'timeout'
-  | 'connection_failed'
-  | 'bad_answer'
-  | 'truncated'
-  | 'empty_answer'
-  | 'generation_failed'
-  | 'skipped_over_budget'
+export const attemptFailures = [
+  'rate_limited',
+  'quota_exhausted',
+  'overloaded',
+  'unavailable',
+  'credential_refused',
+  'model_missing',
+  'context_overflow',
+  'content_filtered',
+  'request_refused',
+  'request_too_large',
+  'timeout',
+  'connection_failed',
+  'bad_answer',
+  'truncated',
+  'empty_answer',
+  'generation_failed',
+  'skipped_over_budget',
+] as const
+export type AttemptFailure = (typeof attemptFailures)[number]
 
 /** Known when the first content is there: what the answer's headers are made of. */
 export type Opening = {

@@ -1,6 +1,29 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { attemptFailures } from './chat.ts'
 import type { CompletedUsage } from './errors.ts'
 import { toUsd } from './money.ts'
+import { oneOf } from './validate.ts'
+
+export const triedOutcomes = [
+  'served',
+  ...attemptFailures.filter(failure => failure !== 'skipped_over_budget'),
+] as const
+export type TriedOutcome = (typeof triedOutcomes)[number]
+
+/** As many as one request asks. */
+export const maximumTried = 3
+
+/**
+ * A model that was asked: `provider/model`, what came of it, and in milliseconds when (since the request was received) and for
+ * how long, until it had failed or until its first content. Without names, since every record and row has them.
+ */
+const triedSchema = Type.Tuple([
+  Type.String({ maxLength: 321 }),
+  oneOf(triedOutcomes),
+  Type.Integer({ minimum: 0 }),
+  Type.Integer({ minimum: 0 }),
+])
+export type Tried = Static<typeof triedSchema>
 
 /**
  * One request's line in the ledger: written once, however the request ended, and content-free. It is a schema because
@@ -41,7 +64,10 @@ export const usageRecordSchema = Type.Object(
     /** Parts of what was billed; absent = none, as in records from before there was a web. */
     search_microcents: Type.Optional(Type.Integer({ minimum: 0 })),
     fetch_microcents: Type.Optional(Type.Integer({ minimum: 0 })),
+    /** Those asked, and those passed over since the account could not pay them. */
     attempts: Type.Integer({ minimum: 0, maximum: 16 }),
+    /** Those asked, in order; absent in records from before it was told. */
+    tried: Type.Optional(Type.Array(triedSchema, { maxItems: maximumTried })),
     latency_ms: Type.Integer({ minimum: 0 }),
     first_token_ms: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()]),
     metadata: Type.Union([Type.Record(Type.String({ maxLength: 64 }), Type.String({ maxLength: 512 })), Type.Null()]),
@@ -66,7 +92,8 @@ export const usageRecordSchema = Type.Object(
       ]),
     ),
   },
-  { additionalProperties: false },
+  // A gateway of the next version may write more into a stream that this one reads: not known here is no reason to lose it.
+  { additionalProperties: true },
 )
 
 export type UsageRecord = Static<typeof usageRecordSchema>

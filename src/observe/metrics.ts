@@ -2,7 +2,7 @@
  * What requests did, in numbers. Fed from one place when a request is settled and from one when an error is told; labels are
  * closed sets or names of the catalogue, never an account, a key or anything that a caller wrote (`security.md` H10).
  */
-import type { AttemptFailure } from '../core/chat.ts'
+import { type AttemptFailure, attemptFailures } from '../core/chat.ts'
 import { type ErrorCode, errorTable, type GatewayError, wireCode } from '../core/errors.ts'
 import { fullName, type Model } from '../core/models.ts'
 import type { UsageRecord } from '../core/usage.ts'
@@ -37,26 +37,7 @@ const limits: readonly ErrorCode[] = [
 /** Of moderation: ours, and a provider's own. */
 const layers = ['patterns', 'classifier', 'urls', 'provider']
 
-const outcomes = Object.keys({
-  served: true,
-  rate_limited: true,
-  quota_exhausted: true,
-  overloaded: true,
-  unavailable: true,
-  credential_refused: true,
-  model_missing: true,
-  context_overflow: true,
-  content_filtered: true,
-  request_refused: true,
-  request_too_large: true,
-  timeout: true,
-  connection_failed: true,
-  bad_answer: true,
-  truncated: true,
-  empty_answer: true,
-  generation_failed: true,
-  skipped_over_budget: true,
-} satisfies Record<'served' | AttemptFailure, true>) as readonly ('served' | AttemptFailure)[]
+const outcomes: readonly ('served' | AttemptFailure)[] = ['served', ...attemptFailures]
 
 /** Upper bounds in seconds. */
 const bounds = {

@@ -3,7 +3,7 @@ import { fullName, type Model } from '../core/models.ts'
 import { costOf } from '../core/money.ts'
 import type { Caller } from '../core/plans.ts'
 import { estimateTokens, likelyInputTokens } from '../core/tokens.ts'
-import type { UsageRecord } from '../core/usage.ts'
+import type { Tried, UsageRecord } from '../core/usage.ts'
 import type { Deps } from '../deps.ts'
 import type { Seat } from '../stores/meter.ts'
 import { servedModel } from './call.ts'
@@ -202,6 +202,7 @@ function recordOf(
     reserved_microcents: seat.reservedMicrocents,
     ...webPart(model, tally),
     attempts: tally.attempts.length,
+    tried: triedIn(tally),
     latency_ms: Math.round(deps.clock.monotonic() - tally.startedMonotonic),
     first_token_ms: tally.firstContentMs === null ? null : Math.round(tally.firstContentMs),
     metadata: ask.metadata === null ? null : { ...ask.metadata },
@@ -212,4 +213,13 @@ function recordOf(
 function webPart(model: Model | null, tally: Tally): Pick<UsageRecord, 'search_microcents' | 'fetch_microcents'> {
   const { search, fetch } = webCosts(model, tally)
   return search + fetch === 0 ? {} : { search_microcents: search, fetch_microcents: fetch }
+}
+
+/** The attempts that were made of it: whom nobody asked did nothing that could be told. */
+function triedIn({ attempts, startedMonotonic }: Tally): Tried[] {
+  const tried: Tried[] = []
+  for (const { model, outcome, startedAt, durationMs } of attempts)
+    if (outcome !== 'skipped_over_budget')
+      tried.push([model, outcome, Math.round(startedAt - startedMonotonic), durationMs])
+  return tried
 }

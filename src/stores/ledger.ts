@@ -1,15 +1,13 @@
 /** The read side of the ledger: what an account has used, request by request and summed up. */
 import { and, desc, eq } from 'drizzle-orm'
 import type { Sql, TransactionSql } from 'postgres'
-import type { UsageRecord } from '../core/usage.ts'
+import type { Tried, UsageRecord } from '../core/usage.ts'
 import type { Database } from './database.ts'
 import type { Journal } from './journal.ts'
 import type { Spent } from './meter-local.ts'
 import { onAccount } from './on-account.ts'
 import { type UsageRow, usageRecords } from './tables.ts'
-
-/** Whose usage: an account's, or that of one user's keys alone. Every read takes it first, and none can be made without. */
-export type UsageScope = { readonly accountId: string; readonly userId: string | null }
+import { readUsage, type UsagePeriod, type UsageScope } from './usage-totals.ts'
 
 /** The reads that callers may make, over one database. */
 export function createLedgerReader(database: Database) {
@@ -64,7 +62,9 @@ export type LogPosition = { readonly atMicros: number; readonly requestId: strin
 export type LogRange = { readonly before: LogPosition | null; readonly limit: number }
 
 /** A request as its account may see it. */
-export type LoggedRequest = Required<Omit<UsageRecord, 'account_id' | 'at_ms' | 'reserved_microcents'>> & {
+export type LoggedRequest = Required<Omit<UsageRecord, 'account_id' | 'at_ms' | 'reserved_microcents' | 'tried'>> & {
+  /** Null = of before it was told. */
+  readonly tried: readonly Tried[] | null
   /** Epoch microseconds: what Postgres can tell apart, a cursor must too. */
   readonly at_micros: number
   readonly key_name: string | null
@@ -172,7 +172,7 @@ async function scan(
           request_id, at, (extract(epoch from at) * 1000000)::float8 as at_micros, key_id, provider, model, routing_mode,
           strategy, query_type, streamed, status, error_code, finish_reason, input_tokens::float8,
           cached_input_tokens::float8, cache_write_tokens::float8, output_tokens::float8, reasoning_tokens::float8,
-          estimated, billed_microcents::float8, search_microcents::float8, fetch_microcents::float8, attempts,
+          estimated, billed_microcents::float8, search_microcents::float8, fetch_microcents::float8, attempts, tried,
           latency_ms::float8, first_token_ms::float8, metadata
         from (select * ${walked(sql`limit ${depth}`)}) as walked
         where account_id = ${accountId}
@@ -227,75 +227,6 @@ function isBelow(row: Placed, other: Placed): boolean {
 /** Microseconds as Postgres' own time, exact: the driver's dates are good for milliseconds only. */
 const instant = (sql: Queries, micros: number) =>
   sql`(timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond')`
-
-export const usageGroups = ['day', 'month', 'model', 'key'] as const
-export type UsageGroup = (typeof usageGroups)[number]
-
-/** UTC days, both `YYYY-MM-DD` and included. */
-export type UsagePeriod = { readonly from: string; readonly to: string; readonly groupBy: UsageGroup }
-
-/** Sums over requests. Money is an integer of 1e-8 USD. */
-export type UsageSums = {
-  readonly requests: number
-  readonly completed: number
-  readonly input_tokens: number
-  readonly cached_input_tokens: number
-  readonly output_tokens: number
-  readonly reasoning_tokens: number
-  readonly billed_microcents: number
-}
-
-export type GroupedUsage = {
-  readonly total: UsageSums
-  /** By `unit`: `YYYY-MM-DD`, `YYYY-MM`, `provider/model` (empty = none was reached), or the first key of a line of rotations. */
-  readonly groups: readonly (UsageSums & { readonly unit: string; readonly name: string | null })[]
-}
-
-/** More than days in three years, and than models or keys that a chart could show; the dearest of those are told. */
-const maximumGroups = 1_200
-
-/** Sums over a period, from the daily sums. Groups that are times ascend, others come dearest first. */
-export async function readUsage(
-  database: Database,
-  { accountId, userId }: UsageScope,
-  { from, to, groupBy }: UsagePeriod,
-): Promise<GroupedUsage> {
-  const rows = await onAccount(database, accountId).sql(sql => {
-    const units = {
-      day: sql`day::text`,
-      month: sql`to_char(day, 'YYYY-MM')`,
-      model: sql`model`,
-      key: sql`coalesce((select line_id from api_keys where id = key_id), key_id)`,
-    }
-    return sql<(UsageSums & { is_total: boolean; unit: string; name: string | null })[]>`
-      select
-        grouping(unit) = 1 as is_total, unit,
-        ${groupBy === 'key' ? sql`(select name from api_keys where id = unit)` : sql`null`} as name,
-        coalesce(sum(requests), 0)::float8 as requests,
-        coalesce(sum(completed), 0)::float8 as completed,
-        coalesce(sum(input_tokens), 0)::float8 as input_tokens,
-        coalesce(sum(cached_input_tokens), 0)::float8 as cached_input_tokens,
-        coalesce(sum(output_tokens), 0)::float8 as output_tokens,
-        coalesce(sum(reasoning_tokens), 0)::float8 as reasoning_tokens,
-        coalesce(sum(billed_microcents), 0)::float8 as billed_microcents
-      from (
-        select ${units[groupBy]} as unit, usage_daily.*
-        from usage_daily
-        where account_id = ${accountId} and day between ${from}::text::date and ${to}::text::date
-          ${
-            userId === null
-              ? sql``
-              : sql`and key_id in (select id from api_keys where account_id = ${accountId} and user_id = ${userId})`
-          }
-      ) as lines
-      group by grouping sets ((unit), ())
-      order by is_total desc, ${groupBy === 'day' || groupBy === 'month' ? sql`unit` : sql`billed_microcents desc, unit`}
-      limit ${maximumGroups + 1}`
-  }, logDeadlineMs)
-  const [total, ...groups] = rows
-  if (total === undefined || !total.is_total) throw new Error('a sum over no days is a row too')
-  return { total, groups }
-}
 
 /**
  * What the ledger holds of an account's UTC day, and on top what it does not hold yet of these requests. One snapshot tells

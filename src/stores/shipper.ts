@@ -7,6 +7,7 @@
 import { GatewayError } from '../core/errors.ts'
 import type { UsageRecord } from '../core/usage.ts'
 import { type Database, isUnavailable } from './database.ts'
+import { countedBy, slotOf } from './duration-sql.ts'
 import type { Journal, JournalBatch } from './journal.ts'
 import type { UsageStream } from './usage-stream.ts'
 
@@ -172,7 +173,7 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
           strategy text, query_type text, streamed boolean, status text, error_code text, finish_reason text,
           input_tokens bigint, cached_input_tokens bigint, cache_write_tokens bigint, output_tokens bigint,
           reasoning_tokens bigint, estimated boolean, billed_microcents bigint, reserved_microcents bigint,
-          search_microcents bigint, fetch_microcents bigint, attempts smallint,
+          search_microcents bigint, fetch_microcents bigint, attempts smallint, tried jsonb,
           latency_ms bigint, first_token_ms bigint, metadata jsonb)),
       first_seen as (
         insert into usage_near_midnight (request_id, at)
@@ -183,36 +184,40 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
         insert into usage_records (
           request_id, at, account_id, key_id, provider, model, routing_mode, strategy, query_type, streamed, status,
           error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
-          estimated, billed_microcents, reserved_microcents, search_microcents, fetch_microcents, attempts, latency_ms,
-          first_token_ms, metadata)
+          estimated, billed_microcents, reserved_microcents, search_microcents, fetch_microcents, attempts, tried,
+          latency_ms, first_token_ms, metadata)
         select
           request_id, to_timestamp(at_ms / 1000.0), account_id, key_id, provider, model, routing_mode, strategy, query_type,
           streamed, status, error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens,
           reasoning_tokens, estimated, billed_microcents, reserved_microcents, coalesce(search_microcents, 0),
-          coalesce(fetch_microcents, 0), attempts, latency_ms, first_token_ms, metadata
+          coalesce(fetch_microcents, 0), attempts, tried, latency_ms, first_token_ms, metadata
         from record
         where not near_midnight or (request_id, to_timestamp(at_ms / 1000.0)) in (select request_id, at from first_seen)
         order by account_id, request_id
         on conflict do nothing
-        returning *)
+        returning *, ${slotOf(sql, 'latency_ms')} as latency_slot, ${slotOf(sql, 'first_token_ms')} as first_token_slot)
       insert into usage_daily (
-        account_id, day, key_id, model, requests, completed, input_tokens, cached_input_tokens, output_tokens,
-        reasoning_tokens, billed_microcents)
+        account_id, day, key_id, model, requests, completed, failed, input_tokens, cached_input_tokens, output_tokens,
+        reasoning_tokens, billed_microcents, latency, first_token)
       select
         account_id, (at at time zone 'UTC')::date, key_id, case when model = '' then '' else provider || '/' || model end,
-        count(*), count(*) filter (where status = 'completed'), sum(input_tokens), sum(cached_input_tokens),
-        sum(output_tokens), sum(reasoning_tokens), sum(billed_microcents)
+        count(*), count(*) filter (where status = 'completed'), count(*) filter (where status in ('failed', 'blocked')),
+        sum(input_tokens), sum(cached_input_tokens), sum(output_tokens), sum(reasoning_tokens), sum(billed_microcents),
+        ${countedBy(sql, 'latency_slot')}, ${countedBy(sql, 'first_token_slot')}
       from inserted
       group by 1, 2, 3, 4
       order by 1, 2, 3, 4
       on conflict (account_id, day, key_id, model) do update set
         requests = usage_daily.requests + excluded.requests,
         completed = usage_daily.completed + excluded.completed,
+        failed = usage_daily.failed + excluded.failed,
         input_tokens = usage_daily.input_tokens + excluded.input_tokens,
         cached_input_tokens = usage_daily.cached_input_tokens + excluded.cached_input_tokens,
         output_tokens = usage_daily.output_tokens + excluded.output_tokens,
         reasoning_tokens = usage_daily.reasoning_tokens + excluded.reasoning_tokens,
-        billed_microcents = usage_daily.billed_microcents + excluded.billed_microcents`,
+        billed_microcents = usage_daily.billed_microcents + excluded.billed_microcents,
+        latency = gateway_counts_added(usage_daily.latency, excluded.latency),
+        first_token = gateway_counts_added(usage_daily.first_token, excluded.first_token)`,
     insertDeadlineMs,
   )
 }

@@ -21,6 +21,7 @@ import {
   uniqueIndex,
 } from 'drizzle-orm/pg-core'
 import type { CompletedUsage } from '../core/errors.ts'
+import type { Tried } from '../core/usage.ts'
 
 const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' })
 const whole = (name: string) => bigint(name, { mode: 'number' })
@@ -428,6 +429,8 @@ export const usageRecords = pgTable(
     searchMicrocents: whole('search_microcents').notNull().default(0),
     fetchMicrocents: whole('fetch_microcents').notNull().default(0),
     attempts: smallint('attempts').notNull(),
+    /** Null = of before it was told. */
+    tried: jsonb('tried').$type<Tried[]>(),
     latencyMs: whole('latency_ms').notNull(),
     firstTokenMs: whole('first_token_ms'),
     metadata: jsonb('metadata').$type<Record<string, string>>(),
@@ -478,11 +481,16 @@ export const usageDaily = pgTable(
     model: text('model').notNull(),
     requests: whole('requests').notNull(),
     completed: whole('completed').notNull(),
+    /** Failed or blocked; whoever left is in neither. */
+    failed: whole('failed').notNull().default(0),
     inputTokens: whole('input_tokens').notNull(),
     cachedInputTokens: whole('cached_input_tokens').notNull(),
     outputTokens: whole('output_tokens').notNull(),
     reasoningTokens: whole('reasoning_tokens').notNull(),
     billedMicrocents: whole('billed_microcents').notNull(),
+    /** How many of those completed took how long, in all and to their first content: counts of `core/durations.ts`. */
+    latency: integer('latency').array().notNull().default(sql`'{}'`),
+    firstToken: integer('first_token').array().notNull().default(sql`'{}'`),
   },
   table => [
     primaryKey({ name: 'usage_daily_key', columns: [table.accountId, table.day, table.keyId, table.model] }),

@@ -89,12 +89,39 @@ let running: ReturnType<typeof start1000> | null = null
 const shared = () => (running ??= start1000())
 const json = async (path: string, as?: string) => read(await (await shared()).get(path, as))
 
-type Row = { request_id: string; key_id: string; key_name: string; model: string; month: string; requests: number }
+type Row = {
+  request_id: string
+  key_id: string
+  key_name: string
+  model: string
+  month: string
+  requests: number
+  failed: number
+  total_tokens: number
+  cost_usd: number
+}
+type Lines = {
+  requests: number[]
+  failed: number[]
+  total_tokens: number[]
+  cost_usd: number[]
+  latency_p50_ms: (number | null)[]
+  latency_p95_ms: (number | null)[]
+}
 type Body = {
   data: Row[]
+  split_by: string | null
+  series: (Lines & { key_id: string })[]
+  others: Lines | null
   next_cursor: string | null
   total: { requests: number }
   error: { code: string; param: string | null }
+}
+type LoggedAttempts = {
+  request_id: string
+  attempts: number
+  tried: { model: string; outcome: string; after_ms: number; duration_ms: number }[]
+  latency_ms: number
 }
 const read = async (response: Response) => (await response.json()) as Body
 
@@ -129,6 +156,7 @@ describe('GET /api/v1/requests', () => {
       search_cost_usd: 0,
       fetch_cost_usd: 0,
       attempts: 1,
+      tried: [{ model: 'openai/model-0', outcome: 'served', after_ms: 2, duration_ms: 298 }],
       latency_ms: 1200,
       first_token_ms: 300,
       metadata: { team: 'search' },
@@ -223,7 +251,30 @@ describe('GET /api/v1/usage', () => {
       reasoning_tokens: 5_000,
       total_tokens: 150_000,
       cost_usd: 0.005005,
+      failed: 2,
+      latency_p50_ms: 1250,
+      latency_p95_ms: 1475,
+      first_token_p50_ms: 275,
     })
+    expect<unknown>([body.split_by, body.series, body.others]).toEqual([null, [], null])
+  })
+
+  test('200: split by model or key, each day’s parts add up to the day, and a member sees their own keys’ alone', async () => {
+    const { team } = await shared()
+    for (const splitBy of ['model', 'key']) {
+      const { data, series, others } = await json(`/api/v1/usage?split_by=${splitBy}`)
+      expect(series).toHaveLength(splitBy === 'model' ? 8 : 4)
+      expect(others === null).toBe(splitBy === 'key')
+      const parts = others === null ? series : [...series, others]
+      for (const measure of ['requests', 'failed', 'total_tokens', 'cost_usd'] as const)
+        for (const [day, whole] of data.entries())
+          expect(parts.reduce((sum, part) => sum + (part[measure][day] ?? 0), 0)).toBeCloseTo(whole[measure], 8)
+      expect(parts.every(part => part.latency_p95_ms.length === data.length)).toBe(true)
+      expect(series[0]?.latency_p50_ms[0]).toBeNull()
+      expect(series[0]?.latency_p50_ms[12]).toBeWithin(1_000, 1_500)
+    }
+    const own = await json('/api/v1/usage?split_by=key&group_by=month', 'member')
+    expect(own.series.map(({ key_id }) => key_id).toSorted()).toEqual([...team.memberKeys].toSorted())
   })
 
   test('200: by model, by key with its name, by month', async () => {
@@ -253,6 +304,8 @@ describe('GET /api/v1/usage', () => {
     ['group_by=hour', 'group_by'],
     ['to=2026-13-01', 'to'],
     ['from=2026-11-01T00:00:00Z', 'from'],
+    ['group_by=model&split_by=key', 'split_by'],
+    ['split_by=day', 'split_by'],
   ])('400: %s', async (query, param) => {
     const response = await (await shared()).get(`/api/v1/usage?${query}`)
     expect([response.status, (await read(response)).error.param]).toEqual([400, param])
@@ -262,6 +315,10 @@ describe('GET /api/v1/usage', () => {
 const zeros = {
   requests: 0,
   completed: 0,
+  failed: 0,
+  latency_p50_ms: null,
+  latency_p95_ms: null,
+  first_token_p50_ms: null,
   input_tokens: 0,
   cached_input_tokens: 0,
   output_tokens: 0,
@@ -286,6 +343,7 @@ describe('GET /api/v1/requests/export', () => {
     expect(lines.every(line => line.split('","').length === header.split('","').length)).toBe(true)
     expect(lines[0]).toContain('"0.00001000"')
     expect(lines[0]).toContain('"{""team"":""search""}"')
+    expect(lines[0]).toEndWith('"openai/model-0 served 2+298 ms"')
     expect(lines.filter(line => line.includes(`"'=cmd()"`))).toHaveLength(250)
     expect(lines.some(line => line.includes('"=cmd'))).toBe(false)
   })
@@ -402,6 +460,43 @@ describe('the export over a socket, 200,000 requests on real Postgres', () => {
 })
 
 describe('a whole gateway', () => {
+  test('the log tells every attempt of a request as its answer did, with times, and no word of an upstream', async () => {
+    const gateway = await startGateway()
+    try {
+      const answer = await gateway.post('/api/v1/chat', {
+        prompt: '[[sim:only=openai, status=503]] Say hello.',
+        model: 'openai/gpt-4.1',
+      })
+      const { request_id, routing } = (await answer.json()) as {
+        request_id: string
+        routing: { attempts: { model: string; outcome: string }[] }
+      }
+      expect(routing.attempts.length).toBeGreaterThan(1)
+      const { token } = (await (
+        await gateway.post('/api/v1/auth/login', { ...gateway.deps.firstAccount, key: undefined })
+      ).json()) as { token: string }
+      const log = async (path = '') =>
+        fetch(`${gateway.url}/api/v1/requests${path}`, { headers: { authorization: `Bearer ${token}` } })
+      const logged = async () =>
+        ((await (await log()).json()) as { data: LoggedAttempts[] }).data.find(one => one.request_id === request_id)
+      await eventually(async () => (await logged()) !== undefined, 5_000)
+      const { attempts, tried, latency_ms } = (await logged()) ?? { attempts: 0, tried: [], latency_ms: 0 }
+      expect(tried.map(({ model, outcome }) => ({ model, outcome }))).toEqual(routing.attempts)
+      expect(attempts).toBe(routing.attempts.length)
+      let end = 0
+      for (const { after_ms, duration_ms } of tried) {
+        // Rounded each by itself.
+        expect(after_ms).toBeGreaterThanOrEqual(end - 1)
+        end = after_ms + duration_ms
+      }
+      expect(end).toBeLessThanOrEqual(latency_ms + 1)
+      const line = (await (await log('/export?format=csv')).text()).split('\r\n')[1] ?? ''
+      expect(line).toMatch(/"openai\/gpt-4\.1 \w+ \d+\+\d+ ms; [\w./-]+ \w+ \d+\+\d+ ms[^"]*"$/)
+    } finally {
+      await gateway.stop()
+    }
+  }, 60_000)
+
   test('what a key used is in the log, the totals and the export of whoever signs in; a key sees none of it', async () => {
     const gateway = await startGateway()
     try {

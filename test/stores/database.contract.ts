@@ -1,6 +1,7 @@
 /** What accounts, keys, ledger and shipper promise on every Postgres: the embedded one and a real one. */
 import { describe, expect } from 'bun:test'
 import { join } from 'node:path'
+import { durationBoundsMs } from '../../src/core/durations.ts'
 import { GatewayError } from '../../src/core/errors.ts'
 import { plans } from '../../src/core/plans.ts'
 import { mintApiKey } from '../../src/core/secrets.ts'
@@ -10,6 +11,7 @@ import { openJournal } from '../../src/stores/journal.ts'
 import { createKey, createKeyDirectory, listKeys, revokeKey } from '../../src/stores/keys.ts'
 import { findRequest, seedFrom, spentOn } from '../../src/stores/ledger.ts'
 import { createShipper } from '../../src/stores/shipper.ts'
+import { readUsage } from '../../src/stores/usage-totals.ts'
 import { onDatabaseOf } from './on-database.ts'
 import { temporaryFolder, usageRecord } from './support.ts'
 
@@ -221,7 +223,9 @@ export function databaseContract(name: string, open: () => Database | null): voi
           account_id: accountId,
           at_ms: index % 2 === 0 ? at : at + 1,
           metadata: index === 0 ? { note: 'a"b' } : null,
-          status: index % 3 === 0 ? 'failed' : 'completed',
+          status: index % 3 === 0 ? 'failed' : index % 3 === 1 ? 'completed' : 'client_closed',
+          latency_ms: index % 2 === 0 ? 400 : 9_000,
+          ...(index === 0 ? { tried: [['openai/gpt-test', 'timeout', 2, 398]] } : {}),
         }),
       )
       for (let round = 0; round < 2; round++) {
@@ -241,13 +245,24 @@ export function databaseContract(name: string, open: () => Database | null): voi
         at: new Date(at),
         metadata: { note: 'a"b' },
         billedMicrocents: 30,
+        tried: [['openai/gpt-test', 'timeout', 2, 398]],
       })
+      expect((await findRequest(database, accountId, `${accountId}_1`))?.tried).toBeNull()
       expect(await findRequest(database, 'acc_other', `${accountId}_0`)).toBeNull()
       const sums = await database.run(
         ({ sql }) =>
-          sql`select sum(requests)::int as requests, sum(completed)::int as completed from usage_daily where account_id = ${accountId}`,
+          sql`select sum(requests)::int as requests, sum(completed)::int as completed, sum(failed)::int as failed from usage_daily where account_id = ${accountId}`,
       )
-      expect({ ...sums[0] }).toEqual({ requests: 1200, completed: 800 })
+      expect({ ...sums[0] }).toEqual({ requests: 1200, completed: 400, failed: 400 })
+      // Several batches of one day have been added up: a histogram each of what took 400 ms and of what took 9 s.
+      const period = { from: '2026-05-05', to: '2026-05-06', groupBy: 'day', splitBy: null } as const
+      const { groups } = await readUsage(database, { accountId, userId: null }, period)
+      const counted = groups.map(({ latency }) =>
+        latency.flatMap((count, slot) => (count === 0 ? [] : [[slot, count]])),
+      )
+      const slotOf = (time: number) => durationBoundsMs.filter(bound => bound <= time).length
+      expect(counted).toEqual([[[slotOf(400), 200]], [[slotOf(9_000), 200]]])
+      expect(groups.map(({ first_token }) => first_token.reduce((sum, count) => sum + count, 0))).toEqual([200, 200])
     })
 
     onDatabase('a record that the ledger refuses is set aside and holds up no other', async database => {

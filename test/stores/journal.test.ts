@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { fsync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Tried, UsageRecord } from '../../src/core/usage.ts'
 import { type JournalOptions, JournalUnwritable, openJournal } from '../../src/stores/journal.ts'
 import { temporaryFolder, usageRecord } from './support.ts'
 
@@ -43,6 +44,27 @@ test('what the web cost is kept, and a record from before there was a web is rea
   const records = open().take(10)?.records
   expect(records).toEqual([record(1), { ...record(2), search_microcents: 20, fetch_microcents: 5 }])
   expect(records?.[0]).not.toHaveProperty('search_microcents')
+})
+
+test('a record of the version before, without its attempts, and one of the next, with more than we know, are read', async () => {
+  const journal = open()
+  const tried: UsageRecord['tried'] = [
+    ['openai/gpt-test', 'timeout', 2, 3000],
+    ['google/gemini-test', 'served', 3004, 800],
+  ]
+  const next = { ...record(3), tried, heard_of: 'later' }
+  for (const one of [record(1), { ...record(2), tried }, next]) journal.append(one)
+  await journal.close()
+  expect<unknown>(open().take(10)?.records).toEqual([record(1), { ...record(2), tried }, next])
+})
+
+test('a record with an outcome that there is not, or with more attempts than are made, is none', async () => {
+  const journal = open()
+  const one: Tried = ['openai/gpt-test', 'timeout', 0, 1]
+  for (const tried of [[['openai/gpt-test', 'the words of an upstream', 0, 1]], [one, one, one, one]])
+    journal.append({ ...record(1), tried } as UsageRecord)
+  await journal.close()
+  expect(open().take(10)).toBeNull()
 })
 
 test('a batch that is not released is handed out again', () => {

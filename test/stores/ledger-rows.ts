@@ -1,6 +1,7 @@
 /** Ledger rows by the thousand, made inside Postgres. */
 import type { TransactionSql } from 'postgres'
 import type { Database } from '../../src/stores/database.ts'
+import { countedBy, slotOf } from '../../src/stores/duration-sql.ts'
 import { createKey } from '../../src/stores/keys.ts'
 import { users } from '../../src/stores/tables.ts'
 import { newAccount } from './database.contract.ts'
@@ -60,7 +61,8 @@ export type Generated = {
 
 /**
  * Writes `count` requests and their daily sums: number n (from 1) is of key n, model n mod 20, provider n mod 2, streamed
- * every third, auto every other, failed every 500th, tagged `team` = `search` every tenth, and billed n microcents.
+ * every third, auto every other, failed every 500th, tagged `team` = `search` every tenth, billed n microcents, and was served
+ * by the first model it asked.
  */
 export async function generateUsage(database: Database, { accountId, keyIds, count, start, stepMs }: Generated) {
   await database.run(
@@ -68,27 +70,33 @@ export async function generateUsage(database: Database, { accountId, keyIds, cou
       insert into usage_records (
         request_id, at, account_id, key_id, provider, model, routing_mode, strategy, query_type, streamed, status,
         error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
-        estimated, billed_microcents, reserved_microcents, attempts, latency_ms, first_token_ms, metadata)
+        estimated, billed_microcents, reserved_microcents, attempts, latency_ms, first_token_ms, metadata, tried)
       select
         'req_' || md5(${accountId}::text || n), timestamptz 'epoch' + (${start}::bigint + (n - 1) * ${stepMs}::bigint) * interval '1 ms',
         ${accountId}, (${JSON.stringify(keyIds)}::text::json) ->> (n % ${keyIds.length}::int), case n % 2 when 0 then 'openai' else 'google' end,
         'model-' || n % 20, case n % 2 when 0 then 'auto' else 'manual' end, null, 'code', n % 3 = 0,
         case when n % 500 = 0 then 'failed' else 'completed' end, case when n % 500 = 0 then 'upstream_failed' end, 'stop',
         100, 10, 0, 50, 5, false, n, n + 10, 1, 1200, 300,
-        case when n % 10 = 0 then '{"team":"search"}'::jsonb end
+        case when n % 10 = 0 then '{"team":"search"}'::jsonb end,
+        jsonb_build_array(jsonb_build_array('openai/model-' || n % 20, 'served', 2, 298))
       from generate_series(1, ${count}::int) as n`,
     120_000,
   )
   await database.run(
     ({ sql }) => sql`
       insert into usage_daily (
-        account_id, day, key_id, model, requests, completed, input_tokens, cached_input_tokens, output_tokens,
-        reasoning_tokens, billed_microcents)
+        account_id, day, key_id, model, requests, completed, failed, input_tokens, cached_input_tokens, output_tokens,
+        reasoning_tokens, billed_microcents, latency, first_token)
       select
         account_id, (at at time zone 'UTC')::date, key_id, provider || '/' || model, count(*),
-        count(*) filter (where status = 'completed'), sum(input_tokens), sum(cached_input_tokens), sum(output_tokens),
-        sum(reasoning_tokens), sum(billed_microcents)
-      from usage_records where account_id = ${accountId} group by 1, 2, 3, 4`,
+        count(*) filter (where status = 'completed'), count(*) filter (where status = 'failed'), sum(input_tokens),
+        sum(cached_input_tokens), sum(output_tokens), sum(reasoning_tokens), sum(billed_microcents),
+        ${countedBy(sql, 'latency_slot')}, ${countedBy(sql, 'first_token_slot')}
+      from (
+        select *, ${slotOf(sql, 'latency_ms')} as latency_slot, ${slotOf(sql, 'first_token_ms')} as first_token_slot
+        from usage_records where account_id = ${accountId}
+      ) as records
+      group by 1, 2, 3, 4`,
     120_000,
   )
 }

@@ -2,13 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { type Database, migrate, openDatabase } from '../../src/stores/database.ts'
 import { type Embedded, openEmbedded } from '../../src/stores/embedded.ts'
-import {
-  exportRequests,
-  type LogPosition,
-  type RequestFilters,
-  readRequests,
-  readUsage,
-} from '../../src/stores/ledger.ts'
+import { exportRequests, type LogPosition, type RequestFilters, readRequests } from '../../src/stores/ledger.ts'
+import { readUsage } from '../../src/stores/usage-totals.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { generateUsage, newTeam, tampered } from './ledger-rows.ts'
 import { onDatabaseOf } from './on-database.ts'
@@ -104,6 +99,7 @@ for (const [name, open] of [
         billed_microcents: 10,
         first_token_ms: 300,
         metadata: { team: 'search' },
+        tried: [['openai/model-10', 'served', 2, 298]],
       })
       expect(Object.keys(requests[0] ?? {})).not.toContain('account_id')
       expect(Object.keys(requests[0] ?? {})).not.toContain('reserved_microcents')
@@ -147,7 +143,7 @@ for (const [name, open] of [
         const foreign = { accountId: stranger.accountId, userId: null }
         expect(await walk(database, foreign, { keyId: team.ownerKeys[0] }, 33)).toEqual([])
         expect(await walk(database, { accountId: stranger.accountId, userId: team.memberId }, {}, 33)).toEqual([])
-        const period = { from: '2026-05-01', to: '2026-12-31', groupBy: 'key' } as const
+        const period = { from: '2026-05-01', to: '2026-12-31', groupBy: 'key', splitBy: null } as const
         const sums = await readUsage(database, member, period)
         expect(sums.groups.map(group => group.unit).toSorted()).toEqual(team.memberKeys.toSorted())
         expect((await readUsage(database, foreign, period)).total.requests).toBe(0)
@@ -183,13 +179,37 @@ for (const [name, open] of [
       const whole = { requests: 1000, completed: 998, input_tokens: 100_000, billed_microcents: 500_500 }
       const counts = { day: 43, month: 2, model: 20, key: 3 }
       for (const groupBy of ['day', 'month', 'model', 'key'] as const) {
-        const { total, groups } = await readUsage(database, scope, { from: '2026-05-01', to: '2026-12-31', groupBy })
+        const { total, groups } = await readUsage(database, scope, {
+          from: '2026-05-01',
+          to: '2026-12-31',
+          groupBy,
+          splitBy: null,
+        })
         expect(total).toMatchObject(whole)
         expect(groups).toHaveLength(counts[groupBy])
         expect(groups.reduce((sum, group) => sum + group.billed_microcents, 0)).toBe(500_500)
         expect(groups.reduce((sum, group) => sum + group.requests, 0)).toBe(1000)
       }
-      const { groups } = await readUsage(database, scope, { from: '2026-05-05', to: '2026-05-06', groupBy: 'day' })
+      for (const [splitBy, parts] of [
+        ['model', 9],
+        ['key', 3],
+      ] as const) {
+        const period = { from: '2026-05-01', to: '2026-12-31', groupBy: 'day', splitBy } as const
+        const split = await readUsage(database, scope, period)
+        const sums = split.parts?.flatMap(({ byUnit }) => [...byUnit.values()]) ?? []
+        expect(split.parts).toHaveLength(parts)
+        // Eight are told one by one, the dearest first, and all others as one.
+        expect(split.parts?.filter(({ part }) => part === null)).toHaveLength(splitBy === 'model' ? 1 : 0)
+        expect(sums.reduce((sum, one) => sum + one.billed_microcents, 0)).toBe(500_500)
+        expect(sums.reduce((sum, one) => sum + one.failed, 0)).toBe(2)
+        expect(sums.flatMap(({ latency }) => latency).reduce((sum, one) => sum + one, 0)).toBe(998)
+      }
+      const { groups } = await readUsage(database, scope, {
+        from: '2026-05-05',
+        to: '2026-05-06',
+        groupBy: 'day',
+        splitBy: null,
+      })
       expect(groups.map(({ unit, requests }) => [unit, requests])).toEqual([
         ['2026-05-05', 12],
         ['2026-05-06', 24],

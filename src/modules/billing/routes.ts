@@ -150,7 +150,10 @@ export function billing(deps: BillingDeps, identify: Identify) {
   ])
 }
 
-async function overview({ config, database, stores, clock }: BillingDeps, accountId: string): Promise<Response> {
+async function overview(
+  { config, database, stores, clock, payments }: BillingDeps,
+  accountId: string,
+): Promise<Response> {
   const found = await known(stores.billing.findBilling(database, accountId))
   const { cycle } = stores.billing.stateOf(found)
   const now = clock.now()
@@ -158,7 +161,7 @@ async function overview({ config, database, stores, clock }: BillingDeps, accoun
     cycle === null ? 0 : stores.invoices.spentInCycle(database, accountId, cycle),
     stores.budgets.spentInMonth(database, accountId, monthOf(now)),
   ])
-  return reply(shownBilling(found, config.plans, { cycleMicrocents, monthMicrocents }, now))
+  return reply(shownBilling(found, config.plans, payments.kind, { cycleMicrocents, monthMicrocents }, now))
 }
 
 async function upgrade(deps: BillingDeps, { principal, request }: Call): Promise<Response> {

@@ -21,6 +21,7 @@ export const billingShape = named('Billing', {
   plan_after_cycle: planName,
   plans: shape({ evaluation: limitsShape, usage: limitsShape }, { description: 'what each plan gives here' }),
   cycle: orNull(shape({ starts_at: time, ends_at: time, cost_usd: usd })),
+  collected_by: oneOf(['manual', 'stripe']),
   payment_method: orNull(
     shape({
       kind: oneOf(['manual', 'stripe']),

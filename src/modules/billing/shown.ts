@@ -14,6 +14,7 @@ const iso = (time: Date | null) => time?.toISOString() ?? null
 export function shownBilling(
   { account, method }: BillingAccount,
   plans: Plans,
+  collectedBy: ShownBilling['collected_by'],
   spent: { readonly cycleMicrocents: number; readonly monthMicrocents: number },
   now: number,
 ): ShownBilling {
@@ -36,6 +37,7 @@ export function shownBilling(
             ends_at: cycleEndsAt.toISOString(),
             cost_usd: toUsd(spent.cycleMicrocents),
           },
+    collected_by: collectedBy,
     payment_method:
       method === null
         ? null

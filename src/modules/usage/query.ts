@@ -1,7 +1,8 @@
 /** What the usage routes can be asked, as query parameters: each known by name, sent once, and bounded. */
 import { type Static, Type } from '@sinclair/typebox'
 import { checker, invalid, oneOf } from '../../core/validate.ts'
-import type { LogPosition, LogRange, RequestFilters, UsagePeriod } from '../../stores/ledger.ts'
+import type { LogPosition, LogRange, RequestFilters } from '../../stores/ledger.ts'
+import type { UsagePeriod } from '../../stores/usage-totals.ts'
 
 const dayMs = 86_400_000
 const strict = { additionalProperties: false } as const
@@ -63,7 +64,13 @@ export const requestsQuerySchema = Type.Object(
 )
 export const exportQuerySchema = Type.Object({ format: Type.Optional(oneOf(['csv', 'json'])), ...filters }, strict)
 export const usageQuerySchema = Type.Object(
-  { from: date, to: date, group_by: Type.Optional(oneOf(['day', 'month', 'model', 'key'])) },
+  {
+    from: date,
+    to: date,
+    group_by: Type.Optional(oneOf(['day', 'month', 'model', 'key'])),
+    /** Of days and months: each of them once more by model or by key. */
+    split_by: Type.Optional(oneOf(['model', 'key'])),
+  },
   strict,
 )
 
@@ -101,7 +108,10 @@ export function readUsageQuery(url: string, now: number): UsagePeriod {
   const from = query.from === undefined ? to - (defaultDays - 1) * dayMs : timeOf('from', query.from)
   if (from > to) throw invalid('from', 'must not be after `to`')
   if (to - from >= maximumDays * dayMs) throw invalid('from', `must be less than ${maximumDays} days before \`to\``)
-  return { from: dayOf(from), to: dayOf(to), groupBy: query.group_by ?? 'day' }
+  const { group_by: groupBy = 'day', split_by: splitBy = null } = query
+  if (splitBy !== null && groupBy !== 'day' && groupBy !== 'month')
+    throw invalid('split_by', 'must not be sent unless `group_by` is `day` or `month`')
+  return { from: dayOf(from), to: dayOf(to), groupBy, splitBy }
 }
 
 export const dayOf = (time: number) => new Date(time).toISOString().slice(0, 10)

@@ -6,7 +6,8 @@ import type { Principal } from '../../http/callers.ts'
 import { documented } from '../../http/documented.ts'
 import { session } from '../../http/policies.ts'
 import { forbidden, type Identify, reply } from '../../http/session-routes.ts'
-import type { LedgerReader, LoggedRequest, UsageScope } from '../../stores/ledger.ts'
+import type { LedgerReader, LoggedRequest } from '../../stores/ledger.ts'
+import type { UsageScope } from '../../stores/usage-totals.ts'
 import {
   encodeCursor,
   exportQuerySchema,
@@ -48,7 +49,8 @@ export function usage({ ledger, clock }: UsageDeps, identify: Identify) {
       },
       documented(session('usage.own'), {
         summary: 'Usage totals',
-        description: 'The last 30 days by day, unless told; three years at most.',
+        description:
+          'The last 30 days by day, unless told; three years at most. `split_by` adds series for charts: what each model or key used on each of the days.',
         query: usageQuerySchema,
         answer: usageShape,
       }),

@@ -1,6 +1,15 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { triedOutcomes } from '../../core/usage.ts'
 import { oneOf } from '../../core/validate.ts'
 import { count, day, id, modelName, named, orNull, shape, text, time, usd } from '../../http/shapes.ts'
+
+/** A model that was asked. */
+export const attemptShape = named('LoggedAttempt', {
+  model: modelName,
+  outcome: oneOf(triedOutcomes),
+  after_ms: { ...count, description: 'when it was asked, in milliseconds since the request was received' },
+  duration_ms: { ...count, description: 'until it had failed, or until its first content' },
+})
 
 export const requestShape = named('LoggedRequest', {
   request_id: id('req'),
@@ -26,7 +35,11 @@ export const requestShape = named('LoggedRequest', {
   cost_usd: usd,
   search_cost_usd: usd,
   fetch_cost_usd: usd,
-  attempts: count,
+  attempts: { ...count, description: 'candidates that were asked, or passed over as too dear for what is left' },
+  tried: {
+    ...orNull(Type.Array(attemptShape)),
+    description: 'those asked, in order, at most three; null in requests of before it was told',
+  },
   latency_ms: count,
   first_token_ms: orNull(count),
   metadata: orNull(Type.Record(Type.String(), Type.String())),
@@ -37,15 +50,33 @@ export const requestListShape = named('RequestLog', {
 })
 export const requestExportShape = named('RequestExport', { data: Type.Array(requestShape) })
 
+const milliseconds = {
+  ...orNull(count),
+  description: 'of the requests completed, read from a histogram of six steps a decade; null where none was',
+}
 const sums = {
   requests: count,
   completed: count,
+  failed: { ...count, description: 'failed or blocked; whoever left is in neither' },
   input_tokens: count,
   cached_input_tokens: count,
   output_tokens: count,
   reasoning_tokens: count,
   total_tokens: count,
   cost_usd: usd,
+  latency_p50_ms: milliseconds,
+  latency_p95_ms: milliseconds,
+  first_token_p50_ms: milliseconds,
+}
+
+/** What one part used: a number for each row of `data`, in its order. */
+const lines = {
+  requests: Type.Array(count),
+  failed: Type.Array(count),
+  total_tokens: Type.Array(count),
+  cost_usd: Type.Array(usd),
+  latency_p50_ms: Type.Array(milliseconds),
+  latency_p95_ms: Type.Array(milliseconds),
 }
 export const usageShape = named('UsageTotals', {
   from: day,
@@ -60,6 +91,21 @@ export const usageShape = named('UsageTotals', {
       shape({ key_id: id('key'), key_name: orNull(text('production')), ...sums }),
     ]),
   ),
+  split_by: orNull(oneOf(['model', 'key'])),
+  series: Type.Array(
+    Type.Union([
+      shape({ model: orNull(modelName), ...lines }),
+      shape({ key_id: id('key'), key_name: orNull(text('production')), ...lines }),
+    ]),
+    {
+      description:
+        'with `split_by`: the eight dearest models or keys, each as lists of one number for each row of `data`',
+    },
+  ),
+  others: {
+    ...orNull(shape(lines)),
+    description: 'all models or keys that are in no series; null where there are none',
+  },
 })
 
 export type ShownRequest = Static<typeof requestShape>

@@ -1,7 +1,9 @@
 /** Usage as callers see it: our own rows never leave as they are. */
 import { type Cell, csvLine } from '../../core/csv.ts'
+import { durationAt } from '../../core/durations.ts'
 import { microcentsPerUsd, toUsd } from '../../core/money.ts'
-import type { GroupedUsage, LoggedRequest, UsageGroup, UsagePeriod, UsageSums } from '../../stores/ledger.ts'
+import type { LoggedRequest } from '../../stores/ledger.ts'
+import type { GroupedUsage, UsageGroup, UsagePart, UsagePeriod, UsageSums } from '../../stores/usage-totals.ts'
 import { dayOf } from './query.ts'
 import type { ShownRequest, ShownUsage } from './shapes.ts'
 
@@ -35,6 +37,8 @@ export function shownRequest(row: LoggedRequest): ShownRequest {
     search_cost_usd: toUsd(row.search_microcents),
     fetch_cost_usd: toUsd(row.fetch_microcents),
     attempts: row.attempts,
+    tried:
+      row.tried?.map(([model, outcome, after_ms, duration_ms]) => ({ model, outcome, after_ms, duration_ms })) ?? null,
     latency_ms: row.latency_ms,
     first_token_ms: row.first_token_ms,
     metadata: row.metadata,
@@ -69,11 +73,12 @@ const columns = [
   'latency_ms',
   'first_token_ms',
   'metadata',
+  'tried',
 ] as const satisfies readonly (keyof ShownRequest)[]
 
 export const csvHeader = csvLine(columns)
 
-/** One request as a line of CSV; `metadata` is one cell of JSON. */
+/** One request as a line of CSV; `metadata` is one cell of JSON, `tried` one of words: `openai/gpt-5.5 timeout 2+3000 ms; …`. */
 export function csvRequest(row: LoggedRequest): string {
   const shown = {
     ...shownRequest(row),
@@ -81,6 +86,7 @@ export function csvRequest(row: LoggedRequest): string {
     search_cost_usd: decimalUsd(row.search_microcents),
     fetch_cost_usd: decimalUsd(row.fetch_microcents),
     metadata: jsonCell(row.metadata),
+    tried: triedCell(row.tried),
   }
   return csvLine(columns.map((column): Cell => shown[column]))
 }
@@ -95,8 +101,14 @@ function jsonCell(metadata: LoggedRequest['metadata']): string | null {
   return metadata === null ? null : JSON.stringify(metadata)
 }
 
+function triedCell(tried: LoggedRequest['tried']): string | null {
+  if (tried === null) return null
+  return tried.map(([model, outcome, after, duration]) => `${model} ${outcome} ${after}+${duration} ms`).join('; ')
+}
+
 /** Totals of a period and its parts; a series over time has no holes. */
-export function shownUsage({ from, to, groupBy }: UsagePeriod, { total, groups }: GroupedUsage): ShownUsage {
+export function shownUsage(period: UsagePeriod, { total, groups, parts }: GroupedUsage): ShownUsage {
+  const { from, to, groupBy, splitBy } = period
   const known = new Map(groups.map(group => [group.unit, group]))
   const units = unitsBetween(from, to, groupBy) ?? groups.map(group => group.unit)
   return {
@@ -108,17 +120,50 @@ export function shownUsage({ from, to, groupBy }: UsagePeriod, { total, groups }
       const group = known.get(unit)
       return { ...named(groupBy, unit, group?.name ?? null), ...shownSums(group ?? nothing) }
     }),
+    split_by: splitBy,
+    series: parts?.flatMap(one => shownPart(one, splitBy, units)) ?? [],
+    others: shownOthers(parts, units),
+  }
+}
+
+function shownPart({ part, byUnit }: UsagePart, splitBy: UsagePeriod['splitBy'], units: readonly string[]) {
+  if (part === null) return []
+  const { unit, name } = part
+  const lines = shownLines(byUnit, units)
+  return [
+    splitBy === 'key' ? { key_id: unit, key_name: name, ...lines } : { model: unit === '' ? null : unit, ...lines },
+  ]
+}
+
+function shownOthers(parts: GroupedUsage['parts'], units: readonly string[]) {
+  const others = parts?.find(({ part }) => part === null)
+  return others === undefined ? null : shownLines(others.byUnit, units)
+}
+
+/** A list a measure rather than an object a day: a chart takes them as they are, and they are a fifth as long. */
+function shownLines(byUnit: UsagePart['byUnit'], units: readonly string[]) {
+  const sums = units.map(unit => byUnit.get(unit) ?? nothing)
+  return {
+    requests: sums.map(one => one.requests),
+    failed: sums.map(one => one.failed),
+    total_tokens: sums.map(one => one.input_tokens + one.output_tokens),
+    cost_usd: sums.map(one => toUsd(one.billed_microcents)),
+    latency_p50_ms: sums.map(one => durationAt(one.latency, 0.5)),
+    latency_p95_ms: sums.map(one => durationAt(one.latency, 0.95)),
   }
 }
 
 const nothing: UsageSums = {
   requests: 0,
   completed: 0,
+  failed: 0,
   input_tokens: 0,
   cached_input_tokens: 0,
   output_tokens: 0,
   reasoning_tokens: 0,
   billed_microcents: 0,
+  latency: [],
+  first_token: [],
 }
 
 function named(groupBy: UsageGroup, unit: string, name: string | null) {
@@ -138,12 +183,16 @@ function shownSums(sums: UsageSums) {
   return {
     requests: sums.requests,
     completed: sums.completed,
+    failed: sums.failed,
     input_tokens: sums.input_tokens,
     cached_input_tokens: sums.cached_input_tokens,
     output_tokens: sums.output_tokens,
     reasoning_tokens: sums.reasoning_tokens,
     total_tokens: sums.input_tokens + sums.output_tokens,
     cost_usd: toUsd(sums.billed_microcents),
+    latency_p50_ms: durationAt(sums.latency, 0.5),
+    latency_p95_ms: durationAt(sums.latency, 0.95),
+    first_token_p50_ms: durationAt(sums.first_token, 0.5),
   }
 }
 
