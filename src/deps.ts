@@ -175,6 +175,7 @@ export type DepsOptions = {
   readonly clock?: Clock
   readonly network?: Network
   readonly writeLog?: (line: string) => void
+  readonly passwords?: Passwords
   readonly pages?: PageOptions
 }
 
@@ -193,7 +194,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
   const undo: (() => unknown)[] = []
   try {
     const { database, migrated, storage, isEmbedded } = await openStores(config, { log, clock }, undo)
-    const passwords = createPasswords()
+    const passwords = options.passwords ?? createPasswords()
     const firstAccount = isEmbedded ? await makeFirstAccount(database, passwords, clock, newId) : null
     const { endpoints, simulator } = await openProviders(config, clock)
     if (simulator !== null) undo.push(() => simulator.stop())

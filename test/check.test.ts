@@ -10,11 +10,12 @@ function said(command: readonly string[]): string {
 }
 
 test('the compiler has nothing to say', () => {
-  expect(said(['node_modules/.bin/tsc', '--noEmit'])).toBe('')
+  // Several checkers share out the files, and each works out anew what they have in common.
+  expect(said(['node_modules/.bin/tsc', '--noEmit', '--singleThreaded'])).toBe('')
 }, 120_000)
 
 test('nor about the dashboard, which is compiled for browsers', () => {
-  expect(said(['node_modules/.bin/tsc', '--noEmit', '--project', 'src/dashboard'])).toBe('')
+  expect(said(['node_modules/.bin/tsc', '--noEmit', '--singleThreaded', '--project', 'src/dashboard'])).toBe('')
 }, 120_000)
 
 test('format and lint are as the formatter leaves them', () => {

@@ -6,6 +6,8 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { chromiumPath } from './dashboard/chromium.ts'
+import { makeTemplate, sharedPostgres } from './harness/database.ts'
+import { startPostgres } from './harness/postgres.ts'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
 
@@ -82,7 +84,7 @@ async function runFile(file: string, reports: string): Promise<Totals> {
   const startedAt = performance.now()
   const run = Bun.spawn(
     [process.execPath, 'test', `./${file}`, '--timeout=20000', '--reporter=junit', `--reporter-outfile=${path}`],
-    { cwd: root, stdout: 'pipe', stderr: 'pipe', env: { ...process.env, BUN_CONFIG_MAX_HTTP_REQUESTS: '8192' } },
+    { cwd: root, stdout: 'pipe', stderr: 'pipe', env: environment },
   )
   const [out, err] = await Promise.all([new Response(run.stdout).text(), new Response(run.stderr).text()])
   const exitCode = await run.exited
@@ -91,7 +93,8 @@ async function runFile(file: string, reports: string): Promise<Totals> {
   const failures = exitCode === 0 && report !== null ? report.failures : Math.max(1, report?.failures ?? 0)
   process.stdout.write(failures > 0 ? `${out}${err}` : quiet(`${out}${err}`))
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)
-  say(`${failures > 0 ? 'FAILED' : 'ok'} ${file}: ${report?.tests ?? 0} tests, ${seconds} s`)
+  const cpuSeconds = (Number(run.resourceUsage()?.cpuTime.total ?? 0) / 1e6).toFixed(1)
+  say(`${failures > 0 ? 'FAILED' : 'ok'} ${file}: ${report?.tests ?? 0} tests, ${seconds} s, ${cpuSeconds} s of CPU`)
   return { tests: report?.tests ?? 0, failures, skipped: report?.skipped ?? 0 }
 }
 
@@ -114,22 +117,55 @@ const missing = [
 ]
 await install(missing)
 
+/** Those that take longest, which must not be left to run at the end, while a core is idle. */
+const longest = [
+  'test/start/workers.test.ts',
+  'test/stores/meter-failover.test.ts',
+  'test/faults/postgres-away.test.ts',
+  'test/start/start.test.ts',
+  'test/dashboard/',
+  'test/cli.test.ts',
+  'test/start/start-away.test.ts',
+  'test/stores/embedded.test.ts',
+  'test/modules/usage.test.ts',
+  'test/faults/upstream.test.ts',
+  'test/check.test.ts',
+  'test/modules/',
+  'test/stores/',
+]
+const isWithoutBrowser = chromiumPath() === null
+
+/** Place in the queue. What needs a browser that is still to be fetched comes last. */
+function rank(file: string): number {
+  if (needsBrowser(file) && isWithoutBrowser) return longest.length + 1
+  const place = longest.findIndex(beginning => file.startsWith(beginning))
+  return place === -1 ? longest.length : place
+}
+
 const root = join(import.meta.dir, '..')
 const filters = process.argv.slice(2)
 const files = [...new Bun.Glob('test/**/*.test.ts').scanSync({ cwd: root })]
   .filter(file => filters.length === 0 || filters.some(filter => file.includes(filter)))
-  // Whole processes under test first: they take longest, and the short ones fill the gaps.
-  .sort(
-    (left, right) =>
-      Number(needsBrowser(left)) - Number(needsBrowser(right)) ||
-      left.split('/').length - right.split('/').length ||
-      (left < right ? -1 : 1),
-  )
-// Large, and needed by the last files alone: fetched while the others run.
-const browser = install(files.some(needsBrowser) && chromiumPath() === null ? ['chromium'] : [])
+  .sort((left, right) => rank(left) - rank(right) || (left < right ? -1 : 1))
+// Large, and needed by few files: fetched while the others run.
+const browser = install(files.some(needsBrowser) && isWithoutBrowser ? ['chromium'] : [])
+// One for all files that want a database and no server of their own: each makes itself a copy of the same template.
+const postgres = await startPostgres({ connections: 300 })
+if (postgres !== null) await makeTemplate(postgres.url)
+for (const [signal, code] of [
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const)
+  process.on(signal, () => void (postgres?.stop() ?? Promise.resolve()).finally(() => process.exit(code)))
+const environment = {
+  ...process.env,
+  BUN_CONFIG_MAX_HTTP_REQUESTS: '8192',
+  ...(postgres === null ? {} : { [sharedPostgres]: postgres.url }),
+}
 const reports = mkdtempSync(join(tmpdir(), 'gateway-ai-reports-'))
 const { tests, failures, skipped } = await runFiles(files, reports)
 rmSync(reports, { recursive: true, force: true })
+await postgres?.stop()
 if (tests === 0) say('no test ran')
 if (skipped > 0) say(`skipped: ${skipped}`)
 const failed = tests === 0 ? Math.max(1, failures) : failures

@@ -1,14 +1,21 @@
 /** `usage …`: ships what a journal holds, and audits what was billed. */
 import { resolve } from 'node:path'
 import { readConfig, readStoreConfig } from '../config.ts'
-import { journalSource, redisSource, type UsageSource } from '../stores/reconcile.ts'
-import { openRedis, type Redis } from '../stores/redis.ts'
+import type { UsageSource } from '../stores/reconcile.ts'
+import type { Redis } from '../stores/redis.ts'
 import { CommandFailure, command, json, print, printJson, UsageError } from './command.ts'
 import { withDatabase } from './store.ts'
-import { journalFolders, reconcileUsage, replayFolders, type UsageReport } from './usage.ts'
+import type { UsageReport } from './usage.ts'
 
 const patienceMs = 3_000
-const journals = () => journalFolders(resolve(readStoreConfig().dataDirectory))
+
+// What these two need takes longer to load than all other commands together, which therefore load none of it.
+const auditing = async () => ({
+  ...(await import('./usage.ts')),
+  ...(await import('../stores/reconcile.ts')),
+  ...(await import('../stores/redis.ts')),
+})
+const dataDirectory = () => resolve(readStoreConfig().dataDirectory)
 
 const replay = command({
   name: 'usage replay',
@@ -19,7 +26,8 @@ const replay = command({
     json,
   },
   async run({ options }) {
-    const directories = options.journal === undefined ? journals() : [resolve(options.journal)]
+    const { journalFolders, replayFolders } = await auditing()
+    const directories = options.journal === undefined ? journalFolders(dataDirectory()) : [resolve(options.journal)]
     tell(await withDatabase(database => replayFolders(database, directories)), options.json)
   },
 })
@@ -40,10 +48,11 @@ const reconcile = command({
       ...(options.to === undefined ? {} : { to: day('--to', options.to) }),
       ...(options.account === undefined ? {} : { accountId: options.account }),
     }
+    const { journalFolders, journalSource, openRedis, reconcileUsage, redisSource } = await auditing()
     const { redisUrls } = readConfig()
     const redis = redisUrls.length === 0 ? null : openRedis({ urls: redisUrls })
     try {
-      const sources: UsageSource[] = journals().map(journalSource)
+      const sources: UsageSource[] = journalFolders(dataDirectory()).map(journalSource)
       if (redis !== null) sources.push(redisSource(await connected(redis)))
       tell(await withDatabase(database => reconcileUsage(database, sources, scope)), options.json)
     } finally {

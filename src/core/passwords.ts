@@ -2,11 +2,14 @@
 import { Type } from '@sinclair/typebox'
 import { invalid } from './validate.ts'
 
+/** Memory in KiB, passes. */
+export type HashingCost = { readonly memoryCost: number; readonly timeCost: number }
+
 /**
- * Argon2id above OWASP's minimum: memory in KiB, passes. One lane is what the hash function offers, and its own default
+ * Argon2id above OWASP's minimum. One lane is what the hash function offers, and its own default
  * takes ten times the memory and time.
  */
-export const hashing = { memoryCost: 19_456, timeCost: 3 } as const
+export const hashing: HashingCost = { memoryCost: 19_456, timeCost: 3 }
 
 const [minimumCharacters, maximumCharacters] = [8, 128]
 
@@ -44,9 +47,15 @@ export function offeredPassword(text: string): string {
 }
 
 /** Whether a hash was made with other parameters than today's, so that the next sign-in should replace it. */
-export function isOutdated(hash: string): boolean {
-  return !hash.startsWith(`$argon2id$v=19$m=${hashing.memoryCost},t=${hashing.timeCost},p=1$`)
+export function isOutdated(hash: string, cost = hashing): boolean {
+  return !hash.startsWith(beginning(cost))
 }
 
 /** A well-formed hash that takes as long to check as a real one and that no password has: for unknown addresses. */
-export const nobodysHash = `$argon2id$v=19$m=${hashing.memoryCost},t=${hashing.timeCost},p=1$${'A'.repeat(43)}$${'A'.repeat(43)}`
+export function nobodysHash(cost = hashing): string {
+  return `${beginning(cost)}${'A'.repeat(43)}$${'A'.repeat(43)}`
+}
+
+function beginning({ memoryCost, timeCost }: HashingCost): string {
+  return `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=1$`
+}

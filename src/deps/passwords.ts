@@ -18,7 +18,8 @@ const maximumRunning = 4
 const maximumLine = 64
 
 /** The hasher of one process. */
-export function createPasswords(): Passwords {
+export function createPasswords(cost = hashing): Passwords {
+  const nobodys = nobodysHash(cost)
   const waiting: (() => void)[] = []
   let running = 0
 
@@ -37,11 +38,11 @@ export function createPasswords(): Passwords {
   }
 
   return {
-    hash: password => inTurn(() => Bun.password.hash(password, { algorithm: 'argon2id', ...hashing })),
+    hash: password => inTurn(() => Bun.password.hash(password, { algorithm: 'argon2id', ...cost })),
     async verify(password, hash) {
-      const matches = await inTurn(() => Bun.password.verify(password, hash ?? nobodysHash))
+      const matches = await inTurn(() => Bun.password.verify(password, hash ?? nobodys))
       if (!matches || hash === null) return 'wrong'
-      return isOutdated(hash) ? 'outdated' : 'right'
+      return isOutdated(hash, cost) ? 'outdated' : 'right'
     },
   }
 }

@@ -3,7 +3,7 @@ import { expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
 
 // Each test is a process that starts and ends.
-setDefaultTimeout(30_000)
+setDefaultTimeout(120_000)
 
 async function analyze(input: string) {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, '../../src/cli.ts'), 'analyze'], {

@@ -21,11 +21,11 @@ test('a password that was taken is offered as the same text', () => {
 
 test('P4 the hash for unknown addresses has today’s parameters and lengths, and no password', async () => {
   const real = await Bun.password.hash('correct horse', { algorithm: 'argon2id', ...hashing })
-  expect(nobodysHash).toHaveLength(real.length)
-  expect([isOutdated(real), isOutdated(nobodysHash)]).toEqual([false, false])
+  expect(nobodysHash()).toHaveLength(real.length)
+  expect([isOutdated(real), isOutdated(nobodysHash())]).toEqual([false, false])
   expect(isOutdated(real.replace('t=3', 't=2'))).toBe(true)
   for (const password of ['', 'A', 'correct horse', '\0'.repeat(32)])
-    expect(await Bun.password.verify(password, nobodysHash).catch(() => false)).toBe(false)
+    expect(await Bun.password.verify(password, nobodysHash()).catch(() => false)).toBe(false)
 })
 
 test('one mailbox has one spelling', () => {

@@ -1,20 +1,18 @@
-/** Accounts for whole gateways under fault, made as an operator makes them. */
-import { type Environment, run } from '../harness/processes.ts'
+import { openDatabase } from '../../src/stores/database.ts'
+import { newAccountOn } from '../harness/account.ts'
 
 /** The key of a new account that nothing stands in the way of but what is named. */
-export async function freshKey(
-  environment: Environment,
-  limits: { readonly concurrent?: number } = {},
-): Promise<string> {
-  const email = `${crypto.randomUUID()}@example.com`
-  const command = async (...words: string[]) => {
-    const done = await run('cli.ts', words, environment)
-    if (done.code !== 0) throw new Error(`${words.join(' ')}: ${done.stderr}`)
-    return done.stdout
+export async function freshKey(databaseUrl: string, { concurrent = 1_000 } = {}): Promise<string> {
+  const database = openDatabase(databaseUrl, { connections: 1 })
+  try {
+    const { key } = await newAccountOn(database, {
+      requestsPerMinute: 100_000,
+      concurrentRequests: concurrent,
+      dailyTokens: 1_000_000_000,
+      dailyCostMicrocents: 1_000_000_000_000,
+    })
+    return key
+  } finally {
+    await database.close()
   }
-  await command('accounts', 'create', email, '--plan', 'usage')
-  const concurrent = String(limits.concurrent ?? 1_000)
-  const roomy = ['--rpm', '100000', '--daily-tokens', '1000000000', '--daily-cost-usd', '10000']
-  await command('accounts', 'limits', email, '--concurrent', concurrent, ...roomy)
-  return JSON.parse(await command('keys', 'create', email, '--json')).key
 }

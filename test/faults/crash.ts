@@ -54,7 +54,7 @@ await migrate(database)
 const folders = [dataFolder(), dataFolder()] as const
 const sibling = await startProcess(folders[0], environment)
 let victim = await startProcess(folders[1], environment)
-const key = await freshKey(environment, { concurrent: streams })
+const key = await freshKey(postgres.url, { concurrent: streams })
 
 type Stream = { readonly id: string; readonly status: number; readonly isWhole: boolean; readonly pieces: number }
 const all: Stream[] = []

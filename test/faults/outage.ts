@@ -31,8 +31,8 @@ export async function throughOutage(
     ...more,
   }
   const gateway = await startProcess(dataFolder(), environment)
-  const keys = await Promise.all(Array.from({ length: accounts }, () => freshKey(environment)))
-  const unused = await freshKey(environment)
+  const keys = await Promise.all(Array.from({ length: accounts }, () => freshKey(server.url)))
+  const unused = await freshKey(server.url)
   for (const key of keys) expect((await gateway.chat(key, 'hello')).status).toBe(200)
 
   const outcomes: Promise<Outcome>[] = []

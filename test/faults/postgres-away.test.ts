@@ -8,7 +8,7 @@ import { stopProcesses } from '../harness/processes.ts'
 import { startRedis } from '../harness/redis.ts'
 import { throughOutage } from './outage.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 const awayMs = 5_000
 

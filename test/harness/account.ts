@@ -3,16 +3,25 @@ import { randomBytes } from 'node:crypto'
 import { plans } from '../../src/core/plans.ts'
 import { mintApiKey, randomBase62 } from '../../src/core/secrets.ts'
 import { changeAccount, createAccount } from '../../src/stores/accounts.ts'
+import type { Database } from '../../src/stores/database.ts'
 import { createKey } from '../../src/stores/keys.ts'
 import type { Gateway, GatewayLimits } from './gateway.ts'
 
 export type TestAccount = { readonly id: string; readonly key: string; readonly headers: Record<string, string> }
 
 /** Makes one on plan `usage`; `limits` stand in for the plan's own. */
-export async function newAccount({ deps }: Gateway, limits: GatewayLimits = {}): Promise<TestAccount> {
+export function newAccount({ deps }: Gateway, limits: GatewayLimits = {}): Promise<TestAccount> {
+  return newAccountOn(deps.database, limits, deps.clock.now())
+}
+
+/** The same, of gateways in processes of their own that share a database. */
+export async function newAccountOn(
+  database: Database,
+  limits: GatewayLimits = {},
+  now = Date.now(),
+): Promise<TestAccount> {
   const [id, userId] = [`acc_${randomBase62(20, randomBytes)}`, `usr_${randomBase62(20, randomBytes)}`]
-  const { database } = deps
-  const createdAt = new Date(deps.clock.now())
+  const createdAt = new Date(now)
   const minted = mintApiKey(randomBytes)
   await createAccount(
     database,

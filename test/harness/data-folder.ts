@@ -10,10 +10,9 @@ import { openEmbedded } from '../../src/stores/embedded.ts'
 
 const root = resolve(import.meta.dir, '../..')
 
-/** A new folder with an embedded database that is migrated and empty. */
-export async function freshDataFolder(): Promise<string> {
+/** A folder, a new one unless given, with an embedded database that is migrated and empty. */
+export async function freshDataFolder(folder = mkdtempSync(join(tmpdir(), 'gateway-ai-'))): Promise<string> {
   const template = await templateFolder()
-  const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-'))
   cpSync(join(template, 'postgres'), join(folder, 'postgres'), { recursive: true })
   return folder
 }

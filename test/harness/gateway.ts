@@ -1,10 +1,16 @@
-/** A whole gateway for a test: the real dependencies on a folder of its own, behind a real socket, in this process. */
-import { rmSync } from 'node:fs'
+/** A whole gateway for a test: the real dependencies on data of its own, behind a real socket, in this process. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createApp } from '../../src/app.ts'
 import { type Environment, readConfig } from '../../src/config.ts'
+import { makeFirstAccount } from '../../src/deps/first-account.ts'
+import { createPasswords } from '../../src/deps/passwords.ts'
 import { createDeps, type Deps, type DepsOptions } from '../../src/deps.ts'
 import { changeAccount, findAccountByEmail } from '../../src/stores/accounts.ts'
+import type { Database } from '../../src/stores/database.ts'
 import { freshDataFolder } from './data-folder.ts'
+import { newDatabase } from './database.ts'
 
 export type Gateway = {
   readonly url: string
@@ -33,19 +39,30 @@ const unlimited = {
   dailyCostMicrocents: 1_000_000_000_000_000,
 }
 
+/** A password's hash is dear by design, and a test has many: what they cost in service, their own tests say. */
+const cheap = { memoryCost: 64, timeCost: 1 }
+const secret = 'a secret of the tests, long enough to be taken'
+
 /**
  * Starts one. `environment` is what the process would have been started with; nothing of this process's own is read.
- * Without provider keys the providers are simulated.
+ * Without provider keys the providers are simulated; `embedded`: on the embedded database, though a real one be there.
  */
 export async function startGateway(
   environment: Environment = {},
-  options: DepsOptions & { readonly limits?: GatewayLimits } = {},
+  options: DepsOptions & { readonly limits?: GatewayLimits; readonly embedded?: boolean } = {},
 ): Promise<Gateway> {
-  const folder = await freshDataFolder()
+  const own = options.embedded ? null : await newDatabase()
+  const folder = own === null ? await freshDataFolder() : mkdtempSync(join(tmpdir(), 'gateway-ai-'))
+  const stores = own === null ? {} : { DATABASE_URL: own.url, JWT_SECRET: secret }
   const logLines: string[] = []
-  const config = readConfig({ GATEWAY_DATA_DIR: folder, PORT: '0', LOG_LEVEL: 'debug', ...environment })
-  const deps = await createDeps(config, { writeLog: line => void logLines.push(line), ...options })
-  const account = deps.firstAccount
+  const config = readConfig({ GATEWAY_DATA_DIR: folder, PORT: '0', LOG_LEVEL: 'debug', ...stores, ...environment })
+  const deps = await createDeps(config, {
+    writeLog: line => void logLines.push(line),
+    passwords: createPasswords(cheap),
+    ...options,
+  })
+  await answering(deps.database)
+  const account = deps.firstAccount ?? (await makeFirstAccount(deps.database, deps.passwords, deps.clock, deps.newId))
   if (account === null) throw new Error('a fresh folder makes a first account')
   const found = await findAccountByEmail(deps.database, account.email)
   if (found === null) throw new Error('the first account is in the database')
@@ -59,7 +76,7 @@ export async function startGateway(
     port,
     key: account.key,
     accountId: found.account.id,
-    deps,
+    deps: { ...deps, firstAccount: account },
     logLines,
     post: (path, body, headers = {}, signal) =>
       fetch(url + path, {
@@ -71,7 +88,18 @@ export async function startGateway(
     async stop() {
       await app.server?.stop(true)
       await deps.close()
+      await own?.drop()
       rmSync(folder, { recursive: true, force: true })
     },
   }
+}
+
+/** Resolves once the database answers: the first to dial, on a busy machine, takes longer than a query may. */
+async function answering(database: Database): Promise<void> {
+  for (const until = performance.now() + 60_000; ; await Bun.sleep(50))
+    try {
+      return void (await database.run(({ sql }) => sql`select 1`))
+    } catch (cause) {
+      if (performance.now() > until) throw cause
+    }
 }

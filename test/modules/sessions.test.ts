@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { SignJWT } from 'jose'
+import { createPasswords } from '../../src/deps/passwords.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { ask, colleague, elsewhere, keyOf, owner, type Person, signIn } from '../harness/people.ts'
 import { eventually } from '../stores/database.contract.ts'
@@ -11,10 +12,14 @@ import { eventually } from '../stores/database.contract.ts'
 setDefaultTimeout(30_000)
 
 let gateway: Gateway
+/** As an operator starts one: on the embedded database, and with passwords at their real cost. */
+let local: Gateway
 beforeAll(async () => {
-  gateway = await startGateway({ TRUSTED_PROXIES: '127.0.0.1' })
+  const environment = { TRUSTED_PROXIES: '127.0.0.1' }
+  gateway = await startGateway(environment)
+  local = await startGateway(environment, { embedded: true, passwords: createPasswords() })
 }, 60_000)
-afterAll(() => gateway.stop())
+afterAll(() => Promise.all([gateway.stop(), local.stop()]))
 
 type Failure = { error: { code: string; param: string | null; request_id: string } }
 const account = '/api/v1/account'
@@ -23,8 +28,10 @@ const refresh = (refresh_token: string) =>
   ask<{ token: string; refresh_token: string } & Failure>(gateway, 'POST', '/api/v1/auth/refresh', {
     body: { refresh_token },
   })
-const logIn = (email: string, password: string, headers = elsewhere()) =>
-  ask<Failure>(gateway, 'POST', '/api/v1/auth/login', { body: { email, password }, headers })
+const logIn = (email: string, password: string, headers = elsewhere(), at = gateway) =>
+  ask<Failure>(at, 'POST', '/api/v1/auth/login', { body: { email, password }, headers })
+
+const secretPath = ({ deps }: Gateway) => join(deps.config.dataDirectory, 'session-secret')
 
 /** A body without what differs each time. */
 const plain = (text: string) => text.replace(/req_[0-9a-f]+/, 'req')
@@ -199,8 +206,8 @@ describe('failing to come in', () => {
   })
 
   test('P1 of 80 sign-ins at once some are told to come back, the others served', async () => {
-    const person = await owner(gateway)
-    const answers = await Promise.all(Array.from({ length: 80 }, () => logIn(person.email, person.password)))
+    const { email, password } = await owner(local)
+    const answers = await Promise.all(Array.from({ length: 80 }, () => logIn(email, password, elsewhere(), local)))
     const statuses = answers.map(({ status }) => status)
     expect(new Set(statuses)).toEqual(new Set([200, 503]))
     for (const { status, headers } of answers) if (status === 503) expect(headers.get('retry-after')).toBe('1')
@@ -319,15 +326,17 @@ describe('going out', () => {
   })
 
   test('P1 a hash with old parameters is replaced at the next sign-in', async () => {
-    const person = await owner(gateway)
+    const person = await owner(local)
     const old = await Bun.password.hash(person.password, { algorithm: 'argon2id', memoryCost: 8192, timeCost: 1 })
-    await sql(({ sql: query }) => query`update users set password_hash = ${old} where id = ${person.id}`)
-    expect(await signIn(gateway, person)).not.toBeNull()
-    const rows = await sql(
+    await local.deps.database.run(
+      ({ sql: query }) => query`update users set password_hash = ${old} where id = ${person.id}`,
+    )
+    expect(await signIn(local, person)).not.toBeNull()
+    const rows = await local.deps.database.run(
       ({ sql: query }) => query<{ password_hash: string }[]>`select password_hash from users where id = ${person.id}`,
     )
     expect(rows[0]?.password_hash).toStartWith('$argon2id$v=19$m=19456,t=3,p=1$')
-    expect(await signIn(gateway, person)).not.toBeNull()
+    expect(await signIn(local, person)).not.toBeNull()
   })
 })
 
@@ -336,7 +345,7 @@ describe('tokens', () => {
     JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as Record<string, unknown>
   const headerOf = (token: string) =>
     JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString()) as Record<string, unknown>
-  const secret = () => Buffer.from(readFileSync(join(gateway.deps.config.dataDirectory, 'session-secret')))
+  const secret = () => Buffer.from(gateway.deps.config.jwtSecret ?? readFileSync(secretPath(gateway)))
   const forge = (header: Record<string, unknown>, claims: Record<string, unknown>, key = secret()) =>
     new SignJWT(claims).setProtectedHeader({ alg: 'HS256', ...header }).sign(key)
   const encoded = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
@@ -400,7 +409,7 @@ describe('tokens', () => {
   })
 
   test('J2 C5 the embedded gateway keeps its secret, 0600, and sessions live through a restart', () => {
-    const path = join(gateway.deps.config.dataDirectory, 'session-secret')
+    const path = secretPath(local)
     expect(existsSync(path)).toBe(true)
     expect(statSync(path).mode & 0o777).toBe(0o600)
     expect(readFileSync(path).length).toBeGreaterThanOrEqual(32)

@@ -9,6 +9,7 @@ import { type Database, migrate, openDatabase } from '../../src/stores/database.
 import { type Embedded, openEmbedded } from '../../src/stores/embedded.ts'
 import { createLedgerReader } from '../../src/stores/ledger.ts'
 import { audit, journalSource } from '../../src/stores/reconcile.ts'
+import { freshDataFolder } from '../harness/data-folder.ts'
 import { startGateway } from '../harness/gateway.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { openRaw, rawText } from '../harness/raw.ts'
@@ -23,7 +24,7 @@ let database: Database | null = null
 let real: Database | null = null
 
 beforeAll(async () => {
-  embedded = await openEmbedded(join(folder.path, 'data'))
+  embedded = await openEmbedded(await freshDataFolder(join(folder.path, 'data')))
   database = openDatabase(embedded.address)
   await migrate(database)
   server = await startPostgres()
@@ -415,7 +416,7 @@ describe('the export over a socket, 200,000 requests on real Postgres', () => {
       })
       for await (const piece of response.body ?? []) {
         bytes += piece.length
-        for (const byte of piece) if (byte === 10) lines++
+        for (let at = piece.indexOf(10); at !== -1; at = piece.indexOf(10, at + 1)) lines++
         peak = Math.max(peak, process.memoryUsage.rss())
       }
       expect(lines).toBe(format === 'csv' ? 200_001 : 200_002)

@@ -537,7 +537,7 @@ describe('reading an answer', () => {
   })
 
   test('arguments that nest deeper than the stack are a failure', () => {
-    const deep = `${'['.repeat(400_000)}${']'.repeat(400_000)}`
+    const deep = `${'['.repeat(60_000)}${']'.repeat(60_000)}`
     for (const open of ['', ',"willContinue":true']) {
       const reader = google.streamReader()
       const call = `{"functionCall":{"name":"a","args":{"x":${deep}}${open}}}`

@@ -1,11 +1,20 @@
 /** The gateway as a process: how it starts, refuses to start, drains, and comes back after a kill. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { statSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { dataFolder, type GatewayProcess, ledgerOf, run, startProcess, stopProcesses } from '../harness/processes.ts'
+import {
+  dataFolder,
+  freshFolder,
+  type GatewayProcess,
+  ledgerOf,
+  run,
+  startProcess,
+  stopProcesses,
+} from '../harness/processes.ts'
 
 // Every test is processes that start and end.
-setDefaultTimeout(30_000)
+setDefaultTimeout(120_000)
 
 const original = dataFolder()
 let first: GatewayProcess
@@ -22,6 +31,7 @@ describe('starting', () => {
   test('the first start is ready within 10 s and prints, once, an account, its key and a curl line that works as printed', async () => {
     const banner = first.output()
     expect(first.startedInMs).toBeLessThan(10_000)
+    expect(statSync(original).mode & 0o777).toBe(0o700)
     expect(banner).toMatch(/e-mail +owner@gateway\.local\n +password +\w{20}\n +API key +gw_live_\w{62}\n/)
     expect(banner).toContain('simulated')
     const curl = banner.slice(banner.indexOf('curl'), banner.indexOf("'\n\n") + 1)
@@ -54,7 +64,7 @@ describe('starting', () => {
   })
 
   test('a port in use is said in one line, the folder is free again, and the first key is not lost', async () => {
-    const folder = dataFolder()
+    const folder = await freshFolder()
     const port = new URL(first.url).port
     const { code, stdout, stderr } = await run('main.ts', [], { PORT: port, GATEWAY_DATA_DIR: folder })
     expect(code).toBe(1)

@@ -4,13 +4,15 @@ import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { type Database, openDatabase } from '../../src/stores/database.ts'
+import { newAccountOn } from '../harness/account.ts'
+import type { GatewayLimits } from '../harness/gateway.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
-import { dataFolder, type GatewayProcess, run, startProcess, stopProcesses } from '../harness/processes.ts'
+import { dataFolder, freshFolder, type GatewayProcess, run, startProcess, stopProcesses } from '../harness/processes.ts'
 import { scrape } from '../harness/prometheus.ts'
 import { type PrivateRedis, startRedis } from '../harness/redis.ts'
 
 // Every test is processes that start and end.
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 const stores = await Promise.all([startPostgres(), startRedis()])
 const [postgres, redis] = stores
@@ -44,21 +46,17 @@ function withStores(postgres: PrivatePostgres, redis: PrivateRedis): void {
   beforeAll(async () => {
     gateway = await startProcess(folder, environment)
     database = openDatabase(postgres.url, { connections: 1 })
-  })
+    // The first worker speaks before the others are there, and each takes a moment to find the limits in Redis.
+    const shares = async () => {
+      const { values } = scrape(await (await fetch(`${gateway.url}/metrics`)).text())
+      return [1, 2].map(worker => values.get(`gateway_limits_in_redis_ratio{worker="${worker}"}`))
+    }
+    await until(async () => (await shares()).every(share => share === 1), 30_000)
+  }, 90_000)
   afterAll(() => database.close())
 
-  const command = async (words: string): Promise<Record<string, unknown>> => {
-    const { code, stdout, stderr } = await run('cli.ts', words.split(' '), { GATEWAY_DATA_DIR: folder, ...environment })
-    expect({ words, code, stderr }).toEqual({ words, code: 0, stderr: '' })
-    return stdout.startsWith('{') ? JSON.parse(stdout) : {}
-  }
-
   /** The key of a new account with these limits. */
-  const keyWith = async (name: string, limits: string): Promise<string> => {
-    await command(`accounts create ${name}@example.com --plan usage --json`)
-    await command(`accounts limits ${name}@example.com ${limits}`)
-    return String((await command(`keys create ${name}@example.com --json`)).key)
-  }
+  const keyWith = async (limits: GatewayLimits): Promise<string> => (await newAccountOn(database, limits)).key
 
   const ledger = (ids: readonly string[]) =>
     database.run(
@@ -96,8 +94,8 @@ function withStores(postgres: PrivatePostgres, redis: PrivateRedis): void {
 
     test('share an account’s minute and its seats: the last of either is given once', async () => {
       const [minute, seats] = await Promise.all([
-        keyWith('minute', '--rpm 20 --concurrent 100'),
-        keyWith('seats', '--rpm 1000 --concurrent 3'),
+        keyWith({ requestsPerMinute: 20, concurrentRequests: 100 }),
+        keyWith({ requestsPerMinute: 1_000, concurrentRequests: 3 }),
       ])
       const asked = await Promise.all(Array.from({ length: 60 }, () => ask(gateway, minute, 'hello')))
       expect(counted(asked.map(({ status }) => status))).toEqual({ 200: 20, 429: 40 })
@@ -111,7 +109,7 @@ function withStores(postgres: PrivatePostgres, redis: PrivateRedis): void {
     })
 
     test('one that is killed is replaced, the other serves on, and what was open on it is settled and its seats are free', async () => {
-      const key = await keyWith('killed', '--rpm 1000 --concurrent 12')
+      const key = await keyWith({ requestsPerMinute: 1_000, concurrentRequests: 12 })
       const paced = '[[sim:tokens=400, chunk=8, pace_ms=100]] tell me'
       const streams = await Promise.all(Array.from({ length: 12 }, () => ask(gateway, key, paced, { stream: true })))
       const ids = streams.map(answer => answer.headers.get('x-request-id') ?? '')
@@ -153,7 +151,7 @@ function withStores(postgres: PrivatePostgres, redis: PrivateRedis): void {
     })
 
     test('SIGTERM reaches all: every stream ends whole, the exit code is 0, and no process is left', async () => {
-      const key = await keyWith('stopped', '--rpm 1000 --concurrent 100')
+      const key = await keyWith({ requestsPerMinute: 1_000, concurrentRequests: 100 })
       const paced = '[[sim:tokens=60, chunk=8, pace_ms=50]] tell me'
       const streams = await Promise.all(Array.from({ length: 20 }, () => ask(gateway, key, paced, { stream: true })))
       const workers = workersOf(gateway.pid)
@@ -180,7 +178,7 @@ function withStores(postgres: PrivatePostgres, redis: PrivateRedis): void {
 
   test('without Postgres the workers share the embedded one, which their parent holds, and its first account', async () => {
     const { WORKERS, REDIS_URL } = environment
-    const embedded = await startProcess(dataFolder(), { WORKERS, REDIS_URL })
+    const embedded = await startProcess(await freshFolder(), { WORKERS, REDIS_URL })
     const key = /API key +(gw_live_\w+)/.exec(embedded.output())?.[1] ?? ''
     const answers = await Promise.all(Array.from({ length: 5 }, () => ask(embedded, key, 'hello')))
     expect(counted(answers.map(({ status }) => status))).toEqual({ 200: 5 })

@@ -14,6 +14,7 @@ import { createKeyDirectory } from '../../src/stores/keys.ts'
 import { applyInvoice, takeEvent } from '../../src/stores/payment-events.ts'
 import { createShipper } from '../../src/stores/shipper.ts'
 import { accounts, billingCycles, invoices, planChanges } from '../../src/stores/tables.ts'
+import { freshDataFolder } from '../harness/data-folder.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { eventually, newAccount, newKey, quiet } from './database.contract.ts'
 import { onDatabaseOf } from './on-database.ts'
@@ -30,7 +31,7 @@ let embedded: { readonly database: Database; close(): Promise<void> } | null = n
 let server: PrivatePostgres | null = null
 let real: Database | null = null
 beforeAll(async () => {
-  const opened = await openEmbedded(folder.path, () => {})
+  const opened = await openEmbedded(await freshDataFolder(folder.path))
   const database = openDatabase(opened.address)
   await migrate(database)
   embedded = { database, close: () => opened.close() }

@@ -5,6 +5,7 @@ import postgres from 'postgres'
 import { DataFolderHeld, lockDataFolder } from '../../src/stores/data-folder.ts'
 import { type Database, migrate, openDatabase } from '../../src/stores/database.ts'
 import { connectEmbedded, type Embedded, openEmbedded } from '../../src/stores/embedded.ts'
+import { freshDataFolder } from '../harness/data-folder.ts'
 import { databaseContract, eventually } from './database.contract.ts'
 import { temporaryFolder } from './support.ts'
 
@@ -14,7 +15,7 @@ let embedded: Embedded | null = null
 let database: Database | null = null
 
 beforeAll(async () => {
-  embedded = await openEmbedded(directory)
+  embedded = await openEmbedded(await freshDataFolder(directory))
   database = openDatabase(embedded.address)
   await migrate(database)
 }, 60_000)
@@ -76,8 +77,10 @@ const parse = (sql: string) => message('P', Buffer.from(`\0${sql}\0\0\0`))
 const bind = message('B', Buffer.alloc(8))
 const executeAndSync = Buffer.concat([message('E', Buffer.alloc(5)), message('S', Buffer.alloc(0))])
 
-test('C5 the folder is 0700', () => {
-  expect(statSync(directory).mode & 0o777).toBe(0o700)
+test('C5 whoever takes a folder that is not there makes it 0700', () => {
+  const path = join(folder.path, 'private')
+  lockDataFolder(path)()
+  expect(statSync(path).mode & 0o777).toBe(0o700)
 })
 
 test('what one client has bound, no other client replaces: turns change hands only when the backend is ready', async () => {
@@ -163,7 +166,7 @@ const serving = (path: string) => `
 
 test('killed at any moment, the database starts again with every commit it told of, its lock taken over', async () => {
   // A path too long for a socket, too.
-  const path = join(folder.path, 'long'.repeat(30))
+  const path = await freshDataFolder(join(folder.path, 'long'.repeat(30)))
   for (let round = 0; round < 3; round++) {
     const child = Bun.spawn([process.execPath, '-e', serving(path)], { stdout: 'pipe', stderr: 'inherit' })
     let told = ''

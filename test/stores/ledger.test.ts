@@ -4,6 +4,7 @@ import { type Database, migrate, openDatabase } from '../../src/stores/database.
 import { type Embedded, openEmbedded } from '../../src/stores/embedded.ts'
 import { exportRequests, type LogPosition, type RequestFilters, readRequests } from '../../src/stores/ledger.ts'
 import { readUsage } from '../../src/stores/usage-totals.ts'
+import { freshDataFolder } from '../harness/data-folder.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { generateUsage, newTeam, tampered } from './ledger-rows.ts'
 import { onDatabaseOf } from './on-database.ts'
@@ -15,7 +16,7 @@ let server: PrivatePostgres | null = null
 const databases: { embedded: Database | null; real: Database | null } = { embedded: null, real: null }
 
 beforeAll(async () => {
-  embedded = await openEmbedded(join(folder.path, 'data'))
+  embedded = await openEmbedded(await freshDataFolder(join(folder.path, 'data')))
   databases.embedded = openDatabase(embedded.address)
   await migrate(databases.embedded)
   server = await startPostgres()

@@ -11,6 +11,7 @@ import { createRedisMeter, keysOf, partitionOf, partitions } from '../../src/sto
 import { type AuditScope, audit, journalSource, redisSource } from '../../src/stores/reconcile.ts'
 import { openRedis } from '../../src/stores/redis.ts'
 import { createShipper } from '../../src/stores/shipper.ts'
+import { freshDataFolder } from '../harness/data-folder.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { startRedis } from '../harness/redis.ts'
 import { eventually, quiet } from './database.contract.ts'
@@ -25,7 +26,7 @@ let server: PrivatePostgres | null = null
 const databases: { embedded: Database | null; real: Database | null } = { embedded: null, real: null }
 
 beforeAll(async () => {
-  embedded = await openEmbedded(join(folder.path, 'data'))
+  embedded = await openEmbedded(await freshDataFolder(join(folder.path, 'data')))
   databases.embedded = openDatabase(embedded.address)
   await migrate(databases.embedded)
   server = await startPostgres()

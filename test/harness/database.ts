@@ -1,0 +1,41 @@
+/**
+ * A database of one's own on the Postgres that a run of all tests shares: a copy of one that is migrated and empty. Where a
+ * file runs by itself there is none, and it takes the embedded database instead.
+ */
+import { migrate, openDatabase } from '../../src/stores/database.ts'
+
+export type OwnDatabase = { readonly url: string; drop(): Promise<void> }
+
+/** Names the shared server to the files of a run. */
+export const sharedPostgres = 'TEST_POSTGRES_URL'
+
+const template = 'gateway_template'
+const deadlineMs = 60_000
+
+/** Makes what `newDatabase` copies. */
+export async function makeTemplate(url: string): Promise<void> {
+  await onServer(url, `create database ${template}`)
+  const database = openDatabase(named(url, template), { connections: 1 })
+  await migrate(database)
+  await database.close()
+}
+
+/** Null where no server is shared. */
+export async function newDatabase(): Promise<OwnDatabase | null> {
+  const server = process.env[sharedPostgres]
+  if (server === undefined) return null
+  const name = `test_${Bun.randomUUIDv7().replaceAll('-', '')}`
+  await onServer(server, `create database ${name} template ${template}`)
+  return { url: named(server, name), drop: () => onServer(server, `drop database ${name} with (force)`) }
+}
+
+async function onServer(url: string, statement: string): Promise<void> {
+  const server = openDatabase(url, { connections: 1 })
+  try {
+    await server.run(({ sql }) => sql.unsafe(statement), deadlineMs)
+  } finally {
+    await server.close()
+  }
+}
+
+const named = (url: string, name: string) => url.replace(/[^/]+$/, name)
