@@ -3,15 +3,15 @@
  * sentences once they have ended; nothing is read twice, and where the pieces were cut changes nothing of what is found.
  *
  * In realtime only what may complete something is held back: an address that goes on, the beginning of a word that a rule
- * waits for. Otherwise whole sentences go, the first text at once. What an answer merely reports or refuses is no hit: a sentence
- * that says "I cannot" before the words, or quotes them, is let through. A JSON answer is gathered and screened in one go.
+ * waits for. Otherwise sentences go once they have been judged, in a stream the first text at once. What an answer merely
+ * reports or refuses is no hit: a sentence that says "I cannot" before the words, or quotes them, is let through. A JSON
+ * answer is gathered and screened in one go.
  */
 import type { ChatEvent, StreamMode } from './chat.ts'
 import type { Listener } from './harm-verdict.ts'
 import { type RunningScan, scan as scanWhole, startScan } from './patterns.ts'
 import { firstMatched, type SafetyRules } from './safety-rules.ts'
 import { type BlockedHosts, pointsAt, refused, type Verdict } from './screen.ts'
-import { readyLength } from './sentences.ts'
 
 export type AnswerScreen = {
   /** What of a batch may go out now; after a hit nothing more. */
@@ -54,8 +54,10 @@ export function startAnswerScreen(rules: AnswerRules, mode: StreamMode | null): 
     return lane
   }
 
+  const isEager = ({ type }: Textual) => mode === 'realtime' || type === 'tool_arguments'
+
   const endLane = (lane: Lane, out: ChatEvent[]) => {
-    const text = lane.end()
+    const text = lane.end(isEager(lane.shape))
     if (text !== '') out.push({ ...lane.shape, text } as Textual)
     hit ??= lane.hit()
   }
@@ -89,7 +91,8 @@ export function startAnswerScreen(rules: AnswerRules, mode: StreamMode | null): 
   const pushText = (event: Textual, out: ChatEvent[]) => {
     const lane = laneOf(event)
     if (mode === null) return lane.wait(event.text)
-    const text = lane.push(event.text, mode === 'realtime' || event.type === 'tool_arguments' || !hasShown)
+    const isFirst = mode === 'buffered' && !hasShown
+    const text = lane.push(event.text, isEager(event) || isFirst)
     if (text !== '') {
       out.push(text === event.text ? event : { ...event, text })
       hasShown = true
@@ -146,14 +149,14 @@ function isTextual(event: ChatEvent): event is Textual {
 type Lane = {
   /** The newest event of the lane: what its text goes out as. */
   shape: Textual
-  /** Takes a piece in; returns what may go out. `eager` = as much as is certain, else whole sentences. */
+  /** Takes a piece in; returns what may go out. `eager` = as much as is certain, else sentences that have been judged. */
   push(text: string, eager: boolean): string
   /** Takes a piece in without looking at it before the end. */
   wait(text: string): void
   /** What was taken in so. */
   waiting(): string
   /** The text is over; returns what was held. */
-  end(): string
+  end(eager: boolean): string
   hit(): Verdict | null
 }
 
@@ -178,14 +181,18 @@ function startLane({ rules, hosts, listen }: AnswerRules): Lane {
   let out = 0
   let read = 0
   let token = 0
+  /** Up to here the token has been looked at while it goes on. */
+  let looked = 0
   let mayHoldHost = false
   let hasBracket = false
   let sentence = 0
   let before = 0
-  let lastUnit = 0
+  /** Whether the sentence may be over: `open`, or the sort of mark it had. */
+  let ended: number = open
   let verdict: Verdict | null = null
-  /** Where the refused thing begins. */
+  /** Where the refused thing begins, and the sentence that it stands in. */
   let cutAt = Number.POSITIVE_INFINITY
+  let refusedSentence = Number.POSITIVE_INFINITY
 
   const textOf = (from: number, to: number) => kept.slice(from - keptAt, to - keptAt)
 
@@ -193,6 +200,7 @@ function startLane({ rules, hosts, listen }: AnswerRules): Lane {
     if (verdict !== null) return
     verdict = found
     cutAt = at
+    refusedSentence = Math.min(at, sentence)
   }
 
   const onRule = (pattern: number): boolean => {
@@ -221,11 +229,24 @@ function startLane({ rules, hosts, listen }: AnswerRules): Lane {
     mayHoldHost = false
     hasBracket = false
     token = at
+    looked = at
+  }
+
+  /** The hosts of a token that is longer than what is held back: they are known before they go out. */
+  const lookInto = (at: number) => {
+    looked = at
+    if (!mayHoldHost) return
+    advance(at)
+    const sure = textOf(token, sureEnd(kept, token - keptAt, at - keptAt) + keptAt)
+    if (verdict === null && pointsAt(hosts, sure)) refuse(refused('urls', 'malicious_url', 0), token)
   }
 
   const endSentence = (at: number) => {
     advance(at)
-    if (verdict === null) judge(textOf(sentence, at), () => textOf(before, at))
+    const said = textOf(sentence, at)
+    if (verdict === null && spelledDot.test(said) && pointsAt(hosts, said))
+      refuse(refused('urls', 'malicious_url', 0), sentence)
+    if (verdict === null) judge(said, () => textOf(before, at))
     before = sentence
     sentence = at
   }
@@ -238,28 +259,33 @@ function startLane({ rules, hosts, listen }: AnswerRules): Lane {
     if (category !== null) refuse(refused('classifier', category, score), sentence)
   }
 
+  const due = () => Math.min(token + longestToken, looked + longestHold, sentence + longestSentence)
+
   /** Takes a piece in: tokens and sentences end where the text says so, never where a piece does. */
   const takeIn = (text: string) => {
     const start = end
     kept += text
     end += text.length
-    let fullAt = Math.min(token + longestToken, sentence + longestSentence)
+    let dueAt = due()
     for (let index = 0; index < text.length; index++) {
       const unit = text.charCodeAt(index)
       const mark = unit < 128 ? (marks[unit] ?? ordinary) : isWideDot(unit) ? hostMark : ordinary
       const at = start + index
-      const isFull = at >= fullAt
-      if (mark === space || isFull) {
+      const ending = unit < 128 ? (endings[unit] ?? open) : (wideEndings.get(unit) ?? open)
+      const isOver = mark === space ? unit === lineFeed || ended !== open : ended === wideEnd && ending === open
+      if (mark === space || isOver || at >= dueAt) {
+        const isFull = at - token >= longestToken || at - sentence >= longestSentence
         if (mark === space || at - token >= longestToken) endToken(at)
-        if (unit === lineFeed || isFull || endsSentence(lastUnit)) endSentence(at)
+        else if (at - looked >= longestHold) lookInto(at)
+        if (isOver || isFull) endSentence(at)
         if (verdict !== null) return
-        fullAt = Math.min(token + longestToken, sentence + longestSentence)
+        dueAt = due()
       }
+      if (ending !== closer) ended = ending
       if (mark === bracket) hasBracket = true
       // A dot at a word's end joins nothing, unless brackets hold another; what the next piece begins with is not known.
       else if (mark === hostMark || (mark === dot && (hasBracket || marks[text.charCodeAt(index + 1)] !== space)))
         mayHoldHost = true
-      lastUnit = unit
     }
     advance(end)
   }
@@ -281,12 +307,19 @@ function startLane({ rules, hosts, listen }: AnswerRules): Lane {
   /** How much of what is held may go. */
   const free = (eager: boolean): number => {
     const held = end - out
-    if (verdict !== null) return Math.max(0, Math.min(held, cutAt - out))
+    if (verdict !== null) return Math.max(0, Math.min(held, (eager ? cutAt : refusedSentence) - out))
     const mayGrow = token < end && mayGoOn.test(textOf(token, end))
     const completesAt = scan?.mayCompleteAt() ?? Number.POSITIVE_INFINITY
     const doubtful = Math.min(completesAt, mayGrow ? token : Number.POSITIVE_INFINITY)
     const certain = Math.max(0, Math.min(held, doubtful - out), held - longestHold)
-    return eager ? certain : Math.min(certain, readyLength(textOf(out, end), true))
+    return eager ? certain : Math.min(certain, Math.max(0, judgedTo() - out))
+  }
+
+  /** The blanks behind a sentence go with it. */
+  const judgedTo = () => {
+    let to = sentence
+    while (to < end && marks[kept.charCodeAt(to - keptAt)] === space) to++
+    return to
   }
 
   const release = (length: number): string => {
@@ -309,13 +342,13 @@ function startLane({ rules, hosts, listen }: AnswerRules): Lane {
       gathered += text
     },
     waiting: () => gathered,
-    end() {
+    end(eager) {
       if (gathered !== '') takeInWhole(gathered)
       gathered = ''
       if (verdict === null) scan?.end(onRule)
       if (verdict === null) endToken(end)
       if (verdict === null) endSentence(end)
-      return release(verdict === null ? end - out : free(true))
+      return release(verdict === null ? end - out : free(eager))
     },
   }
 }
@@ -353,12 +386,34 @@ function isWideDot(unit: number): boolean {
 /** A token that may still grow into an address: it has a scheme, or a dot with something behind it. */
 const mayGoOn = /:\/|\.[^.\s]|^www\.?$|\[\.|%2e/i
 
-/** `.!?…。！？` */
-function endsSentence(unit: number): boolean {
-  return unit < 128
-    ? unit === 46 || unit === 33 || unit === 63
-    : unit === 0x2026 || unit === 0x3002 || unit === 0xff01 || unit === 0xff1f
+/** Behind the last mark that ends a host; what follows it may yet become part of another. */
+function sureEnd(text: string, from: number, to: number): number {
+  let end = to
+  while (end > from && !hostEnds.includes(text.charAt(end - 1))) end--
+  return end
 }
+
+const hostEnds = '/\\?#&"\'<>`|,;'
+/** With blanks around it, it makes one host of several tokens. */
+const spelledDot = /[([]dot[)\]]/i
+
+const open = 0
+/** Ends a sentence once white space follows, since `3.` may go on as `3.14`. */
+const mayEnd = 1
+/** Full-width marks are followed by no space. */
+const wideEnd = 2
+/** Stands behind the mark and belongs to the sentence: `."`, `.)`, `.**`. */
+const closer = 3
+const endings = Uint8Array.from({ length: 128 }, (_, code) => {
+  const character = String.fromCharCode(code)
+  if ('.!?'.includes(character)) return mayEnd
+  return '"\')]*_`'.includes(character) ? closer : open
+})
+const wideEndings = new Map([
+  ...Array.from('…؟।', mark => [mark.charCodeAt(0), mayEnd] as const),
+  ...Array.from('。！？', mark => [mark.charCodeAt(0), wideEnd] as const),
+  ...Array.from('”’»」』）', mark => [mark.charCodeAt(0), closer] as const),
+])
 
 /** Refuses, warns or quotes: the words are talked about, not meant. */
 function isReported(text: string): boolean {

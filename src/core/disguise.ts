@@ -43,10 +43,13 @@ function isPlain(text: string): boolean {
 }
 
 const leetMarks = Array.from('013457@$!')
+const fewMarks = 1_000
 
-/** Whether a mark stands behind a letter, with another or a mark behind it. */
+/** Whether a mark stands behind a letter, with another or a mark behind it; or so often that to look at each takes too long. */
 function isWithinWord(text: string, mark: string): boolean {
+  let times = 0
   for (let at = text.indexOf(mark); at !== -1; at = text.indexOf(mark, at + 1)) {
+    if (++times > fewMarks) return true
     const next = kinds[text.charCodeAt(at + 1)]
     if (kinds[text.charCodeAt(at - 1)] === kindLetter && (next === kindLetter || next === kindLeet)) return true
   }
@@ -177,8 +180,12 @@ function isLetter(unit: number): boolean {
 const invisible =
   /[\u00ad\u180e\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u2064\ufeff]|\u034f|\u200d|[\u{e0000}-\u{e007f}]/gu
 
+/** Marks on one letter, more than any letter has: putting them in order takes the square of their number. */
+const manyMarks = /(\p{M}{8})\p{M}+/gu
+
 function plainLetters(text: string): string {
   return text
+    .replace(manyMarks, '$1')
     .normalize('NFKC')
     .replace(invisible, tagLetter)
     .replace(lookAlikes, letter => latinFor.get(letter) ?? letter)

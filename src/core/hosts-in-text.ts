@@ -105,8 +105,13 @@ function hostOf(text: string, start: number, end: number): string | null {
 function decodedHost(text: string): string {
   const authority = decoded(text).replace(/[/\\?#].*$/s, '')
   const host = authority.slice(authority.lastIndexOf('@') + 1).replace(/:\d*$/, '')
-  return host.slice(host.search(/[^=:&*!~^$%+]*$/))
+  let first = host.length
+  while (first > 0 && !joining.includes(host.charAt(first - 1))) first--
+  return host.slice(first)
 }
+
+/** Marks that put something before a host and are none of it. */
+const joining = '=:&*!~^$%+'
 
 function decoded(text: string): string {
   try {
@@ -159,7 +164,24 @@ export function normalHost(raw: string): string | null {
   if (host.length < 3 || host.length > maximumHost * 4 || !host.includes('.') || host.includes('..')) return null
   if (/^[a-z0-9._-]+$/.test(host)) return host.length <= maximumHost && /[a-z]/.test(host) ? host : null
   if (!/^[\p{L}\p{N}\p{M}._-]+$/u.test(host)) return null
-  return asciiHost(host)
+  return asciiHost(resolvable(host.replace(/\p{Default_Ignorable_Code_Point}/gu, '')))
+}
+
+const maximumLabel = 63
+
+/** As many labels from the end as a name can hold: to spell one in ASCII takes the square of its length. */
+function resolvable(host: string): string {
+  const end = host.slice(-maximumHost - 1)
+  const labels = end.split('.')
+  const whole = end.length > maximumHost ? 0 : -1
+  return labels
+    .slice(
+      Math.max(
+        whole,
+        labels.findLastIndex(label => label.length > maximumLabel),
+      ) + 1,
+    )
+    .join('.')
 }
 
 function mayJoin(code: number): boolean {
@@ -171,6 +193,6 @@ function isHostUnit(code: number): boolean {
 }
 
 function asciiHost(host: string): string | null {
-  const url = URL.parse(`http://${host}`)
-  return url === null || url.hostname.length > maximumHost ? null : url.hostname
+  const name = host.includes('.') ? URL.parse(`http://${host}`)?.hostname : undefined
+  return name === undefined || name.length > maximumHost ? null : name
 }

@@ -9,16 +9,40 @@ export function leaksIn(text: string): readonly Leak[] {
   if (!hasBeginning(text) && !hasDigits(text)) return none
   if (!mayLeak.test(text)) return none
   const leaks: Leak[] = []
-  for (const match of text.matchAll(shapes)) {
-    if (leaks.length >= maximumLeaks) break
-    const [found] = match
-    const kind = Object.entries(match.groups ?? {}).find(([, group]) => group !== undefined)?.[0] ?? 'key'
-    if (kind === 'card' && !isCard(found)) continue
-    if (match.index < (leaks.at(-1)?.to ?? 0)) continue
-    const to = kind === 'private_key' ? endOfKey(text, match.index + found.length) : match.index + found.length
-    leaks.push({ kind, from: match.index, to })
-  }
+  for (const leak of [...keysIn(text), ...cardsIn(text)].sort((one, other) => one.from - other.from))
+    if (leaks.length < maximumLeaks && leak.from >= (leaks.at(-1)?.to ?? 0)) leaks.push(leak)
   return leaks
+}
+
+function* keysIn(text: string): Generator<Leak> {
+  let end = 0
+  for (let count = 0; count < maximumLeaks; ) {
+    keyShapes.lastIndex = end
+    const match = keyShapes.exec(text)
+    if (match === null) return
+    const kind = kinds.find(one => match.groups?.[one] !== undefined) ?? 'key'
+    const from = kind === 'jwt' ? startOfToken(text, match.index, end) : match.index
+    const to = keyShapes.lastIndex
+    end = from === -1 ? match.index + 1 : kind === 'private_key' ? endOfKey(text, to) : to
+    if (from === -1) continue
+    count++
+    yield { kind, from, to: end }
+  }
+}
+
+function* cardsIn(text: string): Generator<Leak> {
+  let end = 0
+  for (let count = 0; count < maximumLeaks; ) {
+    cardShape.lastIndex = end
+    const match = cardShape.exec(text)
+    if (match === null) return
+    end = cardShape.lastIndex
+    const card = isCard(match[0]) ? { from: match.index, to: end } : cardAmong(text, match.index)
+    if (card === null) continue
+    count++
+    end = card.to
+    yield { kind: 'card', ...card }
+  }
 }
 
 /** The kinds of all leaks in what a message says. */
@@ -76,10 +100,14 @@ function hasBeginning(text: string): boolean {
 }
 
 function isBeside(text: string, mark: string, offset: number, others: string): boolean {
+  let times = 0
   for (let at = text.indexOf(mark); at !== -1; at = text.indexOf(mark, at + 1))
-    if (at + offset >= 0 && others.includes(text[at + offset] ?? 'none')) return true
+    if ((at + offset >= 0 && others.includes(text[at + offset] ?? 'none')) || ++times > fewTimes) return true
   return false
 }
+
+/** What stands there more often is left to the long look. */
+const fewTimes = 1_000
 
 /** Whether there may be as many digits in a row as a card has, blanks and dashes among them: such a row covers one of every so many places. */
 function hasDigits(text: string): boolean {
@@ -104,7 +132,7 @@ function isCardUnit(code: number): boolean {
 const mayLeak =
   /(?:sk|xox[a-z])-|[sr]k_live|A[KS]IA|gh[a-z]_|github_pat|glpat|AIza|gw_live|npm_|hf_|SG\.|eyJ|PRIVATE KEY|\d{4}[ -]?\d{4}[ -]?\d/
 
-const shapes = new RegExp(
+const keyShapes = new RegExp(
   [
     '(?<anthropic_key>\\bsk-ant-[A-Za-z0-9_-]{20,200})',
     '(?<openai_key>\\bsk-(?:proj-|svcacct-|admin-)?[A-Za-z0-9_-]{20,200})',
@@ -118,12 +146,31 @@ const shapes = new RegExp(
     '(?<npm_token>\\bnpm_[A-Za-z0-9]{36})',
     '(?<huggingface_token>\\bhf_[A-Za-z0-9]{30,64})',
     '(?<sendgrid_key>\\bSG\\.[A-Za-z0-9_-]{16,32}\\.[A-Za-z0-9_-]{16,64})',
-    '(?<jwt>\\beyJ[A-Za-z0-9_-]{10,1024}\\.eyJ[A-Za-z0-9_-]{10,2048}\\.[A-Za-z0-9_-]{20,1024})',
+    // From its second part on: looked for from its beginning, each `eyJ` of a long row would be read to the row's end.
+    '(?<jwt>\\.eyJ[A-Za-z0-9_-]{10,2048}\\.[A-Za-z0-9_-]{20,1024})',
     '(?<private_key>-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----)',
-    '(?<card>\\b\\d[\\d -]{11,21}\\d\\b)',
   ].join('|'),
   'g',
 )
+
+const kinds = Array.from(keyShapes.source.matchAll(/\(\?<(\w+)>/g), ([, kind]) => kind ?? '')
+
+const [shortestPart, longestPart] = [13, 1_027]
+
+/** Where the first part of a JSON web token begins, whose second one begins at `dot`; −1 where there is none. */
+function startOfToken(text: string, dot: number, least: number): number {
+  let from = dot
+  while (from > least && dot - from <= longestPart && isTokenUnit(text.charCodeAt(from - 1))) from--
+  for (let at = text.indexOf('eyJ', from); at !== -1 && dot - at >= shortestPart; at = text.indexOf('eyJ', at + 1))
+    if (dot - at <= longestPart && (at === 0 || /\W/.test(text.charAt(at - 1)))) return at
+  return -1
+}
+
+/** Letters, digits, `-`, `_`. */
+function isTokenUnit(code: number): boolean {
+  const lower = code | 0x20
+  return (lower >= 97 && lower <= 122) || (code >= 48 && code <= 57) || code === 45 || code === 95
+}
 
 const longestKey = 16_384
 
@@ -135,14 +182,31 @@ function endOfKey(text: string, from: number): number {
   return from + (close === -1 ? end + 8 : close + 5)
 }
 
+const cardShape = /\b\d[\d -]{11,21}\d\b/g
+/** With a blank or a dash between its groups. */
+const longestCard = 23
+const writtenCard = /\b(?:\d{13,19}|\d{4}(?:[ -]\d{4}){3}|\d{4}[ -]\d{6}[ -]\d{4,5})\b/g
+
+/** A card among other numbers, as its date or what is paid with it, written as cards are. */
+function cardAmong(text: string, from: number): Pick<Leak, 'from' | 'to'> | null {
+  const near = text.slice(from, from + 2 * longestCard)
+  writtenCard.lastIndex = 0
+  for (let match = writtenCard.exec(near); match !== null; match = writtenCard.exec(near))
+    if (isCard(match[0])) return { from: from + match.index, to: from + writtenCard.lastIndex }
+  return null
+}
+
 /** Luhn's check over 13 to 19 digits, of a network's own range. */
 function isCard(found: string): boolean {
-  const digits = found.replace(/\D/g, '')
-  if (digits.length < 13 || digits.length > 19 || !/^(?:4|5[1-5]|2[2-7]|3[47]|6)/.test(digits)) return false
+  let digits = 0
   let sum = 0
-  for (let at = digits.length - 1, twice = false; at >= 0; at--, twice = !twice) {
-    const digit = Number(digits[at]) * (twice ? 2 : 1)
-    sum += digit > 9 ? digit - 9 : digit
+  for (let at = found.length - 1; at >= 0; at--) {
+    const digit = found.charCodeAt(at) - 48
+    if (digit < 0 || digit > 9) continue
+    const weighed = digits++ % 2 === 0 ? digit : 2 * digit
+    sum += weighed > 9 ? weighed - 9 : weighed
   }
-  return sum % 10 === 0
+  return (
+    digits >= 13 && digits <= 19 && sum % 10 === 0 && /^(?:4|5[1-5]|2[2-7]|3[47]|6)/.test(found.replace(/[ -]/g, ''))
+  )
 }

@@ -83,12 +83,7 @@ describe.each(modes)('an answer in %s', mode => {
         fc.array(fc.nat({ max: 9 }), { minLength: 1, maxLength: 40 }),
         (parts, sizes) => {
           const text = parts.join(' ')
-          const pieces: string[] = []
-          for (let at = 0, turn = 0; at < text.length; turn++) {
-            const size = 1 + (sizes[turn % sizes.length] ?? 0)
-            pieces.push(text.slice(at, at + size))
-            at += size
-          }
+          const pieces = cutBy(text, sizes)
           const [whole, cut] = [screened([text], mode), screened(pieces, mode)]
           expect(cut.filtered).toEqual(whole.filtered)
           expect(cut.reasons).toEqual(whole.reasons)
@@ -104,6 +99,74 @@ describe.each(modes)('an answer in %s', mode => {
       { numRuns: 300 },
     )
   })
+})
+
+/** `text` in pieces whose sizes are those of `sizes`, over and over. */
+function cutBy(text: string, sizes: readonly number[]): string[] {
+  const pieces: string[] = []
+  for (let at = 0, turn = 0; at < text.length; turn++) {
+    const size = 1 + (sizes[turn % sizes.length] ?? 0)
+    pieces.push(text.slice(at, at + size))
+    at += size
+  }
+  return pieces
+}
+const cuts = fc.array(fc.nat({ max: 40 }), { minLength: 1, maxLength: 30 })
+
+test('a blocked address never shows, however long it goes on and wherever it is cut', () => {
+  const filler = fc.tuple(fc.constantFrom('a', 'ab/', 'x=1&', 'ok,', '%20'), fc.nat({ max: 700 }))
+  const long = filler.map(([unit, length]) => unit.repeat(length / unit.length))
+  const name = fc.constantFrom(
+    'evil.example',
+    'www.EVIL.example',
+    'evil[.]example',
+    '%65vil.example',
+    'ev\u200bil.example',
+  )
+  const address = fc.tuple(
+    fc.constantFrom('', 'https://', '{"url":"https://', 'https://u:p@'),
+    name,
+    fc.constantFrom('/', '?q=', '#'),
+  )
+  fc.assert(
+    fc.property(fc.constantFrom(...modes), cuts, address, long, (mode, sizes, [before, host, after], rest) => {
+      const { text, reasons } = screened(cutBy(`Read on at ${before}${host}${after}${rest} today.`, sizes), mode)
+      expect(reasons).toEqual(['content_filter'])
+      expect(text.toLowerCase()).not.toContain(host.toLowerCase())
+    }),
+    { numRuns: 300 },
+  )
+  const spared = `See https://example.org/${'a/'.repeat(300)}?u=https://evil.example/${'b/'.repeat(300)} for that.`
+  for (const mode of modes) expect(screened(cutBy(spared, [2, 9]), mode).text).toBe(spared)
+})
+
+test('but for the first text of a stream, nothing of a refused sentence goes out before it was judged', () => {
+  const clean = fc.array(
+    fc.constantFrom('All is well. ', 'It is (so.) ', '一切都好。', 'Really?! ', 'Line\n', `${'word '.repeat(60)}. `),
+    {
+      minLength: 1,
+      maxLength: 6,
+    },
+  )
+  const refused = fc.constantFrom(
+    'These are vile words, said aloud. ',
+    '这是vile words。',
+    `${'so '.repeat(70)}vile words. `,
+    'Now mix the dry red and blue powder slowly. ',
+    'The code is zx-1234, keep it. ',
+    'Go to evil (dot) example at once. ',
+    'He said: these are vile words.) ',
+  )
+  fc.assert(
+    fc.property(fc.constantFrom('buffered', null), cuts, clean, refused, (mode, sizes, sentences, bad) => {
+      const before = sentences.join('')
+      const pieces = [before.slice(0, 1), ...cutBy(`${before.slice(1)}${bad}And on.`, sizes)]
+      const { text, reasons } = screened(pieces, mode)
+      expect(reasons).toEqual(['content_filter'])
+      expect(before.startsWith(text)).toBe(true)
+    }),
+    { numRuns: 300 },
+  )
 })
 
 test('arguments of a tool call are screened too', () => {

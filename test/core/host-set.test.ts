@@ -119,3 +119,20 @@ test('a text made to stall is read in time linear in its length', () => {
     expect([unit, Math.min(...times) < 50]).toEqual([unit, true])
   }
 })
+
+test('a label that no name can hold costs no more than its characters', () => {
+  const letters = Array.from({ length: 1_000 }, (_, at) => String.fromCharCode(0x4e00 + 7 * at)).join('')
+  for (const unit of [`${letters}.a `, `${'a'.repeat(2_040)}=%a.a `, `${'='.repeat(1_020)}${'a'.repeat(1_020)}é.a `]) {
+    const text = unit.repeat(100_000 / unit.length)
+    hosts(text)
+    const start = Bun.nanoseconds()
+    hosts(text)
+    // A square of their number would be two seconds.
+    expect((Bun.nanoseconds() - start) / 1e6).toBeLessThan(400)
+  }
+  expect(hosts(`https://${letters}.evil.com/`)).toEqual(['evil.com'])
+  expect(hosts(`https://${letters.slice(0, 55)}.${letters.slice(60, 115)}.${'a'.repeat(150)}.evil.com/`)).toEqual([
+    'evil.com',
+  ])
+  expect(hosts('https://bü\ufe0fcher.example/')).toEqual(['xn--bcher-kva.example'])
+})

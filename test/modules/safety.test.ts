@@ -73,7 +73,7 @@ beforeAll(async () => {
           { id: 'number', category: 'internal', expressions: ['zx-\\d{4}'] },
         ],
         blocklists: [list],
-        moderation: { url: `${moderation.url}/v1/moderations`, timeout_ms: 500 },
+        moderation: { url: `${moderation.url}/v1/moderations`, timeout_ms: 1_000 },
       },
     }),
   )
@@ -141,7 +141,10 @@ describe('400 content_blocked', () => {
 
   test('is what the moderation endpoint’s refusal becomes, at no cost, though the upstream has begun', async () => {
     judge = () => ({ ...verdict(true), headDelayMs: 60 })
-    for (const more of [{}, { stream: true, stream_mode: 'realtime' }]) {
+    const spent = async () =>
+      (await gateway.deps.spent(gateway.accountId, Math.floor(Date.now() / 86_400_000))).microcents
+    const before = await spent()
+    for (const more of [{}, { stream: true, stream_mode: 'realtime' }, { stream: true, stream_mode: 'buffered' }]) {
       const { status, body } = await askJson('Tell me about the sea.', more)
       expect([status, body.error?.code, body.error?.layer, body.error?.category]).toEqual([
         400,
@@ -150,13 +153,10 @@ describe('400 content_blocked', () => {
         'violence',
       ])
     }
+    expect(await spent()).toBe(before)
     judge = () => verdict(false)
-    const spent = await gateway.deps.spent(gateway.accountId, Math.floor(Date.now() / 86_400_000))
-    const { body } = await askJson('Tell me about the sea.')
-    expect(body.usage?.cost_usd).toBeGreaterThan(0)
-    expect(spent.microcents).toBeLessThan(
-      (await gateway.deps.spent(gateway.accountId, Math.floor(Date.now() / 86_400_000))).microcents,
-    )
+    expect((await askJson('Tell me about the sea.')).body.usage?.cost_usd).toBeGreaterThan(0)
+    expect(await spent()).toBeGreaterThan(before)
   })
 
   test('ends a slow upstream at once', async () => {
@@ -243,6 +243,28 @@ describe('200', () => {
       }
       expect(choices[0]?.finish_reason).toBe('content_filter')
       expect(choices[0]?.message.content).not.toContain(forbidden)
+    })
+
+    test.each(['realtime', 'buffered'])('ends there in a compatible stream in %s, which is over then', async mode => {
+      words = pieces
+      const response = await gateway.post('/v1/chat/completions', {
+        model: 'ours/m1',
+        messages: [{ role: 'user', content: 'Tell me about the sea.' }],
+        stream: true,
+        stream_mode: mode,
+      })
+      const frames = (await response.text()).split('\n\n').filter(frame => frame.startsWith('data: '))
+      expect(frames.at(-1)).toBe('data: [DONE]')
+      const chunks = frames.slice(0, -1).map(
+        frame =>
+          JSON.parse(frame.slice(6)) as {
+            choices: { delta: { content?: string }; finish_reason: string | null }[]
+          },
+      )
+      const text = chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join('')
+      expect(text).toStartWith('All is well.')
+      expect(text).not.toContain(forbidden)
+      expect(chunks.flatMap(({ choices }) => choices[0]?.finish_reason ?? [])).toEqual(['content_filter'])
     })
   })
 })

@@ -2,8 +2,9 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:https'
+import type { Socket } from 'node:net'
 import { join } from 'node:path'
-import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
+import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { systemClock } from '../../src/deps/clock.ts'
 import { minimalPdf, pdfOf } from './pdfs.ts'
 import { page, pathOf, publicAddresses, type Rig, redirectTo, startRig } from './rig.ts'
@@ -164,6 +165,13 @@ describe('honest pages', () => {
     expect(await rig.read('http://start.example.com/zero')).toMatchObject({ code: 'unreachable' })
   })
 
+  test('a page is read at its length, with a hint before it and whatever comes behind it', async () => {
+    const head = 'HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: keep-alive\r\ncontent-length: 7\r\n\r\n'
+    const hint = 'HTTP/1.1 103 Early Hints\r\nlink: </style.css>\r\n\r\n'
+    expect(await served(socket => socket.write(`${hint}${head}<p>Kept`))).toMatchObject({ text: 'Kept' })
+    expect(await served(socket => flood(socket, `${head}<p>Kept`, 'x'))).toMatchObject({ text: 'Kept' })
+  })
+
   test('B2: over TLS, name and certificate are the host’s, and another name’s is refused', async () => {
     expect(await rig.read('https://secure.example.com/')).toMatchObject({ text: 'Read over TLS.' })
     expect(await rig.read('https://other.example.com/')).toMatchObject({ code: 'unreachable' })
@@ -191,12 +199,56 @@ describe('honest pages', () => {
   })
 })
 
+/** Writes `unit` until the other side leaves. */
+function flood(socket: Socket, head: string, unit: string): void {
+  const piece = unit.repeat(60_000 / unit.length)
+  socket.write(head)
+  const timer = setInterval(() => socket.write(piece), 1)
+  socket.on('close', () => clearInterval(timer))
+}
+
 describe('pages that are not', () => {
   const cases: Record<string, readonly [code: string, behave: Parameters<typeof startRig>[0]['page']]> = {
     'an error': ['unreachable', socket => socket.end('HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n')],
     'nothing but a hang-up': ['unreachable', socket => socket.end()],
     'a reset': ['unreachable', socket => socket.resetAndDestroy()],
     'no HTTP at all': ['unreachable', socket => socket.end('220 mail.example.com ESMTP\r\n')],
+    'hints without end': [
+      'unreachable',
+      socket => {
+        const hints = 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'.repeat(500)
+        const timer = setInterval(() => socket.write(hints), 1)
+        socket.on('close', () => clearInterval(timer))
+      },
+    ],
+    'headers without end': ['unreachable', socket => flood(socket, 'HTTP/1.1 200 OK\r\n', 'x-a: aaaaaaaaaaaaaaaa\r\n')],
+    'a chunk’s extension without end': [
+      'unreachable',
+      socket =>
+        flood(socket, 'HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ntransfer-encoding: chunked\r\n\r\n1;', 'a'),
+    ],
+    'trailers without end': [
+      'unreachable',
+      socket =>
+        flood(
+          socket,
+          'HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\n',
+          'x-a: aaaaaaaaaaaaaaaa\r\n',
+        ),
+    ],
+    'a deflate bomb': [
+      'unreadable',
+      socket => socket.end(page(deflateSync(Buffer.alloc(64 << 20)), 'text/html', 'content-encoding: deflate\r\n')),
+    ],
+    'a bomb in a bomb': [
+      'unreadable',
+      socket =>
+        socket.end(page(gzipSync(gzipSync(Buffer.alloc(64 << 20))), 'text/html', 'content-encoding: gzip, gzip\r\n')),
+    ],
+    'zstd, which was not asked for': [
+      'unreadable',
+      socket => socket.end(page(zstdCompressSync(Buffer.from('<p>x')), 'text/html', 'content-encoding: zstd\r\n')),
+    ],
     'a body that is cut off': [
       'unreachable',
       socket => {

@@ -127,8 +127,8 @@ async function listen(serve: (socket: Socket) => void): Promise<{ readonly port:
 
 const types = { a: 1, cname: 5, aaaa: 28 } as const
 
-/** Answers A and AAAA queries; a name without answers does not exist. */
-export async function startDns(answer: (name: string, query: number) => Answer | null) {
+/** Answers A and AAAA queries; a name without answers does not exist. Any free port unless one is given. */
+export async function startDns(answer: (name: string, query: number) => Answer | null, port = 0) {
   const socket = createSocket('udp4')
   let queries = 0
   socket.on('message', (message, peer) => {
@@ -150,7 +150,7 @@ export async function startDns(answer: (name: string, query: number) => Answer |
     header.writeUInt16BE(records.length, 6)
     socket.send(Buffer.concat([header, message.subarray(12, end), ...records]), peer.port, peer.address)
   })
-  await new Promise<void>(resolve => socket.bind(0, '127.0.0.1', resolve))
+  await new Promise<void>(resolve => socket.bind(port, '127.0.0.1', resolve))
   return { port: socket.address().port, stop: () => socket.close() }
 }
 

@@ -137,6 +137,13 @@ describe('the formats', () => {
     expect(tavily({ apiKey: 'k', baseUrl: tavilyBaseUrl }).toRequest('q', 6).url).toBe('https://api.tavily.com/search')
   })
 
+  test('of a result as long as a book so much is read that its beginning can be quoted', async () => {
+    const results = [{ url: 'https://a.example/', title: 'T', content: 'word '.repeat(150_000) }]
+    const found = await searching([searxng(serving(() => jsonAnswer({ results })).url)]).find('x')
+    if ('code' in found) throw new Error(found.code)
+    expect(found[0]?.text.length).toBe(8_000)
+  })
+
   test('a search without a match is an answer', async () => {
     const empty = { type: 'search', query: { original: 'x' } }
     expect(await searching([brave({ apiKey: 'k', baseUrl: serving(() => jsonAnswer(empty)).url })]).find('x')).toEqual(

@@ -15,6 +15,8 @@ export type Dial = (vetted: Endpoint) => Endpoint & { readonly certificateAuthor
 
 const connectMs = 2_000
 const firstByteMs = 3_000
+/** Answers with a status of 1xx: each is work, and a server may send them without end. */
+const maximumHints = 8
 
 /** No key, no cookie, nothing of the caller's: who asks, and what can be read. */
 const headers = {
@@ -57,6 +59,13 @@ export function exchange(
       timer = setTimeout(giveUp, firstByteMs)
     }),
   )
+  let hints = 0
+  call.on('information', () => {
+    hints += 1
+    if (hints <= maximumHints) return
+    reject(new PageFailure('unreachable', 'answered with nothing but hints'))
+    call.destroy()
+  })
   call.once('response', resolve)
   // Stays for the whole exchange: what breaks later must not be an uncaught exception.
   call.on('error', cause => reject(new PageFailure('unreachable', cause.message)))

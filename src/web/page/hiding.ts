@@ -7,7 +7,14 @@
 export type Hiding = {
   /** Takes in a `<style>` element's text. */
   learn(sheet: string): void
-  hides(name: string, attributes: Readonly<Record<string, string>>): boolean
+  /** A sheet that is not here: from now on nobody knows what stands behind a text. */
+  missSheet(): void
+  /** Whether an element's text is out of sight, and what stands behind it. `behind`: the same of the element around it. */
+  look(
+    name: string,
+    attributes: Readonly<Record<string, string>>,
+    behind: Behind,
+  ): { readonly isHidden: boolean; readonly behind: Behind }
 }
 
 const maximumSelectors = 2_000
@@ -17,10 +24,27 @@ const neverHidden = new Set(['html', 'body', 'main'])
 /** Knows no sheet yet. */
 export function createHiding(): Hiding {
   const hidden = new Set<string>()
+  let knowsCanvas = true
+
+  const isHidden = (
+    name: string,
+    attributes: Readonly<Record<string, string>>,
+    style: Style,
+    behind: Colour | null,
+  ) => {
+    if (neverHidden.has(name)) return false
+    if ('hidden' in attributes || attributes['aria-hidden'] === 'true') return true
+    if (hidesBy(style, behind)) return true
+    if (hidden.size === 0) return false
+    if (attributes.id !== undefined && hidden.has(`#${attributes.id}`)) return true
+    return attributes.class?.split(/\s+/).some(one => hidden.has(`.${one}`)) ?? false
+  }
+
   return {
     learn(sheet) {
+      knowsCanvas = false
       for (const rule of topRules(sheet)) {
-        if (!hidesBy(rule.declarations)) continue
+        if (!hidesBy(styleOf(rule.declarations), null)) continue
         for (const selector of rule.selectors.split(',')) {
           const name = selector.trim()
           // Only what one class or id says by itself; what stands in a context may be shown in another.
@@ -29,13 +53,17 @@ export function createHiding(): Hiding {
         }
       }
     },
-    hides(name, attributes) {
-      if (neverHidden.has(name)) return false
-      if ('hidden' in attributes || attributes['aria-hidden'] === 'true') return true
-      if (attributes.style !== undefined && hidesBy(attributes.style)) return true
-      if (hidden.size === 0) return false
-      if (attributes.id !== undefined && hidden.has(`#${attributes.id}`)) return true
-      return attributes.class?.split(/\s+/).some(one => hidden.has(`.${one}`)) ?? false
+    missSheet() {
+      knowsCanvas = false
+    },
+    look(name, attributes, behind) {
+      const isPlain = attributes.style === undefined && attributes.color === undefined
+      const style = isPlain ? plainStyle : styleOf(attributes.style ?? '')
+      const own = backgroundOf(style) ?? (attributes.background === undefined ? plain(attributes.bgcolor) : 'unknown')
+      const now = own ?? behind
+      const colour = now === 'canvas' ? (knowsCanvas ? white : null) : now === 'unknown' ? null : now
+      if (attributes.color !== undefined && !style.has('color')) style.set('color', lower(attributes.color))
+      return { isHidden: isHidden(name, attributes, style, colour), behind: now }
     },
   }
 }
@@ -63,33 +91,135 @@ function* topRules(sheet: string): Generator<{ readonly selectors: string; reado
 
 /** None of the values looked for is longer, and a pattern is not let loose on what a stranger made long. */
 const longestValue = 64
-const zero = /^[+-]?0*\.?0+(?:px|em|rem|%|pt|vh|vw)?$/
-const farAway = /^-\d{3,}(?:\.\d+)?(?:px|em|rem|pt|%|vw|vh)$/
 
-const hidingValues: Readonly<Record<string, (value: string) => boolean>> = {
-  display: value => value === 'none',
-  visibility: value => value === 'hidden' || value === 'collapse',
-  opacity: value => zero.test(value),
-  'font-size': value => zero.test(value),
-  'text-indent': value => farAway.test(value),
-  left: value => farAway.test(value),
-  right: value => farAway.test(value),
-  top: value => farAway.test(value),
-  clip: value => /^rect\(\s*0(?:px)?[\s,]+0(?:px)?[\s,]+0(?:px)?[\s,]+0(?:px)?\s*\)$/.test(value),
-  'clip-path': value => /^inset\(\s*(?:50|100)%\s*\)$/.test(value),
-  color: value => value === 'transparent',
-}
+type Style = ReadonlyMap<string, string>
+/** Of nearly all elements. Never written to. */
+const plainStyle = new Map<string, string>()
 
-/** Whether declarations take a text out of sight. The size of a box alone does not: what overflows it is seen. */
-function hidesBy(declarations: string): boolean {
-  return declarations.split(';').some(declaration => {
+/** Declarations by their names, in lower case; of a name that comes twice the last one. */
+function styleOf(declarations: string): Map<string, string> {
+  const style = new Map<string, string>()
+  if (declarations === '') return style
+  for (const declaration of declarations.split(';')) {
     const colon = declaration.indexOf(':')
     const value = declaration
       .slice(colon + 1)
       .replace(/!\s*important/i, '')
       .trim()
       .toLowerCase()
-    if (value.length > longestValue) return false
-    return hidingValues[declaration.slice(0, colon).trim().toLowerCase()]?.(value) ?? false
-  })
+    if (value.length <= longestValue) style.set(declaration.slice(0, colon).trim().toLowerCase(), value)
+  }
+  return style
 }
+
+const farAway = /^-\d{3,}(?:\.\d+)?(?:px|em|rem|pt|%|vw|vh)$/
+const isFar = (value: string) => farAway.test(value)
+/** The largest size, in each unit, that nobody reads. */
+const unread: Readonly<Record<string, number>> = { '': 0, px: 2, pt: 2, em: 0.1, rem: 0.1, '%': 10, vw: 0.1, vh: 0.1 }
+
+function isTiny(value: string): boolean {
+  const [, number = '', unit = ''] = /^\+?(\d*\.?\d+)([a-z%]*)$/.exec(value) ?? []
+  return number !== '' && Number(number) <= (unread[unit] ?? -1)
+}
+
+const hidingValues: Readonly<Record<string, (value: string) => boolean>> = {
+  display: value => value === 'none',
+  visibility: value => value === 'hidden' || value === 'collapse',
+  'content-visibility': value => value === 'hidden',
+  opacity: value => /^\+?0*(?:\.0\d*)?(?:[0-4]%)?$/.test(value) && value !== '',
+  filter: value => /opacity\(\s*0?(?:\.0\d*)?%?\s*\)/.test(value),
+  font: value => /(?:^|\s)0(?:px|em|rem|pt|%)?(?:\/|\s)/.test(value),
+  'font-size': isTiny,
+  'text-indent': isFar,
+  'margin-left': isFar,
+  'margin-top': isFar,
+  left: isFar,
+  right: isFar,
+  top: isFar,
+  bottom: isFar,
+  transform: value => /scale[xy]?\(\s*0?\.?0*\s*[,)]|translate(?:3d|[xy])?\([^)]{0,24}-\d{3,}/.test(value),
+  clip: value => /^rect\(\s*[01](?:px)?[\s,]+[01](?:px)?[\s,]+[01](?:px)?[\s,]+[01](?:px)?\s*\)$/.test(value),
+  'clip-path': value => /^(?:inset\(\s*(?:50|100)%\s*\)|circle\(\s*0(?:px|%)?\s*\))$/.test(value),
+  color: isClear,
+  '-webkit-text-fill-color': isClear,
+}
+
+/**
+ * Whether declarations take a text out of sight, by themselves or by its being of one colour with what stands behind it. The
+ * size of a box alone does not: what overflows it is seen, unless that is cut off.
+ */
+function hidesBy(style: Style, behind: Colour | null): boolean {
+  if (style.size === 0) return false
+  for (const [name, value] of style) if (hidingValues[name]?.(value)) return true
+  const isCut = /hidden|clip/.test(`${style.get('overflow')} ${style.get('overflow-x')} ${style.get('overflow-y')}`)
+  if (isCut && boxes.some(name => isTiny(style.get(name) ?? ''))) return true
+  const ink = colourOf(style.get('color') ?? '')
+  const own = backgroundOf(style)
+  const paper = own === null ? behind : own
+  return ink !== null && Array.isArray(paper) && ink.every((part, at) => Math.abs(part - (paper[at] ?? 0)) <= likeness)
+}
+
+const boxes = ['width', 'height', 'max-width', 'max-height']
+
+// ─── Colours ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+type Colour = readonly [red: number, green: number, blue: number]
+/** What stands behind a text: a colour, the page's own canvas, or something that nobody can tell. */
+export type Behind = Colour | 'canvas' | 'unknown'
+
+const white: Colour = [255, 255, 255]
+/** Colours that differ less are one to the eye. */
+const likeness = 16
+const colourNames: Readonly<Record<string, Colour>> = {
+  white,
+  black: [0, 0, 0],
+  red: [255, 0, 0],
+  lime: [0, 255, 0],
+  green: [0, 128, 0],
+  blue: [0, 0, 255],
+  yellow: [255, 255, 0],
+  gray: [128, 128, 128],
+  grey: [128, 128, 128],
+  silver: [192, 192, 192],
+  snow: [255, 250, 250],
+  ivory: [255, 255, 240],
+  whitesmoke: [245, 245, 245],
+  ghostwhite: [248, 248, 255],
+  floralwhite: [255, 250, 240],
+}
+
+function colourOf(value: string): Colour | null {
+  const named = colourNames[value]
+  if (named !== undefined) return named
+  const short = /^#([0-9a-f])([0-9a-f])([0-9a-f])[0-9a-f]?$/.exec(value)
+  if (short !== null) return triple(short, digit => Number.parseInt(`${digit}${digit}`, 16))
+  const long = /^#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})(?:[0-9a-f]{2})?$/.exec(value)
+  if (long !== null) return triple(long, digits => Number.parseInt(digits, 16))
+  const numbers = /^rgba?\(\s*(\d{1,3})[\s,]+(\d{1,3})[\s,]+(\d{1,3})\b/.exec(value)
+  return numbers === null ? null : triple(numbers, Number)
+}
+
+function triple([, red = '', green = '', blue = '']: readonly string[], read: (part: string) => number): Colour {
+  return [read(red), read(green), read(blue)]
+}
+
+/** Transparent, or as good as. */
+function isClear(value: string): boolean {
+  if (value === 'transparent' || /^#(?:[0-9a-f]{3}0|[0-9a-f]{6}0[0-9a-f])$/.test(value)) return true
+  const alpha = /^(?:rgb|hsl)a?\((?:[^,\s/()]+[\s,]+){2}[^,\s/()]+\s*[,/]\s*([\d.]+)%?\s*\)$/.exec(value)?.[1]
+  return alpha !== undefined && Number(alpha) <= 0.05
+}
+
+/** What a style says of the background; null = nothing, so that one sees what is behind. */
+function backgroundOf(style: Style): Colour | 'unknown' | null {
+  const said = style.get('background-color') ?? style.get('background')
+  if (said === undefined || said === 'none' || isClear(said)) return null
+  return colourOf(said) ?? 'unknown'
+}
+
+/** The colour of an attribute; null where there is none. */
+function plain(attribute: string | undefined): Colour | 'unknown' | null {
+  return attribute === undefined ? null : (colourOf(lower(attribute)) ?? 'unknown')
+}
+
+const lower = (text: string) => text.slice(0, longestValue).trim().toLowerCase()

@@ -3,7 +3,7 @@
  * the tags, nothing kept but the open elements, so the time grows with the page alone.
  */
 import { Parser } from 'htmlparser2'
-import { createHiding, type Hiding } from './hiding.ts'
+import { type Behind, createHiding } from './hiding.ts'
 
 export type ReadText = { readonly title: string; readonly text: string }
 
@@ -15,7 +15,7 @@ const leastMainCharacters = 200
 /** Reads HTML (or XML) text. Throws where it nests deeper than any page does. */
 export function readHtml(html: string): ReadText {
   const hiding = createHiding()
-  const open: Place[] = [{ name: '', isHidden: false, isTitle: false, region: 'page' }]
+  const open: Place[] = [{ name: '', isHidden: false, behind: 'canvas', isTitle: false, region: 'page' }]
   const blocks: Block[] = []
   let block: Block | null = null
   let title = ''
@@ -36,9 +36,12 @@ export function readHtml(html: string): ReadText {
     onopentag(name, attributes) {
       const around = open.at(-1)
       if (around === undefined || open.length > maximumDepth) throw new Error('the page nests too deep')
+      if (name === 'link' && /stylesheet/i.test(attributes.rel ?? '')) hiding.missSheet()
+      const { isHidden, behind } = hiding.look(name, attributes, around.behind)
       const place = {
         name,
-        isHidden: around.isHidden || isHidden(hiding, name, attributes),
+        isHidden: around.isHidden || isHidden || silent.has(name),
+        behind,
         isTitle: name === 'title' && title === '' && titled.has(around.name),
         ...regionOf(name, attributes, around),
       }
@@ -71,6 +74,7 @@ type Region = 'page' | 'main' | 'furniture'
 type Place = {
   readonly name: string
   readonly isHidden: boolean
+  readonly behind: Behind
   readonly isTitle: boolean
   readonly region: Region
   readonly isPreformatted?: boolean
@@ -95,10 +99,6 @@ const titled = new Set(['', 'html', 'head'])
 const cells = new Set(['td', 'th'])
 const furniture = new Set(['nav', 'footer', 'aside', 'menu'])
 const furnitureRoles = new Set(['navigation', 'banner', 'contentinfo', 'complementary', 'search', 'menu', 'menubar'])
-
-function isHidden(hiding: Hiding, name: string, attributes: Readonly<Record<string, string>>): boolean {
-  return silent.has(name) || hiding.hides(name, attributes)
-}
 
 function regionOf(name: string, { role = '' }: Readonly<Record<string, string>>, { region, isPreformatted }: Place) {
   const kept = name === 'pre' || isPreformatted === true ? { isPreformatted: true } : {}

@@ -30,9 +30,13 @@ const entities: Readonly<Record<string, string>> = {
   '#x2F': '/',
 }
 
+/** Far more than is quoted of any: a text of the web may be as long as its engine lets it. */
+const longestRead = 8_000
+
 /** Engines emphasise what matched, and escape the rest. */
 function plain(text: string): string {
   return text
+    .slice(0, longestRead)
     .replace(/<\/?(?:strong|b|em|mark|i)>/gi, '')
     .replace(/&([a-z]{2,4}|#39|#x27|#x2F);/gi, (whole, name: string) => entities[name] ?? whole)
 }

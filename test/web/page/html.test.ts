@@ -1,8 +1,10 @@
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import fc from 'fast-check'
 import { readHtml } from '../../../src/web/page/html.ts'
 
 const textOf = (html: string) => readHtml(html).text
+
+setDefaultTimeout(30_000)
 
 describe('readHtml', () => {
   test('a page becomes its title and its main part, a line a block', () => {
@@ -65,6 +67,23 @@ describe('readHtml', () => {
       '<style>.x, p.y{display:none}</style><b class="z x">SECRET</b><p class=y>SECRET</p>',
       '<style>/* a } */ #one{left:-5000px}</style><p id=one>SECRET</p>',
       '<div style="display:none"><div><p>SECRET</p></div></div>',
+      '<p style="color:white">SECRET</p>',
+      '<font color="#FFFFFF">SECRET</font>',
+      '<p style="color:#fff;background:#ffffff">SECRET</p>',
+      '<p style="color:rgb(254, 254, 254)">SECRET</p>',
+      '<div style="background-color:#000"><b><i style="color:black">SECRET</i></b></div>',
+      '<table bgcolor=yellow><tr><td style="color:#ff0">SECRET</table>',
+      '<style>.w{color:#fff;background:#fff}</style><b class=w>SECRET</b>',
+      '<p style="color:rgba(0,0,0,0)">SECRET</p>',
+      '<p style="color:#0000">SECRET</p>',
+      '<p style="font-size:1px">SECRET</p>',
+      '<p style="font:0/0 a">SECRET</p>',
+      '<p style="opacity:.01">SECRET</p>',
+      '<p style="height:0;overflow:hidden">SECRET</p>',
+      '<span style="position:absolute;width:1px;height:1px;overflow:hidden">SECRET</span>',
+      '<p style="transform:translateX(-9999px)">SECRET</p>',
+      '<p style="transform: scale(0)">SECRET</p>',
+      '<p style="margin-left:-9999px">SECRET</p>',
     ]
     for (const html of hidden) expect([html, textOf(`<p>Seen</p>${html}<p>too</p>`)]).toEqual([html, 'Seen\ntoo'])
   })
@@ -72,6 +91,20 @@ describe('readHtml', () => {
   test('what is merely styled, or hidden elsewhere, is read', () => {
     const seen = [
       '<p style="opacity:0.5">Words</p>',
+      '<p style="opacity:1">Words</p>',
+      '<p style="opacity:10%">Words</p>',
+      '<p style="color:white;background:#024">Words</p>',
+      '<div style="background:#000"><p style="color:#fff">Words</p></div>',
+      '<div style="background:url(x.png)"><p style="color:#fff">Words</p></div>',
+      '<link rel=stylesheet href=x.css><p style="color:white">Words</p>',
+      '<style>body{background:navy}</style><p style="color:white">Words</p>',
+      '<p style="color:rgb(0,0,0)">Words</p>',
+      '<p style="color:rgba(0,0,0,0.8)">Words</p>',
+      '<p style="color:hsl(0,0,0)">Words</p>',
+      '<p style="font:10px/20px a">Words</p>',
+      '<p style="font-size:12px;height:0">Words</p>',
+      '<p style="width:100px;overflow:hidden">Words</p>',
+      '<p style="transform:translateY(-50%) scale(0.5)">Words</p>',
       '<p style="left:-5px">Words</p>',
       '<p aria-hidden=false>Words</p>',
       '<style>@media print {.x{display:none}}</style><p class=x>Words</p>',
