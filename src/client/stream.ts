@@ -2,10 +2,10 @@
 import { errorOfEvent } from './error-of.ts'
 import { ConnectionError, IncompleteStreamError } from './errors.ts'
 import type { Incoming } from './transport.ts'
-import type { ChatDelta, ChatDone, ChatEvent } from './wire.ts'
+import type { ChatDelta, ChatDone, ChatEvent, ChatFiltered } from './wire.ts'
 
 /** Read once: by iterating, or by `text()` or `done()`. */
-export class ChatStream implements AsyncIterable<ChatDelta | ChatDone> {
+export class ChatStream implements AsyncIterable<ChatDelta | ChatFiltered | ChatDone> {
   readonly #open: (signal: AbortSignal) => Promise<Incoming>
   readonly #abort = new AbortController()
   #isRead = false
@@ -35,8 +35,8 @@ export class ChatStream implements AsyncIterable<ChatDelta | ChatDone> {
     throw new IncompleteStreamError('The answer ended before it was complete.')
   }
 
-  /** `delta`s, then one `done`. Throws the typed error of a failure, and `IncompleteStreamError` where there is no `done`. */
-  async *[Symbol.asyncIterator](): AsyncGenerator<ChatDelta | ChatDone, void, void> {
+  /** `delta`s, a `filtered` where moderation ended the answer, then one `done`. Throws the typed error of a failure, and `IncompleteStreamError` where there is no `done`. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<ChatDelta | ChatFiltered | ChatDone, void, void> {
     if (this.#isRead) throw new TypeError('A stream can be read once.')
     this.#isRead = true
     const incoming = await this.#open(this.#abort.signal)

@@ -107,8 +107,7 @@ export function createTransport(options: TransportOptions): Transport {
     async json(outgoing, call) {
       const { response, within, close } = await open(outgoing, call, wholeAnswerMs)
       try {
-        const text = await within(response.text())
-        return text === '' ? undefined : JSON.parse(text)
+        return answered(await within(response.text()))
       } finally {
         close()
       }
@@ -204,6 +203,16 @@ function sleep(milliseconds: number, signal: AbortSignal | undefined): Promise<v
 /** Works where `randomUUID` does not: pages that came over plain http. */
 function randomKey(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), byte => byte.toString(16).padStart(2, '0')).join('')
+}
+
+/** Whatever else than JSON says 200, a page in the gateway's place perhaps, has not answered. */
+function answered(text: string): unknown {
+  if (text === '') return undefined
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    throw new ConnectionError('What answered is no gateway: see `baseUrl`.', { cause })
+  }
 }
 
 function parsed(text: string): unknown {

@@ -39,6 +39,14 @@ export type ChatDone = {
   /** `provider/model` that really served */
   model_used: string
   finish_reason: 'stop' | 'length' | 'tool_calls' | 'content_filter'
+  /** of an answer that moderation ended */
+  filtered?:
+    | {
+        /** what ended the answer */
+        layer: string
+        category: string
+      }
+    | undefined
   tool_calls: readonly ToolCall[]
   usage: ChatUsage
   routing: {
@@ -81,11 +89,18 @@ export type ChatDone = {
   }
 }
 
-export type ChatEvent = ChatDelta | ChatDone | ChatFailed
+export type ChatEvent = ChatDelta | ChatFiltered | ChatDone | ChatFailed
 
 export type ChatFailed = {
   type: 'error'
   error: ErrorDetail
+}
+
+export type ChatFiltered = {
+  type: 'filtered'
+  /** what ended the answer */
+  layer: string
+  category: string
 }
 
 export type ChatReply = {
@@ -94,6 +109,14 @@ export type ChatReply = {
   /** `provider/model` that really served */
   model_used: string
   finish_reason: 'stop' | 'length' | 'tool_calls' | 'content_filter'
+  /** of an answer that moderation ended */
+  filtered?:
+    | {
+        /** what ended the answer */
+        layer: string
+        category: string
+      }
+    | undefined
   tool_calls: readonly ToolCall[]
   usage: ChatUsage
   routing: {

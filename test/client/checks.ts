@@ -1,9 +1,12 @@
-/**
- * What the client library promises, as checks that any runtime can run: `node checks.mjs`, `bun checks.ts`. `CLIENT_CONTEXT` says
- * where the library and the gateway are; each check's outcome is printed as JSON.
- */
-import assert from 'node:assert/strict'
-import type { ChatDelta, ChatDone, Gateway as GatewayOf, GatewayOptions } from '../../src/client/gateway.ts'
+/** What the client library promises, as checks that any runtime can run, a browser too. */
+import { strict as assert } from 'node:assert'
+import type {
+  ChatDelta,
+  ChatDone,
+  ChatFiltered,
+  Gateway as GatewayOf,
+  GatewayOptions,
+} from '../../src/client/gateway.ts'
 
 export type Context = {
   /** What the library is imported by. */
@@ -22,7 +25,7 @@ export type Context = {
   readonly paths: readonly string[]
 }
 
-type Library = typeof import('../../src/client/gateway.ts')
+export type Library = typeof import('../../src/client/gateway.ts')
 type Fetch = NonNullable<GatewayOptions['fetch']>
 type World = Context & {
   readonly lib: Library
@@ -51,7 +54,7 @@ export const checks: Readonly<Record<string, Check>> = {
     assert.equal(reply.routing.mode, 'manual')
   },
   'a stream is its deltas and one done, and its text is theirs': async ({ client }) => {
-    const events: (ChatDelta | ChatDone)[] = []
+    const events: (ChatDelta | ChatFiltered | ChatDone)[] = []
     for await (const event of client().stream('[[sim:tokens=60, chunk=10]] Hi', { stream_mode: 'realtime' }))
       events.push(event)
     const last = events.at(-1)
@@ -270,6 +273,9 @@ export const checks: Readonly<Record<string, Check>> = {
   'whoever answers in the gateway’s place is told by its status': async ({ client, lib }) => {
     const proxy: Fetch = async () => new Response('<html>Bad gateway</html>', { status: 502 })
     await assert.rejects(client({ fetch: proxy, maxRetries: 0 }).chat('Hi'), lib.UpstreamError)
+    const page: Fetch = async () => new Response('<html>Welcome</html>')
+    await assert.rejects(client({ fetch: page }).chat('Hi'), lib.ConnectionError)
+    await assert.rejects(client({ fetch: page }).stream('Hi').text(), lib.IncompleteStreamError)
   },
   'a broken connection is tried again, under one idempotency key': async ({ client }) => {
     const { fetch, sent } = recorded()
@@ -326,20 +332,18 @@ function reshaped(pieces: (bytes: Uint8Array) => readonly Uint8Array[]): Fetch {
   }
 }
 
-async function run(context: Context): Promise<void> {
+/** Runs them one after the other; `ok`, or what went wrong, by the check's name. */
+export async function outcomes(context: Context): Promise<Record<string, string>> {
   const lib: Library = await import(context.specifier)
   const client = (options: GatewayOptions = {}) =>
     new lib.Gateway({ apiKey: context.key, baseUrl: context.url, ...options })
-  const outcomes: Record<string, string> = {}
+  const found: Record<string, string> = {}
   for (const [name, check] of Object.entries(checks))
     try {
       await check({ ...context, lib, client })
-      outcomes[name] = 'ok'
+      found[name] = 'ok'
     } catch (cause) {
-      outcomes[name] = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause)
+      found[name] = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause)
     }
-  process.stdout.write(JSON.stringify(outcomes))
+  return found
 }
-
-const context = process.env.CLIENT_CONTEXT
-if (context !== undefined) await run(JSON.parse(context) as Context)
