@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, spyOn, test } from 'bun:test'
 import { existsSync, readdirSync } from 'node:fs'
+import packageJson from '../package.json'
 import { execute } from '../src/commands/execute.ts'
 import { type PrivatePostgres, startPostgres } from './harness/postgres.ts'
 import {
@@ -49,7 +50,7 @@ async function command(words: string | readonly string[], environment: Environme
   const [out, err] = [process.stdout, process.stderr].map(stream => spyOn(stream, 'write').mockReturnValue(true))
   const said = (stream: typeof out) => (stream?.mock.calls ?? []).map(([text]) => String(text)).join('')
   try {
-    const code = await execute(wordsOf(words))
+    const code = await execute(wordsOf(words), packageJson.version)
     return { code, stdout: said(out), stderr: said(err) }
   } finally {
     process.env = own

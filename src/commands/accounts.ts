@@ -122,7 +122,7 @@ const plan = command({
   operands: { email, plan: planNames.join('|') },
   options: { json },
   run({ operands, options }) {
-    const name = choice('the plan', operands.plan, planNames)
+    const name = choice('The plan', operands.plan, planNames)
     return change(operands.email, { plan: name }, options.json)
   },
 })

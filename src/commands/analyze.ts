@@ -4,6 +4,7 @@ import { readConfig } from '../config.ts'
 import { type Analysed, openAnalysis } from './analysis.ts'
 import { type AnalysisThreads, startAnalysisThreads } from './analysis-threads.ts'
 import { CommandFailure, command } from './command.ts'
+import { showProgress } from './progress.ts'
 
 const analyze = command({
   name: 'analyze',
@@ -17,26 +18,37 @@ const analyze = command({
     const write = async (told: Analysed) => {
       lines += told.lines
       bad += told.bad
-      output.write(told.text)
+      await output.write(told.text)
       // Who reads slowly is written to slowly: the next lines are read only when these are taken.
       await output.flush()
     }
+    // Where lines come out on the same terminal they are progress enough, and where they are typed in nobody wonders.
+    const progress =
+      process.stdout.isTTY || process.stdin.isTTY ? null : showProgress('lines', () => ({ done: lines, of: null }))
+    if (process.stdin.isTTY) process.stderr.write('Reading from the terminal: one JSON line each, Ctrl-D ends.\n')
     let threads: AnalysisThreads | null = null
     let written = Promise.resolve()
     const writing: Promise<void>[] = []
     let characters = 0
-    for await (const batch of batchesOf(Bun.stdin.stream())) {
-      characters += batch.length
-      if (characters > worthThreads) threads ??= startAnalysisThreads(Math.min(availableParallelism(), maximumThreads))
-      const told: Analysed | Promise<Analysed> = threads === null ? analysis.of(batch) : threads.of(batch)
-      written = inOrder(written, told, write)
-      writing.push(written)
-      if (threads === null || writing.length > batchesAhead) await writing.shift()
+    try {
+      for await (const batch of batchesOf(Bun.stdin.stream())) {
+        characters += batch.length
+        if (characters > worthThreads)
+          threads ??= startAnalysisThreads(Math.min(availableParallelism(), maximumThreads))
+        const told: Analysed | Promise<Analysed> = threads === null ? analysis.of(batch) : threads.of(batch)
+        written = inOrder(written, told, write)
+        // Heard of when it is awaited, which may be much later.
+        written.catch(() => {})
+        writing.push(written)
+        if (threads === null || writing.length > batchesAhead) await writing.shift()
+      }
+      await written
+      await output.end()
+    } finally {
+      progress?.stop()
+      threads?.close()
+      analysis.close()
     }
-    await written
-    await output.end()
-    threads?.close()
-    analysis.close()
     if (bad > 0) throw new CommandFailure(`${bad} of ${lines} line(s) could not be read; each has its "error".`)
   },
 })

@@ -28,15 +28,19 @@ export class CommandFailure extends Error {}
 export const json = { type: 'boolean', about: 'print JSON' } as const
 
 /**
- * Makes a command of its row. `operands` maps each word that must follow the name to its face in the usage line.
+ * Makes a command of its row. `operands` maps each word that must follow the name to its face in the usage line, `program` is
+ * what stands before it, the gateway's commands unless told. `further` are words that may follow those, each at most once.
  */
 export function command<const Operand extends string, const Taken extends Options>(row: {
   readonly name: string
   readonly about: string
   readonly operands: Readonly<Record<Operand, string>>
+  readonly further?: readonly string[]
+  readonly program?: string
   readonly options: Taken
   readonly run: (given: {
     readonly operands: Readonly<Record<Operand, string>>
+    readonly further: readonly string[]
     readonly options: { readonly [Name in keyof Taken]?: Taken[Name]['type'] extends 'boolean' ? boolean : string }
   }) => Promise<void>
 }): Command {
@@ -49,12 +53,13 @@ export function command<const Operand extends string, const Taken extends Option
       const { values, positionals } = parsed(words, row.options)
       const missing = operandNames[positionals.length]
       if (missing !== undefined) throw new UsageError(`${faceOf(row.operands, missing)} is missing.`)
-      const [extra] = positionals.slice(operandNames.length)
-      if (extra !== undefined) throw new UsageError(`"${extra}" is one word too many.`)
+      const further = positionals.slice(operandNames.length)
+      const extra = further.find(word => row.further?.includes(word) !== true)
+      if (extra !== undefined) throw new UsageError(wrongWord(extra, row.further))
       const operands = Object.fromEntries(operandNames.map((name, index) => [name, positionals[index] ?? '']))
       // The parser checked both against the row that these types are read off.
       type Given = Parameters<typeof row.run>[0]
-      return row.run({ operands: operands as Given['operands'], options: values as Given['options'] })
+      return row.run({ operands: operands as Given['operands'], further, options: values as Given['options'] })
     },
   }
 }
@@ -66,13 +71,17 @@ export function choice<const T extends string>(name: string, value: string, choi
   return chosen
 }
 
+function wrongWord(word: string, choices: readonly string[] | undefined): string {
+  return choices === undefined ? `"${word}" is one word too many.` : `"${word}" is none of ${choices.join(', ')}.`
+}
+
 function parsed(words: readonly string[], options: Options) {
   try {
     return parseArgs({ args: [...words], options, allowPositionals: true })
   } catch (cause) {
     // The parser's messages name the option and end in advice of several sentences; the first says it.
     throw new UsageError(
-      cause instanceof Error ? (cause.message.split('. ')[0] ?? '').replace(/\.?$/, '.') : 'wrong usage',
+      cause instanceof Error ? (cause.message.split(/\.\s/)[0] ?? '').replace(/\.?$/, '.') : 'wrong usage',
     )
   }
 }
@@ -81,11 +90,15 @@ function helpOf(row: {
   readonly name: string
   readonly about: string
   readonly operands: Readonly<Record<string, string>>
+  readonly further?: readonly string[]
+  readonly program?: string
   readonly options: Options
 }): string {
   const rows = Object.entries(row.options).map(([name, option]) => [`  ${optionFace(name, option)}`, option.about])
+  const further = row.further === undefined ? [] : [`[${row.further.join('|')} …]`]
+  const usage = [row.name, ...Object.values(row.operands), ...further, ...(rows.length > 0 ? ['[options]'] : [])]
   return [
-    `bun run gateway ${[row.name, ...Object.values(row.operands), ...(rows.length > 0 ? ['[options]'] : [])].join(' ')}`,
+    `${row.program ?? 'bun run gateway'} ${usage.join(' ')}`,
     '',
     `${row.about}.`,
     ...(rows.length > 0 ? ['', ...columns(rows)] : []),

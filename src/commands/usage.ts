@@ -7,6 +7,8 @@ import type { Database } from '../stores/database.ts'
 import { openJournal } from '../stores/journal.ts'
 import { type Audit, type AuditScope, audit, type Difference, type UsageSource } from '../stores/reconcile.ts'
 import { createShipper } from '../stores/shipper.ts'
+import { CommandFailure } from './command.ts'
+import { showProgress } from './progress.ts'
 
 /** What a command found: in words, for programs, and whether all is well. */
 export type UsageReport = { readonly lines: readonly string[]; readonly json: object; readonly isWell: boolean }
@@ -30,7 +32,10 @@ export async function replayFolders(database: Database, directories: readonly st
   const reports: UsageReport[] = []
   for (const directory of directories) reports.push(await replayUsage(database, directory))
   const [only] = reports
-  if (only === undefined) throw new Error('There is no journal in the data folder.')
+  if (only === undefined)
+    throw new CommandFailure(
+      'There is no journal in the data folder: nothing was left to ship. --journal names another.',
+    )
   if (reports.length === 1) return only
   return {
     lines: reports.flatMap(({ lines }, index) => lines.map(line => `${directories[index]}: ${line}`)),
@@ -44,10 +49,10 @@ export async function replayFolders(database: Database, directories: readonly st
  * the ledger has already change nothing. Throws where there is no such folder, or where a living gateway writes to it.
  */
 export async function replayUsage(database: Database, directory: string): Promise<UsageReport> {
-  if (!existsSync(directory)) throw new Error(`There is no journal at ${directory}.`)
+  if (!existsSync(directory)) throw new CommandFailure(`There is no journal at ${directory}.`)
   const holder = holderOf(dirname(directory))
   if (holder !== null && holder.pid !== process.pid)
-    throw new Error(`Process ${holder.pid} is a gateway on this journal: it ships it itself. Stop it first.`)
+    throw new CommandFailure(`Process ${holder.pid} is a gateway on this journal: it ships it itself. Stop it first.`)
   // A folder of this name is in a data folder, which a gateway may want to start on meanwhile.
   const unlock = holder === null && basename(directory) === 'journal' ? lockDataFolder(dirname(directory)) : () => {}
   try {
@@ -68,9 +73,11 @@ async function replay(database: Database, directory: string): Promise<UsageRepor
     error: (_event: string, fields: object = {}) => void refusals.push(JSON.stringify(fields)),
   }
   const shipper = createShipper({ journal, database, clock: { now: () => Date.now() }, log })
+  const progress = showProgress('shipping', () => ({ done: found - journal.backlog(), of: found }))
   try {
     await shipper.drain(shippingDeadlineMs)
   } finally {
+    progress.stop()
     await shipper.close()
     await journal.close()
   }
@@ -100,7 +107,12 @@ export async function reconcileUsage(
   scope: Partial<AuditScope> = {},
 ): Promise<UsageReport> {
   const today = new Date().toISOString().slice(0, 10)
-  const found = await audit(database, sources, { from: firstDay, to: today, accountId: null, ...scope })
+  const began = performance.now()
+  const seconds = () => Math.round((performance.now() - began) / 1_000)
+  const progress = showProgress('comparing, for seconds:', () => ({ done: seconds(), of: null }))
+  const found = await audit(database, sources, { from: firstDay, to: today, accountId: null, ...scope }).finally(
+    progress.stop,
+  )
   const { isWhole, ...json } = found
   return { lines: told(found), json: { ok: isWhole, ...json }, isWell: isWhole }
 }

@@ -6,15 +6,17 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { command, UsageError } from '../../src/commands/command.ts'
+import { showProgress } from '../../src/commands/progress.ts'
+import { runCommand } from '../../src/commands/run-command.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { load } from './load.ts'
 
 const here = import.meta.dir
-const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-bench-'))
+let folder = ''
 const children: Bun.Subprocess[] = []
 const say = (line: string) => process.stdout.write(`${line}\n`)
 
-const rounds = Number(process.env.BENCH_ROUNDS ?? 5)
 const singleRequests = 1500
 const manyRequests = 6000
 const manyConnections = 32
@@ -115,11 +117,13 @@ const bodyOf = (stream: boolean) =>
 
 type Row = { p50: number[]; p99: number[]; firstByte: number[]; rate: number[]; cpu: number[] }
 
-async function measure(paths: readonly Path[], stream: boolean): Promise<Map<string, Row>> {
+async function measure(paths: readonly Path[], rounds: number, stream: boolean): Promise<Map<string, Row>> {
   const rows = new Map<string, Row>(
     paths.map(({ name }) => [name, { p50: [], p99: [], firstByte: [], rate: [], cpu: [] }]),
   )
   const body = bodyOf(stream)
+  let done = 0
+  const progress = showProgress(stream ? 'event streams' : 'JSON', () => ({ done, of: (rounds + 1) * paths.length }))
   for (let round = -1; round < rounds; round += 1)
     for (const { name, port, pid, headers } of paths) {
       const row = rows.get(name)
@@ -128,6 +132,7 @@ async function measure(paths: readonly Path[], stream: boolean): Promise<Map<str
       const before = cpuSeconds(pid)
       const many = await load({ ...options, connections: manyConnections, total: manyRequests })
       const cpu = ((cpuSeconds(pid) - before) / many.requests) * 1e6
+      done++
       if (single.failures + many.failures > 0)
         throw new Error(`${name}: ${single.failures + many.failures} requests failed`)
       // The first round warms up and is thrown away.
@@ -138,10 +143,11 @@ async function measure(paths: readonly Path[], stream: boolean): Promise<Map<str
       row.rate.push(many.requests / many.seconds)
       row.cpu.push(cpu)
     }
+  progress.stop()
   return rows
 }
 
-function report(title: string, rows: Map<string, Row>): object {
+function report(title: string, rounds: number, rows: Map<string, Row>): object {
   const base = rows.get('straight')
   const proxy = rows.get('bun proxy')
   say(`\n${title}: medians of ${rounds} rounds; one caller for times, ${manyConnections} callers for rate and CPU`)
@@ -174,35 +180,53 @@ function report(title: string, rows: Map<string, Row>): object {
   return out
 }
 
-const postgres = await startPostgres()
-try {
-  const upstream = await start([process.execPath, join(here, 'upstream.ts')])
-  const proxy = await start([process.execPath, join(here, 'proxy.ts'), upstream.line])
-  if (postgres === null)
-    say('no Postgres can be started here: the embedded one shares the process, and its CPU is counted')
-  const ours = await gateway(upstream.line, postgres?.url ?? null)
-  const front = await nginx(upstream.line)
-  if (front === null) say('nginx is not installed: its row is left out')
-  const paths: Path[] = [
-    { name: 'straight', port: Number(upstream.line), pid: upstream.pid, headers: {} },
-    { name: 'bun proxy', port: Number(proxy.line), pid: proxy.pid, headers: {} },
-    ...(front === null ? [] : [front]),
-    ours,
-  ]
-  const json = report('JSON', await measure(paths, false))
-  const events = report('Event stream (42 frames)', await measure(paths, true))
-  const results = {
-    at: new Date().toISOString(),
-    bun: Bun.version,
-    cpu: cpus()[0]?.model ?? '',
-    cores: cpus().length,
-    rounds,
-    json,
-    events,
+const bench = command({
+  program: 'bun run',
+  name: 'bench',
+  about:
+    'Measure what the gateway adds to a request, and write test/bench/results.json; some minutes, best alone on a machine',
+  operands: {},
+  options: { rounds: { type: 'string', value: 'N', about: '5 unless given' } },
+  async run({ options: { rounds = '5' } }) {
+    if (!/^[1-9]\d?$/.test(rounds)) throw new UsageError('--rounds must be a whole number from 1 to 99.')
+    await measureAll(Number(rounds))
+  },
+})
+
+process.exitCode = await runCommand(bench, process.argv.slice(2))
+
+async function measureAll(rounds: number): Promise<void> {
+  folder = mkdtempSync(join(tmpdir(), 'gateway-ai-bench-'))
+  const postgres = await startPostgres()
+  try {
+    const upstream = await start([process.execPath, join(here, 'upstream.ts')])
+    const proxy = await start([process.execPath, join(here, 'proxy.ts'), upstream.line])
+    if (postgres === null)
+      say('no Postgres can be started here: the embedded one shares the process, and its CPU is counted')
+    const ours = await gateway(upstream.line, postgres?.url ?? null)
+    const front = await nginx(upstream.line)
+    if (front === null) say('nginx is not installed: its row is left out')
+    const paths: Path[] = [
+      { name: 'straight', port: Number(upstream.line), pid: upstream.pid, headers: {} },
+      { name: 'bun proxy', port: Number(proxy.line), pid: proxy.pid, headers: {} },
+      ...(front === null ? [] : [front]),
+      ours,
+    ]
+    const json = report('JSON', rounds, await measure(paths, rounds, false))
+    const events = report('Event stream (42 frames)', rounds, await measure(paths, rounds, true))
+    const results = {
+      at: new Date().toISOString(),
+      bun: Bun.version,
+      cpu: cpus()[0]?.model ?? '',
+      cores: cpus().length,
+      rounds,
+      json,
+      events,
+    }
+    writeFileSync(join(here, 'results.json'), `${JSON.stringify(results, null, 2)}\n`)
+  } finally {
+    for (const child of children) child.kill()
+    await postgres?.stop()
+    rmSync(folder, { recursive: true, force: true })
   }
-  writeFileSync(join(here, 'results.json'), `${JSON.stringify(results, null, 2)}\n`)
-} finally {
-  for (const child of children) child.kill()
-  await postgres?.stop()
-  rmSync(folder, { recursive: true, force: true })
 }

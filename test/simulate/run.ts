@@ -1,6 +1,8 @@
 /** `bun run simulate`: what learning gains, and what it costs where there is nothing to learn. */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { CommandFailure, command } from '../../src/commands/command.ts'
+import { runCommand } from '../../src/commands/run-command.ts'
 import { estimate, estimator } from '../../src/core/bias.ts'
 import { emptyCell, learn } from '../../src/core/learning.ts'
 import {
@@ -20,8 +22,20 @@ import {
 
 const path = resolve(import.meta.dir, '../../../shared/data/llmrouter-9models/data.jsonl')
 const line = (text = '') => process.stdout.write(`${text}\n`)
-if (existsSync(path)) report(readWorld(path))
-else line(`nothing was simulated: ${path} is not there`)
+
+const simulate = command({
+  program: 'bun run',
+  name: 'simulate',
+  about: 'Run the learning code over graded answers of nine models, and say what it gains; about a minute',
+  operands: {},
+  options: {},
+  async run() {
+    if (!existsSync(path)) throw new CommandFailure(`Nothing was simulated: ${path} is not there.`)
+    report(readWorld(path))
+  },
+})
+
+process.exitCode = await runCommand(simulate, process.argv.slice(2))
 
 function report(world: World): void {
   const still = nothingToLearn(world)

@@ -1,0 +1,38 @@
+import { problemText } from '../deps/problems.ts'
+import { type Command, CommandFailure, print, UsageError } from './command.ts'
+
+/**
+ * Runs one command, or says how to. Resolves with the exit code: 2 = wrong words, 1 = it could not be done. Whoever reads may
+ * leave before the end (`| head`): that is no failure.
+ */
+export async function runCommand(command: Command, words: readonly string[]): Promise<number> {
+  try {
+    if (wantsHelp(words)) print(command.help)
+    else await command.run(words)
+    return 0
+  } catch (cause) {
+    if (isReaderGone(cause)) return 0
+    if (cause instanceof UsageError) complain(cause.message, command.help)
+    else complain(cause instanceof CommandFailure ? cause.message : problemText(cause))
+    return cause instanceof UsageError ? 2 : 1
+  }
+}
+
+export function wantsHelp(words: readonly string[]): boolean {
+  return words.includes('--help') || words.includes('-h') || words[0] === 'help'
+}
+
+export function complain(...lines: readonly string[]): void {
+  process.stderr.write(`${lines.join('\n\n')}\n`)
+}
+
+/** To be told of every failed write to stdout: such an `error` event without a listener would end in a stack trace. */
+export function onOutputFailure(cause: Error): void {
+  if (isReaderGone(cause)) return
+  complain(problemText(cause))
+  process.exitCode = 1
+}
+
+function isReaderGone(cause: unknown): boolean {
+  return cause instanceof Error && 'code' in cause && cause.code === 'EPIPE'
+}

@@ -1,0 +1,83 @@
+/** What an operator reads who does not know the words yet, or stops reading. */
+import { afterEach, beforeEach, expect, setDefaultTimeout, spyOn, test } from 'bun:test'
+import { join } from 'node:path'
+import { execute } from '../../src/commands/execute.ts'
+import { showProgress } from '../../src/commands/progress.ts'
+
+setDefaultTimeout(30_000)
+
+let said = { out: '', error: '' }
+const spies: { mockRestore(): void }[] = []
+beforeEach(() => {
+  said = { out: '', error: '' }
+  spies.push(
+    spyOn(process.stdout, 'write').mockImplementation(text => {
+      said.out += String(text)
+      return true
+    }),
+    spyOn(process.stderr, 'write').mockImplementation(text => {
+      said.error += String(text)
+      return true
+    }),
+  )
+})
+afterEach(() => {
+  for (const spy of spies.splice(0)) spy.mockRestore()
+})
+
+test.each([
+  ['', 'Say what to do.', 'accounts create'],
+  ['accounts', 'Say what to do.', 'accounts create'],
+  ['accounts frobnicate', 'There is no command "accounts frobnicate".', 'accounts create'],
+  ['frobnicate', 'There is no command "frobnicate".', 'serve'],
+  ['frobnicate --help', 'There is no command "frobnicate".', 'serve'],
+  ['keys list', '<email> is missing.', 'bun run gateway keys list <email>'],
+  ['accounts plan a@b gold', 'The plan must be evaluation or usage.', 'bun run gateway accounts plan'],
+  ['accounts limits a@b --rpm -5', "Option '--rpm' argument is ambiguous.", '--rpm N'],
+  ['usage reconcile --from yesterday', '--from must be a UTC day: YYYY-MM-DD.', '--from YYYY-MM-DD'],
+  ['migrate now', '"now" is one word too many.', 'bun run gateway migrate'],
+])('wrong words are told once, with what would be right, and exit code 2: `%s`', async (words, complaint, advice) => {
+  expect(await execute(words.split(' ').filter(Boolean), '1.2.3')).toBe(2)
+  expect(said.out).toBe('')
+  expect(said.error).toStartWith(`${complaint}\n\n`)
+  expect(said.error).toContain(advice)
+})
+
+test.each([
+  ['--version', '1.2.3\n'],
+  ['help', 'bun run gateway <command>'],
+  ['-h', 'bun run gateway <command>'],
+  ['accounts --help', '  accounts show'],
+  ['accounts create --help', 'bun run gateway accounts create <email> [options]'],
+])('what is asked for goes to stdout, and exit code 0: `%s`', async (words, answer) => {
+  expect([await execute(words.split(' '), '1.2.3'), said.error]).toEqual([0, ''])
+  expect(said.out).toContain(answer)
+})
+
+test('whoever stops reading ends a command without a word of complaint', async () => {
+  const script = join(import.meta.dir, '../../src/cli.ts')
+  for (const words of [['models', 'check', '--json'], ['analyze']]) {
+    const child = Bun.spawn([process.execPath, script, ...words], { stdin: 'pipe', stdout: 'pipe', stderr: 'pipe' })
+    await child.stdout.cancel()
+    child.stdin.write('{"text":"Why is the sky blue?"}\n'.repeat(2_000))
+    child.stdin.end()
+    expect([words, await child.stderr.text(), await child.exited]).toEqual([words, '', 0])
+  }
+})
+
+test('progress is drawn on a terminal, taken away at the end, and nowhere else', () => {
+  const drawn: string[] = []
+  const write = (text: string) => drawn.push(text)
+  let done = 0
+  const progress = showProgress('shipping', () => ({ done, of: 4 }), { isTTY: true, write })
+  done = 3
+  progress.draw()
+  progress.stop()
+  expect(drawn).toEqual([
+    `\rshipping [${'.'.repeat(24)}] 0 of 4\u001b[K`,
+    `\rshipping [${'#'.repeat(18)}${'.'.repeat(6)}] 3 of 4\u001b[K`,
+    '\r\u001b[K',
+  ])
+  showProgress('shipping', () => ({ done: 1, of: null }), { isTTY: false, write }).stop()
+  expect(drawn.length).toBe(3)
+})
