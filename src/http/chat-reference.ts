@@ -2,10 +2,11 @@
 import { strategies, streamModes } from '../core/chat.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import { oneOf } from '../core/validate.ts'
+import { onceErrors, onceHeaders } from './idempotency.ts'
 
 const flag = oneOf(['true', 'false', '1', '0'])
 
-/** Each wins over the body's field of the same meaning. */
+/** Each but the last wins over the body's field of the same meaning. */
 export const chatHeaders = {
   'X-Gateway-Strategy': oneOf(strategies),
   'X-Gateway-Enhance': flag,
@@ -13,6 +14,7 @@ export const chatHeaders = {
   'X-Gateway-Web': oneOf(['auto', 'off']),
   'X-Gateway-Test-Mode': flag,
   'X-Gateway-No-Fallback': flag,
+  ...onceHeaders,
 }
 
 export const chatErrors: readonly ErrorCode[] = [
@@ -29,4 +31,5 @@ export const chatErrors: readonly ErrorCode[] = [
   'upstream_failed',
   'no_model_available',
   'upstream_timeout',
+  ...onceErrors,
 ]

@@ -17,6 +17,12 @@ const limits = {
   maximumAddresses: 10_000,
 }
 
+/** Of every answer, for a page from anywhere. Scripts see of others' headers what is named here. */
+const forAnyPage = {
+  'access-control-allow-origin': '*',
+  'access-control-expose-headers': 'x-request-id, retry-after, retry-after-ms, x-should-retry',
+}
+
 /** JSON makes a browser ask first. */
 const preflight = {
   'access-control-allow-origin': '*',
@@ -58,13 +64,13 @@ export function createFreeEndpoint({ addressOf, clock }: FreeDeps): FreeEndpoint
     preflight: () => new Response(null, { status: 204, headers: preflight }),
     async answer({ request, server, set }, reply) {
       // Refusals too are for the web page that asked.
-      set.headers['access-control-allow-origin'] = '*'
+      Object.assign(set.headers, forAnyPage)
       const wait = limiter.take(addressOf(request, server), clock.now())
       if (wait > 0) throw tooHasty(wait)
       checkContentType(request.headers)
       const body = parseJson(await readBody(request, bodyLimits.other))
       return Response.json(await reply(body), {
-        headers: { 'cache-control': 'no-store', 'access-control-allow-origin': '*' },
+        headers: { 'cache-control': 'no-store', ...forAnyPage },
       })
     },
   }

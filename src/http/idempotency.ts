@@ -1,6 +1,7 @@
 /** `Idempotency-Key`: a request that is sent twice under one name is run once. */
 import { createHmac } from 'node:crypto'
-import { type CompletedUsage, GatewayError } from '../core/errors.ts'
+import { Type } from '@sinclair/typebox'
+import { type CompletedUsage, type ErrorCode, GatewayError } from '../core/errors.ts'
 import { invalid } from '../core/validate.ts'
 import { bodyLimits, readBody } from './body.ts'
 import type { Principal } from './callers.ts'
@@ -45,6 +46,15 @@ export type OnceRequest = {
 
 const header = 'idempotency-key'
 const shape = /^[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?$/
+
+/** What a route that takes the header says of it, and of what it then refuses. */
+export const onceHeaders = {
+  'Idempotency-Key': Type.String({
+    pattern: shape.source,
+    description: 'of a request that is to be done once in 24 hours, however often it is sent',
+  }),
+}
+export const onceErrors: readonly ErrorCode[] = ['conflict', 'already_completed']
 
 /**
  * Null where the caller gave no `Idempotency-Key`. Else the request is the first of its name, or the last one came to

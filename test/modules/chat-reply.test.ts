@@ -1,8 +1,10 @@
 import { expect, test } from 'bun:test'
+import { Value } from '@sinclair/typebox/value'
 import type { ChatEvent, Receipt } from '../../src/core/chat.ts'
 import { GatewayError } from '../../src/core/errors.ts'
 import { createFold } from '../../src/core/fold.ts'
 import { deltaFramer, nativeBody, nativeStream } from '../../src/modules/chat/reply.ts'
+import { chatEventShape, chatReplyShape } from '../../src/modules/chat/shapes.ts'
 
 const receipt: Receipt = {
   requestId: 'req_1',
@@ -182,4 +184,21 @@ test('an answer without an enhancement says null', () => {
     enhancement: null,
     tool_calls: [],
   })
+})
+
+test('an answer that moderation ended says so in its body, in an event and in `done`, all as documented', () => {
+  const filtered: readonly ChatEvent[] = [
+    { type: 'text', choice: 0, text: 'See' },
+    { type: 'filtered', choice: 0, layer: 'urls', category: 'malicious_url' },
+    { type: 'finish', choice: 0, reason: 'content_filter' },
+  ]
+  const verdict = { layer: 'urls', category: 'malicious_url' }
+  const body = nativeBody(folded(filtered), receipt)
+  expect([body.filtered, Value.Check(chatReplyShape, body)]).toEqual([verdict, true])
+  const events = payloads(deltaFramer().frame([opened, ...filtered, { type: 'done', receipt }]))
+  expect(events.slice(1)).toMatchObject([
+    { type: 'filtered', ...verdict },
+    { type: 'done', filtered: verdict },
+  ])
+  for (const event of events) expect([event, Value.Check(chatEventShape, event)]).toEqual([event, true])
 })

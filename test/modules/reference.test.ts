@@ -97,11 +97,16 @@ describe('the document', () => {
     const described = (path: string, status: number) =>
       Object.keys(document.paths[path]?.post?.responses[status]?.headers ?? {})
     for (const path of ['/api/v1/chat', '/v1/chat/completions'])
-      for (const prompt of ['Hi', '[[sim:status=500]] Hi']) {
+      for (const [prompt, status, least] of [
+        [`Explain AKIA${'ABCD'.repeat(4)}.`, 200, 14],
+        ['[[sim:status=500]] Hi', 502, 8],
+      ] as const) {
         const body = { messages: [{ role: 'user', content: prompt }] }
-        const answer = await send('POST', path, { token: gateway.key, body })
+        const headers = { ...elsewhere(), 'x-gateway-enhance': 'true' }
+        const answer = await send('POST', path, { token: gateway.key, body, headers })
         const ours = [...answer.headers.keys()].filter(name => /^(x-|retry-after|www-)/.test(name))
-        expect([answer.status, ours.length > 7]).toEqual([prompt === 'Hi' ? 200 : 502, true])
+        expect([answer.status, ours.length]).toEqual([status, expect.any(Number)])
+        expect(ours.length).toBeGreaterThanOrEqual(least)
         for (const header of ours) expect(described(path, answer.status)).toContain(header)
       }
   })
@@ -231,6 +236,29 @@ describe('every operation', () => {
       }
     }
     for (const status of [400, 401, 404, 413, 421]) expect([...met]).toContain(status)
+  })
+
+  test('says of every route that does a request once so, and refuses its second sending as documented', async () => {
+    const once = operations.filter(({ operation }) =>
+      operation.parameters.some(({ name }) => name === 'Idempotency-Key'),
+    )
+    expect(once.map(({ name }) => name.split('/').at(-1))).toEqual([
+      'chat',
+      'completions',
+      'keys',
+      'rotate',
+      'upgrade',
+      'downgrade',
+    ])
+    for (const { name, method, path, operation } of once) {
+      const { token = credential(operation), path: at = path } = (await scenes[name]?.()) ?? {}
+      const body = examplesOf(operation)[0]?.value
+      const sendAs = (key: string) =>
+        send(method, at, { token, body, headers: { ...elsewhere(), 'idempotency-key': key } })
+      const answers = [await sendAs(name), await sendAs(name), await sendAs('ö')]
+      expect([name, answers.map(({ status }) => status)]).toEqual([name, [successOf(operation), 409, 400]])
+      for (const answer of answers) expectDocumented(name, operation, answer)
+    }
   })
 
   test('tells who is too hasty so as documented', async () => {

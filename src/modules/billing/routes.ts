@@ -5,7 +5,7 @@ import { GatewayError } from '../../core/errors.ts'
 import { fromUsd } from '../../core/money.ts'
 import { checker, nullable } from '../../core/validate.ts'
 import type { Deps } from '../../deps.ts'
-import { doOnce } from '../../http/idempotency.ts'
+import { doOnce, onceErrors, onceHeaders } from '../../http/idempotency.ts'
 import {
   type Call,
   type Identify,
@@ -70,7 +70,8 @@ export function billing(deps: BillingDeps, identify: Identify) {
       body: upgradeSchema,
       examples: { yes: { confirm: true } },
       answer: billingShape,
-      errors: ['payment_required', 'not_found', 'conflict'],
+      requestHeaders: onceHeaders,
+      errors: ['payment_required', 'not_found', ...onceErrors],
       handle: call => doOnce(deps, call, async once => ({ answer: await upgrade(deps, once), resultId: null })),
     },
     {
@@ -82,7 +83,8 @@ export function billing(deps: BillingDeps, identify: Identify) {
       bodyRequired: false,
       examples: { yes: { confirm: true } },
       answer: billingShape,
-      errors: ['payment_required', 'not_found', 'conflict'],
+      requestHeaders: onceHeaders,
+      errors: ['payment_required', 'not_found', ...onceErrors],
       handle: call => doOnce(deps, call, async once => ({ answer: await downgrade(deps, once), resultId: null })),
     },
     {

@@ -24,7 +24,7 @@ export function chat(deps: ChatRouteDeps) {
       ...documented(policies.apiKey, {
         summary: 'Chat',
         description:
-          'Answers as one JSON body, or with `stream` as events: `delta`s, then exactly one `done` or one `error`.',
+          'Answers as one JSON body, or with `stream` as events: `delta`s, then exactly one `done` or one `error`; a `filtered` before `done` where moderation ended it.',
         body: nativeSchema,
         examples: chatExamples,
         requestHeaders: chatHeaders,

@@ -42,10 +42,16 @@ const attempt = shape({
   outcome: text('served', '`served`, or why not'),
 })
 
+const verdict = {
+  layer: text('patterns', 'what ended the answer'),
+  category: text('malicious_url'),
+}
+
 const summary = {
   request_id: id('req'),
   model_used: { ...modelName, description: '`provider/model` that really served' },
   finish_reason: oneOf(['stop', 'length', 'tool_calls', 'content_filter']),
+  filtered: Type.Optional(shape(verdict, { description: 'of an answer that moderation ended' })),
   tool_calls: Type.Array(toolCallShape),
   usage: chatUsageShape,
   routing: shape({
@@ -87,9 +93,12 @@ export const deltaShape = named('ChatDelta', {
     ),
   ),
 })
+export const filteredShape = named('ChatFiltered', { type: Type.Literal('filtered'), ...verdict })
 export const doneShape = named('ChatDone', { type: Type.Literal('done'), ...summary })
 export const streamErrorShape = named('ChatFailed', { type: Type.Literal('error'), ...errorShape.properties })
-export const chatEventShape = Type.Union([deltaShape, doneShape, streamErrorShape], { title: 'ChatEvent' })
+export const chatEventShape = Type.Union([deltaShape, filteredShape, doneShape, streamErrorShape], {
+  title: 'ChatEvent',
+})
 
 export type ChatReply = Static<typeof chatReplyShape>
 export type ChatSummary = Omit<ChatReply, 'output'>

@@ -8,7 +8,7 @@ import { checker, invalid, nullable } from '../../core/validate.ts'
 import type { Deps } from '../../deps.ts'
 import type { Principal } from '../../http/callers.ts'
 import { nameSchema } from '../../http/fields.ts'
-import { type Done, doOnce } from '../../http/idempotency.ts'
+import { type Done, doOnce, onceErrors, onceHeaders } from '../../http/idempotency.ts'
 import {
   type Call,
   type Identify,
@@ -68,7 +68,8 @@ export function keys(deps: KeysDeps, identify: Identify) {
       },
       answer: newKeyShape,
       status: 201,
-      errors: ['not_found', 'conflict'],
+      requestHeaders: onceHeaders,
+      errors: ['not_found', ...onceErrors],
       handle: call => doOnce(deps, call, once => create(deps, once)),
     },
     {
@@ -91,7 +92,8 @@ export function keys(deps: KeysDeps, identify: Identify) {
       examples: { 'at once': {}, 'both work for an hour': { overlap_seconds: 3600 } },
       answer: newKeyShape,
       status: 201,
-      errors: ['conflict'],
+      requestHeaders: onceHeaders,
+      errors: onceErrors,
       handle: call => doOnce(deps, call, once => rotate(deps, once)),
     },
     {
