@@ -340,7 +340,7 @@ describe('an answer that is long in coming', () => {
   })
 
   test('fails within the stream when its status has gone', async () => {
-    const { data } = await ask('Wait [[sim:slow_headers_ms=300, status=500]]')
+    const { data } = await ask('Write a poem about waiting [[sim:slow_headers_ms=300, status=500]]')
     const error = await caught(OpenAI.APIError, Array.fromAsync(data))
     expect(told(error)).toEqual({ status: undefined, type: 'upstream_error', code: 'upstream_failed', param: null })
   })
