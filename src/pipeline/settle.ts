@@ -28,20 +28,19 @@ export async function settle(
   settled?: (record: UsageRecord) => Promise<void>,
 ): Promise<Receipt> {
   const seat = tally.seat ?? admitted
-  const serving = tally.serving
-  const model = servedModel(deps, serving)
-  const { usage: counted, estimated } = used(plan, ask, seat, tally)
-  const { search, fetch } = webCosts(model, tally)
-  const owed = model === null ? 0 : costOf(model, counted) + search + fetch
-  // Never more than was reserved: what an upstream counts beyond it is ours to bear, and to hear of.
-  const usage = withinReservation(counted, seat, ask.choices)
-  const billed = Math.min(owed, seat.reservedMicrocents)
-  if (model !== null && (owed > billed || usage !== counted))
-    deps.log.warn('billed_less_than_used', { request_id: tally.requestId, model: fullName(model), owed, billed })
+  const bill = billOf(deps, ask, plan, seat, tally)
+  const { model, usage, estimated, billed, search, fetch } = bill
+  if (model !== null && bill.isCut)
+    deps.log.warn('billed_less_than_used', {
+      request_id: tally.requestId,
+      model: fullName(model),
+      owed: bill.owed,
+      billed,
+    })
   const { enhancement } = tally
   const served = model === null ? null : { model, usage, isEnhanced: enhancement?.changed === true }
   const record = {
-    ...recordOf(deps, caller, ask, plan, seat, tally, model, usage, estimated, billed),
+    ...recordOf(deps, caller, ask, plan, seat, tally, bill),
     learning: lessonOf(deps, caller.accountId, ask, plan, tally, served),
   }
   try {
@@ -79,23 +78,43 @@ export async function settle(
 export function checkpoint(deps: Deps, caller: Caller, ask: Ask, plan: Route, admitted: Seat, tally: Tally): void {
   deps.meter.checkpoint(tally.seat ?? admitted, () => {
     const seat = tally.seat ?? admitted
-    const model = servedModel(deps, tally.serving)
-    const { usage } = used(plan, ask, seat, tally)
-    const { search, fetch } = webCosts(model, tally)
-    const owed = model === null ? 0 : costOf(model, usage) + search + fetch
-    const billed = Math.min(owed, seat.reservedMicrocents)
+    const bill = { ...billOf(deps, ask, plan, seat, tally), estimated: true }
     const cut = { ...tally, outcome: 'failed', errorCode: 'service_unavailable' } as const
-    const record = recordOf(deps, caller, ask, plan, seat, cut, model, usage, true, billed)
+    const { usage, billed } = bill
+    const record = recordOf(deps, caller, ask, plan, seat, cut, bill)
     return { tokens: usage.inputTokens + usage.outputTokens, microcents: billed, record }
   })
 }
 
 const noWebUsed = { searched: false, sources: [], leftOut: [] }
 
-/** The web's part of the bill, reserved beside the model's: nothing where no model answered, as then nobody has anything of it. */
-function webCosts(model: Model | null, { web }: Tally) {
-  if (model === null || web === null) return { search: 0, fetch: 0 }
-  return { search: web.searchMicrocents, fetch: web.fetchMicrocents }
+/** What a request comes to. Money is integers of 1e-8 USD. */
+type Bill = {
+  /** Who served; null = nobody. */
+  readonly model: Model | null
+  readonly usage: TokenUsage
+  readonly estimated: boolean
+  readonly owed: number
+  readonly billed: number
+  /** Parts of what is billed. */
+  readonly search: number
+  readonly fetch: number
+  /** More was used than had been reserved. */
+  readonly isCut: boolean
+}
+
+/** Never more than was reserved: what an upstream counts beyond it is ours to bear, and to hear of. */
+function billOf(deps: Deps, ask: Ask, plan: Route, seat: Seat, tally: Tally): Bill {
+  const model = servedModel(deps, tally.serving)
+  const { usage: counted, estimated } = used(plan, ask, seat, tally)
+  // The web is reserved beside the model, and nobody has anything of it where no model answered.
+  const web = model === null ? null : tally.web
+  const search = web?.searchMicrocents ?? 0
+  const fetch = web?.fetchMicrocents ?? 0
+  const owed = model === null ? 0 : costOf(model, counted) + search + fetch
+  const billed = Math.min(owed, seat.reservedMicrocents)
+  const usage = withinReservation(counted, seat, ask.choices)
+  return { model, usage, estimated, owed, billed, search, fetch, isCut: owed > billed || usage !== counted }
 }
 
 const nothing: TokenUsage = {
@@ -172,10 +191,7 @@ function recordOf(
   plan: Route,
   seat: Seat,
   tally: Tally,
-  model: Model | null,
-  usage: TokenUsage,
-  estimated: boolean,
-  billed: number,
+  { model, usage, estimated, billed, search, fetch }: Bill,
 ): UsageRecord {
   return {
     request_id: tally.requestId,
@@ -200,19 +216,14 @@ function recordOf(
     estimated,
     billed_microcents: billed,
     reserved_microcents: seat.reservedMicrocents,
-    ...webPart(model, tally),
+    // Absent where it is nothing, as it is nearly always.
+    ...(search + fetch === 0 ? {} : { search_microcents: search, fetch_microcents: fetch }),
     attempts: tally.attempts.length,
     tried: triedIn(tally),
     latency_ms: Math.round(deps.clock.monotonic() - tally.startedMonotonic),
     first_token_ms: tally.firstContentMs === null ? null : Math.round(tally.firstContentMs),
     metadata: ask.metadata === null ? null : { ...ask.metadata },
   }
-}
-
-/** Absent where it is nothing, as it is nearly always. */
-function webPart(model: Model | null, tally: Tally): Pick<UsageRecord, 'search_microcents' | 'fetch_microcents'> {
-  const { search, fetch } = webCosts(model, tally)
-  return search + fetch === 0 ? {} : { search_microcents: search, fetch_microcents: fetch }
 }
 
 /** The attempts that were made of it: whom nobody asked did nothing that could be told. */

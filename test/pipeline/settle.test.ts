@@ -16,9 +16,10 @@ import { readNative } from '../../src/modules/chat/request.ts'
 import { admit } from '../../src/pipeline/admit.ts'
 import type { Candidate } from '../../src/pipeline/candidate.ts'
 import type { Route } from '../../src/pipeline/route.ts'
-import { settle } from '../../src/pipeline/settle.ts'
+import { checkpoint, settle } from '../../src/pipeline/settle.ts'
 import { startServing, startTally, type Tally } from '../../src/pipeline/tally.ts'
 import { createForesightBook } from '../../src/stores/foresight.ts'
+import type { Progress } from '../../src/stores/meter.ts'
 import { createLocalMeter } from '../../src/stores/meter-local.ts'
 import { createPromptBook } from '../../src/stores/prompts.ts'
 import { createTieBook } from '../../src/stores/ties.ts'
@@ -103,11 +104,21 @@ async function settled({ model, inputTokens, cap, choices, usage, text, reasonin
     ended,
   })
   tally.outcome = ended ? 'completed' : 'client_closed'
+  const noted: (() => Progress)[] = []
+  checkpoint(
+    { ...deps, meter: { ...meter, checkpoint: (_, said) => noted.push(said) } },
+    caller,
+    ask,
+    plan,
+    seat,
+    tally,
+  )
+  const progress = noted[0]?.()
   const receipt = await settle(deps, caller, ask, plan, seat, tally)
   const [record] = records
   if (record === undefined || records.length > 1) throw new Error(`${records.length} records`)
   const left = meter.standing(caller.accountId, limits)
-  return { seat, receipt, record, warnings, left }
+  return { seat, receipt, record, progress, warnings, left }
 }
 
 const model = fc.constantFrom(...catalogue)
@@ -138,7 +149,7 @@ test('billed is never more than reserved, whatever an upstream counts, and the s
   })
   await fc.assert(
     fc.asyncProperty(given, async all => {
-      const { seat, receipt, record, left } = await settled(all)
+      const { seat, receipt, record, progress, left } = await settled(all)
       expect(record.billed_microcents).toBeGreaterThanOrEqual(0)
       expect(record.billed_microcents).toBeLessThanOrEqual(record.reserved_microcents)
       expect([record.billed_microcents, record.reserved_microcents]).toEqual([
@@ -154,6 +165,13 @@ test('billed is never more than reserved, whatever an upstream counts, and the s
         receipt.usage.outputTokens,
       ])
       expect(left?.tokens.remaining).toBe(limits.dailyTokens - record.input_tokens - record.output_tokens)
+      // Should the process die, the ledger and the meter have to agree on what is noted now, too.
+      expect(progress?.tokens).toBeLessThanOrEqual(seat.reservedTokens)
+      expect(progress).toMatchObject({
+        tokens: record.input_tokens + record.output_tokens,
+        microcents: record.billed_microcents,
+        record: { input_tokens: record.input_tokens, output_tokens: record.output_tokens },
+      })
       expect(left?.seats.remaining).toBe(limits.concurrentRequests)
       expect(left?.costMicrocents.remaining).toBe(limits.dailyCostMicrocents - record.billed_microcents)
     }),
