@@ -74,6 +74,8 @@ export type JournalOptions = {
 
 type Segment = {
   readonly path: string
+  /** Whose records are in it. */
+  readonly accounts: Set<string>
   /** Null = on disk only, to be read when its turn comes. */
   records: UsageRecord[] | null
   count: number
@@ -108,9 +110,9 @@ export function openJournal(options: JournalOptions): Journal {
   const segments: Segment[] = []
   for (const name of left) {
     const path = join(directory, name)
-    const count = readRecords(path, onDamage).length
-    if (count === 0) rmSync(path, { force: true })
-    else segments.push({ path, records: null, count, shipped: 0 })
+    const records = readRecords(path, onDamage)
+    if (records.length === 0) rmSync(path, { force: true })
+    else segments.push({ path, accounts: accountsOf(records), records: null, count: records.length, shipped: 0 })
   }
   let active: Active | null = null
   /** Accepted, and not taken by the disk. */
@@ -124,7 +126,7 @@ export function openJournal(options: JournalOptions): Journal {
   const begin = (): Active => {
     const path = join(directory, `${String(++sequence).padStart(12, '0')}.log`)
     const descriptor = openSync(path, 'ax', 0o600)
-    const segment: Segment = { path, records: [], count: 0, shipped: 0 }
+    const segment: Segment = { path, accounts: new Set(), records: [], count: 0, shipped: 0 }
     segments.push(segment)
     return { descriptor, segment, bytes: 0, isDirty: false }
   }
@@ -169,6 +171,7 @@ export function openJournal(options: JournalOptions): Journal {
     active.isDirty = true
     active.segment.records?.push(...records)
     active.segment.count += records.length
+    for (const { account_id } of records) active.segment.accounts.add(account_id)
     if (active.bytes >= segmentBytes) leave()
   }
 
@@ -294,7 +297,10 @@ export function openJournal(options: JournalOptions): Journal {
       return { records, release }
     },
     unshipped(accountId, day) {
-      const ofSegments = segments.flatMap(one => (one.records ?? readRecords(one.path, () => {})).slice(one.shipped))
+      // Of a long backlog most lies on disk: only what may hold some of the account's is read.
+      const ofSegments = segments
+        .filter(one => one.accounts.has(accountId))
+        .flatMap(one => (one.records ?? readRecords(one.path, () => {})).slice(one.shipped))
       return [...ofSegments, ...stranded, ...(together?.records ?? [])].filter(
         record => record.account_id === accountId && Math.floor(record.at_ms / dayMs) === day,
       )
@@ -351,6 +357,10 @@ function readRecords(path: string, onDamage: (detail: string) => void): UsageRec
     start = end === -1 ? bytes.length : end + 1
   }
   return records
+}
+
+function accountsOf(records: readonly UsageRecord[]): Set<string> {
+  return new Set(records.map(record => record.account_id))
 }
 
 /** The record of a line; null where the line is not whole, or says something else. */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { fsync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs'
+import { fsync, mkdirSync, readdirSync, readFileSync, statSync, unlinkSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Tried, UsageRecord } from '../../src/core/usage.ts'
 import { type JournalOptions, JournalUnwritable, openJournal } from '../../src/stores/journal.ts'
@@ -221,6 +221,21 @@ test('unshipped records are found by account and day, also in segments that only
   expect(journal.unshipped('acc_1', day).map(one => one.request_id)).toEqual(
     Array.from({ length: 15 }, (_, index) => `req_${index + 5}`),
   )
+})
+
+test('no file is read for an account that has nothing in it', async () => {
+  const first = open({ segmentBytes: 1000 })
+  for (let index = 0; index < 20; index++) first.append(record(index))
+  first.append(usageRecord({ request_id: 'other', account_id: 'acc_2' }))
+  await first.close()
+  const journal = open()
+  const day = Math.floor(record(0).at_ms / 86_400_000)
+  // What would have to be read is no longer there.
+  for (const file of files().slice(0, -1)) unlinkSync(join(folder.path, 'journal', file))
+  expect(journal.unshipped('acc_2', day).map(one => one.request_id)).toEqual(['other'])
+  expect(journal.unshipped('acc_3', day)).toEqual([])
+  expect(() => journal.unshipped('acc_1', day)).toThrow('ENOENT')
+  await journal.close()
 })
 
 const full = (after: number) => {

@@ -9,6 +9,7 @@ import type { Compound, ReadOrder, ReadReport } from './worker.ts'
 export type Readers = {
   /** Rejects with `PageFailure`: `unreadable`, or `too_slow` where too many wait. */
   read(content: Compound): Promise<ReadText>
+  /** Ends the threads; what they read, and what waits, is given up. */
   close(): void
 }
 
@@ -32,6 +33,7 @@ export function createReaders({ enoughCharacters }: { readonly enoughCharacters:
   const threads: Thread[] = []
   const queue: Waiting[] = []
   let orders = 0
+  let isClosed = false
 
   const drop = (thread: Thread) => {
     const at = threads.indexOf(thread)
@@ -81,6 +83,7 @@ export function createReaders({ enoughCharacters }: { readonly enoughCharacters:
   }
 
   const next = () => {
+    if (isClosed) return
     const idle = threads.find(thread => thread.busy === null)
     if (queue.length === 0 || (idle === undefined && threads.length >= maximumThreads)) return
     const waiting = queue.shift()
@@ -91,6 +94,7 @@ export function createReaders({ enoughCharacters }: { readonly enoughCharacters:
 
   return {
     read(content) {
+      if (isClosed) return Promise.reject(closed())
       if (queue.length >= maximumWaiting) return Promise.reject(new PageFailure('too_slow', 'too many pages wait'))
       const { promise, resolve, reject } = Promise.withResolvers<ReadText>()
       orders += 1
@@ -99,7 +103,17 @@ export function createReaders({ enoughCharacters }: { readonly enoughCharacters:
       return promise
     },
     close() {
-      for (const thread of [...threads]) drop(thread)
+      isClosed = true
+      for (const waiting of queue.splice(0)) waiting.fail(closed())
+      for (const thread of [...threads]) {
+        thread.busy?.fail(closed())
+        thread.end()
+        drop(thread)
+      }
     },
   }
+}
+
+function closed(): PageFailure {
+  return new PageFailure('unreadable', 'the gateway stops')
 }

@@ -26,6 +26,20 @@ test('only so many pages wait: one more is told so at once, and those that wait 
   )
 })
 
+test('whoever waits when the readers are closed is told so at once, and no thread begins after that', async () => {
+  const closing = createReaders({ enoughCharacters: 100 })
+  const page = { kind: 'html', text: '<p>One of many' } as const
+  const all = Array.from({ length: 10 }, () =>
+    closing.read(page).then(
+      () => 'read',
+      cause => cause.message,
+    ),
+  )
+  closing.close()
+  expect(await Promise.all(all)).toEqual(Array.from({ length: 10 }, () => 'the gateway stops'))
+  await expect(closing.read(page)).rejects.toMatchObject({ code: 'unreadable' })
+})
+
 test('no more of a page is handed on than is wanted', async () => {
   expect((await readers.read({ kind: 'html', text: `<p>${'word '.repeat(1_000)}` })).text.length).toBe(100)
 })
