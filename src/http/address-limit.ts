@@ -1,7 +1,7 @@
 import { GatewayError } from '../core/errors.ts'
-import { createWindowLog, type WindowLog } from '../core/windows-log.ts'
+import { createNamedWindows } from '../core/named-windows.ts'
 
-/** Beyond it the address not heard of for longest is forgotten. */
+/** So many at least are remembered, those heard of last. */
 const maximumAddresses = 10_000
 
 export type AddressLimit = {
@@ -16,21 +16,8 @@ export function createAddressLimit(
   { allowed, windowMs }: { readonly allowed: number; readonly windowMs: number },
   clock: { now(): number },
 ): AddressLimit {
-  const logs = new Map<string, WindowLog>()
-
-  const waitMs = (address: string): number => {
-    const now = clock.now()
-    const log = logs.get(address) ?? createWindowLog(windowMs)
-    logs.delete(address)
-    logs.set(address, log)
-    for (const oldest of logs.keys()) {
-      if (logs.size <= maximumAddresses) break
-      logs.delete(oldest)
-    }
-    const wait = log.waitUntilUnder(allowed, now)
-    if (wait === 0) log.add(now)
-    return wait
-  }
+  const windows = createNamedWindows({ allowed, windowMs, names: maximumAddresses })
+  const waitMs = (address: string) => windows.waitMs(address, clock.now())
 
   return {
     waitMs,

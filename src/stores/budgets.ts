@@ -1,6 +1,7 @@
 /** Monthly soft caps: what was spent, who is told of it, and when. */
 import { budgetMilestones, budgetWarning, milestoneOf, monthOf, shareOf } from '../core/billing.ts'
 import type { Caller } from '../core/plans.ts'
+import { createRecent } from '../core/recent.ts'
 import type { Database } from './database.ts'
 import { onAccount } from './on-account.ts'
 
@@ -70,7 +71,7 @@ export function createBudgetBook(
   /** Hears of a milestone that was reached, once or more often. */
   reached: (accountId: string, month: string, percent: number, capMicrocents: number) => void = () => {},
 ): BudgetBook {
-  const lines = new Map<string, BudgetLine>()
+  const lines = createRecent<BudgetLine>(maximumBudgets)
 
   const refresh = async (accountId: string, month: string, cap: number) => {
     const microcents = await spentInMonth(database, accountId, month)
@@ -78,12 +79,7 @@ export function createBudgetBook(
     const milestone = milestoneOf(microcents, cap)
     const told = earlier?.month === month ? earlier.milestone : null
     if (milestone !== null && milestone > (told ?? 0)) reached(accountId, month, milestone, cap)
-    lines.delete(accountId)
     lines.set(accountId, { month, microcents, refreshAt: clock.now() + budgetFreshMs, milestone })
-    for (const oldest of lines.keys()) {
-      if (lines.size <= maximumBudgets) break
-      lines.delete(oldest)
-    }
   }
   const spent = (accountId: string, cap: number): number => {
     const now = clock.now()

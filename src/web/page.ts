@@ -4,8 +4,8 @@
  * a whole number of tenths of a second, so that nobody learns from it what stands behind an address.
  */
 import type { IncomingMessage } from 'node:http'
+import { createNamedWindows, type NamedWindows } from '../core/named-windows.ts'
 import type { Finding, LeftOut, LeftOutCode } from '../core/web.ts'
-import { createWindowLog, type WindowLog } from '../core/windows-log.ts'
 import { isPublicAddress, type VettedAddress, vetAddress } from './guard.ts'
 import { readBody } from './page/body.ts'
 import { contentOf, kindOf } from './page/content.ts'
@@ -36,6 +36,9 @@ const deadlineMs = 5_900
 const maximumRedirects = 3
 const accountPerMinute = 30
 const hostPerMinute = 10
+const minuteMs = 60_000
+/** Of accounts, and of hosts, whose minute is remembered. */
+const maximumNames = 10_000
 const maximumRunning = 64
 const failureStepMs = 100
 
@@ -45,13 +48,13 @@ export function createPageReader(options: PageReaderOptions): PageReader {
   // Read a little further than is kept: what is invisible is not counted.
   const enoughCharacters = 2 * maximumCharacters
   const readers = createReaders({ enoughCharacters })
-  const accounts = createMinutes(accountPerMinute)
-  const hosts = createMinutes(hostPerMinute)
+  const accounts = createNamedWindows({ allowed: accountPerMinute, windowMs: minuteMs, names: maximumNames })
+  const hosts = createNamedWindows({ allowed: hostPerMinute, windowMs: minuteMs, names: maximumNames })
   let running = 0
 
   const fetchPage = async (url: string, accountId: string, signal: AbortSignal): Promise<Finding> => {
     if (running >= maximumRunning) throw new PageFailure('too_slow', 'too many pages at a time')
-    if (!accounts.take(accountId, clock.now())) throw new PageFailure('refused', 'too many pages for the account')
+    if (accounts.waitMs(accountId, clock.now()) > 0) throw new PageFailure('refused', 'too many pages for the account')
     running += 1
     try {
       const { response, at } = await follow(options, vet(options, url), hosts, signal)
@@ -111,12 +114,13 @@ function vet({ isListed }: PageReaderOptions, url: string, base?: URL): VettedAd
 async function follow(
   options: PageReaderOptions,
   first: VettedAddress,
-  hosts: Minutes,
+  hosts: NamedWindows,
   signal: AbortSignal,
 ): Promise<{ readonly response: IncomingMessage; readonly at: URL }> {
   let target = first
   for (let hop = 0; hop <= maximumRedirects; hop++) {
-    if (!hosts.take(target.host, options.clock.now())) throw new PageFailure('refused', 'too many pages of the host')
+    if (hosts.waitMs(target.host, options.clock.now()) > 0)
+      throw new PageFailure('refused', 'too many pages of the host')
     const response = await ask(options, target, signal)
     const { statusCode = 0, headers } = response
     const isRedirect = [301, 302, 303, 307, 308].includes(statusCode) && headers.location !== undefined
@@ -153,26 +157,4 @@ async function ask(options: PageReaderOptions, target: VettedAddress, signal: Ab
 
 function unknownName(): PageFailure {
   return new PageFailure('unreachable', 'the name has no public address')
-}
-
-type Minutes = { /** Takes one of the minute's; false where they are gone. */ take(name: string, now: number): boolean }
-
-const maximumNames = 10_000
-const minuteMs = 60_000
-
-/** So many a minute for each name: exact, in this process, the names not heard of for longest forgotten. */
-function createMinutes(limit: number): Minutes {
-  const logs = new Map<string, WindowLog>()
-  return {
-    take(name, now) {
-      const log = logs.get(name) ?? createWindowLog(minuteMs)
-      logs.delete(name)
-      logs.set(name, log)
-      const [oldest] = logs.size > maximumNames ? logs.keys() : []
-      if (oldest !== undefined) logs.delete(oldest)
-      if (log.waitUntilUnder(limit, now) > 0) return false
-      log.add(now)
-      return true
-    },
-  }
 }
