@@ -2,6 +2,7 @@
  * How often somebody may ask, where no account is there to count by: a bucket that holds `burst` requests and is refilled
  * at `perMinute`. It is kept as one number, the time at which it will be full again: exact, and no list of past requests.
  */
+import { createRecent } from './recent.ts'
 
 export type BucketRule = { readonly perMinute: number; readonly burst: number }
 
@@ -29,7 +30,7 @@ export type LimiterRules = {
   readonly each: BucketRule
   /** For everybody together: many addresses are cheap to come by. */
   readonly together: BucketRule
-  /** Beyond it the address not heard of for longest is forgotten, which gives it a full bucket. */
+  /** So many at least are remembered, those heard of last; who is forgotten has a full bucket. */
   readonly maximumAddresses: number
 }
 
@@ -40,7 +41,7 @@ export type Limiter = {
 
 /** Limits requests by address, in memory: one process, bounded, forgotten with it. */
 export function createLimiter({ each, together, maximumAddresses }: LimiterRules): Limiter {
-  const fullAt = new Map<string, number>()
+  const fullAt = createRecent<number>(maximumAddresses)
   let everybodyFullAt = 0
 
   return {
@@ -48,18 +49,9 @@ export function createLimiter({ each, together, maximumAddresses }: LimiterRules
       const own = fullAt.get(address) ?? 0
       const wait = Math.max(waitMs(own, each, nowMs), waitMs(everybodyFullAt, together, nowMs))
       if (wait === 0) everybodyFullAt = taken(everybodyFullAt, together, nowMs)
-      // Set anew, so that the map's order is the order in which addresses were last heard of.
-      fullAt.delete(address)
+      // Set anew even so: who keeps asking is not to be forgotten.
       fullAt.set(address, wait === 0 ? taken(own, each, nowMs) : own)
-      if (fullAt.size > maximumAddresses) forgetOldest(fullAt)
       return wait
     },
-  }
-}
-
-function forgetOldest(fullAt: Map<string, number>): void {
-  for (const address of fullAt.keys()) {
-    fullAt.delete(address)
-    return
   }
 }
