@@ -128,12 +128,9 @@ export function likelyInputTokens(ask: Weighable, provider: string): number {
 type Weighable = Pick<Ask, 'messages' | 'tools' | 'responseFormat'>
 
 function inputTokens(ask: Weighable, provider: string | undefined, margin: number): number {
-  let weight = 0
+  let weight = weightOf(ask.messages)
   let flat = tokensPerMessage
-  for (const message of ask.messages) {
-    weight += weighMessage(message)
-    flat += tokensPerMessage + imagesOf(message, provider)
-  }
+  for (const message of ask.messages) flat += tokensPerMessage + imagesOf(message, provider)
   for (const tool of ask.tools) {
     weight += weigh(tool.name) + weigh(tool.description ?? '') + weighJson(tool.parameters)
     flat += tokensPerTool
@@ -153,6 +150,18 @@ function instructionTokens({ tools, responseFormat }: Pick<Ask, 'tools' | 'respo
 export function estimateImageTokens(detail: ImagePart['detail'], provider?: string): number {
   const figures = imageTokens[provider ?? ''] ?? unknownImageTokens
   return detail === 'low' ? figures.low : figures.high
+}
+
+/** A conversation is weighed for its reservation, and once more when it has been answered. */
+const weights = new WeakMap<readonly Message[], number>()
+
+function weightOf(messages: readonly Message[]): number {
+  let weight = weights.get(messages)
+  if (weight === undefined) {
+    weight = messages.reduce((sum, message) => sum + weighMessage(message), 0)
+    weights.set(messages, weight)
+  }
+  return weight
 }
 
 function weighMessage(message: Message): number {
