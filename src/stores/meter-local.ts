@@ -469,7 +469,9 @@ function giveBack(counters: Counters, seat: Seat): void {
 function evictIdle(accounts: Map<string, Account>, now: number): void {
   let swept = 0
   for (const [id, account] of accounts) {
-    if (account.seats.size === 0 && account.usedAt < now - idleMs) accounts.delete(id)
+    accounts.delete(id)
+    // Behind the others, so that the next sweep looks at those that this one did not come to.
+    if (account.seats.size > 0 || account.usedAt >= now - idleMs) accounts.set(id, account)
     if (++swept === maximumSweep) return
   }
 }

@@ -119,6 +119,18 @@ test('a request that is carried to another meter stays on disk until that one ha
   await meter.close()
 })
 
+test('idle accounts are forgotten once there are too many, also behind a thousand that are not', async () => {
+  const { meter, clock } = rig()
+  const idOf = (index: number) => `acc_${index}`
+  for (let index = 0; index < 100_000; index++) await meter.open(idOf(index))
+  clock.move(11 * 60_000)
+  for (let index = 0; index < 1_000; index++) await meter.admit(ask(`req_${index}`, { accountId: idOf(index) }))
+  for (const id of ['one', 'two', 'three']) await meter.open(id)
+  const left = new Set(meter.accounts())
+  expect(left.size).toBeLessThan(100_000)
+  for (let index = 0; index < 1_000; index++) expect(left.has(idOf(index))).toBe(true)
+})
+
 test('a seat that is taken over from another meter has its place in the minute', async () => {
   const { meter, clock } = rig()
   const limits = { ...wide, requestsPerMinute: 2 }
