@@ -62,7 +62,10 @@ export async function takeLessons(database: Database, records: readonly UsageRec
         if (taken.length === 0) return []
         const repeated = await regradeRepeated(transaction, taken)
         const cells = await lockCells(transaction, [...taken.map(placeOf), ...repeated])
-        for (const lesson of taken) changeCell(cells, placeOf(lesson), cell => learn(cell, entryOf(lesson)))
+        for (const ofPlace of byPlace(taken))
+          changeCell(cells, placeOf(ofPlace[0]), cell =>
+            ofPlace.reduce((known, lesson) => learn(known, entryOf(lesson)), cell),
+          )
         for (const { before, after, enhanced, ...place } of repeated)
           changeCell(cells, place, cell => revalue(cell, before, after, enhanced))
         await writeCells(transaction, [...cells.values()])
@@ -78,6 +81,18 @@ function isLesson(record: UsageRecord): record is Lesson {
 
 function placeOf({ account_id, query_type, provider, model }: Lesson): CellPlace {
   return { accountId: account_id, queryType: query_type, model: `${provider}/${model}` }
+}
+
+/** Lessons of one cell together, each in the order it came. */
+function byPlace(lessons: readonly Lesson[]): Iterable<readonly [Lesson, ...Lesson[]]> {
+  const places = new Map<string, [Lesson, ...Lesson[]]>()
+  for (const lesson of lessons) {
+    const name = `${lesson.account_id} ${lesson.query_type} ${lesson.provider}/${lesson.model}`
+    const known = places.get(name)
+    if (known === undefined) places.set(name, [lesson])
+    else known.push(lesson)
+  }
+  return places.values()
 }
 
 function entryOf(lesson: Lesson): Entry {
