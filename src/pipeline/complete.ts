@@ -48,11 +48,9 @@ export async function complete(
   let text = ''
   let hasEnded = false
   try {
-    for (
-      let parts = await attempt.next();
-      parts !== null && !hasEnded;
-      parts = hasEnded ? null : await attempt.next()
-    ) {
+    while (!hasEnded) {
+      const parts = await attempt.next()
+      if (parts === null) break
       for (const part of parts) {
         if (part.type === 'text') text += part.text
         if (part.type === 'failure') throw new Error(part.failure.kind)

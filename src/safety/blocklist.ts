@@ -109,7 +109,10 @@ async function readList({ fetch, after }: BlocklistDeps, source: string, leaving
     if (isAddress(source)) {
       const signal = AbortSignal.any([leaving, timeout.signal])
       const response = await fetch(source, { redirect: 'follow', signal })
-      if (!response.ok) throw new Error(`status ${response.status}`)
+      if (!response.ok) {
+        await response.body?.cancel()
+        throw new Error(`status ${response.status}`)
+      }
       if (response.body !== null) for await (const piece of response.body) await take(piece)
     } else {
       const stream: Readable = createReadStream(source, { highWaterMark: 4 * sliceBytes })

@@ -123,13 +123,13 @@ async function judgeByEndpoint(
 function categoryOf({ results }: Static<typeof answerSchema>): string | null {
   const flagged = results.find(result => result.flagged)
   if (flagged === undefined) return null
-  const category = Object.entries(flagged.categories ?? {}).find(([, is]) => is === true)?.[0] ?? ''
-  return (
-    category
-      .toLowerCase()
-      .replace(/[^a-z0-9]+/g, '_')
-      .slice(0, 40) || 'flagged'
-  )
+  return spelt(Object.entries(flagged.categories ?? {}).find(([, is]) => is === true)?.[0] ?? '')
+}
+
+/** A category as ours are spelt. */
+function spelt(category: string): string {
+  const name = category.toLowerCase().replace(/[^a-z0-9]+/g, '_')
+  return name.slice(0, 40) || 'flagged'
 }
 
 async function shortText(response: Response): Promise<string> {
@@ -165,13 +165,7 @@ async function judgeByModel(
   const answer = await deps.complete(model ?? '', instruction, `<<<\n${texts.toReversed().join('\n\n')}\n>>>`, signal)
   const judgement = parsed(/\{[^{}]*\}/.exec(answer)?.[0] ?? '')
   if (!Value.Check(judgementSchema, judgement)) throw new Failure('the model gave no verdict')
-  if (!judgement.flagged) return null
-  return (
-    (judgement.category ?? '')
-      .toLowerCase()
-      .replace(/[^a-z0-9]+/g, '_')
-      .slice(0, 40) || 'flagged'
-  )
+  return judgement.flagged ? spelt(judgement.category ?? '') : null
 }
 
 function parsed(text: string): unknown {

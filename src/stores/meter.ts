@@ -1,8 +1,8 @@
 /**
  * The port behind which limits are kept: in process (`meter-local.ts`), in Redis (`meter-redis.ts`), in Redis while it
- * answers (`meter-failover.ts`). All four limits are taken or none,
- * in one step, before any work is spent. A seat taken is settled exactly once, by request id, however the request ended,
- * and its usage record leaves in the same step, durable before `settle` resolves.
+ * answers (`meter-failover.ts`). All four limits are taken or none, in one step, before any work is spent. A seat taken is
+ * settled exactly once, by request id, however the request ended, and its usage record leaves in the same step, durable
+ * before `settle` resolves.
  */
 import type { Limits, Standing } from '../core/plans.ts'
 import type { UsageRecord } from '../core/usage.ts'

@@ -1,9 +1,8 @@
 /**
  * Carries usage records from the journal, and from the streams in Redis, into Postgres: in batches, oldest first, again and
- * again until they are there. A batch's rows and its daily sums are one statement, and only rows that are new are summed, so that a batch whose
- * outcome nobody learned may simply be sent again.
+ * again until they are there. A batch's rows and its daily sums are one statement, and only rows that are new are summed, so
+ * that a batch whose outcome nobody learned may simply be sent again.
  */
-
 import { GatewayError } from '../core/errors.ts'
 import type { UsageRecord } from '../core/usage.ts'
 import { type Database, isUnavailable } from './database.ts'
@@ -67,10 +66,12 @@ export function createShipper({
   const shipFrom = async (take: () => JournalBatch | null | Promise<JournalBatch | null>) => {
     for (let batch = await take(); batch !== null; batch = await take()) {
       const [oldest] = batch.records
-      oldestAt = oldest === undefined ? null : oldest.at_ms + oldest.latency_ms
-      if (batch.records.length > 0) await partition(batch.records)
-      if (batch.records.length > 0) await ship(batch.records)
-      if (batch.records.length > 0) await teach(batch.records)
+      if (oldest !== undefined) {
+        oldestAt = oldest.at_ms + oldest.latency_ms
+        await partition(batch.records)
+        await ship(batch.records)
+        await teach(batch.records)
+      }
       batch.release()
       oldestAt = null
       failures = 0
@@ -136,7 +137,7 @@ export function createShipper({
   }
 
   const timer = setInterval(() => {
-    if (running === null && clock.now() >= notBefore && backlog() > 0) run().catch(() => {})
+    if (running === null && clock.now() >= notBefore && backlog() > 0) void run()
   }, tickMs)
   timer.unref()
 
