@@ -96,7 +96,7 @@ export type WebConfig = {
   readonly prices: WebPrices
 }
 
-export const logLevels = ['debug', 'info', 'warn', 'error'] as const
+const logLevels = ['debug', 'info', 'warn', 'error'] as const
 export type LogLevel = (typeof logLevels)[number]
 
 /** All that is wrong with a configuration, one line each. */

@@ -4,7 +4,7 @@
  *
  * `kill+` stands for its regular inflections too (kills, killed, killing, killer, killers).
  */
-export const harmWords = {
+const harmWords = {
   person:
     'someone somebody anyone people person persons wife husband spouse girlfriend boyfriend partner ex child children kid kids neighbor neighbors neighbour neighbours boss coworker coworkers colleague colleagues teacher student students woman women man men girl girls boy boys family friend friends parents mother father mom dad sister brother daughter son baby politician president victim victims humanity human humans crowd stranger strangers customer customers user users individual individuals celebrity candidate employee employees patient patients roommate grandmother grandma officer cop cops civilians everyone them him her',
   violence:

@@ -5,8 +5,7 @@ import type { HarmVerdict } from './harm-verdict.ts'
 import { hostsIn } from './hosts-in-text.ts'
 import { firstBroken, type SafetyRule, type SafetyRules } from './safety-rules.ts'
 
-export const safetyLayers = ['patterns', 'classifier', 'urls'] as const
-export type SafetyLayer = (typeof safetyLayers)[number]
+type SafetyLayer = 'patterns' | 'classifier' | 'urls'
 
 /** What the layers say of a text. `score` is the classifier's, 0–1, whatever layer refused. */
 export type Verdict = {

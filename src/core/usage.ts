@@ -8,10 +8,9 @@ export const triedOutcomes = [
   'served',
   ...attemptFailures.filter(failure => failure !== 'skipped_over_budget'),
 ] as const
-export type TriedOutcome = (typeof triedOutcomes)[number]
 
 /** As many as one request asks. */
-export const maximumTried = 3
+const maximumTried = 3
 
 /**
  * A model that was asked: `provider/model`, what came of it, and in milliseconds when (since the request was received) and for

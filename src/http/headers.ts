@@ -9,7 +9,7 @@ export type HeaderPairs = Record<string, string>
  * What every answer to a key says of its limits, in the form that OpenAI's client libraries read; empty where the account
  * has not been seen yet.
  */
-export function limitHeaders(standing: Standing | null): HeaderPairs {
+function limitHeaders(standing: Standing | null): HeaderPairs {
   if (standing === null) return {}
   const { requests, tokens, costMicrocents } = standing
   return {

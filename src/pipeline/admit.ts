@@ -10,7 +10,7 @@ import type { Route } from './route.ts'
 import type { Tally } from './tally.ts'
 
 /** A seat, and the plan that it pays for. */
-export type Admitted = { readonly seat: Seat; readonly plan: Route }
+type Admitted = { readonly seat: Seat; readonly plan: Route }
 
 /**
  * Takes a seat, a place in the minute, and what the request can cost at most: all of it or nothing, before any work is

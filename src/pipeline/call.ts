@@ -19,7 +19,7 @@ import { healthKey } from './health-key.ts'
 import type { Route } from './route.ts'
 import { type Serving, startServing, type Tally, takeIn } from './tally.ts'
 
-export const maximumAttempts = 3
+const maximumAttempts = 3
 
 /**
  * Up to this output cap a JSON caller's answer is asked for in one piece: few enough tokens to be written well within the

@@ -4,7 +4,7 @@ import type { Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import { PageFailure } from './failure.ts'
 
-export const maximumWireBytes = 1 << 20
+const maximumWireBytes = 1 << 20
 export const maximumBytes = 2 << 20
 /** Text compresses to a tenth at best; what grows twentyfold is made to. */
 export const maximumRatio = 20
