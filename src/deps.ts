@@ -20,6 +20,7 @@ import { type RandomBytes, randomBase62 } from './core/secrets.ts'
 import { type Clock, systemClock } from './deps/clock.ts'
 import { type FirstAccount, makeFirstAccount } from './deps/first-account.ts'
 import { keptSecret } from './deps/kept-secret.ts'
+import { letGo } from './deps/let-go.ts'
 import { type Network, systemNetwork } from './deps/network.ts'
 import { openMeter } from './deps/open-meter.ts'
 import { openProviders } from './deps/open-providers.ts'
@@ -185,6 +186,7 @@ export type DepsOptions = {
  */
 export async function createDeps(config: Config, options: DepsOptions = {}): Promise<Deps> {
   const clock = options.clock ?? systemClock
+  const network = options.network ?? systemNetwork
   const log = createLog({
     level: config.logLevel,
     pretty: process.stdout.isTTY,
@@ -230,7 +232,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     const seed = seedFrom(database, journal)
     const tokenizer = createTokenizer()
     undo.push(() => tokenizer.close())
-    const payments = await openPayments(config, options.network ?? systemNetwork, clock)
+    const payments = await openPayments(config, network, clock)
     const post = await openPost(config, { clock, log }, undo)
     const billingWorker = startBillingWorker({
       database,
@@ -245,7 +247,6 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     const readFeatures = createFeatureReader()
     const digests = createDigests(randomBytes(32))
     const read = openReader(readFeatures)
-    const network = options.network ?? systemNetwork
     const asking = { clock, network, log, catalogue: offered, endpoints }
     const safety = openSafety(config, asking, { digests, readFeatures })
     undo.push(() => safety.close())
@@ -342,11 +343,12 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       async close() {
         if (!(await shipper.drain(shippingDeadlineMs)))
           log.warn('usage_left_in_journal', { records: journal.backlog() })
-        for (const step of undo.reverse()) await step()
+        await letGo(undo)
       },
     }
   } catch (cause) {
-    for (const step of undo.reverse()) await step()
+    // Why the start failed matters more than what failed behind it.
+    await letGo(undo).catch(() => {})
     throw cause
   }
 }

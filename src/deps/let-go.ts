@@ -1,0 +1,11 @@
+/** Runs what was noted, the newest first and each once, also behind one that fails; then throws what failed first. */
+export async function letGo(undo: (() => unknown)[]): Promise<void> {
+  const failures: unknown[] = []
+  for (const step of undo.splice(0).reverse())
+    try {
+      await step()
+    } catch (cause) {
+      failures.push(cause)
+    }
+  if (failures.length > 0) throw failures[0]
+}
