@@ -47,7 +47,7 @@ export async function moderate(
     })
   }
   const clean = safety.secrets === 'mask' && kinds.length > 0 ? masking(safety, ask) : ask
-  return { ask: clean, secrets: kinds, ...askElsewhere(safety, clean, request) } as unknown as Screened
+  return { ask: clean, secrets: kinds, ...askElsewhere(safety, clean, request) } as Screened
 }
 
 /** Asks the configured endpoint or model, without waiting. */

@@ -1,12 +1,10 @@
 /** The read side of the ledger: what an account has used, request by request and summed up. */
-import { and, desc, eq } from 'drizzle-orm'
 import type { Sql, TransactionSql } from 'postgres'
 import type { Tried, UsageRecord } from '../core/usage.ts'
 import type { Database } from './database.ts'
 import type { Journal } from './journal.ts'
 import type { Spent } from './meter-local.ts'
 import { onAccount } from './on-account.ts'
-import { type UsageRow, usageRecords } from './tables.ts'
 import { readUsage, type UsagePeriod, type UsageScope } from './usage-totals.ts'
 
 /** The reads that callers may make, over one database. */
@@ -24,19 +22,6 @@ export type LedgerReader = ReturnType<typeof createLedgerReader>
 /** What the ledger holds of an account's UTC day (since the epoch). */
 export async function spentOn(database: Database, accountId: string, day: number): Promise<Spent> {
   return (await spentBeside(database, accountId, day, [])).spent
-}
-
-/** One request of an account; null where the ledger has none of this id (yet), or another account's. */
-export async function findRequest(database: Database, accountId: string, requestId: string): Promise<UsageRow | null> {
-  const rows = await onAccount(database, accountId).orm(step =>
-    step
-      .select()
-      .from(usageRecords)
-      .where(and(eq(usageRecords.requestId, requestId), eq(usageRecords.accountId, accountId)))
-      .orderBy(desc(usageRecords.at))
-      .limit(1),
-  )
-  return rows[0] ?? null
 }
 
 /** All that must hold of a request; null = no matter. */

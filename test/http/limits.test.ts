@@ -1,9 +1,9 @@
 /** The four limits as callers meet them, and that money and seats are right however many race for them. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
-import { findRequest } from '../../src/stores/ledger.ts'
 import { newAccount, type TestAccount } from '../harness/account.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { findRequest } from '../stores/usage-row.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
 setDefaultTimeout(20_000)
@@ -199,7 +199,7 @@ test('billed is at most what was reserved, and what the caller is told is what t
     if (status !== 200) continue
     const id = headers.get('x-request-id') ?? ''
     await Bun.sleep(250)
-    const row = await findRequest(gateway.deps.database, account.id, id)
+    const row = await findRequest(gateway.deps.database, id)
     if (row === null) throw new Error(`${directive}: no row`)
     const { usage } = JSON.parse(body) as { usage: Record<string, number> }
     expect([directive, row.billedMicrocents <= row.reservedMicrocents]).toEqual([directive, true])

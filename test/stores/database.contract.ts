@@ -9,11 +9,12 @@ import { changeAccount, createAccount, findAccountByEmail, hasAccounts } from '.
 import { type Database, migrate } from '../../src/stores/database.ts'
 import { openJournal } from '../../src/stores/journal.ts'
 import { createKey, createKeyDirectory, listKeys, revokeKey } from '../../src/stores/keys.ts'
-import { findRequest, seedFrom, spentOn } from '../../src/stores/ledger.ts'
+import { seedFrom, spentOn } from '../../src/stores/ledger.ts'
 import { createShipper } from '../../src/stores/shipper.ts'
 import { readUsage } from '../../src/stores/usage-totals.ts'
 import { onDatabaseOf } from './on-database.ts'
 import { temporaryFolder, usageRecord } from './support.ts'
+import { findRequest } from './usage-row.ts'
 
 const random = (count: number) => crypto.getRandomValues(new Uint8Array(count))
 const clock = { now: () => Date.now() }
@@ -241,14 +242,13 @@ export function databaseContract(name: string, open: () => Database | null): voi
       const day = Math.floor(at / 86_400_000)
       expect(await spentOn(database, accountId, day)).toEqual({ tokens: 600 * 30, microcents: 600 * 30 })
       expect(await spentOn(database, accountId, day + 1)).toEqual({ tokens: 600 * 30, microcents: 600 * 30 })
-      expect(await findRequest(database, accountId, `${accountId}_0`)).toMatchObject({
+      expect(await findRequest(database, `${accountId}_0`)).toMatchObject({
         at: new Date(at),
         metadata: { note: 'a"b' },
         billedMicrocents: 30,
         tried: [['openai/gpt-test', 'timeout', 2, 398]],
       })
-      expect((await findRequest(database, accountId, `${accountId}_1`))?.tried).toBeNull()
-      expect(await findRequest(database, 'acc_other', `${accountId}_0`)).toBeNull()
+      expect((await findRequest(database, `${accountId}_1`))?.tried).toBeNull()
       const sums = await database.run(
         ({ sql }) =>
           sql`select sum(requests)::int as requests, sum(completed)::int as completed, sum(failed)::int as failed from usage_daily where account_id = ${accountId}`,
