@@ -207,8 +207,7 @@ function startLane({ rules, hosts, listen }: AnswerRules): Lane {
     const rule = rules.rules[rules.ruleOf[pattern] ?? -1]
     const at = scan?.mayCompleteAt() ?? read
     // What comes after the words says nothing of how they are meant.
-    const isSpared = rule?.spares !== 'nothing' && isReported(textOf(before, Math.max(before, at)))
-    if (rule === undefined || isSpared) return true
+    if (rule === undefined || isReported(textOf(before, Math.max(before, at)))) return true
     refuse(refused('patterns', rule.category, 0, rule), at)
     return false
   }

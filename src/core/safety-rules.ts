@@ -35,8 +35,6 @@ export type SafetyRule = {
   readonly patterns: readonly string[]
   /** Regular expressions (`expression.ts`). */
   readonly expressions?: readonly string[]
-  /** What an answer may still say with these words: what it reports or refuses (absent), or `nothing`. */
-  readonly spares?: 'nothing'
 }
 
 export type SafetyRules = {
