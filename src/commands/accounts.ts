@@ -1,6 +1,7 @@
 /** `accounts …`: who may use the gateway, and how much. */
 import { randomBytes } from 'node:crypto'
 import { readPlans } from '../config.ts'
+import { dayOf } from '../core/days.ts'
 import { fromUsd, toUsd } from '../core/money.ts'
 import { highestLimits, type Limits, type PlanName, plans as publishedPlans } from '../core/plans.ts'
 import { randomBase62 } from '../core/secrets.ts'
@@ -15,7 +16,6 @@ import { withAccount, withDatabase } from './store.ts'
 
 const email = '<email>'
 const planNames = Object.keys(publishedPlans) as PlanName[]
-const dayMs = 86_400_000
 
 const create = command({
   name: 'accounts create',
@@ -80,7 +80,7 @@ const show = command({
     withAccount(operands.email, async (database, { account, user }) => {
       const plans = readPlans()
       const limits = limitsOf(account, plans)
-      const today = await spentOn(database, account.id, Math.floor(Date.now() / dayMs))
+      const today = await spentOn(database, account.id, dayOf(Date.now()))
       const keys = await listKeys(database, account.id)
       const valid = keys.filter(key => key.revokedAt === null && (key.expiresAt === null || key.expiresAt > new Date()))
       if (options.json)

@@ -2,10 +2,10 @@
  * What billing decides, as values: how plans change, when cycles end, what an invoice says, who has to pay first. Times are
  * epoch milliseconds, money is an integer of 1e-8 USD, and cents are whole.
  */
+import { dayMs } from './days.ts'
 import type { PlanName } from './plans.ts'
 import { cheapness, type Scored } from './scoring.ts'
 
-const dayMs = 86_400_000
 export const cycleMs = 30 * dayMs
 /** Between the removal of a payment method and the first refusal. */
 export const graceMs = 3_600_000

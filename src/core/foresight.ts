@@ -2,6 +2,7 @@
  * How well costs were foreseen, and what that teaches: answers are longer or shorter than usual by a factor, which is followed
  * per query type, and how far the foreseen cost then was from the real one is what is told as its usual error.
  */
+import { dayMs } from './days.ts'
 
 /** Sums under a fading weight, changed in place. Times are epoch milliseconds. */
 export type Foresight = {
@@ -22,7 +23,7 @@ export type Outcome = {
   readonly costRatio: number
 }
 
-const halfLifeMs = 7 * 86_400_000
+const halfLifeMs = 7 * dayMs
 /** What the table of usual answers counts as, and what all accounts together do beside an account's own answers. */
 const prior = { answers: 20 }
 /** Fewer say nothing of how far off estimates are. */

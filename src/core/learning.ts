@@ -2,6 +2,7 @@
  * What an account's own answers say of a model, per query type: a cell of running figures that entries go into. What the
  * cells come to for the router is `bias.ts`.
  */
+import { dayMs } from './days.ts'
 
 export const confidences = ['cold_start', 'warm_up', 'established'] as const
 export type Confidence = (typeof confidences)[number]
@@ -100,7 +101,7 @@ export const emptyCell: Cell = {
 
 /** How many entries a rating counts as. */
 export const ratingWeight = 3
-const halfLifeMs = 30 * 86_400_000
+const halfLifeMs = 30 * dayMs
 /** Weight that evidence fades to as more comes in, so that a model which changes slowly is followed. */
 const maximumWeight = 200
 /** Answers that the averages shown to people reach back over. */

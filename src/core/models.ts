@@ -1,4 +1,5 @@
 import type { Ask, ReasoningEffort } from './chat.ts'
+import { dayMs } from './days.ts'
 
 /** Prices in USD per million tokens, as the catalogue's sources print them; null = no price of its own: the input price. */
 export type Prices = {
@@ -214,7 +215,7 @@ export function leavingSoon({ deprecationDate }: Pick<Model, 'deprecationDate'>,
   if (deprecationDate === null) return false
   // Far-off dates need no arithmetic: most models have none near, and this is asked for every model of every request.
   if (deprecationDate.slice(0, 4) > todayIso.slice(0, 4) && !todayIso.startsWith('12', 5)) return false
-  return Date.parse(deprecationDate) - Date.parse(todayIso.slice(0, 10)) <= leavingDays * 86_400_000
+  return Date.parse(deprecationDate) - Date.parse(todayIso.slice(0, 10)) <= leavingDays * dayMs
 }
 
 /** What a request needs of whoever is to answer it: where one of these is missing, the answer would be another one. */

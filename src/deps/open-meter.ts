@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
+import { dayOf } from '../core/days.ts'
 import type { Log } from '../observe/log.ts'
 import { openCheckpoints } from '../stores/checkpoints.ts'
 import { createClaims } from '../stores/claims.ts'
@@ -24,7 +25,7 @@ export function openMeter(
   const checkpoints = openCheckpoints(join(config.ownDirectory, 'journal'))
   undo.push(() => checkpoints.close())
   checkpoints.settleLeft(record => {
-    const waiting = journal.unshipped(record.account_id, Math.floor(record.at_ms / 86_400_000))
+    const waiting = journal.unshipped(record.account_id, dayOf(record.at_ms))
     if (waiting.some(other => other.request_id === record.request_id)) return
     try {
       journal.append(record)

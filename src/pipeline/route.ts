@@ -1,5 +1,6 @@
 import type { Ask, Strategy } from '../core/chat.ts'
 import type { Reading } from '../core/classify.ts'
+import { dayOf } from '../core/days.ts'
 import { GatewayError } from '../core/errors.ts'
 import { type Level, levelOf, usualShares } from '../core/levels.ts'
 import { deprecationOf, fitsWindow, fullName, type Model, needsOf, tiers, unmet } from '../core/models.ts'
@@ -181,12 +182,11 @@ function nearness(model: Model, other: Model): number {
   return Math.max(0, 1 - apart)
 }
 
-const dayMs = 86_400_000
 let lastDay = { number: Number.NaN, iso: '' }
 
 /** `YYYY-MM-DD`, UTC; asked by every request, and the same all day. */
 function isoDay(epochMs: number): string {
-  const number = Math.floor(epochMs / dayMs)
+  const number = dayOf(epochMs)
   if (number !== lastDay.number) lastDay = { number, iso: new Date(epochMs).toISOString().slice(0, 10) }
   return lastDay.iso
 }

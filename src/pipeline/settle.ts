@@ -1,4 +1,5 @@
 import type { Ask, Receipt, TokenUsage } from '../core/chat.ts'
+import { dayMs } from '../core/days.ts'
 import { fullName, type Model } from '../core/models.ts'
 import { costOf } from '../core/money.ts'
 import type { Caller } from '../core/plans.ts'
@@ -11,8 +12,6 @@ import { lessonOf } from './lesson.ts'
 import { lookBack } from './look-back.ts'
 import type { Route } from './route.ts'
 import type { Serving, Tally } from './tally.ts'
-
-const dayMs = 86_400_000
 
 /**
  * Gives the seat back, turns the reservation into what was really used, and writes the usage record, in one step of the

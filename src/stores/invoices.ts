@@ -2,6 +2,7 @@
 import { and, asc, desc, eq, isNull, lt, or, sql } from 'drizzle-orm'
 import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import { type InvoiceStatus, invoiceLines, invoiceTotals, type LineSums, settlingMs } from '../core/billing.ts'
+import { dayMs, dayOf } from '../core/days.ts'
 import { alone, longAgo, workDeadlineMs } from './billing.ts'
 import type { Database } from './database.ts'
 import { onAccount, type Step } from './on-account.ts'
@@ -37,7 +38,7 @@ async function usageByModel(
   { startsAt, endsAt }: { readonly startsAt: number; readonly endsAt: number },
 ): Promise<LineSums[]> {
   const [from, to] = [instant(startsAt), instant(endsAt)]
-  const [firstWhole, lastWhole] = [wholeDay(Math.ceil(startsAt / dayMs)), wholeDay(Math.floor(endsAt / dayMs))]
+  const [firstWhole, lastWhole] = [wholeDay(Math.ceil(startsAt / dayMs)), wholeDay(dayOf(endsAt))]
   const rows = await step.execute<SumsRow>(sql`
     select model, sum(requests)::float8 as requests, sum(input_tokens)::float8 as input_tokens,
       sum(cached_input_tokens)::float8 as cached_input_tokens, sum(output_tokens)::float8 as output_tokens,
@@ -76,7 +77,6 @@ type SumsRow = {
   readonly billed: string
 }
 
-const dayMs = 86_400_000
 const instant = (at: number) => sql`${new Date(at).toISOString()}::text::timestamptz`
 const wholeDay = (day: number) => sql`(date '1970-01-01' + ${day}::int)`
 

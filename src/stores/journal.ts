@@ -23,6 +23,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
+import { dayOf } from '../core/days.ts'
 import { type UsageRecord, usageRecordSchema } from '../core/usage.ts'
 
 /** The record is in memory only: the disk did not take it. It is still shipped, and written when the disk is back. */
@@ -83,7 +84,6 @@ type Segment = {
 }
 type Active = { readonly descriptor: number; readonly segment: Segment; bytes: number; isDirty: boolean }
 
-const dayMs = 86_400_000
 const defaultSegmentBytes = 16 << 20
 const defaultFsyncEveryMs = 200
 /** A segment shipped whole is left behind from this size on, so that a start does not read it all again. */
@@ -302,7 +302,7 @@ export function openJournal(options: JournalOptions): Journal {
         .filter(one => one.accounts.has(accountId))
         .flatMap(one => (one.records ?? readRecords(one.path, () => {})).slice(one.shipped))
       return [...ofSegments, ...stranded, ...(together?.records ?? [])].filter(
-        record => record.account_id === accountId && Math.floor(record.at_ms / dayMs) === day,
+        record => record.account_id === accountId && dayOf(record.at_ms) === day,
       )
     },
     backlog: () =>

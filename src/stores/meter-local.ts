@@ -6,6 +6,7 @@
  * start settles. One that is never settled (a defect elsewhere) is taken back after `leaseMs`, with its reservation; if it
  * is settled after all, what it used still counts.
  */
+import { dayMs, dayOf } from '../core/days.ts'
 import { GatewayError } from '../core/errors.ts'
 import { ceilingOfMillionth } from '../core/money.ts'
 import type { Limits } from '../core/plans.ts'
@@ -81,7 +82,6 @@ type Account = {
 export type Grant = { readonly outputCap: number; readonly tokens: number; readonly microcents: number }
 
 const minuteMs = 60_000
-const dayMs = 86_400_000
 const seatRetryMs = 1000
 const leaseMs = 15 * minuteMs
 const idleMs = 10 * minuteMs
@@ -493,5 +493,4 @@ function journalGone(): GatewayError {
 
 const noLimits: Limits = { requestsPerMinute: 0, concurrentRequests: 0, dailyTokens: 0, dailyCostMicrocents: 0 }
 const seatsTaken = (account: Account) => account.seats.size - account.lapsedSeats
-const dayOf = (now: number) => Math.floor(now / dayMs)
 const untilMidnight = (now: number) => (dayOf(now) + 1) * dayMs - now

@@ -1,5 +1,6 @@
 /** The account as its users see it. */
 import { Type } from '@sinclair/typebox'
+import { dayMs, dayOf } from '../../core/days.ts'
 import { toUsd } from '../../core/money.ts'
 import { checker, invalid } from '../../core/validate.ts'
 import type { Deps } from '../../deps.ts'
@@ -10,7 +11,6 @@ import { type AccountToday, accountTodayShape } from './shapes.ts'
 
 export type AccountDeps = Pick<Deps, 'config' | 'database' | 'stores' | 'clock' | 'spent' | 'meter'>
 
-const dayMs = 86_400_000
 const changeSchema = Type.Object(
   { name: Type.Optional(nameSchema), web: Type.Optional(Type.Boolean()) },
   { additionalProperties: false },
@@ -51,7 +51,7 @@ async function overview(
   { config, database, stores, clock, spent, meter }: AccountDeps,
   accountId: string,
 ): Promise<AccountToday> {
-  const day = Math.floor(clock.now() / dayMs)
+  const day = dayOf(clock.now())
   const [row, used] = await Promise.all([stores.users.findAccount(database, accountId), spent(accountId, day)])
   if (row === null) throw notFound()
   const limits = stores.accounts.limitsOf(row, config.plans)

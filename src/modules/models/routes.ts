@@ -1,5 +1,6 @@
 import { Elysia } from 'elysia'
 import { attributions } from '../../core/catalogue.ts'
+import { dayMs, dayOf } from '../../core/days.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { HealthState } from '../../core/health.ts'
 import {
@@ -21,8 +22,6 @@ import {
   modelListShape,
   type ShownModel,
 } from './shapes.ts'
-
-const dayMs = 86_400_000
 
 export type ModelsDeps = {
   readonly catalogue: Catalogue
@@ -88,7 +87,7 @@ const notKept = { 'cache-control': 'no-store', 'access-control-allow-origin': '*
 function pagesOfToday(catalogue: Catalogue, simulated: ReadonlySet<string>, clock: { now(): number }) {
   let built: { readonly day: number; readonly pages: ReturnType<typeof pagesOf> } | null = null
   return () => {
-    const day = Math.floor(clock.now() / dayMs)
+    const day = dayOf(clock.now())
     if (built?.day !== day) built = { day, pages: pagesOf(catalogue, simulated, new Date(day * dayMs).toISOString()) }
     return built.pages
   }

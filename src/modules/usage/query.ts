@@ -1,10 +1,10 @@
 /** What the usage routes can be asked, as query parameters: each known by name, sent once, and bounded. */
 import { type Static, Type } from '@sinclair/typebox'
+import { dayMs } from '../../core/days.ts'
 import { checker, invalid, oneOf } from '../../core/validate.ts'
 import type { LogPosition, LogRange, RequestFilters } from '../../stores/ledger.ts'
 import type { UsagePeriod } from '../../stores/usage-totals.ts'
 
-const dayMs = 86_400_000
 const strict = { additionalProperties: false } as const
 /** Without control characters, of which Postgres cannot even store one. */
 const words = (maxLength: number) =>

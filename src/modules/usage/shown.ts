@@ -1,13 +1,12 @@
 /** Usage as callers see it: our own rows never leave as they are. */
 import { type Cell, csvLine } from '../../core/csv.ts'
+import { dayMs } from '../../core/days.ts'
 import { durationAt } from '../../core/durations.ts'
 import { microcentsPerUsd, toUsd } from '../../core/money.ts'
 import type { LoggedRequest } from '../../stores/ledger.ts'
 import type { GroupedUsage, UsageGroup, UsagePart, UsagePeriod, UsageSums } from '../../stores/usage-totals.ts'
 import { dayOf } from './query.ts'
 import type { ShownRequest, ShownUsage } from './shapes.ts'
-
-const dayMs = 86_400_000
 
 /** One request of the log. */
 export function shownRequest(row: LoggedRequest): ShownRequest {
