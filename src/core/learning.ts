@@ -15,6 +15,7 @@ const steps: readonly { readonly from: number; readonly confidence: Confidence; 
 ]
 const coldStart = { confidence: 'cold_start', bound: 0 } as const
 
+/** How well a model is known by so many entries. */
 export function confidenceOf(entries: number): Confidence {
   return stepOf(entries).confidence
 }
@@ -235,6 +236,7 @@ export function fading(elapsedMs: number): number {
   return elapsedMs <= 0 ? 1 : 2 ** (-elapsedMs / halfLifeMs)
 }
 
+/** The value, or the bound that it is beyond. */
 export function clamp(value: number, low: number, high: number): number {
   return Math.max(low, Math.min(high, value))
 }

@@ -102,6 +102,7 @@ function byRules(rules: SafetyRules, text: string): Verdict {
 
 export const allowed: Verdict = { verdict: 'allow', layer: null, category: null, score: 0, rule: null }
 
+/** The verdict of a refusal; `score` is the classifier’s, 0–1. */
 export function refused(layer: SafetyLayer, category: string, score: number, rule: SafetyRule | null = null): Verdict {
   return { verdict: 'block', layer, category, score, rule: rule === null ? null : `${rule.id}: ${rule.reason}` }
 }

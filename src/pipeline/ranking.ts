@@ -148,6 +148,7 @@ export function restingLast(deps: RouteDeps, scored: readonly Scored[]): Scored[
   return [...healthy, ...diversify(resting, maximumCandidates - healthy.length)]
 }
 
+/** Scored models as candidates, in their order; those whose provider is not configured here are left out. */
 export function candidatesOf(
   deps: RouteDeps,
   scored: readonly Scored[],

@@ -30,6 +30,7 @@ function countOf(values: readonly string[], wanted: string): number {
   return values.filter(value => value === wanted).length
 }
 
+/** The refusal of a model that is named and that nobody here offers. */
 export function notConfigured(model: Model): GatewayError {
   const message = `${fullName(model)} is known, but its provider is not configured here. Choose one of GET /api/v1/models.`
   return new GatewayError('model_not_found', message, { param: 'model' })
