@@ -16,6 +16,7 @@ import { tooHasty } from './http/address-limit.ts'
 import { serverBodyLimit } from './http/body.ts'
 import { authenticate, authenticateSession, presentsKey } from './http/callers.ts'
 import { documented } from './http/documented.ts'
+import { endpointsAt, endpointsOf } from './http/endpoints.ts'
 import type { ChatRouteDeps } from './http/exchange.ts'
 import { failureResponse, toGatewayError } from './http/failures.ts'
 import { deprecationHeaders } from './http/headers.ts'
@@ -106,68 +107,79 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
     traceOf: deps.observe.traceOf,
     refused: told,
   }
-  const app = new Elysia({
+  const root = new Elysia({
     normalize: false,
     serve: { maxRequestBodySize: serverBodyLimit, idleTimeout: strangerTimeoutSeconds },
   })
-    .onRequest(({ request }) => {
-      checkHost(request, deps.allowedHosts)
-    })
-    .onError(({ error, code, request, server }) => {
-      const requestId = deps.newRequestId()
-      const thrown = code === 'NOT_FOUND' ? notFound(request) : toGatewayError(error)
-      const refusal = told(thrown, () => deps.addressOf(request, server))
-      logFailure(deps, requestId, refusal)
-      deps.observe.failed('other', refusal)
-      return failureResponse(refusal, requestId)
-    })
-    .use(chat(exchangeDeps))
-    .use(compatible(exchangeDeps))
-    // Below the chat routes, which write their own and pay for no hook.
-    .onAfterHandle(({ request, response }) => {
-      if (!(response instanceof Response)) return
-      response.headers.set('x-request-id', deps.newRequestId())
-      // Whoever was signed in and changed something: a key, a role, a plan. Nobody waits for it to be known.
-      if (request.method !== 'GET' && request.headers.has('authorization') && response.ok) deps.announce()
-    })
-    .use(models({ ...deps, health: { report: () => healthReport(deps) } }))
-    .use(
-      estimate({
-        ...deps,
-        chooseModel: messages => likelyChoice(deps, messages),
-        planWeb: (messages, reading) => planWeb({ messages, web: 'auto' }, reading, {}, offerOf(deps)),
-        accountOf: async headers => (presentsKey(headers) ? (await authenticate(deps.keys, headers)).accountId : null),
-      }),
-    )
-    .use(
-      dryRun({
-        ...deps,
-        look: exchangeDeps.look,
-        readAsk: readNative,
-        askSchema: nativeSchema,
-        preview: (caller, ask) => preview(deps, caller, ask, offerOf(deps)),
-      }),
-    )
-    .use(enhancement(deps))
-    .use(auth(deps, identify))
-    .use(account(deps, identify))
-    .use(keys(deps, identify))
-    .use(team(deps, identify))
-    .use(usage(deps, identify))
-    .use(insights(deps, identify))
-    .use(billing(deps, identify))
-    .use(webhooks(deps))
-    .use(
-      metrics({
-        exposition: async () =>
-          exposition(siblings === null ? deps.observe.families() : ofWorkers(await siblings.gather())),
-        expositionType,
-        token: deps.config.metricsToken,
-      }),
-    )
-    .use(dashboard({ site: deps.site, welcome: { name: 'gateway-ai', version, endpoints: [...endpoints] } }))
-    .use(probes(deps))
-  return app.use(reference(version, () => app.routes))
+  const routes = () => root.routes
+  return (
+    root
+      .onRequest(({ request }) => {
+        checkHost(request, deps.allowedHosts)
+      })
+      .onError(({ error, code, request, server }) => {
+        const requestId = deps.newRequestId()
+        const thrown =
+          code === 'NOT_FOUND' ? notFound(endpointsAt(routes(), new URL(request.url).pathname)) : toGatewayError(error)
+        const refusal = told(thrown, () => deps.addressOf(request, server))
+        logFailure(deps, requestId, refusal)
+        deps.observe.failed('other', refusal)
+        return failureResponse(refusal, requestId)
+      })
+      .use(chat(exchangeDeps))
+      .use(compatible(exchangeDeps))
+      // Below the chat routes, which write their own and pay for no hook.
+      .onAfterHandle(({ request, response }) => {
+        if (!(response instanceof Response)) return
+        response.headers.set('x-request-id', deps.newRequestId())
+        // Whoever was signed in and changed something: a key, a role, a plan. Nobody waits for it to be known.
+        if (request.method !== 'GET' && request.headers.has('authorization') && response.ok) deps.announce()
+      })
+      .use(models({ ...deps, health: { report: () => healthReport(deps) } }))
+      .use(
+        estimate({
+          ...deps,
+          chooseModel: messages => likelyChoice(deps, messages),
+          planWeb: (messages, reading) => planWeb({ messages, web: 'auto' }, reading, {}, offerOf(deps)),
+          accountOf: async headers =>
+            presentsKey(headers) ? (await authenticate(deps.keys, headers)).accountId : null,
+        }),
+      )
+      .use(
+        dryRun({
+          ...deps,
+          look: exchangeDeps.look,
+          readAsk: readNative,
+          askSchema: nativeSchema,
+          preview: (caller, ask) => preview(deps, caller, ask, offerOf(deps)),
+        }),
+      )
+      .use(enhancement(deps))
+      .use(auth(deps, identify))
+      .use(account(deps, identify))
+      .use(keys(deps, identify))
+      .use(team(deps, identify))
+      .use(usage(deps, identify))
+      .use(insights(deps, identify))
+      .use(billing(deps, identify))
+      .use(webhooks(deps))
+      .use(
+        metrics({
+          exposition: async () =>
+            exposition(siblings === null ? deps.observe.families() : ofWorkers(await siblings.gather())),
+          expositionType,
+          token: deps.config.metricsToken,
+        }),
+      )
+      .use(
+        dashboard({
+          site: deps.site,
+          welcome: () => ({ name: 'gateway-ai', version, endpoints: endpointsOf(routes()) }),
+        }),
+      )
+      .use(probes(deps))
+      .use(reference(version, routes))
+  )
 }
 
 /**
@@ -259,58 +271,16 @@ const directivesShape = list(
   shape({ name: text('status'), value: text('number'), meaning: text('fails with that status') }),
 )
 
-const endpoints = [
-  'POST /v1/chat/completions',
-  'POST /api/v1/chat',
-  'POST /api/v1/chat/estimate',
-  'POST /api/v1/chat/enhance',
-  'POST /api/v1/route',
-  'GET /v1/models',
-  'GET /api/v1/models',
-  'GET /api/v1/models/health',
-  'POST /api/v1/auth/register',
-  'POST /api/v1/auth/login',
-  'POST /api/v1/auth/refresh',
-  'POST /api/v1/auth/logout',
-  'POST /api/v1/auth/reset',
-  'GET /api/v1/auth/sessions',
-  'PUT /api/v1/auth/password',
-  'GET /api/v1/account',
-  'GET /api/v1/keys',
-  'GET /api/v1/team',
-  'GET /api/v1/usage',
-  'GET /api/v1/requests',
-  'GET /api/v1/requests/export',
-  'GET /api/v1/insights/learning',
-  'GET /api/v1/insights/models',
-  'GET /api/v1/insights/recommendations',
-  'POST /api/v1/insights/feedback',
-  'DELETE /api/v1/insights/data',
-  'GET /api/v1/billing',
-  'POST /api/v1/billing/upgrade',
-  'POST /api/v1/billing/downgrade',
-  'PUT /api/v1/billing/payment-method',
-  'PUT /api/v1/billing/soft-cap',
-  'GET /api/v1/billing/invoices',
-  'GET /healthz',
-  'GET /readyz',
-  'GET /openapi.json',
-  'GET /docs',
-  'GET /metrics',
-] as const
-
 function json(body: object, status = 200): Response {
   return Response.json(body, { status, headers: { 'cache-control': 'no-store' } })
 }
 
-function notFound(request: Request): GatewayError {
-  const { pathname } = new URL(request.url)
-  const known = endpoints.find(endpoint => endpoint.endsWith(` ${pathname}`))
+function notFound(known: readonly string[]): GatewayError {
   return new GatewayError(
     'not_found',
-    known === undefined
+    known.length === 0
       ? 'There is nothing at this address. GET / lists the endpoints.'
-      : `This address takes another method: ${known}.`,
+      : `This address takes another method: ${known.join(' or ')}.`,
   )
 }
 

@@ -37,8 +37,6 @@ const analyze = command({
           threads ??= startAnalysisThreads(Math.min(availableParallelism(), maximumThreads))
         const told: Analysed | Promise<Analysed> = threads === null ? analysis.of(batch) : threads.of(batch)
         written = inOrder(written, told, write)
-        // Heard of when it is awaited, which may be much later.
-        written.catch(() => {})
         writing.push(written)
         if (threads === null || writing.length > batchesAhead) await writing.shift()
       }

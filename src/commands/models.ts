@@ -55,7 +55,7 @@ const check = command({
 export const modelCommands = [check]
 
 /** What is wrong with a catalogue, one line each. */
-export function catalogueProblems(catalogue: Catalogue): string[] {
+function catalogueProblems(catalogue: Catalogue): string[] {
   return catalogue.list.flatMap(model => {
     const name = fullName(model)
     const wrong: string[] = []

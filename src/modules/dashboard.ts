@@ -3,6 +3,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { GatewayError } from '../core/errors.ts'
 import { documented } from '../http/documented.ts'
+import { pageHeaders } from '../http/page-headers.ts'
 import { policies } from '../http/policies.ts'
 import { shape, text } from '../http/shapes.ts'
 
@@ -26,7 +27,7 @@ export type Site = {
 export type DashboardDeps = {
   readonly site: Site
   /** What `/` answers to whoever is no browser. */
-  readonly welcome: Static<typeof welcomeShape>
+  readonly welcome: () => Static<typeof welcomeShape>
 }
 
 /** `GET /`: the page for who accepts HTML, the list of endpoints for everybody else. `GET /assets/*`: the page's files. */
@@ -35,8 +36,8 @@ export function dashboard({ site, welcome }: DashboardDeps) {
     .get(
       '/',
       async ({ request }) => {
-        if (!acceptsPage(request.headers)) return Response.json(welcome, { headers: { ...fresh, vary: 'accept' } })
-        return send(request, (await site.files()).get('index.html'), { ...fresh, ...guarded, vary: 'accept' })
+        if (!acceptsPage(request.headers)) return Response.json(welcome(), { headers: { ...fresh, vary: 'accept' } })
+        return send(request, (await site.files()).get('index.html'), { ...fresh, ...pageHeaders, vary: 'accept' })
       },
       documented(policies.open, {
         summary: 'The dashboard',
@@ -50,7 +51,7 @@ export function dashboard({ site, welcome }: DashboardDeps) {
       async ({ request, params: { name } }) =>
         send(request, name === 'index.html' ? undefined : (await site.files()).get(name), {
           ...kept,
-          ...guarded,
+          ...pageHeaders,
           vary: 'accept-encoding',
         }),
       documented(policies.open, {
@@ -67,17 +68,6 @@ const markup = Type.String()
 const fresh = { 'cache-control': 'no-store' } as const
 /** Its name changes when the file does. */
 const kept = { 'cache-control': 'public, max-age=31536000, immutable' } as const
-
-const guarded = {
-  'content-security-policy':
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
-  'x-content-type-options': 'nosniff',
-  'strict-transport-security': 'max-age=63072000; includeSubDomains',
-  'referrer-policy': 'no-referrer',
-  'cross-origin-opener-policy': 'same-origin',
-  'cross-origin-resource-policy': 'same-origin',
-  'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
-} as const
 
 function acceptsPage(headers: Headers): boolean {
   return /\btext\/html\b/i.test(headers.get('accept') ?? '')

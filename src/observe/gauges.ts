@@ -1,7 +1,7 @@
 /** What is so right now, read when somebody asks. */
-
 import type { HealthState } from '../core/health.ts'
 import type { Model } from '../core/models.ts'
+import { toUsd } from '../core/money.ts'
 import type { Tally } from '../pipeline/tally.ts'
 import type { SafetyFigures } from '../safety/safety.ts'
 import type { Family, Labels, Sample } from './instruments.ts'
@@ -19,7 +19,6 @@ export type State = {
   readonly safety: () => SafetyFigures
 }
 
-const microcentsPerUsd = 1e8
 const healthFigures = { healthy: 1, degraded: 0.5, unhealthy: 0 } as const satisfies Record<HealthState, number>
 
 /** The gauges of one moment. `open` are the requests that hold a seat. */
@@ -43,7 +42,7 @@ export function gauges(state: State, open: Iterable<Tally>): readonly Family[] {
     },
     gauge('gateway_requests_in_flight', 'Chat requests that hold a seat.', seats),
     gauge('gateway_reserved_tokens', 'Tokens reserved by requests in flight.', tokens),
-    gauge('gateway_reserved_usd', 'US dollars reserved by requests in flight.', microcents / microcentsPerUsd),
+    gauge('gateway_reserved_usd', 'US dollars reserved by requests in flight.', toUsd(microcents)),
     gauge('gateway_usage_backlog_records', 'Usage records that are not in the ledger yet.', state.usage.backlog()),
     gauge(
       'gateway_usage_lag_seconds',

@@ -34,7 +34,7 @@ const maximumCharacters = 2_000
 
 /** What secrets look like: keys and tokens of ours, keys of providers and of payments, credentials in an address. */
 const secrets: readonly (readonly [RegExp, string])[] = [
-  [/\bgw_(live|refresh)_[\w-]+/g, 'gw_$1_…'],
+  [/\bgw_(live|refresh|reset|invite)_[\w-]+/g, 'gw_$1_…'],
   [/\beyJ[\w-]+\.[\w-]+\.[\w-]*/g, 'eyJ…'],
   [/\b((?:sk|rk|pk|whsec|xai|gsk)[_-])[\w-]{8,}/g, '$1…'],
   [/\bAIza[\w-]{20,}/g, 'AIza…'],

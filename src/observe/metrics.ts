@@ -5,6 +5,7 @@
 import { type AttemptFailure, attemptFailures } from '../core/chat.ts'
 import { type ErrorCode, errorTable, type GatewayError, wireCode } from '../core/errors.ts'
 import { fullName, type Model } from '../core/models.ts'
+import { microcentsPerUsd } from '../core/money.ts'
 import type { UsageRecord } from '../core/usage.ts'
 import type { RefusalCode } from '../stores/meter.ts'
 import { type Axis, createCounter, createHistogram, type Family } from './instruments.ts'
@@ -18,8 +19,6 @@ export type Metrics = {
   failed(surface: Surface, error: Pick<GatewayError, 'code' | 'layer'>): void
   families(): readonly Family[]
 }
-
-const microcentsPerUsd = 1e8
 
 const statuses = ['completed', 'failed', 'client_closed', 'blocked'] as const satisfies readonly UsageRecord['status'][]
 const modes = ['auto', 'manual'] as const satisfies readonly UsageRecord['routing_mode'][]

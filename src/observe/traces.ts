@@ -4,6 +4,7 @@
  * prompt, answer, account or key is in it, nor anything else that a caller wrote but the ids of its own `traceparent`.
  */
 import { autoModel } from '../core/models.ts'
+import { toUsd } from '../core/money.ts'
 import type { Settled } from './settled.ts'
 import type { TraceParent } from './traceparent.ts'
 
@@ -144,7 +145,7 @@ function rootAttributes({ tally, record, plan }: Settled, asked: string): Record
     ...(record.strategy === null ? {} : { 'gateway.routing.strategy': record.strategy }),
     ...(record.query_type === null ? {} : { 'gateway.query_type': record.query_type }),
     'gateway.attempts': record.attempts,
-    'gateway.cost_usd': record.billed_microcents / 1e8,
+    'gateway.cost_usd': toUsd(record.billed_microcents),
     'gateway.usage.estimated': record.estimated,
   }
 }

@@ -36,6 +36,8 @@ test('L2 a field that is not on the list is named and not shown', () => {
 const secrets = {
   'an API key': 'gw_live_abcdefghijkl_0123456789012345678901234567890123456789012abcdef',
   'a refresh token': 'gw_refresh_0123456789_abcdefghijklmnopqrstuvwxyz-0123456',
+  'a password reset’s token': 'gw_reset_0123456789_abcdefghijklmnopqrstuvwxyz-0123456',
+  'an invitation’s token': 'gw_invite_0123456789_abcdefghijklmnopqrstuvwxyz-0123456',
   'a session token': 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ1c3JfMSJ9.c2lnbmF0dXJlLXNpZ25hdHVyZQ',
   'a provider’s key': 'sk-proj-0123456789abcdef0123456789',
   'Google’s key': 'AIzaSyA0123456789abcdefghijklmnopqrstu',

@@ -161,7 +161,7 @@ function ModelDetail({ model, health, own, onClose }: ModelDetailProps) {
   const { pricing, capabilities } = model
   const able = Object.entries(capabilities).flatMap(([name, has]) => (has ? [words(name)] : []))
   return (
-    <Dialog kind="side" title={model.display_name} onClose={onClose}>
+    <Dialog kind="beside" title={model.display_name} onClose={onClose}>
       <p>
         <code>{model.name}</code> <Health of={health} />
       </p>

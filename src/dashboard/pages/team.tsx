@@ -18,7 +18,7 @@ import { useResource } from '../state/resource.ts'
 import type { NewInvitation } from '../state/routes.ts'
 import { user } from '../state/session.ts'
 
-export const roleWords: Readonly<Record<Role, string>> = {
+const roleWords: Readonly<Record<Role, string>> = {
   member: 'Own keys, own requests',
   admin: 'All keys and requests, invites members',
   owner: 'Everything, billing too',

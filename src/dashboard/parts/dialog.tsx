@@ -8,8 +8,8 @@ type DialogProps = {
   readonly title: string
   readonly onClose: () => void
   readonly children: ComponentChildren
-  /** `side`: beside the page, over its whole height. */
-  readonly kind?: 'middle' | 'side'
+  /** `beside`: beside the page, over its whole height. */
+  readonly kind?: 'middle' | 'beside'
 }
 
 /** The browser's own modal dialog: it holds the focus, closes on Escape, and gives the focus back. */

@@ -74,7 +74,7 @@ function Foot() {
           {user.value?.email}
         </span>
       </div>
-      <label class="theme">
+      <label>
         <span class="unseen">Theme</span>
         <select
           value={theme.value}

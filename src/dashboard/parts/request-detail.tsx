@@ -29,7 +29,7 @@ export function RequestDetail({ request, onClose }: { readonly request: ShownReq
   const { metadata, tried } = request
   const [first] = tried ?? []
   return (
-    <Dialog kind="side" title="Request" onClose={onClose}>
+    <Dialog kind="beside" title="Request" onClose={onClose}>
       <p>
         <StatusBadge request={request} /> {request.error_code !== null && <code>{request.error_code}</code>}
       </p>

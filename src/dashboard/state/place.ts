@@ -35,10 +35,6 @@ export function hrefTo(path: string, query: Readonly<Record<string, string>> = {
   return `#/${path}${kept.length === 0 ? '' : `?${new URLSearchParams(kept)}`}`
 }
 
-export function goTo(path: string, query: Readonly<Record<string, string>> = {}): void {
-  location.hash = hrefTo(path, query)
-}
-
 /** Another view of the same page: going back leads to where the user came from. */
 export function replacePlace(path: string, query: Readonly<Record<string, string>> = {}): void {
   history.replaceState(null, '', hrefTo(path, query))

@@ -1,6 +1,7 @@
 /** The route table, read aloud as an OpenAPI 3.1 document: nothing is written here that a route says of itself. */
 import { type ErrorCode, errorTable, wireCode } from '../../core/errors.ts'
 import type { Documented } from '../../http/documented.ts'
+import { writtenPath } from '../../http/endpoints.ts'
 import type { Policy } from '../../http/policies.ts'
 import { errorShape } from '../../http/shapes.ts'
 import { answerHeaders, headerComponents, refusalHeaders } from './headers.ts'
@@ -62,7 +63,7 @@ export function documentOf(version: string, routes: readonly RouteEntry[]): ApiD
   const schemas = createSchemas()
   const paths: Record<string, Record<string, Operation>> = {}
   for (const { method, path, hooks } of routes) {
-    const at = path.replaceAll(/:(\w+)/g, '{$1}').replace('*', '{id}')
+    const at = writtenPath(path)
     const operation = operationOf(method, at, detailOf(method, path, hooks.detail), schemas)
     paths[at] = { ...paths[at], [method.toLowerCase()]: operation }
   }

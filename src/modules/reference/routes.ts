@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { documented } from '../../http/documented.ts'
+import { pageHeaders } from '../../http/page-headers.ts'
 import { policies } from '../../http/policies.ts'
 import { shape, text } from '../../http/shapes.ts'
 import { documentOf, type RouteEntry } from './document.ts'
@@ -46,25 +47,5 @@ function once<T>(make: () => T): () => T {
 }
 
 function sent(body: string, type: string): Response {
-  return new Response(body, { headers: { 'content-type': type, ...guarded } })
-}
-
-/** What a browser may do with a page of ours (`security.md` H5): nothing from elsewhere, in no frame. */
-const guarded = {
-  'cache-control': 'no-store',
-  'content-security-policy': [
-    "default-src 'none'",
-    "script-src 'self'",
-    "style-src 'self'",
-    "img-src 'self' data:",
-    "connect-src 'self'",
-    "base-uri 'none'",
-    "form-action 'self'",
-    "frame-ancestors 'none'",
-  ].join('; '),
-  'x-content-type-options': 'nosniff',
-  'strict-transport-security': 'max-age=63072000; includeSubDomains',
-  'referrer-policy': 'no-referrer',
-  'cross-origin-opener-policy': 'same-origin',
-  'permissions-policy': 'camera=(), microphone=(), geolocation=(), payment=(), usb=()',
+  return new Response(body, { headers: { 'content-type': type, 'cache-control': 'no-store', ...pageHeaders } })
 }
