@@ -83,6 +83,26 @@ test('the open routes are these and no others', () => {
   expect(open.sort()).toEqual(openRoutes)
 })
 
+test('`GET /` names every endpoint, and a wrong method those that the address takes', async () => {
+  const ask = async (path: string, method = 'GET') =>
+    (await (await fetch(gateway.url + path, { method })).json()) as {
+      readonly endpoints: readonly string[]
+      readonly error: { readonly message: string }
+    }
+  const { endpoints } = await ask('/')
+  const written = routes.map(
+    ({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}').replace('*', '{id}')}`,
+  )
+  const unnamed = written.filter(endpoint => !endpoints.includes(endpoint) && !endpoint.startsWith('OPTIONS '))
+  expect(unnamed).toEqual(['GET /', 'GET /assets/{name}', 'GET /docs/style.css'])
+  expect(endpoints.filter(endpoint => !written.includes(endpoint))).toEqual([])
+  const keys = 'This address takes another method: GET /api/v1/keys or POST /api/v1/keys.'
+  expect((await ask('/api/v1/keys', 'PUT')).error.message).toBe(keys)
+  const one = 'This address takes another method: PATCH /api/v1/keys/{id} or DELETE /api/v1/keys/{id}.'
+  expect((await ask('/api/v1/keys/key_1', 'PUT')).error.message).toBe(one)
+  expect((await ask('/api/v1/nowhere')).error.message).toContain('nothing at this address')
+})
+
 test('simulator routes exist only while simulating', async () => {
   const real = createApp({ ...gateway.deps, simulator: null })
   expect(

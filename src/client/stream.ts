@@ -7,14 +7,14 @@ import type { ChatDelta, ChatDone, ChatEvent, ChatFiltered } from './wire.ts'
 /** Read once: by iterating, or by `text()` or `done()`. */
 export class ChatStream implements AsyncIterable<ChatDelta | ChatFiltered | ChatDone> {
   readonly #open: (signal: AbortSignal) => Promise<Incoming>
+  readonly #caller: AbortSignal | undefined
   readonly #abort = new AbortController()
   #isRead = false
 
   /** `open` asks the gateway; `signal` is the caller's own. */
   constructor(open: (signal: AbortSignal) => Promise<Incoming>, signal: AbortSignal | undefined) {
     this.#open = open
-    if (signal?.aborted) this.abort(signal.reason)
-    signal?.addEventListener('abort', () => this.abort(signal.reason), { once: true })
+    this.#caller = signal
   }
 
   /** Gives the answer up, the upstream's part too. Whoever reads it gets the reason thrown: an `AbortError` unless told. */
@@ -35,10 +35,26 @@ export class ChatStream implements AsyncIterable<ChatDelta | ChatFiltered | Chat
     throw new IncompleteStreamError('The answer ended before it was complete.')
   }
 
-  /** `delta`s, a `filtered` where moderation ended the answer, then one `done`. Throws the typed error of a failure, and `IncompleteStreamError` where there is no `done`. */
+  /**
+   * `delta`s, a `filtered` where moderation ended the answer, then one `done`. Throws the typed error of a failure, and
+   * `IncompleteStreamError` where there is no `done`.
+   */
   async *[Symbol.asyncIterator](): AsyncGenerator<ChatDelta | ChatFiltered | ChatDone, void, void> {
     if (this.#isRead) throw new TypeError('A stream can be read once.')
     this.#isRead = true
+    // Only while it is read: one signal may see many streams.
+    const caller = this.#caller
+    const leave = () => this.abort(caller?.reason)
+    if (caller?.aborted) leave()
+    caller?.addEventListener('abort', leave)
+    try {
+      yield* this.#events()
+    } finally {
+      caller?.removeEventListener('abort', leave)
+    }
+  }
+
+  async *#events(): AsyncGenerator<ChatDelta | ChatFiltered | ChatDone, void, void> {
     const incoming = await this.#open(this.#abort.signal)
     try {
       for await (const data of eventData(incoming)) {

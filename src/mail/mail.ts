@@ -18,7 +18,7 @@ export class LetterRefused extends Error {
 export type Mail = {
   /** Takes the letter, and returns at once. One too many is dropped. */
   send(letter: Letter): void
-  /** Sends what is left, for some seconds at most. */
+  /** Sends what is left, for some seconds at most; what failed and waits for another try is dropped. */
   close(): Promise<void>
 }
 
@@ -87,6 +87,8 @@ export function createMail({ transport, clock, log, waitsMs = usualWaitsMs }: Ma
         while (running.size > 0) await Promise.all(running)
       }
       await Promise.race([done(), clock.sleep(closingDeadlineMs)])
+      // Under way still, or waiting for another try.
+      if (held > 0) log.warn('mail_dropped', { waiting: held })
       transport.close()
     },
   }

@@ -8,6 +8,7 @@ import { Value } from '@sinclair/typebox/value'
 import Stripe from 'stripe'
 import { currency, type InvoiceStatus, type SeenInvoice } from '../core/billing.ts'
 import { GatewayError } from '../core/errors.ts'
+import { digestOf } from '../core/secrets.ts'
 import { invalid } from '../core/validate.ts'
 import type { Look, Order, Payments, SignedEvent, Webhooks } from './payments.ts'
 import { isSigned } from './signature.ts'
@@ -35,7 +36,9 @@ export function stripePayments(
       known === null
         ? ask(async () => {
             const metadata = { account_id: accountId }
-            const made = await stripe.customers.create({ email, metadata }, { idempotencyKey: `customer:${accountId}` })
+            // By whom too: of one key Stripe refuses, for a day, whatever differs.
+            const idempotencyKey = `customer:${accountId}:${digestOf(email)}`
+            const made = await stripe.customers.create({ email, metadata }, { idempotencyKey })
             return made.id
           })
         : Promise.resolve(known),

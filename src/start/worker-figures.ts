@@ -3,6 +3,7 @@
  * figures of its own, and a scrape that had a different worker's every time would be of no use.
  */
 import type { Family } from '../observe/instruments.ts'
+import { tell } from './tell.ts'
 
 export type Figures = { readonly worker: number; readonly families: readonly Family[] }
 
@@ -35,7 +36,7 @@ export function createSiblings(worker: number, parent: Peer, own: () => readonly
       const { promise, resolve } = Promise.withResolvers<readonly Figures[]>()
       waiting.set(id, resolve)
       const deadline = setTimeout(() => resolve([]), gatherMs)
-      parent.send({ type: 'figures_wanted', id })
+      tell(parent, { type: 'figures_wanted', id })
       const others = await promise
       clearTimeout(deadline)
       waiting.delete(id)
@@ -43,7 +44,7 @@ export function createSiblings(worker: number, parent: Peer, own: () => readonly
     },
     hear(message) {
       if (message.type === 'figures') waiting.get(message.id)?.(message.figures)
-      else parent.send({ type: 'figures', id: message.id, figures: [{ worker, families: own() }] })
+      else tell(parent, { type: 'figures', id: message.id, figures: [{ worker, families: own() }] })
     },
   }
 }
@@ -70,6 +71,7 @@ export function createGathering(): Gathering {
       heard.push(...figures)
       if (--missing === 0) end()
     })
+    // One that does not hear it is missed until the deadline.
     for (const other of others) tell(other, { type: 'figures_wanted', id })
     if (missing === 0) end()
   }
@@ -85,11 +87,4 @@ export function createGathering(): Gathering {
         )
     },
   }
-}
-
-/** One that is just ending has closed its end, and is missed until the deadline. */
-function tell(peer: Peer, message: FiguresMessage): void {
-  try {
-    peer.send(message)
-  } catch {}
 }

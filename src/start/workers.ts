@@ -5,7 +5,6 @@
  * The first worker starts alone: it finds out whether a start can succeed, migrates, makes the first account, and only it
  * has anything to say to a person. Each has a folder of its own; one that replaces another takes over what that one left.
  */
-
 import { type Config, workerEnvironment } from '../config.ts'
 import { problemText } from '../deps/problems.ts'
 import { storeProblem } from '../deps/store-problems.ts'
@@ -14,6 +13,7 @@ import { lockDataFolder } from '../stores/data-folder.ts'
 import { cannotStart, unlistenable } from './cannot-start.ts'
 import { watchLauncher } from './launcher.ts'
 import type { WorkerOrder, WorkerReport } from './serve.ts'
+import { tell } from './tell.ts'
 import { createGathering, type FiguresMessage } from './worker-figures.ts'
 
 const firstRetryMs = 100
@@ -129,7 +129,7 @@ function createWorkers({
     start: worker => start(worker, 0),
     order(order) {
       ordered ??= order
-      for (const child of running) child.send(order)
+      for (const child of running) tell(child, order)
       if (running.size === 0) allHaveEnded()
     },
     kill() {

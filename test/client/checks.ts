@@ -119,6 +119,25 @@ export const checks: Readonly<Record<string, Check>> = {
       break
     }
   },
+  'a signal that sees many streams holds on to none that is over': async ({ client }) => {
+    const { signal } = new AbortController()
+    const [add, remove] = [signal.addEventListener.bind(signal), signal.removeEventListener.bind(signal)]
+    let held = 0
+    Object.assign(signal, {
+      addEventListener(...words: Parameters<typeof add>) {
+        held++
+        add(...words)
+      },
+      removeEventListener(...words: Parameters<typeof remove>) {
+        held--
+        remove(...words)
+      },
+    })
+    client().stream('Never read.', { signal })
+    await client().stream('Hi', { signal, max_output_tokens: 20 }).done()
+    for await (const _ of client().stream('Hi', { signal })) break
+    assert.equal(held, 0)
+  },
   'leaving the loop gives the answer up: the seat is free for the next': async ({ client, single, lib }) => {
     const one = client({ apiKey: single })
     for await (const _ of one.stream(slow, { stream_mode: 'realtime' })) {

@@ -5,6 +5,7 @@ import { ConfigError, readConfig } from '../../src/config.ts'
 import { cycleMs, settlingMs } from '../../src/core/billing.ts'
 import { systemClock } from '../../src/deps/clock.ts'
 import { isSigned } from '../../src/payments/signature.ts'
+import { stripePayments } from '../../src/payments/stripe.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { ask, keyOf, owner, type Person } from '../harness/people.ts'
 import { eventually } from '../stores/database.contract.ts'
@@ -178,6 +179,21 @@ describe('collecting', () => {
     stripe.isDown = false
     expect((await invoicesOf(person))[0]?.status).toBe('open')
   }, 40_000)
+})
+
+test('a customer is made once however often one owner asks, and for another owner too on the same day', async () => {
+  const payments = stripePayments(
+    { secretKey, webhookSecrets: [], apiBase: stripe.url },
+    { fetch: (url, init) => fetch(url, init), now: Date.now },
+  )
+  const made = (email: string) => payments.customer('acc_of_two_owners', email, null)
+  const [first, again, other] = [
+    await made('one@example.test'),
+    await made('one@example.test'),
+    await made('two@example.test'),
+  ]
+  expect(again).toBe(first)
+  expect(other).toStartWith('cus_')
 })
 
 /** An invoice that is open here and finalized at Stripe, as it is while a bank takes its time. */

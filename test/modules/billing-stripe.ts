@@ -39,7 +39,7 @@ export function startStripe(secretKey: string): StripeServer {
   const items: Row[] = []
   const declined = new Set<string>()
   const requests: string[] = []
-  const remembered = new Map<string, { readonly status: number; readonly body: unknown }>()
+  const remembered = new Map<string, { readonly asked: string; readonly status: number; readonly body: unknown }>()
   let last = 0
   const fresh = (prefix: string) => `${prefix}_${++last}`
 
@@ -148,8 +148,11 @@ export function startStripe(secretKey: string): StripeServer {
       const form = request.method === 'GET' ? searchParams : new URLSearchParams(body)
       const name = request.headers.get('idempotency-key')
       const known = name === null ? undefined : remembered.get(name)
+      if (known !== undefined && known.asked !== body)
+        return Response.json({ error: { type: 'idempotency_error', message: 'another body' } }, { status: 400 })
       const { status, body: answer } = known ?? answerTo(request.method, pathname, form)
-      if (name !== null && request.method === 'POST') remembered.set(name, { status, body: structuredClone(answer) })
+      if (name !== null && request.method === 'POST')
+        remembered.set(name, { asked: body, status, body: structuredClone(answer) })
       if (request.method === 'POST' && stripe.losesAnswers > 0) {
         stripe.losesAnswers--
         return Response.json({ error: { type: 'api_error', message: 'lost' } }, { status: 500 })

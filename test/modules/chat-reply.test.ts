@@ -171,7 +171,7 @@ test('done is the whole answer without its output, and its deltas are the output
 })
 
 test('an answer that is not settled has no done, and a failure is one error event', () => {
-  const face = nativeStream()
+  const face = nativeStream('req_1')
   expect(face.frame([opened, ...answer])).not.toContain('"done"')
   expect(face.failure(new GatewayError('upstream_failed', 'Ask again.', { detail: 'canary' }))).toBe(
     'data: {"type":"error","error":{"type":"upstream_error","code":"upstream_failed","message":"Ask again.","param":null,"request_id":"req_1"}}\n\n',

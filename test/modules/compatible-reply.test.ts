@@ -4,13 +4,7 @@ import OpenAI from 'openai'
 import type { ChatEvent, FinishReason, Opening, Receipt } from '../../src/core/chat.ts'
 import { GatewayError } from '../../src/core/errors.ts'
 import { createFold } from '../../src/core/fold.ts'
-import {
-  chunkFramer,
-  compatibleStream,
-  completionBody,
-  errorFrame,
-  type ReplyStyle,
-} from '../../src/modules/compatible/reply.ts'
+import { chunkFramer, compatibleStream, completionBody, type ReplyStyle } from '../../src/modules/compatible/reply.ts'
 
 const opening: Opening = {
   requestId: 'req_1',
@@ -162,7 +156,7 @@ describe('the official client reads', () => {
 
   test('an error after content as a thrown error, and a cut stream as unfinished', async () => {
     const failure = new GatewayError('upstream_timeout', 'The model stopped answering. Ask again.')
-    const failed = accumulate(frames([[opened, text('Hel')]]) + errorFrame(failure, 'req_1'))
+    const failed = accumulate(frames([[opened, text('Hel')]]) + compatibleStream(plain, 'req_1').failure(failure))
     await expect(failed).rejects.toMatchObject({ code: 'upstream_timeout', type: 'upstream_error' })
     await expect(accumulate(frames([[opened, text('Hel'), finish('stop')]]))).rejects.toThrow('finish_reason')
   })
@@ -268,8 +262,7 @@ describe('byte for byte', () => {
   })
 
   test('a failure', () => {
-    const face = compatibleStream(plain)
-    face.frame([opened])
+    const face = compatibleStream(plain, 'req_1')
     expect(
       face.failure(new GatewayError('upstream_failed', 'Ask again.', { detail: 'canary' })),
     ).toMatchInlineSnapshot(`

@@ -270,6 +270,27 @@ describe('the queue', () => {
     await slow.close()
     expect(sent).toHaveLength(12)
   })
+
+  test('says how many letters, waiting for another try, end with it', async () => {
+    const events: unknown[] = []
+    let waiting = 0
+    const failing = createMail({
+      transport: { send: () => Promise.reject(new Error('no connection')), close: () => {} },
+      clock: {
+        ...instant,
+        after() {
+          waiting++
+          return () => {}
+        },
+      },
+      log: { warn: (event, fields) => void events.push([event, fields]) },
+    })
+    failing.send(letter)
+    failing.send(letter)
+    await eventually(() => waiting === 2, 1000)
+    await failing.close()
+    expect(events).toEqual([['mail_dropped', { waiting: 2 }]])
+  })
 })
 
 test('without a mail server a reset is the operator’s: 404 for everybody', async () => {

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { exposition, ofWorkers } from '../../src/observe/exposition.ts'
 import { createCounter, createHistogram } from '../../src/observe/instruments.ts'
+import { tell } from '../../src/start/tell.ts'
 import { createGathering, createSiblings, type FiguresMessage, type Siblings } from '../../src/start/worker-figures.ts'
 import { scrape } from '../harness/prometheus.ts'
 
@@ -63,4 +64,15 @@ test('a worker that does not answer is left out, and holds up nobody for ever', 
 test('without a parent a worker tells its own', async () => {
   const alone = createSiblings(4, { send() {} }, () => [])
   expect((await alone.gather()).map(({ worker }) => worker)).toEqual([4])
+})
+
+test('whoever has closed its end, or has ended, is told in vain: the others still hear', async () => {
+  const hangUp = 'process.disconnect(); setTimeout(() => {}, 10_000)'
+  const { promise: closed, resolve } = Promise.withResolvers<void>()
+  const child = Bun.spawn([process.execPath, '-e', hangUp], { ipc() {}, onDisconnect: () => resolve() })
+  await closed
+  tell(child, 'SIGTERM')
+  child.kill()
+  await child.exited
+  tell(child, 'SIGTERM')
 })

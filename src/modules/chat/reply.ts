@@ -1,6 +1,6 @@
 /** An answer in our own words: one body, or `delta` events and one `done`. */
 import type { ChatEvent, Receipt, ToolCall } from '../../core/chat.ts'
-import { errorBody, type GatewayError } from '../../core/errors.ts'
+import { errorBody } from '../../core/errors.ts'
 import { createFold, type FoldedAnswer } from '../../core/fold.ts'
 import { toUsd } from '../../core/money.ts'
 import type { StreamFace } from '../../http/stream.ts'
@@ -81,23 +81,12 @@ export function deltaFramer(): DeltaFramer {
   }
 }
 
-/** One streamed answer's face. `requestId` may be left out: it is learnt with `opened`. */
-export function nativeStream(requestId = ''): StreamFace {
-  const { frame } = deltaFramer()
-  let id = requestId
+/** One streamed answer's face. No `done` follows a failure. */
+export function nativeStream(requestId: string): StreamFace {
   return {
-    frame(batch) {
-      const first = batch[0]
-      if (first?.type === 'opened') id = first.opening.requestId
-      return frame(batch)
-    },
-    failure: error => errorFrame(error, id),
+    ...deltaFramer(),
+    failure: error => `data: ${JSON.stringify({ type: 'error', ...errorBody(error, requestId) })}\n\n`,
   }
-}
-
-/** The event of a failure after the status has gone. No `done` follows it. */
-export function errorFrame(error: GatewayError, requestId: string): string {
-  return `data: ${JSON.stringify({ type: 'error', ...errorBody(error, requestId) })}\n\n`
 }
 
 /** The body of a whole answer. A refusal is its text. */

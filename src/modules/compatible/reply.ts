@@ -3,7 +3,7 @@
  * stream is mostly text deltas and the rest of a chunk never changes.
  */
 import type { ChatEvent, FinishReason, Opening, Receipt, TokenLogprob, ToolCall } from '../../core/chat.ts'
-import { errorBody, type GatewayError } from '../../core/errors.ts'
+import { errorBody } from '../../core/errors.ts'
 import type { FoldedAnswer, FoldedChoice } from '../../core/fold.ts'
 import { toUsd } from '../../core/money.ts'
 import type { StreamFace } from '../../http/stream.ts'
@@ -25,12 +25,12 @@ type Piece = {
 }
 
 /**
- * Frames one answer as server-sent chunks; made per answer, since it remembers who has begun. `opening` may be left out
- * where the batches begin with `opened`. Finish chunks, the usage chunk and `[DONE]` come with `done` and never before:
+ * Frames one answer as server-sent chunks; made per answer, since it remembers who has begun. Finish chunks, the usage chunk and `[DONE]` come with `done` and never before:
  * an answer that was cut or not settled must not look finished.
  */
-export function chunkFramer(style: ReplyStyle, opening: Opening | null = null): ChunkFramer {
-  let head = opening === null ? '' : chunkHead(opening)
+export function chunkFramer(style: ReplyStyle): ChunkFramer {
+  // Learnt with `opened`, which is the first of all events.
+  let head = ''
   const tail = style.includeUsage ? ',"usage":null}\n\n' : '}\n\n'
   const begun = new Set<number>()
   const finished = new Map<number, FinishReason>()
@@ -129,23 +129,12 @@ export function chunkFramer(style: ReplyStyle, opening: Opening | null = null): 
   }
 }
 
-/** One streamed answer's face. `requestId` may be left out: it is learnt with `opened`. */
-export function compatibleStream(style: ReplyStyle, requestId = ''): StreamFace {
-  const { frame } = chunkFramer(style)
-  let id = requestId
+/** One streamed answer's face. Nothing follows a failure, `[DONE]` neither. */
+export function compatibleStream(style: ReplyStyle, requestId: string): StreamFace {
   return {
-    frame(batch) {
-      const first = batch[0]
-      if (first?.type === 'opened') id = first.opening.requestId
-      return frame(batch)
-    },
-    failure: error => errorFrame(error, id),
+    ...chunkFramer(style),
+    failure: error => `data: ${JSON.stringify(errorBody(error, requestId))}\n\n`,
   }
-}
-
-/** The event of a failure after the status has gone. Nothing follows it, `[DONE]` neither. */
-export function errorFrame(error: GatewayError, requestId: string): string {
-  return `data: ${JSON.stringify(errorBody(error, requestId))}\n\n`
 }
 
 /** The body of a whole answer. */
