@@ -1,42 +1,19 @@
 /** What learning promises on every Postgres: the embedded one and a real one. */
 
 import { heapStats } from 'bun:jsc'
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { rmSync } from 'node:fs'
+import { describe, expect, test } from 'bun:test'
 import { estimate } from '../../src/core/bias.ts'
 import { emptyCell } from '../../src/core/learning.ts'
 import type { UsageRecord } from '../../src/core/usage.ts'
 import { systemClock } from '../../src/deps/clock.ts'
-import { type Database, migrate, openDatabase } from '../../src/stores/database.ts'
-import { type Embedded, openEmbedded } from '../../src/stores/embedded.ts'
+import type { Database } from '../../src/stores/database.ts'
 import { createLearningBook, type LearningBook } from '../../src/stores/learned.ts'
 import { readCells, writeCells } from '../../src/stores/learning-cells.ts'
-import { freshDataFolder } from '../harness/data-folder.ts'
-import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { onDatabaseOf } from './on-database.ts'
 import { usageRecord } from './support.ts'
+import { twoDatabases } from './two-databases.ts'
 
-let folder = ''
-let embedded: Embedded | null = null
-let server: PrivatePostgres | null = null
-const databases: { embedded: Database | null; real: Database | null } = { embedded: null, real: null }
-
-beforeAll(async () => {
-  folder = await freshDataFolder()
-  embedded = await openEmbedded(folder)
-  databases.embedded = openDatabase(embedded.address)
-  server = await startPostgres()
-  if (server === null) return
-  databases.real = openDatabase(server.url)
-  await migrate(databases.real)
-}, 90_000)
-afterAll(async () => {
-  await databases.embedded?.close()
-  await embedded?.close()
-  await databases.real?.close()
-  await server?.stop()
-  rmSync(folder, { recursive: true, force: true })
-}, 30_000)
+const databases = twoDatabases()
 
 type Lesson = NonNullable<UsageRecord['learning']>
 let made = 0

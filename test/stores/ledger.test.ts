@@ -1,36 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { join } from 'node:path'
-import { type Database, migrate, openDatabase } from '../../src/stores/database.ts'
-import { type Embedded, openEmbedded } from '../../src/stores/embedded.ts'
+import { describe, expect, test } from 'bun:test'
+import type { Database } from '../../src/stores/database.ts'
 import { exportRequests, type LogPosition, type RequestFilters, readRequests } from '../../src/stores/ledger.ts'
 import { readUsage } from '../../src/stores/usage-totals.ts'
-import { freshDataFolder } from '../harness/data-folder.ts'
-import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { generateUsage, newTeam, tampered } from './ledger-rows.ts'
 import { onDatabaseOf } from './on-database.ts'
-import { temporaryFolder } from './support.ts'
+import { twoDatabases } from './two-databases.ts'
 
-const folder = temporaryFolder()
-let embedded: Embedded | null = null
-let server: PrivatePostgres | null = null
-const databases: { embedded: Database | null; real: Database | null } = { embedded: null, real: null }
-
-beforeAll(async () => {
-  embedded = await openEmbedded(await freshDataFolder(join(folder.path, 'data')))
-  databases.embedded = openDatabase(embedded.address)
-  await migrate(databases.embedded)
-  server = await startPostgres()
-  if (server === null) return
-  databases.real = openDatabase(server.url)
-  await migrate(databases.real)
-}, 90_000)
-afterAll(async () => {
-  await databases.embedded?.close()
-  await embedded?.close()
-  await databases.real?.close()
-  await server?.stop()
-  folder.remove()
-}, 30_000)
+const databases = twoDatabases()
 
 const none: RequestFilters = {
   from: null,

@@ -1,46 +1,26 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { appendFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { journalFolders, reconcileUsage, replayFolders, replayUsage } from '../../src/commands/usage.ts'
 import type { UsageRecord } from '../../src/core/usage.ts'
 import { lockDataFolder } from '../../src/stores/data-folder.ts'
-import { type Database, migrate, openDatabase } from '../../src/stores/database.ts'
-import { type Embedded, openEmbedded } from '../../src/stores/embedded.ts'
+import type { Database } from '../../src/stores/database.ts'
 import { openJournal } from '../../src/stores/journal.ts'
 import { createRedisMeter, keysOf, partitionOf, partitions } from '../../src/stores/meter-redis.ts'
 import { type AuditScope, audit, journalSource, redisSource } from '../../src/stores/reconcile.ts'
 import { openRedis } from '../../src/stores/redis.ts'
 import { createShipper } from '../../src/stores/shipper.ts'
-import { freshDataFolder } from '../harness/data-folder.ts'
-import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { startRedis } from '../harness/redis.ts'
 import { eventually, quiet } from './database.contract.ts'
 import { generateUsage, newTeam, tampered } from './ledger-rows.ts'
 import { admitted, ask, settlement } from './meter.contract.ts'
 import { onDatabaseOf } from './on-database.ts'
 import { movableClock, temporaryFolder, usageRecord } from './support.ts'
+import { twoDatabases } from './two-databases.ts'
 
 const folder = temporaryFolder()
-let embedded: Embedded | null = null
-let server: PrivatePostgres | null = null
-const databases: { embedded: Database | null; real: Database | null } = { embedded: null, real: null }
-
-beforeAll(async () => {
-  embedded = await openEmbedded(await freshDataFolder(join(folder.path, 'data')))
-  databases.embedded = openDatabase(embedded.address)
-  await migrate(databases.embedded)
-  server = await startPostgres()
-  if (server === null) return
-  databases.real = openDatabase(server.url)
-  await migrate(databases.real)
-}, 90_000)
-afterAll(async () => {
-  await databases.embedded?.close()
-  await embedded?.close()
-  await databases.real?.close()
-  await server?.stop()
-  folder.remove()
-}, 30_000)
+afterAll(() => folder.remove())
+const databases = twoDatabases()
 
 const start = Date.UTC(2026, 4, 5, 12)
 const hour = 3_600_000

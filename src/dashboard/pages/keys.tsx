@@ -3,9 +3,9 @@ import { may } from '../../core/roles.ts'
 import type { ShownKey } from '../../modules/keys/shapes.ts'
 import { Badge } from '../parts/badge.tsx'
 import { Snippet } from '../parts/copy.tsx'
-import { Confirm, Dialog } from '../parts/dialog.tsx'
+import { Confirm, Dialog, FormDialog } from '../parts/dialog.tsx'
 import { SelectField, Switch, TextField } from '../parts/field.tsx'
-import { Empty, FailureNotice, Loaded, Notice } from '../parts/notice.tsx'
+import { Empty, Loaded, Notice } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { say } from '../parts/said.tsx'
 import { Table } from '../parts/table.tsx'
@@ -169,41 +169,32 @@ function Create({ onMade, onClose }: MadeProps) {
     onMade(await call('POST /api/v1/keys', { body: { name: name.trim(), expires_at } }))
   })
   return (
-    <Dialog title="New key" onClose={onClose}>
-      <form
-        onSubmit={event => {
-          event.preventDefault()
-          void making.run()
-        }}
-      >
-        {making.failure !== null && making.failure.param === null && <FailureNotice failure={making.failure} />}
-        <TextField
-          label="Name"
-          required
-          maxLength={64}
-          hint="What it is for: usage is told by it."
-          value={name}
-          onText={setName}
-          param="name"
-          failure={making.failure}
-        />
-        <SelectField label="Ends" value={days} onChoice={setDays}>
-          {Object.entries(lifetimes).map(([value, text]) => (
-            <option key={value} value={value}>
-              {text}
-            </option>
-          ))}
-        </SelectField>
-        <div class="actions end">
-          <button type="button" class="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" class="button primary" disabled={making.isBusy || name.trim() === ''}>
-            {making.isBusy ? 'Making it…' : 'Make the key'}
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog
+      title="New key"
+      action="Make the key"
+      isReady={name.trim() !== ''}
+      doing={making}
+      fields={['name']}
+      onClose={onClose}
+    >
+      <TextField
+        label="Name"
+        required
+        maxLength={64}
+        hint="What it is for: usage is told by it."
+        value={name}
+        onText={setName}
+        param="name"
+        failure={making.failure}
+      />
+      <SelectField label="Ends" value={days} onChoice={setDays}>
+        {Object.entries(lifetimes).map(([value, text]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </SelectField>
+    </FormDialog>
   )
 }
 
@@ -216,37 +207,21 @@ function Rotate({ target, onMade, onClose }: MadeProps & { readonly target: Show
     onMade(await call('POST /api/v1/keys/:id/rotate', { params: { id: target.id }, body }))
   })
   return (
-    <Dialog title={`Rotate “${target.name}”`} onClose={onClose}>
-      <form
-        onSubmit={event => {
-          event.preventDefault()
-          void rotating.run()
-        }}
+    <FormDialog title={`Rotate “${target.name}”`} action="Rotate" doing={rotating} onClose={onClose}>
+      <p>A new key takes its place and its usage line.</p>
+      <SelectField
+        label="The old key goes on working"
+        value={overlap}
+        onChoice={setOverlap}
+        hint="Long enough to put the new one everywhere."
       >
-        <p>A new key takes its place and its usage line.</p>
-        {rotating.failure !== null && <FailureNotice failure={rotating.failure} />}
-        <SelectField
-          label="The old key goes on working"
-          value={overlap}
-          onChoice={setOverlap}
-          hint="Long enough to put the new one everywhere."
-        >
-          {Object.entries(overlaps).map(([value, text]) => (
-            <option key={value} value={value}>
-              {text}
-            </option>
-          ))}
-        </SelectField>
-        <div class="actions end">
-          <button type="button" class="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" class="button primary" disabled={rotating.isBusy}>
-            {rotating.isBusy ? 'Rotating…' : 'Rotate'}
-          </button>
-        </div>
-      </form>
-    </Dialog>
+        {Object.entries(overlaps).map(([value, text]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </SelectField>
+    </FormDialog>
   )
 }
 

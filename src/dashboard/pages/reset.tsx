@@ -1,10 +1,9 @@
 import { useState } from 'preact/hooks'
-import { TextField } from '../parts/field.tsx'
 import { FailureNotice, Notice } from '../parts/notice.tsx'
 import { useAction } from '../state/action.ts'
 import { callOpen } from '../state/api.ts'
 import { hrefTo } from '../state/place.ts'
-import { Door, NewPassword } from './sign-in.tsx'
+import { Door, EmailField, NewPassword } from './sign-in.tsx'
 
 /** A forgotten password: asked for here, chosen where the link in the letter leads. */
 export function Reset({ token }: { readonly token: string | undefined }) {
@@ -34,17 +33,7 @@ function Ask() {
         </Notice>
       )}
       {failure !== null && !sendsNoMail && failure.param === null && <FailureNotice failure={failure} />}
-      <TextField
-        label="E-mail"
-        type="email"
-        name="email"
-        autocomplete="username"
-        required
-        value={email}
-        onText={setEmail}
-        param="email"
-        failure={failure}
-      />
+      <EmailField value={email} onText={setEmail} failure={failure} />
       <button type="submit" class="button primary wide" disabled={asking.isBusy || isAsked}>
         {asking.isBusy ? 'Asking…' : 'Send the link'}
       </button>

@@ -6,12 +6,14 @@ import { Mark } from '../parts/mark.tsx'
 import { FailureNotice, Notice } from '../parts/notice.tsx'
 import { useAction } from '../state/action.ts'
 import { callOpen } from '../state/api.ts'
+import type { Failure } from '../state/failure.ts'
 import { hrefTo } from '../state/place.ts'
 import { begin, endedBecause } from '../state/session.ts'
 
 /** Where a lock ends is told to nobody: it would tell that there is one. What to do is the same. */
 const manyTries = 5
 
+/** Signing in; where it fails again and again, what else there is to do. */
 export function SignIn() {
   const [email, setEmail] = useState('')
   const [password, setPassword] = useState('')
@@ -34,15 +36,7 @@ export function SignIn() {
           fifteen minutes, or <a href={hrefTo('reset')}>ask for a new password</a>.
         </Notice>
       )}
-      <TextField
-        label="E-mail"
-        type="email"
-        name="email"
-        autocomplete="username"
-        required
-        value={email}
-        onText={setEmail}
-      />
+      <EmailField value={email} onText={setEmail} />
       <TextField
         label="Password"
         type="password"
@@ -66,6 +60,7 @@ export function SignIn() {
   )
 }
 
+/** Making an account, whose owner is signed in at once. */
 export function SignUp() {
   const [name, setName] = useState('')
   const [email, setEmail] = useState('')
@@ -80,17 +75,7 @@ export function SignUp() {
     <Door title="Make an account" onSubmit={() => void signing.run()}>
       <p class="about">Free, on the evaluation plan: the same models and endpoints, with smaller limits.</p>
       {failure !== null && failure.param === null && <FailureNotice failure={failure} />}
-      <TextField
-        label="E-mail"
-        type="email"
-        name="email"
-        autocomplete="username"
-        required
-        value={email}
-        onText={setEmail}
-        param="email"
-        failure={failure}
-      />
+      <EmailField value={email} onText={setEmail} failure={failure} />
       <NewPassword label="Password" value={password} onText={setPassword} param="password" failure={failure} />
       <TextField
         label="Name of the account"
@@ -113,6 +98,7 @@ export function SignUp() {
   )
 }
 
+/** Where the link of an invitation leads. */
 export function Invitation({ token }: { readonly token: string }) {
   const [password, setPassword] = useState('')
   const accepting = useAction(async () => {
@@ -142,14 +128,38 @@ export function Invitation({ token }: { readonly token: string }) {
   )
 }
 
+type EmailFieldProps = {
+  readonly value: string
+  readonly onText: (text: string) => void
+  readonly failure?: Failure | null
+}
+
+/** The address that somebody signs in by. */
+export function EmailField({ value, onText, failure = null }: EmailFieldProps) {
+  return (
+    <TextField
+      label="E-mail"
+      type="email"
+      name="email"
+      autocomplete="username"
+      required
+      value={value}
+      onText={onText}
+      param="email"
+      failure={failure}
+    />
+  )
+}
+
 type NewPasswordProps = {
   readonly label: string
   readonly value: string
   readonly onText: (text: string) => void
   readonly param: string
-  readonly failure: Parameters<typeof FailureNotice>[0]['failure'] | null
+  readonly failure: Failure | null
 }
 
+/** A password that is being chosen. */
 export function NewPassword({ label, value, onText, param, failure }: NewPasswordProps) {
   return (
     <TextField
@@ -171,6 +181,7 @@ export function NewPassword({ label, value, onText, param, failure }: NewPasswor
 
 type DoorProps = { readonly title: string; readonly onSubmit: () => void; readonly children: ComponentChildren }
 
+/** A page for who is not signed in: one form, and what to know before. */
 export function Door({ title, onSubmit, children }: DoorProps) {
   document.title = `${title} · gateway-ai`
   return (

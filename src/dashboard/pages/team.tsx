@@ -4,7 +4,7 @@ import type { ShownUser } from '../../http/shapes.ts'
 import type { ShownInvitation, ShownTeam } from '../../modules/team/shapes.ts'
 import { Badge } from '../parts/badge.tsx'
 import { Snippet } from '../parts/copy.tsx'
-import { Confirm, Dialog } from '../parts/dialog.tsx'
+import { Confirm, Dialog, FormDialog } from '../parts/dialog.tsx'
 import { SelectField, TextField } from '../parts/field.tsx'
 import { FailureNotice, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
@@ -223,41 +223,20 @@ function Invite({ own, onInvited, onClose }: InviteProps) {
       </Dialog>
     )
   return (
-    <Dialog title="Invite somebody" onClose={onClose}>
-      <form
-        onSubmit={event => {
-          event.preventDefault()
-          void inviting.run()
-        }}
-      >
-        {inviting.failure !== null && inviting.failure.param === null && <FailureNotice failure={inviting.failure} />}
-        <TextField
-          label="E-mail"
-          type="email"
-          required
-          value={email}
-          onText={setEmail}
-          param="email"
-          failure={inviting.failure}
-        />
-        <SelectField
-          label="Role"
-          value={role}
-          onChoice={setRole}
-          hint={roleWords[role === 'admin' ? 'admin' : 'member']}
-        >
-          <option value="member">Member</option>
-          {outranks(own, 'admin') && <option value="admin">Admin</option>}
-        </SelectField>
-        <div class="actions end">
-          <button type="button" class="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" class="button primary" disabled={inviting.isBusy}>
-            {inviting.isBusy ? 'Inviting…' : 'Invite'}
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog title="Invite somebody" action="Invite" doing={inviting} fields={['email']} onClose={onClose}>
+      <TextField
+        label="E-mail"
+        type="email"
+        required
+        value={email}
+        onText={setEmail}
+        param="email"
+        failure={inviting.failure}
+      />
+      <SelectField label="Role" value={role} onChoice={setRole} hint={roleWords[role === 'admin' ? 'admin' : 'member']}>
+        <option value="member">Member</option>
+        {outranks(own, 'admin') && <option value="admin">Admin</option>}
+      </SelectField>
+    </FormDialog>
   )
 }

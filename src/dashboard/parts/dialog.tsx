@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef } from 'preact/hooks'
-import { useAction } from '../state/action.ts'
+import { type Action, useAction } from '../state/action.ts'
 import { Icon } from './icon.tsx'
 import { FailureNotice } from './notice.tsx'
 
@@ -62,31 +62,48 @@ type ConfirmProps = {
 }
 
 /** Asks before something is done; closes once it is. */
-export function Confirm({ title, children, action, isDangerous, isReady = true, perform, onClose }: ConfirmProps) {
+export function Confirm({ perform, onClose, ...shown }: ConfirmProps) {
   const doing = useAction(async () => {
     await perform()
     onClose()
   })
+  return <FormDialog {...shown} doing={doing} onClose={onClose} />
+}
+
+type FormDialogProps = Omit<ConfirmProps, 'perform'> & {
+  readonly doing: Action<[]>
+  /** As the API calls them: a refusal that names one of these is shown beside it. */
+  readonly fields?: readonly string[]
+}
+
+/** A form in a dialog, for what may be refused. */
+export function FormDialog({
+  title,
+  children,
+  action,
+  isDangerous,
+  isReady = true,
+  doing: { run, isBusy, failure },
+  fields = [],
+  onClose,
+}: FormDialogProps) {
+  const isBeside = failure?.param != null && fields.includes(failure.param)
   return (
     <Dialog title={title} onClose={onClose}>
       <form
         onSubmit={event => {
           event.preventDefault()
-          if (isReady) void doing.run()
+          if (isReady) void run()
         }}
       >
         {children}
-        {doing.failure !== null && <FailureNotice failure={doing.failure} />}
+        {failure !== null && !isBeside && <FailureNotice failure={failure} />}
         <div class="actions end">
           <button type="button" class="button" onClick={onClose}>
             Cancel
           </button>
-          <button
-            type="submit"
-            class={isDangerous ? 'button danger' : 'button primary'}
-            disabled={!isReady || doing.isBusy}
-          >
-            {doing.isBusy ? 'One moment…' : action}
+          <button type="submit" class={isDangerous ? 'button danger' : 'button primary'} disabled={!isReady || isBusy}>
+            {isBusy ? 'One moment…' : action}
           </button>
         </div>
       </form>
