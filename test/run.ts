@@ -1,6 +1,7 @@
 /**
  * The test command: makes sure that a real Postgres, a real Redis and a real browser can be started, runs every test file,
- * and adds up what the runner itself reported. Its last line is `N passed, N failed`. Words after it choose the files whose paths hold one of them.
+ * and adds up what the runner itself reported. Its last line is `N passed, N failed`. Words after it choose the files whose
+ * paths hold one of them.
  */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
@@ -41,9 +42,9 @@ function totals(path: string): Totals | null {
 }
 
 /**
- * Every file in a process of its own, one more at a time than there are cores, since many wait for time to pass; each prints what it said when it is done. Some
- * hold real processes to real deadlines, which a busy neighbour can make them miss: a file that failed is run once more when
- * all others are done, both times are printed, and the second counts.
+ * Every file in a process of its own, one more at a time than there are cores, since many wait for time to pass; each prints
+ * what it said when it is done. Some hold real processes to real deadlines, which a busy neighbour can make them miss: a file
+ * that failed is run once more when all others are done, both times are printed, and the second counts.
  */
 async function runFiles(files: readonly string[], reports: string): Promise<Totals> {
   const sum = { tests: 0, failures: 0, skipped: 0 }

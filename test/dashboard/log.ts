@@ -1,7 +1,7 @@
 /** A log that has grown: a month of requests, written inside Postgres a piece at a time. */
 import { openDatabase } from '../../src/stores/database.ts'
-import { countedBy, slotOf } from '../../src/stores/duration-sql.ts'
 import type { Gateway } from '../harness/gateway.ts'
+import { dailySums, slots } from '../stores/daily-sums.ts'
 
 /** Of one statement: the embedded database answers nobody else meanwhile. */
 const pieceOf = 1_000
@@ -30,16 +30,8 @@ export async function fillLog({ deps, accountId }: Gateway, count: number): Prom
               || jsonb_build_array(jsonb_build_array('openai/gpt-' || n % 12, 'served', 95, 105 + n * 17 % 300))
           from generate_series(${from + 1}::int, ${Math.min(count, from + pieceOf)}::int) as n
           returning
-            *, ${slotOf(sql, 'latency_ms')} as latency_slot, ${slotOf(sql, 'first_token_ms')} as first_token_slot)
-        insert into usage_daily (
-          account_id, day, key_id, model, requests, completed, failed, input_tokens, cached_input_tokens, output_tokens,
-          reasoning_tokens, billed_microcents, latency, first_token)
-        select
-          account_id, (at at time zone 'UTC')::date, key_id, provider || '/' || model, count(*),
-          count(*) filter (where status = 'completed'), count(*) filter (where status = 'failed'), sum(input_tokens),
-          sum(cached_input_tokens), sum(output_tokens), sum(reasoning_tokens), sum(billed_microcents),
-          ${countedBy(sql, 'latency_slot')}, ${countedBy(sql, 'first_token_slot')}
-        from inserted group by 1, 2, 3, 4
+            *, ${slots(sql)})
+        ${dailySums(sql, sql`inserted`)}
         on conflict (account_id, day, key_id, model) do update set
           requests = usage_daily.requests + excluded.requests, completed = usage_daily.completed + excluded.completed,
           failed = usage_daily.failed + excluded.failed, input_tokens = usage_daily.input_tokens + excluded.input_tokens,

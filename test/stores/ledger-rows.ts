@@ -1,9 +1,9 @@
 /** Ledger rows by the thousand, made inside Postgres. */
 import type { TransactionSql } from 'postgres'
 import type { Database } from '../../src/stores/database.ts'
-import { countedBy, slotOf } from '../../src/stores/duration-sql.ts'
 import { createKey } from '../../src/stores/keys.ts'
 import { users } from '../../src/stores/tables.ts'
+import { dailySums, slots } from './daily-sums.ts'
 import { newAccount } from './database.contract.ts'
 
 let last = 0
@@ -83,20 +83,8 @@ export async function generateUsage(database: Database, { accountId, keyIds, cou
     120_000,
   )
   await database.run(
-    ({ sql }) => sql`
-      insert into usage_daily (
-        account_id, day, key_id, model, requests, completed, failed, input_tokens, cached_input_tokens, output_tokens,
-        reasoning_tokens, billed_microcents, latency, first_token)
-      select
-        account_id, (at at time zone 'UTC')::date, key_id, provider || '/' || model, count(*),
-        count(*) filter (where status = 'completed'), count(*) filter (where status = 'failed'), sum(input_tokens),
-        sum(cached_input_tokens), sum(output_tokens), sum(reasoning_tokens), sum(billed_microcents),
-        ${countedBy(sql, 'latency_slot')}, ${countedBy(sql, 'first_token_slot')}
-      from (
-        select *, ${slotOf(sql, 'latency_ms')} as latency_slot, ${slotOf(sql, 'first_token_ms')} as first_token_slot
-        from usage_records where account_id = ${accountId}
-      ) as records
-      group by 1, 2, 3, 4`,
+    ({ sql }) =>
+      dailySums(sql, sql`(select *, ${slots(sql)} from usage_records where account_id = ${accountId}) as records`),
     120_000,
   )
 }

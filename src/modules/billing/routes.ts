@@ -167,43 +167,47 @@ async function overview(
 }
 
 async function upgrade(deps: BillingDeps, { principal, request }: Call): Promise<Response> {
-  const { accountId, userId } = principal
   const { version } = await readInput(request, checkUpgrade)
-  const { database, stores, clock, newId, payments } = deps
-  const found = await known(stores.billing.findBilling(database, accountId))
   // Where nobody else collects, saying yes to charges is the agreement itself.
-  const agreed: NewMethod = {
-    id: newId('pay'),
+  const agreed = {
+    id: deps.newId('pay'),
     kind: 'manual',
     stripePaymentMethodId: null,
     brand: null,
     lastFour: null,
-  }
-  const outcome = await stores.billing.changeBilling(database, accountId, {
-    event: 'upgrade',
-    at: clock.now(),
-    userId,
-    newId,
-    version: version ?? found.account.version,
-    ...(payments.kind === 'manual' ? { method: agreed } : {}),
-  })
-  orRefuse(outcome, 'Your account is on the plan `usage` already.')
-  return overview(deps, accountId)
+  } as const
+  const change = { event: 'upgrade', version, ...(deps.payments.kind === 'manual' ? { method: agreed } : {}) } as const
+  return changePlan(deps, principal, change, 'Your account is on the plan `usage` already.')
 }
 
 async function downgrade(deps: BillingDeps, { principal, request }: Call): Promise<Response> {
-  const { accountId, userId } = principal
   const { version } = await readInput(request, checkDowngrade)
+  const change = { event: 'downgrade', version } as const
+  const alreadySo = 'Your account is on the plan `evaluation` already, or will be when the cycle ends.'
+  return changePlan(deps, principal, change, alreadySo)
+}
+
+type PlanChange = {
+  readonly event: 'upgrade' | 'downgrade'
+  /** Undefined = decided on the one that is there now. */
+  readonly version: number | undefined
+  readonly method?: NewMethod
+}
+
+async function changePlan(
+  deps: BillingDeps,
+  { accountId, userId }: Call['principal'],
+  change: PlanChange,
+  alreadySo: string,
+): Promise<Response> {
   const { database, stores, clock, newId } = deps
-  const found = await known(stores.billing.findBilling(database, accountId))
-  const outcome = await stores.billing.changeBilling(database, accountId, {
-    event: 'downgrade',
-    at: clock.now(),
-    userId,
-    newId,
-    version: version ?? found.account.version,
-  })
-  orRefuse(outcome, 'Your account is on the plan `evaluation` already, or will be when the cycle ends.')
+  const { account } = await known(stores.billing.findBilling(database, accountId))
+  const version = change.version ?? account.version
+  const at = clock.now()
+  orRefuse(
+    await stores.billing.changeBilling(database, accountId, { ...change, version, at, userId, newId }),
+    alreadySo,
+  )
   return overview(deps, accountId)
 }
 
