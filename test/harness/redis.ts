@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from 'redis'
+import { freePort } from './free-port.ts'
 
 export type PrivateRedis = {
   readonly url: string
@@ -111,10 +112,4 @@ export async function startRedisCluster(): Promise<readonly PrivateRedis[] | nul
     await Bun.sleep(50)
   }
   return nodes
-}
-
-function freePort(): number {
-  const probe = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
-  probe.stop(true)
-  return probe.port
 }
