@@ -294,6 +294,7 @@ export function createAllowances(options: AllowancesOptions): Allowances {
         if (answer === 'late') throw undecided()
         if (answer === 'away') break
       }
+      if (heldOf(accountId) === null && authority.readiness() !== 'away') throw undecided()
       return decide(request)
     },
 
@@ -304,6 +305,7 @@ export function createAllowances(options: AllowancesOptions): Allowances {
         microcents: Math.max(0, reservedMicrocents - seat.reservedMicrocents),
       }
       if (!fits(seat.accountId, need)) await ask(seat.accountId, limits, need)
+      if (heldOf(seat.accountId) === null && authority.readiness() !== 'away') return null
       options.deciding(seat.accountId)
       return local.raise(seat, reservedTokens, reservedMicrocents)
     },

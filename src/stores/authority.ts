@@ -33,6 +33,13 @@ export type Authority = {
   isBarred(partition: number): boolean
   /** `soon` = others may not have spoken yet since Postgres is there. */
   readiness(): 'ready' | 'soon' | 'away'
+  /**
+   * A wait where this process slept so long that others may take it for dead, and decide without Redis what it would decide
+   * there; null = it did not.
+   */
+  overslept(): Promise<void> | null
+  /** Postgres has answered someone else here. */
+  answered(): void
   /** Says at once what has changed. */
   speak(): void
   /** Alive when last heard of, this one included. */
@@ -47,6 +54,14 @@ const calmBeatMs = 250
 const busyBeatMs = 100
 /** A call that was late once may have been slow, and shares are handed out on the word that Postgres is away. */
 const failuresUntilAway = 2
+/** A call that takes so long ends at its deadline; one that Postgres refuses, or cannot be reached for, fails sooner. */
+const deadlineAboutMs = 900
+/** A process whose own timers were so late in the course of a call has missed its deadline itself. */
+const starvedMs = 250
+/** However starved: a Postgres that has not been heard of for so long is away. */
+const silentMs = 3000
+/** Others take a gateway for dead after 3 s, by Postgres' clock. */
+const oversleptMs = 2500
 /** After Postgres was away, so long as it takes every gateway to speak twice. */
 const steadyAfterMs = 600
 
@@ -65,7 +80,14 @@ export function startAuthority({ claims, monotonic, ...options }: AuthorityOptio
   let leaving: Promise<void> | null = null
   let entering: { wanted: number; readonly entered: Promise<void> } | null = null
   let isBeating = false
+  let beating: Promise<void> = Promise.resolve()
   let beatAt = Number.NEGATIVE_INFINITY
+  /** When the last sign of life that Postgres took was sent. */
+  let signAt = monotonic()
+  let answeredAt = monotonic()
+  let tickedAt = monotonic()
+  /** How late the timer was, all told. */
+  let lateBeforeMs = 0
 
   const saying = (): Saying => ({ inRedis, without, seesRedis: options.seesRedis() })
   /** One call after the other: what is said later must be heard later. */
@@ -77,7 +99,23 @@ export function startAuthority({ claims, monotonic, ...options }: AuthorityOptio
   const isAway = () => failures >= failuresUntilAway
   const answered = () => {
     if (isAway()) steadyFrom = monotonic() + steadyAfterMs
+    answeredAt = monotonic()
     failures = 0
+  }
+  const lateMs = () => lateBeforeMs + Math.max(0, monotonic() - tickedAt - busyBeatMs)
+
+  /** What Postgres answers; of failures those count that are not this process' own. */
+  const asked = async <T>(work: () => Promise<T>): Promise<T> => {
+    const [askedAt, lateUntil] = [monotonic(), lateMs()]
+    try {
+      const answer = await work()
+      answered()
+      return answer
+    } catch (cause) {
+      const isOwn = monotonic() - askedAt >= deadlineAboutMs && lateMs() - lateUntil > starvedMs
+      if (!isOwn || monotonic() - answeredAt > silentMs) failures++
+      throw cause
+    }
   }
 
   const leaveAll = (): Promise<void> => {
@@ -86,34 +124,41 @@ export function startAuthority({ claims, monotonic, ...options }: AuthorityOptio
       const leftNow = unsaid
       const all = options.outOf(leftNow)
       try {
-        await claims.leave(saying(), leftNow, all)
-        answered()
+        await asked(() => claims.leave(saying(), leftNow, all))
         unsaid &= ~leftNow
         options.left(all.map(({ accountId }) => accountId))
       } catch {
-        failures++
+        // The next beat says it again.
       }
     })
     return leaving
   }
 
-  const beat = async () => {
-    if (isBeating) return
+  const beat = (): Promise<void> => {
+    if (!isBeating) beating = beatNow()
+    return beating
+  }
+  const beatNow = async () => {
     isBeating = true
     beatAt = monotonic()
     try {
-      others = await inTurn(() => claims.beat(saying()))
+      others = await inTurn(() => {
+        beatAt = monotonic()
+        return asked(() => claims.beat(saying()))
+      })
+      signAt = beatAt
       hasHeard = true
-      answered()
       if (unsaid !== 0) await leaveAll()
       for (const partition of bitsOf(others.without & inRedis)) options.mustLeave(partition)
     } catch {
-      failures++
+      // Counted; the next one is due soon.
     } finally {
       isBeating = false
     }
   }
   const timer = setInterval(() => {
+    lateBeforeMs = lateMs()
+    tickedAt = monotonic()
     const everyMs = (without | others.without) === 0 ? calmBeatMs : busyBeatMs
     if (monotonic() - beatAt >= everyMs - busyBeatMs / 2) void beat()
   }, busyBeatMs)
@@ -145,11 +190,9 @@ export function startAuthority({ claims, monotonic, ...options }: AuthorityOptio
         wish.entered = inTurn(async () => {
           entering = null
           try {
-            const found = await claims.enter(saying(), wish.wanted)
-            answered()
+            const found = await asked(() => claims.enter(saying(), wish.wanted))
             inRedis |= found & ~without
           } catch {
-            failures++
             if (isAway()) inRedis |= wish.wanted & ~without
           }
         })
@@ -161,6 +204,8 @@ export function startAuthority({ claims, monotonic, ...options }: AuthorityOptio
     },
     isBarred: partition => (others.barred & (1 << partition)) !== 0,
     readiness: () => (isAway() ? 'away' : unsaid !== 0 || monotonic() < steadyFrom ? 'soon' : 'ready'),
+    overslept: () => (inRedis !== 0 && failures === 0 && monotonic() - signAt > oversleptMs ? beat() : null),
+    answered,
     speak: () => void beat(),
     gateways: () => others.count + 1,
     living: () => (hasHeard && failures === 0 && monotonic() >= steadyFrom ? others.living : null),

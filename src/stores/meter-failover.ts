@@ -76,13 +76,28 @@ const lateSettlingMs = 250
 
 /** A meter over both. `close` ends its timers and leaves Redis' connection to its owner. */
 export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
-  const { redis, clock, journal, seed, leaseMs = defaultLeaseMs } = options
+  const { redis, clock, journal, leaseMs = defaultLeaseMs } = options
   /** The last minute's admissions by this gateway, whichever meter decided. */
   const recent = new Map<string, WindowLog>()
   /** What the ledger held, and whoever else is known to have used, when an account came under local limits. */
   const bases = new Map<string, Spent & { readonly day: number }>()
   /** Settled between registering and the new epoch, which holds their leases. */
   const late: Settlement[] = []
+
+  // Whatever Postgres answers shows that it is there.
+  const seed: FailoverOptions['seed'] = async (accountId, day, waiting) => {
+    const spent = await options.seed(accountId, day, waiting)
+    authority.answered()
+    return spent
+  }
+  const claims: Claims = {
+    ...options.claims,
+    async claim(partitionSet, all) {
+      const answer = await options.claims.claim(partitionSet, all)
+      authority.answered()
+      return answer
+    },
+  }
 
   const shared: RedisMeter = createRedisMeter({
     redis,
@@ -123,7 +138,7 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
   })
 
   const allowances = createAllowances({
-    claims: options.claims,
+    claims,
     authority,
     leave,
     local,
@@ -346,6 +361,7 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     async admit(request) {
       const partition = partitionOf(request.accountId)
       await calls.settledSoon(partition, holdMs)
+      await authority.overslept()
       const isNew = shared.held(request.requestId) === null
       const decided = await fromRedis(partition, decisionMs, () => shared.admit(request))
       // What Redis says too late was not counted by those who have decided since.
