@@ -74,6 +74,14 @@ function rig(index: number, table: Amounts[], crossing: <T>(value: T) => Promise
   }
 }
 
+test('where a claim is over by the time it arrives nothing is handed out on it: to be asked again', async () => {
+  const gateway = rig(0, [noAmounts], async value => value, 3_000)
+  await gateway.open()
+  await expect(gateway.admit('r1', 10, 1)).rejects.toMatchObject({ code: 'service_unavailable' })
+  expect(gateway.out()).toEqual(noAmounts)
+  gateway.close()
+})
+
 test('however admissions and claims cross, gateways together hand out no more than there is', async () => {
   const step = fc.oneof(
     fc.record({
