@@ -23,6 +23,7 @@ import {
   partitions,
   RedisEmptied,
   type RedisMeter,
+  type Settled,
   type Waiting,
 } from './meter-redis.ts'
 import { type Redis, RedisAway } from './redis.ts'
@@ -80,9 +81,13 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
   /** The last minute's admissions by this gateway, whichever meter decided. */
   const recent = new Map<string, WindowLog>()
   /** What the ledger held, and whoever else is known to have used, when an account came under local limits. */
-  const bases = new Map<string, Spent & { readonly day: number }>()
+  const bases = new Map<string, Settled>()
+  /** What was settled when an account came under local limits, as the ledger said. */
+  const fromLedger = new Map<string, Settled>()
   /** Settled between registering and the new epoch, which holds their leases. */
   const late: Settlement[] = []
+  /** What this gateway has settled without Redis, of accounts that Redis has not spoken of since. */
+  const settledAlone = new Map<string, Settled>()
 
   // Whatever Postgres answers shows that it is there.
   const seed: FailoverOptions['seed'] = async (accountId, day, waiting) => {
@@ -107,6 +112,8 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     leaseMs,
     epochOf: partition => calls.epochOf(partition),
     onAdmitted,
+    onHeard: accountId => void settledAlone.delete(accountId),
+    onUnread: settlement => noteAlone(settlement),
     elsewhere: { keep: (seat, progress) => local.keep(seat, progress), forget: requestId => local.forget(requestId) },
     ...(options.time === undefined ? {} : { time: options.time }),
   })
@@ -184,11 +191,14 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
       // Others may have more open than the ledger knows: Redis said so a moment ago.
       const more = last === null ? nothing : less(last, sumOf([known, reserved]))
       remember(bases, accountId, { ...sumOf([ledger, more]), day }, maximumAccounts)
+      remember(fromLedger, accountId, { ...known, day }, maximumAccounts)
       return sumOf([known, more])
     } catch (cause) {
       if (last === null) throw cause
-      remember(bases, accountId, { ...less(last, reserved), day }, maximumAccounts)
-      return less(last, reserved)
+      const alone = settledAlone.get(accountId)
+      const known = sumOf([less(last, reserved), alone?.day === day ? alone : nothing])
+      remember(bases, accountId, { ...known, day }, maximumAccounts)
+      return known
     }
   }
 
@@ -258,7 +268,10 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     const partition = partitionOf(seat.accountId)
     // Whether Redis has carried it out nobody knows: its counts are made anew.
     if (calls.isRegistered(partition)) late.push(settlement)
-    else calls.distrust(partition)
+    else {
+      calls.distrust(partition)
+      noteAlone(settlement)
+    }
     if (await local.knows(seat.accountId)) {
       bringHome(seat.requestId)
       const standing = await local.settle(settlement)
@@ -269,6 +282,13 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     await local.record({ ...settlement, seat: held?.seat ?? seat })
     shared.drop(seat.requestId)
     return shared.standing(seat.accountId, held?.limits ?? noLimits) ?? noStanding
+  }
+
+  function noteAlone({ seat, tokens, microcents }: Settlement): void {
+    const before = settledAlone.get(seat.accountId)
+    if (before !== undefined && before.day > seat.day) return
+    const sum = sumOf([before?.day === seat.day ? before : nothing, { tokens, microcents }])
+    remember(settledAlone, seat.accountId, { ...sum, day: seat.day }, maximumAccounts)
   }
 
   function onAdmitted(accountId: string): void {
@@ -293,14 +313,36 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     const aside = authority.standAside(partition)
     // An emptied stream has lost them: from here on the journal keeps and ships them.
     for (const record of shared.kept.takeOut(partition)) write(record)
+    // Of an epoch that never came to stand: they are registered as settled now.
+    for (const settlement of takeLate(partition)) noteAlone(settlement)
     const registrations = [...accounts].map(accountId =>
       shared.register(epoch, accountId, {
+        settled: settledAlone.get(accountId) ?? null,
         seats: [...shared.seatsOf(accountId), ...local.seatsOf(accountId)].map(({ seat }) => seat),
         ages: recent.get(accountId)?.ages(clock.now()) ?? [],
         waiting: [today() - 1, today()].flatMap(day => waitingOf(accountId, day)),
       }),
     )
-    await Promise.all([aside, ...registrations])
+    await Promise.all([aside, shared.remind(epoch, partition, settledOf(partition)), ...registrations])
+  }
+
+  /** The most that this gateway knows to be settled, whoever has done so; its own without Redis comes on top. */
+  const settledOf = (partition: number): Map<string, Settled> => {
+    const known = shared.lastSettled(partition)
+    for (const [accountId, read] of fromLedger) {
+      if (partitionOf(accountId) !== partition) continue
+      const heard = known.get(accountId)
+      if (heard === undefined || heard.day < read.day) known.set(accountId, read)
+      else if (heard.day === read.day) known.set(accountId, { ...mostOf(heard, read), day: read.day })
+    }
+    return known
+  }
+
+  const takeLate = (partition: number): Settlement[] => {
+    const isOurs = ({ seat }: Settlement) => partitionOf(seat.accountId) === partition
+    const taken = late.filter(isOurs)
+    late.splice(0, late.length, ...late.filter(one => !isOurs(one)))
+    return taken
   }
 
   function stands(partition: number): void {
@@ -310,11 +352,14 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
       for (const held of local.release(accountId)) shared.adopt(held)
       bases.delete(accountId)
     }
-    const settled = late.filter(({ seat }) => partitionOf(seat.accountId) === partition)
-    for (const settlement of settled) {
-      late.splice(late.indexOf(settlement), 1)
-      queueMicrotask(() => void shared.settle(settlement).catch(() => calls.distrust(partition)))
-    }
+    for (const settlement of takeLate(partition))
+      queueMicrotask(
+        () =>
+          void shared.settle(settlement).catch(() => {
+            calls.distrust(partition)
+            noteAlone(settlement)
+          }),
+      )
   }
 
   const write = (record: UsageRecord) => {
@@ -435,6 +480,10 @@ function sumOf(all: readonly Spent[]): Spent {
     (sum, one) => ({ tokens: sum.tokens + one.tokens, microcents: sum.microcents + one.microcents }),
     nothing,
   )
+}
+
+function mostOf(one: Spent, other: Spent): Spent {
+  return { tokens: Math.max(one.tokens, other.tokens), microcents: Math.max(one.microcents, other.microcents) }
 }
 
 function less(from: Spent, amount: Spent): Spent {

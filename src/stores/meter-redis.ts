@@ -6,6 +6,7 @@
  * Accounts are spread over partitions, each with an epoch, a usage stream and a roll call of its own, all in one slot of a
  * cluster: a script cannot reach beyond its slot, and a stream for every account would be far too many to read.
  */
+import { GatewayError } from '../core/errors.ts'
 import type { Limits } from '../core/plans.ts'
 import { createRecent } from '../core/recent.ts'
 import type { UsageRecord } from '../core/usage.ts'
@@ -17,6 +18,7 @@ import {
   dueScript,
   raiseScript,
   registerScript,
+  remindScript,
   renewScript,
   settleScript,
   sweepScript,
@@ -45,6 +47,10 @@ export type RedisMeterOptions = {
   readonly seed: (accountId: string, day: number, waiting: readonly Waiting[]) => Promise<Spent>
   /** Hears of every admission in the step that notes it. */
   readonly onAdmitted?: (accountId: string) => void
+  /** Hears whenever Redis says what an account has used: all that was registered of it is counted there. */
+  readonly onHeard?: (accountId: string) => void
+  /** Hears of what was settled in Redis before the account's day had begun there, so that it said nothing of it. */
+  readonly onUnread?: (settlement: Settlement) => void
   /** Where checkpoints are kept that Redis cannot be told, until it has been. */
   readonly elsewhere?: Pick<LocalMeter, 'keep' | 'forget'>
   /** How long a seat is held for a gateway that has fallen silent. */
@@ -62,6 +68,8 @@ export type RedisMeter = {
   standing(accountId: string, limits: Limits): Standing | null
   /** What is used of today as Redis last said; null = never said, or on another day. */
   lastSpent(accountId: string): Spent | null
+  /** What Redis last said is settled of accounts of a partition. */
+  lastSettled(partition: number): Map<string, Settled>
   held(requestId: string): OpenSeat | null
   /** This gateway's open seats in Redis, of one account or of a partition. */
   seatsOf(accountId: string): OpenSeat[]
@@ -73,6 +81,8 @@ export type RedisMeter = {
   drop(requestId: string): void
   /** Registers what this gateway knows of an account under an epoch in the making. */
   register(epoch: string, accountId: string, known: Registration): Promise<void>
+  /** Tells what is known to be settled of accounts of a partition, ahead of an epoch in the making. */
+  remind(epoch: string, partition: number, known: ReadonlyMap<string, Settled>): Promise<void>
   /**
    * Settles what was left open on accounts of a partition whose leases have run out, of any gateway where Redis decides; else
    * of those that are not among the `living`, null = not known which are. Throws `RedisAway`.
@@ -84,7 +94,12 @@ export type RedisMeter = {
   renew(all: boolean): Promise<void>
 }
 
+/** What is settled of a UTC day: no reservation is a part of it, so that within the day it only grows. */
+export type Settled = Spent & { readonly day: number }
+
 export type Registration = {
+  /** By this gateway and without Redis, since Redis last spoke of the account. */
+  readonly settled: Settled | null
   readonly seats: readonly Seat[]
   /** Admissions of the last minute, ms ago, oldest first. */
   readonly ages: readonly number[]
@@ -118,6 +133,10 @@ const registrationDeadlineMs = 500
 /** Nobody waits for it, and it must not make Redis look slow. */
 const sweepDeadlineMs = 1_000
 const mostOpenings = 5
+/** Accounts that are told of in one call. */
+const remindersAtOnce = 250
+/** Of a partition with more accounts than that none are told of: registering must not take longer than others wait. */
+const maximumReminders = 5_000
 
 /** Which partition an account is in: the same for every gateway, for ever. */
 export function partitionOf(accountId: string): number {
@@ -146,6 +165,7 @@ type Memory = Spent & {
   readonly resetMs: number
   readonly seats: number
   readonly dayEndsInMs: number
+  readonly settled: Spent
 }
 /** What the script is to begin a day with: day, tokens, cost, and the ids that were looked for in the ledger. */
 type Opening = readonly string[]
@@ -170,7 +190,7 @@ const refusals: readonly (RefusalCode | null)[] = [
 /** A meter over `redis`. Owns no timer: leases live only as long as somebody calls `renew` a few times in each. */
 export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
   const { redis, clock, gatewayId, epochOf, seed, elsewhere, time, leaseMs = defaultLeaseMs } = options
-  const { onAdmitted = () => {} } = options
+  const { onAdmitted = () => {}, onHeard = () => {}, onUnread = () => {} } = options
   const memory = new Map<string, Memory>()
   const open = new Map<string, Held>()
   const settled = createRecent<Pick<Held, 'seat' | 'limits'>>(maximumSettled)
@@ -255,8 +275,16 @@ export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
     // Again where something was settled meanwhile that the ledger was not asked for.
     for (let tries = 0; reply[0] === 0; tries++) {
       if (tries === mostOpenings) throw new RedisAway('an account that does not come to rest')
-      const opening = await openingOf(accountId, Number(reply[1]), readWaiting(reply.slice(2)))
-      reply = await run(admitScript, accountId, keys => [keys.stream], [...values, ...opening])
+      const day = Number(reply[1])
+      try {
+        const opening = await openingOf(accountId, day, readWaiting(reply.slice(2)))
+        reply = await run(admitScript, accountId, keys => [keys.stream], [...values, ...opening])
+      } catch (cause) {
+        if (!(cause instanceof GatewayError)) throw cause
+        // The ledger is away: what gateways have registered is what it would say, and what none of them knows must wait for it.
+        reply = await run(admitScript, accountId, keys => [keys.stream], [...values, String(day), '', ''])
+        if (reply[0] === 0) throw cause
+      }
     }
     const [
       status,
@@ -271,6 +299,8 @@ export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
       microcents,
       seats,
       at,
+      settledTokens,
+      settledMicrocents,
     ] = numbers(reply)
     note(accountId, {
       at: clock.now(),
@@ -281,7 +311,9 @@ export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
       microcents,
       seats,
       dayEndsInMs: dayMs - (at % dayMs),
+      settled: { tokens: settledTokens, microcents: settledMicrocents },
     })
+    onHeard(accountId)
     const code = refusals[status] ?? null
     if (code !== null)
       return {
@@ -368,19 +400,24 @@ export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
       settled.set(requestId, { seat, limits })
       const entryId = String(reply[1])
       if (entryId !== '') kept.add(partitionOf(accountId), entryId, record)
-      const [, , , tokens, microcents, seats, at] = numbers(reply)
+      const [, , countedDay, tokens, microcents, seats, at, settledTokens, settledMicrocents] = numbers(reply)
       const noted = memory.get(accountId)
+      if (countedDay === -1) {
+        onUnread({ ...settlement, seat })
+        return standing(accountId, limits)
+      }
       note(accountId, {
         at: clock.now(),
         day: dayOf(at),
         requests: noted?.requests ?? 0,
         resetMs: noted === undefined ? 0 : Math.max(0, noted.resetMs - (clock.now() - noted.at)),
         // The hash may still hold the day before: it turns with the next admission.
-        tokens: Number(reply[2]) === dayOf(at) ? tokens : 0,
-        microcents: Number(reply[2]) === dayOf(at) ? microcents : 0,
+        ...(countedDay === dayOf(at) ? { tokens, microcents } : nothing),
         seats,
         dayEndsInMs: dayMs - (at % dayMs),
+        settled: countedDay === dayOf(at) ? { tokens: settledTokens, microcents: settledMicrocents } : nothing,
       })
+      onHeard(accountId)
       return standing(accountId, limits)
     },
 
@@ -396,6 +433,12 @@ export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
       const noted = memory.get(accountId)
       return noted === undefined || noted.day !== dayOf(clock.now()) ? null : noted
     },
+    lastSettled(partition) {
+      const known = new Map<string, Settled>()
+      for (const [accountId, { day, settled }] of memory)
+        if (partitionOf(accountId) === partition) known.set(accountId, { ...settled, day })
+      return known
+    },
     held: requestId => open.get(requestId) ?? null,
     seatsOf: accountId => [...open.values()].filter(held => held.seat.accountId === accountId),
     seats: () => open.values(),
@@ -410,7 +453,7 @@ export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
       open.delete(requestId)
     },
 
-    async register(epoch, accountId, { seats, ages, waiting }) {
+    async register(epoch, accountId, { settled, seats, ages, waiting }) {
       const keys = keysFor(partitionOf(accountId))
       const known = {
         gateway: gatewayId,
@@ -423,6 +466,7 @@ export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
         ]),
         ages,
         waiting: waiting.map(one => [one.requestId, one.tokens, one.microcents, one.day]),
+        settled: settled === null ? [] : [settled.day, settled.tokens, settled.microcents],
       }
       const reply = await redis.evaluate(
         registerScript,
@@ -431,6 +475,29 @@ export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
         registrationDeadlineMs,
       )
       if (!Array.isArray(reply) || reply[0] !== 1) throw new RedisEmptied()
+    },
+
+    async remind(epoch, partition, known) {
+      if (known.size > maximumReminders) return
+      const keys = keysFor(partition)
+      const all = [...known]
+      const parts = Array.from({ length: Math.ceil(all.length / remindersAtOnce) }, (_, index) =>
+        all.slice(index * remindersAtOnce, (index + 1) * remindersAtOnce),
+      )
+      const told = parts.map(async part => {
+        const reply = await redis.evaluate(
+          remindScript,
+          [...part.map(([accountId]) => keys.account(accountId)), keys.announced],
+          [
+            epoch,
+            time === undefined ? '' : String(time()),
+            ...part.map(([, { day, tokens, microcents }]) => `${day}:${whole(tokens)}:${whole(microcents)}`),
+          ],
+          registrationDeadlineMs,
+        )
+        if (!Array.isArray(reply) || reply[0] !== 1) throw new RedisEmptied()
+      })
+      await Promise.all(told)
     },
 
     async sweep(partition, living) {
@@ -552,11 +619,15 @@ function blank(limits: Limits): Standing {
   }
 }
 
-type Numbers = readonly [number, number, number, number, number, number, number, number, number, number, number, number]
+type Numbers = readonly [
+  ...(readonly [number, number, number, number, number, number, number]),
+  ...(readonly [number, number, number, number, number, number, number]),
+]
 const numbers = (reply: readonly unknown[]): Numbers => {
   const at = (index: number) => Number(reply[index] ?? 0)
-  return [at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7), at(8), at(9), at(10), at(11)]
+  return [at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7), at(8), at(9), at(10), at(11), at(12), at(13)]
 }
 const whole = (number: number) => String(Math.round(number))
 const dayOf = (at: number) => Math.floor(at / dayMs)
 const noLimits: Limits = { requestsPerMinute: 0, concurrentRequests: 0, dailyTokens: 0, dailyCostMicrocents: 0 }
+const nothing: Spent = { tokens: 0, microcents: 0 }

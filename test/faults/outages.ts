@@ -1,5 +1,5 @@
 /**
- * The stores gone under load, for longer than the suite waits: `bun test/faults/outages.ts [seconds]`. Postgres killed, frozen,
+ * The stores gone under load, for longer than the suite waits: `bun test/faults/outages.ts [seconds] [schedule]`. Postgres killed, frozen,
  * and both stores frozen, back in either order. Nobody who is known may see it, and the ledger says what the callers saw.
  */
 import { startPostgres } from '../harness/postgres.ts'
@@ -9,7 +9,8 @@ import { type Schedule, throughOutage } from './outage.ts'
 
 const [postgres, redis] = await Promise.all([startPostgres(), startRedis()])
 if (postgres === null || redis === null) throw new Error('needs Postgres and Redis')
-const awayMs = Number(process.argv[2] ?? 60) * 1_000
+const [seconds = '60', only] = process.argv.slice(2)
+const awayMs = Number(seconds) * 1_000
 const halfMs = awayMs / 2
 
 let stopped: number[] = []
@@ -24,6 +25,13 @@ const thaw = () => {
 const schedules: Readonly<Record<string, Schedule>> = {
   'Postgres gone': [
     [0, postgres.crash],
+    [awayMs, postgres.start],
+  ],
+  'Postgres gone, Redis made anew meanwhile': [
+    [0, postgres.crash],
+    [halfMs / 2, () => redis.command('FLUSHALL')],
+    [halfMs, redis.freeze],
+    [halfMs + 2_000, redis.thaw],
     [awayMs, postgres.start],
   ],
   'Postgres frozen': [
@@ -46,6 +54,7 @@ const schedules: Readonly<Record<string, Schedule>> = {
 
 let failed = 0
 for (const [name, schedule] of Object.entries(schedules)) {
+  if (only !== undefined && only !== name) continue
   try {
     await throughOutage(name, postgres, { REDIS_URL: redis.url }, schedule)
   } catch (cause) {

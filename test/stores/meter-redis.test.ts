@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { GatewayError } from '../../src/core/errors.ts'
 import type { UsageRecord } from '../../src/core/usage.ts'
 import type { Seat } from '../../src/stores/meter.ts'
 import { createLocalMeter } from '../../src/stores/meter-local.ts'
@@ -136,7 +137,7 @@ if (server !== null && link !== null) {
       epochOf: () => 'another@test',
       seed: async () => ({ tokens: 0, microcents: 0 }),
     })
-    await sibling.register('another@test', 'acc_1', { seats: [alive], ages: [], waiting: [] })
+    await sibling.register('another@test', 'acc_1', { settled: null, seats: [alive], ages: [], waiting: [] })
     sibling.adopt({ seat: alive, limits: wide, admittedAt: clock.now(), progress: null })
     expect((await sibling.admit(ask('b'))).standing.seats.remaining).toBe(7)
     clock.move(10_000)
@@ -197,7 +198,7 @@ if (server !== null && link !== null) {
       },
     })
     await beginAnew(redis, 'another@test', () =>
-      sibling.register('another@test', 'acc_1', { seats: [], ages: [], waiting: [] }),
+      sibling.register('another@test', 'acc_1', { settled: null, seats: [], ages: [], waiting: [] }),
     )
     expect((await sibling.admit(ask('b'))).standing.tokens.remaining).toBe(wide.dailyTokens - 150 - 300)
   })
@@ -213,7 +214,7 @@ if (server !== null && link !== null) {
     const awake = open({ ...later, gatewayId: 'gateway1' })
     awake.adopt({ seat, limits: wide, admittedAt: clock.now(), progress: null })
     await beginAnew(redis, 'another@test', () =>
-      awake.register('another@test', 'acc_1', { seats: [seat], ages: [], waiting: [] }),
+      awake.register('another@test', 'acc_1', { settled: null, seats: [seat], ages: [], waiting: [] }),
     )
     await open(later).admit(ask('b'))
     awake.checkpoint(seat, () => settlement(seat, 200, 20_000, clock.now()))
@@ -231,7 +232,7 @@ if (server !== null && link !== null) {
     clock.move(30_000)
     const back = open({ epochOf: () => 'another@test', gatewayId: 'gateway1' })
     await beginAnew(redis, 'another@test', () =>
-      back.register('another@test', 'acc_1', { seats: [seat], ages: [], waiting: [] }),
+      back.register('another@test', 'acc_1', { settled: null, seats: [seat], ages: [], waiting: [] }),
     )
     back.adopt({ seat, limits: wide, admittedAt: clock.now(), progress: null })
     expect((await back.admit(ask('b'))).standing.seats.remaining).toBe(8)
@@ -247,7 +248,7 @@ if (server !== null && link !== null) {
     const ledger = async () => ({ tokens: 200, microcents: 20_000 })
     const back = open({ epochOf: () => 'another@test', gatewayId: 'gateway1', seed: ledger })
     await beginAnew(redis, 'another@test', () =>
-      back.register('another@test', 'acc_1', { seats: [], ages: [], waiting: [] }),
+      back.register('another@test', 'acc_1', { settled: null, seats: [], ages: [], waiting: [] }),
     )
     clock.move(defaultLeaseMs)
     await back.sweep(partition, null)
@@ -274,7 +275,7 @@ if (server !== null && link !== null) {
     })
     later.adopt({ seat, limits: wide, admittedAt: clock.now(), progress: null })
     await beginAnew(redis, 'another@test', () =>
-      later.register('another@test', 'acc_1', { seats: [seat], ages: [], waiting: [] }),
+      later.register('another@test', 'acc_1', { settled: null, seats: [seat], ages: [], waiting: [] }),
     )
     const { standing } = await later.admit(ask('b'))
     expect(asked).toEqual([0, 1])
@@ -293,7 +294,7 @@ if (server !== null && link !== null) {
       reservedMicrocents: 5,
       day: Math.floor(Date.UTC(2026, 4, 5) / 86_400_000),
     }
-    await shared.register(epoch, 'acc_1', { seats: [seat], ages: [30_000, 10_000], waiting: [] })
+    await shared.register(epoch, 'acc_1', { settled: null, seats: [seat], ages: [30_000, 10_000], waiting: [] })
     const { standing } = await shared.admit(ask('a'))
     expect(standing).toMatchObject({
       tokens: { remaining: wide.dailyTokens - 1_000 - 50 - 300 },
@@ -414,7 +415,7 @@ if (server !== null && link !== null) {
     )
   }, 30_000)
 
-  test('however two gateways admit, renew, settle, fall asleep, die and begin anew: billed once, and counters say what records and leases do', async () => {
+  test('however two gateways admit, renew, settle, fall asleep, die and begin anew, with the ledger or without: billed once, and counters say what records and leases do', async () => {
     const limits = { ...wide, concurrentRequests: 4, dailyCostMicrocents: 700_000 }
     const who = fc.nat(1)
     const id = fc.nat(9)
@@ -429,6 +430,7 @@ if (server !== null && link !== null) {
       fc.record({ kind: fc.constant('orphans' as const) }),
       fc.record({ kind: fc.constant('anew' as const) }),
       fc.record({ kind: fc.constant('die' as const) }),
+      fc.record({ kind: fc.constant('ledger' as const), isAway: fc.boolean() }),
       fc.record({ kind: fc.constant('move' as const), by: fc.nat(9_000) }),
     )
     await fc.assert(
@@ -438,7 +440,9 @@ if (server !== null && link !== null) {
         let standing = epoch
         let begun = 0
         let hasOverslept = false
+        let isLedgerAway = false
         const ledger = async () => {
+          if (isLedgerAway) throw new GatewayError('service_unavailable', 'Postgres is away.')
           const all = await records()
           return { tokens: 0, microcents: all.reduce((sum, one) => sum + one.billed_microcents, 0) }
         }
@@ -458,22 +462,33 @@ if (server !== null && link !== null) {
           else if (step.kind === 'renew') await gateway.renew(step.all)
           else if (step.kind === 'sweep') await gateway.sweep(partition, null)
           else if (step.kind === 'orphans') await without.sweep(partition, names)
+          else if (step.kind === 'ledger') isLedgerAway = step.isAway
           else if (step.kind === 'die') {
             names[1] = `second-${++begun}`
             gateways[1] = start(1)
           } else if (step.kind === 'anew') {
             const name = `${++begun}@test`
             await beginAnew(redis, name, async () => {
-              for (const one of gateways)
+              for (const one of gateways) {
+                await one.remind(name, partition, one.lastSettled(partition))
                 await one.register(name, 'acc_1', {
+                  settled: null,
                   seats: one.seatsOf('acc_1').map(held => held.seat),
                   ages: [],
                   waiting: [],
                 })
+              }
             })
             standing = name
           } else if (step.kind === 'admit') {
-            const admission = await gateway.admit(ask(requestId, { limits }))
+            const before = await fieldsOf(redis, keysOf(partition).account('acc_1'))
+            const admission = await gateway.admit(ask(requestId, { limits })).catch(cause => {
+              // Nobody ever knew of the account.
+              expect(isLedgerAway && !before.has('y') && !before.has('k')).toBe(true)
+              if (!(cause instanceof GatewayError)) throw cause
+              return null
+            })
+            if (admission === null) continue
             if (admission.admitted && taken === undefined) seats.set(requestId, { seat: admission.seat, gateway })
           } else if (taken !== undefined && step.kind === 'raise')
             taken.seat = (await gateway.raise(taken.seat, taken.seat.reservedTokens, step.cost)) ?? taken.seat

@@ -3,6 +3,7 @@
  *
  *   e          the epoch it is valid under; under any other it is as good as absent
  *   y t c      UTC day, tokens and cost (1e-8 USD) of it, reservations included; absent = to be read from the ledger
+ *   s z        of t and c what is settled: without open reservations, so that within a day they only grow
  *   n x        seats taken; no lease runs out before x
  *   r          admission times of the last minute, packed doubles: a sliding log, exact
  *   b          the same above a thousand a minute: pairs (latest time, count), one a second; never over, at most 1 s late
@@ -11,6 +12,9 @@
  *   o:<id>     the gateway that said so
  *   g:<id>     a lease that ran out: day:recorded (1 = settled to its last checkpoint)
  *   u:<id>     used, settled, and perhaps not in the ledger yet: tokens:cost:day; only until the counters are read from it
+ *   k          the most that anybody knows to be settled, day:tokens:cost; what a day begins with where the ledger is away
+ *   d:<id>     what a gateway has settled by itself on top of that, without Redis: day:tokens:cost; empty id = in Redis, before
+ *              the day had begun here
  *
  * KEYS are the hash, the epoch and the usage stream of its partition, ARGV begins with the caller's epoch and the time
  * (empty = the server's own). Numbers are written with %.0f, since Lua's own way turns large ones into 1e+15.
@@ -29,6 +33,25 @@ if not now then
 end
 local day = floor(now / 86400000)
 local keepMs = 172800000
+`
+
+/** The most that is known to be settled, of two sayings `day:tokens:cost`; and one more that was settled, on a field. */
+const knowing = `
+local triple = '^(%d+):(%d+):(%d+)$'
+local function most(one, other)
+  if not one or not other then return one or other end
+  local day1, t1, c1 = match(one, triple)
+  local day2, t2, c2 = match(other, triple)
+  day1, day2 = tonumber(day1), tonumber(day2)
+  if day1 ~= day2 then return day1 > day2 and one or other end
+  return whole(day1) .. ':' .. whole(max(tonumber(t1), tonumber(t2))) .. ':' .. whole(max(tonumber(c1), tonumber(c2)))
+end
+local function settledUnread(tokens, cost, leaseDay)
+  local had, t, c = match(call('HGET', account, 'd:') or '', triple)
+  if had and tonumber(had) > leaseDay then return end
+  if had and tonumber(had) == leaseDay then tokens, cost = tokens + tonumber(t), cost + tonumber(c) end
+  call('HSET', account, 'd:', whole(leaseDay) .. ':' .. whole(tokens) .. ':' .. whole(cost))
+end
 `
 
 const guard = `
@@ -52,10 +75,13 @@ local function renewEpoch()
       n, x = n + 1, x and min(x, expiry) or expiry
       kept[#kept + 1] = {field, text, 'l:' .. id, lease}
       if value['o:' .. id] then kept[#kept + 1] = {'o:' .. id, value['o:' .. id]} end
-    elseif kind == 'g:' or kind == 'u:' then
+    elseif kind == 'g:' or kind == 'u:' or (kind == 'd:' and not value.y) then
       kept[#kept + 1] = {field, text}
     end
   end
+  local known = value.k
+  if value.y then known = most(known, value.y .. ':' .. (value.s or value.t) .. ':' .. (value.z or value.c)) end
+  if known then kept[#kept + 1] = {'k', known} end
   call('DEL', account)
   call('HSET', account, 'e', epoch, 'n', whole(n))
   if x then call('HSET', account, 'x', whole(x)) end
@@ -69,7 +95,7 @@ end
  * gateways, only those that another one left behind: nobody could renew them, so that they ran out says nothing.
  */
 const expire = `
-local y, t, c, n, x
+local y, t, c, n, x, s, z
 local function expire(living)
   local all, nextExpiry = call('HGETALL', account), false
   for i = 1, #all, 2 do
@@ -94,6 +120,10 @@ local function expire(living)
         if leaseDay == y then
           t = t - tokens + min(tokens, tonumber(usedTokens))
           c = c - cost + min(cost, tonumber(usedCost))
+          s = s + min(tokens, tonumber(usedTokens))
+          z = z + min(cost, tonumber(usedCost))
+        elseif record and y == -1 then
+          settledUnread(tonumber(usedTokens), tonumber(usedCost), leaseDay)
         end
         if record and (y == -1 or living) then
           call('HSET', account, 'u:' .. id, usedTokens .. ':' .. usedCost .. ':' .. whole(leaseDay))
@@ -109,7 +139,7 @@ local function expire(living)
   x = nextExpiry
   if x then call('HSET', account, 'x', whole(x)) else call('HDEL', account, 'x') end
   call('HSET', account, 'n', whole(n))
-  if y ~= -1 then call('HSET', account, 't', whole(t), 'c', whole(c)) end
+  if y ~= -1 then call('HSET', account, 't', whole(t), 'c', whole(c), 's', whole(s), 'z', whole(z)) end
 end
 `
 
@@ -117,35 +147,45 @@ end
  * ARGV 3…: id, limits (requests, seats, tokens, cost), input tokens, wanted cap, choices, fair share (1 or 0), cost of the
  * input and of one token of every answer, each as quotient and remainder of a million (so that every product is exact),
  * lease in ms, and the ledger's day, tokens and cost where the counters are to begin with them, with the ids of the u-fields
- * that were looked for in it.
+ * that were looked for in it; tokens and cost empty = the ledger is away, and what gateways know is to do.
  *
  * Replies {1, 0, cap, tokens, cost, day, standing…}, {2…5, wait, 0, 0, 0, day, standing…} where a limit is in the way,
  * {0, day, u-fields…} where the ledger is to be read first, or once more, {-1} under another epoch.
  */
-export const admitScript = script(`${common}${guard}${renewEpoch}${expire}
+export const admitScript = script(`${common}${guard}${knowing}${renewEpoch}${expire}
 local id = ARGV[3]
 local limitRequests, limitSeats, limitTokens, limitCost = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local lease = 'l:' .. id
-local has = call('HMGET', account, 'e', 'y', 't', 'c', 'n', 'x', 'r', 'b', lease)
+local has = call('HMGET', account, 'e', 'y', 't', 'c', 'n', 'x', 'r', 'b', lease, 's', 'z')
 if has[1] and has[1] ~= epoch then
   renewEpoch()
-  has = call('HMGET', account, 'e', 'y', 't', 'c', 'n', 'x', 'r', 'b', lease)
+  has = call('HMGET', account, 'e', 'y', 't', 'c', 'n', 'x', 'r', 'b', lease, 's', 'z')
 end
 y, t, c, n, x = tonumber(has[2] or nil), tonumber(has[3] or 0), tonumber(has[4] or 0), tonumber(has[5] or 0), tonumber(has[6] or nil)
+s, z = tonumber(has[10] or t), tonumber(has[11] or c)
 local fresh = not y
 if fresh then
-  local all, isWhole = call('HGETALL', account), ARGV[17] ~= ''
-  local heard, reply = {}, {0, day}
+  local all, isWhole, byHeart = call('HGETALL', account), ARGV[17] ~= '', ARGV[17] ~= '' and ARGV[18] == ''
+  local heard, reply, known = {}, {0, day}, false
   for i = 20, #ARGV do heard[ARGV[i]] = true end
   for i = 1, #all, 2 do
+    if all[i] == 'k' then known = all[i + 1] end
     if sub(all[i], 1, 2) == 'u:' then
       reply[#reply + 1] = sub(all[i], 3)
       reply[#reply + 1] = all[i + 1]
-      isWhole = isWhole and heard[sub(all[i], 3)]
+      isWhole = isWhole and (byHeart or heard[sub(all[i], 3)])
     end
   end
-  if not isWhole then return reply end
-  y, t, c = tonumber(ARGV[17]), tonumber(ARGV[18]), tonumber(ARGV[19])
+  if not isWhole or (byHeart and not known) then return reply end
+  y, t, c = tonumber(ARGV[17]), tonumber(ARGV[18]) or 0, tonumber(ARGV[19]) or 0
+  for i = 1, #all, 2 do
+    if all[i] == 'k' or sub(all[i], 1, 2) == 'd:' then
+      local knownDay, tokens, cost = match(all[i + 1], triple)
+      if byHeart and tonumber(knownDay) == y then t, c = t + tonumber(tokens), c + tonumber(cost) end
+      call('HDEL', account, all[i])
+    end
+  end
+  s, z = t, c
   for i = 1, #all, 2 do
     if sub(all[i], 1, 2) == 'l:' then
       local tokens, cost, leaseDay = match(all[i + 1], '^%d+:(%d+):(%d+):%d+:(%d+)$')
@@ -154,11 +194,11 @@ if fresh then
       call('HDEL', account, all[i])
     end
   end
-  call('HSET', account, 'e', epoch, 'y', whole(y), 't', whole(t), 'c', whole(c), 'n', whole(n))
+  call('HSET', account, 'e', epoch, 'y', whole(y), 't', whole(t), 'c', whole(c), 's', whole(s), 'z', whole(z), 'n', whole(n))
   call('PEXPIRE', account, keepMs)
 end
 if y < day then
-  y, t, c, fresh = day, 0, 0, true
+  y, t, c, s, z, fresh = day, 0, 0, 0, 0, true
 else
   day = y
 end
@@ -192,7 +232,7 @@ else
 end
 
 local function standing(reply)
-  reply[7], reply[8], reply[9], reply[10], reply[11], reply[12] = count, reset, t, c, n, now
+  reply[7], reply[8], reply[9], reply[10], reply[11], reply[12], reply[13], reply[14] = count, reset, t, c, n, now, s, z
   return reply
 end
 local function refuse(code, wait) return standing({code, wait, 0, 0, 0, day}) end
@@ -257,19 +297,23 @@ if not x or expiry < x then x = expiry end
 call('HSET', account, 'e', epoch, 'y', whole(y), 't', whole(t), 'c', whole(c), 'n', whole(n), 'x', whole(x),
   bucketed and 'b' or 'r', log, lease, whole(expiry) .. ':' .. whole(tokens) .. ':' .. whole(total) .. ':' .. whole(cap) .. ':' .. whole(y))
 if bucketed and has[7] then call('HDEL', account, 'r') elseif not bucketed and has[8] then call('HDEL', account, 'b') end
-if fresh then call('PEXPIRE', account, keepMs) end
+if fresh then
+  call('HSET', account, 's', whole(s), 'z', whole(z))
+  call('PEXPIRE', account, keepMs)
+end
 return standing({1, 0, cap, tokens, total, y})
 `)
 
 /**
- * ARGV 3…: id, tokens, cost, record. Replies {1, entry id or '', y, t, c, n, now}, {2, '', …} where there was nothing to
+ * ARGV 3…: id, tokens, cost, record. Replies {1, entry id or '', y, t, c, n, now, s, z}, {2, '', …} where there was nothing to
  * settle, {-1} under another epoch.
  */
-export const settleScript = script(`${common}${guard}
+export const settleScript = script(`${common}${guard}${knowing}
 local id, tokens, cost = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
-local has = call('HMGET', account, 'e', 'y', 't', 'c', 'n', 'l:' .. id, 'g:' .. id)
+local has = call('HMGET', account, 'e', 'y', 't', 'c', 'n', 'l:' .. id, 'g:' .. id, 's', 'z')
 if has[1] ~= epoch then return {-1} end
 local y, t, c, n = tonumber(has[2] or -1), tonumber(has[3] or 0), tonumber(has[4] or 0), tonumber(has[5] or 0)
+local s, z = tonumber(has[8] or t), tonumber(has[9] or c)
 local entry, status = '', 2
 if has[6] then
   local reserved, reservedCost, leaseDay = match(has[6], '^%d+:(%d+):(%d+):%d+:(%d+)$')
@@ -278,10 +322,14 @@ if has[6] then
   if tonumber(leaseDay) == y then
     t = t - reserved + min(tokens, reserved)
     c = c - reservedCost + min(cost, reservedCost)
-    call('HSET', account, 't', whole(t), 'c', whole(c), 'n', whole(n))
+    s, z = s + min(tokens, reserved), z + min(cost, reservedCost)
+    call('HSET', account, 't', whole(t), 'c', whole(c), 's', whole(s), 'z', whole(z), 'n', whole(n))
   else
     call('HSET', account, 'n', whole(n))
-    if y == -1 then call('HSET', account, 'u:' .. id, whole(tokens) .. ':' .. whole(cost) .. ':' .. leaseDay) end
+    if y == -1 then
+      call('HSET', account, 'u:' .. id, whole(tokens) .. ':' .. whole(cost) .. ':' .. leaseDay)
+      settledUnread(tokens, cost, tonumber(leaseDay))
+    end
   end
   call('HDEL', account, 'l:' .. id, 'p:' .. id, 'o:' .. id)
   entry, status = call('XADD', KEYS[3], '*', 'r', ARGV[6]), 1
@@ -290,13 +338,15 @@ elseif has[7] then
   call('HDEL', account, 'g:' .. id)
   if recorded == '0' then
     if tonumber(leaseDay) == y then
-      t, c = t + tokens, c + cost
-      call('HSET', account, 't', whole(t), 'c', whole(c))
+      t, c, s, z = t + tokens, c + cost, s + tokens, z + cost
+      call('HSET', account, 't', whole(t), 'c', whole(c), 's', whole(s), 'z', whole(z))
+    elseif y == -1 then
+      settledUnread(tokens, cost, tonumber(leaseDay))
     end
     entry, status = call('XADD', KEYS[3], '*', 'r', ARGV[6]), 1
   end
 end
-return {status, entry, y, t, c, n, now}
+return {status, entry, y, t, c, n, now, s, z}
 `)
 
 /** ARGV 3…: id, tokens, cost, limits of both. Replies {1, tokens, cost, t, c}, {0} where it is too much, {-1}. */
@@ -362,12 +412,13 @@ return due
  * account id, and the gateways that are alive (none = not known). Where Redis does not decide, or not under the caller's
  * epoch, only what dead gateways have left is settled.
  */
-export const sweepScript = script(`${common}${renewEpoch}${expire}
+export const sweepScript = script(`${common}${knowing}${renewEpoch}${expire}
 local decides = epoch ~= '' and call('GET', KEYS[2]) == epoch
 local known = call('HGET', account, 'e')
 if decides and known and known ~= epoch then renewEpoch() end
-local has = call('HMGET', account, 'e', 'y', 't', 'c', 'n', 'x')
+local has = call('HMGET', account, 'e', 'y', 't', 'c', 'n', 'x', 's', 'z')
 y, t, c, n, x = tonumber(has[2] or -1), tonumber(has[3] or 0), tonumber(has[4] or 0), tonumber(has[5] or 0), tonumber(has[6] or nil)
+s, z = tonumber(has[7] or t), tonumber(has[8] or c)
 if has[1] and decides then
   expire()
 elseif has[1] and #ARGV > 3 then
@@ -382,10 +433,10 @@ return {1}
 /**
  * What one gateway knows of an account, under an epoch that is being made (KEYS 2: its announcement). ARGV 3…: lease in
  * ms, and JSON: `gateway`, `leases` [id, tokens, cost, cap, day], `ages` of the last minute's admissions in ms, oldest first,
- * `waiting` [id, tokens, cost, day]. Of this gateway's leases those not named are gone, and those named are as new; one that
+ * `waiting` [id, tokens, cost, day], `settled` [day, tokens, cost] of what it settled without Redis (empty = nothing). Of this gateway's leases those not named are gone, and those named are as new; one that
  * was settled to its checkpoint meanwhile stays so. Safe to repeat but for `ages`, which then count twice: never over.
  */
-export const registerScript = script(`${common}${renewEpoch}
+export const registerScript = script(`${common}${knowing}${renewEpoch}
 if call('HGET', KEYS[2], 'id') ~= epoch then return {-1} end
 local known = cjson.decode(ARGV[4])
 if call('HGET', account, 'e') ~= epoch then renewEpoch() end
@@ -421,9 +472,25 @@ for _, used in ipairs(known.waiting) do
   call('HDEL', account, 'p:' .. used[1], 'o:' .. used[1])
   call('HSET', account, 'u:' .. used[1], whole(used[2]) .. ':' .. whole(used[3]) .. ':' .. whole(used[4]))
 end
+if #known.settled > 0 then
+  call('HSET', account, 'd:' .. known.gateway, whole(known.settled[1]) .. ':' .. whole(known.settled[2]) .. ':' .. whole(known.settled[3]))
+end
 local soonest = tonumber(call('HGET', account, 'x') or expiry)
 call('HSET', account, 'n', whole(n), 'x', whole(min(soonest, tonumber(expiry))))
 call('PEXPIRE', account, keepMs)
+return {1}
+`)
+
+/**
+ * What one gateway knows to be settled of accounts of a partition, ahead of an epoch that is being made. KEYS are their hashes
+ * and the announcement. ARGV 3…: of each `day:tokens:cost`. Replies {1} or {-1}.
+ */
+export const remindScript = script(`${common}${knowing}
+if call('HGET', KEYS[#KEYS], 'id') ~= epoch then return {-1} end
+for i = 1, #KEYS - 1 do
+  call('HSET', KEYS[i], 'k', most(call('HGET', KEYS[i], 'k'), ARGV[i + 2]))
+  call('PEXPIRE', KEYS[i], keepMs)
+end
 return {1}
 `)
 
@@ -486,5 +553,6 @@ export const meterScripts = [
   dueScript,
   sweepScript,
   registerScript,
+  remindScript,
   beatScript,
 ]
