@@ -112,7 +112,10 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     leaseMs,
     epochOf: partition => calls.epochOf(partition),
     onAdmitted,
-    onHeard: accountId => void settledAlone.delete(accountId),
+    onHeard(accountId) {
+      // An answer under an epoch that has been given up since does not count what was settled alone.
+      if (calls.epochOf(partitionOf(accountId)) !== null) settledAlone.delete(accountId)
+    },
     onUnread: settlement => noteAlone(settlement),
     elsewhere: { keep: (seat, progress) => local.keep(seat, progress), forget: requestId => local.forget(requestId) },
     ...(options.time === undefined ? {} : { time: options.time }),
