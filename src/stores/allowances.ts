@@ -7,6 +7,7 @@
  * much for each gateway that lived then. How far that can go over is what others' unheard-of use adds up to; without any such
  * word it is the share of what Redis or the ledger last said. While Postgres is there nothing is handed out without a claim.
  */
+import { dayOf } from '../core/days.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Limits } from '../core/plans.ts'
 import type { Authority } from './authority.ts'
@@ -75,7 +76,6 @@ const mostRounds = 4
 const mostAtOnce = 200
 /** Requests' worth that is claimed ahead. */
 const ahead = 8
-const dayMs = 86_400_000
 
 /** Starts renewing. The timers do not keep the process alive. */
 export function createAllowances(options: AllowancesOptions): Allowances {
@@ -89,7 +89,7 @@ export function createAllowances(options: AllowancesOptions): Allowances {
   const begun = new Map<number, number>()
   let givingBackSoon: ReturnType<typeof setTimeout> | null = null
 
-  const today = () => Math.floor(clock.now() / dayMs)
+  const today = () => dayOf(clock.now())
   const isValid = (one: Allowance) => one.day === today() && clock.monotonic() - one.heardAt < validMs
   const heldOf = (accountId: string): Allowance | null => {
     const held = placed.get(accountId) ?? null

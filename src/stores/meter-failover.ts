@@ -6,6 +6,7 @@
  * (`authority.ts`). Counts are made anew, from the ledger and from what every gateway registers, before Redis decides again
  * (`roll-call.ts`), so that nothing is counted twice and nothing is missed.
  */
+import { dayOf } from '../core/days.ts'
 import type { Limits } from '../core/plans.ts'
 import type { UsageRecord } from '../core/usage.ts'
 import { createWindowLog, type WindowLog } from '../core/windows-log.ts'
@@ -59,7 +60,6 @@ export type FailoverMeter = Meter & {
   sharedRatio(): number
 }
 
-const dayMs = 86_400_000
 const minuteMs = 60_000
 /** How long an admission waits while counts are being made anew; then it is decided without Redis. */
 const holdMs = 1000
@@ -382,7 +382,7 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     for (let partition = 0; partition < partitions; partition++) shared.kept.takeOut(partition).forEach(write)
   })
 
-  const today = () => Math.floor(clock.now() / dayMs)
+  const today = () => dayOf(clock.now())
 
   let renewedAt = clock.monotonic()
   const timer = setInterval(() => {

@@ -6,6 +6,7 @@
  * Accounts are spread over partitions, each with an epoch, a usage stream and a roll call of its own, all in one slot of a
  * cluster: a script cannot reach beyond its slot, and a stream for every account would be far too many to read.
  */
+import { dayMs, dayOf } from '../core/days.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Limits } from '../core/plans.ts'
 import { createRecent } from '../core/recent.ts'
@@ -127,7 +128,6 @@ export const defaultLeaseMs = 8_000
 const maximumAccounts = 100_000
 const maximumSettled = 20_000
 const minuteMs = 60_000
-const dayMs = 86_400_000
 const million = 1_000_000n
 const registrationDeadlineMs = 500
 /** Nobody waits for it, and it must not make Redis look slow. */
@@ -628,6 +628,5 @@ const numbers = (reply: readonly unknown[]): Numbers => {
   return [at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7), at(8), at(9), at(10), at(11), at(12), at(13)]
 }
 const whole = (number: number) => String(Math.round(number))
-const dayOf = (at: number) => Math.floor(at / dayMs)
 const noLimits: Limits = { requestsPerMinute: 0, concurrentRequests: 0, dailyTokens: 0, dailyCostMicrocents: 0 }
 const nothing: Spent = { tokens: 0, microcents: 0 }

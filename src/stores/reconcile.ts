@@ -6,6 +6,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
+import { dayMs, dayOf } from '../core/days.ts'
 import { type UsageRecord, usageRecordSchema } from '../core/usage.ts'
 import type { Database } from './database.ts'
 import { decodeLine } from './journal.ts'
@@ -82,7 +83,6 @@ const maximumDifferences = 1_000
 /** What was read at two moments may differ by what happened in between; what differs still after these tries differs. */
 const tries = 5
 const retryMs = 300
-const dayMs = 86_400_000
 
 /** Compares all there is to compare. Throws `GatewayError` where Postgres, or a source's own error where it, cannot be read. */
 export async function audit(database: Database, sources: readonly UsageSource[], scope: AuditScope): Promise<Audit> {
@@ -176,8 +176,8 @@ function onlySums(sums: Sums | null): Sums | null {
 async function compareCounters(database: Database, sources: readonly UsageSource[], scope: AuditScope) {
   const isMeant = (record: UsageRecord) =>
     (scope.accountId === null || record.account_id === scope.accountId) &&
-    dayText(dayOf(record)) >= scope.from &&
-    dayText(dayOf(record)) <= scope.to
+    dayText(dayOfRecord(record)) >= scope.from &&
+    dayText(dayOfRecord(record)) <= scope.to
   const accountIds = await accountsOf(database, scope)
   // What left a source before it was read is in the ledger by the time that is.
   const readings = await Promise.all(sources.map(source => source.read(accountIds)))
@@ -201,7 +201,7 @@ async function compareCounters(database: Database, sources: readonly UsageSource
 
   const onTheWay = [...waiting.values()].filter(record => !present.has(record.request_id))
   for (const record of onTheWay) {
-    const sums = spent.get(`${dayOf(record)} ${record.account_id}`)
+    const sums = spent.get(`${dayOfRecord(record)} ${record.account_id}`)
     if (sums === undefined) continue
     sums.tokens += record.input_tokens + record.output_tokens
     sums.microcents += record.billed_microcents
@@ -388,7 +388,7 @@ function recordIn(text: string | undefined): UsageRecord | null {
   }
 }
 
-const dayOf = (record: UsageRecord) => Math.floor(record.at_ms / dayMs)
+const dayOfRecord = (record: UsageRecord) => dayOf(record.at_ms)
 const dayText = (day: number) => new Date(day * dayMs).toISOString().slice(0, 10)
 const byId = (records: readonly UsageRecord[]) => new Map(records.map(record => [record.request_id, record]))
 
@@ -398,5 +398,5 @@ function spentOf(record: UsageRecord): Spent {
 
 function placeOf(record: UsageRecord): Place {
   const model = record.model === '' ? '' : `${record.provider}/${record.model}`
-  return { account_id: record.account_id, day: dayText(dayOf(record)), key_id: record.key_id, model }
+  return { account_id: record.account_id, day: dayText(dayOfRecord(record)), key_id: record.key_id, model }
 }
