@@ -206,14 +206,13 @@ export function createClaims({ database, gatewayId, partitionOf }: ClaimsOptions
               select hashtextextended(name, ${accountLocks}) as key
               from json_array_elements_text(${names}::text::json) as name order by 1) as keys`
           // Only now: this statement sees what whoever had the lock before has written.
-          const [[living], known] = await Promise.all([
-            transaction<{ admitting: boolean; count: number }[]>`
-              select coalesce(bool_or(in_redis & ${partitions} <> 0), false) as admitting, count(*)::int as count
-              from gateways
-              where id <> ${gatewayId} and at > clock_timestamp() - ${livesSeconds} * interval '1 second'`,
-            ledgerOf(transaction, gatewayId, claims),
-          ])
+          const [living] = await transaction<{ admitting: boolean; count: number }[]>`
+            select coalesce(bool_or(in_redis & ${partitions} <> 0), false) as admitting, count(*)::int as count
+            from gateways
+            where id <> ${gatewayId} and at > clock_timestamp() - ${livesSeconds} * interval '1 second'`
           if (living === undefined || living.admitting) return null
+          // And only now: what whoever has left Redis since has put down must be seen, too.
+          const known = await ledgerOf(transaction, gatewayId, claims)
           const claimed = claims.map((one, index) => {
             const { present, ...elsewhere } = known[index] ?? nothingKnown
             return granted(one, elsewhere, outWith(one, present), living.count + 1)

@@ -110,6 +110,26 @@ if (database !== null) {
     expect(await one.enter({ inRedis: 1, without: 0, seesRedis: true }, bit)).toBe(bit)
   })
 
+  test('a claim made while another leaves Redis is refused, or counts what the other has out', async () => {
+    await reset()
+    const [leaving, claiming] = [gateway('leaving'), gateway('claiming')]
+    const seen = { refused: 0, counted: 0, missed: 0 }
+    for (let round = 0; round < 150; round++) {
+      await claiming.leave({ ...saying, without: 0 }, 0, [])
+      expect(await leaving.enter({ inRedis: 0, without: 0, seesRedis: true }, bit)).toBe(bit)
+      await claiming.leave(saying, bit, [])
+      const left = leaving.leave(saying, bit, [{ ...wish(), out: amounts(700, 3) }])
+      let isDone = false
+      left.then(() => (isDone = true))
+      while (!isDone) {
+        const answer = await claiming.claim(bit, [wish()])
+        seen[answer === null ? 'refused' : answer[0]?.elsewhere.tokens === 700 ? 'counted' : 'missed']++
+      }
+    }
+    expect(seen.missed).toBe(0)
+    expect(seen.refused).toBeGreaterThan(0)
+  })
+
   test('a dead gateway holds nobody up; what it had claimed stays claimed for 12 s', async () => {
     await reset()
     const [dead, living] = [gateway('dead'), gateway('living')]
