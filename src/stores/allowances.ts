@@ -109,13 +109,23 @@ export function createAllowances(options: AllowancesOptions): Allowances {
     )
   }
 
+  /** All that the others leave of an account's limits, as the local meter counts: of the day it knows what they have. */
+  const leftByOthers = ({ accountId, limits }: AdmitRequest): Limits => {
+    const elsewhere = heldOf(accountId)?.elsewhere ?? noAmounts
+    return {
+      ...limits,
+      requestsPerMinute: Math.max(0, limits.requestsPerMinute - elsewhere.requests),
+      concurrentRequests: Math.max(0, limits.concurrentRequests - elsewhere.seats),
+    }
+  }
+
   /** What a request takes where every gateway's use is counted; null = a limit is in its way. */
   const takes = (request: AdmitRequest): { readonly need: Amounts; readonly outputCap: number } | null => {
-    const { accountId, limits } = request
+    const { accountId } = request
     const used = usedOf(accountId)
-    const elsewhere = heldOf(accountId)?.elsewhere ?? noAmounts
-    const freeSeats = limits.concurrentRequests - elsewhere.seats - used.seats
-    if (freeSeats <= 0 || elsewhere.requests + used.requests >= limits.requestsPerMinute) return null
+    const limits = leftByOthers(request)
+    const freeSeats = limits.concurrentRequests - used.seats
+    if (freeSeats <= 0 || used.requests >= limits.requestsPerMinute) return null
     const grant = grantOf(request, limits, used, freeSeats)
     if (typeof grant === 'string') return null
     const { tokens, microcents, outputCap } = grant
@@ -273,11 +283,11 @@ export function createAllowances(options: AllowancesOptions): Allowances {
     }
   }
 
-  const decide = (request: AdmitRequest): Promise<Admission> => {
+  const decide = (request: AdmitRequest, within?: Limits): Promise<Admission> => {
     options.deciding(request.accountId)
     const held = placed.get(request.accountId)
     if (held) held.isActive = true
-    return local.admit(request)
+    return local.admit(request, within)
   }
 
   return {
@@ -294,8 +304,10 @@ export function createAllowances(options: AllowancesOptions): Allowances {
         if (answer === 'late') throw undecided()
         if (answer === 'away') break
       }
-      if (heldOf(accountId) === null && authority.readiness() !== 'away') throw undecided()
-      return decide(request)
+      const isHeld = heldOf(accountId) !== null
+      if (!isHeld && authority.readiness() !== 'away') throw undecided()
+      // Refused for the limit that is in its way, and not for what happens to be claimed here.
+      return decide(request, isHeld && takes(request) === null ? leftByOthers(request) : undefined)
     },
 
     async raise({ seat, limits }, reservedTokens, reservedMicrocents) {

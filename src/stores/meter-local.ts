@@ -44,6 +44,8 @@ export type OpenSeat = {
 }
 
 export type LocalMeter = Meter & {
+  /** As in the port. `within` = what may be handed out here; what `allowed` says unless told. */
+  admit(request: AdmitRequest, within?: Limits): Promise<Admission>
   /** Whether the account has been seen, once a first sight under way is over. */
   knows(accountId: string): Promise<boolean>
   /** First sight of an account, ahead of its first request. Rejects where the ledger cannot be read. */
@@ -161,7 +163,7 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
     return seeded
   }
 
-  const decide = (account: Account, request: AdmitRequest): Admission => {
+  const decide = (account: Account, request: AdmitRequest, within?: Limits): Admission => {
     const now = clock.now()
     const { limits, requestId } = request
     const before = account.seats.get(requestId) ?? settled.get(requestId)
@@ -177,7 +179,7 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
       retryAfterMs: Math.max(1, Math.ceil(retryAfterMs)),
       standing: standingOf(account, limits, now),
     })
-    const own = allowed(request.accountId, limits)
+    const own = within ?? allowed(request.accountId, limits)
     const wait = account.requests.waitUntilUnder(own.requestsPerMinute, now)
     if (wait > 0) return refuse('requests_per_minute_exceeded', wait)
     const freeSeats = own.concurrentRequests - seatsTaken(account)
@@ -203,11 +205,11 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
   }
 
   return {
-    admit(request) {
+    admit(request, within?: Limits) {
       const account = accounts.get(request.accountId)
-      if (account === undefined) return firstSight(request.accountId).then(seen => decide(seen, request))
+      if (account === undefined) return firstSight(request.accountId).then(seen => decide(seen, request, within))
       try {
-        return Promise.resolve(decide(account, request))
+        return Promise.resolve(decide(account, request, within))
       } catch (error) {
         return Promise.reject(error)
       }

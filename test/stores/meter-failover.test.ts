@@ -1,4 +1,5 @@
 import { afterAll, afterEach, expect, test } from 'bun:test'
+import type { Limits } from '../../src/core/plans.ts'
 import type { UsageRecord } from '../../src/core/usage.ts'
 import { migrate, openDatabase } from '../../src/stores/database.ts'
 import { spentOn } from '../../src/stores/ledger.ts'
@@ -214,18 +215,24 @@ if (server !== null && postgres !== null && database !== null) {
 
   test('4 gateways that start without Redis hand out no more than there is: of money, tokens, seats and requests a minute', async () => {
     const team = await racers(4, null)
-    const cases = {
+    const refusals = {
+      cent: 'daily_cost_exceeded',
+      token: 'daily_tokens_exceeded',
+      seat: 'concurrent_requests_exceeded',
+      minute: 'requests_per_minute_exceeded',
+    }
+    const cases: Record<keyof typeof refusals, Partial<Limits>> = {
       cent: { dailyCostMicrocents: 200_999 },
       token: { dailyTokens: 2_209 },
       seat: { concurrentRequests: 200 },
       minute: { requestsPerMinute: 200 },
     }
-    for (const [name, limits] of Object.entries(cases)) {
-      const { admitted, slowestMs } = await team.race(unit(`acc_without_${name}`, limits), 250)
+    for (const name of ['cent', 'token', 'seat', 'minute'] as const) {
+      const { admitted, refused, slowestMs } = await team.race(unit(`acc_without_${name}`, cases[name]), 250)
       process.stdout.write(
         `without Redis from the start, ${name}: ${admitted} of 200, slowest ${slowestMs.toFixed(0)} ms\n`,
       )
-      expect({ name, admitted }).toEqual({ name, admitted: 200 })
+      expect({ name, admitted, refused }).toEqual({ name, admitted: 200, refused: { [refusals[name]]: 800 } })
     }
   }, 90_000)
 
