@@ -120,7 +120,9 @@ if (database !== null) {
       await claiming.leave(saying, bit, [])
       const left = leaving.leave(saying, bit, [{ ...wish(), out: amounts(700, 3) }])
       let isDone = false
-      left.then(() => (isDone = true))
+      void left.then(() => {
+        isDone = true
+      })
       while (!isDone) {
         const answer = await claiming.claim(bit, [wish()])
         seen[answer === null ? 'refused' : answer[0]?.elsewhere.tokens === 700 ? 'counted' : 'missed']++
