@@ -66,13 +66,13 @@ type Answer = 'heard' | 'away' | 'late'
 /** How long a claim may be used unless renewed: shorter than others wait before they take this gateway for dead. */
 const validMs = 2000
 const refreshMs = 1000
-/** A refusal is final where what others have was asked as lately. */
+/** A refusal is final where what others have was asked since the request came, or as lately. */
 const freshMs = 20
 /** How long an admission waits for claims, while others leave Redis: longer than one that does not is taken for alive. */
 const holdMs = 4000
 const retryMs = 20
 const giveBackMs = 10
-const mostRounds = 4
+const mostRounds = 16
 const mostAtOnce = 200
 /** Requests' worth that is claimed ahead. */
 const ahead = 8
@@ -132,9 +132,9 @@ export function createAllowances(options: AllowancesOptions): Allowances {
     return { need: { tokens, microcents, seats: 1, requests: 1 }, outputCap }
   }
 
-  const isFresh = (accountId: string) => {
+  const isFresh = (accountId: string, since: number) => {
     const held = heldOf(accountId)
-    return held !== null && clock.monotonic() - held.heardAt < freshMs
+    return held !== null && held.heardAt >= Math.min(since, clock.monotonic() - freshMs)
   }
 
   /** Asks for as much as all who wait need together, one question of an account at a time. */
@@ -290,24 +290,29 @@ export function createAllowances(options: AllowancesOptions): Allowances {
     return local.admit(request, within)
   }
 
+  /** Without Postgres: on what is claimed, or a share. */
+  const decideAlone = (request: AdmitRequest): Promise<Admission> => {
+    if (heldOf(request.accountId) === null && authority.readiness() !== 'away') throw undecided()
+    return decide(request)
+  }
+
   return {
     async admit(request) {
       const { accountId, limits } = request
+      const cameAt = clock.monotonic()
       for (let round = 0; round < mostRounds; round++) {
         const wanted = takes(request)
         // In one step with the look at what there is: whoever waited beside it looks for itself.
         if (wanted !== null && fits(accountId, wanted.need))
           return decide({ ...request, outputTokens: wanted.outputCap, fairShare: false })
-        if (wanted === null && isFresh(accountId)) break
+        // For the limit that is in its way, and not for what happens to be claimed here.
+        if (wanted === null && isFresh(accountId, cameAt)) return decide(request, leftByOthers(request))
         const answer = await ask(accountId, limits, wanted?.need ?? noAmounts)
         // Others may be deciding all the while: a share on top of what they hand out would be too much.
-        if (answer === 'late') throw undecided()
-        if (answer === 'away') break
+        if (answer === 'late') break
+        if (answer === 'away') return decideAlone(request)
       }
-      const isHeld = heldOf(accountId) !== null
-      if (!isHeld && authority.readiness() !== 'away') throw undecided()
-      // Refused for the limit that is in its way, and not for what happens to be claimed here.
-      return decide(request, isHeld && takes(request) === null ? leftByOthers(request) : undefined)
+      throw undecided()
     },
 
     async raise({ seat, limits }, reservedTokens, reservedMicrocents) {
