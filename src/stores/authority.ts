@@ -71,6 +71,8 @@ export function startAuthority({ claims, monotonic, ...options }: AuthorityOptio
   let without = 0
   /** Left, and not said yet. */
   let unsaid = 0
+  /** Of these, what was left after the call that is under way had looked at what is out: it must be said again. */
+  let leftSince = 0
   let others: Others = { count: 0, without: 0, barred: 0, living: [] }
   let hasHeard = false
   /** Calls that failed since one was answered. */
@@ -122,10 +124,11 @@ export function startAuthority({ claims, monotonic, ...options }: AuthorityOptio
     leaving ??= inTurn(async () => {
       leaving = null
       const leftNow = unsaid
+      leftSince = 0
       const all = options.outOf(leftNow)
       try {
         await asked(() => claims.leave(saying(), leftNow, all))
-        unsaid &= ~leftNow
+        unsaid &= ~leftNow | leftSince
         options.left(all.map(({ accountId }) => accountId))
       } catch {
         // The next beat says it again.
@@ -172,6 +175,7 @@ export function startAuthority({ claims, monotonic, ...options }: AuthorityOptio
         inRedis &= ~bit
         without |= bit
         unsaid |= bit
+        leftSince |= bit
       }
       if ((unsaid & bit) !== 0 && !isAway()) await leaveAll()
     },
@@ -179,7 +183,10 @@ export function startAuthority({ claims, monotonic, ...options }: AuthorityOptio
     async standAside(partition) {
       const bit = 1 << partition
       without &= ~bit
-      if ((inRedis & bit) !== 0) unsaid |= bit
+      if ((inRedis & bit) !== 0) {
+        unsaid |= bit
+        leftSince |= bit
+      }
       inRedis &= ~bit
       if (!isAway()) await leaveAll()
     },

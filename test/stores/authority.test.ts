@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'bun:test'
 import { GatewayError } from '../../src/core/errors.ts'
 import { type Authority, startAuthority } from '../../src/stores/authority.ts'
-import type { Claims, Others } from '../../src/stores/claims.ts'
+import { type Claims, noAmounts, type Others } from '../../src/stores/claims.ts'
 import { eventually } from './database.contract.ts'
 import { noClaims } from './support.ts'
 
@@ -95,4 +95,41 @@ test('a gateway that overslept hears first what others do without it, and leaves
   sleep(2_600)
   await authority.overslept()
   expect(left).toContain(3)
+})
+
+test('what was left while an earlier word was on its way is said again, with all that is out by then', async () => {
+  const partition = 3
+  const said: { partitions: number; out: number }[] = []
+  let out = 20
+  const held: (() => void)[] = []
+  const authority = startAuthority({
+    claims: {
+      ...noClaims,
+      enter: async (_, wanted) => wanted,
+      leave: (_, partitions, all) => {
+        said.push({ partitions, out: all[0]?.out.seats ?? 0 })
+        return new Promise(done => held.push(done))
+      },
+    },
+    monotonic: () => performance.now(),
+    seesRedis: () => true,
+    outOf: () => [{ accountId: 'acc_1', day: 20_000, out: { ...noAmounts, seats: out }, waiting: [] }],
+    left: () => {},
+    mustLeave: () => {},
+  })
+  open.push(authority)
+  expect(await authority.mayEnter(partition)).toBe(true)
+  const aside = authority.standAside(partition)
+  await eventually(() => said.length === 1, 2_000)
+  out = 44
+  const left = authority.leave(partition)
+  for (const go of held.splice(0)) go()
+  await aside
+  await eventually(() => said.length === 2, 2_000)
+  for (const go of held.splice(0)) go()
+  await left
+  expect(said).toEqual([
+    { partitions: 8, out: 20 },
+    { partitions: 8, out: 44 },
+  ])
 })
