@@ -192,6 +192,10 @@ export function startAuthority({ claims, monotonic, ...options }: AuthorityOptio
     },
     async mayEnter(partition) {
       const bit = 1 << partition
+      if (isAway()) {
+        inRedis |= bit & ~without
+        return (inRedis & bit) !== 0
+      }
       if (entering === null) {
         const wish = { wanted: 0, entered: Promise.resolve() }
         wish.entered = inTurn(async () => {
