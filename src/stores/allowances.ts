@@ -292,7 +292,8 @@ export function createAllowances(options: AllowancesOptions): Allowances {
 
   /** Without Postgres: on what is claimed, or a share. */
   const decideAlone = (request: AdmitRequest): Promise<Admission> => {
-    if (heldOf(request.accountId) === null && authority.readiness() !== 'away') throw undecided()
+    if (heldOf(request.accountId) === null && authority.readiness() !== 'away')
+      throw undecided('no claim was to be had in time')
     return decide(request)
   }
 
@@ -312,7 +313,7 @@ export function createAllowances(options: AllowancesOptions): Allowances {
         if (answer === 'late') break
         if (answer === 'away') return decideAlone(request)
       }
-      throw undecided()
+      throw undecided('no claim was to be had in time')
     },
 
     async raise({ seat, limits }, reservedTokens, reservedMicrocents) {
@@ -351,13 +352,14 @@ export function createAllowances(options: AllowancesOptions): Allowances {
   }
 }
 
-function undecided(): GatewayError {
+/** Nobody could be asked in time. */
+export function undecided(detail: string): GatewayError {
   return new GatewayError(
     'service_unavailable',
     'The service cannot check the account’s limits right now. Try again shortly.',
     {
       retryAfterMs: 1000,
-      detail: 'no claim was to be had in time',
+      detail,
     },
   )
 }

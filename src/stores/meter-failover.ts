@@ -7,10 +7,11 @@
  * (`roll-call.ts`), so that nothing is counted twice and nothing is missed.
  */
 import { dayOf } from '../core/days.ts'
+import { GatewayError } from '../core/errors.ts'
 import type { Limits } from '../core/plans.ts'
 import type { UsageRecord } from '../core/usage.ts'
 import { createWindowLog, type WindowLog } from '../core/windows-log.ts'
-import { createAllowances } from './allowances.ts'
+import { createAllowances, undecided } from './allowances.ts'
 import { bitsOf, startAuthority } from './authority.ts'
 import type { Checkpoints } from './checkpoints.ts'
 import type { Claims, HandedOut } from './claims.ts'
@@ -70,6 +71,8 @@ const renewals = 4
 /** How often what dead gateways have left in Redis is looked for. */
 const sweepEveryMs = 1000
 const maximumAccounts = 100_000
+/** How often an admission goes back to Redis, which came to decide again while Postgres was asked. */
+const mostTries = 4
 /** How long a caller waits for Redis in all, however often its connection breaks meanwhile. */
 const decisionMs = 50
 /** How long Redis is asked to settle what is in the journal already. */
@@ -180,28 +183,35 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
 
   /** What an account begins its local day with; where Postgres is gone too, what Redis last said. */
   async function openingOf(accountId: string, day: number): Promise<Spent> {
-    const own = waitingOf(accountId, day)
-    const reserved = sumOf(
-      shared
-        .seatsOf(accountId)
-        .filter(({ seat }) => seat.day === day)
-        .map(({ seat }) => reservedBy(seat)),
-    )
+    const ledger = await ledgerOf(accountId, day)
+    if (calls.epochOf(partitionOf(accountId)) !== null) throw new DecidedInRedis()
+    // Only now: Redis may have spoken while Postgres was waited for.
     const last = shared.lastSpent(accountId)
-    try {
-      const ledger = await seed(accountId, day, [])
-      const known = await seed(accountId, day, own)
-      // Others may have more open than the ledger knows: Redis said so a moment ago.
-      const more = last === null ? nothing : less(last, sumOf([known, reserved]))
-      remember(bases, accountId, { ...sumOf([ledger, more]), day }, maximumAccounts)
-      remember(fromLedger, accountId, { ...known, day }, maximumAccounts)
-      return sumOf([known, more])
-    } catch (cause) {
-      if (last === null) throw cause
+    const seats = shared.seatsOf(accountId).filter(({ seat }) => seat.day === day)
+    const reserved = sumOf(seats.map(({ seat }) => reservedBy(seat)))
+    if (ledger instanceof GatewayError) {
+      if (last === null) throw ledger
       const alone = settledAlone.get(accountId)
       const known = sumOf([less(last, reserved), alone?.day === day ? alone : nothing])
       remember(bases, accountId, { ...known, day }, maximumAccounts)
       return known
+    }
+    const { spent, known } = ledger
+    // Others may have more open than the ledger knows: Redis said so a moment ago.
+    const more = last === null ? nothing : less(last, sumOf([known, reserved]))
+    remember(bases, accountId, { ...sumOf([spent, more]), day }, maximumAccounts)
+    remember(fromLedger, accountId, { ...known, day }, maximumAccounts)
+    return sumOf([known, more])
+  }
+
+  /** What the ledger holds, without and with what waits for it here; or why it cannot be read. */
+  async function ledgerOf(accountId: string, day: number): Promise<{ spent: Spent; known: Spent } | GatewayError> {
+    try {
+      const spent = await seed(accountId, day, [])
+      return { spent, known: await seed(accountId, day, waitingOf(accountId, day)) }
+    } catch (cause) {
+      if (cause instanceof GatewayError) return cause
+      throw cause
     }
   }
 
@@ -232,13 +242,23 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     return authority.leave(partition)
   }
 
-  const admitLocally = async (request: AdmitRequest): Promise<Admission> => {
+  /** Null = while this was being prepared Redis has come to decide again. */
+  const admitLocally = async (request: AdmitRequest): Promise<Admission | null> => {
     const { accountId, limits } = request
-    const partition = partitionOf(accountId)
-    await leave(partition)
-    if (!(await local.knows(accountId))) await local.open(accountId)
+    await leave(partitionOf(accountId))
+    if (!(await opened(accountId))) return null
     const admission = await allowances.admit(request)
     return { ...admission, standing: local.standing(accountId, limits) ?? admission.standing }
+  }
+
+  const opened = async (accountId: string): Promise<boolean> => {
+    try {
+      if (!(await local.knows(accountId))) await local.open(accountId)
+      return true
+    } catch (cause) {
+      if (cause instanceof DecidedInRedis) return false
+      throw cause
+    }
   }
 
   /** A seat that Redis gave, of an account that has come under local limits since. */
@@ -408,15 +428,19 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
 
     async admit(request) {
       const partition = partitionOf(request.accountId)
-      await calls.settledSoon(partition, holdMs)
-      await authority.overslept()
-      const isNew = shared.held(request.requestId) === null
-      const decided = await fromRedis(partition, decisionMs, () => shared.admit(request))
-      // What Redis says too late was not counted by those who have decided since.
-      if (decided === null && isNew) shared.drop(request.requestId)
-      const admission = decided ?? (await admitLocally(request))
-      bringHome(request.requestId)
-      return admission
+      for (let tries = 0; tries < mostTries; tries++) {
+        await calls.settledSoon(partition, holdMs)
+        await authority.overslept()
+        const isNew = shared.held(request.requestId) === null
+        const decided = await fromRedis(partition, decisionMs, () => shared.admit(request))
+        // What Redis says too late was not counted by those who have decided since.
+        if (decided === null && isNew) shared.drop(request.requestId)
+        const admission = decided ?? (await admitLocally(request))
+        if (admission === null) continue
+        bringHome(request.requestId)
+        return admission
+      }
+      throw undecided('redis came and went')
     },
 
     async raise(seat, reservedTokens, reservedMicrocents) {
@@ -472,6 +496,9 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     },
   }
 }
+
+/** An account was to come under local limits, and Redis decides for it again. */
+class DecidedInRedis extends Error {}
 
 const isGone = (cause: unknown) => cause instanceof RedisAway || cause instanceof RedisEmptied
 
