@@ -29,7 +29,7 @@ afterAll(async () => {
 })
 
 /** A failover meter over the real Redis, on a clock that both of its sides believe in. */
-async function rig({ url, command }: PrivateRedis) {
+async function rig({ url, command }: PrivateRedis, ledger: () => Promise<void> = async () => {}) {
   await command('FLUSHALL')
   const written: UsageRecord[] = []
   const clock = movableClock()
@@ -57,7 +57,10 @@ async function rig({ url, command }: PrivateRedis) {
     gatewayId: 'only',
     newName: Bun.randomUUIDv7,
     claims: noClaims,
-    seed: async (_, day, waiting) => sum(waiting.filter(one => one.day === day)),
+    async seed(_, day, waiting) {
+      await ledger()
+      return sum(waiting.filter(one => one.day === day))
+    },
     rebuildMs: 0,
   })
   const accounts = ['acc_1', 'acc_2', 'acc_3']
@@ -116,6 +119,23 @@ if (server !== null) {
       server.thaw()
       await close()
     }
+  })
+
+  test('an account that Redis decides for again before the ledger has answered stays with Redis', async () => {
+    let ledger = Promise.resolve()
+    const { meter, close } = await rig(server, () => ledger)
+    expect((await meter.admit(ask('r1'))).admitted).toBe(true)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    ledger = promise
+    server.freeze()
+    const second = meter.admit(ask('r2'))
+    await eventually(() => !meter.isShared('acc_1'), 5000)
+    server.thaw()
+    await eventually(() => meter.isShared('acc_1'), 5000)
+    resolve()
+    expect((await second).admitted).toBe(true)
+    expect(meter.isShared('acc_1')).toBe(true)
+    await close()
   })
 }
 
