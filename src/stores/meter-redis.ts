@@ -270,7 +270,7 @@ export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
     const { requestId, accountId, limits } = request
     const before = settled.get(requestId)
     if (before !== undefined) return { admitted: true, seat: before.seat, standing: standing(accountId, limits) }
-    const values = [...admitValues(request), String(leaseMs)]
+    const values = admitValues(request, leaseMs)
     let reply = await run(admitScript, accountId, keys => [keys.stream], [...values, '', '0', '0'])
     // Again where something was settled meanwhile that the ledger was not asked for.
     for (let tries = 0; reply[0] === 0; tries++) {
@@ -400,7 +400,9 @@ export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
       settled.set(requestId, { seat, limits })
       const entryId = String(reply[1])
       if (entryId !== '') kept.add(partitionOf(accountId), entryId, record)
-      const [, , countedDay, tokens, microcents, seats, at, settledTokens, settledMicrocents] = numbers(reply)
+      const [, , countedDay, tokens, microcents, seats, told, settledTokens, settledMicrocents] = numbers(reply)
+      // An entry's id begins with the milliseconds of its writing.
+      const at = told || Number.parseInt(entryId, 10)
       const noted = memory.get(accountId)
       if (countedDay === -1) {
         onUnread({ ...settlement, seat })
@@ -536,21 +538,27 @@ export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
   }
 }
 
-function admitValues(request: AdmitRequest): string[] {
-  const { limits } = request
-  const inputCost = BigInt(request.inputTokens) * BigInt(request.inputPrice)
-  const price = BigInt(request.choices) * BigInt(request.outputPrice)
+function admitValues(request: AdmitRequest, leaseMs: number): string[] {
+  const { limits, inputTokens, choices } = request
+  const cap = Math.max(1, Math.round(request.outputTokens))
+  const inputCost = BigInt(inputTokens) * BigInt(request.inputPrice)
+  const price = BigInt(choices) * BigInt(request.outputPrice)
+  const extra = BigInt(request.extraMicrocents)
+  const wantedCost = (inputCost + BigInt(cap) * price + million - 1n) / million + extra
   return [
     request.requestId,
     whole(limits.requestsPerMinute),
     whole(limits.concurrentRequests),
     whole(limits.dailyTokens),
     whole(limits.dailyCostMicrocents),
-    whole(request.inputTokens),
-    whole(Math.max(1, request.outputTokens)),
-    whole(request.choices),
+    String(cap),
+    String(inputTokens + cap * choices),
+    String(wantedCost),
     request.fairShare ? '1' : '0',
-    String(inputCost / million + BigInt(request.extraMicrocents)),
+    String(leaseMs),
+    whole(inputTokens),
+    whole(choices),
+    String(inputCost / million + extra),
     String(inputCost % million),
     String(price / million),
     String(price % million),

@@ -21,18 +21,22 @@
  */
 import { script } from '../redis.ts'
 
-const common = `
-local account, epoch = KEYS[1], ARGV[1]
+const helpers = `
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local match, sub, format, pack, unpack_ = string.match, string.sub, string.format, struct.pack, struct.unpack
 local function whole(number) return format('%.0f', number) end
+local keepMs = 172800000
+`
+
+const common = `
+local account, epoch = KEYS[1], ARGV[1]
+${helpers}
 local now = tonumber(ARGV[2])
 if not now then
   local time = call('TIME')
   now = time[1] * 1000 + floor(time[2] / 1000)
 end
 local day = floor(now / 86400000)
-local keepMs = 172800000
 `
 
 /** The most that is known to be settled, of two sayings `day:tokens:cost`; and one more that was settled, on a field. */
@@ -95,7 +99,6 @@ end
  * gateways, only those that another one left behind: nobody could renew them, so that they ran out says nothing.
  */
 const expire = `
-local y, t, c, n, x, s, z
 local function expire(living)
   local all, nextExpiry = call('HGETALL', account), false
   for i = 1, #all, 2 do
@@ -143,207 +146,272 @@ local function expire(living)
 end
 `
 
+/** The beginning of what every request runs. Such scripts make nothing that a plain request does not need. */
+const plain = `
+local call, account, epoch = redis.call, KEYS[1], ARGV[1]
+if call('GET', KEYS[2]) ~= epoch then return {-1} end
+`
+
+/** Before an admission: a hash that is absent or not of this day, and one whose leases may have run out. */
+const upToDate = `
+  ${helpers}${knowing}
+  local day = floor(now / 86400000)
+  y, t, c, n, x = tonumber(y or nil), tonumber(t or 0), tonumber(c or 0), tonumber(n or 0), tonumber(x or nil)
+  s, z = tonumber(s or t), tonumber(z or c)
+  fresh = not y
+  if fresh then
+    local all, isWhole, byHeart = call('HGETALL', account), ARGV[19] ~= '', ARGV[19] ~= '' and ARGV[20] == ''
+    local heard, reply, known = {}, {0, day}, false
+    for i = 22, #ARGV do heard[ARGV[i]] = true end
+    for i = 1, #all, 2 do
+      if all[i] == 'k' then known = all[i + 1] end
+      if sub(all[i], 1, 2) == 'u:' then
+        reply[#reply + 1] = sub(all[i], 3)
+        reply[#reply + 1] = all[i + 1]
+        isWhole = isWhole and (byHeart or heard[sub(all[i], 3)])
+      end
+    end
+    if not isWhole or (byHeart and not known) then return reply end
+    y, t, c = tonumber(ARGV[19]), tonumber(ARGV[20]) or 0, tonumber(ARGV[21]) or 0
+    for i = 1, #all, 2 do
+      if all[i] == 'k' or sub(all[i], 1, 2) == 'd:' then
+        local knownDay, tokens, cost = match(all[i + 1], triple)
+        if byHeart and tonumber(knownDay) == y then t, c = t + tonumber(tokens), c + tonumber(cost) end
+        call('HDEL', account, all[i])
+      end
+    end
+    s, z = t, c
+    for i = 1, #all, 2 do
+      if sub(all[i], 1, 2) == 'l:' then
+        local tokens, cost, leaseDay = match(all[i + 1], '^%d+:(%d+):(%d+):%d+:(%d+)$')
+        if tonumber(leaseDay) == y then t, c = t + tonumber(tokens), c + tonumber(cost) end
+      elseif sub(all[i], 1, 2) == 'u:' then
+        call('HDEL', account, all[i])
+      end
+    end
+    call('HSET', account, 'e', epoch, 'y', whole(y), 't', whole(t), 'c', whole(c), 's', whole(s), 'z', whole(z), 'n', whole(n))
+    call('PEXPIRE', account, keepMs)
+  end
+  if y < day then
+    y, t, c, s, z, fresh = day, 0, 0, 0, 0, true
+  else
+    day = y
+  end
+  if x and now >= x then
+    ${expire}
+    expire()
+  end
+`
+
+/** The log of the last minute's admissions, where it was kept in the other form. */
+const otherLog = `
+  if bucketed then
+    for at = 1, #other, 8 do log = log .. struct.pack('<dd', unpack_('<d', other, at), 1) end
+  else
+    for at = 1, #other, 16 do
+      local time, times = unpack_('<dd', other, at)
+      log = log .. string.rep(struct.pack('<d', time), math.min(times, 1000))
+    end
+  end
+`
+
+/** How much of a wish there is room for, or which limit is in the way. */
+const decided = `
+  ${helpers}
+  t, c, n, y = tonumber(t), tonumber(c), tonumber(n), tonumber(y)
+  local reset = 0
+  if log ~= '' then reset = unpack_('<d', log, #log - width + 1) + 60000 - now end
+  local function answer(code, wait, cap, tokens, total, leaseDay)
+    return {code, wait, cap, tokens, total, leaseDay, count, reset, t, c, n, now, s, z}
+  end
+  local function refuse(code, wait) return answer(code, wait, 0, 0, 0, y) end
+
+  if held then
+    local tokens, cost, cap, leaseDay = match(held, '^%d+:(%d+):(%d+):(%d+):(%d+)$')
+    return answer(1, 0, cap, tokens, cost, leaseDay)
+  end
+  if count >= limitRequests then
+    local wait = 60000
+    if limitRequests > 0 and bucketed then
+      local left = count
+      for at = 1, #log, 16 do
+        local time, times = unpack_('<dd', log, at)
+        left = left - times
+        if left < limitRequests then
+          wait = time + 60000 - now
+          break
+        end
+      end
+    elseif limitRequests > 0 then
+      wait = unpack_('<d', log, (count - limitRequests) * 8 + 1) + 60000 - now
+    end
+    return refuse(2, wait)
+  end
+  if free <= 0 then return refuse(3, 1000) end
+
+  local midnight = (y + 1) * 86400000 - now
+  local input, wanted, choices = tonumber(ARGV[13]), tonumber(cap), tonumber(ARGV[14])
+  local left = ARGV[6] - t - input
+  local share = fair and max(floor(left / free), min(left, choices)) or left
+  cap = min(wanted, floor(share / choices))
+  if cap < 1 then return refuse(4, midnight) end
+
+  local inputHigh, inputLow, priceHigh, priceLow = tonumber(ARGV[15]), tonumber(ARGV[16]), tonumber(ARGV[17]), tonumber(ARGV[18])
+  local leftCost = ARGV[7] - c - inputHigh
+  local function cost(tokens, high, low) return tokens * high + ceil((inputLow + tokens * low) / 1000000) end
+  if cost(1, priceHigh, priceLow) > leftCost then return refuse(5, midnight) end
+  local high, low = parts * priceHigh + floor(parts * priceLow / 1000000), parts * priceLow % 1000000
+  if cost(cap, high, low) > leftCost then
+    local most = cap
+    cap = min(most, floor((leftCost * 1000000 - inputLow) / (high * 1000000 + low)))
+    while cap > 1 and cost(cap, high, low) > leftCost do cap = cap - 1 end
+    while cap < most and cost(cap + 1, high, low) <= leftCost do cap = cap + 1 end
+    cap = max(1, cap)
+  end
+  tokens, total = whole(input + cap * choices), whole(inputHigh + cost(cap, priceHigh, priceLow))
+  cap = whole(cap)
+`
+
 /**
- * ARGV 3…: id, limits (requests, seats, tokens, cost), input tokens, wanted cap, choices, fair share (1 or 0), cost of the
- * input and of one token of every answer, each as quotient and remainder of a million (so that every product is exact),
- * lease in ms, and the ledger's day, tokens and cost where the counters are to begin with them, with the ids of the u-fields
- * that were looked for in it; tokens and cost empty = the ledger is away, and what gateways know is to do.
+ * ARGV 3…: id, limits (requests, seats, tokens, cost), wanted cap, tokens and cost of what is wanted, fair share (1 or 0), lease
+ * in ms, input tokens, choices, cost of the input and of one token of every answer, each as quotient and remainder of a million
+ * (so that every product is exact), and the ledger's day, tokens and cost where the counters are to begin with them, with the
+ * ids of the u-fields that were looked for in it; tokens and cost empty = the ledger is away, and what gateways know is to do.
  *
  * Replies {1, 0, cap, tokens, cost, day, standing…}, {2…5, wait, 0, 0, 0, day, standing…} where a limit is in the way,
  * {0, day, u-fields…} where the ledger is to be read first, or once more, {-1} under another epoch.
  */
-export const admitScript = script(`${common}${guard}${knowing}${renewEpoch}${expire}
-local id = ARGV[3]
-local limitRequests, limitSeats, limitTokens, limitCost = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local lease = 'l:' .. id
-local has = call('HMGET', account, 'e', 'y', 't', 'c', 'n', 'x', 'r', 'b', lease, 's', 'z')
-if has[1] and has[1] ~= epoch then
-  renewEpoch()
-  has = call('HMGET', account, 'e', 'y', 't', 'c', 'n', 'x', 'r', 'b', lease, 's', 'z')
+export const admitScript = script(`${plain}
+local unpack_, now = struct.unpack, tonumber(ARGV[2])
+if not now then
+  local time = call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
-y, t, c, n, x = tonumber(has[2] or nil), tonumber(has[3] or 0), tonumber(has[4] or 0), tonumber(has[5] or 0), tonumber(has[6] or nil)
-s, z = tonumber(has[10] or t), tonumber(has[11] or c)
-local fresh = not y
-if fresh then
-  local all, isWhole, byHeart = call('HGETALL', account), ARGV[17] ~= '', ARGV[17] ~= '' and ARGV[18] == ''
-  local heard, reply, known = {}, {0, day}, false
-  for i = 20, #ARGV do heard[ARGV[i]] = true end
-  for i = 1, #all, 2 do
-    if all[i] == 'k' then known = all[i + 1] end
-    if sub(all[i], 1, 2) == 'u:' then
-      reply[#reply + 1] = sub(all[i], 3)
-      reply[#reply + 1] = all[i + 1]
-      isWhole = isWhole and (byHeart or heard[sub(all[i], 3)])
-    end
-  end
-  if not isWhole or (byHeart and not known) then return reply end
-  y, t, c = tonumber(ARGV[17]), tonumber(ARGV[18]) or 0, tonumber(ARGV[19]) or 0
-  for i = 1, #all, 2 do
-    if all[i] == 'k' or sub(all[i], 1, 2) == 'd:' then
-      local knownDay, tokens, cost = match(all[i + 1], triple)
-      if byHeart and tonumber(knownDay) == y then t, c = t + tonumber(tokens), c + tonumber(cost) end
-      call('HDEL', account, all[i])
-    end
-  end
-  s, z = t, c
-  for i = 1, #all, 2 do
-    if sub(all[i], 1, 2) == 'l:' then
-      local tokens, cost, leaseDay = match(all[i + 1], '^%d+:(%d+):(%d+):%d+:(%d+)$')
-      if tonumber(leaseDay) == y then t, c = t + tonumber(tokens), c + tonumber(cost) end
-    elseif sub(all[i], 1, 2) == 'u:' then
-      call('HDEL', account, all[i])
-    end
-  end
-  call('HSET', account, 'e', epoch, 'y', whole(y), 't', whole(t), 'c', whole(c), 's', whole(s), 'z', whole(z), 'n', whole(n))
-  call('PEXPIRE', account, keepMs)
-end
-if y < day then
-  y, t, c, s, z, fresh = day, 0, 0, 0, 0, true
-else
-  day = y
-end
-if x and now >= x then expire() end
-
-local r, b, count, reset = has[7] or '', has[8] or '', 0, 0
+local lease, limitRequests = 'l:' .. ARGV[3], ARGV[4] - 0
 local bucketed = limitRequests > 1000
-if bucketed and r ~= '' then
-  for at = 1, #r, 8 do b = b .. pack('<dd', unpack_('<d', r, at), 1) end
-  r = ''
-elseif not bucketed and b ~= '' then
-  for at = 1, #b, 16 do
-    local time, times = unpack_('<dd', b, at)
-    r = r .. string.rep(pack('<d', time), min(times, 1000))
-  end
-  b = ''
+local field, otherField, width = 'r', 'b', 8
+if bucketed then field, otherField, width = 'b', 'r', 16 end
+local has = call('HMGET', account, 'e', 'y', 't', 'c', 'n', 'x', 's', 'z', field, lease)
+if has[1] and has[1] ~= epoch then
+  ${helpers}${knowing}${renewEpoch}
+  renewEpoch()
+  has = call('HMGET', account, 'e', 'y', 't', 'c', 'n', 'x', 's', 'z', field, lease)
 end
-local log, width = bucketed and b or r, bucketed and 16 or 8
-if log ~= '' then now = max(now, (unpack_('<d', log, #log - width + 1))) end
-local low, high = 0, #log / width
-while low < high do
-  local middle = floor((low + high) / 2)
-  if unpack_('<d', log, middle * width + 1) <= now - 60000 then low = middle + 1 else high = middle end
-end
-if low > 0 then log = sub(log, low * width + 1) end
-if log ~= '' then reset = unpack_('<d', log, #log - width + 1) + 60000 - now end
-if bucketed then
-  for at = 1, #log, 16 do count = count + select(2, unpack_('<dd', log, at)) end
-else
-  count = #log / 8
+-- Numbers are left as text where all that is done with them is arithmetic.
+local y, t, c, n, x, s, z, log, held = has[2], has[3], has[4], has[5], has[6], has[7], has[8], has[9], has[10]
+local fresh = false
+if n == '0' then x = false end
+if not y or not s or now - y * 86400000 >= 86400000 or (x and now - x >= 0) then
+  ${upToDate}
 end
 
-local function standing(reply)
-  reply[7], reply[8], reply[9], reply[10], reply[11], reply[12], reply[13], reply[14] = count, reset, t, c, n, now, s, z
-  return reply
+local other = false
+if not log then
+  log, other = '', call('HGET', account, otherField)
 end
-local function refuse(code, wait) return standing({code, wait, 0, 0, 0, day}) end
-
-if has[9] then
-  local tokens, cost, cap, leaseDay = match(has[9], '^%d+:(%d+):(%d+):(%d+):(%d+)$')
-  return standing({1, 0, tonumber(cap), tonumber(tokens), tonumber(cost), tonumber(leaseDay)})
+if other then
+  ${otherLog}
 end
-if count >= limitRequests then
-  local wait = 60000
-  if limitRequests > 0 and bucketed then
-    local left = count
-    for at = 1, #log, 16 do
-      local time, times = unpack_('<dd', log, at)
-      left = left - times
-      if left < limitRequests then
-        wait = time + 60000 - now
-        break
-      end
+if log ~= '' then
+  local last = unpack_('<d', log, #log - width + 1)
+  if last > now then now = last end
+  local since = now - 60000
+  if unpack_('<d', log) <= since then
+    -- Most often it is one or two that are over.
+    local low, high, all = 1, 2, #log / width
+    while high < all and unpack_('<d', log, high * width + 1) <= since do low, high = high + 1, high * 2 end
+    if high > all then high = all end
+    while low < high do
+      local middle = math.floor((low + high) / 2)
+      if unpack_('<d', log, middle * width + 1) <= since then low = middle + 1 else high = middle end
     end
-  elseif limitRequests > 0 then
-    wait = unpack_('<d', log, (count - limitRequests) * 8 + 1) + 60000 - now
+    log = string.sub(log, low * width + 1)
   end
-  return refuse(2, wait)
 end
-local free = limitSeats - n
-if free <= 0 then return refuse(3, 1000) end
+local count = #log / 8
+if bucketed then
+  count = 0
+  for at = 9, #log, 16 do count = count + unpack_('<d', log, at) end
+end
 
-local midnight = (day + 1) * 86400000 - now
-local input, wanted, choices, fair = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10]), ARGV[11] == '1'
-local left = limitTokens - t - input
-local share = fair and max(floor(left / free), min(left, choices)) or left
-local cap = min(wanted, floor(share / choices))
-if cap < 1 then return refuse(4, midnight) end
-
-local inputHigh, inputLow, priceHigh, priceLow = tonumber(ARGV[12]), tonumber(ARGV[13]), tonumber(ARGV[14]), tonumber(ARGV[15])
-local leftCost = limitCost - c - inputHigh
-local function cost(tokens, high, low) return tokens * high + ceil((inputLow + tokens * low) / 1000000) end
-if cost(1, priceHigh, priceLow) > leftCost then return refuse(5, midnight) end
+local cap, tokens, total, fair, free = ARGV[8], ARGV[9], ARGV[10], ARGV[11] == '1', ARGV[5] - n
 local parts = fair and free or 1
-local high, low = parts * priceHigh + floor(parts * priceLow / 1000000), parts * priceLow % 1000000
-if cost(cap, high, low) > leftCost then
-  local most = cap
-  cap = min(most, floor((leftCost * 1000000 - inputLow) / (high * 1000000 + low)))
-  while cap > 1 and cost(cap, high, low) > leftCost do cap = cap - 1 end
-  while cap < most and cost(cap + 1, high, low) <= leftCost do cap = cap + 1 end
-  cap = max(1, cap)
+if held or count >= limitRequests or free <= 0
+  or (tokens - ARGV[13]) * parts > ARGV[6] - t - ARGV[13] or total * parts > ARGV[7] - c then
+  ${decided}
 end
-local tokens, total = input + cap * choices, inputHigh + cost(cap, priceHigh, priceLow)
 
 if bucketed then
   local time, times = 0, 0
   if log ~= '' then time, times = unpack_('<dd', log, #log - 15) end
-  if times > 0 and floor(time / 1000) == floor(now / 1000) then log = sub(log, 1, #log - 16) else times = 0 end
-  log = log .. pack('<dd', now, times + 1)
+  if times > 0 and math.floor(time / 1000) == math.floor(now / 1000) then log = string.sub(log, 1, #log - 16) else times = 0 end
+  log = log .. struct.pack('<dd', now, times + 1)
 else
-  log = log .. pack('<d', now)
+  log = log .. struct.pack('<d', now)
 end
-t, c, n, count, reset = t + tokens, c + total, n + 1, count + 1, 60000
-local expiry = now + tonumber(ARGV[16])
-if not x or expiry < x then x = expiry end
-call('HSET', account, 'e', epoch, 'y', whole(y), 't', whole(t), 'c', whole(c), 'n', whole(n), 'x', whole(x),
-  bucketed and 'b' or 'r', log, lease, whole(expiry) .. ':' .. whole(tokens) .. ':' .. whole(total) .. ':' .. whole(cap) .. ':' .. whole(y))
-if bucketed and has[7] then call('HDEL', account, 'r') elseif not bucketed and has[8] then call('HDEL', account, 'b') end
+t, c, n = t + tokens, c + total, n + 1
+local expiry = now + ARGV[12]
+if not x or x - expiry > 0 then x = expiry end
+call('HSET', account, 't', t, 'c', c, 'n', n, 'x', x, field, log,
+  lease, string.format('%.0f', expiry) .. ':' .. tokens .. ':' .. total .. ':' .. cap .. ':' .. y)
+if other then call('HDEL', account, otherField) end
 if fresh then
-  call('HSET', account, 's', whole(s), 'z', whole(z))
-  call('PEXPIRE', account, keepMs)
+  call('HSET', account, 'y', y, 's', s, 'z', z)
+  call('PEXPIRE', account, 172800000)
 end
-return standing({1, 0, cap, tokens, total, y})
+return {1, 0, cap, tokens, total, y, count + 1, 60000, t, c, n, now, s, z}
 `)
 
 /**
  * ARGV 3…: id, tokens, cost, record. Replies {1, entry id or '', y, t, c, n, now, s, z}, {2, '', …} where there was nothing to
- * settle, {-1} under another epoch.
+ * settle, {-1} under another epoch. The time is empty where the entry's id tells it.
  */
-export const settleScript = script(`${common}${guard}${knowing}
-local id, tokens, cost = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
-local has = call('HMGET', account, 'e', 'y', 't', 'c', 'n', 'l:' .. id, 'g:' .. id, 's', 'z')
+export const settleScript = script(`${plain}
+local now, id, tokens, cost = ARGV[2], ARGV[3], ARGV[4] - 0, ARGV[5] - 0
+local lease = 'l:' .. id
+local has = call('HMGET', account, 'e', 'y', 't', 'c', 'n', 's', 'z', lease)
 if has[1] ~= epoch then return {-1} end
-local y, t, c, n = tonumber(has[2] or -1), tonumber(has[3] or 0), tonumber(has[4] or 0), tonumber(has[5] or 0)
-local s, z = tonumber(has[8] or t), tonumber(has[9] or c)
+local y, t, c, n = has[2] or -1, has[3] or 0, has[4] or 0, has[5] or 0
+local s, z = has[6] or t, has[7] or c
 local entry, status = '', 2
-if has[6] then
-  local reserved, reservedCost, leaseDay = match(has[6], '^%d+:(%d+):(%d+):%d+:(%d+)$')
-  reserved, reservedCost = tonumber(reserved), tonumber(reservedCost)
+if has[8] then
+  local reserved, reservedCost, leaseDay = string.match(has[8], '^%d+:(%d+):(%d+):%d+:(%d+)$')
   n = n - 1
-  if tonumber(leaseDay) == y then
-    t = t - reserved + min(tokens, reserved)
-    c = c - reservedCost + min(cost, reservedCost)
-    s, z = s + min(tokens, reserved), z + min(cost, reservedCost)
-    call('HSET', account, 't', whole(t), 'c', whole(c), 's', whole(s), 'z', whole(z), 'n', whole(n))
+  if leaseDay == y then
+    local usedTokens, usedCost = tokens, cost
+    if usedTokens - reserved > 0 then usedTokens = reserved end
+    if usedCost - reservedCost > 0 then usedCost = reservedCost end
+    t, c, s, z = t - reserved + usedTokens, c - reservedCost + usedCost, s + usedTokens, z + usedCost
+    call('HSET', account, 't', t, 'c', c, 's', s, 'z', z, 'n', n)
   else
-    call('HSET', account, 'n', whole(n))
+    call('HSET', account, 'n', n)
     if y == -1 then
+      ${helpers}${knowing}
       call('HSET', account, 'u:' .. id, whole(tokens) .. ':' .. whole(cost) .. ':' .. leaseDay)
       settledUnread(tokens, cost, tonumber(leaseDay))
     end
   end
-  call('HDEL', account, 'l:' .. id, 'p:' .. id, 'o:' .. id)
+  call('HDEL', account, lease, 'p:' .. id, 'o:' .. id)
   entry, status = call('XADD', KEYS[3], '*', 'r', ARGV[6]), 1
-elseif has[7] then
-  local leaseDay, recorded = match(has[7], '^(%d+):(%d)$')
-  call('HDEL', account, 'g:' .. id)
-  if recorded == '0' then
-    if tonumber(leaseDay) == y then
-      t, c, s, z = t + tokens, c + cost, s + tokens, z + cost
-      call('HSET', account, 't', whole(t), 'c', whole(c), 's', whole(s), 'z', whole(z))
-    elseif y == -1 then
-      settledUnread(tokens, cost, tonumber(leaseDay))
+else
+  local over = call('HGET', account, 'g:' .. id)
+  if now == '' then
+    local time = call('TIME')
+    now = time[1] * 1000 + math.floor(time[2] / 1000)
+  end
+  if over then
+    ${helpers}${knowing}
+    local leaseDay, recorded = match(over, '^(%d+):(%d)$')
+    call('HDEL', account, 'g:' .. id)
+    if recorded == '0' then
+      if leaseDay == y then
+        t, c, s, z = t + tokens, c + cost, s + tokens, z + cost
+        call('HSET', account, 't', whole(t), 'c', whole(c), 's', whole(s), 'z', whole(z))
+      elseif y == -1 then
+        settledUnread(tokens, cost, tonumber(leaseDay))
+      end
+      entry, status = call('XADD', KEYS[3], '*', 'r', ARGV[6]), 1
     end
-    entry, status = call('XADD', KEYS[3], '*', 'r', ARGV[6]), 1
   end
 end
 return {status, entry, y, t, c, n, now, s, z}
@@ -412,7 +480,9 @@ return due
  * account id, and the gateways that are alive (none = not known). Where Redis does not decide, or not under the caller's
  * epoch, only what dead gateways have left is settled.
  */
-export const sweepScript = script(`${common}${knowing}${renewEpoch}${expire}
+export const sweepScript = script(`${common}${knowing}${renewEpoch}
+local y, t, c, n, x, s, z
+${expire}
 local decides = epoch ~= '' and call('GET', KEYS[2]) == epoch
 local known = call('HGET', account, 'e')
 if decides and known and known ~= epoch then renewEpoch() end
