@@ -271,7 +271,7 @@ export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
     const before = settled.get(requestId)
     if (before !== undefined) return { admitted: true, seat: before.seat, standing: standing(accountId, limits) }
     const values = admitValues(request, leaseMs)
-    let reply = await run(admitScript, accountId, keys => [keys.stream], [...values, '', '0', '0'])
+    let reply = await run(admitScript, accountId, keys => [keys.stream], values)
     // Again where something was settled meanwhile that the ledger was not asked for.
     for (let tries = 0; reply[0] === 0; tries++) {
       if (tries === mostOpenings) throw new RedisAway('an account that does not come to rest')
@@ -392,6 +392,7 @@ export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
           whole(spent.tokens),
           whole(spent.microcents),
           JSON.stringify(record),
+          held === undefined || held.progress !== null ? '1' : '0',
         ])
       } catch (cause) {
         if (held !== undefined) open.set(requestId, held)
@@ -556,12 +557,7 @@ function admitValues(request: AdmitRequest, leaseMs: number): string[] {
     String(wantedCost),
     request.fairShare ? '1' : '0',
     String(leaseMs),
-    whole(inputTokens),
-    whole(choices),
-    String(inputCost / million + extra),
-    String(inputCost % million),
-    String(price / million),
-    String(price % million),
+    `${whole(inputTokens)}:${whole(choices)}:${inputCost / million + extra}:${inputCost % million}:${price / million}:${price % million}`,
   ]
 }
 

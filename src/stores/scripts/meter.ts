@@ -160,9 +160,9 @@ const upToDate = `
   s, z = tonumber(s or t), tonumber(z or c)
   fresh = not y
   if fresh then
-    local all, isWhole, byHeart = call('HGETALL', account), ARGV[19] ~= '', ARGV[19] ~= '' and ARGV[20] == ''
+    local all, isWhole, byHeart = call('HGETALL', account), #ARGV > 13, ARGV[15] == ''
     local heard, reply, known = {}, {0, day}, false
-    for i = 22, #ARGV do heard[ARGV[i]] = true end
+    for i = 17, #ARGV do heard[ARGV[i]] = true end
     for i = 1, #all, 2 do
       if all[i] == 'k' then known = all[i + 1] end
       if sub(all[i], 1, 2) == 'u:' then
@@ -172,7 +172,7 @@ const upToDate = `
       end
     end
     if not isWhole or (byHeart and not known) then return reply end
-    y, t, c = tonumber(ARGV[19]), tonumber(ARGV[20]) or 0, tonumber(ARGV[21]) or 0
+    y, t, c = tonumber(ARGV[14]), tonumber(ARGV[15]) or 0, tonumber(ARGV[16]) or 0
     for i = 1, #all, 2 do
       if all[i] == 'k' or sub(all[i], 1, 2) == 'd:' then
         local knownDay, tokens, cost = match(all[i + 1], triple)
@@ -250,13 +250,14 @@ const decided = `
   if free <= 0 then return refuse(3, 1000) end
 
   local midnight = (y + 1) * 86400000 - now
-  local input, wanted, choices = tonumber(ARGV[13]), tonumber(cap), tonumber(ARGV[14])
+  local input, choices, inputHigh, inputLow, priceHigh, priceLow = match(ARGV[13], '(%d+):(%d+):(%d+):(%d+):(%d+):(%d+)')
+  input, choices, inputHigh, inputLow = tonumber(input), tonumber(choices), tonumber(inputHigh), tonumber(inputLow)
+  priceHigh, priceLow = tonumber(priceHigh), tonumber(priceLow)
   local left = ARGV[6] - t - input
   local share = fair and max(floor(left / free), min(left, choices)) or left
-  cap = min(wanted, floor(share / choices))
+  cap = min(tonumber(cap), floor(share / choices))
   if cap < 1 then return refuse(4, midnight) end
 
-  local inputHigh, inputLow, priceHigh, priceLow = tonumber(ARGV[15]), tonumber(ARGV[16]), tonumber(ARGV[17]), tonumber(ARGV[18])
   local leftCost = ARGV[7] - c - inputHigh
   local function cost(tokens, high, low) return tokens * high + ceil((inputLow + tokens * low) / 1000000) end
   if cost(1, priceHigh, priceLow) > leftCost then return refuse(5, midnight) end
@@ -274,7 +275,7 @@ const decided = `
 
 /**
  * ARGV 3…: id, limits (requests, seats, tokens, cost), wanted cap, tokens and cost of what is wanted, fair share (1 or 0), lease
- * in ms, input tokens, choices, cost of the input and of one token of every answer, each as quotient and remainder of a million
+ * in ms, `input tokens:choices:` cost of the input and of one token of every answer, each as `quotient:remainder` of a million
  * (so that every product is exact), and the ledger's day, tokens and cost where the counters are to begin with them, with the
  * ids of the u-fields that were looked for in it; tokens and cost empty = the ledger is away, and what gateways know is to do.
  *
@@ -282,11 +283,12 @@ const decided = `
  * {0, day, u-fields…} where the ledger is to be read first, or once more, {-1} under another epoch.
  */
 export const admitScript = script(`${plain}
-local unpack_, now = struct.unpack, tonumber(ARGV[2])
-if not now then
+local unpack_, now = struct.unpack, ARGV[2]
+if now == '' then
   local time = call('TIME')
-  now = time[1] * 1000 + math.floor(time[2] / 1000)
+  now = (time[1] * 1000000 + time[2]) / 1000
 end
+now = now - now % 1
 local lease, limitRequests = 'l:' .. ARGV[3], ARGV[4] - 0
 local bucketed = limitRequests > 1000
 local field, otherField, width = 'r', 'b', 8
@@ -337,7 +339,7 @@ end
 local cap, tokens, total, fair, free = ARGV[8], ARGV[9], ARGV[10], ARGV[11] == '1', ARGV[5] - n
 local parts = fair and free or 1
 if held or count >= limitRequests or free <= 0
-  or (tokens - ARGV[13]) * parts > ARGV[6] - t - ARGV[13] or total * parts > ARGV[7] - c then
+  or tokens * parts > ARGV[6] - t or total * parts > ARGV[7] - c then
   ${decided}
 end
 
@@ -363,7 +365,7 @@ return {1, 0, cap, tokens, total, y, count + 1, 60000, t, c, n, now, s, z}
 `)
 
 /**
- * ARGV 3…: id, tokens, cost, record. Replies {1, entry id or '', y, t, c, n, now, s, z}, {2, '', …} where there was nothing to
+ * ARGV 3…: id, tokens, cost, record, 1 = it may have a checkpoint. Replies {1, entry id or '', y, t, c, n, now, s, z}, {2, '', …} where there was nothing to
  * settle, {-1} under another epoch. The time is empty where the entry's id tells it.
  */
 export const settleScript = script(`${plain}
@@ -391,7 +393,7 @@ if has[8] then
       settledUnread(tokens, cost, tonumber(leaseDay))
     end
   end
-  call('HDEL', account, lease, 'p:' .. id, 'o:' .. id)
+  if ARGV[7] == '1' then call('HDEL', account, lease, 'p:' .. id, 'o:' .. id) else call('HDEL', account, lease) end
   entry, status = call('XADD', KEYS[3], '*', 'r', ARGV[6]), 1
 else
   local over = call('HGET', account, 'g:' .. id)
