@@ -13,6 +13,7 @@ import { decodeLine } from './journal.ts'
 import type { Spent } from './meter-local.ts'
 import { keysOf, partitionOf, partitions } from './meter-redis.ts'
 import { type Redis, script } from './redis.ts'
+import { counterFormat } from './scripts/meter.ts'
 
 /** UTC days, `YYYY-MM-DD`, both included; an account's alone where it is named. */
 export type AuditScope = { readonly from: string; readonly to: string; readonly accountId: string | null }
@@ -316,18 +317,19 @@ const readingScript = script(`
 local epoch = redis.call('GET', KEYS[1])
 local reply = {redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', ${maximumWaiting})}
 for i = 3, #KEYS do
-  local has = redis.call('HMGET', KEYS[i], 'e', 'y', 't', 'c')
+  local has = redis.call('HMGET', KEYS[i], 'e', 'm')
   local counted = {}
-  if has[1] and has[1] == epoch and has[2] then
-    local t, c = tonumber(has[3] or 0), tonumber(has[4] or 0)
+  local y, t, c = -1, 0, 0
+  if has[1] and has[1] == epoch then y, t, c = struct.unpack('${counterFormat}', has[2]) end
+  if y ~= -1 then
     local all = redis.call('HGETALL', KEYS[i])
     for at = 1, #all, 2 do
       if string.sub(all[at], 1, 2) == 'l:' then
         local tokens, cost, day = string.match(all[at + 1], '^%d+:(%d+):(%d+):%d+:(%d+)$')
-        if day == has[2] then t, c = t - tonumber(tokens), c - tonumber(cost) end
+        if tonumber(day) == y then t, c = t - tonumber(tokens), c - tonumber(cost) end
       end
     end
-    counted = {has[2], string.format('%.0f', t), string.format('%.0f', c)}
+    counted = {y, string.format('%.0f', t), string.format('%.0f', c)}
   end
   reply[#reply + 1] = counted
 end

@@ -9,6 +9,7 @@ import { openJournal } from '../../src/stores/journal.ts'
 import { createRedisMeter, keysOf, partitionOf, partitions } from '../../src/stores/meter-redis.ts'
 import { type AuditScope, audit, journalSource, redisSource } from '../../src/stores/reconcile.ts'
 import { openRedis } from '../../src/stores/redis.ts'
+import { counterFormat } from '../../src/stores/scripts/meter.ts'
 import { createShipper } from '../../src/stores/shipper.ts'
 import { startRedis } from '../harness/redis.ts'
 import { eventually, quiet } from './database.contract.ts'
@@ -263,12 +264,17 @@ test('the counters in Redis, less what open requests reserve, are ledger and str
     ]
     await redis.send(keys.stream, ['XDEL', keys.stream, entry])
 
+    const oneMore = `local all = {struct.unpack('${counterFormat}', redis.call('HGET', KEYS[1], 'm'))}
+      all[3] = all[3] + ARGV[1]
+      redis.call('HSET', KEYS[1], 'm', struct.pack('${counterFormat}', unpack(all)))`
+    const addCost = (microcents: number) =>
+      redis.send('', ['EVAL', oneMore, '1', keys.account(first), String(microcents)])
     const scope: AuditScope = { from: '2026-05-04', to: '2026-05-05', accountId: null }
     const own = async (accountId: string) => audit(database, [redisSource(redis)], { ...scope, accountId })
     for (const accountId of accounts)
       expect(await own(accountId)).toMatchObject({ isWhole: true, counters: 1, requests: 2, waiting: { requests: 1 } })
 
-    await redis.send('', ['HINCRBY', keys.account(first), 'c', '1'])
+    await addCost(1)
     expect((await own(first)).differences).toEqual([
       {
         kind: 'counter',
@@ -278,7 +284,7 @@ test('the counters in Redis, less what open requests reserve, are ledger and str
         counter: { tokens: 90, microcents: 3007 },
       },
     ])
-    await redis.send('', ['HINCRBY', keys.account(first), 'c', '-1'])
+    await addCost(-1)
     // Under another epoch nothing is counted, hence nothing can differ.
     await redis.send('', ['SET', keys.epoch, 'another'])
     expect(await own(first)).toMatchObject({ isWhole: true, counters: 0 })

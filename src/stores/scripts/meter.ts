@@ -2,11 +2,13 @@
  * The meter's Lua, run inside Redis: one step each, whatever else is going on. An account is one hash:
  *
  *   e          the epoch it is valid under; under any other it is as good as absent
- *   y t c      UTC day, tokens and cost (1e-8 USD) of it, reservations included; absent = to be read from the ledger
- *   s z        of t and c what is settled: without open reservations, so that within a day they only grow
- *   n x        seats taken; no lease runs out before x
- *   r          admission times of the last minute, packed doubles: a sliding log, exact
- *   b          the same above a thousand a minute: pairs (latest time, count), one a second; never over, at most 1 s late
+ *   m          the counters, seven packed doubles, since every field and every number in words costs:
+ *     y t c      UTC day, tokens and cost (1e-8 USD) of it, reservations included; day -1 = to be read from the ledger
+ *     s z        of t and c what is settled: without open reservations, so that within a day they only grow
+ *     n x        seats taken; no lease runs out before x, 0 = not known of any
+ *   a          admission times of the last minute, 32 bits of each: a sliding log, exact
+ *   b          the same above a thousand a minute: pairs of a second's latest time and of all admissions until then; the first
+ *              pair is only there to be subtracted; never over, at most 1 s late
  *   l:<id>     a lease: expiry:tokens:cost:cap:day
  *   p:<id>     what its request had used when it was last heard of: tokens:cost:record
  *   o:<id>     the gateway that said so
@@ -21,10 +23,18 @@
  */
 import { script } from '../redis.ts'
 
+/** How the seven counters are packed, as Redis' `struct` has it. */
+export const counterFormat = '<ddddddd'
+
 const helpers = `
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local match, sub, format, pack, unpack_ = string.match, string.sub, string.format, struct.pack, struct.unpack
 local function whole(number) return format('%.0f', number) end
+local function setCounters(...) call('HSET', account, 'm', pack('${counterFormat}', ...)) end
+local function countersOf(text)
+  if not text then return -1, 0, 0, 0, 0, 0, 0 end
+  return unpack_('${counterFormat}', text)
+end
 local keepMs = 172800000
 `
 
@@ -69,26 +79,27 @@ if call('GET', KEYS[2]) ~= epoch then return {-1} end
 const renewEpoch = `
 local function renewEpoch()
   local kept, n, all = {}, 0, call('HGETALL', account)
-  local value, x = {}, false
+  local value, x = {}, 0
   for i = 1, #all, 2 do value[all[i]] = all[i + 1] end
+  local y, t, c, s, z = countersOf(value.m)
   for field, text in pairs(value) do
     local kind, id = sub(field, 1, 2), sub(field, 3)
     local lease = value['l:' .. id]
     if kind == 'p:' and lease then
       local expiry = tonumber(match(lease, '^%d+'))
-      n, x = n + 1, x and min(x, expiry) or expiry
+      n, x = n + 1, n > 0 and min(x, expiry) or expiry
       kept[#kept + 1] = {field, text, 'l:' .. id, lease}
       if value['o:' .. id] then kept[#kept + 1] = {'o:' .. id, value['o:' .. id]} end
-    elseif kind == 'g:' or kind == 'u:' or (kind == 'd:' and not value.y) then
+    elseif kind == 'g:' or kind == 'u:' or (kind == 'd:' and y == -1) then
       kept[#kept + 1] = {field, text}
     end
   end
   local known = value.k
-  if value.y then known = most(known, value.y .. ':' .. (value.s or value.t) .. ':' .. (value.z or value.c)) end
+  if y ~= -1 then known = most(known, whole(y) .. ':' .. whole(s) .. ':' .. whole(z)) end
   if known then kept[#kept + 1] = {'k', known} end
   call('DEL', account)
-  call('HSET', account, 'e', epoch, 'n', whole(n))
-  if x then call('HSET', account, 'x', whole(x)) end
+  call('HSET', account, 'e', epoch)
+  setCounters(-1, 0, 0, 0, 0, n, x)
   for _, one in ipairs(kept) do call('HSET', account, unpack(one)) end
   call('PEXPIRE', account, keepMs)
 end
@@ -139,27 +150,24 @@ local function expire(living)
       call('HDEL', account, all[i])
     end
   end
-  x = nextExpiry
-  if x then call('HSET', account, 'x', whole(x)) else call('HDEL', account, 'x') end
-  call('HSET', account, 'n', whole(n))
-  if y ~= -1 then call('HSET', account, 't', whole(t), 'c', whole(c), 's', whole(s), 'z', whole(z)) end
+  x = nextExpiry or 0
+  setCounters(y, t, c, s, z, n, x)
 end
 `
 
 /** The beginning of what every request runs. Such scripts make nothing that a plain request does not need. */
 const plain = `
-local call, account, epoch = redis.call, KEYS[1], ARGV[1]
+local call, unpack_, account, epoch = redis.call, struct.unpack, KEYS[1], ARGV[1]
 if call('GET', KEYS[2]) ~= epoch then return {-1} end
 `
 
-/** Before an admission: a hash that is absent or not of this day, and one whose leases may have run out. */
+/** Before an admission: the day is begun, with the ledger or by the clock, and what ran out is taken back. */
 const upToDate = `
   ${helpers}${knowing}
-  local day = floor(now / 86400000)
-  y, t, c, n, x = tonumber(y or nil), tonumber(t or 0), tonumber(c or 0), tonumber(n or 0), tonumber(x or nil)
-  s, z = tonumber(s or t), tonumber(z or c)
-  fresh = not y
-  if fresh then
+  local day = max(y, floor(now / 86400000))
+  ${expire}
+  fresh = y < day
+  if y == -1 then
     local all, isWhole, byHeart = call('HGETALL', account), #ARGV > 13, ARGV[15] == ''
     local heard, reply, known = {}, {0, day}, false
     for i = 17, #ARGV do heard[ARGV[i]] = true end
@@ -189,28 +197,25 @@ const upToDate = `
         call('HDEL', account, all[i])
       end
     end
-    call('HSET', account, 'e', epoch, 'y', whole(y), 't', whole(t), 'c', whole(c), 's', whole(s), 'z', whole(z), 'n', whole(n))
+    call('HSET', account, 'e', epoch)
+    setCounters(y, t, c, s, z, n, x)
     call('PEXPIRE', account, keepMs)
   end
-  if y < day then
-    y, t, c, s, z, fresh = day, 0, 0, 0, 0, true
-  else
-    day = y
-  end
-  if x and now >= x then
-    ${expire}
-    expire()
-  end
+  if x > 0 and now >= x then expire() end
+  if y < day then y, t, c, s, z = day, 0, 0, 0, 0 end
 `
 
 /** The log of the last minute's admissions, where it was kept in the other form. */
 const otherLog = `
   if bucketed then
-    for at = 1, #other, 8 do log = log .. struct.pack('<dd', unpack_('<d', other, at), 1) end
+    log = struct.pack('<I4I4', 0, 0)
+    for at = 1, #other, 4 do log = log .. struct.pack('<I4I4', unpack_('<I4', other, at), (at + 3) / 4) end
   else
-    for at = 1, #other, 16 do
-      local time, times = unpack_('<dd', other, at)
-      log = log .. string.rep(struct.pack('<d', time), math.min(times, 1000))
+    local before = unpack_('<I4', other, 5)
+    for at = 9, #other, 8 do
+      local time, admissions = unpack_('<I4I4', other, at)
+      log = log .. string.rep(struct.pack('<I4', time), math.min((admissions - before) % 4294967296, 1000))
+      before = admissions
     end
   end
 `
@@ -218,9 +223,8 @@ const otherLog = `
 /** How much of a wish there is room for, or which limit is in the way. */
 const decided = `
   ${helpers}
-  t, c, n, y = tonumber(t), tonumber(c), tonumber(n), tonumber(y)
-  local reset = 0
-  if log ~= '' then reset = unpack_('<d', log, #log - width + 1) + 60000 - now end
+  local function untilOver(at) return 60000 - (now - unpack_('<I4', log, at)) % 4294967296 end
+  local reset = count > 0 and untilOver(#log - width + 1) or 0
   local function answer(code, wait, cap, tokens, total, leaseDay)
     return {code, wait, cap, tokens, total, leaseDay, count, reset, t, c, n, now, s, z}
   end
@@ -233,17 +237,15 @@ const decided = `
   if count >= limitRequests then
     local wait = 60000
     if limitRequests > 0 and bucketed then
-      local left = count
-      for at = 1, #log, 16 do
-        local time, times = unpack_('<dd', log, at)
-        left = left - times
-        if left < limitRequests then
-          wait = time + 60000 - now
+      local admissions = unpack_('<I4', log, #log - 3)
+      for at = 9, #log, 8 do
+        if (admissions - unpack_('<I4', log, at + 4)) % 4294967296 < limitRequests then
+          wait = untilOver(at)
           break
         end
       end
     elseif limitRequests > 0 then
-      wait = unpack_('<d', log, (count - limitRequests) * 8 + 1) + 60000 - now
+      wait = untilOver((count - limitRequests) * 4 + 1)
     end
     return refuse(2, wait)
   end
@@ -283,7 +285,7 @@ const decided = `
  * {0, day, u-fields…} where the ledger is to be read first, or once more, {-1} under another epoch.
  */
 export const admitScript = script(`${plain}
-local unpack_, now = struct.unpack, ARGV[2]
+local now = ARGV[2]
 if now == '' then
   local time = call('TIME')
   now = (time[1] * 1000000 + time[2]) / 1000
@@ -291,19 +293,18 @@ end
 now = now - now % 1
 local lease, limitRequests = 'l:' .. ARGV[3], ARGV[4] - 0
 local bucketed = limitRequests > 1000
-local field, otherField, width = 'r', 'b', 8
-if bucketed then field, otherField, width = 'b', 'r', 16 end
-local has = call('HMGET', account, 'e', 'y', 't', 'c', 'n', 'x', 's', 'z', field, lease)
+local field, otherField, width, first = 'a', 'b', 4, 0
+if bucketed then field, otherField, width, first = 'b', 'a', 8, 1 end
+local has = call('HMGET', account, 'e', 'm', field, lease)
 if has[1] and has[1] ~= epoch then
   ${helpers}${knowing}${renewEpoch}
   renewEpoch()
-  has = call('HMGET', account, 'e', 'y', 't', 'c', 'n', 'x', 's', 'z', field, lease)
+  has = call('HMGET', account, 'e', 'm', field, lease)
 end
--- Numbers are left as text where all that is done with them is arithmetic.
-local y, t, c, n, x, s, z, log, held = has[2], has[3], has[4], has[5], has[6], has[7], has[8], has[9], has[10]
-local fresh = false
-if n == '0' then x = false end
-if not y or not s or now - y * 86400000 >= 86400000 or (x and now - x >= 0) then
+local y, t, c, s, z, n, x = -1, 0, 0, 0, 0, 0, 0
+if has[2] then y, t, c, s, z, n, x = unpack_('${counterFormat}', has[2]) end
+local log, held, fresh = has[3], has[4], false
+if now - y * 86400000 >= 86400000 or (n > 0 and now >= x) then
   ${upToDate}
 end
 
@@ -314,85 +315,77 @@ end
 if other then
   ${otherLog}
 end
-if log ~= '' then
-  local last = unpack_('<d', log, #log - width + 1)
-  if last > now then now = last end
-  local since = now - 60000
-  if unpack_('<d', log) <= since then
+local times = #log / width
+if times > first then
+  local ahead = (unpack_('<I4', log, #log - width + 1) - now) % 4294967296
+  if ahead < 2147483648 then now = now + ahead end
+  if (now - unpack_('<I4', log, first * width + 1)) % 4294967296 >= 60000 then
     -- Most often it is one or two that are over.
-    local low, high, all = 1, 2, #log / width
-    while high < all and unpack_('<d', log, high * width + 1) <= since do low, high = high + 1, high * 2 end
-    if high > all then high = all end
+    local low, high = first + 1, first + 2
+    while high < times and (now - unpack_('<I4', log, high * width + 1)) % 4294967296 >= 60000 do low, high = high + 1, high * 2 end
+    if high > times then high = times end
     while low < high do
-      local middle = math.floor((low + high) / 2)
-      if unpack_('<d', log, middle * width + 1) <= since then low = middle + 1 else high = middle end
+      local middle = (low + high - (low + high) % 2) / 2
+      if (now - unpack_('<I4', log, middle * width + 1)) % 4294967296 >= 60000 then low = middle + 1 else high = middle end
     end
-    log = string.sub(log, low * width + 1)
+    log = string.sub(log, (low - first) * width + 1)
   end
 end
-local count = #log / 8
+local count = #log / 4
 if bucketed then
-  count = 0
-  for at = 9, #log, 16 do count = count + unpack_('<d', log, at) end
+  count = log == '' and 0 or (unpack_('<I4', log, #log - 3) - unpack_('<I4', log, 5)) % 4294967296
 end
 
 local cap, tokens, total, fair, free = ARGV[8], ARGV[9], ARGV[10], ARGV[11] == '1', ARGV[5] - n
 local parts = fair and free or 1
-if held or count >= limitRequests or free <= 0
-  or tokens * parts > ARGV[6] - t or total * parts > ARGV[7] - c then
+if held or count >= limitRequests or free <= 0 or tokens * parts > ARGV[6] - t or total * parts > ARGV[7] - c then
   ${decided}
 end
 
 if bucketed then
-  local time, times = 0, 0
-  if log ~= '' then time, times = unpack_('<dd', log, #log - 15) end
-  if times > 0 and math.floor(time / 1000) == math.floor(now / 1000) then log = string.sub(log, 1, #log - 16) else times = 0 end
-  log = log .. struct.pack('<dd', now, times + 1)
+  if log == '' then log = struct.pack('<I4I4', 0, 0) end
+  local time, admissions = unpack_('<I4I4', log, #log - 7)
+  time = now - (now - time) % 4294967296
+  if #log > 8 and time - time % 1000 == now - now % 1000 then log = string.sub(log, 1, #log - 8) end
+  log = log .. struct.pack('<I4I4', now % 4294967296, (admissions + 1) % 4294967296)
 else
-  log = log .. struct.pack('<d', now)
+  log = log .. struct.pack('<I4', now % 4294967296)
 end
-t, c, n = t + tokens, c + total, n + 1
 local expiry = now + ARGV[12]
-if not x or x - expiry > 0 then x = expiry end
-call('HSET', account, 't', t, 'c', c, 'n', n, 'x', x, field, log,
-  lease, string.format('%.0f', expiry) .. ':' .. tokens .. ':' .. total .. ':' .. cap .. ':' .. y)
+if n == 0 or expiry < x then x = expiry end
+t, c, n = t + tokens, c + total, n + 1
+call('HSET', account, 'm', struct.pack('${counterFormat}', y, t, c, s, z, n, x), field, log,
+  lease, string.format('%.0f:%s:%s:%s:%.0f', expiry, tokens, total, cap, y))
 if other then call('HDEL', account, otherField) end
-if fresh then
-  call('HSET', account, 'y', y, 's', s, 'z', z)
-  call('PEXPIRE', account, 172800000)
-end
+if fresh then call('PEXPIRE', account, 172800000) end
 return {1, 0, cap, tokens, total, y, count + 1, 60000, t, c, n, now, s, z}
 `)
 
 /**
- * ARGV 3…: id, tokens, cost, record, 1 = it may have a checkpoint. Replies {1, entry id or '', y, t, c, n, now, s, z}, {2, '', …} where there was nothing to
- * settle, {-1} under another epoch. The time is empty where the entry's id tells it.
+ * ARGV 3…: id, tokens, cost, record, 1 = it may have a checkpoint. Replies {1, entry id or '', y, t, c, n, now, s, z}, {2, '', …}
+ * where there was nothing to settle, {-1} under another epoch. The time is empty where the entry's id tells it.
  */
 export const settleScript = script(`${plain}
 local now, id, tokens, cost = ARGV[2], ARGV[3], ARGV[4] - 0, ARGV[5] - 0
 local lease = 'l:' .. id
-local has = call('HMGET', account, 'e', 'y', 't', 'c', 'n', 's', 'z', lease)
+local has = call('HMGET', account, 'e', 'm', lease)
 if has[1] ~= epoch then return {-1} end
-local y, t, c, n = has[2] or -1, has[3] or 0, has[4] or 0, has[5] or 0
-local s, z = has[6] or t, has[7] or c
+local y, t, c, s, z, n, x = unpack_('${counterFormat}', has[2])
 local entry, status = '', 2
-if has[8] then
-  local reserved, reservedCost, leaseDay = string.match(has[8], '^%d+:(%d+):(%d+):%d+:(%d+)$')
+if has[3] then
+  local reserved, reservedCost, leaseDay = string.match(has[3], '^%d+:(%d+):(%d+):%d+:(%d+)$')
   n = n - 1
-  if leaseDay == y then
+  if leaseDay - y == 0 then
     local usedTokens, usedCost = tokens, cost
     if usedTokens - reserved > 0 then usedTokens = reserved end
     if usedCost - reservedCost > 0 then usedCost = reservedCost end
     t, c, s, z = t - reserved + usedTokens, c - reservedCost + usedCost, s + usedTokens, z + usedCost
-    call('HSET', account, 't', t, 'c', c, 's', s, 'z', z, 'n', n)
-  else
-    call('HSET', account, 'n', n)
-    if y == -1 then
-      ${helpers}${knowing}
-      call('HSET', account, 'u:' .. id, whole(tokens) .. ':' .. whole(cost) .. ':' .. leaseDay)
-      settledUnread(tokens, cost, tonumber(leaseDay))
-    end
+  elseif y == -1 then
+    ${helpers}${knowing}
+    call('HSET', account, 'u:' .. id, whole(tokens) .. ':' .. whole(cost) .. ':' .. leaseDay)
+    settledUnread(tokens, cost, tonumber(leaseDay))
   end
+  call('HSET', account, 'm', struct.pack('${counterFormat}', y, t, c, s, z, n, x))
   if ARGV[7] == '1' then call('HDEL', account, lease, 'p:' .. id, 'o:' .. id) else call('HDEL', account, lease) end
   entry, status = call('XADD', KEYS[3], '*', 'r', ARGV[6]), 1
 else
@@ -404,13 +397,14 @@ else
   if over then
     ${helpers}${knowing}
     local leaseDay, recorded = match(over, '^(%d+):(%d)$')
+    leaseDay = tonumber(leaseDay)
     call('HDEL', account, 'g:' .. id)
     if recorded == '0' then
       if leaseDay == y then
         t, c, s, z = t + tokens, c + cost, s + tokens, z + cost
-        call('HSET', account, 't', whole(t), 'c', whole(c), 's', whole(s), 'z', whole(z))
+        setCounters(y, t, c, s, z, n, x)
       elseif y == -1 then
-        settledUnread(tokens, cost, tonumber(leaseDay))
+        settledUnread(tokens, cost, leaseDay)
       end
       entry, status = call('XADD', KEYS[3], '*', 'r', ARGV[6]), 1
     end
@@ -422,18 +416,19 @@ return {status, entry, y, t, c, n, now, s, z}
 /** ARGV 3…: id, tokens, cost, limits of both. Replies {1, tokens, cost, t, c}, {0} where it is too much, {-1}. */
 export const raiseScript = script(`${common}${guard}
 local lease = 'l:' .. ARGV[3]
-local has = call('HMGET', account, 'e', 'y', 't', 'c', lease)
+local has = call('HMGET', account, 'e', 'm', lease)
 if has[1] ~= epoch then return {-1} end
-if not has[5] or not has[2] then return {0} end
-local expiry, tokens, cost, cap, leaseDay = match(has[5], '^(%d+):(%d+):(%d+):(%d+):(%d+)$')
-if leaseDay ~= has[2] then return {0} end
+if not has[3] then return {0} end
+local expiry, tokens, cost, cap, leaseDay = match(has[3], '^(%d+):(%d+):(%d+):(%d+):(%d+)$')
+local y, t, c, s, z, n, x = countersOf(has[2])
+if tonumber(leaseDay) ~= y then return {0} end
 tokens, cost = tonumber(tokens), tonumber(cost)
 local moreTokens, moreCost = max(0, tonumber(ARGV[4]) - tokens), max(0, tonumber(ARGV[5]) - cost)
-local t, c = tonumber(has[3]) + moreTokens, tonumber(has[4]) + moreCost
+t, c = t + moreTokens, c + moreCost
 if t > tonumber(ARGV[6]) or c > tonumber(ARGV[7]) then return {0} end
 tokens, cost = tokens + moreTokens, cost + moreCost
-call('HSET', account, 't', whole(t), 'c', whole(c), lease,
-  expiry .. ':' .. whole(tokens) .. ':' .. whole(cost) .. ':' .. cap .. ':' .. leaseDay)
+setCounters(y, t, c, s, z, n, x)
+call('HSET', account, lease, expiry .. ':' .. whole(tokens) .. ':' .. whole(cost) .. ':' .. cap .. ':' .. leaseDay)
 return {1, tokens, cost, t, c}
 `)
 
@@ -483,14 +478,13 @@ return due
  * epoch, only what dead gateways have left is settled.
  */
 export const sweepScript = script(`${common}${knowing}${renewEpoch}
-local y, t, c, n, x, s, z
+local y, t, c, s, z, n, x
 ${expire}
 local decides = epoch ~= '' and call('GET', KEYS[2]) == epoch
 local known = call('HGET', account, 'e')
 if decides and known and known ~= epoch then renewEpoch() end
-local has = call('HMGET', account, 'e', 'y', 't', 'c', 'n', 'x', 's', 'z')
-y, t, c, n, x = tonumber(has[2] or -1), tonumber(has[3] or 0), tonumber(has[4] or 0), tonumber(has[5] or 0), tonumber(has[6] or nil)
-s, z = tonumber(has[7] or t), tonumber(has[8] or c)
+local has = call('HMGET', account, 'e', 'm')
+y, t, c, s, z, n, x = countersOf(has[2])
 if has[1] and decides then
   expire()
 elseif has[1] and #ARGV > 3 then
@@ -498,7 +492,7 @@ elseif has[1] and #ARGV > 3 then
   for i = 4, #ARGV do living[ARGV[i]] = true end
   expire(living)
 end
-if x then call('ZADD', KEYS[4], whole(max(x, now + 1000)), ARGV[3]) else call('ZREM', KEYS[4], ARGV[3]) end
+if x > 0 then call('ZADD', KEYS[4], whole(max(x, now + 1000)), ARGV[3]) else call('ZREM', KEYS[4], ARGV[3]) end
 return {1}
 `)
 
@@ -513,7 +507,7 @@ if call('HGET', KEYS[2], 'id') ~= epoch then return {-1} end
 local known = cjson.decode(ARGV[4])
 if call('HGET', account, 'e') ~= epoch then renewEpoch() end
 local expiry = whole(now + tonumber(ARGV[3]))
-local n = tonumber(call('HGET', account, 'n') or 0)
+local y, t, c, s, z, n, x = countersOf(call('HGET', account, 'm'))
 local open = {}
 for _, lease in ipairs(known.leases) do open[lease[1]] = true end
 local all = call('HGETALL', account)
@@ -532,12 +526,12 @@ for _, lease in ipairs(known.leases) do
   end
 end
 if #known.ages > 0 then
-  local times, log = {}, call('HGET', account, 'r') or ''
-  for at = 1, #log, 8 do times[#times + 1] = (unpack_('<d', log, at)) end
+  local times, log = {}, call('HGET', account, 'a') or ''
+  for at = 1, #log, 4 do times[#times + 1] = now - (now - unpack_('<I4', log, at)) % 4294967296 end
   for _, age in ipairs(known.ages) do times[#times + 1] = now - age end
   table.sort(times)
-  for i, time in ipairs(times) do times[i] = pack('<d', time) end
-  call('HSET', account, 'r', table.concat(times))
+  for i, time in ipairs(times) do times[i] = pack('<I4', time % 4294967296) end
+  call('HSET', account, 'a', table.concat(times))
 end
 for _, used in ipairs(known.waiting) do
   if call('HDEL', account, 'l:' .. used[1]) == 1 then n = n - 1 end
@@ -547,8 +541,8 @@ end
 if #known.settled > 0 then
   call('HSET', account, 'd:' .. known.gateway, whole(known.settled[1]) .. ':' .. whole(known.settled[2]) .. ':' .. whole(known.settled[3]))
 end
-local soonest = tonumber(call('HGET', account, 'x') or expiry)
-call('HSET', account, 'n', whole(n), 'x', whole(min(soonest, tonumber(expiry))))
+expiry = tonumber(expiry)
+setCounters(y, t, c, s, z, n, x > 0 and min(x, expiry) or expiry)
 call('PEXPIRE', account, keepMs)
 return {1}
 `)
