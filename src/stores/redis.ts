@@ -43,7 +43,7 @@ export type RedisOptions = {
 
 type Client = {
   connect(): Promise<unknown>
-  send(key: string, command: string[]): Promise<unknown>
+  send(key: string, command: readonly string[]): Promise<unknown>
   destroy(): void
 }
 
@@ -119,7 +119,7 @@ export function openRedis(options: RedisOptions): Redis {
     if (client === null) throw new RedisAway('not connected')
     const sentAt = performance.now()
     try {
-      const reply = await within(client.send(key, [...command]), deadlineMs)
+      const reply = await within(client.send(key, command), deadlineMs)
       failures = 0
       return reply
     } catch (cause) {
@@ -168,7 +168,8 @@ function dial(urls: readonly string[], onBroken: (reason: string) => void): Clie
   } as const
   const [first = ''] = urls
   if (urls.length === 1) {
-    const client = createClient({ ...options, url: first })
+    // Its own deadline is a signal and a listener for every command; ours gives the whole client up.
+    const client = createClient({ ...options, url: first, commandOptions: { timeout: 0 } })
     // Without a listener a broken connection would end the process.
     client.on('error', (cause: unknown) => onBroken(reasonOf(cause)))
     return {
@@ -195,7 +196,7 @@ function dial(urls: readonly string[], onBroken: (reason: string) => void): Clie
   cluster.on('error', () => {})
   return {
     connect: () => cluster.connect(),
-    send: (key, command) => cluster.sendCommand(key, false, command),
+    send: (key, command) => cluster.sendCommand(key, false, [...command]),
     destroy: () => quietly(() => cluster.destroy()),
   }
 }
