@@ -320,7 +320,7 @@ for i = 3, #KEYS do
   local has = redis.call('HMGET', KEYS[i], 'e', 'm')
   local counted = {}
   local y, t, c = -1, 0, 0
-  if has[1] and has[1] == epoch then y, t, c = struct.unpack('${counterFormat}', has[2]) end
+  if has[2] and has[1] == epoch then y, t, c = struct.unpack('${counterFormat}', has[2]) end
   if y ~= -1 then
     local all = redis.call('HGETALL', KEYS[i])
     for at = 1, #all, 2 do

@@ -329,6 +329,33 @@ if (server !== null && link !== null) {
     expect(Number(log)).toBeLessThanOrEqual(62 * 8)
   }, 30_000)
 
+  test('a limit that goes over a thousand a minute and back loses none of the last minute', async () => {
+    const { meter, clock } = await rig(link)
+    const few = { ...wide, requestsPerMinute: 10 }
+    const many = { ...wide, requestsPerMinute: 2_000 }
+    const remaining: number[] = []
+    for (const [index, limits] of [few, few, many, many, many, few, few].entries()) {
+      clock.move(400)
+      remaining.push((await meter.admit(ask(`r${index}`, { limits }))).standing.requests.remaining)
+    }
+    expect(remaining).toEqual([9, 8, 1_997, 1_996, 1_995, 4, 3])
+    clock.move(60_000 - 5 * 400)
+    expect((await meter.admit(ask('last', { limits: few }))).standing.requests.remaining).toBe(10 - 6)
+  })
+
+  test('a clock that is set back lets nobody in sooner', async () => {
+    const { meter, clock } = await rig(link)
+    const limits = { ...wide, requestsPerMinute: 2 }
+    await meter.admit(ask('a', { limits }))
+    clock.move(-20_000)
+    await meter.admit(ask('b', { limits }))
+    expect(await meter.admit(ask('c', { limits }))).toMatchObject({ admitted: false, retryAfterMs: 60_000 })
+    clock.move(20_000 + 59_999)
+    expect((await meter.admit(ask('c', { limits }))).admitted).toBe(false)
+    clock.move(1)
+    expect((await meter.admit(ask('c', { limits }))).admitted).toBe(true)
+  })
+
   test('in whatever order, Redis decides and grants exactly what the meter in process would', async () => {
     const limits = fc.record({
       requestsPerMinute: fc.constantFrom(0, 3, 1_000),

@@ -355,7 +355,7 @@ local expiry = now + ARGV[12]
 if n == 0 or expiry < x then x = expiry end
 t, c, n = t + tokens, c + total, n + 1
 call('HSET', account, 'm', struct.pack('${counterFormat}', y, t, c, s, z, n, x), field, log,
-  lease, string.format('%.0f:%s:%s:%s:%.0f', expiry, tokens, total, cap, y))
+  lease, string.format('%.0f:%s:%s:%s:%d', expiry, tokens, total, cap, y))
 if other then call('HDEL', account, otherField) end
 if fresh then call('PEXPIRE', account, 172800000) end
 return {1, 0, cap, tokens, total, y, count + 1, 60000, t, c, n, now, s, z}
@@ -369,7 +369,7 @@ export const settleScript = script(`${plain}
 local now, id, tokens, cost = ARGV[2], ARGV[3], ARGV[4] - 0, ARGV[5] - 0
 local lease = 'l:' .. id
 local has = call('HMGET', account, 'e', 'm', lease)
-if has[1] ~= epoch then return {-1} end
+if has[1] ~= epoch or not has[2] then return {-1} end
 local y, t, c, s, z, n, x = unpack_('${counterFormat}', has[2])
 local entry, status = '', 2
 if has[3] then
