@@ -245,7 +245,7 @@ const decided = `
         end
       end
     elseif limitRequests > 0 then
-      wait = untilOver((count - limitRequests) * 4 + 1)
+      wait = untilOver((over + count - limitRequests) * 4 + 1)
     end
     return refuse(2, wait)
   end
@@ -315,7 +315,7 @@ end
 if other then
   ${otherLog}
 end
-local times = #log / width
+local times, over = #log / width, 0
 if times > first then
   local ahead = (unpack_('<I4', log, #log - width + 1) - now) % 4294967296
   if ahead < 2147483648 then now = now + ahead end
@@ -328,10 +328,14 @@ if times > first then
       local middle = (low + high - (low + high) % 2) / 2
       if (now - unpack_('<I4', log, middle * width + 1)) % 4294967296 >= 60000 then low = middle + 1 else high = middle end
     end
-    log = string.sub(log, (low - first) * width + 1)
+    over = low - first
+    -- Copying a long one costs more than finding its place.
+    if bucketed or over * 8 > times then
+      log, over = string.sub(log, over * width + 1), 0
+    end
   end
 end
-local count = #log / 4
+local count = #log / 4 - over
 if bucketed then
   count = log == '' and 0 or (unpack_('<I4', log, #log - 3) - unpack_('<I4', log, 5)) % 4294967296
 end
