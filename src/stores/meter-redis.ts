@@ -14,16 +14,8 @@ import type { UsageRecord } from '../core/usage.ts'
 import type { Admission, AdmitRequest, Progress, RefusalCode, Seat, Settlement, Standing } from './meter.ts'
 import { type LocalMeter, type OpenSeat, recordOf, remember, type Spent, spentBy } from './meter-local.ts'
 import { type Redis, RedisAway, type Script } from './redis.ts'
-import {
-  admitScript,
-  dueScript,
-  raiseScript,
-  registerScript,
-  remindScript,
-  renewScript,
-  settleScript,
-  sweepScript,
-} from './scripts/meter.ts'
+import { dueScript, registerScript, remindScript, renewScript, sweepScript } from './scripts/meter.ts'
+import { admitScript, raiseScript, settleScript } from './scripts/requests.ts'
 
 /** Redis answers, but under another epoch than this gateway knows: it was emptied, or restarted, or given up by someone. */
 export class RedisEmptied extends Error {

@@ -13,7 +13,7 @@ import { decodeLine } from './journal.ts'
 import type { Spent } from './meter-local.ts'
 import { keysOf, partitionOf, partitions } from './meter-redis.ts'
 import { type Redis, script } from './redis.ts'
-import { counterFormat } from './scripts/meter.ts'
+import { counterFormat } from './scripts/account.ts'
 
 /** UTC days, `YYYY-MM-DD`, both included; an account's alone where it is named. */
 export type AuditScope = { readonly from: string; readonly to: string; readonly accountId: string | null }

@@ -14,7 +14,8 @@ import {
   type RedisMeterOptions,
 } from '../../src/stores/meter-redis.ts'
 import { openRedis, type Redis } from '../../src/stores/redis.ts'
-import { counterFormat, meterScripts } from '../../src/stores/scripts/meter.ts'
+import { counterFormat } from '../../src/stores/scripts/account.ts'
+import { meterScripts } from '../../src/stores/scripts/meter.ts'
 import { type PrivateRedis, startRedis } from '../harness/redis.ts'
 import { eventually } from './database.contract.ts'
 import { admitted, ask, meterContract, settlement, wide } from './meter.contract.ts'
