@@ -10,12 +10,13 @@ import { dayMs, dayOf } from '../core/days.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Limits } from '../core/plans.ts'
 import { createRecent } from '../core/recent.ts'
-import type { UsageRecord } from '../core/usage.ts'
+import { createKeptRecords, type KeptRecords } from './kept-records.ts'
 import type { Admission, AdmitRequest, Progress, RefusalCode, Seat, Settlement, Standing } from './meter.ts'
-import { type LocalMeter, type OpenSeat, recordOf, remember, type Spent, spentBy } from './meter-local.ts'
+import { type LocalMeter, type OpenSeat, recordOf, type Spent, spentBy } from './meter-local.ts'
 import { type Redis, RedisAway, type Script } from './redis.ts'
 import { dueScript, registerScript, remindScript, renewScript, sweepScript } from './scripts/meter.ts'
 import { admitScript, raiseScript, settleScript } from './scripts/requests.ts'
+import { createStandings, untouched } from './standings.ts'
 
 /** Redis answers, but under another epoch than this gateway knows: it was emptied, or restarted, or given up by someone. */
 export class RedisEmptied extends Error {
@@ -99,27 +100,10 @@ export type Registration = {
   readonly waiting: readonly Waiting[]
 }
 
-/** What this gateway put into streams and must keep until Postgres has it: an emptied Redis would have taken it. */
-export type KeptRecords = {
-  add(partition: number, entryId: string, record: UsageRecord): void
-  /** Postgres has committed these. */
-  release(requestIds: readonly string[]): void
-  /** The oldest entry that is still in the partition's stream, empty = none: everything older is in Postgres. */
-  releaseBefore(partition: number, entryId: string): void
-  of(accountId: string, day: number): UsageRecord[]
-  accounts(): Set<string>
-  partitions(): Set<number>
-  /** Takes out all of a partition's, to be kept elsewhere. */
-  takeOut(partition: number): UsageRecord[]
-  size(): number
-}
-
 export const partitions = 16
 /** With what it takes to find out, to settle and to ship, a dead gateway's requests are in the ledger within 15 s. */
 export const defaultLeaseMs = 8_000
-const maximumAccounts = 100_000
 const maximumSettled = 20_000
-const minuteMs = 60_000
 const million = 1_000_000n
 const registrationDeadlineMs = 500
 /** Nobody waits for it, and it must not make Redis look slow. */
@@ -150,15 +134,6 @@ export const keysOf = (partition: number) => {
 const allKeys = Array.from({ length: partitions }, (_, partition) => keysOf(partition))
 const keysFor = (partition: number) => allKeys[partition] ?? keysOf(partition)
 
-type Memory = Spent & {
-  readonly at: number
-  readonly day: number
-  readonly requests: number
-  readonly resetMs: number
-  readonly seats: number
-  readonly dayEndsInMs: number
-  readonly settled: Spent
-}
 /** What the script is to begin a day with: day, tokens, cost, and the ids that were looked for in the ledger. */
 type Opening = readonly string[]
 type Held = Omit<OpenSeat, 'seat' | 'progress'> & {
@@ -183,11 +158,11 @@ const refusals: readonly (RefusalCode | null)[] = [
 export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
   const { redis, clock, gatewayId, epochOf, seed, elsewhere, time, leaseMs = defaultLeaseMs } = options
   const { onAdmitted = () => {}, onHeard = () => {}, onUnread = () => {} } = options
-  const memory = new Map<string, Memory>()
+  const standings = createStandings(clock)
   const open = new Map<string, Held>()
   const settled = createRecent<Pick<Held, 'seat' | 'limits'>>(maximumSettled)
   const seeding = new Map<string, Promise<Opening>>()
-  const kept = keepRecords()
+  const kept = createKeptRecords()
 
   const run = async (
     script: Script,
@@ -209,38 +184,8 @@ export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
     return reply
   }
 
-  const note = (accountId: string, noted: Memory) => {
-    // Anew, so that the map's order is the order in which accounts were last heard of.
-    memory.delete(accountId)
-    remember(memory, accountId, noted, maximumAccounts)
-  }
-
-  const standingOf = (accountId: string, limits: Limits): Standing | null => {
-    const noted = memory.get(accountId)
-    if (noted === undefined) return null
-    const elapsed = clock.now() - noted.at
-    const left = (limit: number, used: number) => Math.max(0, limit - used)
-    const sameDay = elapsed < noted.dayEndsInMs
-    const resetMs = Math.max(0, noted.resetMs - elapsed)
-    return {
-      requests: {
-        limit: limits.requestsPerMinute,
-        remaining: left(limits.requestsPerMinute, resetMs === 0 ? 0 : noted.requests),
-        resetMs,
-      },
-      tokens: {
-        limit: limits.dailyTokens,
-        remaining: left(limits.dailyTokens, sameDay ? noted.tokens : 0),
-        resetMs: sameDay ? noted.dayEndsInMs - elapsed : dayMs - ((elapsed - noted.dayEndsInMs) % dayMs),
-      },
-      costMicrocents: {
-        limit: limits.dailyCostMicrocents,
-        remaining: left(limits.dailyCostMicrocents, sameDay ? noted.microcents : 0),
-      },
-      seats: { limit: limits.concurrentRequests, remaining: left(limits.concurrentRequests, noted.seats) },
-    }
-  }
-  const standing = (accountId: string, limits: Limits): Standing => standingOf(accountId, limits) ?? blank(limits)
+  const standing = (accountId: string, limits: Limits): Standing =>
+    standings.now(accountId, limits) ?? untouched(limits)
 
   /** However many come at once, the ledger is asked once: whoever is first begins the day with it, the others find it begun. */
   const openingOf = (accountId: string, day: number, waiting: readonly Waiting[]): Promise<Opening> => {
@@ -294,7 +239,7 @@ export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
       settledTokens,
       settledMicrocents,
     ] = numbers(reply)
-    note(accountId, {
+    standings.note(accountId, {
       at: clock.now(),
       day: dayOf(at),
       requests,
@@ -361,8 +306,8 @@ export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
       )
       if (reply[0] !== 1) return null
       held.seat = { ...held.seat, reservedTokens: reply[1], reservedMicrocents: reply[2] }
-      const noted = memory.get(seat.accountId)
-      if (noted !== undefined) note(seat.accountId, { ...noted, tokens: reply[3], microcents: reply[4] })
+      const noted = standings.last(seat.accountId)
+      if (noted !== null) standings.note(seat.accountId, { ...noted, tokens: reply[3], microcents: reply[4] })
       return held.seat
     },
 
@@ -396,16 +341,16 @@ export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
       const [, , countedDay, tokens, microcents, seats, told, settledTokens, settledMicrocents] = numbers(reply)
       // An entry's id begins with the milliseconds of its writing.
       const at = told || Number.parseInt(entryId, 10)
-      const noted = memory.get(accountId)
+      const noted = standings.last(accountId)
       if (countedDay === -1) {
         onUnread({ ...settlement, seat })
         return standing(accountId, limits)
       }
-      note(accountId, {
+      standings.note(accountId, {
         at: clock.now(),
         day: dayOf(at),
         requests: noted?.requests ?? 0,
-        resetMs: noted === undefined ? 0 : Math.max(0, noted.resetMs - (clock.now() - noted.at)),
+        resetMs: noted === null ? 0 : Math.max(0, noted.resetMs - (clock.now() - noted.at)),
         // The hash may still hold the day before: it turns with the next admission.
         ...(countedDay === dayOf(at) ? { tokens, microcents } : nothing),
         seats,
@@ -423,14 +368,14 @@ export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
       held.isDue = true
     },
 
-    standing: standingOf,
+    standing: standings.now,
     lastSpent(accountId) {
-      const noted = memory.get(accountId)
-      return noted === undefined || noted.day !== dayOf(clock.now()) ? null : noted
+      const noted = standings.last(accountId)
+      return noted === null || noted.day !== dayOf(clock.now()) ? null : noted
     },
     lastSettled(partition) {
       const known = new Map<string, Settled>()
-      for (const [accountId, { day, settled }] of memory)
+      for (const [accountId, { day, settled }] of standings.all())
         if (partitionOf(accountId) === partition) known.set(accountId, { ...settled, day })
       return known
     },
@@ -568,51 +513,6 @@ function readWaiting(fields: readonly unknown[]): Waiting[] {
     waiting.push({ requestId: String(fields[index]), tokens, microcents, day })
   }
   return waiting
-}
-
-function keepRecords(): KeptRecords {
-  const records = new Map<
-    string,
-    { readonly partition: number; readonly entryId: string; readonly record: UsageRecord }
-  >()
-  return {
-    add: (partition, entryId, record) => void records.set(record.request_id, { partition, entryId, record }),
-    release(requestIds) {
-      for (const requestId of requestIds) records.delete(requestId)
-    },
-    releaseBefore(partition, entryId) {
-      for (const [requestId, one] of records)
-        if (one.partition === partition && (entryId === '' || isOlder(one.entryId, entryId))) records.delete(requestId)
-    },
-    of: (accountId, day) =>
-      [...records.values()]
-        .map(one => one.record)
-        .filter(record => record.account_id === accountId && dayOf(record.at_ms) === day),
-    accounts: () => new Set([...records.values()].map(one => one.record.account_id)),
-    partitions: () => new Set([...records.values()].map(one => one.partition)),
-    takeOut(partition) {
-      const taken = [...records.values()].filter(one => one.partition === partition).map(one => one.record)
-      for (const record of taken) records.delete(record.request_id)
-      return taken
-    },
-    size: () => records.size,
-  }
-}
-
-/** Entry ids are `milliseconds-sequence`. */
-function isOlder(one: string, other: string): boolean {
-  const [oneTime = 0, oneSequence = 0] = one.split('-').map(Number)
-  const [otherTime = 0, otherSequence = 0] = other.split('-').map(Number)
-  return oneTime < otherTime || (oneTime === otherTime && oneSequence < otherSequence)
-}
-
-function blank(limits: Limits): Standing {
-  return {
-    requests: { limit: limits.requestsPerMinute, remaining: limits.requestsPerMinute, resetMs: 0 },
-    tokens: { limit: limits.dailyTokens, remaining: limits.dailyTokens, resetMs: minuteMs },
-    costMicrocents: { limit: limits.dailyCostMicrocents, remaining: limits.dailyCostMicrocents },
-    seats: { limit: limits.concurrentRequests, remaining: limits.concurrentRequests },
-  }
 }
 
 type Numbers = readonly [

@@ -5,7 +5,8 @@
 import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { type UsageRecord, usageRecordSchema } from '../core/usage.ts'
 import type { JournalBatch } from './journal.ts'
-import { type KeptRecords, keysOf, partitions } from './meter-redis.ts'
+import type { KeptRecords } from './kept-records.ts'
+import { keysOf, partitions } from './meter-redis.ts'
 import type { Redis } from './redis.ts'
 
 export type UsageStreamOptions = {
