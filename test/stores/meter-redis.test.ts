@@ -572,15 +572,20 @@ if (server !== null && link !== null) {
     heard.stop()
     expect(heard().map(line => /"(\w+)"/.exec(line)?.[1])).toEqual(Array.from({ length: 100 }, () => 'EVALSHA'))
 
-    for (let index = 0; index < 4_000; index++) {
-      clock.move(200)
-      await one(1_000 + index)
-      if (index === 1_000) await redis.send('', ['CONFIG', 'RESETSTAT'])
+    // What else runs on the machine is in most of the rounds, and in the shortest least.
+    const rounds: number[] = []
+    for (let round = 0; round < 13; round++) {
+      await redis.send('', ['CONFIG', 'RESETSTAT'])
+      for (let index = 0; index < 300; index++) {
+        clock.move(200)
+        await one(1_000 + round * 300 + index)
+      }
+      const stats = String(await redis.send('', ['INFO', 'commandstats']))
+      rounds.push(Number(/cmdstat_evalsha:calls=\d+,usec=(\d+)/.exec(stats)?.[1]) / 300)
     }
-    const stats = String(await redis.send('', ['INFO', 'commandstats']))
-    const microseconds = Number(/cmdstat_evalsha:calls=\d+,usec=(\d+)/.exec(stats)?.[1]) / 3_000
+    const [best = 0, ...others] = rounds.slice(1).toSorted((one, other) => one - other)
     process.stdout.write(
-      `Redis time for an admission and its settling, 300 in the minute: ${microseconds.toFixed(1)} µs\n`,
+      `Redis time for an admission and its settling, 300 in the minute: ${best.toFixed(1)} µs, mostly ${others[5]?.toFixed(1)}\n`,
     )
   }, 30_000)
 }
