@@ -25,6 +25,9 @@
 /** How the seven counters are packed, as Redis' `struct` has it. */
 export const counterFormat = '<ddddddd'
 
+/** How long nobody must have asked about an account for its hash to go: no lease and no day is older. */
+export const keepMs = 172_800_000
+
 /** Needs `account`. */
 export const helpers = `
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -35,7 +38,7 @@ local function countersOf(text)
   if not text then return -1, 0, 0, 0, 0, 0, 0 end
   return unpack_('${counterFormat}', text)
 end
-local keepMs = 172800000
+local keepMs = ${keepMs}
 `
 
 /** The beginning of the scripts that no request waits for. */

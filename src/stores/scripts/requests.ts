@@ -1,8 +1,11 @@
 /** What requests run in Redis: to be admitted, to be settled, to reserve more (`account.ts` says what the fields are). */
 import { script } from '../redis.ts'
-import { common, counterFormat, expire, guard, helpers, knowing, renewEpoch } from './account.ts'
+import { common, counterFormat, expire, guard, helpers, keepMs, knowing, renewEpoch } from './account.ts'
 
-/** The beginning of what every request runs. Such scripts make nothing that a plain request does not need. */
+/**
+ * The beginning of what every request runs. Such scripts make no function and convert nothing that a plain request does not
+ * need: arithmetic takes numbers in words as they are.
+ */
 const plain = `
 local call, unpack_, account, epoch = redis.call, struct.unpack, KEYS[1], ARGV[1]
 if call('GET', KEYS[2]) ~= epoch then return {-1} end
@@ -208,7 +211,7 @@ t, c, n = t + tokens, c + total, n + 1
 call('HSET', account, 'm', struct.pack('${counterFormat}', y, t, c, s, z, n, x), field, log,
   lease, string.format('%.0f:%s:%s:%s:%d', expiry, tokens, total, cap, y))
 if other then call('HDEL', account, otherField) end
-if fresh then call('PEXPIRE', account, 172800000) end
+if fresh then call('PEXPIRE', account, ${keepMs}) end
 return {1, 0, cap, tokens, total, y, count + 1, 60000, t, c, n, now, s, z}
 `)
 
