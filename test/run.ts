@@ -44,7 +44,8 @@ function totals(path: string): Totals | null {
 /**
  * Every file in a process of its own, one more at a time than there are cores, since many wait for time to pass; each prints
  * what it said when it is done. Some hold real processes to real deadlines, which a busy neighbour can make them miss: a file
- * that failed is run once more when all others are done, both times are printed, and the second counts.
+ * that failed is run once more when all others are done, both times are printed, and the second counts. Not of those that
+ * race for what an account has left: one too many is one too many, however busy the machine was.
  */
 async function runFiles(files: readonly string[], reports: string): Promise<Totals> {
   const sum = { tests: 0, failures: 0, skipped: 0 }
@@ -59,7 +60,7 @@ async function runFiles(files: readonly string[], reports: string): Promise<Tota
     for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
       if (needsBrowser(file)) await browser
       const result = await runFile(file, reports)
-      if (result.failures > 0) failed.push(file)
+      if (result.failures > 0 && !racesForMoney(file)) failed.push(file)
       else count(result)
     }
   }
@@ -74,6 +75,7 @@ async function runFiles(files: readonly string[], reports: string): Promise<Tota
   return sum
 }
 
+const racesForMoney = (file: string) => file === 'test/stores/meter-failover.test.ts'
 const needsBrowser = (file: string) => file.startsWith('test/dashboard/')
 
 /** More failures than this are no matter of timing. */
