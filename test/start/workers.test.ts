@@ -110,7 +110,7 @@ function withStores(postgres: PrivatePostgres, redis: PrivateRedis): void {
 
     test('one that is killed is replaced, the other serves on, and what was open on it is settled and its seats are free', async () => {
       const key = await keyWith({ requestsPerMinute: 1_000, concurrentRequests: 12 })
-      const paced = '[[sim:tokens=400, chunk=8, pace_ms=100]] tell me'
+      const paced = '[[sim:tokens=120, chunk=8, pace_ms=100]] tell me'
       const streams = await Promise.all(Array.from({ length: 12 }, () => ask(gateway, key, paced, { stream: true })))
       const ids = streams.map(answer => answer.headers.get('x-request-id') ?? '')
       const ends = Promise.all(streams.map(answer => answer.text().then(isWhole, () => false)))
