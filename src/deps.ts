@@ -16,6 +16,7 @@ import { createFeatureReader } from './core/features.ts'
 import type { LevelShares } from './core/levels.ts'
 import { buildCatalogue, type Catalogue } from './core/models.ts'
 import { toUsd } from './core/money.ts'
+import { createRoster } from './core/roster.ts'
 import { type RandomBytes, randomBase62 } from './core/secrets.ts'
 import { type Clock, systemClock } from './deps/clock.ts'
 import { type FirstAccount, makeFirstAccount } from './deps/first-account.ts'
@@ -252,7 +253,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     undo.push(() => safety.close())
     const web = openWeb(config, { ...options, network, clock, log, simulator, safety })
     undo.push(() => web.pages.close())
-    const endings = new Set<Ending>()
+    const endings = createRoster<Ending>()
     const health = createHealthBook({ clock })
     const readiness = { isReady: false }
     const observe = createObserve({
@@ -333,10 +334,10 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       storage,
       site: createSite(),
       inFlight: {
-        add: ending => void endings.add(ending),
-        delete: ending => void endings.delete(ending),
+        add: endings.add,
+        delete: endings.delete,
         endAll: reason => {
-          for (const ending of endings) ending.abort(reason)
+          for (const ending of [...endings]) ending.abort(reason)
         },
       },
       readiness,

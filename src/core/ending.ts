@@ -1,11 +1,12 @@
 import { GatewayError } from './errors.ts'
+import type { Listed } from './roster.ts'
 
 /**
  * What can end a request before its answer is whole: its caller leaves, or the gateway has to stop. Says and takes what an
  * `AbortController` does, without being an event target, whose making, hearing and collecting cost each request some
  * microseconds.
  */
-export type Ending = { readonly signal: EndingSignal; abort(reason?: unknown): void }
+export type Ending = Listed & { readonly signal: EndingSignal; abort(reason?: unknown): void }
 
 /** An `AbortSignal` is one too. */
 export type EndingSignal = {
@@ -18,25 +19,25 @@ export type EndingSignal = {
 
 /** An ending that has not come. It comes once; whoever listens only afterwards hears nothing and looks at `aborted`. */
 export function createEnding(): Ending {
-  const actions = new Set<() => void>()
-  const state = { aborted: false, reason: undefined as unknown }
-  return {
-    signal: {
-      get aborted() {
-        return state.aborted
-      },
-      get reason() {
-        return state.reason
-      },
-      addEventListener: (_, action) => void actions.add(action),
-      removeEventListener: (_, action) => void actions.delete(action),
+  let actions: Set<() => void> | null = null
+  const signal = {
+    aborted: false,
+    reason: undefined as unknown,
+    addEventListener(_: 'abort', action: () => void) {
+      actions ??= new Set()
+      actions.add(action)
     },
+    removeEventListener: (_: 'abort', action: () => void) => void actions?.delete(action),
+  }
+  return {
+    place: -1,
+    signal,
     abort(reason) {
-      if (state.aborted) return
-      state.aborted = true
-      state.reason = reason
-      for (const action of actions) action()
-      actions.clear()
+      if (signal.aborted) return
+      signal.aborted = true
+      signal.reason = reason
+      for (const action of actions ?? []) action()
+      actions = null
     },
   }
 }

@@ -1,5 +1,6 @@
 /** What operators are told of requests: counts, one line in the log, a trace of some. Fed where a request is settled. */
 import type { GatewayError } from '../core/errors.ts'
+import { createRoster } from '../core/roster.ts'
 import type { UsageRecord } from '../core/usage.ts'
 import type { Tally } from '../pipeline/tally.ts'
 import { type Exporter, type ExporterOptions, startExporter } from './exporter.ts'
@@ -42,7 +43,7 @@ export type ObserveOptions = {
 export function createObserve({ state, log, clock, otlp, worker, random, randomBytes }: ObserveOptions): Observe {
   const metrics = createMetrics(state.models)
   const lag = watchLoopLag(clock.monotonic)
-  const open = new Set<Tally>()
+  const open = createRoster<Tally>()
   const own = () => [...metrics.families(), ...gauges(state, open), lag.family()]
 
   const tracer =
@@ -66,7 +67,7 @@ export function createObserve({ state, log, clock, otlp, worker, random, randomB
   const exporterFamilies = () => exporter?.families() ?? []
 
   return {
-    admitted: tally => void open.add(tally),
+    admitted: open.add,
     settled(request) {
       open.delete(request.tally)
       metrics.settled(request)

@@ -1,6 +1,7 @@
 import type { Ask, Attempt, ChatEvent, FinishReason, Receipt, ReportedUsage } from '../core/chat.ts'
 import type { EndingSignal } from '../core/ending.ts'
 import { GatewayError } from '../core/errors.ts'
+import type { Listed } from '../core/roster.ts'
 import type { LeftOut, WebSource } from '../core/web.ts'
 import type { Clock } from '../deps/clock.ts'
 import type { TraceParent } from '../observe/traceparent.ts'
@@ -13,7 +14,7 @@ export type Step = 'route' | 'admit' | 'moderate' | 'enhance' | 'enrich' | 'call
 export type Outcome = 'completed' | 'failed' | 'client_closed' | 'blocked'
 
 /** What one request has used and done so far: written by the steps as it happens, read once when it is settled. */
-export type Tally = {
+export type Tally = Listed & {
   readonly requestId: string
   /** Epoch milliseconds, and monotonic ones for durations. */
   readonly startedAt: number
@@ -85,6 +86,7 @@ export type Serving = {
 export function startTally(clock: Clock, requestId: string): Tally {
   const startedMonotonic = clock.monotonic()
   return {
+    place: -1,
     requestId,
     startedAt: clock.now(),
     startedMonotonic,

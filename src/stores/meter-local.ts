@@ -71,7 +71,9 @@ export type LocalMeter = Meter & {
   flush(): void
 }
 
-type Held = Omit<OpenSeat, 'seat' | 'progress'> & { seat: Seat; progress: OpenSeat['progress']; lapsed: boolean }
+/** What a request has used, as it says itself; null = it is over, or has never said. */
+type Noted = { seat: Seat; progress: OpenSeat['progress'] }
+type Held = Omit<OpenSeat, keyof Noted> & Noted & { lapsed: boolean }
 type Counters = { tokens: number; microcents: number }
 type Account = {
   readonly requests: WindowLog
@@ -103,13 +105,16 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
   const seeding = new Map<string, Promise<Account>>()
   const settled = createRecent<Pick<Held, 'seat' | 'limits'>>(maximumSettled)
   /** Noted, and not on disk yet. */
-  const progress = new Map<string, () => UsageRecord>()
+  const progress = new Map<string, Noted>()
   /** Of another meter's requests, those on disk. */
   const keeping = new Set<string>()
   const over: string[] = []
 
   const flush = () => {
-    checkpoints?.write(new Map([...progress].map(([requestId, record]) => [requestId, record()])), over)
+    const records = new Map<string, UsageRecord>()
+    for (const [requestId, { seat, progress: said }] of progress)
+      if (said !== null) records.set(requestId, recordSaid(seat, said()))
+    checkpoints?.write(records, over)
     progress.clear()
     over.length = 0
   }
@@ -118,7 +123,13 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
 
   const note = (held: Held, said: () => Progress) => {
     held.progress = said
-    progress.set(held.seat.requestId, () => recordSaid(held.seat, said()))
+    progress.set(held.seat.requestId, held)
+  }
+
+  /** A map keeps for a while what is deleted from it (`core/roster.ts`): let that not be the whole request. */
+  const unnote = (requestId: string, noted = progress.get(requestId)) => {
+    if (noted !== undefined) noted.progress = null
+    progress.delete(requestId)
   }
 
   const seatTaken = (account: Account, open: OpenSeat) => {
@@ -253,8 +264,8 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
       counters.tokens += spent.tokens
       counters.microcents += spent.microcents
       await write(recordOf(settlement.record, held.seat, spent))
-      progress.delete(requestId)
       if (held.progress !== null) over.push(requestId)
+      unnote(requestId, held)
       return standingOf(account, held.limits, clock.now())
     },
 
@@ -307,11 +318,11 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
     },
     keep(seat, said) {
       keeping.add(seat.requestId)
-      progress.set(seat.requestId, () => recordSaid(seat, said()))
+      progress.set(seat.requestId, { seat, progress: said })
     },
     forget(requestId) {
       if (!keeping.delete(requestId)) return
-      progress.delete(requestId)
+      unnote(requestId)
       over.push(requestId)
     },
     holds: seat => accounts.get(seat.accountId)?.seats.has(seat.requestId) ?? false,
