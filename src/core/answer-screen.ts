@@ -35,45 +35,48 @@ export type KnownAnswers = { isClean(text: string): boolean; keep(text: string):
 
 /** A screen for one answer; null = a JSON answer, of which nothing goes out before its end. */
 export function startAnswerScreen(rules: AnswerRules, mode: StreamMode | null): AnswerScreen {
-  const lanes = new Map<string, Lane>()
+  const lanes = new Map<string, Held>()
   const choices = new Set([0])
   let hit: Verdict | null = null
   let hasShown = false
   /** A text was ended before: what follows stands in its context. */
   let hasEnded = false
 
-  const laneOf = (event: Textual): Lane => {
+  const heldOf = (event: Textual): Held => {
     const key = event.type === 'tool_arguments' ? `${event.choice} ${event.index}` : `${event.choice} ${event.type}`
-    let lane = lanes.get(key)
-    if (lane === undefined) {
-      lane = startLane(rules)
-      lanes.set(key, lane)
+    let held = lanes.get(key)
+    if (held === undefined) {
+      held = { shape: event, waiting: '', lane: null }
+      lanes.set(key, held)
       choices.add(event.choice)
     }
-    lane.shape = event
-    return lane
+    held.shape = event
+    return held
   }
 
   const isEager = ({ type }: Textual) => mode === 'realtime' || type === 'tool_arguments'
 
-  const endLane = (lane: Lane, out: ChatEvent[]) => {
-    const text = lane.end(isEager(lane.shape))
-    if (text !== '') out.push({ ...lane.shape, text } as Textual)
-    hit ??= lane.hit()
+  const endLane = (held: Held, out: ChatEvent[]) => {
+    const { shape, waiting } = held
+    held.lane ??= startLane(rules)
+    held.waiting = ''
+    const text = held.lane.end(isEager(shape), waiting)
+    if (text !== '') out.push({ ...shape, text } as Textual)
+    hit ??= held.lane.hit()
   }
   /** All that was held and is clean now. */
   const flush = (out: ChatEvent[]) => {
-    for (const lane of lanes.values()) endLane(lane, out)
+    for (const held of lanes.values()) endLane(held, out)
   }
   /** Ends the texts of an answer; the one of a JSON answer that is nothing else by its name alone where that was clean before. */
   const finish = (out: ChatEvent[]) => {
-    const [lane] = lanes.values()
-    const whole = lane?.shape.type === 'text' && lanes.size === 1 && !hasEnded ? lane.waiting() : ''
+    const [held] = lanes.values()
+    const whole = held?.shape.type === 'text' && lanes.size === 1 && !hasEnded ? held.waiting : ''
     hasEnded = true
-    if (lane === undefined || whole === '' || rules.known === null) return flush(out)
+    if (held === undefined || whole === '' || rules.known === null) return flush(out)
     if (rules.known.isClean(whole)) {
       lanes.clear()
-      out.push({ ...lane.shape, text: whole } as Textual)
+      out.push({ ...held.shape, text: whole } as Textual)
       return
     }
     flush(out)
@@ -81,16 +84,21 @@ export function startAnswerScreen(rules: AnswerRules, mode: StreamMode | null): 
   }
   /** Where a choice goes on from its reasoning to its text, the reasoning is over: none of it may follow behind. */
   const endOther = ({ choice, type }: Textual, out: ChatEvent[]) => {
-    for (const [key, lane] of lanes) {
-      if (lane.shape.choice !== choice || lane.shape.type === type) continue
+    for (const [key, held] of lanes) {
+      if (held.shape.choice !== choice || held.shape.type === type) continue
       lanes.delete(key)
-      endLane(lane, out)
+      endLane(held, out)
     }
   }
 
   const pushText = (event: Textual, out: ChatEvent[]) => {
-    const lane = laneOf(event)
-    if (mode === null) return lane.wait(event.text)
+    const held = heldOf(event)
+    if (mode === null) {
+      held.waiting += event.text
+      return
+    }
+    held.lane ??= startLane(rules)
+    const { lane } = held
     const isFirst = mode === 'buffered' && !hasShown
     const text = lane.push(event.text, isEager(event) || isFirst)
     if (text !== '') {
@@ -146,17 +154,20 @@ function isTextual(event: ChatEvent): event is Textual {
   return 'text' in event
 }
 
-type Lane = {
+type Held = {
   /** The newest event of the lane: what its text goes out as. */
   shape: Textual
+  /** Of a JSON answer what has come, looked at only in the end, and then mostly by its name alone. */
+  waiting: string
+  /** Null until somebody has to look. */
+  lane: Lane | null
+}
+
+type Lane = {
   /** Takes a piece in; returns what may go out. `eager` = as much as is certain, else sentences that have been judged. */
   push(text: string, eager: boolean): string
-  /** Takes a piece in without looking at it before the end. */
-  wait(text: string): void
-  /** What was taken in so. */
-  waiting(): string
-  /** The text is over; returns what was held. */
-  end(eager: boolean): string
+  /** The text is over, `rest` being the last of it; returns what was held. */
+  end(eager: boolean, rest: string): string
   hit(): Verdict | null
 }
 
@@ -170,7 +181,6 @@ const longestHold = 256
 function startLane({ rules, hosts, listen }: AnswerRules): Lane {
   const listener = listen()
   let scan: RunningScan | null = null
-  let gathered = ''
   /** What the rules have not read, as nothing speaks in it: it may still begin what goes on behind it. */
   let quiet = ''
   /** The text that is still needed, and where it begins in the whole. All places are places in the whole. */
@@ -331,19 +341,13 @@ function startLane({ rules, hosts, listen }: AnswerRules): Lane {
   }
 
   return {
-    shape: { type: 'text', choice: 0, text: '' },
     hit: () => verdict,
     push(text, eager) {
       takeIn(text)
       return release(free(eager))
     },
-    wait(text) {
-      gathered += text
-    },
-    waiting: () => gathered,
-    end(eager) {
-      if (gathered !== '') takeInWhole(gathered)
-      gathered = ''
+    end(eager, rest) {
+      if (rest !== '') takeInWhole(rest)
       if (verdict === null) scan?.end(onRule)
       if (verdict === null) endToken(end)
       if (verdict === null) endSentence(end)

@@ -1,4 +1,4 @@
-import type { ContentPart, Message } from './chat.ts'
+import type { ContentPart, Message, ToolCall } from './chat.ts'
 
 /** Names for messages under which something can be remembered of them without keeping what they say. */
 export type Digests = {
@@ -33,7 +33,7 @@ function spelt(message: Message): string {
       return `u${message.content.map(speltPart).join('')}`
     case 'assistant': {
       const { text, reasoning, toolCalls } = message
-      return `a${[text ?? '', reasoning ?? '', ...toolCalls.map(call => call.arguments)].map(measured).join('')}`
+      return `a${measured(text ?? '')}${measured(reasoning ?? '')}${toolCalls.map(speltCall).join('')}`
     }
     default:
       return message satisfies never
@@ -44,6 +44,10 @@ function spelt(message: Message): string {
 function speltPart(part: ContentPart): string {
   if (part.type === 'text') return `t${measured(part.text)}`
   return part.url.startsWith('data:') ? 'd' : `i${measured(part.url)}`
+}
+
+function speltCall(call: ToolCall): string {
+  return measured(call.arguments)
 }
 
 function measured(text: string): string {
