@@ -183,8 +183,7 @@ export function readAskFields(body: AskFields, headers: Headers) {
     temperature: body.temperature ?? null,
     topP: body.top_p ?? null,
     seed: body.seed ?? null,
-    // An empty sequence would stop before the first word, where it is taken at all.
-    stop: [body.stop ?? []].flat().filter(sequence => sequence !== ''),
+    stop: readStop(body.stop ?? []),
     ...choice,
     responseFormat: readResponseFormat(body.response_format ?? null),
     reasoningEffort: body.reasoning_effort ?? null,
@@ -194,6 +193,12 @@ export function readAskFields(body: AskFields, headers: Headers) {
     testMode: headerFlag(headers, 'X-Gateway-Test-Mode') ?? body.test_mode ?? false,
     metadata: body.metadata ?? null,
   } satisfies Partial<Ask>
+}
+
+/** An empty sequence would stop before the first word, where it is taken at all. */
+function readStop(stop: string | readonly string[]): readonly string[] {
+  const sequences = typeof stop === 'string' ? [stop] : stop
+  return sequences.includes('') ? sequences.filter(sequence => sequence !== '') : sequences
 }
 
 /** Names of models are known in any case, this one too. */

@@ -28,19 +28,16 @@ export const fillers = {
  */
 export function stepsOf(messages: readonly Message[]): readonly Step[] {
   const steps: Step[] = []
-  let open: { readonly call: ToolCall; result: string | null }[] = []
+  let open: Open[] = []
   for (const message of messages) {
     switch (message.role) {
       case 'system':
       case 'user':
         steps.push(message)
         break
-      case 'tool': {
-        const waiting = open.find(({ call, result }) => call.id === message.callId && result === null)
-        if (waiting !== undefined) waiting.result = message.text
-        else if (isVisible(message.text)) steps.push(strayResult(message.text))
+      case 'tool':
+        if (!answered(open, message) && isVisible(message.text)) steps.push(strayResult(message.text))
         break
-      }
       case 'assistant': {
         const { toolCalls, ...said } = message
         const step = { ...said, exchanges: toolCalls.map(call => ({ call, result: null })) }
@@ -58,6 +55,16 @@ export function stepsOf(messages: readonly Message[]): readonly Step[] {
     }
   }
   return steps
+}
+
+/** A call whose result may still come. */
+type Open = { readonly call: ToolCall; result: string | null }
+
+/** Puts a result beside the call that waits for it; false where none does. */
+function answered(open: readonly Open[], { callId, text }: Extract<Message, { role: 'tool' }>): boolean {
+  const waiting = open.find(({ call, result }) => call.id === callId && result === null)
+  if (waiting !== undefined) waiting.result = text
+  return waiting !== undefined
 }
 
 type AssistantStep = Extract<Step, { role: 'assistant' }>

@@ -47,13 +47,21 @@ export type Dropped = Set<ParameterName>
 
 /** The names as they are told. */
 export function toldNames(dropped: ReadonlySet<ParameterName>): readonly ParameterName[] {
-  return parameterNames.filter(name => dropped.has(name))
+  return dropped.size === 0 ? none : parameterNames.filter(name => dropped.has(name))
 }
 
 /** The known fields among the caller's extras. */
 export function extrasIn(extras: Ask['extras']): readonly ExtraName[] {
-  return extraNames.filter(name => extras[name] !== undefined && extras[name] !== null)
+  return hasFields(extras) ? extraNames.filter(name => extras[name] !== undefined && extras[name] !== null) : none
 }
+
+/** Hardly any request says anything beyond what is ours too. */
+export function hasFields(extras: Ask['extras']): boolean {
+  for (const _ in extras) return true
+  return false
+}
+
+const none: readonly never[] = []
 
 /**
  * The parameters to send, bent to the model's bounds (undefined = not sent), and those dropped. `thinks` says whether the
@@ -61,33 +69,34 @@ export function extrasIn(extras: Ask['extras']): readonly ExtraName[] {
  */
 export function parametersFor(ask: Ask, rules: ParameterRules, thinks: boolean | null) {
   const dropped: Dropped = new Set()
-  /** The value where it is taken, else nothing, and that is said. Null was never asked for. */
-  const ifTaken = <T>(name: ParameterName, value: T | null, taken: boolean): T | undefined => {
-    if (value !== null && !taken) dropped.add(name)
-    return taken ? (value ?? undefined) : undefined
-  }
   const sampling = takesSampling(rules, thinks)
   const logprobs = sampling && rules.logprobs
-  const temperature = ifTaken('temperature', ask.temperature, sampling)
+  const temperature = ifTaken(dropped, 'temperature', ask.temperature, sampling)
   const wantedTop = ask.logprobs ? ask.topLogprobs : null
-  const topLogprobs = ifTaken('top_logprobs', wantedTop, logprobs && rules.maximumTopLogprobs > 0)
-  const stops = ask.stop.filter(text => text !== '')
+  const topLogprobs = ifTaken(dropped, 'top_logprobs', wantedTop, logprobs && rules.maximumTopLogprobs > 0)
+  const stops = ask.stop.includes('') ? ask.stop.filter(text => text !== '') : ask.stop
   if (stops.length > rules.maximumStops) dropped.add('stop')
   if (ask.choices > rules.maximumChoices) dropped.add('n')
   const choices = Math.min(ask.choices, rules.maximumChoices)
   return {
     temperature: temperature === undefined ? undefined : Math.min(temperature, rules.maximumTemperature),
-    topP: ifTaken('top_p', ask.topP, sampling && (rules.temperatureWithTopP || temperature === undefined)),
-    presencePenalty: ifTaken('presence_penalty', ask.presencePenalty, rules.penalties),
-    frequencyPenalty: ifTaken('frequency_penalty', ask.frequencyPenalty, rules.penalties),
-    seed: ifTaken('seed', ask.seed, rules.seed),
-    logitBias: ifTaken('logit_bias', ask.logitBias, rules.logitBias),
-    logprobs: ifTaken('logprobs', ask.logprobs || null, logprobs),
+    topP: ifTaken(dropped, 'top_p', ask.topP, sampling && (rules.temperatureWithTopP || temperature === undefined)),
+    presencePenalty: ifTaken(dropped, 'presence_penalty', ask.presencePenalty, rules.penalties),
+    frequencyPenalty: ifTaken(dropped, 'frequency_penalty', ask.frequencyPenalty, rules.penalties),
+    seed: ifTaken(dropped, 'seed', ask.seed, rules.seed),
+    logitBias: ifTaken(dropped, 'logit_bias', ask.logitBias, rules.logitBias),
+    logprobs: ifTaken(dropped, 'logprobs', ask.logprobs || null, logprobs),
     topLogprobs: topLogprobs === undefined ? undefined : Math.min(topLogprobs, rules.maximumTopLogprobs),
-    stops: orAbsent(stops.slice(0, rules.maximumStops)),
+    stops: orAbsent(stops.length > rules.maximumStops ? stops.slice(0, rules.maximumStops) : stops),
     choices: choices > 1 ? choices : undefined,
     dropped,
   }
+}
+
+/** The value where it is taken, else nothing, and that is said. Null was never asked for. */
+function ifTaken<T>(dropped: Dropped, name: ParameterName, value: T | null, taken: boolean): T | undefined {
+  if (value !== null && !taken) dropped.add(name)
+  return taken ? (value ?? undefined) : undefined
 }
 
 function takesSampling({ sampling }: ParameterRules, thinks: boolean | null): boolean {

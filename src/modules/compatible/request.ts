@@ -166,7 +166,7 @@ export function readCompatible(value: unknown, headers: Headers, bodyCharacters:
     // `function_call` holds one call.
     parallelToolCalls: legacyFunctions ? false : (body.parallel_tool_calls ?? null),
     endUser: body.safety_identifier ?? body.user ?? null,
-    extras: Object.fromEntries(Object.entries(body).filter(([name, field]) => !readHere.has(name) && field !== null)),
+    extras: extrasOf(body),
     bodyCharacters,
   }
   if (ask.stream === null && body.stream_options != null)
@@ -177,6 +177,14 @@ export function readCompatible(value: unknown, headers: Headers, bodyCharacters:
   }
   return { ask, includeUsage: body.stream_options?.include_usage ?? false, legacyFunctions, spelling }
 }
+
+function extrasOf(body: Body): Ask['extras'] {
+  if (!Object.keys(body).some(isExtra)) return noExtras
+  return Object.fromEntries(Object.entries(body).filter(([name, field]) => isExtra(name) && field !== null))
+}
+
+const isExtra = (name: string) => !readHere.has(name)
+const noExtras = {}
 
 function checkTogether(body: Body): void {
   if (body.top_logprobs != null && body.logprobs !== true) throw invalid('top_logprobs', 'needs `logprobs: true`')

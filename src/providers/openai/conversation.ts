@@ -17,7 +17,8 @@ type Writing = {
 /** The conversation as the wire has it. */
 export function messagesFor(messages: readonly Message[], writing: Writing): readonly Json[] {
   const toolId = toolIdsFor(writing.dialect)
-  const wire = stepsOf(messages).flatMap(step => messageFor(step, writing, toolId))
+  const wire: Json[] = []
+  for (const step of stepsOf(messages)) wire.push(...messageFor(step, writing, toolId))
   return withInstruction(wire, messages, writing)
 }
 
@@ -26,7 +27,7 @@ function messageFor(step: Step, writing: Writing, toolId: (id: string) => string
     case 'system':
       return [{ role: writing.rules.systemRole, content: step.text }]
     case 'user':
-      return [{ role: 'user', content: userContent(step.content, writing.official), ...nameFor(step.name, writing) }]
+      return [{ role: 'user', content: userContent(step.content, writing.official), name: nameFor(step.name, writing) }]
     case 'assistant': {
       const { text, reasoning, exchanges, name } = step
       const replayed = reasoning !== null && !writing.official && writing.rules.passExtras
@@ -36,7 +37,7 @@ function messageFor(step: Step, writing: Writing, toolId: (id: string) => string
         content: calls.length > 0 ? text || null : (text ?? ''),
         reasoning_content: replayed ? reasoning : undefined,
         tool_calls: calls.length > 0 ? calls : undefined,
-        ...nameFor(name, writing),
+        name: nameFor(name, writing),
       }
       return [message, ...exchanges.map(exchange => resultFor(exchange, toolId))]
     }
@@ -60,6 +61,8 @@ function resultFor({ call, result }: Exchange, toolId: (id: string) => string): 
 
 /** Many compatible servers read plain text only, so text parts are joined for them. */
 function userContent(content: Extract<Message, { role: 'user' }>['content'], official: boolean): unknown {
+  const [first] = content
+  if (first?.type === 'text' && content.length === 1) return first.text
   const texts = content.flatMap(part => (part.type === 'text' ? [part.text] : []))
   if (texts.length === content.length && (!official || texts.length < 2)) return texts.join('\n')
   return content.map(part =>
@@ -70,10 +73,11 @@ function userContent(content: Extract<Message, { role: 'user' }>['content'], off
 }
 
 /** A name that OpenAI's pattern refuses would refuse the whole request. */
-function nameFor(name: string | null, { official, rules }: Writing): Json {
-  const sent = name !== null && (official || rules.passExtras) && /^[^\s<|\\/>]{1,64}$/.test(name)
-  return sent ? { name } : {}
+function nameFor(name: string | null, { official, rules }: Writing): string | undefined {
+  return name !== null && (official || rules.passExtras) && takenName.test(name) ? name : undefined
 }
+
+const takenName = /^[^\s<|\\/>]{1,64}$/
 
 /** Renames ids that the server would refuse; one id keeps one name within the request. */
 function toolIdsFor({ toolId }: Dialect): (id: string) => string {

@@ -5,6 +5,7 @@ import {
   type Dropped,
   type ExtraName,
   extrasIn,
+  hasFields,
   isDemanding,
   mayForce,
   nearestEffort,
@@ -54,11 +55,9 @@ export function toRequest(
     stop: parameters.stops,
     n: parameters.choices,
     // Without tools OpenAI answers 400 to any of the three.
-    ...(withTools && {
-      tools: ask.tools.map(toolFor),
-      tool_choice: toolChoiceFor(unforced ? 'auto' : ask.toolChoice),
-      parallel_tool_calls: rules.parallelToolCalls ? (ask.parallelToolCalls ?? undefined) : undefined,
-    }),
+    tools: withTools ? ask.tools.map(toolFor) : undefined,
+    tool_choice: withTools ? toolChoiceFor(unforced ? 'auto' : ask.toolChoice) : undefined,
+    parallel_tool_calls: withTools && rules.parallelToolCalls ? (ask.parallelToolCalls ?? undefined) : undefined,
     response_format: field,
     reasoning_effort: effort ?? undefined,
     ...(ask.endUser !== null && endUserFor(ask.endUser, rules, official)),
@@ -187,6 +186,7 @@ const ownFields: ReadonlySet<string> = new Set(
 )
 
 function extrasFor(extras: Json, model: Model, official: boolean, dropped: Dropped): Json {
+  if (!hasFields(extras)) return extras
   if (!official && model.parameters.passExtras)
     return Object.fromEntries(Object.entries(extras).filter(([name, value]) => value !== null && !ownFields.has(name)))
   const known = extrasIn(extras)
