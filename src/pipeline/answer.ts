@@ -52,7 +52,7 @@ export async function* answer(
   let receipt: Awaited<ReturnType<typeof settle>>
   try {
     tally.begin('moderate')
-    const screened = await moderate(deps, ask, request)
+    const screened = moderate(deps, ask, request)
     tally.begin('enhance')
     const enhanced = await enhance(deps, screened, plan, tally)
     tally.begin('enrich')

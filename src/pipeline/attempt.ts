@@ -240,6 +240,13 @@ function upstreamFailure(kind: ProviderFailure['kind'], detail: string): Provide
   return { kind, blame: 'upstream', retryable: true, retryAfterMs: null, detail }
 }
 
+type Due = { readonly at: number; readonly phase: Phase }
+
+/** Of two at once the first. */
+function sooner(one: Due, other: Due): Due {
+  return other.at < one.at ? other : one
+}
+
 type Watch = {
   /** Silence is the upstream's only while we wait for it: a caller who reads slowly makes us read slowly. */
   waits(isWaiting: boolean): void
@@ -279,12 +286,13 @@ function startWatch(
   let lookAt = Number.POSITIVE_INFINITY
   let cancel = () => {}
 
-  const nextDue = (now: number): { readonly at: number; readonly phase: Phase } => {
-    const dues: { at: number; phase: Phase }[] = [{ at: deadlineAt, phase: 'deadline' }]
-    if (hasBytes) dues.push({ at: (isWaiting ? quietSince : now) + deadlines.silenceMs, phase: 'silence' })
-    else dues.push({ at: startedAt + deadlines.firstByteMs, phase: 'first_byte' }, { at: probeAt, phase: 'connection' })
-    if (!hasContent) dues.push({ at: startedAt + firstContentMs, phase: 'first_content' })
-    return dues.reduce((earliest, due) => (due.at < earliest.at ? due : earliest))
+  const nextDue = (now: number): Due => {
+    const silence = (isWaiting ? quietSince : now) + deadlines.silenceMs
+    const alive: Due = hasBytes
+      ? { at: silence, phase: 'silence' }
+      : sooner({ at: startedAt + deadlines.firstByteMs, phase: 'first_byte' }, { at: probeAt, phase: 'connection' })
+    const due = sooner({ at: deadlineAt, phase: 'deadline' }, alive)
+    return hasContent ? due : sooner(due, { at: startedAt + firstContentMs, phase: 'first_content' })
   }
   const expire = (phase: Phase) => {
     if (stopped || expired !== null) return

@@ -12,6 +12,7 @@ import { fullName } from '../core/models.ts'
 import { highestCostOf } from '../core/money.ts'
 import type { Deps } from '../deps.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
+import type { Seat } from '../stores/meter.ts'
 import { startAttempt } from './attempt.ts'
 import type { Candidate } from './candidate.ts'
 import type { Prepared } from './enrich.ts'
@@ -197,15 +198,16 @@ function worthTrying(candidate: Candidate, failed: readonly Failed[]): boolean {
 }
 
 /** The seat, enlarged where this candidate is dearer than what was reserved; null = the account cannot pay it. */
-async function affordable(deps: Deps, candidate: Candidate, plan: Route, tally: Tally) {
+function affordable(deps: Deps, candidate: Candidate, plan: Route, tally: Tally): Seat | null | Promise<Seat | null> {
   const seat = tally.seat
   if (seat === null) return null
   const outputCap = Math.min(seat.outputCap, candidate.model.maxOutputTokens)
   const worst = highestCostOf(candidate.model, plan.inputTokens, outputCap * plan.choices) + plan.web.microcents
   if (worst <= seat.reservedMicrocents) return seat
-  const raised = await deps.meter.raise(seat, seat.reservedTokens, worst)
-  if (raised !== null) tally.seat = raised
-  return raised
+  return deps.meter.raise(seat, seat.reservedTokens, worst).then(raised => {
+    if (raised !== null) tally.seat = raised
+    return raised
+  })
 }
 
 function mayFallBack(failure: ProviderFailure): boolean {

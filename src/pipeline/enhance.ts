@@ -1,6 +1,6 @@
 import type { Ask } from '../core/chat.ts'
 import type { Reading } from '../core/classify.ts'
-import { planEnhancement, withText } from '../core/enhanced-ask.ts'
+import { type EnhancementPlan, planEnhancement, withText } from '../core/enhanced-ask.ts'
 import { keepsRules } from '../core/rewritten.ts'
 import { estimateInputTokens } from '../core/tokens.ts'
 import type { Deps } from '../deps.ts'
@@ -25,14 +25,23 @@ export function enhancedInputTokens({ config }: Pick<Deps, 'config'>, ask: Ask, 
  * Where the caller asked for it, puts what the prompt lacks behind it, or takes a model's rewrite that keeps the same rules:
  * of the ask as moderation left it, which may have masked some of it. Rejects only when the request ends.
  */
-export async function enhance(
+export function enhance(
   deps: EnhanceDeps,
+  screened: Screened,
+  route: Pick<Route, 'reading' | 'inputTokens' | 'web'>,
+  tally: Pick<Tally, 'requestId' | 'enhancement' | 'upstreamMs'>,
+): Enhanced | Promise<Enhanced> {
+  const plan = planEnhancement(screened.ask, route.reading, deps.config.rewriter !== null)
+  return plan === null ? ({ ask: screened.ask } as Enhanced) : enhanceBy(deps, plan, screened, route, tally)
+}
+
+async function enhanceBy(
+  deps: EnhanceDeps,
+  plan: EnhancementPlan,
   { ask, signal }: Screened,
-  { reading, inputTokens, web }: Pick<Route, 'reading' | 'inputTokens' | 'web'>,
+  { inputTokens, web }: Pick<Route, 'inputTokens' | 'web'>,
   tally: Pick<Tally, 'requestId' | 'enhancement' | 'upstreamMs'>,
 ): Promise<Enhanced> {
-  const plan = planEnhancement(ask, reading, deps.config.rewriter !== null)
-  if (plan === null) return { ask } as Enhanced
   tally.enhancement = plan.enhancement
   const { rewritable } = plan
   const text = rewritable === null ? null : await rewrite(deps, rewritable, tally, signal)

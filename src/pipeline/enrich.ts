@@ -37,16 +37,26 @@ export type EnrichDeps = {
  * the conversation as data. Nothing that is found can stop the answer or move it elsewhere: what fails, or breaks a rule,
  * is left out and named in `tally.web`. Rejects only when `ending` comes.
  */
-export async function enrich(
+export function enrich(
   deps: EnrichDeps,
   caller: Caller,
   { ask }: Enhanced,
   { web: plan }: Pick<Route, 'web'>,
   tally: Pick<Tally, 'asked' | 'web' | 'upstreamMs'>,
   ending: EndingSignal,
-): Promise<Prepared> {
+): Prepared | Promise<Prepared> {
   tally.asked = ask
-  if (plan === noWeb) return { ask } as Prepared
+  return plan === noWeb ? ({ ask } as Prepared) : enrichBy(deps, caller, ask, plan, tally, ending)
+}
+
+async function enrichBy(
+  deps: EnrichDeps,
+  caller: Caller,
+  ask: Ask,
+  plan: WebPlan,
+  tally: Pick<Tally, 'asked' | 'web' | 'upstreamMs'>,
+  ending: EndingSignal,
+): Promise<Prepared> {
   const startedAt = deps.clock.monotonic()
   const { pages, search } = deps.web
   const { signal, release } = abortedBy(ending)

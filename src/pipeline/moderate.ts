@@ -29,11 +29,11 @@ export type ModerateDeps = {
  * tool's result. Throws `content_blocked` with the layer and category that refused. What a configured endpoint or model says
  * is not waited for here: the request goes on while it is asked, and ends when it refuses.
  */
-export async function moderate(
+export function moderate(
   deps: ModerateDeps,
   ask: Ask,
   request: { readonly id: string; readonly signal: EndingSignal },
-): Promise<Screened> {
+): Screened {
   const { safety } = deps
   const { verdict, layer, category, rule } = safety.screenMessages(ask.messages)
   if (verdict === 'block') throw refusal(layer ?? 'patterns', category ?? 'illegal', rule)

@@ -38,10 +38,8 @@ export async function settle(
     })
   const { enhancement } = tally
   const served = model === null ? null : { model, usage, isEnhanced: enhancement?.changed === true }
-  const record = {
-    ...recordOf(deps, caller, ask, plan, seat, tally, bill),
-    learning: lessonOf(deps, caller.accountId, ask, plan, tally, served),
-  }
+  const record = recordOf(deps, caller, ask, plan, seat, tally, bill)
+  record.learning = lessonOf(deps, caller.accountId, ask, plan, tally, served)
   try {
     await deps.meter.settle({ seat, tokens: usage.inputTokens + usage.outputTokens, microcents: billed, record })
   } finally {

@@ -156,9 +156,9 @@ export function openJournal(options: JournalOptions): Journal {
   }
 
   /** All of them or none. */
-  const write = (...records: readonly UsageRecord[]) => {
+  const write = (records: readonly UsageRecord[]) => {
     active ??= begin()
-    const lines = Buffer.from(records.map(lineOf).join(''))
+    const lines = Buffer.from(linesOf(records))
     let written = 0
     try {
       while (written < lines.length) written += system.write(active.descriptor, lines, written)
@@ -169,15 +169,18 @@ export function openJournal(options: JournalOptions): Journal {
     }
     active.bytes += lines.length
     active.isDirty = true
-    active.segment.records?.push(...records)
-    active.segment.count += records.length
-    for (const { account_id } of records) active.segment.accounts.add(account_id)
+    const { segment } = active
+    segment.count += records.length
+    for (const record of records) {
+      segment.records?.push(record)
+      segment.accounts.add(record.account_id)
+    }
     if (active.bytes >= segmentBytes) leave()
   }
 
-  const append = (...records: readonly UsageRecord[]) => {
+  const append = (records: readonly UsageRecord[]) => {
     try {
-      write(...records)
+      write(records)
     } catch (error) {
       stranded.push(...records)
       triedAt = performance.now()
@@ -188,7 +191,7 @@ export function openJournal(options: JournalOptions): Journal {
   const writeTogether = () => {
     const records = together?.records ?? []
     together = null
-    append(...records)
+    append(records)
   }
 
   const sync = () => {
@@ -213,7 +216,7 @@ export function openJournal(options: JournalOptions): Journal {
     onDamage(`fsync failed on ${segment.path}: ${cause.message}`)
     for (const record of (segment.records ?? readRecords(segment.path, onDamage)).slice(segment.shipped)) {
       try {
-        write(record)
+        write([record])
       } catch {
         stranded.push(record)
       }
@@ -225,7 +228,7 @@ export function openJournal(options: JournalOptions): Journal {
     while (stranded.length > 0) {
       const record = stranded[0]
       if (record === undefined) return
-      write(record)
+      write([record])
       stranded.shift()
       told(record)
     }
@@ -240,7 +243,7 @@ export function openJournal(options: JournalOptions): Journal {
   timer.unref()
 
   return {
-    append: record => append(record),
+    append: record => append([record]),
     appendTogether(record) {
       together ??= { records: [], written: endOfTurn().then(writeTogether) }
       together.records.push(record)
@@ -320,7 +323,7 @@ export function openJournal(options: JournalOptions): Journal {
       const path = join(directory, refusedFile)
       if (!existsSync(path)) return
       // Removed only then: what is in both is shipped twice, and in the ledger once.
-      for (const record of readRecords(path, onDamage)) write(record)
+      for (const record of readRecords(path, onDamage)) write([record])
       rmSync(path)
     },
     async close() {
@@ -334,6 +337,12 @@ export function openJournal(options: JournalOptions): Journal {
 /** One line of a file that only whole lines are read back from: `<crc-32 in 8 hex> <json>`. */
 export function encodeLine(record: object): Buffer {
   return Buffer.from(lineOf(record))
+}
+
+function linesOf(records: readonly object[]): string {
+  let lines = ''
+  for (const record of records) lines += lineOf(record)
+  return lines
 }
 
 function lineOf(record: object): string {

@@ -408,12 +408,14 @@ export function spentBy(settlement: Pick<Progress, 'tokens' | 'microcents'>, sea
 
 /** The record as the ledger will hold it: on the reservation's day, and billed what the meter counted. */
 export function recordOf(record: UsageRecord, seat: Seat, spent: Spent): UsageRecord {
-  return {
-    ...record,
-    at_ms: Math.min(Math.max(record.at_ms, seat.day * dayMs), (seat.day + 1) * dayMs - 1),
-    billed_microcents: spent.microcents,
-    reserved_microcents: seat.reservedMicrocents,
-  }
+  const at_ms = Math.min(Math.max(record.at_ms, seat.day * dayMs), (seat.day + 1) * dayMs - 1)
+  const { microcents: billed_microcents } = spent
+  const { reservedMicrocents: reserved_microcents } = seat
+  const isSo =
+    record.at_ms === at_ms &&
+    record.billed_microcents === billed_microcents &&
+    record.reserved_microcents === reserved_microcents
+  return isSo ? record : { ...record, at_ms, billed_microcents, reserved_microcents }
 }
 
 function recordSaid(seat: Seat, said: Progress): UsageRecord {
