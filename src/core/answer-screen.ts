@@ -36,6 +36,8 @@ export type KnownAnswers = { isClean(text: string): boolean; keep(text: string):
 /** A screen for one answer; null = a JSON answer, of which nothing goes out before its end. */
 export function startAnswerScreen(rules: AnswerRules, mode: StreamMode | null): AnswerScreen {
   const lanes = new Map<string, Held>()
+  /** Of the newest piece: the next nearly always goes on with it. */
+  let newest: Held | null = null
   const choices = new Set([0])
   let hit: Verdict | null = null
   let hasShown = false
@@ -43,6 +45,11 @@ export function startAnswerScreen(rules: AnswerRules, mode: StreamMode | null): 
   let hasEnded = false
 
   const heldOf = (event: Textual): Held => {
+    if (newest === null || !goesOn(newest.shape, event)) newest = found(event)
+    newest.shape = event
+    return newest
+  }
+  const found = (event: Textual): Held => {
     const key = event.type === 'tool_arguments' ? `${event.choice} ${event.index}` : `${event.choice} ${event.type}`
     let held = lanes.get(key)
     if (held === undefined) {
@@ -50,7 +57,6 @@ export function startAnswerScreen(rules: AnswerRules, mode: StreamMode | null): 
       lanes.set(key, held)
       choices.add(event.choice)
     }
-    held.shape = event
     return held
   }
 
@@ -76,6 +82,7 @@ export function startAnswerScreen(rules: AnswerRules, mode: StreamMode | null): 
     if (held === undefined || whole === '' || rules.known === null) return flush(out)
     if (rules.known.isClean(whole)) {
       lanes.clear()
+      newest = null
       out.push({ ...held.shape, text: whole } as Textual)
       return
     }
@@ -135,7 +142,7 @@ export function startAnswerScreen(rules: AnswerRules, mode: StreamMode | null): 
           }
           if (hit === null) out.push(event)
         } else {
-          endOther(event, out)
+          if (newest === null || !goesOn(newest.shape, event)) endOther(event, out)
           if (hit === null) pushText(event, out)
         }
         if (hit !== null) {
@@ -152,6 +159,12 @@ type Textual = Extract<ChatEvent, { type: 'text' | 'reasoning' | 'refusal' | 'to
 
 function isTextual(event: ChatEvent): event is Textual {
   return 'text' in event
+}
+
+/** Whether both are pieces of one text. */
+function goesOn(last: Textual, next: Textual): boolean {
+  if (last.choice !== next.choice || last.type !== next.type) return false
+  return last.type !== 'tool_arguments' || next.type !== 'tool_arguments' || last.index === next.index
 }
 
 type Held = {

@@ -56,6 +56,7 @@ export function afterOutcome(
 ): Health {
   switch (outcome) {
     case 'ok':
+      if (isSpotless(health)) return health
       // A probe that came through clears the slate, or the old failures would close the door at the next one.
       return health.closure === 'broken'
         ? { ...unknownHealth, recent: [false], firstTokenMs: health.firstTokenMs }
@@ -131,6 +132,14 @@ function closed(health: Health, now: number, forMs: number): Health {
 
 const closureAt = (health: Health, now: number) =>
   health.closure === 'cooling' && now >= health.closedUntil ? 'none' : health.closure
+
+/** No news could make it better. */
+const isSpotless = ({ recent, consecutiveFailures, closure, backoffMs }: Health) =>
+  recent.length === maximumRecent &&
+  closure === 'none' &&
+  consecutiveFailures === 0 &&
+  backoffMs === firstBackoffMs &&
+  !recent.includes(true)
 
 const isBroken = (health: Health) =>
   health.consecutiveFailures >= failuresInARow || (health.recent.length >= minimumForRate && failureRate(health) > 0.5)
