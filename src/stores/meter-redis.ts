@@ -358,6 +358,8 @@ export function createRedisMeter(options: RedisMeterOptions): RedisMeter {
         settled: countedDay === dayOf(at) ? { tokens: settledTokens, microcents: settledMicrocents } : nothing,
       })
       onHeard(accountId)
+      // A map keeps for a while what is deleted from it (`core/roster.ts`): let that not be the whole request.
+      if (held !== undefined) held.progress = null
       return standing(accountId, limits)
     },
 
