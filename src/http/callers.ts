@@ -15,9 +15,13 @@ export type KeyDirectory = { find(key: string): Caller | null | Promise<Caller |
  * The caller behind a request's key. Where both headers are sent `Authorization` alone counts: a failed credential is not
  * retried with the other. Wrong, absent, malformed, revoked and expired keys are refused alike.
  */
-export async function authenticate(keys: KeyDirectory, headers: Headers): Promise<Caller> {
+export function authenticate(keys: KeyDirectory, headers: Headers): Caller | Promise<Caller> {
   const key = presentedKey(headers)
-  const caller = key === null ? null : await keys.find(key)
+  const caller = key === null ? null : keys.find(key)
+  return caller instanceof Promise ? caller.then(known) : known(caller)
+}
+
+function known(caller: Caller | null): Caller {
   if (caller === null) throw invalidKey()
   return caller
 }

@@ -42,8 +42,8 @@ describe('the key', () => {
       return key === 'good' ? caller : null
     },
   }
-  const ask = (headers: Record<string, string>) =>
-    authenticate(keys, new Headers(headers)).catch(error => `${error.status} ${error.code}`)
+  const found = async (headers: Record<string, string>) => authenticate(keys, new Headers(headers))
+  const ask = (headers: Record<string, string>) => found(headers).catch(error => `${error.status} ${error.code}`)
 
   test.each<[Record<string, string>, boolean]>([
     [{ authorization: 'Bearer good' }, true],
