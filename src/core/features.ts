@@ -32,10 +32,15 @@ export type FeatureReader = (text: string) => Features
 /** What is read of a text: its first and last characters. A longer middle adds time and no evidence. */
 const headCharacters = 12_288
 const tailCharacters = 4_096
-const maximumWords = 4_096
+/** More words than these are not read. */
+export const maximumWords = 4_096
 
 const stemLetters = 5
 const endingLetters = 3
+/** Of each letter of an ending: enough to tell endings apart. */
+const endingBits = 10
+const endingMask = 2 ** endingBits - 1
+const lastLetters = 2 ** (endingLetters * endingBits) - 1
 
 const other = 0
 const letter = 1
@@ -91,8 +96,11 @@ export function createFeatureReader(): FeatureReader {
         const start = at
         const stemEnd = start + stemLetters
         let stem = 0
+        let last = 0
         do {
-          hash = Math.imul(hash ^ (trait >>> foldedShift), hashPrime)
+          const folded = trait >>> foldedShift
+          hash = Math.imul(hash ^ folded, hashPrime)
+          last = (last << endingBits) | (folded & endingMask)
           at++
           if (at === stemEnd) stem = hash
           // Behind the last unit there is a gap.
@@ -114,9 +122,12 @@ export function createFeatureReader(): FeatureReader {
           digits += length
           numbers++
         } else letters += length
+        // Masks, for nobody could guess how long a word is: all bits where it has a stem of its own, or an ending.
+        const hasStem = (stem | -stem) >> 31
+        const hasEnding = (endingLetters - length) >> 31
         words[count] = hash
-        stems[count] = stem === 0 ? hash : stem ^ stemSalt
-        endings[count] = length > endingLetters ? endingOf(units, at, traits) : 0
+        stems[count] = ((stem ^ stemSalt) & hasStem) | (hash & ~hasStem)
+        endings[count] = Math.imul((last & lastLetters) ^ endingSalt, hashPrime) & hasEnding
         count++
         continue
       }
@@ -140,15 +151,6 @@ export function createFeatureReader(): FeatureReader {
     lastText = text
     return last
   }
-}
-
-/** The hash of the last three letters before `end`, ten bits of each: enough to tell endings apart. */
-function endingOf(units: Uint16Array, end: number, traits: Int32Array): number {
-  const third = (traits[units[end - 3] ?? 0] ?? other) >>> foldedShift
-  const second = (traits[units[end - 2] ?? 0] ?? other) >>> foldedShift
-  const last = (traits[units[end - 1] ?? 0] ?? other) >>> foldedShift
-  const letters = ((third & 0x3ff) << 20) | ((second & 0x3ff) << 10) | (last & 0x3ff)
-  return Math.imul(letters ^ endingSalt, hashPrime)
 }
 
 /** Whether a courtesy may be left out at the beginning of a text of these words. */

@@ -1,7 +1,7 @@
 import { queryTypes } from './chat.ts'
 import { concepts, type Meaning, wordPair } from './concepts.ts'
 import type { Features } from './features.ts'
-import { createSlots, type Slots, sumInto } from './slots.ts'
+import { createSlots, keepFirst, note, noteIf, type Slots, sumInto } from './slots.ts'
 import { bytesOf, type KeptWeights } from './weights.ts'
 
 /** How probable it is that a right answer to a text changes with time, 0–1. */
@@ -67,38 +67,39 @@ const tellingSymbols = Array.from("'({;=[`<", character => character.charCodeAt(
 export function fillFreshnessSlots(slots: Slots, features: Features, meaning: Meaning): void {
   const { words, stems, endings, symbols } = features
   const count = Math.min(features.count, wordsRead)
-  slots.clear()
-  slots.add(0, always, 1)
+  slots.count = 0
+  note(slots, 0, always, 1)
   const volume = 3 / Math.sqrt(Math.max(8, count))
   for (let at = 0; at < count; at++) {
     const hash = words[at] ?? 0
-    slots.add(hash, word, volume)
-    slots.add(stems[at] ?? 0, stem, volume)
     const last = endings[at] ?? 0
-    if (last !== 0) slots.add(last, ending, volume / 2)
-    if (at + 1 < count) slots.add(wordPair(hash, words[at + 1] ?? 0), pair, volume)
-    if (at < 2) slots.add(hash + at, place, 1)
-    if (at >= count - 2) slots.add(stems[at] ?? 0, closing, 0.5)
+    note(slots, hash, word, volume)
+    note(slots, stems[at] ?? 0, stem, volume)
+    noteIf(last !== 0, slots, last, ending, volume / 2)
+    if (at + 1 < count) note(slots, wordPair(hash, words[at + 1] ?? 0), pair, volume)
+    if (at < 2) note(slots, hash + at, place, 1)
+    if (at >= count - 2) note(slots, stems[at] ?? 0, closing, 0.5)
   }
-  if (count > 1) slots.add(wordPair(words[0] ?? 0, words[1] ?? 0), openingPair, 1)
-  for (const code of tellingSymbols) if ((symbols[code] ?? 0) > 0) slots.add(code, symbol, 0.5)
+  if (count > 1) note(slots, wordPair(words[0] ?? 0, words[1] ?? 0), openingPair, 1)
+  for (const code of tellingSymbols) if ((symbols[code] ?? 0) > 0) note(slots, code, symbol, 0.5)
   const steps = Math.min(10, Math.floor(2 * Math.log2(features.count + 1)))
-  for (let step = 0; step <= steps; step++) slots.add(step, lengthStep, 0.3)
+  for (let step = 0; step <= steps; step++) note(slots, step, lengthStep, 0.3)
   addConcepts(slots, meaning)
+  keepFirst(slots)
 }
 
 const pairReach = 6
 const maximumPairs = 100
 
 function addConcepts(slots: Slots, { count, found, at, times }: Meaning): void {
-  for (let number = 0; number < concepts.length; number++) if ((times[number] ?? 0) > 0) slots.add(number, concept, 1)
-  if (count > 0) slots.add(found[0] ?? 0, conceptFirst, 0.7)
+  for (let number = 0; number < concepts.length; number++) if ((times[number] ?? 0) > 0) note(slots, number, concept, 1)
+  if (count > 0) note(slots, found[0] ?? 0, conceptFirst, 0.7)
   let pairs = 0
   for (let first = 0; first < count && pairs < maximumPairs; first++) {
     for (let next = first + 1; next < count && pairs < maximumPairs; next++) {
       if ((at[next] ?? 0) - (at[first] ?? 0) > pairReach) break
       if (found[next] === found[first]) continue
-      slots.add((found[first] ?? 0) * 256 + (found[next] ?? 0), conceptPair, 0.5)
+      note(slots, (found[first] ?? 0) * 256 + (found[next] ?? 0), conceptPair, 0.5)
       pairs++
     }
   }

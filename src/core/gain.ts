@@ -1,6 +1,6 @@
-import type { Features } from './features.ts'
-import { slotOf } from './features.ts'
+import { type Features, maximumWords } from './features.ts'
 import { courtesyWords, createCueReader, plainCues } from './gain-cues.ts'
+import { createSlots, keepFirst, note, type Slots } from './slots.ts'
 import { bytesOf, type KeptWeights } from './weights.ts'
 
 /** What `bun run train` keeps of the gain head: a table over hashed words, weights of the plain cues, and a forest over all cues. */
@@ -40,14 +40,14 @@ export function createGainScorer(kept: KeptGain): (features: Features) => number
   const readSlots = createSlotReader(bits)
   const readCues = createCueReader()
   const asked = Uint8Array.fromBase64(forest.asked)
-  const above = new Float32Array(Uint8Array.fromBase64(forest.above).buffer)
+  const above = Float64Array.from(new Float32Array(Uint8Array.fromBase64(forest.above).buffer))
   const leaves = new Int16Array(Uint8Array.fromBase64(forest.leaves).buffer)
   const { depth } = forest
 
   return features => {
-    const { slots, count } = readSlots(features)
+    const { places, count } = readSlots(features)
     let words = 0
-    for (let at = 0; at < count; at++) words += weights[slots[at] ?? 0] ?? 0
+    for (let at = 0; at < count; at++) words += weights[places[at] ?? 0] ?? 0
     let score = (words * scale) / Math.sqrt(Math.max(1, count))
 
     const values = readCues(features)
@@ -60,7 +60,7 @@ export function createGainScorer(kept: KeptGain): (features: Features) => number
     for (let level = 0, tree = 0; level < asked.length; tree++) {
       let leaf = 0
       for (let bit = 0; bit < depth; bit++, level++)
-        if ((values[asked[level] ?? 0] ?? 0) > (above[level] ?? 0)) leaf |= 1 << bit
+        leaf |= Number((values[asked[level] ?? 0] ?? 0) > (above[level] ?? 0)) << bit
       steps += leaves[(tree << depth) + leaf] ?? 0
     }
     return score + steps * forest.scale
@@ -72,41 +72,22 @@ export function strays(value: number, { mean, spread }: { readonly mean: number;
   return Math.max(-3, Math.min(3, (value - mean) / spread))
 }
 
-/** A text's slots in a table of 2^`bits` weights, each once; the list is overwritten by the next reading. */
-export type SlotReader = (features: Features) => { readonly slots: Uint32Array; readonly count: number }
-
-/** Reads stems and pairs of neighbouring stems: what the text is about, and in what words it asks. */
-export function createSlotReader(bits: number): SlotReader {
-  const slots = new Uint32Array(8192)
-  // The reading in which each slot was last met, so that nothing needs to be cleared between readings.
-  const metIn = new Uint32Array(2 ** bits)
-  let reading = 0
-  const result = { slots, count: 0 }
-
+/** Makes a reader of stems and pairs of neighbouring stems: what a text is about, and in what words it asks. Its list is overwritten by the next reading. */
+export function createSlotReader(bits: number): (features: Features) => Slots {
+  const slots = createSlots(bits, 2 * maximumWords)
   return features => {
     const { stems, count } = features
-    reading = (reading + 1) >>> 0
-    let found = 0
-    let before = 0
     const start = courtesyWords(features)
+    slots.count = 0
+    let before = 0
     for (let at = start; at < count; at++) {
       const stem = stems[at] ?? 0
-      const single = slotOf(stem, stemSalt, bits)
-      if (metIn[single] !== reading) {
-        metIn[single] = reading
-        slots[found++] = single
-      }
-      if (at > start) {
-        const pair = slotOf(Math.imul(before, 31) ^ stem, pairSalt, bits)
-        if (metIn[pair] !== reading) {
-          metIn[pair] = reading
-          slots[found++] = pair
-        }
-      }
+      note(slots, stem, stemSalt, 1)
+      if (at > start) note(slots, Math.imul(before, 31) ^ stem, pairSalt, 1)
       before = stem
     }
-    result.count = found
-    return result
+    keepFirst(slots)
+    return slots
   }
 }
 

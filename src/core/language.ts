@@ -17,6 +17,9 @@ const wordsRead = 64
 /** The language that the commonest script of the opening belongs to, or `latin`. */
 function scriptOf(text: string): string {
   const limit = Math.min(text.length, charactersRead)
+  let units = 0
+  for (let at = 0; at < limit; at++) units |= text.charCodeAt(at)
+  if (units < latinEnd) return hasLatin(text, limit) ? 'latin' : undetermined
   let latin = 0
   let han = 0
   let kana = 0
@@ -28,11 +31,8 @@ function scriptOf(text: string): string {
   let other = ''
   for (let at = 0; at < limit; at++) {
     const unit = text.charCodeAt(at)
-    if (unit < 0x80) {
-      const lower = unit | 0x20
-      if (lower >= 97 && lower <= 122) latin++
-    } else if (unit < 0x370) {
-      if (unit > 0xbf) latin++
+    if (unit < 0x370) {
+      if (isLatin(unit)) latin++
     } else if (unit >= 0x400 && unit < 0x530) {
       cyrillic++
       if (ukrainianLetters.has(unit)) ukrainian++
@@ -57,6 +57,18 @@ function scriptOf(text: string): string {
   if (most === cyrillic) return 25 * ukrainian > cyrillic ? 'uk' : 'ru'
   if (most === arabic) return 25 * persian > arabic ? 'fa' : 'ar'
   return 'latin'
+}
+
+/** All units below it are Latin letters or nobody's. A power of two, so that what some of them have in common is below it too. */
+const latinEnd = 0x200
+
+function hasLatin(text: string, limit: number): boolean {
+  for (let at = 0; at < limit; at++) if (isLatin(text.charCodeAt(at))) return true
+  return false
+}
+
+function isLatin(unit: number): boolean {
+  return unit < 0x80 ? (unit | 0x20) >= 97 && (unit | 0x20) <= 122 : unit > 0xbf
 }
 
 const ukrainianLetters = new Set(Array.from('іїєґІЇЄҐ', letter => letter.charCodeAt(0)))
@@ -101,26 +113,34 @@ const commonWords: Readonly<Record<string, string>> = {
 
 const languages = Object.keys(commonWords)
 
+/** By a word's hash, as a signed number: maps find those the sooner. */
 const speakers: ReadonlyMap<number, readonly number[]> = (() => {
   const table = new Map<number, number[]>()
   for (const [index, language] of languages.entries())
     for (const word of new Set(commonWords[language]?.split(' ')))
-      table.set(hashOf(word), [...(table.get(hashOf(word)) ?? []), index])
+      table.set(hashOf(word) | 0, [...(table.get(hashOf(word) | 0) ?? []), index])
   return table
 })()
 
+const nobody: readonly number[] = []
 const sieve = sieveOf(speakers.keys())
 
 /** Of one text at a time. */
 const votes = new Float64Array(languages.length)
+const common = new Int32Array(wordsRead)
 
 function latinLanguage({ count, words }: Features): string {
-  votes.fill(0)
+  // First the common words alone, without a branch: one word in two is common, and nobody could guess which.
   const limit = Math.min(count, wordsRead)
+  let found = 0
   for (let at = 0; at < limit; at++) {
     const word = words[at] ?? 0
-    const spoken = sieve[word & (sieveSize - 1)] === 1 ? speakers.get(word) : undefined
-    if (spoken === undefined) continue
+    common[found] = word
+    found += sieve[word & (sieveSize - 1)] ?? 0
+  }
+  votes.fill(0)
+  for (let at = 0; at < found; at++) {
+    const spoken = speakers.get(common[at] ?? 0) ?? nobody
     for (const index of spoken) votes[index] = (votes[index] ?? 0) + 1 / spoken.length
   }
   let best = 0

@@ -1,7 +1,7 @@
 import { queryTypes } from './chat.ts'
 import { concepts, type Meaning } from './concepts.ts'
 import type { Features } from './features.ts'
-import { createSlots, type Slots, sumInto } from './slots.ts'
+import { createSlots, keepFirst, note, type Slots, sumInto } from './slots.ts'
 import { bytesOf, type KeptWeights } from './weights.ts'
 
 /** Probabilities by type, in the order of `queryTypes`; overwritten by the next reading. */
@@ -51,29 +51,30 @@ const closingWords = 80
 /** What the head reads of a text. Line feeds are left out: white space must not decide. */
 export function fillTypeSlots(slots: Slots, features: Features, meaning: Meaning): void {
   const { count, words, stems, symbols, digits } = features
-  slots.clear()
-  slots.add(0, always, 1)
+  slots.count = 0
+  note(slots, 0, always, 1)
   // Each word speaks the more softly the more there are, so that length alone makes nothing sure.
   const volume = 3 / Math.sqrt(Math.max(10, Math.min(count, openingWords + closingWords)))
   for (let at = 0; at < count; at++) {
     if (at === openingWords && count > openingWords + closingWords) at = count - closingWords
     const hash = words[at] ?? 0
-    slots.add(hash, word, volume)
-    slots.add(stems[at] ?? 0, stem, volume)
-    if (at < 3) slots.add(hash, opening, 1)
+    note(slots, hash, word, volume)
+    note(slots, stems[at] ?? 0, stem, volume)
+    if (at < 3) note(slots, hash, opening, 1)
   }
   for (let code = 33; code < 127; code++) {
     const times = symbols[code] ?? 0
     if (times > 0)
-      for (let step = 0; step <= 5 && 1 << step <= times; step++) slots.add(code * 8 + step, symbolCount, 0.5)
+      for (let step = 0; step <= 5 && 1 << step <= times; step++) note(slots, code * 8 + step, symbolCount, 0.5)
   }
-  for (let step = 0; step <= 10 && 1 << step <= count + 1; step++) slots.add(step, lengthStep, 0.3)
+  for (let step = 0; step <= 10 && 1 << step <= count + 1; step++) note(slots, step, lengthStep, 0.3)
   if (digits > 0) {
-    slots.add(31 - Math.clz32(digits), digitCount, 0.5)
-    slots.add(Math.min(4, Math.floor((2 * digits) / count)), digitShare, 0.7)
-    for (const code of operators) if ((symbols[code] ?? 0) > 0) slots.add(code, operator, 0.7)
+    note(slots, 31 - Math.clz32(digits), digitCount, 0.5)
+    note(slots, Math.min(4, Math.floor((2 * digits) / count)), digitShare, 0.7)
+    for (const code of operators) if ((symbols[code] ?? 0) > 0) note(slots, code, operator, 0.7)
   }
   addConcepts(slots, meaning, count)
+  keepFirst(slots)
 }
 
 /** Concepts this near to one another belong together. */
@@ -85,20 +86,20 @@ function addConcepts(slots: Slots, { count, found, at, times }: Meaning, words: 
   for (let number = 0; number < concepts.length; number++) {
     const often = times[number] ?? 0
     if (often === 0) continue
-    slots.add(number, concept, 1.3)
-    slots.add(number, conceptShare, Math.min(1.5, often / Math.sqrt(words + 4)))
-    if (often > 1) slots.add(number, conceptAgain, 0.65)
+    note(slots, number, concept, 1.3)
+    note(slots, number, conceptShare, Math.min(1.5, often / Math.sqrt(words + 4)))
+    if (often > 1) note(slots, number, conceptAgain, 0.65)
   }
   let pairs = 0
   for (let first = 0; first < count; first++) {
     const number = found[first] ?? 0
     const place = at[first] ?? 0
-    if (first === 0) slots.add(number, conceptFirst, 0.7)
-    if (place < earlyWords) slots.add(number, conceptEarly, 0.7)
+    if (first === 0) note(slots, number, conceptFirst, 0.7)
+    if (place < earlyWords) note(slots, number, conceptEarly, 0.7)
     for (let next = first + 1; next < count && pairs < maximumPairs; next++) {
       if ((at[next] ?? 0) - place > pairReach) break
       if (found[next] === number) continue
-      slots.add(number * 256 + (found[next] ?? 0), conceptPair, 0.8)
+      note(slots, number * 256 + (found[next] ?? 0), conceptPair, 0.8)
       pairs++
     }
   }

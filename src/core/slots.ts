@@ -1,44 +1,60 @@
 import { slotOf } from './features.ts'
 
-/** What a head reads of a text: places in its table of weights, each once, and how strongly each speaks. */
+/**
+ * What a head reads of a text: places in its table of weights, and how strongly each speaks. They are noted as they come; then
+ * the first note of each place is kept and the others are dropped, in one loop without a branch that nobody could guess.
+ */
 export type Slots = {
+  /** The table has 2^bits places. */
+  readonly bits: number
   /** Valid up to `count`. */
   readonly places: Uint32Array
   readonly values: Float32Array
   count: number
-  /** Forgets everything. */
-  clear(): void
-  /** Adds one feature unless it is there already; `salt` keeps the kinds of features apart. */
-  add(hash: number, salt: number, value: number): void
+  /** One bit a place: kept already. */
+  readonly kept: Int32Array
 }
 
-/** A list for a table of 2^`bits`; features beyond `most` are left out. */
+/** A list for a table of 2^`bits` places, of at most `most` notes. */
 export function createSlots(bits: number, most: number): Slots {
-  const places = new Uint32Array(most)
-  const values = new Float32Array(most)
-  // The round in which each place was last added: clearing it is one step, however large the table is.
-  const rounds = new Uint32Array(2 ** bits)
-  let round = 0
   return {
-    places,
-    values,
+    bits,
+    places: new Uint32Array(most),
+    values: new Float32Array(most),
     count: 0,
-    clear() {
-      this.count = 0
-      round = (round + 1) >>> 0
-      if (round !== 0) return
-      rounds.fill(0)
-      round = 1
-    },
-    add(hash, salt, value) {
-      const place = slotOf(hash, salt, bits)
-      if (rounds[place] === round || this.count === most) return
-      rounds[place] = round
-      places[this.count] = place
-      values[this.count] = value
-      this.count++
-    },
+    kept: new Int32Array(2 ** bits / 32),
   }
+}
+
+/** Notes one feature; `salt` keeps the kinds of features apart. */
+export function note(slots: Slots, hash: number, salt: number, value: number): void {
+  slots.places[slots.count] = slotOf(hash, salt, slots.bits)
+  slots.values[slots.count] = value
+  slots.count++
+}
+
+/** Notes a feature that is there about as often as not: without a branch, which would be guessed wrong every other time. */
+export function noteIf(isThere: boolean, slots: Slots, hash: number, salt: number, value: number): void {
+  slots.places[slots.count] = slotOf(hash, salt, slots.bits)
+  slots.values[slots.count] = value
+  slots.count += Number(isThere)
+}
+
+/** Keeps each place once, as it was noted first. */
+export function keepFirst(slots: Slots): void {
+  const { places, values, kept, count } = slots
+  kept.fill(0)
+  let found = 0
+  for (let index = 0; index < count; index++) {
+    const place = places[index] ?? 0
+    const known = kept[place >>> 5] ?? 0
+    places[found] = place
+    values[found] = values[index] ?? 0
+    // A shift takes the last five bits of what it is told.
+    found += 1 - ((known >>> place) & 1)
+    kept[place >>> 5] = known | (1 << place)
+  }
+  slots.count = found
 }
 
 /** Adds up what the weights say of the slots, by class, into `sums`. */

@@ -67,14 +67,14 @@ function createRowReader() {
   const readCues = createCueReader()
   return ({ set, group, prompt }: Prompt, outcomes: GainRow['outcomes']): GainRow => {
     const features = readFeatures(prompt)
-    const { slots, count } = readSlots(features)
+    const { places, count } = readSlots(features)
     // One task of the nine models asks questions that other sets ask too, with this sentence behind them.
     const question = prompt.split('\nAfter careful thought')[0] ?? prompt
     return {
       set,
       group,
       fold: foldOf(question, foldCount),
-      slots: slots.slice(0, count),
+      slots: places.slice(0, count),
       cues: readCues(features).slice(),
       outcomes,
       scores: undefined,
