@@ -1,4 +1,4 @@
-import type { FeatureReader, Features } from './features.ts'
+import { type FeatureReader, type Features, maximumWords } from './features.ts'
 import { type Concept, lexicon } from './lexicon.ts'
 
 export type { Concept }
@@ -20,73 +20,86 @@ export type Meaning = {
 
 const maximumFound = 1024
 const sieveSize = 1 << 16
+const sieveMask = sieveSize - 1
+const none = new Uint8Array(0)
 
 /** Makes a reader of meanings with its own tables and buffers; `read` makes the hashes that it will be given. */
 export function createConceptReader(read: FeatureReader): (features: Features) => Meaning {
-  const { words, stems, pairs, sieve } = tables(read)
+  const { entries, sieve } = tables(read)
   const found = new Uint8Array(maximumFound)
   const at = new Uint16Array(maximumFound)
   const times = new Uint16Array(concepts.length)
+  // What may be entries: a word, it with the next one, and its stem.
+  const keys = new Int32Array(3 * maximumWords)
+  const places = new Uint16Array(3 * maximumWords)
+
+  /** Without a branch: nobody could guess which words are entries. */
+  const sift = ({ count, words, stems }: Features): number => {
+    let sifted = 0
+    for (let place = 0; place < count; place++) {
+      const word = words[place] ?? 0
+      keys[sifted] = word
+      places[sifted] = place
+      sifted += (sieve[word & sieveMask] ?? 0) & 1
+      const pair = wordPair(word, place + 1 < count ? (words[place + 1] ?? 0) : 0)
+      keys[sifted] = pair
+      places[sifted] = place
+      sifted += ((sieve[pair & sieveMask] ?? 0) >> 1) & 1
+      const stem = (stems[place] ?? 0) ^ stemSalt
+      keys[sifted] = stem
+      places[sifted] = place
+      sifted += (sieve[stem & sieveMask] ?? 0) >> 2
+    }
+    return sifted
+  }
+
   return features => {
+    const sifted = sift(features)
     let count = 0
     times.fill(0)
-    const add = (numbers: Uint8Array | undefined, place: number) => {
-      if (numbers === undefined) return
-      for (let index = 0; index < numbers.length && count < maximumFound; index++) {
-        const number = numbers[index] ?? 0
+    for (let index = 0; index < sifted && count < maximumFound; index++) {
+      const numbers = entries.get(keys[index] ?? 0) ?? none
+      for (let one = 0; one < numbers.length && count < maximumFound; one++) {
+        const number = numbers[one] ?? 0
         found[count] = number
-        at[count++] = place
+        at[count++] = places[index] ?? 0
         times[number] = (times[number] ?? 0) + 1
       }
-    }
-    for (let place = 0; place < features.count; place++) {
-      const word = features.words[place] ?? 0
-      const kinds = sieve[word & (sieveSize - 1)] ?? 0
-      if ((kinds & asWord) !== 0) add(words.get(word | 0), place)
-      // The first half of a pair is marked, so that few words are joined with the next one in vain.
-      if ((kinds & asOpening) !== 0 && place + 1 < features.count)
-        add(pairs.get(wordPair(word, features.words[place + 1] ?? 0)), place)
-      const stem = features.stems[place] ?? 0
-      if (((sieve[stem & (sieveSize - 1)] ?? 0) & asStem) !== 0) add(stems.get(stem | 0), place)
     }
     return { count, found, at, times }
   }
 }
-
-const asWord = 1
-const asStem = 2
-const asOpening = 4
-
 /** One hash for two words side by side. */
 export function wordPair(first: number, second: number): number {
   return Math.imul(first, 0x9e3779b1) ^ Math.imul(second, 0x85ebca6b)
 }
 
-/** The lexicon by hash, made with the very reader whose hashes are looked up. */
+/** Keeps `word*` apart from `word`: the stem of a short word is the word. */
+const stemSalt = 0x3c6ef372
+
+// In the sieve a bit each: a key that begins so may be an entry of this kind.
+const asWord = 1
+const asPair = 2
+const asStem = 4
+
+/** The lexicon by key, made with the very reader whose hashes are looked up. */
 function tables(read: FeatureReader) {
-  const words = new Map<number, number[]>()
-  const stems = new Map<number, number[]>()
-  const pairs = new Map<number, number[]>()
+  const entries = new Map<number, Uint8Array>()
   const sieve = new Uint8Array(sieveSize)
-  const put = (table: Map<number, number[]>, hash: number, kind: number, number: number) => {
-    const numbers = table.get(hash | 0) ?? []
-    if (!numbers.includes(number)) table.set(hash | 0, [...numbers, number])
-    if (kind !== 0) sieve[hash & (sieveSize - 1)] = (sieve[hash & (sieveSize - 1)] ?? 0) | kind
+  const put = (key: number, kind: number, number: number) => {
+    const numbers = entries.get(key | 0) ?? none
+    if (!numbers.includes(number)) entries.set(key | 0, Uint8Array.of(...numbers, number))
+    sieve[key & sieveMask] = (sieve[key & sieveMask] ?? 0) | kind
   }
   for (const [number, concept] of concepts.entries()) {
     for (const entry of lexicon[concept].split(/\s+/)) {
       // A first word that nobody reads as a courtesy stands in front: `please` and `hello` are entries too.
-      const { count, words: hashes, stems: begun } = read(`x ${entry.replace('*', '')}`)
-      const [first = 0, second = 0] = [hashes[1] ?? 0, hashes[2] ?? 0]
-      if (entry.endsWith('*')) put(stems, begun[1] ?? 0, asStem, number)
-      else if (count === 2) put(words, first, asWord, number)
-      else {
-        put(pairs, wordPair(first, second), 0, number)
-        sieve[first & (sieveSize - 1)] = (sieve[first & (sieveSize - 1)] ?? 0) | asOpening
-      }
+      const { count, words, stems } = read(`x ${entry.replace('*', '')}`)
+      const [first = 0, second = 0] = [words[1] ?? 0, words[2] ?? 0]
+      if (entry.endsWith('*')) put((stems[1] ?? 0) ^ stemSalt, asStem, number)
+      else if (count === 2) put(first, asWord, number)
+      else put(wordPair(first, second), asPair, number)
     }
   }
-  const packed = (table: Map<number, number[]>) =>
-    new Map([...table].map(([hash, numbers]) => [hash, Uint8Array.from(numbers)]))
-  return { words: packed(words), stems: packed(stems), pairs: packed(pairs), sieve }
+  return { entries, sieve }
 }
