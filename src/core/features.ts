@@ -37,16 +37,14 @@ export const maximumWords = 4_096
 
 const stemLetters = 5
 const endingLetters = 3
-/** Of each letter of an ending: enough to tell endings apart. */
-const endingBits = 10
-const endingMask = 2 ** endingBits - 1
-const lastLetters = 2 ** (endingLetters * endingBits) - 1
 
+// What a unit is, a bit each.
 const other = 0
 const letter = 1
 const digit = 2
-const symbol = 3
-const ideograph = 4
+/** Part of a word; alone: a word by itself. */
+const word = 4
+const symbol = 8
 
 /**
  * A reader with buffers of its own; the first one takes some milliseconds to make. The same text again, as moderation brings
@@ -57,9 +55,12 @@ export function createFeatureReader(): FeatureReader {
   const stems = new Uint32Array(maximumWords)
   const endings = new Uint32Array(maximumWords)
   const symbols = new Uint16Array(128)
-  // The text as numbers: quicker to go through than a string. Head and tail of a long one, and a gap behind each.
-  const units = new Uint16Array(headCharacters + tailCharacters + 2)
+  // The text as numbers: quicker to go through than a string. Head and tail of a long one, and a gap between them.
+  const units = new Uint16Array(headCharacters + tailCharacters + 1)
   const bytes = Buffer.from(units.buffer)
+  // The hash of a run of letters or digits up to each unit, and where each run begins; other units are runs of their own.
+  const hashes = new Int32Array(units.length)
+  const starts = new Uint16Array(units.length + 1)
   let lastText: string | null = null
   let last: Features | null = null
 
@@ -67,82 +68,84 @@ export function createFeatureReader(): FeatureReader {
   const load = (text: string, end: number): number => {
     const head = end <= headCharacters + tailCharacters ? end : headCharacters
     bytes.write(head === text.length ? text : text.slice(0, head), 0, 'utf16le')
-    units[head] = 0
     if (head === end) return head
+    units[head] = 0
     bytes.write(text.slice(end - tailCharacters, end), 2 * (head + 1), 'utf16le')
-    units[head + 1 + tailCharacters] = 0
     return head + 1 + tailCharacters
   }
 
-  // One function with all it counts in its own variables: what a closure shares lies in memory, and costs a load and a store.
+  /** Fills `hashes` and `starts`; returns how many runs. Without a branch: nobody could guess how long a word is. */
+  const scan = (to: number, traits: Int32Array): number => {
+    let runs = 0
+    let hash = 0
+    let before = other
+    for (let at = 0; at < to; at++) {
+      const trait = traits[units[at] ?? 0] ?? other
+      // All bits where the unit goes on with the run before it, none where it begins one.
+      const goesOn = -(trait & before & (letter | digit)) >> 31
+      hash = Math.imul((hash & goesOn) ^ (hashStart & ~goesOn) ^ (trait >>> foldedShift), hashPrime)
+      hashes[at] = hash
+      starts[runs] = at
+      runs += 1 + goesOn
+      before = trait
+    }
+    starts[runs] = to
+    return runs
+  }
+
   const read = (text: string): Features => {
     symbols.fill(0)
     const traits = traitTable()
-    const end = endOf(text, traits)
-    const to = load(text, end)
+    const characters = endOf(text, traits)
+    const runs = scan(load(text, characters), traits)
     let count = 0
     let digits = 0
     let numbers = 0
     let letters = 0
     // Within a polite opening, whose punctuation is part of it.
-    let isCourtesy = false
-    let at = 0
-    while (at < to && count < maximumWords) {
-      const unit = units[at] ?? 0
-      let trait = traits[unit] ?? other
-      const kind = trait & kindMask
-      if (kind === letter || kind === digit) {
-        let hash = hashStart
-        const start = at
-        const stemEnd = start + stemLetters
-        let stem = 0
-        let last = 0
-        do {
-          const folded = trait >>> foldedShift
-          hash = Math.imul(hash ^ folded, hashPrime)
-          last = (last << endingBits) | (folded & endingMask)
-          at++
-          if (at === stemEnd) stem = hash
-          // Behind the last unit there is a gap.
-          trait = traits[units[at] ?? 0] ?? other
-        } while ((trait & kindMask) === kind)
-        // Opening courtesies say nothing of what is asked.
-        if ((count === 0 || count === 2) && polite.has(hash >>> 0)) {
-          if (count === 2 && words[1] === you && asking.has(words[0] ?? 0)) {
-            count = 0
-            letters = 0
-          }
-          if (count === 0) {
-            isCourtesy = true
-            continue
-          }
-        }
-        const length = at - start
-        if (kind === digit) {
-          digits += length
-          numbers++
-        } else letters += length
-        // Masks, for nobody could guess how long a word is: all bits where it has a stem of its own, or an ending.
-        const hasStem = (stem | -stem) >> 31
-        const hasEnding = (endingLetters - length) >> 31
-        words[count] = hash
-        stems[count] = ((stem ^ stemSalt) & hasStem) | (hash & ~hasStem)
-        endings[count] = Math.imul((last & lastLetters) ^ endingSalt, hashPrime) & hasEnding
-        count++
+    let isPolite = false
+    for (let run = 0; run < runs && count < maximumWords; run++) {
+      const start = starts[run] ?? 0
+      const unit = units[start] ?? 0
+      const trait = traits[unit] ?? other
+      if ((trait & word) === 0) {
+        if ((trait & symbol) !== 0 && !(isPolite && count === 0 && finalMarks.has(unit)))
+          symbols[unit] = (symbols[unit] ?? 0) + 1
         continue
       }
-      if (kind === ideograph) {
-        const hash = Math.imul(hashStart ^ unit, hashPrime)
-        words[count] = hash
-        stems[count] = hash
-        endings[count] = 0
-        count++
-        letters++
-      } else if (kind === symbol && !(isCourtesy && count === 0 && finalMarks.has(unit)))
-        symbols[unit] = (symbols[unit] ?? 0) + 1
-      at++
+      const end = starts[run + 1] ?? 0
+      const hash = hashes[end - 1] ?? 0
+      // Opening courtesies say nothing of what is asked.
+      if ((count === 0 || count === 2) && polite.has(hash)) {
+        if (count === 2 && words[1] === you && asking.has(words[0] ?? 0)) {
+          count = 0
+          letters = 0
+        }
+        if (count === 0) {
+          isPolite = true
+          continue
+        }
+      }
+      const length = end - start
+      if ((trait & digit) !== 0) {
+        digits += length
+        numbers++
+      } else letters += length
+      words[count] = hash
+      stems[count] = (hashes[Math.min(end, start + stemLetters) - 1] ?? 0) ^ (stemSalt & atLeast(length, stemLetters))
+      endings[count] = endingBefore(end, traits) & atLeast(length, endingLetters + 1)
+      count++
     }
-    return { count, words, stems, endings, symbols, characters: end, digits, numbers, letters, isPolite: isCourtesy }
+    return { count, words, stems, endings, symbols, characters, digits, numbers, letters, isPolite }
+  }
+
+  /** The hash of the three letters before a place, ten bits of each: enough to tell endings apart. */
+  const endingBefore = (end: number, traits: Int32Array): number => {
+    const third = (traits[units[Math.max(0, end - 3)] ?? 0] ?? other) >>> foldedShift
+    const second = (traits[units[Math.max(0, end - 2)] ?? 0] ?? other) >>> foldedShift
+    const last = (traits[units[end - 1] ?? 0] ?? other) >>> foldedShift
+    const letters = ((third & 0x3ff) << 20) | ((second & 0x3ff) << 10) | (last & 0x3ff)
+    return Math.imul(letters ^ endingSalt, hashPrime)
   }
 
   return text => {
@@ -155,7 +158,12 @@ export function createFeatureReader(): FeatureReader {
 
 /** Whether a courtesy may be left out at the beginning of a text of these words. */
 export function opensPolitely(words: Uint32Array, count: number): boolean {
-  return (count > 0 && polite.has(words[0] ?? 0)) || (count > 2 && polite.has(words[2] ?? 0))
+  return (count > 0 && polite.has((words[0] ?? 0) | 0)) || (count > 2 && polite.has((words[2] ?? 0) | 0))
+}
+
+/** All bits where a length is so much, none where it is less. */
+function atLeast(length: number, least: number): number {
+  return (least - 1 - length) >> 31
 }
 
 /** FNV-1a's parameters over UTF-16 units, 32 bit (http://www.isthe.com/chongo/tech/comp/fnv/). */
@@ -208,14 +216,15 @@ const politeWords =
     '|',
   )
 
-const polite = new Set(politeWords.map(hashOf))
+/** By signed hashes. */
+const polite = new Set(politeWords.map(name => hashOf(name) | 0))
 // `Could you please` as a whole is courtesy; `could you` alone may be a question of its own.
 const asking = new Set(['could', 'can', 'would', 'will'].map(hashOf))
 const you = hashOf('you')
 
 /** Of an entry of the table below: its kind, and above that its lower case. */
-const kindMask = 7
-const foldedShift = 3
+const kindMask = 15
+const foldedShift = 4
 
 let traitsKept: Int32Array | null = null
 
@@ -233,20 +242,20 @@ function madeTable(): Int32Array {
 
 function kindOf(unit: number): number {
   if (unit < 128) return kindOfAscii(unit)
-  if (isIdeograph(unit)) return ideograph
+  if (isIdeograph(unit)) return word
   // Halves of a surrogate pair: emoji and rare scripts, each read as letters.
-  if (unit >= 0xd800 && unit < 0xe000) return letter
+  if (unit >= 0xd800 && unit < 0xe000) return letter | word
   const character = String.fromCharCode(unit)
-  if (letters.test(character)) return letter
-  return decimals.test(character) ? digit : other
+  if (letters.test(character)) return letter | word
+  return decimals.test(character) ? digit | word : other
 }
 
 const letters = /[\p{L}\p{M}]/u
 const decimals = /\p{Nd}/u
 
 function kindOfAscii(unit: number): number {
-  if ((unit >= 97 && unit <= 122) || (unit >= 65 && unit <= 90)) return letter
-  if (unit >= 48 && unit <= 57) return digit
+  if ((unit >= 97 && unit <= 122) || (unit >= 65 && unit <= 90)) return letter | word
+  if (unit >= 48 && unit <= 57) return digit | word
   return unit === 10 || (unit > 32 && unit < 127) ? symbol : other
 }
 
