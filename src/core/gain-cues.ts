@@ -1,4 +1,4 @@
-import { type Features, hashOf, sieveOf, sieveSize } from './features.ts'
+import { type Features, hashOf, maximumWords, sieveOf, sieveSize } from './features.ts'
 
 /** How many cues there are: the first `plainCues` of them are logarithms and shares that a straight line can use. */
 export const plainCues = 21
@@ -17,27 +17,34 @@ export function createCueReader(): CueReader {
   const groupsOf = groupTable()
   const sieve = sieveOf(groupsOf.keys())
   // One bit a word, by its hash: how many different words there are, near enough.
-  const met = new Uint8Array(4096)
+  const met = new Int32Array(differentWords / 32)
+  const grouped = new Int32Array(maximumWords)
+  const groupedAt = new Uint16Array(maximumWords)
 
   return features => {
     const { count, words, symbols, digits, numbers } = features
     const start = courtesyWords(features)
     const letters = features.letters - courtesyLetters(features, start)
     const length = Math.max(1, count - start)
-    groups.fill(0)
     met.fill(0)
     let distinct = 0
-    let option = 0
-    let optionsAt = count
+    // Without a branch: nobody could guess which words have a group, or are there again.
+    let found = 0
     for (let at = start; at < count; at++) {
       const word = words[at] ?? 0
-      const place = (word ^ (word >>> 12)) & 4095
-      if (met[place] === 0) {
-        met[place] = 1
-        distinct++
-      }
-      const entry = sieve[word & (sieveSize - 1)] === 1 ? groupsOf.get(word) : undefined
-      if (entry === undefined) continue
+      const place = (word ^ (word >>> 12)) & (differentWords - 1)
+      const known = met[place >>> 5] ?? 0
+      distinct += 1 - ((known >>> place) & 1)
+      met[place >>> 5] = known | (1 << place)
+      grouped[found] = word
+      groupedAt[found] = at
+      found += sieve[word & (sieveSize - 1)] ?? 0
+    }
+    groups.fill(0)
+    let option = 0
+    let optionsAt = count
+    for (let index = 0; index < found; index++) {
+      const entry = groupsOf.get(grouped[index] ?? 0) ?? 0
       for (let bits = entry & groupMask; bits !== 0; bits &= bits - 1) {
         const group = 31 - Math.clz32(bits & -bits)
         groups[group] = (groups[group] ?? 0) + 1
@@ -45,7 +52,7 @@ export function createCueReader(): CueReader {
       // Options are single letters in order; the last "a" before "b" opens them, for "a" is an article too.
       const letter = entry >>> letterShift
       if (letter === 1 && option <= 1) {
-        optionsAt = at
+        optionsAt = groupedAt[index] ?? 0
         option = 1
       } else if (letter > 1 && letter === option + 1) option = letter
     }
@@ -236,6 +243,7 @@ const vocabulary: readonly (readonly [name: string, words: string])[] = [
   ],
 ]
 
+const differentWords = 4096
 const groupCount = vocabulary.length
 const asking = 0
 const negating = 1
@@ -248,12 +256,12 @@ const cueCount = plainCues + 10 + 2 * subjectCount
 const groupMask = 0x0fff_ffff & (2 ** groupCount - 1)
 const letterShift = 28
 
-/** By a word's hash: the groups that it is in, a bit each, and above them its place in the alphabet where it is an option's letter. */
+/** By a word's signed hash: the groups that it is in, a bit each, and above them its place in the alphabet where it is an option's letter. */
 function groupTable(): ReadonlyMap<number, number> {
   const table = new Map<number, number>()
+  const put = (hash: number, bits: number) => table.set(hash | 0, (table.get(hash | 0) ?? 0) | bits)
   for (const [index, [, words]] of vocabulary.entries())
-    for (const word of words.split(' ')) table.set(hashOf(word), (table.get(hashOf(word)) ?? 0) | (1 << index))
-  for (const [index, letter] of [...'abcdefgh'].entries())
-    table.set(hashOf(letter), ((table.get(hashOf(letter)) ?? 0) | ((index + 1) << letterShift)) >>> 0)
+    for (const word of words.split(' ')) put(hashOf(word), 1 << index)
+  for (const [index, letter] of [...'abcdefgh'].entries()) put(hashOf(letter), (index + 1) << letterShift)
   return table
 }
