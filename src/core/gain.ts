@@ -1,5 +1,6 @@
 import { type Features, maximumWords } from './features.ts'
 import { courtesyWords, createCueReader, plainCues } from './gain-cues.ts'
+import { createForest, type KeptForest } from './gain-forest.ts'
 import { createSlots, keepFirst, note, type Slots } from './slots.ts'
 import { bytesOf, type KeptWeights } from './weights.ts'
 
@@ -7,16 +8,7 @@ import { bytesOf, type KeptWeights } from './weights.ts'
 export type KeptGain = KeptWeights & {
   /** By plain cue: where it lies usually, how far it strays, and what one stray is worth. */
   readonly cues: readonly { readonly mean: number; readonly spread: number; readonly weight: number }[]
-  readonly forest: {
-    readonly depth: number
-    /** The cue asked at each level of each tree: one byte each, in base64. */
-    readonly asked: string
-    /** Above which value the answer is yes: single-precision floats. */
-    readonly above: string
-    /** What each leaf adds, in steps of `scale`: 16-bit integers, 2^depth a tree. */
-    readonly leaves: string
-    readonly scale: number
-  }
+  readonly forest: KeptForest
   /** Scores that 0, 1, … 100 % of the reference traffic stay below. */
   readonly quantiles: readonly number[]
 }
@@ -39,10 +31,7 @@ export function createGainScorer(kept: KeptGain): (features: Features) => number
   const weights = bytesOf(kept)
   const readSlots = createSlotReader(bits)
   const readCues = createCueReader()
-  const asked = Uint8Array.fromBase64(forest.asked)
-  const above = Float64Array.from(new Float32Array(Uint8Array.fromBase64(forest.above).buffer))
-  const leaves = new Int16Array(Uint8Array.fromBase64(forest.leaves).buffer)
-  const { depth } = forest
+  const forestOf = createForest(forest)
 
   return features => {
     const { places, count } = readSlots(features)
@@ -56,14 +45,7 @@ export function createGainScorer(kept: KeptGain): (features: Features) => number
       if (kind !== undefined) score += kind.weight * strays(values[cue] ?? 0, kind)
     }
 
-    let steps = 0
-    for (let level = 0, tree = 0; level < asked.length; tree++) {
-      let leaf = 0
-      for (let bit = 0; bit < depth; bit++, level++)
-        leaf |= Number((values[asked[level] ?? 0] ?? 0) > (above[level] ?? 0)) << bit
-      steps += leaves[(tree << depth) + leaf] ?? 0
-    }
-    return score + steps * forest.scale
+    return score + forestOf(values)
   }
 }
 

@@ -1,0 +1,54 @@
+/** A forest as `bun run train` keeps it: trees that each ask the same questions of every text, `depth` of them, one a level. */
+export type KeptForest = {
+  readonly depth: number
+  /** The cue asked at each level of each tree: one byte each, in base64. */
+  readonly asked: string
+  /** Above which value the answer is yes: single-precision floats. */
+  readonly above: string
+  /** What each leaf adds, in steps of `scale`: 16-bit integers, 2^depth a tree. */
+  readonly leaves: string
+  readonly scale: number
+}
+
+/** What all trees together add for a text's cues. */
+export type Forest = (cues: Float64Array) => number
+
+/**
+ * Asks cue by cue instead of tree by tree: a cue's questions, sorted by their values, are answered yes up to the first no, and
+ * most cues of most texts say no at once.
+ */
+export function createForest({ depth, asked, above, leaves, scale }: KeptForest): Forest {
+  const cueOf = Uint8Array.fromBase64(asked)
+  const thresholdOf = new Float32Array(Uint8Array.fromBase64(above).buffer)
+  const addends = new Int16Array(Uint8Array.fromBase64(leaves).buffer)
+  const questions = Array.from(cueOf.keys()).sort(
+    (one, other) => (cueOf[one] ?? 0) - (cueOf[other] ?? 0) || (thresholdOf[one] ?? 0) - (thresholdOf[other] ?? 0),
+  )
+  const thresholds = Float64Array.from(questions, question => thresholdOf[question] ?? 0)
+  const trees = Uint16Array.from(questions, question => Math.floor(question / depth))
+  const bits = Uint8Array.from(questions, question => 1 << (question % depth))
+  const firsts = firstsOf(questions.map(question => cueOf[question] ?? 0))
+  const leafOf = new Uint8Array(cueOf.length / depth)
+
+  return cues => {
+    leafOf.fill(0)
+    for (let cue = 0; cue + 1 < firsts.length; cue++) {
+      const value = cues[cue] ?? 0
+      const end = firsts[cue + 1] ?? 0
+      for (let question = firsts[cue] ?? 0; question < end && value > (thresholds[question] ?? 0); question++) {
+        const tree = trees[question] ?? 0
+        leafOf[tree] = (leafOf[tree] ?? 0) | (bits[question] ?? 0)
+      }
+    }
+    let steps = 0
+    for (let tree = 0; tree < leafOf.length; tree++) steps += addends[(tree << depth) + (leafOf[tree] ?? 0)] ?? 0
+    return steps * scale
+  }
+}
+
+/** Where the questions of each cue begin, and behind the last where they end. */
+function firstsOf(cues: readonly number[]): Uint16Array {
+  const firsts = new Uint16Array(Math.max(...cues) + 2)
+  for (let cue = 0; cue < firsts.length; cue++) firsts[cue] = cues.filter(one => one < cue).length
+  return firsts
+}
