@@ -1,7 +1,7 @@
 import { queryTypes } from './chat.ts'
 import { concepts, type Meaning } from './concepts.ts'
 import type { Features } from './features.ts'
-import { createSlots, keepFirst, note, type Slots, sumInto } from './slots.ts'
+import { createSlots, keepFirst, note, type Slots } from './slots.ts'
 import { bytesOf, type KeptWeights } from './weights.ts'
 
 /** Probabilities by type, in the order of `queryTypes`; overwritten by the next reading. */
@@ -9,12 +9,12 @@ export type TypeHead = (features: Features, meaning: Meaning) => Float64Array
 
 /** A linear model over words, concepts and the punctuation of programs: which of the ten types a prompt is. */
 export function createTypeHead(weights: KeptWeights): TypeHead {
-  const bytes = bytesOf(weights)
+  const pairs = pairsOf(bytesOf(weights))
   const slots = createTypeSlots(weights.bits)
   const scores = new Float64Array(queryTypes.length)
   return (features, meaning) => {
     fillTypeSlots(slots, features, meaning)
-    sumInto(scores, slots, bytes, weights.scale)
+    sumInto(scores, slots, pairs, weights.scale)
     return toProbabilities(scores)
   }
 }
@@ -103,6 +103,50 @@ function addConcepts(slots: Slots, { count, found, at, times }: Meaning, words: 
       pairs++
     }
   }
+}
+
+/** Two types to a number, one in its lower half and one in its upper: half the loads and additions. */
+function pairsOf(bytes: Int8Array): Int32Array {
+  return Int32Array.from({ length: bytes.length / 2 }, (_, pair) => (bytes[2 * pair] ?? 0) + (bytes[2 * pair + 1] ?? 0) * halfSpan)
+}
+
+const pairsOfTypes = queryTypes.length / 2
+const halfSpan = 2 ** 16
+/** So many bytes add up to no more than half a number holds. */
+const mostAdded = 256
+
+/** Adds up what the weights say of the slots, by type. Slots in a row speak equally strongly: whole numbers first. */
+function sumInto(sums: Float64Array, { places, values, count }: Slots, pairs: Int32Array, scale: number): void {
+  sums.fill(0)
+  for (let at = 0; at < count; ) {
+    const value = values[at] ?? 0
+    const end = Math.min(count, at + mostAdded)
+    let first = 0
+    let second = 0
+    let third = 0
+    let fourth = 0
+    let fifth = 0
+    do {
+      const from = (places[at] ?? 0) * pairsOfTypes
+      first = (first + (pairs[from] ?? 0)) | 0
+      second = (second + (pairs[from + 1] ?? 0)) | 0
+      third = (third + (pairs[from + 2] ?? 0)) | 0
+      fourth = (fourth + (pairs[from + 3] ?? 0)) | 0
+      fifth = (fifth + (pairs[from + 4] ?? 0)) | 0
+      at++
+    } while (at < end && values[at] === value)
+    addPair(sums, 0, first, value * scale)
+    addPair(sums, 2, second, value * scale)
+    addPair(sums, 4, third, value * scale)
+    addPair(sums, 6, fourth, value * scale)
+    addPair(sums, 8, fifth, value * scale)
+  }
+}
+
+function addPair(sums: Float64Array, type: number, pair: number, value: number): void {
+  const lower = (pair << 16) >> 16
+  sums[type] = (sums[type] ?? 0) + lower * value
+  sums[type + 1] = (sums[type + 1] ?? 0) + ((pair - lower) / halfSpan) * value
 }
 
 function toProbabilities(scores: Float64Array): Float64Array {
