@@ -45,48 +45,38 @@ export type ReaderWeights = {
  * punctuation; of the conversation before it only the length counts.
  */
 export function createReader(weights: ReaderWeights, readFeatures: FeatureReader = createFeatureReader()): Reader {
-  const readText = createTextReader(weights, readFeatures)
-  return messages => {
-    const text = lastUserText(messages)
-    const { demand, ...read } = readText(text)
-    const earlier = messages.length > 1 ? totalCharacters(messages) - text.length : 0
-    return { ...read, complexity: complexityOf(demand, read.strongGain, earlier) }
-  }
-}
-
-type TextReading = Omit<Reading, 'complexity'> & { readonly demand: number }
-
-/** More probable than not. */
-const leastNeed = 0.5
-
-function createTextReader(weights: ReaderWeights, readFeatures: FeatureReader): (text: string) => TextReading {
   const readMeaning = createConceptReader(readFeatures)
   const typesOf = createTypeHead(weights.queryTypes)
   const freshnessOf = createFreshnessHead(weights.freshness)
   const gainOf = createGainHead(weights.gain)
-  return text => {
+  return messages => {
+    const text = lastUserText(messages)
+    const earlier = messages.length > 1 ? totalCharacters(messages) - text.length : 0
     const features = readFeatures(text)
     const meaning = readMeaning(features)
     const types = typesOf(features, meaning)
     const queryType = likeliest(types)
     const urls = urlsIn(text)
-    const demand = demandOf(types, features, meaning)
     const isAsked = asksForWeb(features.count, meaning, urls, queryType)
     const score = isAsked ? 1 : tempered(freshnessOf(features, meaning), types)
+    // Who says nothing gains nothing.
+    const strongGain = features.count === 0 ? 0 : gainOf(features)
     return {
       queryType,
       queryTypeScores: scoresOf(types),
-      // Who says nothing gains nothing.
-      strongGain: features.count === 0 ? 0 : gainOf(features),
+      complexity: complexityOf(demandOf(types, features, meaning), strongGain, earlier),
+      strongGain,
       needsCurrent: score > leastNeed,
       needsCurrentScore: score,
       urls,
       language: languageOf(text, features),
       words: features.count,
-      demand,
     }
   }
 }
+
+/** More probable than not. */
+const leastNeed = 0.5
 
 function likeliest(chances: Float64Array): QueryType {
   let best = 0
