@@ -1,7 +1,7 @@
 import { queryTypes } from './chat.ts'
 import { concepts, type Meaning, wordPair } from './concepts.ts'
 import type { Features } from './features.ts'
-import { createSlots, keepFirst, note, noteIf, type Slots, sumInto } from './slots.ts'
+import { createSlots, keepFirst, note, noteIf, type Slots, sumOf } from './slots.ts'
 import { bytesOf, type KeptWeights } from './weights.ts'
 
 /** How probable it is that a right answer to a text changes with time, 0–1. */
@@ -11,11 +11,9 @@ export type FreshnessHead = (features: Features, meaning: Meaning) => number
 export function createFreshnessHead(weights: KeptWeights): FreshnessHead {
   const bytes = bytesOf(weights)
   const slots = createFreshnessSlots(weights.bits)
-  const score = new Float64Array(1)
   return (features, meaning) => {
     fillFreshnessSlots(slots, features, meaning)
-    sumInto(score, slots, bytes, weights.scale)
-    return 1 / (1 + Math.exp(-(score[0] ?? 0)))
+    return 1 / (1 + Math.exp(-weights.scale * sumOf(slots, bytes)))
   }
 }
 

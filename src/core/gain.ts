@@ -1,7 +1,7 @@
 import { type Features, maximumWords } from './features.ts'
 import { courtesyWords, createCueReader, plainCues } from './gain-cues.ts'
 import { createForest, type KeptForest } from './gain-forest.ts'
-import { createSlots, keepFirst, note, type Slots } from './slots.ts'
+import { createSlots, keepFirst, note, type Slots, sumOf } from './slots.ts'
 import { bytesOf, type KeptWeights } from './weights.ts'
 
 /** What `bun run train` keeps of the gain head: a table over hashed words, weights of the plain cues, and a forest over all cues. */
@@ -34,10 +34,8 @@ export function createGainScorer(kept: KeptGain): (features: Features) => number
   const forestOf = createForest(forest)
 
   return features => {
-    const { places, count } = readSlots(features)
-    let words = 0
-    for (let at = 0; at < count; at++) words += weights[places[at] ?? 0] ?? 0
-    let score = (words * scale) / Math.sqrt(Math.max(1, count))
+    const slots = readSlots(features)
+    let score = (sumOf(slots, weights) * scale) / Math.sqrt(Math.max(1, slots.count))
 
     const values = readCues(features)
     for (let cue = 0; cue < plainCues; cue++) {

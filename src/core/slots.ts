@@ -57,13 +57,9 @@ export function keepFirst(slots: Slots): void {
   slots.count = found
 }
 
-/** Adds up what the weights say of the slots, by class, into `sums`. */
-export function sumInto(sums: Float64Array, { places, values, count }: Slots, weights: Int8Array, scale: number): void {
-  const classes = sums.length
-  sums.fill(0)
-  for (let index = 0; index < count; index++) {
-    const from = (places[index] ?? 0) * classes
-    const value = (values[index] ?? 0) * scale
-    for (let one = 0; one < classes; one++) sums[one] = (sums[one] ?? 0) + value * (weights[from + one] ?? 0)
-  }
+/** What the weights, one a place, say of the slots together. */
+export function sumOf({ places, values, count }: Slots, weights: Int8Array): number {
+  let sum = 0
+  for (let index = 0; index < count; index++) sum += (values[index] ?? 0) * (weights[places[index] ?? 0] ?? 0)
+  return sum
 }
