@@ -5,6 +5,8 @@ import { CommandFailure } from './command.ts'
 export type AnalysisThreads = {
   /** Reports on lines, in the thread that has the least to do. Rejects when a thread breaks down. */
   of(lines: string): Promise<Analysed>
+  /** Whether one of them may soon have nothing to do. */
+  haveTime(): boolean
   close(): void
 }
 
@@ -14,6 +16,9 @@ type Waiting = {
   readonly tell: (told: Analysed) => void
   readonly fail: (cause: Error) => void
 }
+
+/** As many as a thread gets through while the one that gives them out reads one batch itself, and some. */
+const ordersAhead = 4
 
 /** Starts so many threads, each with an analysis of its own. */
 export function startAnalysisThreads(count: number): AnalysisThreads {
@@ -47,6 +52,7 @@ export function startAnalysisThreads(count: number): AnalysisThreads {
         thread.worker.postMessage({ id, lines } satisfies AnalysisOrder)
       })
     },
+    haveTime: () => threads.some(({ orders }) => orders < ordersAhead),
     close() {
       for (const { worker } of threads) worker.terminate()
     },

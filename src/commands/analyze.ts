@@ -33,12 +33,13 @@ const analyze = command({
     try {
       for await (const batch of batchesOf(Bun.stdin.stream())) {
         characters += batch.length
-        if (characters > worthThreads)
-          threads ??= startAnalysisThreads(Math.min(availableParallelism(), maximumThreads))
-        const told: Analysed | Promise<Analysed> = threads === null ? analysis.of(batch) : threads.of(batch)
+        if (characters > worthThreads) threads ??= startAnalysisThreads(otherThreads())
+        // This thread has read the first lines and is quick by now: it goes on reading where the others have enough to do.
+        const told: Analysed | Promise<Analysed> = threads?.haveTime() ? threads.of(batch) : analysis.of(batch)
         written = inOrder(written, told, write)
         writing.push(written)
         if (threads === null || writing.length > batchesAhead) await writing.shift()
+        else if (!(told instanceof Promise)) await othersTold()
       }
       await written
       await output.end()
@@ -54,11 +55,23 @@ const analyze = command({
 export const analyzeCommands = [analyze]
 
 const maximumLineCharacters = 32 * 1024 * 1024
+/** Some hundred lines: little enough that all threads end at about the same time. */
+const batchBytes = 65_536
 /** An input longer than this, some two thousand prompts, is worth the start of more threads. */
 const worthThreads = 1_000_000
 const maximumThreads = 16
-/** Batches under way: enough to keep all threads busy, few enough to hold in memory. */
-const batchesAhead = 4 * maximumThreads
+/** Batches under way: more than the threads are given ahead, few enough to hold in memory. */
+const batchesAhead = 8 * maximumThreads
+
+/** Beside this one; none where there is but one core. */
+function otherThreads(): number {
+  return Math.min(availableParallelism(), maximumThreads) - 1
+}
+
+/** Lets in what other threads have told in the meantime: more input, where it is there, would be read first. */
+function othersTold(): Promise<void> {
+  return new Promise(resolve => setImmediate(resolve))
+}
 
 /** Writes a batch once it is told and the one before it is written. */
 function inOrder(
@@ -76,12 +89,14 @@ function inOrder(
 async function* batchesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder()
   let rest = ''
-  for await (const bytes of stream) {
-    const piece = decoder.decode(bytes, { stream: true })
-    const end = piece.lastIndexOf('\n')
-    if (end !== -1) yield rest + piece.slice(0, end)
-    rest = end === -1 ? rest + piece : piece.slice(end + 1)
-    if (rest.length > maximumLineCharacters) throw new CommandFailure('A line is longer than 32 million characters.')
+  for await (const chunk of stream) {
+    for (let from = 0; from < chunk.length; from += batchBytes) {
+      const piece = decoder.decode(chunk.subarray(from, from + batchBytes), { stream: true })
+      const end = piece.lastIndexOf('\n')
+      if (end !== -1) yield rest + piece.slice(0, end)
+      rest = end === -1 ? rest + piece : piece.slice(end + 1)
+      if (rest.length > maximumLineCharacters) throw new CommandFailure('A line is longer than 32 million characters.')
+    }
   }
   rest += decoder.decode()
   if (rest !== '') yield rest
