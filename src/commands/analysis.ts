@@ -3,7 +3,7 @@ import type { Config } from '../config.ts'
 import { catalogue as publishedModels } from '../core/catalogue.ts'
 import { type Ask, queryTypes } from '../core/chat.ts'
 import type { Reader, Reading } from '../core/classify.ts'
-import { planEnhancement } from '../core/enhanced-ask.ts'
+import { enhancementOf } from '../core/enhanced-ask.ts'
 import { GatewayError } from '../core/errors.ts'
 import { createFeatureReader, type FeatureReader } from '../core/features.ts'
 import { buildCatalogue, fullName } from '../core/models.ts'
@@ -167,8 +167,8 @@ function screened(safety: Safety, { messages }: Ask) {
 
 /** The last user text as a model would get it with `enhance_prompt`. */
 function enhanced(ask: Ask, reading: Reading) {
-  const plan = planEnhancement({ ...ask, enhance: true }, reading, false)
-  return { enhanced_prompt: plan?.enhancement.enhancedPrompt ?? '', changed: plan?.enhancement.changed ?? false }
+  const { enhancedPrompt, changed } = enhancementOf(ask, reading)
+  return { enhanced_prompt: enhancedPrompt, changed }
 }
 
 /** The candidates in the order they would be asked; none where no model can take the request. */

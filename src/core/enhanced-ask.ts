@@ -1,4 +1,4 @@
-import type { Ask, ContentPart, QueryType, Receipt } from './chat.ts'
+import type { Ask, ContentPart, Receipt } from './chat.ts'
 import { lastUserText } from './classify.ts'
 import { enhance, maximumGrowth, mayGain, type PromptReading } from './enhance.ts'
 import { estimateInputTokens } from './tokens.ts'
@@ -20,23 +20,26 @@ const rewriteTokens = Math.ceil(maximumGrowth / 2)
 /** The plan of an ask whose caller wants it enhanced, or null. `canRewrite`: a model is there to do it. */
 export function planEnhancement(ask: Ask, reading: PromptReading, canRewrite: boolean): EnhancementPlan | null {
   if (!ask.enhance) return null
-  const text = enhanceableText(ask)
-  if (text === null) return untouched(ask, reading.queryType)
-  const { changed, prompt } = enhance(text, reading)
-  const enhanced = changed ? withText(ask, prompt) : ask
-  const rewritable = canRewrite && mayGain(text, reading) ? text : null
+  const enhancement = enhancementOf(ask, reading)
+  const enhanced = enhancement.changed ? withText(ask, enhancement.enhancedPrompt) : ask
+  const text = canRewrite ? enhanceableText(ask) : null
+  const rewritable = text !== null && mayGain(text, reading) ? text : null
   const tokens = estimateInputTokens(enhanced)
   return {
     ask: enhanced,
-    enhancement: { changed, enhancedPrompt: prompt, queryType: reading.queryType },
+    enhancement,
     rewritable,
     inputTokens: rewritable === null ? tokens : Math.max(tokens, estimateInputTokens(ask) + rewriteTokens),
   }
 }
 
-function untouched(ask: Ask, queryType: QueryType): EnhancementPlan {
-  const enhancement = { changed: false, enhancedPrompt: lastUserText(ask.messages), queryType }
-  return { ask, enhancement, rewritable: null, inputTokens: estimateInputTokens(ask) }
+/** What rules make of an ask's last words, whether the caller wants it or not. */
+export function enhancementOf(ask: Ask, reading: PromptReading): NonNullable<Receipt['enhancement']> {
+  const { queryType } = reading
+  const text = enhanceableText(ask)
+  if (text === null) return { changed: false, enhancedPrompt: lastUserText(ask.messages), queryType }
+  const { changed, prompt } = enhance(text, reading)
+  return { changed, enhancedPrompt: prompt, queryType }
 }
 
 /**

@@ -107,7 +107,10 @@ function addConcepts(slots: Slots, { count, found, at, times }: Meaning, words: 
 
 /** Two types to a number, one in its lower half and one in its upper: half the loads and additions. */
 function pairsOf(bytes: Int8Array): Int32Array {
-  return Int32Array.from({ length: bytes.length / 2 }, (_, pair) => (bytes[2 * pair] ?? 0) + (bytes[2 * pair + 1] ?? 0) * halfSpan)
+  return Int32Array.from(
+    { length: bytes.length / 2 },
+    (_, pair) => (bytes[2 * pair] ?? 0) + (bytes[2 * pair + 1] ?? 0) * halfSpan,
+  )
 }
 
 const pairsOfTypes = queryTypes.length / 2

@@ -15,7 +15,7 @@ export type Slots = {
   readonly kept: Int32Array
 }
 
-/** A list for a table of 2^`bits` places, of at most `most` notes. */
+/** A list for a table of 2^`bits` places; `most`: no text makes more notes. */
 export function createSlots(bits: number, most: number): Slots {
   return {
     bits,
@@ -50,7 +50,7 @@ export function keepFirst(slots: Slots): void {
     const known = kept[place >>> 5] ?? 0
     places[found] = place
     values[found] = values[index] ?? 0
-    // A shift takes the last five bits of what it is told.
+    // A shift goes by the last five bits of the place.
     found += 1 - ((known >>> place) & 1)
     kept[place >>> 5] = known | (1 << place)
   }
