@@ -222,15 +222,22 @@ function weigh(text: string): number {
   return (weight * length) / read
 }
 
+/** By class and the class before it, what a character adds that begins a run; 0 where it begins none. A capitalised word is one run. */
+const ofBeginning = Float64Array.from({ length: classes.length ** 2 }, (_, pair) => {
+  const before = Math.floor(pair / classes.length)
+  const now = pair % classes.length
+  return now === before || (now === numberOf.lower && before === numberOf.upper) ? 0 : (perRun[now] ?? 0)
+})
+
 /** Starts as if after a space: a window that opens inside a word counts its beginning, which errs on the high side. */
 function weighPiece(text: string, from: number, to: number): number {
   let weight = 0
   let before: number = numberOf.space
   for (let at = from; at < to; at += 1) {
     const now = classOf[text.charCodeAt(at)] ?? numberOf.rare
+    // Added without a branch: nobody could guess where a word ends.
     weight += perCharacter[now] ?? 0
-    // A capitalised word is one run.
-    if (now !== before && !(now === numberOf.lower && before === numberOf.upper)) weight += perRun[now] ?? 0
+    weight += ofBeginning[before * classes.length + now] ?? 0
     before = now
   }
   return weight
