@@ -1,7 +1,8 @@
 /**
  * A text as numbers: what every in-process classifier reads, made once a text. Words become hashes, in order; case, white
- * space, punctuation at the end and a polite opening leave no trace, so that they cannot change a decision. One pass,
- * driven by one table over UTF-16 code units; the buffers are the reader's own and are overwritten by its next reading.
+ * space, punctuation at the end and a polite opening leave no trace, so that they cannot change a decision. One pass over
+ * UTF-16 code units, driven by one table, and one over the words found; the buffers are the reader's own and are overwritten
+ * by its next reading.
  */
 
 export type Features = {

@@ -118,7 +118,10 @@ const halfSpan = 2 ** 16
 /** So many bytes add up to no more than half a number holds. */
 const mostAdded = 256
 
-/** Adds up what the weights say of the slots, by type. Slots in a row speak equally strongly: whole numbers first. */
+/**
+ * Adds up what the weights say of the slots, by type. Slots in a row mostly speak equally strongly, so that whole numbers can be
+ * added first; the five pairs of the ten types have a variable each, for what lies in memory costs a load and a store.
+ */
 function sumInto(sums: Float64Array, { places, values, count }: Slots, pairs: Int32Array, scale: number): void {
   sums.fill(0)
   for (let at = 0; at < count; ) {
