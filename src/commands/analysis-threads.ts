@@ -3,22 +3,25 @@ import type { AnalysisOrder, AnalysisReport } from './analysis-worker.ts'
 import { CommandFailure } from './command.ts'
 
 export type AnalysisThreads = {
-  /** Reports on lines, in the thread that has the least to do. Rejects when a thread breaks down. */
+  /** Reports on lines, in the thread that has the least to do: one must have time. Rejects when a thread breaks down. */
   of(lines: string): Promise<Analysed>
-  /** Whether one of them may soon have nothing to do. */
+  /** Whether one of them is ready and may soon have nothing to do. */
   haveTime(): boolean
   close(): void
 }
 
-type Thread = { readonly worker: Worker; orders: number }
+type Thread = {
+  readonly worker: Worker
+  /** Under way; without end until it is ready. */
+  orders: number
+}
 type Waiting = {
-  readonly thread: Thread
   readonly tell: (told: Analysed) => void
   readonly fail: (cause: Error) => void
 }
 
 /** As many as a thread gets through while the one that gives them out reads one batch itself, and some. */
-const ordersAhead = 4
+const ordersAhead = 3
 
 /** Starts so many threads, each with an analysis of its own. */
 export function startAnalysisThreads(count: number): AnalysisThreads {
@@ -27,18 +30,23 @@ export function startAnalysisThreads(count: number): AnalysisThreads {
 
   const start = (): Thread => {
     const worker = new Worker(new URL('./analysis-worker.ts', import.meta.url))
-    worker.onmessage = ({ data: { id, told } }: MessageEvent<AnalysisReport>) => {
-      const one = waiting.get(id)
-      waiting.delete(id)
+    const thread: Thread = { worker, orders: Number.POSITIVE_INFINITY }
+    worker.onmessage = ({ data }: MessageEvent<AnalysisReport>) => {
+      if (data === 'ready') {
+        thread.orders = 0
+        return
+      }
+      const one = waiting.get(data.id)
+      waiting.delete(data.id)
       if (one === undefined) return
-      one.thread.orders--
-      one.tell(told)
+      thread.orders--
+      one.tell(data.told)
     }
     worker.onerror = ({ message }) => {
       for (const { fail } of waiting.values()) fail(new CommandFailure(`A thread broke down: ${message}`))
       waiting.clear()
     }
-    return { worker, orders: 0 }
+    return thread
   }
 
   const threads = Array.from({ length: count }, start)
@@ -48,7 +56,7 @@ export function startAnalysisThreads(count: number): AnalysisThreads {
       thread.orders++
       const id = orders++
       return new Promise((tell, fail) => {
-        waiting.set(id, { thread, tell, fail })
+        waiting.set(id, { tell, fail })
         thread.worker.postMessage({ id, lines } satisfies AnalysisOrder)
       })
     },

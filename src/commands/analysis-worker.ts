@@ -5,11 +5,14 @@ import { type Analysed, openAnalysis } from './analysis.ts'
 declare const self: Worker
 
 export type AnalysisOrder = { readonly id: number; readonly lines: string }
-export type AnalysisReport = { readonly id: number; readonly told: Analysed }
+/** First that it is ready, then what was told of each order. */
+export type AnalysisReport = 'ready' | { readonly id: number; readonly told: Analysed }
 
-const analysis = openAnalysis(readConfig())
+const analysis = await openAnalysis(readConfig())
 
-self.onmessage = async (event: MessageEvent<AnalysisOrder>) => {
+self.onmessage = (event: MessageEvent<AnalysisOrder>) => {
   const { id, lines } = event.data
-  self.postMessage({ id, told: (await analysis).of(lines) } satisfies AnalysisReport)
+  self.postMessage({ id, told: analysis.of(lines) } satisfies AnalysisReport)
 }
+
+self.postMessage('ready' satisfies AnalysisReport)

@@ -57,8 +57,8 @@ export const analyzeCommands = [analyze]
 const maximumLineCharacters = 32 * 1024 * 1024
 /** Some hundred lines: little enough that all threads end at about the same time. */
 const batchBytes = 65_536
-/** An input longer than this, some two thousand prompts, is worth the start of more threads. */
-const worthThreads = 1_000_000
+/** An input longer than this, some five hundred prompts, is worth the start of more threads, which nobody waits for. */
+const worthThreads = 250_000
 const maximumThreads = 16
 /** Batches under way: more than the threads are given ahead, few enough to hold in memory. */
 const batchesAhead = 8 * maximumThreads
