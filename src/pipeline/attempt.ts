@@ -34,8 +34,9 @@ export type UpstreamAttempt = {
 const maximumAnswerBytes = 8 * 1_048_576
 /** A body this short comes in a few packets, so that no clock need run between them. */
 const maximumAtOnceBytes = 65_536
-/** How much of a refusal's body is read to tell why. */
+/** How much of a refusal's body is read to tell why, and for how long: its status is here, and another may be asked. */
 const maximumFailureBytes = 65_536
+const maximumFailureMs = 2_000
 
 /** How long the end of a body may take to follow its terminal event. */
 const maximumLingerMs = 500
@@ -70,7 +71,7 @@ export function startAttempt(
     const response = await deps.network.fetch(request.url, requestInit(request, ask.stream, abort.signal))
     status = response.status
     watch.byteArrived()
-    return readerFor(response, ask.stream, provider, watch.byteArrived)
+    return readerFor(response, ask.stream, provider, deps.clock, watch.byteArrived)
   }
 
   return {
@@ -128,54 +129,91 @@ function readerFor(
   response: Response,
   asStream: boolean,
   provider: Candidate['endpoint']['provider'],
+  clock: Clock,
   byteArrived: () => void,
 ): BodyReader {
   const contentType = response.headers.get('content-type') ?? ''
   if (!response.ok)
-    return wholeBody(response, maximumFailureBytes, byteArrived, text => [
-      { type: 'failure', failure: provider.readFailure(response.status, response.headers, text) },
-    ])
+    return wholeBody(
+      () => readBeginning(response, clock),
+      text => [{ type: 'failure', failure: provider.readFailure(response.status, response.headers, text) }],
+    )
   if (contentType.includes('json') || (!asStream && !contentType.includes('event-stream')))
-    return wholeBody(response, maximumAnswerBytes, byteArrived, text => provider.readResponse(parsed(text)))
-  if (contentType.includes('html')) return wholeBody(response, 0, byteArrived, () => [badAnswer('an HTML page')])
+    return wholeBody(
+      () => readText(response, maximumAnswerBytes, byteArrived),
+      text => provider.readResponse(parsed(text)),
+    )
+  if (contentType.includes('html'))
+    return wholeBody(
+      async () => cut(''),
+      () => [badAnswer('an HTML page')],
+    )
   return eventBody(response, provider, byteArrived)
 }
 
-function wholeBody(
-  response: Response,
-  maximumBytes: number,
-  byteArrived: () => void,
-  read: (text: string) => readonly AnswerPart[],
-): BodyReader {
+/** What was read of a body, and whether that is all of it. */
+type BodyText = { readonly text: string; readonly isWhole: boolean }
+
+const whole = (text: string): BodyText => ({ text, isWhole: true })
+const cut = (text: string): BodyText => ({ text, isWhole: false })
+
+function wholeBody(take: () => Promise<BodyText>, read: (text: string) => readonly AnswerPart[]): BodyReader {
   let over = false
   return {
     isOver: () => over,
     drain: () => Promise.reject(new Error('a whole body is read at once')),
     async next() {
       if (over) return null
-      const text = await readText(response, maximumBytes, byteArrived)
-      over = text !== null
-      return read(text ?? '')
+      const { text, isWhole } = await take()
+      over = isWhole
+      return read(text)
     },
   }
 }
 
-/** The body as text; null (and left unread) past `maximumBytes`. */
-async function readText(response: Response, maximumBytes: number, byteArrived: () => void): Promise<string | null> {
+/** The body as text; nothing of it past `maximumBytes`. */
+async function readText(response: Response, maximumBytes: number, byteArrived: () => void): Promise<BodyText> {
   const declared = Number(response.headers.get('content-length') ?? Number.NaN)
   if (declared <= Math.min(maximumBytes, maximumAtOnceBytes) && response.headers.get('content-encoding') === null)
-    return response.text()
-  if (response.body === null) return ''
+    return whole(await response.text())
+  if (response.body === null) return whole('')
   const decoder = new TextDecoder()
   let text = ''
   let bytes = 0
   for await (const piece of response.body) {
     byteArrived()
     bytes += piece.byteLength
-    if (bytes > maximumBytes) return null
+    if (bytes > maximumBytes) return cut('')
     text += decoder.decode(piece, { stream: true })
   }
-  return text + decoder.decode()
+  return whole(text + decoder.decode())
+}
+
+/** As much of a refusal's body as comes within its bounds; one that breaks ends where it broke. */
+async function readBeginning({ body }: Response, clock: Clock): Promise<BodyText> {
+  if (body === null) return whole('')
+  const pieces = body.getReader()
+  const decoder = new TextDecoder()
+  let text = ''
+  let bytes = 0
+  let cancel = () => {}
+  const late = new Promise<null>(resolve => {
+    cancel = clock.after(maximumFailureMs, () => resolve(null))
+  })
+  try {
+    while (bytes < maximumFailureBytes) {
+      const piece = await Promise.race([pieces.read(), late])
+      if (piece === null) break
+      if (piece.done) return whole(text)
+      text += decoder.decode(piece.value.subarray(0, maximumFailureBytes - bytes), { stream: true })
+      bytes += piece.value.byteLength
+    }
+    return cut(text)
+  } catch {
+    return cut(text)
+  } finally {
+    cancel()
+  }
 }
 
 function eventBody(

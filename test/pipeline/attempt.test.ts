@@ -2,10 +2,12 @@ import { describe, expect, test } from 'bun:test'
 import { catalogue } from '../../src/core/catalogue.ts'
 import { fullName } from '../../src/core/models.ts'
 import type { Clock } from '../../src/deps/clock.ts'
+import { systemNetwork } from '../../src/deps/network.ts'
 import { readNative } from '../../src/modules/chat/request.ts'
 import { startAttempt } from '../../src/pipeline/attempt.ts'
 import { openai } from '../../src/providers/openai.ts'
 import { framesOf, streamText } from '../faults/support.ts'
+import { startUpstream, type Upstream, type UpstreamAnswer } from '../harness/upstream.ts'
 
 const deadlines = {
   connectMs: 3_000,
@@ -48,9 +50,10 @@ function handMoved() {
 
 type Rig = ReturnType<typeof rig>
 
-/** An attempt at OpenAI's wire; `respond` plays the upstream, whose body the test writes by hand. */
+/** An attempt at OpenAI's wire, whose answer the test writes by hand; with `url`, over a real socket. */
 function rig(
   given: {
+    readonly url?: string
     readonly reaches?: boolean
     readonly effort?: string
     readonly answers?: boolean
@@ -94,14 +97,14 @@ function rig(
     },
   }
   const attempt = startAttempt(
-    { clock: time.clock, network },
+    { clock: time.clock, network: given.url === undefined ? network : systemNetwork },
     {
       candidate: {
         model,
         endpoint: {
           id: 'openai',
           provider: openai({ official: true }),
-          access: { baseUrl: 'http://127.0.0.1:1', apiKey: 'key' },
+          access: { baseUrl: given.url ?? 'http://127.0.0.1:1', apiKey: 'key' },
           simulated: true,
         },
         score: 1,
@@ -276,5 +279,58 @@ describe('an attempt', () => {
     for (const here of [stream, whole]) await failureAfter(here, 0)
     const encodings = [stream, whole].map(({ sent }) => new Headers(sent[0]?.headers).get('accept-encoding'))
     expect(encodings).toEqual(['identity', null])
+  })
+})
+
+describe('a refusal over a real socket', () => {
+  const error = '{"error":{"code":"insufficient_quota","message":"'
+  const refusal = (pieces: NonNullable<UpstreamAnswer['pieces']>): UpstreamAnswer => ({
+    status: 429,
+    headers: { 'content-type': 'application/json', 'retry-after': '7' },
+    framing: 'chunked',
+    pieces,
+  })
+
+  /** What is read of it by a clock that is moved `milliseconds` once its status is here. */
+  async function readOf(answer: UpstreamAnswer, milliseconds: number) {
+    const upstream = startUpstream(() => answer)
+    try {
+      const here = rig({ url: upstream.url })
+      const reading = here.attempt.next()
+      while (here.attempt.status() === null) await Bun.sleep(1)
+      await here.move(milliseconds)
+      const parts = await Promise.race([reading, Bun.sleep(300).then(() => 'nothing yet' as const)])
+      here.attempt.close(false)
+      await left(upstream)
+      return { parts, running: here.running() }
+    } finally {
+      upstream.stop()
+    }
+  }
+
+  const left = (upstream: Upstream) => upstream.until(ledger => ledger.every(({ outcome }) => outcome !== 'open'))
+  const failure = { type: 'failure', failure: { kind: 'rate_limited', detail: '429', retryAfterMs: 7_000 } }
+
+  test('whose body never ends is waited for two seconds, then told by its status, and its connection is let go', async () => {
+    async function* dripping() {
+      for (yield '{"error":{"message":"'; ; await Bun.sleep(5)) yield 'x'
+    }
+    expect(await readOf(refusal(dripping()), 1_999)).toEqual({ parts: 'nothing yet', running: 0 })
+    expect(await readOf(refusal(dripping()), 2_000)).toMatchObject({ parts: [failure], running: 0 })
+  })
+
+  test('is read to 64 KB and no further, its words heeded', async () => {
+    const endless = function* () {
+      for (yield error; ; ) yield 'x'.repeat(16_384)
+    }
+    const spent = { kind: 'quota_exhausted', detail: '429' }
+    expect(await readOf(refusal(endless()), 0)).toMatchObject({ parts: [{ failure: spent }], running: 0 })
+  })
+
+  test('whose connection breaks is told by its status, and by its words where they are whole', async () => {
+    const cut = { ...refusal([`${error}"}}`]), end: 'rst' } as const
+    expect(await readOf({ ...cut, cutAt: 20 }, 0)).toMatchObject({ parts: [failure] })
+    const told = { kind: 'quota_exhausted', detail: '429 insufficient_quota' }
+    expect(await readOf(refusal([`${error}"}}`]), 0)).toMatchObject({ parts: [{ failure: told }] })
   })
 })
