@@ -3,20 +3,22 @@ import type { AnswerPart } from './provider.ts'
 
 /**
  * Follows the counts through one answer. Takes what a frame told of them (null = nothing) and whether the answer went on in
- * it; gives what is to be said. A count that the answer has outgrown since is said again, as the least it can be.
+ * it; gives what is to be said. A count that the answer has outgrown since, or that a later frame leaves out, is said as the
+ * least it can be.
  */
 export function followUsage(): (told: ReportedUsage | null, wentOn: boolean) => readonly AnswerPart[] {
   let last: ReportedUsage | null = null
   return (told, wentOn) => {
-    const outgrown = told === null && wentOn && last !== null ? outgrownOf(last) : null
-    if (told !== null || outgrown !== null) last = told
-    const usage = told ?? outgrown
-    return usage === null ? nothing : [{ type: 'usage', usage }]
+    if (told !== null) last = told.outputTokens === null ? atLeast(told, last) : told
+    else if (wentOn && last !== null && last.outputTokens !== null) last = atLeast(last, last)
+    else return nothing
+    return [{ type: 'usage', usage: last }]
   }
 }
 
 const nothing: readonly AnswerPart[] = []
 
-function outgrownOf({ outputTokens, leastOutputTokens = 0, ...usage }: ReportedUsage): ReportedUsage {
-  return { ...usage, outputTokens: null, leastOutputTokens: outputTokens ?? leastOutputTokens }
+function atLeast(usage: ReportedUsage, before: ReportedUsage | null): ReportedUsage {
+  const known = [usage.leastOutputTokens, before?.outputTokens, before?.leastOutputTokens]
+  return { ...usage, outputTokens: null, leastOutputTokens: Math.max(...known.map(count => count ?? 0)) }
 }

@@ -1481,6 +1481,22 @@ describe('a streamed answer', () => {
     expect(read(start, stop).some(part => part.type === 'usage')).toBe(false)
   })
 
+  test('takes a count that the answer has outgrown for the least it can be, until it is told again', () => {
+    const counted = delta(null, { input_tokens: 10, output_tokens: 4 })
+    const last = (...events: Json[]) => read(start, ...events).findLast(part => part.type === 'usage')?.usage
+    const outgrown = { inputTokens: 10, outputTokens: null, leastOutputTokens: 4 }
+    expect(last(counted, opens(0, text('')), says(0, 'more'), delta('end_turn'), stop)).toMatchObject(outgrown)
+    expect(
+      last(counted, opens(0, text('')), says(0, 'more'), delta('end_turn', { input_tokens: 10 }), stop),
+    ).toMatchObject(outgrown)
+    expect(
+      last(counted, opens(0, text('')), says(0, 'more'), delta('end_turn', { output_tokens: 9 }), stop),
+    ).toMatchObject({
+      outputTokens: 9,
+    })
+    expect(last(opens(0, text('')), says(0, 'more'), counted, stop)).toMatchObject({ outputTokens: 4 })
+  })
+
   test('fails on an error event, an error under any name, and a frame that is no JSON; nothing follows', () => {
     const failureOf = (name: string, data: string) => {
       const reader = anthropic.streamReader()

@@ -409,6 +409,11 @@ describe('reading an answer', () => {
       outputTokens: null,
       leastOutputTokens: 10,
     })
+    // Left out of a later frame, it is still no less than it was.
+    expect(usageIn(stream(counted(full), counted({ promptTokenCount: 15 })))).toMatchObject({
+      outputTokens: null,
+      leastOutputTokens: 10,
+    })
     expect(
       usageIn(stream(counted(full), counted(undefined), counted({ ...full, candidatesTokenCount: 9 }))),
     ).toMatchObject({ outputTokens: 12 })

@@ -5,7 +5,7 @@ import type { AnswerPart, StreamReader } from '../provider.ts'
 import type { ServerSentEvent } from '../sse.ts'
 import { failureInAnswer } from './failure.ts'
 import { jsonAnswerTool } from './json-answer.ts'
-import { type Counts, countsOf, noCounts, usageOf } from './usage.ts'
+import { type Counts, countsOf, noCounts, outgrown, usageOf } from './usage.ts'
 
 /** A whole answer. */
 export function readResponse(body: unknown): readonly AnswerPart[] {
@@ -29,9 +29,13 @@ const knownEvents: ReadonlySet<string> = new Set([
 export function streamReader(): StreamReader {
   const answer = answerReader()
   return {
-    read: event => (knownEvents.has(event.name) && event.data !== '[DONE]' ? readEvent(answer, event) : nothing),
+    read: event => (isReadable(event) ? readEvent(answer, event) : nothing),
     finish: () => nothing,
   }
+}
+
+function isReadable({ name, data }: ServerSentEvent): boolean {
+  return knownEvents.has(name) && data !== '[DONE]' && data.trim() !== ''
 }
 
 function readEvent(answer: AnswerReader, event: ServerSentEvent): readonly AnswerPart[] {
@@ -116,6 +120,12 @@ function answerReader(): AnswerReader {
     counts = newer
     return [{ type: 'usage', usage: usageOf(newer) }]
   }
+  /** The pieces, behind what they make of a count that was told before them. */
+  const wentOn = (pieces: readonly AnswerPart[]): readonly AnswerPart[] => {
+    if (pieces.length === 0 || counts.output === null) return pieces
+    counts = outgrown(counts)
+    return [{ type: 'usage', usage: usageOf(counts) }, ...pieces]
+  }
   const opened = ({ type, name, input }: Json): OpenBlock => {
     if (type === 'text') return { ...ignored, kind: 'text' }
     if (type === 'thinking') return { ...ignored, kind: 'reasoning' }
@@ -127,9 +137,9 @@ function answerReader(): AnswerReader {
     return { kind: 'json', toolIndex: 0, input, isWritten: false }
   }
   const toolCall = (index: number, block: Json): AnswerPart => {
-    const wireId = textOf(block.id) || 'call'
+    const wireId = nameOf(block.id) ?? 'call'
     const id = unique(wireId, count => `${wireId}_${count}`)
-    return { type: 'tool_call', choice: 0, index, id, name: textOf(block.name), signature: null }
+    return { type: 'tool_call', choice: 0, index, id, name: textOf(block.name).toWellFormed(), signature: null }
   }
   const closeBlock = (index: unknown): readonly AnswerPart[] => {
     const block = blocks.get(index)
@@ -176,11 +186,11 @@ function answerReader(): AnswerReader {
     addToBlock(index, delta) {
       const block = blocks.get(index)
       if (block?.kind === 'ignored') return nothing
-      if (delta.type === 'text_delta') return piece('text', delta.text)
-      if (delta.type === 'thinking_delta') return piece('reasoning', delta.thinking)
+      if (delta.type === 'text_delta') return wentOn(piece('text', delta.text))
+      if (delta.type === 'thinking_delta') return wentOn(piece('reasoning', delta.thinking))
       if (delta.type !== 'input_json_delta' || block === undefined || !isText(delta.partial_json)) return nothing
       block.isWritten = true
-      return inputPiece(block, delta.partial_json)
+      return wentOn(inputPiece(block, delta.partial_json))
     },
     closeBlock,
     update(reason, usage) {

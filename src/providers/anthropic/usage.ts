@@ -7,8 +7,8 @@ export type Counts = {
   readonly cacheWrite: number
   readonly cacheRead: number
   readonly output: number | null
-  /** The output of the first event, which is a placeholder: it holds until the last event tells the sum. */
-  readonly placeholder: number
+  /** What the output is at least: the first event's is a placeholder, and one told before more came is too low. */
+  readonly leastOutput: number
   readonly thinking: number
 }
 
@@ -17,7 +17,7 @@ export const noCounts: Counts = {
   cacheWrite: 0,
   cacheRead: 0,
   output: null,
-  placeholder: 0,
+  leastOutput: 0,
   thinking: 0,
 }
 
@@ -32,9 +32,14 @@ export function countsOf(usage: unknown, known: Counts, stage: 'first' | 'later'
     cacheWrite: cacheWrites(usage) ?? known.cacheWrite,
     cacheRead: tokenCount(usage.cache_read_input_tokens) ?? known.cacheRead,
     output: (stage === 'later' ? output : null) ?? known.output,
-    placeholder: stage === 'first' ? (output ?? 0) : known.placeholder,
+    leastOutput: stage === 'first' ? (output ?? 0) : known.leastOutput,
     thinking: tokenCount(record(usage.output_tokens_details).thinking_tokens) ?? known.thinking,
   }
+}
+
+/** The counts once the answer went on behind them. */
+export function outgrown(known: Counts): Counts {
+  return known.output === null ? known : { ...known, output: null, leastOutput: known.output }
 }
 
 /** The total, or the sum over the caches' lifetimes where only those are told. */
@@ -46,13 +51,13 @@ function cacheWrites({ cache_creation_input_tokens: total, cache_creation: writt
 }
 
 /** In the house's meaning: here, input is told without what was read from or written to a cache. */
-export function usageOf({ input, cacheWrite, cacheRead, output, placeholder, thinking }: Counts): ReportedUsage {
+export function usageOf({ input, cacheWrite, cacheRead, output, leastOutput, thinking }: Counts): ReportedUsage {
   return {
     inputTokens: input === null ? null : input + cacheWrite + cacheRead,
     cachedInputTokens: cacheRead,
     cacheWriteTokens: cacheWrite,
     outputTokens: output,
-    ...(output === null && { leastOutputTokens: Math.max(placeholder, thinking) }),
+    ...(output === null && { leastOutputTokens: Math.max(leastOutput, thinking) }),
     reasoningTokens: output === null ? thinking : Math.min(thinking, output),
   }
 }
