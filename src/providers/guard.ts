@@ -1,14 +1,46 @@
-/** Two promises of every reader, kept once: it never throws, and nothing follows the end or a failure. */
+/**
+ * The promises of every reader, kept once: it never throws, nothing follows the end or a failure, its text is well-formed
+ * however a pair of surrogates was cut, and a call has a name and a place that client libraries take.
+ */
 import { failureOf } from './failure.ts'
 import type { AnswerPart, StreamReader } from './provider.ts'
+
+/** A whole answer, read by `read`. */
+export function guardedWhole(read: () => readonly AnswerPart[]): readonly AnswerPart[] {
+  return guarded()(read)
+}
+
+/** The stream's reader, guarded. */
+export function guardedReader(reader: StreamReader): StreamReader {
+  const guard = guarded()
+  return {
+    read: event => guard(() => reader.read(event)),
+    finish: () => guard(() => reader.finish()),
+  }
+}
+
+/** As the client libraries bound choices and calls. */
+export const maximumIndex = 127
 
 const nothing: readonly AnswerPart[] = []
 
 /** What nests deeper than the stack can be read as JSON, and not written again. */
 const tooDeep: readonly AnswerPart[] = [{ type: 'failure', failure: failureOf('bad_answer', '200 nested too deep') }]
 
-/** A whole answer, read by `read`. */
-export function guardedWhole(read: () => readonly AnswerPart[]): readonly AnswerPart[] {
+function guarded(): (read: () => readonly AnswerPart[]) => readonly AnswerPart[] {
+  const halves = new Map<string, Piece>()
+  let isOver = false
+  return read => {
+    if (isOver) return nothing
+    const told = attempted(read)
+    const parts = halves.size === 0 && told.every(isSound) ? told : mended(told, halves)
+    const last = parts.at(-1)?.type
+    isOver = last === 'end' || last === 'failure'
+    return parts
+  }
+}
+
+function attempted(read: () => readonly AnswerPart[]): readonly AnswerPart[] {
   try {
     return read()
   } catch {
@@ -16,18 +48,53 @@ export function guardedWhole(read: () => readonly AnswerPart[]): readonly Answer
   }
 }
 
-/** The stream's reader, guarded. */
-export function guardedReader(reader: StreamReader): StreamReader {
-  let isOver = false
-  const guarded = (read: () => readonly AnswerPart[]): readonly AnswerPart[] => {
-    if (isOver) return nothing
-    const parts = guardedWhole(read)
-    const last = parts.at(-1)?.type
-    isOver = last === 'end' || last === 'failure'
-    return parts
+type Piece = Extract<AnswerPart, { readonly text: string }>
+
+/** Most parts are, and go on as they came. */
+function isSound(part: AnswerPart): boolean {
+  if ('text' in part) return part.text.isWellFormed()
+  return part.type === 'tool_call' ? wrongIn(part) === null : part.type !== 'failure'
+}
+
+/** What makes a call one that cannot be passed on; null = nothing. */
+function wrongIn({ index, name }: Extract<AnswerPart, { type: 'tool_call' }>): string | null {
+  if (index > maximumIndex) return 'too_many_tool_calls'
+  return name === '' ? 'nameless_tool_call' : null
+}
+
+/** The parts up to a failure, made sound. `halves` holds, by channel, what a piece ended with and the next may complete. */
+function mended(parts: readonly AnswerPart[], halves: Map<string, Piece>): readonly AnswerPart[] {
+  const sound: AnswerPart[] = []
+  for (const part of parts) {
+    const wrong = part.type === 'tool_call' ? wrongIn(part) : null
+    if (wrong !== null) return [...sound, { type: 'failure', failure: failureOf('bad_answer', `200 ${wrong}`) }]
+    if (part.type === 'finish') sound.push(...released(part.choice, halves))
+    if ('text' in part) sound.push(...completed(part, halves))
+    else sound.push(part)
+    if (part.type === 'failure') break
   }
-  return {
-    read: event => guarded(() => reader.read(event)),
-    finish: () => guarded(() => reader.finish()),
-  }
+  return sound
+}
+
+/** The piece behind the half that waited for it, without the half that it ends with. */
+function completed(piece: Piece, halves: Map<string, Piece>): readonly Piece[] {
+  const channel = `${piece.type} ${piece.choice} ${piece.type === 'tool_arguments' ? piece.index : ''}`
+  const text = (halves.get(channel)?.text ?? '') + piece.text
+  halves.delete(channel)
+  const end = text.length - (endsInHalf(text) ? 1 : 0)
+  if (end < text.length) halves.set(channel, { ...piece, text: text.slice(end) })
+  return end === 0 ? [] : [{ ...piece, text: text.slice(0, end).toWellFormed() }]
+}
+
+function endsInHalf(text: string): boolean {
+  return (text.charCodeAt(text.length - 1) & 0xfc00) === 0xd800
+}
+
+/** What stands for a half whose other half never came. */
+const replacement = '\ufffd'
+
+function released(choice: number, halves: Map<string, Piece>): readonly Piece[] {
+  const own = [...halves].filter(([, half]) => half.choice === choice)
+  for (const [channel] of own) halves.delete(channel)
+  return own.map(([, half]) => ({ ...half, text: replacement }))
 }

@@ -47,3 +47,72 @@ test('nothing follows the end or a failure', () => {
   expect(reader.read({ name: '', data: '' })).toEqual([])
   expect(reader.finish()).toEqual([])
 })
+
+type Streamed = (...pieces: readonly string[]) => string[]
+/** JSON text with the halves of pairs written as escapes, as some servers send them. */
+const wire = (value: unknown) => JSON.stringify(value)
+const providers: readonly [
+  string,
+  Provider,
+  text: Streamed,
+  call: (index: number, name: string) => string,
+  end: string[],
+][] = [
+  [
+    'openai',
+    openai({ official: true }),
+    (...pieces) => pieces.map(content => wire({ choices: [{ delta: { content } }] })),
+    (index, name) =>
+      wire({ choices: [{ delta: { tool_calls: [{ index, id: `c${index}`, function: { name, arguments: '{}' } }] } }] }),
+    [wire({ choices: [{ delta: {}, finish_reason: 'stop' }] }), '[DONE]'],
+  ],
+  [
+    'anthropic',
+    anthropic,
+    (...pieces) =>
+      pieces.map(text => wire({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } })),
+    (index, name) =>
+      wire({
+        type: 'content_block_start',
+        index,
+        content_block: { type: 'tool_use', id: `c${index}`, name, input: {} },
+      }),
+    [wire({ type: 'message_delta', delta: { stop_reason: 'end_turn' } }), wire({ type: 'message_stop' })],
+  ],
+  [
+    'google',
+    google,
+    (...pieces) => pieces.map(text => wire({ candidates: [{ content: { parts: [{ text }] } }] })),
+    (_, name) => wire({ candidates: [{ content: { parts: [{ functionCall: { name } }] } }] }),
+    [wire({ candidates: [{ finishReason: 'STOP' }] })],
+  ],
+]
+
+describe.each(providers)('%s', (_, provider, textOf, callOf, end) => {
+  const read = (frames: readonly string[]) => {
+    const reader = provider.streamReader()
+    return [...frames.flatMap(data => reader.read({ name: '', data })), ...reader.finish()]
+  }
+  const textIn = (parts: readonly AnswerPart[]) =>
+    parts.map(part => (part.type === 'text' ? part.text : part.type === 'end' ? '|' : '')).join('')
+
+  test('halves of a pair meet across pieces, and a lone one is replaced before the end', () => {
+    expect(textIn(read([...textOf('a\ud83d', '\ude00b'), ...end]))).toBe('a😀b|')
+    expect(textIn(read([...textOf('a\ud83d', 'b\ude00c', '\ud83d'), ...end]))).toBe('a\ufffdb\ufffdc\ufffd|')
+    for (const part of read([...textOf('\ud83d', '', '\ude00'), ...end]))
+      if ('text' in part) expect([part.text.isWellFormed(), part.text === '']).toEqual([true, false])
+  })
+
+  test('a call without a name is a bad answer, and so is one more than client libraries take', () => {
+    const calls = (count: number) => Array.from({ length: count }, (_, index) => callOf(index, 'f'))
+    expect(read([...calls(128), ...end]).filter(part => part.type === 'tool_call')).toHaveLength(128)
+    expect(read([...calls(129), ...end]).at(-1)).toMatchObject({ type: 'failure', failure: { kind: 'bad_answer' } })
+    expect(read([...calls(129), ...end]).filter(part => part.type === 'tool_call')).toHaveLength(128)
+    if (provider === google) return
+    expect(read([callOf(0, ''), ...end]).at(-1)).toMatchObject({ type: 'failure', failure: { kind: 'bad_answer' } })
+  })
+
+  test('blank data between frames is nothing', () => {
+    expect(textIn(read(['', ' ', ...textOf('a'), ' ', ...end]))).toBe('a|')
+  })
+})

@@ -1,5 +1,6 @@
 import type { FinishReason } from '../../core/chat.ts'
 import { failureOf } from '../failure.ts'
+import { maximumIndex } from '../guard.ts'
 import { isRecord, isText, type Json, nameOf, parsed, record, records, wholeNumber } from '../json.ts'
 import { uniqueNames } from '../names.ts'
 import type { AnswerPart, ProviderFailure, StreamReader } from '../provider.ts'
@@ -23,7 +24,7 @@ export function streamReader(): StreamReader {
   const reader = answerReader()
   return {
     read({ name, data }) {
-      if (data === '' || data === '[DONE]') return []
+      if (data.trim() === '' || data === '[DONE]') return []
       const frame = parsed(data)
       if (frame === undefined) return [badAnswer('unreadable frame')]
       const parts = reader.take(frame)
@@ -133,7 +134,7 @@ function answerReader() {
         choice: index,
         index: choice.open.index,
         id: mintId(call.id),
-        name: callerNameOf(call.name),
+        name: callerNameOf(call.name).toWellFormed(),
         signature: isText(signature) ? signature : null,
       })
     }
@@ -172,9 +173,6 @@ function answerReader() {
 function isAnswer({ type }: AnswerPart): boolean {
   return type === 'text' || type === 'tool_call'
 }
-
-/** As the client libraries bound choices. */
-const maximumIndex = 127
 
 /** Calls end with STOP here: that they were made is read off the answer. */
 function reasonOf({ finish, calls }: Choice): FinishReason {

@@ -37,5 +37,9 @@ export function logprobsOf(result: unknown): readonly TokenLogprob[] {
 
 /** Bytes are not told, and cannot be had from a token that is half a character. */
 function logprobOf({ token, logProbability }: Json) {
-  return { token: textOf(token), logprob: typeof logProbability === 'number' ? logProbability : 0, bytes: null }
+  return {
+    token: textOf(token).toWellFormed(),
+    logprob: typeof logProbability === 'number' ? logProbability : 0,
+    bytes: null,
+  }
 }

@@ -1,12 +1,12 @@
 import type { FinishReason } from '../../core/chat.ts'
 import { failureOf, identifierOf } from '../failure.ts'
+import { maximumIndex } from '../guard.ts'
 import { isRecord, isText, type Json, nameOf, parsed, record, textOf, wholeNumber } from '../json.ts'
 import { uniqueNames } from '../names.ts'
 import type { AnswerPart, ProviderFailure, StreamReader } from '../provider.ts'
 import { followUsage } from '../usage.ts'
-import { type Calls, endCalls, maximumIndex, openNamed, readCall } from './calls.ts'
+import { type Calls, endCalls, openNamed, readCall } from './calls.ts'
 import { errorOf, failureInAnswer } from './failure.ts'
-import { type Channel, mend, replacement } from './pieces.ts'
 import { readThinking, releaseHeld, type Said, type Thinking } from './thinking.ts'
 import { logprobsOf, usageOf } from './usage.ts'
 
@@ -17,20 +17,17 @@ type Choice = {
   reason: FinishReason | null
   /** Pieces came in `delta`: a whole `message` beside them repeats what was read. */
   streamed: boolean
-  readonly text: Channel
-  readonly reasoning: Channel
-  readonly refusal: Channel
 }
 
 /** A stream's reader that also takes an answer whole. */
 export type Reader = StreamReader & { whole(body: unknown): readonly AnswerPart[] }
 
 /**
- * The stream has ended when `[DONE]` came, or when the body ended and every choice seen had its finish reason. `[DONE]`
- * without any finish reason is recorded from servers that send none: that is an end too, by `stop` or `tool_calls`.
- * Finish reasons are told at the end, when it is known whether there were tool calls.
+ * The stream has ended when `[DONE]` came, or the body ended with all that was `wanted`, and every choice had its finish
+ * reason. `[DONE]` without any finish reason is recorded from compatible servers that send none: that is an end too, by
+ * `stop` or `tool_calls`. Finish reasons are told at the end, when it is known whether there were tool calls.
  */
-export function createReader(official: boolean): Reader {
+export function createReader(official: boolean, wanted = 1): Reader {
   const choices: Choice[] = []
   const unique = uniqueNames()
   const follow = followUsage()
@@ -89,9 +86,6 @@ export function createReader(official: boolean): Reader {
       thinking: { place: official ? 'over' : 'maybe', closing: '', held: '' },
       reason: null,
       streamed: false,
-      text: { half: '' },
-      reasoning: { half: '' },
-      refusal: { half: '' },
     }
     choices[index] = choice
     return choice
@@ -124,23 +118,17 @@ export function createReader(official: boolean): Reader {
       if (mapped === 'failed')
         return fail(parts, failureOf('generation_failed', `200 ${identifierOf(reason) ?? 'error'}`))
       choice.reason ??= mapped
-    } else if (!choice.streamed && isRecord(wire.message)) {
-      choice.reason ??= 'stop'
     }
   }
 
   function readMessage(choice: Choice, message: Json, whole: boolean, parts: AnswerPart[]): void {
-    const reasoning = reasoningOf(message)
-    if (reasoning !== '') pushReasoning(choice, reasoning, parts)
+    pushReasoning(choice, reasoningOf(message), parts)
     const { content, refusal, tool_calls: calls, function_call: legacyCall } = message
     if (isText(content)) readText(choice, content, parts)
     else if (Array.isArray(content)) {
       for (const part of content) if (isRecord(part)) readContentPart(choice, part, parts)
     }
-    if (isText(refusal)) {
-      const text = mend(choice.refusal, refusal)
-      if (text !== '') parts.push({ type: 'refusal', choice: choice.index, text })
-    }
+    if (isText(refusal)) parts.push({ type: 'refusal', choice: choice.index, text: refusal })
     if (Array.isArray(calls)) {
       const several = calls.length > 1
       for (const [position, call] of calls.entries()) pushCall(choice, call, whole, several ? position : null, parts)
@@ -162,7 +150,8 @@ export function createReader(official: boolean): Reader {
         const text = data.trim()
         if (text === '') return parts
         if (text === '[DONE]') {
-          end(parts)
+          if (isDone()) end(parts)
+          else fail(parts, failureOf('truncated', '200 done_without_finish_reason'))
           return parts
         }
       }
@@ -179,7 +168,7 @@ export function createReader(official: boolean): Reader {
       const parts: AnswerPart[] = []
       if (over) return parts
       const seen = choices.filter(choice => choice !== undefined)
-      if (seen.length > 0 && seen.every(choice => choice.reason !== null)) end(parts)
+      if (seen.length >= wanted && seen.every(({ reason }) => reason !== null)) end(parts)
       // Cut: what is known to be text is still handed out, an end is not.
       else for (const choice of seen) say(choice, releaseHeld(choice.thinking), parts)
       return parts
@@ -195,12 +184,18 @@ export function createReader(official: boolean): Reader {
     },
   }
 
+  /** Whether `[DONE]` may be believed: a relay says it behind what was cut, too. */
+  function isDone(): boolean {
+    const reasons = choices.flatMap(choice => (choice === undefined ? [] : [choice.reason]))
+    const isUnsaid = !official && reasons.every(reason => reason === null)
+    return isUnsaid || (reasons.length > 0 && !reasons.includes(null))
+  }
+
   function end(parts: AnswerPart[]): void {
     if (choices.length === 0) choiceAt(0)
     const seen = choices.filter(choice => choice !== undefined)
     for (const choice of seen) {
       say(choice, releaseHeld(choice.thinking), parts)
-      releaseHalves(choice, parts)
       fail(parts, endCalls(choice.calls, parts))
       if (over) return
     }
@@ -226,8 +221,7 @@ function reasoningOf({ reasoning_content: content, reasoning, reasoning_details:
   return details.map(detail => textOf(record(detail).text) || textOf(record(detail).summary)).join('')
 }
 
-function pushReasoning(choice: Choice, piece: string, parts: AnswerPart[]): void {
-  const text = mend(choice.reasoning, piece)
+function pushReasoning(choice: Choice, text: string, parts: AnswerPart[]): void {
   if (text !== '') parts.push({ type: 'reasoning', choice: choice.index, text })
 }
 
@@ -238,9 +232,7 @@ function readContentPart(choice: Choice, part: Json, parts: AnswerPart[]): void 
   for (const thought of thoughts) pushReasoning(choice, textOf(record(thought).text), parts)
 }
 
-function readText(choice: Choice, piece: string, parts: AnswerPart[]): void {
-  const text = mend(choice.text, piece)
-  if (text === '') return
+function readText(choice: Choice, text: string, parts: AnswerPart[]): void {
   if (choice.thinking.place === 'over') pushText(choice, text, parts)
   else say(choice, readThinking(choice.thinking, text), parts)
 }
@@ -256,12 +248,6 @@ function say(choice: Choice, said: readonly Said[], parts: AnswerPart[]): void {
 function pushText(choice: Choice, text: string, parts: AnswerPart[]): void {
   openNamed(choice.calls, parts)
   parts.push({ type: 'text', choice: choice.index, text })
-}
-
-function releaseHalves(choice: Choice, parts: AnswerPart[]): void {
-  if (choice.reasoning.half !== '') parts.push({ type: 'reasoning', choice: choice.index, text: replacement })
-  if (choice.text.half !== '') pushText(choice, replacement, parts)
-  if (choice.refusal.half !== '') parts.push({ type: 'refusal', choice: choice.index, text: replacement })
 }
 
 /** Lower case, without what Google says more after a colon. What is not here means `stop`: unknown, it is still an end. */

@@ -4,9 +4,9 @@
  * of arguments.
  */
 import { failureOf } from '../failure.ts'
+import { maximumIndex } from '../guard.ts'
 import { isRecord, type Json, nameOf, parsed, record, textOf, wholeNumber } from '../json.ts'
 import type { AnswerPart, ProviderFailure } from '../provider.ts'
-import { type Channel, mend, replacement } from './pieces.ts'
 
 type Call = {
   /** The server's index; its place in the order of appearance where there is none. */
@@ -18,7 +18,6 @@ type Call = {
   text: string
   /** Its place among the choice's calls; null = not opened yet. */
   index: number | null
-  readonly channel: Channel
 }
 
 export type Calls = {
@@ -27,9 +26,6 @@ export type Calls = {
   opened: number
   readonly mintId: (wireId: string | null) => string
 }
-
-/** As the client libraries bound choices and calls. */
-export const maximumIndex = 127
 
 /**
  * Reads a call or a piece of one. `whole`: it stands in a whole message, and belongs to no other. `position`: its place
@@ -51,15 +47,7 @@ export function readCall(
   if (last !== undefined && repeats(last, wireId, name, piece)) return null
   const isNew = last === undefined || startsAnother(last, wireId, name, piece)
   const call: Call = isNew
-    ? {
-        place: wireIndex ?? calls.list.length,
-        wireId,
-        name: '',
-        signature: null,
-        text: '',
-        index: null,
-        channel: { half: '' },
-      }
+    ? { place: wireIndex ?? calls.list.length, wireId, name: '', signature: null, text: '', index: null }
     : last
   if (isNew) {
     openNamed(calls, parts)
@@ -71,10 +59,9 @@ export function readCall(
     call.name = joinName(call.name, name)
     call.signature ??= signatureOf(wire)
   }
-  const text = piece === '' ? '' : mend(call.channel, piece)
-  if (text === '') return null
-  call.text += text
-  if (call.index !== null) parts.push({ type: 'tool_arguments', choice: calls.choice, index: call.index, text })
+  if (piece === '') return null
+  call.text += piece
+  if (call.index !== null) parts.push({ type: 'tool_arguments', choice: calls.choice, index: call.index, text: piece })
   else if (call.name !== '') openCall(calls, call, parts)
   return null
 }
@@ -131,12 +118,10 @@ function openCall(calls: Calls, call: Call, parts: AnswerPart[]): void {
 /** No more pieces come: every call is opened, and none is left without arguments. */
 export function endCalls(calls: Calls, parts: AnswerPart[]): ProviderFailure | null {
   openNamed(calls, parts)
-  for (const { index, text, channel } of calls.list) {
+  for (const { index, text } of calls.list) {
     // A call that never got a name cannot be run; one without arguments either is no call at all.
     if (index === null && text !== '') return failureOf('bad_answer', '200 nameless_tool_call')
-    if (index === null) continue
-    const missing = channel.half !== '' ? replacement : text === '' ? '{}' : ''
-    if (missing !== '') parts.push({ type: 'tool_arguments', choice: calls.choice, index, text: missing })
+    if (index !== null && text === '') parts.push({ type: 'tool_arguments', choice: calls.choice, index, text: '{}' })
   }
   return null
 }
