@@ -9,7 +9,7 @@ import type { Deadlines } from '../config.ts'
 import type { EndingSignal } from '../core/ending.ts'
 import type { Clock } from '../deps/clock.ts'
 import type { Network } from '../deps/network.ts'
-import type { AnswerPart, ProviderAsk, ProviderFailure, ProviderRequest } from '../providers/provider.ts'
+import type { AnswerPart, ProviderAsk, ProviderFailure, ProviderRequest, StreamReader } from '../providers/provider.ts'
 import { createEventSplitter, EventTooLongError } from '../providers/sse.ts'
 import type { Candidate } from './candidate.ts'
 
@@ -71,7 +71,7 @@ export function startAttempt(
     const response = await deps.network.fetch(request.url, requestInit(request, ask.stream, abort.signal))
     status = response.status
     watch.byteArrived()
-    return readerFor(response, ask.stream, provider, deps.clock, watch.byteArrived)
+    return readerFor(response, ask, provider, deps.clock, watch.byteArrived)
   }
 
   return {
@@ -127,7 +127,7 @@ type BodyReader = {
 /** Chooses how to read by what came, not by what was asked for: servers answer a stream with JSON and errors with 200. */
 function readerFor(
   response: Response,
-  asStream: boolean,
+  { ask, stream }: ProviderAsk,
   provider: Candidate['endpoint']['provider'],
   clock: Clock,
   byteArrived: () => void,
@@ -138,7 +138,7 @@ function readerFor(
       () => readBeginning(response, clock),
       text => [{ type: 'failure', failure: provider.readFailure(response.status, response.headers, text) }],
     )
-  if (contentType.includes('json') || (!asStream && !contentType.includes('event-stream')))
+  if (contentType.includes('json') || (!stream && !contentType.includes('event-stream')))
     return wholeBody(
       () => readText(response, maximumAnswerBytes, byteArrived),
       text => provider.readResponse(parsed(text)),
@@ -148,7 +148,7 @@ function readerFor(
       async () => cut(''),
       () => [badAnswer('an HTML page')],
     )
-  return eventBody(response, provider, byteArrived)
+  return eventBody(response, provider.streamReader(ask.choices), byteArrived)
 }
 
 /** What was read of a body, and whether that is all of it. */
@@ -216,13 +216,8 @@ async function readBeginning({ body }: Response, clock: Clock): Promise<BodyText
   }
 }
 
-function eventBody(
-  response: Response,
-  provider: Candidate['endpoint']['provider'],
-  byteArrived: () => void,
-): BodyReader {
+function eventBody(response: Response, reader: StreamReader, byteArrived: () => void): BodyReader {
   const splitter = createEventSplitter()
-  const reader = provider.streamReader()
   const pieces = response.body?.getReader() ?? null
   let over = false
   const read = (events: ReturnType<typeof splitter.push>): AnswerPart[] => {

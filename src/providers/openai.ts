@@ -14,7 +14,7 @@ export function openai({ official }: { readonly official: boolean }): Provider {
   return {
     toRequest: (ask, access) => toRequest(ask, access, official),
     readResponse: body => guardedWhole(() => createReader(official).whole(body)),
-    streamReader: () => guardedReader(createReader(official)),
+    streamReader: choices => guardedReader(createReader(official, choices)),
     readFailure,
   }
 }

@@ -69,7 +69,8 @@ export type Provider = {
   toRequest(ask: ProviderAsk, access: Access): ProviderRequest
   /** A whole JSON answer with status 200, parsed. Never throws: what is not an answer is one `failure` part. */
   readResponse(body: unknown): readonly AnswerPart[]
-  streamReader(): StreamReader
+  /** `choices` were asked for, 1 unless told: where the end of the body is the end, all of them must have come. */
+  streamReader(choices?: number): StreamReader
   /** Any other status. `body` is at most the first 64 KB, perhaps not JSON. */
   readFailure(status: number, headers: Headers, body: string): ProviderFailure
 }

@@ -850,8 +850,8 @@ const deltaOf = (delta: unknown, finish: unknown = null, index: unknown = 0) =>
   chunkOf({ choices: [{ index, delta, finish_reason: finish }] })
 const done = 'data: [DONE]\n\n'
 
-function read(text: string, provider = compatible): AnswerPart[] {
-  return readRecording(provider.streamReader(), new TextEncoder().encode(text))
+function read(text: string, provider = compatible, choices?: number): AnswerPart[] {
+  return readRecording(provider.streamReader(choices), new TextEncoder().encode(text))
 }
 
 /** Without the parts that most cases do not speak of. */
@@ -902,9 +902,23 @@ describe('the end of a stream', () => {
     expect(contentOf(read(deltaOf({ content: 'Hi' }, 'stop')))).toEqual([text('Hi'), finish('stop'), ended])
   })
 
-  test('`[DONE]` without any finish reason is an end', () => {
+  test('`[DONE]` without any finish reason is an end where servers send none, and a cut where only some are missing', () => {
     expect(contentOf(read(deltaOf({ content: 'Hi' }) + done))).toEqual([text('Hi'), finish('stop'), ended])
     expect(contentOf(read(done))).toEqual([finish('stop'), ended])
+    const oneOfTwo = deltaOf({ content: 'a' }, 'stop', 0) + deltaOf({ content: 'b' }, null, 1)
+    for (const answer of [
+      read(deltaOf({ content: 'Hi' }) + done, official),
+      read(done, official),
+      read(oneOfTwo + done),
+    ])
+      expect(failureIn(answer)?.kind).toBe('truncated')
+  })
+
+  test('the end of the body is none before all choices asked for have come', () => {
+    const first = deltaOf({ content: 'a' }, 'stop', 0)
+    expect(contentOf(read(first, official, 2))).toEqual([text('a')])
+    expect(read(first + done, official, 2).at(-1)).toEqual(ended)
+    expect(read(first + deltaOf({ content: 'b' }, 'stop', 1), official, 2).at(-1)).toEqual(ended)
   })
 
   test('neither of them is a cut: no end is told', () => {
@@ -913,6 +927,8 @@ describe('the end of a stream', () => {
     expect(read('')).toEqual([])
     const oneOfTwo = deltaOf({ content: 'a' }, 'stop', 0) + deltaOf({ content: 'b' }, null, 1)
     expect(contentOf(read(oneOfTwo))).toEqual([text('a'), text('b', 1)])
+    const message = chunkOf({ choices: [{ index: 0, message: { content: 'Hi' }, finish_reason: null }] })
+    expect(contentOf(read(message))).toEqual([text('Hi')])
   })
 
   test('a whole completion sent as one event is read', () => {
@@ -1991,14 +2007,19 @@ function expectAsRecorded(answer: readonly AnswerPart[], expected: Expected): vo
   expect(usage === undefined ? null : [usage.inputTokens, usage.outputTokens]).toEqual(expected.usage)
 }
 
+/** Some of what was recorded under OpenAI's address other servers had written. */
+function adapterOf({ provider, name }: Recording) {
+  return provider === 'openai' && !name.startsWith('compat-') ? official : compatible
+}
+
 for (const folder of ['openai', 'compat'] as const) {
-  const provider = folder === 'openai' ? official : compatible
   const all = recordings(folder)
   const streams = all.filter(({ kind }) => kind === 'stream')
 
   describe(`recorded ${folder} traffic`, () => {
     for (const recording of streams) {
       const { name, bytes } = recording
+      const provider = adapterOf(recording)
       test(`${name}: the stream reads into what it says, however it is cut`, () => {
         const whole = readRecording(provider.streamReader(), bytes)
         expectAsRecorded(whole, expectedOf(payloadsOf(recording)))
@@ -2026,6 +2047,7 @@ for (const folder of ['openai', 'compat'] as const) {
     }
 
     for (const recording of all.filter(({ kind }) => kind === 'json')) {
+      const provider = adapterOf(recording)
       const body: unknown = JSON.parse(recording.text)
       if (recording.status >= 400) {
         test(`${recording.name}: the refusal is read without its text`, () => {
