@@ -127,8 +127,9 @@ export function turnsOf<Part>(
   const turns: Turn<Part>[] = []
   const add = (role: Turn<Part>['role'], parts: readonly Part[]) => {
     const last = turns.at(-1)
-    if (last?.role === role) last.parts.push(...parts)
-    else turns.push({ role, parts: [...parts] })
+    if (last?.role !== role) turns.push({ role, parts: [...parts] })
+    // One by one: a body may hold more of them than a call takes arguments.
+    else for (const part of parts) last.parts.push(part)
   }
   for (const step of stepsOf(messages)) {
     if (step.role === 'system') continue

@@ -5,6 +5,7 @@ import type { Ask, Message, Tool } from '../../src/core/chat.ts'
 import type { Model, ParameterRules } from '../../src/core/models.ts'
 import { jsonAnswerTool } from '../../src/providers/anthropic/json-answer.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
+import { turnsOf } from '../../src/providers/history.ts'
 import type { AnswerPart, ProviderAsk } from '../../src/providers/provider.ts'
 import { askWith } from '../harness/ask.ts'
 import { cutOffsets, everyByte, mergeParts, readRecording, recordings } from './recordings.ts'
@@ -293,6 +294,16 @@ describe('the conversation', () => {
       { role: 'assistant', content: [text('Hello'), text('again')] },
       { role: 'user', content: [text('a'), text('b'), text('c')] },
     ])
+  })
+
+  test('merges turns of any number of parts', () => {
+    const many = Array.from({ length: 1_000_000 }, () => ({ type: 'text', text: 'a' }) as const)
+    const turns = turnsOf([user('first'), { role: 'user', content: many, name: null }], false, {
+      text: () => 1,
+      image: () => 0,
+      exchange: () => [0, 0],
+    })
+    expect(turns.map(({ parts }) => parts.length)).toEqual([1 + many.length])
   })
 
   test('drops empty assistant turns and fills empty user turns, but not empty parts beside others', () => {
