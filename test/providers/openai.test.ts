@@ -708,6 +708,13 @@ describe('the request', () => {
     expect(bodyFor({ ask: { extras }, id: 'gpt-5.5' }).prompt_cache_retention).toBe('24h')
   })
 
+  test('OpenAI is asked for no tier that costs more than what is billed', () => {
+    const tierSent = (service_tier: string) => bodyFor({ ask: { extras: { service_tier } } }).service_tier
+    expect(['auto', 'default', 'flex'].map(tierSent)).toEqual(['auto', 'default', 'flex'])
+    expect(['priority', 'fast', 'scale'].map(tierSent)).toEqual([undefined, undefined, undefined])
+    expect(requestFor({ ask: { extras: { service_tier: 'priority' } } }).droppedParameters).toEqual(['service_tier'])
+  })
+
   test('a conversation with images and tools keeps its order and its parts', () => {
     const messages: Message[] = [
       {

@@ -162,7 +162,8 @@ const never: Takes = () => false
 const officialExtras: Readonly<Record<ExtraName, Takes>> = {
   verbosity: (_, { capabilities }) => capabilities.reasoning,
   top_k: never,
-  service_tier: always,
+  // The catalogue has no prices for the dearer ones, which their answers would be billed without.
+  service_tier: value => value === 'auto' || value === 'default' || value === 'flex',
   prediction: always,
   store: always,
   moderation: always,
