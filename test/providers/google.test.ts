@@ -490,6 +490,10 @@ describe('reading an answer', () => {
       pieces([
         { jsonPath: '$.constructor.prototype.seen', stringValue: 'x' },
         { jsonPath: '$.many[999999999]', numberValue: 1 },
+        // None of these is a path to its end.
+        { jsonPath: "$.ok['", boolValue: true },
+        { jsonPath: '$', stringValue: 'x' },
+        { jsonPath: `$${"['".repeat(300_000)}`, stringValue: 'x' },
       ]),
       candidate([{ functionCall: {} }, { functionCall: { name: 'next' } }], 'STOP'),
     )

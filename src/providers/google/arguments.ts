@@ -1,11 +1,15 @@
 import { isText, type Json } from '../json.ts'
 
-/** Puts one piece at its path (`$.stops[0].name`) in the arguments; the pieces of one text follow each other. */
+/**
+ * Puts one piece at its path (`$.stops[0].name`) in the arguments; the pieces of one text follow each other. What has no
+ * path that can be read to its end belongs nowhere, and is left out.
+ */
 export function applyPiece(args: Record<string, unknown>, piece: Json): void {
-  const path = isText(piece.jsonPath) ? [...piece.jsonPath.matchAll(/\.([^.[\]]+)|\[(\d+)\]|\[['"](.*?)['"]\]/g)] : []
-  if (path.length === 0) return
+  const spelt = isText(piece.jsonPath) ? piece.jsonPath.replace(/^\$/, '') : ''
+  const path = [...spelt.matchAll(step)]
+  if (path.length === 0 || path.reduce((length, [part]) => length + part.length, 0) < spelt.length) return
   let slot: Slot = { holder: { '': args }, key: '' }
-  for (const [, name, position, quoted] of path) {
+  for (const [, name, position, , quoted] of path) {
     const held = readSlot(slot)
     const holder = typeof held === 'object' && held !== null ? held : writeSlot(slot, position === undefined ? {} : [])
     slot = { holder, key: name ?? quoted ?? String(position) }
@@ -14,6 +18,9 @@ export function applyPiece(args: Record<string, unknown>, piece: Json): void {
   const value = piece.stringValue ?? piece.numberValue ?? piece.boolValue ?? null
   writeSlot(slot, isText(before) && typeof value === 'string' ? before + value : value)
 }
+
+/** Sticky, so that a path is read once from its start, whatever brackets a model opens and never closes. */
+const step = /\.([^.[\]]+)|\[(\d+)\]|\[(['"])(.*?)\3\]/gy
 
 type Slot = { readonly holder: object; readonly key: string }
 
