@@ -692,7 +692,15 @@ describe('directives', () => {
   })
 
   test('that nobody knows, or with a wrong value, are refused by name', async () => {
-    for (const wrong of ['statsu=503', 'status', 'status=many', 'hang=1', 'framing=none', 'framing']) {
+    for (const wrong of [
+      'statsu=503',
+      'status',
+      'status=many',
+      'tokens=1000001',
+      'hang=1',
+      'framing=none',
+      'framing',
+    ]) {
       const { status, text } = await ask('openai', `[[sim:${wrong}]]`)
       expect([status, text.includes(wrong)]).toEqual([400, true])
     }
@@ -707,7 +715,8 @@ describe('directives', () => {
     expect(new Set(directives.map(({ name }) => name)).size).toBe(directives.length)
   })
 
-  test('never make the parser fail, whatever the text', () => {
+  test('never make the parser fail or linger, whatever the text', () => {
+    expect(readDirectives(['[[sim:'.repeat(500_000)])).toEqual({ kind: 'read', groups: [] })
     fc.assert(fc.property(fc.string({ unit: 'binary' }), text => void readDirectives([`[[sim:${text}]]`, text])))
   })
 })
@@ -793,6 +802,8 @@ describe('the server', () => {
 
 describe('instances of JSON schemas', () => {
   const ajv = new Ajv({ strict: false })
+  /** The validator compares objects by these of their methods, and trips over members of their names. */
+  const isComparable = (value: unknown) => !/"(?:constructor|toString|valueOf)":/.test(JSON.stringify(value))
   const valid = (schema: object) => {
     const instance = instanceOf(schema)
     if (!ajv.validate(schema, instance)) throw new Error(`${JSON.stringify(instance)}: ${ajv.errorsText()}`)
@@ -812,7 +823,7 @@ describe('instances of JSON schemas', () => {
         ),
         fc.record({ type: fc.constant('string'), minLength: fc.nat(30) }, { requiredKeys: ['type'] }),
         fc
-          .uniqueArray(fc.jsonValue({ maxDepth: 1 }), {
+          .uniqueArray(fc.jsonValue({ maxDepth: 1 }).filter(isComparable), {
             minLength: 1,
             maxLength: 3,
             selector: value => JSON.stringify(value),
@@ -846,6 +857,17 @@ describe('instances of JSON schemas', () => {
       $ref: '#/$defs/node',
     })
     valid({ allOf: [{ required: ['a'], properties: { a: { type: 'integer' } } }, { required: ['b'] }], type: 'object' })
+    expect(instanceOf({ $ref: '#/$defs/%' })).toBe('simulated value')
+    expect(instanceOf({ type: 'string', format: 'constructor' })).toBe('simulated value')
+  })
+
+  test('stay small however schemas branch', () => {
+    const names = Array.from({ length: 20 }, (_, index) => `p${index}`)
+    const branching = { required: names, properties: Object.fromEntries(names.map(name => [name, { $ref: '#' }])) }
+    const nested = (depth: number): object =>
+      depth === 0 ? { type: 'string' } : { type: 'array', minItems: 100, items: nested(depth - 1) }
+    for (const schema of [branching, nested(10), { allOf: names.map(() => ({ $ref: '#' })) }])
+      expect(JSON.stringify(instanceOf(schema)).length).toBeLessThan(1_000_000)
   })
 })
 

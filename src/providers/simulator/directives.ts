@@ -3,7 +3,7 @@
  * parser's grammar, the type of what it yields, and the document that `GET /simulator/directives` serves.
  */
 
-/** `flag` takes no value, `number` an integer of at least 0, `text` anything without `,` or `]`; else one of the names. */
+/** `flag` takes no value, `number` an integer from 0 to a million, `text` anything without `,` or brackets; else one of the names. */
 type DirectiveRow = { readonly name: string; readonly value: string; readonly meaning: string }
 
 export const directives = [
@@ -108,7 +108,8 @@ export type ReadDirectives =
   /** Said to the caller: a mistyped fault that never strikes would make a test pass for nothing. */
   | { readonly kind: 'problem'; readonly message: string }
 
-const groupPattern = /\[\[sim:([^\]]{0,1000})\]\]/g
+const groupPattern = /\[\[sim:([^[\]]{0,1000})\]\]/g
+const largestNumber = 1_000_000
 const rows: ReadonlyMap<string, DirectiveRow> = new Map(directives.map(row => [row.name, row]))
 
 /** Reads the groups of all texts, in order. */
@@ -159,7 +160,7 @@ function readValue(kind: string | undefined, value: string | null): string | num
     case 'flag':
       return value === null ? true : null
     case 'number':
-      return value !== null && /^\d{1,9}$/.test(value) ? Number(value) : null
+      return value !== null && /^\d{1,7}$/.test(value) && Number(value) <= largestNumber ? Number(value) : null
     case 'text':
       return value === null || value === '' ? null : value
     default:

@@ -23,6 +23,10 @@ import {
 } from './reply.ts'
 
 const megabyte = 1_048_576
+/** Far more than a gateway takes, and little enough to hold where the length is announced. */
+const maximumMegabytes = 1_024
+/** A JSON answer of more pieces is late enough. */
+const maximumPaced = 30_000
 const jsonPieceCharacters = 64
 
 type Body = {
@@ -157,6 +161,7 @@ function wholeDelay(face: Face, turn: Turn): number {
     directives.pace_ms *
       Iterator.from(face.frames(turn))
         .filter(frame => frame.part === 'content')
+        .take(maximumPaced)
         .reduce(sum => sum + 1, 0)
   )
 }
@@ -273,5 +278,6 @@ function* hugeLine(face: Face, megabytes: number): Generator<Piece> {
 const spaceBytes = new Uint8Array(65_536).fill(0x20)
 
 function* spaces(megabytes: number): Generator<Piece> {
-  for (let sent = 0; sent < megabytes * megabyte; sent += spaceBytes.length) yield piece(spaceBytes)
+  const all = Math.min(megabytes, maximumMegabytes) * megabyte
+  for (let sent = 0; sent < all; sent += spaceBytes.length) yield piece(spaceBytes)
 }

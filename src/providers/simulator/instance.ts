@@ -1,29 +1,34 @@
 /** Makes a small value that a JSON schema accepts: the arguments of simulated tool calls and simulated JSON answers. */
 
 const maximumDepth = 12
+/** Schemas read for one instance: a few that refer to each other branch into more than any memory holds. */
+const maximumSchemas = 10_000
 
 type Schema = Readonly<Record<string, unknown>>
 
+/** Where references lead, and how many more schemas are read. */
+type Source = { readonly root: unknown; left: number }
+
 /**
  * A deterministic instance with required members only. Knows what providers take (types, enum, const, bounds, formats,
- * local `$ref`, allOf, anyOf, oneOf); of `pattern`, `not` and `if` it knows nothing.
+ * local `$ref`, allOf, anyOf, oneOf); of `pattern`, `not` and `if` it knows nothing. Beyond its bounds it is no instance.
  */
 export function instanceOf(schema: unknown): unknown {
-  return instance(schema, schema, 'value', 0)
+  return instance(schema, { root: schema, left: maximumSchemas }, 'value', 0)
 }
 
-function instance(given: unknown, root: unknown, name: string, depth: number): unknown {
+function instance(given: unknown, source: Source, name: string, depth: number): unknown {
   if (!isSchema(given)) return given === false ? null : `simulated ${name}`
-  const schema = flatten(given, root, 0)
+  const schema = flatten(given, source, 0)
   if ('const' in schema) return schema.const
   if (Array.isArray(schema.enum)) return schema.enum[0] ?? null
-  if (depth >= maximumDepth) return shallowest(schema)
+  if (depth >= maximumDepth || source.left <= 0) return shallowest(schema)
 
   switch (typeOf(schema)) {
     case 'object':
-      return objectOf(schema, root, depth)
+      return objectOf(schema, source, depth)
     case 'array':
-      return arrayOf(schema, root, name, depth)
+      return arrayOf(schema, source, name, depth)
     case 'number':
       return numberOf(schema, 0)
     case 'integer':
@@ -50,18 +55,19 @@ function typeOf(schema: Schema): TypeName {
 }
 
 /** Follows references and merges what must hold together, so that one plain schema is left. */
-function flatten(schema: Schema, root: unknown, depth: number): Schema {
-  if (depth >= maximumDepth) return schema
+function flatten(schema: Schema, source: Source, depth: number): Schema {
+  source.left -= 1
+  if (depth >= maximumDepth || source.left <= 0) return schema
   const { $ref, allOf, anyOf, oneOf, ...own } = schema
   const parts: Schema[] = []
-  if (typeof $ref === 'string') parts.push(schemaAt($ref, root))
+  if (typeof $ref === 'string') parts.push(schemaAt($ref, source.root))
   if (Array.isArray(allOf)) parts.push(...allOf.filter(isSchema))
   const choices = [anyOf ?? oneOf].flat().filter(isSchema)
   // Not a reference where it can be helped: recursive schemas end that way.
   const plain = choices.filter(option => !('$ref' in option))
   const choice = plain.find(option => option.type !== 'null') ?? plain[0] ?? choices[0]
   if (choice !== undefined) parts.push(choice)
-  return parts.reduce<Schema>((merged, part) => merge(merged, flatten(part, root, depth + 1)), own)
+  return parts.reduce<Schema>((merged, part) => merge(merged, flatten(part, source, depth + 1)), own)
 }
 
 function merge(left: Schema, right: Schema): Schema {
@@ -78,25 +84,33 @@ function schemaAt(reference: string, root: unknown): Schema {
   if (!reference.startsWith('#')) return {}
   let at = root
   for (const step of reference.slice(1).split('/').slice(1)) {
-    const key = decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~')
+    const key = decoded(step).replaceAll('~1', '/').replaceAll('~0', '~')
     at = isSchema(at) ? at[key] : undefined
   }
   return isSchema(at) ? at : {}
 }
 
-function objectOf(schema: Schema, root: unknown, depth: number): Record<string, unknown> {
+function decoded(step: string): string {
+  try {
+    return decodeURIComponent(step)
+  } catch {
+    return step
+  }
+}
+
+function objectOf(schema: Schema, source: Source, depth: number): Record<string, unknown> {
   const properties = isSchema(schema.properties) ? schema.properties : {}
   const required = [schema.required].flat().filter(name => typeof name === 'string')
-  const entries = required.map(name => [name, instance(properties[name] ?? true, root, name, depth + 1)] as const)
+  const entries = required.map(name => [name, instance(properties[name] ?? true, source, name, depth + 1)] as const)
   return Object.fromEntries(entries)
 }
 
-function arrayOf(schema: Schema, root: unknown, name: string, depth: number): unknown[] {
+function arrayOf(schema: Schema, source: Source, name: string, depth: number): unknown[] {
   const tuple = Array.isArray(schema.prefixItems) ? schema.prefixItems : []
   const minimum = bound(schema.minItems) ?? 1
   const length = Math.min(Math.max(minimum, tuple.length), bound(schema.maxItems) ?? minimum + tuple.length, 100)
   return Array.from({ length }, (_, index) => {
-    const item = instance(tuple[index] ?? schema.items ?? true, root, name, depth + 1)
+    const item = instance(tuple[index] ?? schema.items ?? true, source, name, depth + 1)
     if (schema.uniqueItems !== true || index === 0) return item
     if (typeof item === 'number') return item + index
     return typeof item === 'string' ? (choiceAt(schema.items, index) ?? `${item} ${index + 1}`) : item
@@ -126,22 +140,22 @@ function numberOf(schema: Schema, step: 0 | 1): number {
   return low !== null ? low + 1 : (high ?? 0) - 1
 }
 
-const formats: Readonly<Record<string, string>> = {
-  date: '2026-01-31',
-  time: '12:00:00Z',
-  'date-time': '2026-01-31T12:00:00Z',
-  duration: 'PT1H',
-  email: 'simulated@example.com',
-  hostname: 'example.com',
-  ipv4: '192.0.2.1',
-  ipv6: '2001:db8::1',
-  uri: 'https://example.com/simulated',
-  url: 'https://example.com/simulated',
-  uuid: '00000000-0000-4000-8000-000000000000',
-}
+const formats: ReadonlyMap<unknown, string> = new Map([
+  ['date', '2026-01-31'],
+  ['time', '12:00:00Z'],
+  ['date-time', '2026-01-31T12:00:00Z'],
+  ['duration', 'PT1H'],
+  ['email', 'simulated@example.com'],
+  ['hostname', 'example.com'],
+  ['ipv4', '192.0.2.1'],
+  ['ipv6', '2001:db8::1'],
+  ['uri', 'https://example.com/simulated'],
+  ['url', 'https://example.com/simulated'],
+  ['uuid', '00000000-0000-4000-8000-000000000000'],
+])
 
 function stringOf(schema: Schema, name: string): string {
-  const format = formats[String(schema.format)]
+  const format = formats.get(schema.format)
   if (format !== undefined) return format
   const minimum = Math.min(bound(schema.minLength) ?? 0, 10_000)
   return `simulated ${name}`.padEnd(minimum, '.').slice(0, bound(schema.maxLength) ?? undefined)

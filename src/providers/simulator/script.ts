@@ -42,10 +42,11 @@ export function answerTo(question: Question, directives: Directives, choice: num
 
   const reasoning = cycle(thoughts, 0, reasoningTokens * charactersPerToken)
   const calls = callsFor(question, directives)
-  const whole =
-    calls.length > 0 ? (directives.preamble ? 'Let me look that up. ' : '') : textFor(question, directives, choice)
-  const stopped = cutAtStop(whole, question.stops)
   const room = (cap - reasoningTokens) * charactersPerToken
+  const preamble = directives.preamble ? 'Let me look that up. ' : ''
+  // One character more than there is room for, so that the cap is seen to strike.
+  const whole = calls.length > 0 ? preamble : textFor(question, directives, choice, room + 1)
+  const stopped = cutAtStop(whole, question.stops)
   const needed = stopped.text.length + calls.reduce((sum, call) => sum + JSON.stringify(call).length, 0)
   if (needed > room) {
     // What was cut off by the cap holds no call: a model that ran out of room never got to close its arguments.
@@ -97,7 +98,8 @@ function callsFor(question: Question, directives: Directives): Answer['calls'] {
   })
 }
 
-function textFor(question: Question, directives: Directives, choice: number): string {
+/** `most`: characters beyond which nobody looks, though there may be more of them. */
+function textFor(question: Question, directives: Directives, choice: number, most: number): string {
   if (question.json !== null) {
     const { schema } = question.json
     return JSON.stringify(schema === null ? { simulated: true, model: question.model } : instanceOf(schema))
@@ -106,7 +108,7 @@ function textFor(question: Question, directives: Directives, choice: number): st
   const opening = `[simulated ${question.model}] ${subjectOf(question, asked)} `
   const seed = hash(`${question.model} ${asked}`) + choice
   if (directives.tokens === undefined) return opening + rotated(remarks, seed).slice(0, 4).join(' ')
-  const characters = directives.tokens * charactersPerToken
+  const characters = Math.min(directives.tokens * charactersPerToken, most)
   return (opening + cycle(remarks, seed, Math.max(0, characters - opening.length))).slice(0, characters)
 }
 
