@@ -1,5 +1,6 @@
 import type { Ask } from '../core/chat.ts'
 import type { Reader, Reading } from '../core/classify.ts'
+import { planEnhancement } from '../core/enhanced-ask.ts'
 import { expectedOutput, type KnownLength, plainCost, usualWebTokens } from '../core/estimate.ts'
 import type { HealthState } from '../core/health.ts'
 import { type LevelShares, usualShares } from '../core/levels.ts'
@@ -7,6 +8,7 @@ import type { Caller } from '../core/plans.ts'
 import { type Figures, publishedFigures } from '../core/scoring.ts'
 import { estimateInputTokens, likelyInputTokens } from '../core/tokens.ts'
 import { planWeb, type WebOffer } from '../core/web-plan.ts'
+import type { Deps } from '../deps.ts'
 import type { Candidate } from './candidate.ts'
 import { healthKey } from './health-key.ts'
 import { type Route, route } from './route.ts'
@@ -31,6 +33,7 @@ export type PreviewedCandidate = {
 }
 
 export type PreviewDeps = RouteDeps & {
+  readonly config: Pick<Deps['config'], 'rewriter'>
   readonly read: Reader
   readonly foresight: NonNullable<RouteDeps['foresight']>
 }
@@ -41,7 +44,8 @@ export function preview(deps: PreviewDeps, caller: Caller, ask: Ask, offer: WebO
   const web = planWeb(ask, reading, caller, offer)
   // Who asks how it would go is told the rule, not one of its exceptions.
   const settled: RouteDeps = { ...deps, random: () => 1 }
-  const plan = route(settled, caller, ask, reading, estimateInputTokens(ask), web)
+  const enhancement = planEnhancement(ask, reading, deps.config.rewriter !== null)
+  const plan = route(settled, caller, ask, reading, enhancement?.inputTokens ?? estimateInputTokens(ask), web)
   const known = deps.foresight.of(reading.queryType, caller.accountId)
   const candidates = plan.candidates.map((candidate, place) => {
     const { model } = candidate
@@ -49,7 +53,7 @@ export function preview(deps: PreviewDeps, caller: Caller, ask: Ask, offer: WebO
     const health = deps.health.stateOf(key)
     const figures = deps.health.figuresOf?.(key, model.figures) ?? publishedFigures(model)
     const outputTokens = expectedOutput(model, reading, ask.maxOutputTokens, known).tokens * ask.choices
-    const inputTokens = likelyInputTokens(ask, model.provider) + usualWebTokens(plan.web, model)
+    const inputTokens = likelyInputTokens(enhancement?.ask ?? ask, model.provider) + usualWebTokens(plan.web, model)
     return {
       candidate,
       reasons: [candidate.reason(), ...placeReasons(plan, candidate, place, health)],

@@ -65,6 +65,17 @@ test('200: strategy, test mode, a named model and the web are told as they would
   expect(web.web.urls).toBe(1)
 })
 
+test('200: a prompt that is to be enhanced counts as what it becomes', async () => {
+  const body = { prompt: 'write a poem about autumn', model: 'gpt-5.5', web: 'off' }
+  const told = (await (await gateway.post('/api/v1/chat/enhance', { prompt: body.prompt })).json()) as {
+    readonly enhanced_prompt: string
+  }
+  const [plain, enhanced] = [await dryRun(body), await dryRun({ ...body, enhance_prompt: true })]
+  expect(enhanced.input_tokens).toBe((await dryRun({ ...body, prompt: told.enhanced_prompt })).input_tokens)
+  expect(enhanced.input_tokens).toBeGreaterThan(plain.input_tokens)
+  expect(enhanced.candidates[0]?.estimated_cost_usd).toBeGreaterThan(plain.candidates[0]?.estimated_cost_usd ?? 0)
+})
+
 test('the first candidate is who then answers', async () => {
   for (const body of [easy, hard, { ...easy, strategy: 'balanced' }]) {
     const told = await dryRun(body)
