@@ -11,6 +11,7 @@ import { digestOf, isKeyLong, parseApiKey } from '../core/secrets.ts'
 import { limitsOf } from './accounts.ts'
 import type { Database } from './database.ts'
 import { onAccount } from './on-account.ts'
+import { remember } from './remember.ts'
 import { type ApiKey, accounts, apiKeys, type NewApiKey } from './tables.ts'
 
 /** Stores a key's record; the same id again changes nothing. */
@@ -248,15 +249,6 @@ function writeLastUsed(database: Database, batch: readonly { readonly id: string
       from json_to_recordset(${JSON.stringify(batch)}::text::json) as used(id text, at timestamptz)
       where api_keys.id = used.id and (last_used_at is null or last_used_at < used.at)`,
   )
-}
-
-/** Sets an entry as the newest; the oldest leaves where there would be too many. */
-function remember<K, V>(map: Map<K, V>, key: K, value: V, maximum: number): void {
-  map.delete(key)
-  map.set(key, value)
-  if (map.size <= maximum) return
-  const oldest = map.keys().next()
-  if (!oldest.done) map.delete(oldest.value)
 }
 
 function sameDigest(one: string, other: string): boolean {

@@ -17,7 +17,7 @@ import type { Checkpoints } from './checkpoints.ts'
 import type { Claims, HandedOut } from './claims.ts'
 import { type Journal, JournalUnwritable } from './journal.ts'
 import type { Admission, AdmitRequest, Meter, Seat, Settlement, Standing } from './meter.ts'
-import { createLocalMeter, type OpenSeat, remember, type Spent } from './meter-local.ts'
+import { createLocalMeter, type OpenSeat, type Spent } from './meter-local.ts'
 import {
   createRedisMeter,
   defaultLeaseMs,
@@ -29,6 +29,7 @@ import {
   type Waiting,
 } from './meter-redis.ts'
 import { type Redis, RedisAway } from './redis.ts'
+import { remember } from './remember.ts'
 import { type RollCall, startRollCall } from './roll-call.ts'
 
 export type FailoverOptions = {
@@ -317,7 +318,6 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
   function onAdmitted(accountId: string): void {
     const log = recent.get(accountId) ?? createWindowLog(minuteMs)
     log.add(clock.now())
-    recent.delete(accountId)
     remember(recent, accountId, log, maximumAccounts)
   }
 

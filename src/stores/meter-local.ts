@@ -491,14 +491,6 @@ function evictIdle(accounts: Map<string, Account>, now: number): void {
   }
 }
 
-/** Sets a key, and forgets the oldest once there are more than `maximum`. */
-export function remember<V>(map: Map<string, V>, key: string, value: V, maximum: number): void {
-  map.set(key, value)
-  if (map.size <= maximum) return
-  const oldest = map.keys().next()
-  if (!oldest.done) map.delete(oldest.value)
-}
-
 function journalGone(): GatewayError {
   return new GatewayError('service_unavailable', 'The service cannot record usage right now. Try again shortly.', {
     retryAfterMs: 1000,

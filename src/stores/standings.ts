@@ -1,7 +1,8 @@
 import { dayMs } from '../core/days.ts'
 import type { Limits } from '../core/plans.ts'
 import type { Standing } from './meter.ts'
-import { remember, type Spent } from './meter-local.ts'
+import type { Spent } from './meter-local.ts'
+import { remember } from './remember.ts'
 
 /** What was said of an account: `at`, by this process' clock, and how long minute and day went on from there. */
 export type Noted = Spent & {
@@ -31,11 +32,7 @@ const maximumAccounts = 100_000
 export function createStandings(clock: { now(): number }): Standings {
   const memory = new Map<string, Noted>()
   return {
-    note(accountId, noted) {
-      // Anew, so that the map's order is the order in which accounts were last heard of.
-      memory.delete(accountId)
-      remember(memory, accountId, noted, maximumAccounts)
-    },
+    note: (accountId, noted) => remember(memory, accountId, noted, maximumAccounts),
     last: accountId => memory.get(accountId) ?? null,
     all: () => memory,
     now(accountId, limits) {
