@@ -4,6 +4,7 @@ import type { CountOrder, CountReport } from './tokenizer-worker.ts'
 export type Tokenizer = {
   /** Tokens of all texts together, as OpenAI's models count them. Rejects with `service_unavailable` when it takes too long. */
   count(texts: readonly string[]): Promise<number>
+  /** Whoever still waits is refused. */
   close(): void
 }
 
@@ -11,24 +12,28 @@ const deadlineMs = 5_000
 /** More waiting than this would not be answered in time anyway. */
 const maximumWaiting = 64
 
+type Waiting = { readonly tell: (tokens: number) => void; readonly refuse: () => void }
+
 /** A tokenizer beside the event loop. Its thread starts with the first count and does not keep the process alive. */
 export function createTokenizer(): Tokenizer {
-  const waiting = new Map<number, (tokens: number) => void>()
+  const waiting = new Map<number, Waiting>()
   let worker: Worker | null = null
   let orders = 0
 
   const start = (): Worker => {
     const started = new Worker(new URL('./tokenizer-worker.ts', import.meta.url))
-    started.onmessage = (event: MessageEvent<CountReport>) => {
-      waiting.get(event.data.id)?.(event.data.tokens)
-      waiting.delete(event.data.id)
-    }
-    // The next count starts a new one; those that wait run into their deadline.
+    started.onmessage = ({ data: { id, tokens } }: MessageEvent<CountReport>) => waiting.get(id)?.tell(tokens)
     started.onerror = () => {
-      if (worker === started) worker = null
+      if (worker === started) giveUp()
     }
     started.unref()
     return started
+  }
+
+  /** The next count starts a new thread. */
+  const giveUp = () => {
+    worker = null
+    for (const { refuse } of waiting.values()) refuse()
   }
 
   return {
@@ -37,21 +42,19 @@ export function createTokenizer(): Tokenizer {
       worker ??= start()
       orders += 1
       const id = orders
-      return new Promise((resolve, reject) => {
-        const timer = setTimeout(() => {
-          waiting.delete(id)
-          reject(busy())
-        }, deadlineMs)
-        waiting.set(id, tokens => {
-          clearTimeout(timer)
-          resolve(tokens)
-        })
-        worker?.postMessage({ id, texts } satisfies CountOrder)
+      const { promise, resolve, reject } = Promise.withResolvers<number>()
+      const refuse = () => reject(busy())
+      const timer = setTimeout(refuse, deadlineMs)
+      waiting.set(id, { tell: resolve, refuse })
+      worker.postMessage({ id, texts } satisfies CountOrder)
+      return promise.finally(() => {
+        clearTimeout(timer)
+        waiting.delete(id)
       })
     },
     close() {
       worker?.terminate()
-      worker = null
+      giveUp()
     },
   }
 }
