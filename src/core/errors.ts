@@ -53,16 +53,16 @@ export type ErrorOptions = {
   /** Dotted path of the field at fault, as the caller wrote it: `messages.0.content`. */
   readonly param?: string | null
   /** For the operator's log alone: what really happened. Never a prompt, an answer or a secret. */
-  readonly detail?: string
+  readonly detail?: string | null
   /** Milliseconds after which the same request may succeed. */
-  readonly retryAfterMs?: number
+  readonly retryAfterMs?: number | null
   /** Overrides what the client libraries would do by status: `false` stops their own retries. */
-  readonly shouldRetry?: boolean
+  readonly shouldRetry?: boolean | null
   /** Moderation: which layer refused and under which category. */
-  readonly layer?: string
-  readonly category?: string
+  readonly layer?: string | null
+  readonly category?: string | null
   /** What an earlier request under the same `Idempotency-Key` came to. */
-  readonly completed?: Completed
+  readonly completed?: Completed | null
 }
 
 /** A request that had its effect already. */
@@ -113,6 +113,12 @@ export class GatewayError extends Error {
   get type(): ErrorType {
     return errorTable[this.code].type
   }
+}
+
+/** The error about the same field under another name: that by which the caller wrote it. */
+export function renamed(error: GatewayError, written: string): GatewayError {
+  const message = error.message.replaceAll(`\`${error.param}\``, `\`${written}\``)
+  return new GatewayError(error.code, message, { ...error, param: written })
 }
 
 /** The code as the wire names it: a wrong `Host` is `forbidden` with status 421 (`security.md` H1). */

@@ -4,7 +4,7 @@
  */
 import type { Ask, ChatEvents, Opening, Receipt, StreamMode } from '../core/chat.ts'
 import { createEnding, type Ending, type EndingSignal } from '../core/ending.ts'
-import { GatewayError } from '../core/errors.ts'
+import { GatewayError, renamed } from '../core/errors.ts'
 import { createFold, type FoldedAnswer } from '../core/fold.ts'
 import type { Caller, Standing } from '../core/plans.ts'
 import { hadEffect, type UsageRecord, usageTold } from '../core/usage.ts'
@@ -160,12 +160,7 @@ function spelt(error: GatewayError, spelling: Spoken['spelling']): GatewayError 
   const { param } = error
   // A caller may name a field `constructor`.
   const written = param !== null && Object.hasOwn(spelling, param) ? spelling[param] : undefined
-  if (written === undefined) return error
-  return new GatewayError(error.code, error.message.replaceAll(`\`${param}\``, `\`${written}\``), {
-    param: written,
-    ...(error.detail === null ? {} : { detail: error.detail }),
-    ...(error.shouldRetry === null ? {} : { shouldRetry: error.shouldRetry }),
-  })
+  return written === undefined ? error : renamed(error, written)
 }
 
 async function* tracked(deps: ExchangeDeps, ending: Ending, events: ChatEvents): ChatEvents {
