@@ -37,9 +37,10 @@ const train = command({
     for (const [name, trainHead] of wanted) {
       const { text, isSame } = await trained(name, trainHead, options.check === true)
       done++
-      progress.draw()
       if (!isSame) different.push(name)
+      progress.clear()
       print(text)
+      progress.draw()
     }
     progress.stop()
     if (options.check && different.length > 0)

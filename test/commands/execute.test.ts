@@ -71,13 +71,15 @@ test('progress is drawn on a terminal, taken away at the end, and nowhere else',
   let done = 0
   const progress = showProgress('shipping', () => ({ done, of: 4 }), { isTTY: true, write })
   done = 3
+  progress.clear()
   progress.draw()
   progress.stop()
   expect(drawn).toEqual([
     `\rshipping [${'.'.repeat(24)}] 0 of 4\u001b[K`,
+    '\r\u001b[K',
     `\rshipping [${'#'.repeat(18)}${'.'.repeat(6)}] 3 of 4\u001b[K`,
     '\r\u001b[K',
   ])
   showProgress('shipping', () => ({ done: 1, of: null }), { isTTY: false, write }).stop()
-  expect(drawn.length).toBe(3)
+  expect(drawn.length).toBe(4)
 })

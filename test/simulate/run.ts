@@ -1,7 +1,8 @@
 /** `bun run simulate`: what learning gains, and what it costs where there is nothing to learn. */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { CommandFailure, command } from '../../src/commands/command.ts'
+import { CommandFailure, command, print } from '../../src/commands/command.ts'
+import { showProgress } from '../../src/commands/progress.ts'
 import { runCommand } from '../../src/commands/run-command.ts'
 import { estimate, estimator } from '../../src/core/bias.ts'
 import { emptyCell, learn } from '../../src/core/learning.ts'
@@ -21,64 +22,87 @@ import {
 } from './simulation.ts'
 
 const path = resolve(import.meta.dir, '../../../shared/data/llmrouter-9models/data.jsonl')
-const line = (text = '') => process.stdout.write(`${text}\n`)
+/** What the times of learning are measured with. */
+const entry = {
+  quality: 0.8,
+  latencyMs: 900,
+  firstTokenMs: 200,
+  costMicrocents: 1_000,
+  inputTokens: 100,
+  outputTokens: 300,
+  automatic: true,
+  influenced: false,
+  enhanced: false,
+}
 
 const simulate = command({
   program: 'bun run',
   name: 'simulate',
-  about: 'Run the learning code over graded answers of nine models, and say what it gains; about a minute',
+  about: 'Run the learning code over graded answers of nine models, and say what it gains; seconds',
   operands: {},
   options: {},
   async run() {
     if (!existsSync(path)) throw new CommandFailure(`Nothing was simulated: ${path} is not there.`)
-    report(readWorld(path))
+    const rows = reportOn(readWorld(path))
+    let done = 0
+    const progress = showProgress('simulating', () => ({ done, of: rows.length }))
+    for (const row of rows) {
+      // The work keeps the loop busy.
+      progress.draw()
+      const text = lineOf(row)
+      progress.clear()
+      print(text)
+      done++
+    }
+    progress.stop()
   },
 })
 
 process.exitCode = await runCommand(simulate, process.argv.slice(2))
 
-function report(world: World): void {
+/** A line as it is, or a name and values that take their time. */
+type Row = string | readonly [name: string, values: () => readonly string[]]
+
+function reportOn(world: World): readonly Row[] {
   const still = nothingToLearn(world)
-  line(
-    `${world.tasks.length} tasks × ${settings.accounts} accounts × ${settings.requests} requests, ${world.models.length} models; one query type an account.`,
-  )
-  line(
-    `${percent(settings.namedShare)} of requests name a model, evenly one of the ${settings.namedModels} best in the catalogue; the others are routed by the catalogue's`,
-  )
-  line(
-    "figure (a model's mean over all tasks) and what was learnt. Prompts are drawn with replacement, so task means are true.",
-  )
-  line(
-    `Attainable gain: mean over tasks of (best model within 0.20 of the leader − the leader, ${world.models[leaderOf(world)]}) = ${attainable(world).toFixed(4)}`,
-  )
-  line()
-  line('share of the attainable gain, automatic requests')
-  row(
-    'requests',
-    windows.map(({ from, to }) => `${from}–${to}`),
-  )
-  row('learning', shares(world, settings))
-  row('  tasks left out of tuning', crossValidated(world, still))
-  for (const namedShare of [0, 0.1, 0.2, 0.3, 0.5])
-    row(`  ${percent(namedShare)} name a model`, shares(world, { ...settings, namedShare }))
-  line()
-  line('nothing to learn: prompts from all tasks alike')
   const many = { ...settings, accounts: 200 }
-  const losses = gains(still, many).map(gain => -gain)
-  row(
-    'loss by window',
-    losses.map(loss => loss.toFixed(5)),
-  )
-  row('loss, all requests', [overall(losses).toFixed(5)])
-  line()
-  const left = leaving(world, settings)
-  line(`a model gets 0.3 worse at request 601 (${left.cases} cases)`)
-  row('its answers until left', [`median ${left.median}`, `90 % ${left.ninetieth}`])
-  row('left within 60', [percent(left.within60)])
-  line()
-  const { update, estimates } = micros(world)
-  row('one entry into its cell', [`${update.toFixed(2)} µs`])
-  row(`estimates of ${world.models.length} models`, [`${estimates.toFixed(2)} µs`])
+  const losses = once(() => gains(still, many).map(gain => -gain))
+  const left = once(() => leaving(world, settings))
+  return [
+    `${world.tasks.length} tasks × ${settings.accounts} accounts × ${settings.requests} requests, ${world.models.length} models; one query type an account.`,
+    `${percent(settings.namedShare)} of requests name a model, evenly one of the ${settings.namedModels} best in the catalogue; the others are routed by the catalogue's`,
+    "figure (a model's mean over all tasks) and what was learnt. Prompts are drawn with replacement, so task means are true.",
+    `Attainable gain: mean over tasks of (best model within 0.20 of the leader − the leader, ${world.models[leaderOf(world)]}) = ${attainable(world).toFixed(4)}`,
+    '',
+    'share of the attainable gain, automatic requests',
+    ['requests', () => windows.map(({ from, to }) => `${from}–${to}`)],
+    ['learning', () => shares(world, settings)],
+    ['  tasks left out of tuning', () => crossValidated(world, still)],
+    ...[0, 0.1, 0.2, 0.3, 0.5].map(
+      (namedShare): Row => [`  ${percent(namedShare)} name a model`, () => shares(world, { ...settings, namedShare })],
+    ),
+    '',
+    'nothing to learn: prompts from all tasks alike',
+    ['loss by window', () => losses().map(loss => loss.toFixed(5))],
+    ['loss, all requests', () => [overall(losses()).toFixed(5)]],
+    '',
+    'a model gets 0.3 worse at request 601',
+    ['cases', () => [String(left().cases)]],
+    ['its answers until left', () => [`median ${left().median}`, `90 % ${left().ninetieth}`]],
+    ['left within 60', () => [percent(left().within60)]],
+    '',
+    ['one entry into its cell', () => [`${microsOf(updates()).toFixed(2)} µs`]],
+    [`estimates of ${world.models.length} models`, () => [`${microsOf(estimates(world)).toFixed(2)} µs`]],
+  ]
+}
+
+/** Works when it is first asked, and never again. */
+function once<T>(work: () => T): () => T {
+  let made: { readonly value: T } | null = null
+  return () => {
+    made ??= { value: work() }
+    return made.value
+  }
 }
 
 function shares(world: World, given: Settings, tasks?: readonly Task[]): string[] {
@@ -110,27 +134,19 @@ function overall(perWindow: readonly number[]): number {
   return sum / settings.requests
 }
 
-/** CPU time of this process, so that neighbours on the machine count for little. */
-function micros({ figures }: World) {
-  const entry = {
-    quality: 0.8,
-    latencyMs: 900,
-    firstTokenMs: 200,
-    costMicrocents: 1_000,
-    inputTokens: 100,
-    outputTokens: 300,
-    automatic: true,
-    influenced: false,
-    enhanced: false,
-  }
-  const known = figures.map(figure => ({ figure, cell: learn(emptyCell, { ...entry, at: 1 }) }))
+function updates(): (round: number) => void {
   let cell = emptyCell
-  const update = (at: number) => {
+  return at => {
     cell = learn(cell, { ...entry, quality: at % 2, at })
   }
-  return { update: microsOf(update), estimates: microsOf(at => void estimate(known, at)) }
 }
 
+function estimates({ figures }: World): (round: number) => void {
+  const known = figures.map(figure => ({ figure, cell: learn(emptyCell, { ...entry, at: 1 }) }))
+  return at => void estimate(known, at)
+}
+
+/** CPU time of this process, so that neighbours on the machine count for little. */
 function microsOf(work: (round: number) => void): number {
   const rounds = 50_000
   const run = () => {
@@ -142,8 +158,12 @@ function microsOf(work: (round: number) => void): number {
   return Math.min(run(), run(), run())
 }
 
-function row(name: string, values: readonly string[]): void {
-  line(`${name.padEnd(28)}${values.map(value => value.padStart(12)).join('')}`)
+function lineOf(row: Row): string {
+  if (typeof row === 'string') return row
+  const [name, values] = row
+  return `${name.padEnd(28)}${values()
+    .map(value => value.padStart(12))
+    .join('')}`
 }
 
 function percent(share: number): string {
