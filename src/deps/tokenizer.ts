@@ -32,6 +32,7 @@ export function createTokenizer(): Tokenizer {
 
   /** The next count starts a new thread. */
   const giveUp = () => {
+    worker?.terminate()
     worker = null
     for (const { refuse } of waiting.values()) refuse()
   }
@@ -52,10 +53,7 @@ export function createTokenizer(): Tokenizer {
         waiting.delete(id)
       })
     },
-    close() {
-      worker?.terminate()
-      giveUp()
-    },
+    close: giveUp,
   }
 }
 
