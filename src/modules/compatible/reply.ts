@@ -14,26 +14,74 @@ export type ReplyStyle = Pick<CompatibleAsk, 'includeUsage' | 'legacyFunctions'>
 
 export type ChunkFramer = { frame(batch: readonly ChatEvent[]): string }
 
-/** The chunk being gathered: neighbouring pieces of one field of one choice become one chunk. */
-type Piece = {
-  readonly choice: number
-  /** The delta's JSON around the piece's text. */
-  readonly before: string
-  readonly after: string
-  text: string
-  readonly tokens: TokenLogprob[]
-}
-
 /**
- * Frames one answer as server-sent chunks; made per answer, since it remembers who has begun. Finish chunks, the usage chunk and `[DONE]` come with `done` and never before:
- * an answer that was cut or not settled must not look finished.
+ * Frames one answer as server-sent chunks; made per answer, since it remembers who has begun. Finish chunks, the usage chunk
+ * and `[DONE]` come with `done` and never before: an answer that was cut or not settled must not look finished.
  */
 export function chunkFramer(style: ReplyStyle): ChunkFramer {
+  const chunks = chunkWriter(style)
+  const finished = new Map<number, FinishReason>()
+  const add = (event: ChatEvent) => {
+    switch (event.type) {
+      case 'opened':
+        chunks.open(event.opening)
+        break
+      case 'text':
+        chunks.gather(event.choice, textField, event.text)
+        break
+      case 'reasoning':
+        chunks.gather(event.choice, reasoningField, event.text)
+        break
+      case 'refusal':
+        chunks.gather(event.choice, refusalField, event.text)
+        break
+      case 'logprobs':
+        chunks.log(event.choice, event.tokens)
+        break
+      case 'tool_call':
+        if (event.index === 0 || !style.legacyFunctions) chunks.openCall(event.choice, event.index, event)
+        break
+      case 'tool_arguments':
+        if (!style.legacyFunctions) chunks.gather(event.choice, argumentsField(event.index), event.text)
+        else if (event.index === 0) chunks.gather(event.choice, functionField, event.text)
+        break
+      case 'finish':
+        finished.set(event.choice, event.reason)
+        break
+      case 'done':
+        chunks.end(finished, event.receipt)
+        break
+    }
+  }
+  return {
+    frame(batch) {
+      for (const event of batch) add(event)
+      return chunks.take()
+    },
+  }
+}
+
+/** A delta's JSON around the text of one of its fields. */
+type Field = { readonly before: string; readonly after: string }
+
+const textField: Field = { before: '{"content":', after: '}' }
+const reasoningField: Field = { before: '{"reasoning_content":', after: '}' }
+const refusalField: Field = { before: '{"refusal":', after: '}' }
+const functionField: Field = { before: '{"function_call":{"arguments":', after: '}}' }
+
+function argumentsField(index: number): Field {
+  return { before: `{"tool_calls":[{"index":${index},"function":{"arguments":`, after: '}}]}' }
+}
+
+/** The chunk being gathered: neighbouring pieces of one field of one choice become one chunk. */
+type Piece = { readonly choice: number; readonly field: Field; text: string; readonly tokens: TokenLogprob[] }
+
+/** Writes one answer's chunks as text, which is handed out by `take`. */
+function chunkWriter(style: ReplyStyle) {
   // Learnt with `opened`, which is the first of all events.
   let head = ''
   const tail = style.includeUsage ? ',"usage":null}\n\n' : '}\n\n'
   const begun = new Set<number>()
-  const finished = new Map<number, FinishReason>()
   let piece: Piece | null = null
   let out = ''
 
@@ -42,12 +90,9 @@ export function chunkFramer(style: ReplyStyle): ChunkFramer {
   }
   const flush = () => {
     if (piece === null) return
-    const { choice, before, text, after, tokens } = piece
-    chunk(
-      choice,
-      before + JSON.stringify(text) + after,
-      tokens.length === 0 ? 'null' : JSON.stringify(logprobsOf(tokens)),
-    )
+    const { choice, field, text, tokens } = piece
+    const logprobs = tokens.length === 0 ? 'null' : JSON.stringify(logprobsOf(tokens))
+    chunk(choice, field.before + JSON.stringify(text) + field.after, logprobs)
     piece = null
   }
   const begin = (choice: number) => {
@@ -56,75 +101,47 @@ export function chunkFramer(style: ReplyStyle): ChunkFramer {
     flush()
     chunk(choice, '{"role":"assistant","content":"","refusal":null}')
   }
-  const gather = (choice: number, before: string, after: string, text: string): Piece => {
+  const gather = (choice: number, field: Field, text: string): Piece => {
     begin(choice)
-    if (piece?.choice === choice && piece.before === before) piece.text += text
+    if (piece?.choice === choice && piece.field.before === field.before) piece.text += text
     else {
       flush()
-      piece = { choice, before, after, text, tokens: [] }
+      piece = { choice, field, text, tokens: [] }
     }
     return piece
   }
-  const openCall = (choice: number, index: number, call: Omit<ToolCall, 'arguments'>) => {
-    flush()
-    const wire = wireCall({ ...call, arguments: '' })
-    const field = style.legacyFunctions
-      ? `"function_call":${JSON.stringify(wire.function)}`
-      : `"tool_calls":[${JSON.stringify({ index, ...wire })}]`
-    // The first chunk of a turn of calls carries the first call.
-    chunk(choice, begun.has(choice) ? `{${field}}` : `{"role":"assistant","content":null,${field},"refusal":null}`)
-    begun.add(choice)
-  }
-  const end = (receipt: Receipt) => {
-    flush()
-    for (const choice of finished.keys()) begin(choice)
-    for (const [choice, reason] of finished) chunk(choice, '{}', 'null', JSON.stringify(wireReason(reason, style)))
-    if (style.includeUsage) out += `${head}"choices":[],"usage":${JSON.stringify(usageOf(receipt))}}\n\n`
-    out += 'data: [DONE]\n\n'
-  }
-  const add = (event: ChatEvent) => {
-    switch (event.type) {
-      case 'opened':
-        head = chunkHead(event.opening)
-        break
-      case 'text':
-        gather(event.choice, '{"content":', '}', event.text)
-        break
-      case 'reasoning':
-        gather(event.choice, '{"reasoning_content":', '}', event.text)
-        break
-      case 'refusal':
-        gather(event.choice, '{"refusal":', '}', event.text)
-        break
-      case 'logprobs':
-        // They belong to the text beside them; alone they go with an empty piece of it.
-        if (piece?.choice === event.choice) piece.tokens.push(...event.tokens)
-        else gather(event.choice, '{"content":', '}', '').tokens.push(...event.tokens)
-        break
-      case 'tool_call':
-        if (event.index === 0 || !style.legacyFunctions) openCall(event.choice, event.index, event)
-        break
-      case 'tool_arguments':
-        if (!style.legacyFunctions) {
-          gather(event.choice, `{"tool_calls":[{"index":${event.index},"function":{"arguments":`, '}}]}', event.text)
-        } else if (event.index === 0) {
-          gather(event.choice, '{"function_call":{"arguments":', '}}', event.text)
-        }
-        break
-      case 'finish':
-        finished.set(event.choice, event.reason)
-        break
-      case 'done':
-        end(event.receipt)
-        break
-    }
-  }
   return {
-    frame(batch) {
-      out = ''
-      for (const event of batch) add(event)
+    open(opening: Opening) {
+      head = chunkHead(opening)
+    },
+    gather,
+    /** They belong to the text beside them; alone they go with an empty piece of it. */
+    log(choice: number, tokens: readonly TokenLogprob[]) {
+      const beside = piece?.choice === choice ? piece : gather(choice, textField, '')
+      beside.tokens.push(...tokens)
+    },
+    openCall(choice: number, index: number, call: Omit<ToolCall, 'arguments'>) {
       flush()
-      return out
+      const wire = wireCall({ ...call, arguments: '' })
+      const field = style.legacyFunctions
+        ? `"function_call":${JSON.stringify(wire.function)}`
+        : `"tool_calls":[${JSON.stringify({ index, ...wire })}]`
+      // The first chunk of a turn of calls carries the first call.
+      chunk(choice, begun.has(choice) ? `{${field}}` : `{"role":"assistant","content":null,${field},"refusal":null}`)
+      begun.add(choice)
+    },
+    end(finished: ReadonlyMap<number, FinishReason>, receipt: Receipt) {
+      flush()
+      for (const choice of finished.keys()) begin(choice)
+      for (const [choice, reason] of finished) chunk(choice, '{}', 'null', JSON.stringify(wireReason(reason, style)))
+      if (style.includeUsage) out += `${head}"choices":[],"usage":${JSON.stringify(usageOf(receipt))}}\n\n`
+      out += 'data: [DONE]\n\n'
+    },
+    take(): string {
+      flush()
+      const text = out
+      out = ''
+      return text
     },
   }
 }
