@@ -1,6 +1,6 @@
 /** What all adapters share in reading a refusal: whose fault each kind is, how long to wait, what may be said of it. */
 import type { AttemptFailure } from '../core/chat.ts'
-import type { Blame, ProviderFailure } from './provider.ts'
+import type { AnswerPart, Blame, ProviderFailure } from './provider.ts'
 
 type Verdict = { readonly blame: Blame; readonly retryable: boolean }
 
@@ -31,6 +31,11 @@ const verdicts: Readonly<Record<AttemptFailure, Verdict>> = {
 /** A failure of this kind with its blame. `detail` is for the operator and must hold no free text of the upstream. */
 export function failureOf(kind: AttemptFailure, detail: string, retryAfterMs: number | null = null): ProviderFailure {
   return { kind, ...verdicts[kind], retryAfterMs, detail }
+}
+
+/** The part of an answer that it fails with. */
+export function failed(failure: ProviderFailure): AnswerPart {
+  return { type: 'failure', failure }
 }
 
 /** What an HTTP status means by itself, before the body is looked at. Below 400 it is an answer nobody asked for. */

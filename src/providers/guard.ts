@@ -2,7 +2,7 @@
  * The promises of every reader, kept once: it never throws, nothing follows the end or a failure, its text is well-formed
  * however a pair of surrogates was cut, and a call has a name and a place that client libraries take.
  */
-import { failureOf } from './failure.ts'
+import { failed, failureOf } from './failure.ts'
 import type { AnswerPart, StreamReader } from './provider.ts'
 
 /** A whole answer, read by `read`. */
@@ -25,7 +25,7 @@ export const maximumIndex = 127
 const nothing: readonly AnswerPart[] = []
 
 /** What nests deeper than the stack can be read as JSON, and not written again. */
-const tooDeep: readonly AnswerPart[] = [{ type: 'failure', failure: failureOf('bad_answer', '200 nested too deep') }]
+const tooDeep: readonly AnswerPart[] = [failed(failureOf('bad_answer', '200 nested too deep'))]
 
 function guarded(): (read: () => readonly AnswerPart[]) => readonly AnswerPart[] {
   const halves = new Map<string, Piece>()
@@ -67,7 +67,7 @@ function mended(parts: readonly AnswerPart[], halves: Map<string, Piece>): reado
   const sound: AnswerPart[] = []
   for (const part of parts) {
     const wrong = part.type === 'tool_call' ? wrongIn(part) : null
-    if (wrong !== null) return [...sound, { type: 'failure', failure: failureOf('bad_answer', `200 ${wrong}`) }]
+    if (wrong !== null) return [...sound, failed(failureOf('bad_answer', `200 ${wrong}`))]
     if (part.type === 'finish') sound.push(...released(part.choice, halves))
     if ('text' in part) sound.push(...completed(part, halves))
     else sound.push(part)

@@ -1,4 +1,5 @@
 import type { FinishReason } from '../../core/chat.ts'
+import { failed } from '../failure.ts'
 import { isRecord, isText, type Json, nameOf, parsed, record, records, textOf } from '../json.ts'
 import { uniqueNames } from '../names.ts'
 import type { AnswerPart, StreamReader } from '../provider.ts'
@@ -40,7 +41,7 @@ function isReadable({ name, data }: ServerSentEvent): boolean {
 
 function readEvent(answer: AnswerReader, event: ServerSentEvent): readonly AnswerPart[] {
   const data = parsed(event.data)
-  if (!isRecord(data)) return [failed(data)]
+  if (!isRecord(data)) return [failedBy(data)]
   switch (textOf(data.type) || event.name) {
     case 'message_start':
       return isRecord(data.message) ? answer.start(data.message) : nothing
@@ -58,20 +59,20 @@ function readEvent(answer: AnswerReader, event: ServerSentEvent): readonly Answe
     case 'message':
       return readMessage(answer, data)
     case 'error':
-      return [failed(data)]
+      return [failedBy(data)]
     default:
-      return data.error === undefined || data.error === null ? nothing : [failed(data)]
+      return data.error === undefined || data.error === null ? nothing : [failedBy(data)]
   }
 }
 
 function readMessage(answer: AnswerReader, body: unknown): readonly AnswerPart[] {
-  if (!isRecord(body) || !Array.isArray(body.content)) return [failed(body)]
+  if (!isRecord(body) || !Array.isArray(body.content)) return [failedBy(body)]
   const { usage, ...message } = body
   return [...answer.start(message), ...answer.update(body.stop_reason, usage), ...answer.end()]
 }
 
-function failed(body: unknown): AnswerPart {
-  return { type: 'failure', failure: failureInAnswer(body) }
+function failedBy(body: unknown): AnswerPart {
+  return failed(failureInAnswer(body))
 }
 
 type OpenBlock = {

@@ -1,9 +1,9 @@
 import type { FinishReason } from '../../core/chat.ts'
-import { failureOf } from '../failure.ts'
+import { failed, failureOf } from '../failure.ts'
 import { maximumIndex } from '../guard.ts'
 import { isRecord, isText, type Json, nameOf, parsed, record, records, wholeNumber } from '../json.ts'
 import { uniqueNames } from '../names.ts'
-import type { AnswerPart, ProviderFailure, StreamReader } from '../provider.ts'
+import type { AnswerPart, StreamReader } from '../provider.ts'
 import { followUsage } from '../usage.ts'
 import { applyPiece } from './arguments.ts'
 import { failureInAnswer } from './failure.ts'
@@ -206,10 +206,6 @@ const failedGenerations = [
 
 function isFailedGeneration(reason: unknown): reason is (typeof failedGenerations)[number] {
   return failedGenerations.some(failed => failed === reason)
-}
-
-function failed(failure: ProviderFailure): AnswerPart {
-  return { type: 'failure', failure }
 }
 
 function badAnswer(detail: string): AnswerPart {

@@ -1,0 +1,147 @@
+import type { FinishReason } from '../../core/chat.ts'
+import { failed, failureOf, identifierOf } from '../failure.ts'
+import { isRecord, isText, type Json, record, textOf } from '../json.ts'
+import type { AnswerPart, ProviderFailure } from '../provider.ts'
+import { type Calls, endCalls, openNamed, readCall } from './calls.ts'
+import { failureInAnswer } from './failure.ts'
+import { readThinking, releaseHeld, type Said, type Thinking } from './thinking.ts'
+import { logprobsOf } from './usage.ts'
+
+/** One choice of an answer, as far as it was read. */
+export type Choice = {
+  readonly index: number
+  readonly calls: Calls
+  readonly thinking: Thinking
+  /** The first one given. */
+  reason: FinishReason | null
+  /** Pieces came in `delta`: a whole `message` beside them repeats what was read. */
+  streamed: boolean
+}
+
+/** A choice of which nothing was read. `official`: OpenAI's own, which never thinks in its text. */
+export function startChoice(index: number, official: boolean, mintId: Calls['mintId']): Choice {
+  return {
+    index,
+    calls: { choice: index, list: [], opened: 0, mintId },
+    thinking: { place: official ? 'over' : 'maybe', closing: '', held: '' },
+    reason: null,
+    streamed: false,
+  }
+}
+
+/** Reads what a payload holds of a choice. */
+export function readChoice(choice: Choice, wire: Json, parts: AnswerPart[]): void {
+  if (wire.error) return void parts.push(failed(failureInAnswer(wire.error)))
+  const isDelta = isRecord(wire.delta)
+  const message = isDelta ? wire.delta : wire.message
+  if (isRecord(message) && (isDelta || !choice.streamed)) readMessage(choice, message, !isDelta, parts)
+  choice.streamed ||= isDelta
+  if (isRecord(wire.logprobs)) {
+    const tokens = logprobsOf(wire.logprobs.content)
+    if (tokens.length > 0) parts.push({ type: 'logprobs', choice: choice.index, tokens })
+  }
+  const reason = wire.finish_reason
+  if (!isText(reason) || reason === 'null') return
+  const mapped = finishReasons.get(reason.toLowerCase().replace(/:.*$/s, '')) ?? 'stop'
+  if (mapped !== 'failed') choice.reason ??= mapped
+  else parts.push(failed(failureOf('generation_failed', `200 ${identifierOf(reason) ?? 'error'}`)))
+}
+
+/** What was held back, now known to be no tag. */
+export function releaseText(choice: Choice, parts: AnswerPart[]): void {
+  say(choice, releaseHeld(choice.thinking), parts)
+}
+
+/** No more of it comes. */
+export function endChoice(choice: Choice, parts: AnswerPart[]): void {
+  releaseText(choice, parts)
+  addFailure(endCalls(choice.calls, parts), parts)
+}
+
+/** Servers say `stop` after tool calls, and `tool_calls` without any: what was sent decides. */
+export function reasonOf({ reason, calls }: Choice): FinishReason {
+  if (reason === 'length' || reason === 'content_filter') return reason
+  return calls.opened > 0 ? 'tool_calls' : 'stop'
+}
+
+function addFailure(failure: ProviderFailure | null, parts: AnswerPart[]): void {
+  if (failure !== null) parts.push(failed(failure))
+}
+
+function readMessage(choice: Choice, message: Json, whole: boolean, parts: AnswerPart[]): void {
+  pushReasoning(choice, reasoningOf(message), parts)
+  const { content, refusal, tool_calls: calls, function_call: legacyCall } = message
+  if (isText(content)) readText(choice, content, parts)
+  else if (Array.isArray(content)) {
+    for (const part of content) if (isRecord(part)) readContentPart(choice, part, parts)
+  }
+  if (isText(refusal)) parts.push({ type: 'refusal', choice: choice.index, text: refusal })
+  if (Array.isArray(calls)) {
+    const several = calls.length > 1
+    for (const [position, call] of calls.entries()) pushCall(choice, call, whole, several ? position : null, parts)
+  }
+  if (isRecord(legacyCall)) pushCall(choice, { function: legacyCall }, whole, null, parts)
+}
+
+function pushCall(choice: Choice, wire: unknown, whole: boolean, position: number | null, parts: AnswerPart[]): void {
+  if (!isRecord(wire)) return
+  releaseText(choice, parts)
+  addFailure(readCall(choice.calls, wire, whole, position, parts), parts)
+}
+
+/** Several servers send the same text in two of the three: one is read. */
+function reasoningOf({ reasoning_content: content, reasoning, reasoning_details: details }: Json): string {
+  if (isText(content)) return content
+  if (isText(reasoning)) return reasoning
+  if (!Array.isArray(details)) return ''
+  return details.map(detail => textOf(record(detail).text) || textOf(record(detail).summary)).join('')
+}
+
+function pushReasoning(choice: Choice, text: string, parts: AnswerPart[]): void {
+  if (text !== '') parts.push({ type: 'reasoning', choice: choice.index, text })
+}
+
+function readContentPart(choice: Choice, part: Json, parts: AnswerPart[]): void {
+  if (isText(part.text)) readText(choice, part.text, parts)
+  // Mistral's thinking is itself a list of text parts; others give plain text.
+  const thoughts: readonly unknown[] = Array.isArray(part.thinking) ? part.thinking : [{ text: part.thinking }]
+  for (const thought of thoughts) pushReasoning(choice, textOf(record(thought).text), parts)
+}
+
+function readText(choice: Choice, text: string, parts: AnswerPart[]): void {
+  if (choice.thinking.place === 'over') pushText(choice, text, parts)
+  else say(choice, readThinking(choice.thinking, text), parts)
+}
+
+function say(choice: Choice, said: readonly Said[], parts: AnswerPart[]): void {
+  for (const { type, text } of said) {
+    if (type === 'text') pushText(choice, text, parts)
+    else parts.push({ type, choice: choice.index, text })
+  }
+}
+
+/** Text after a call means that the call's name is whole. */
+function pushText(choice: Choice, text: string, parts: AnswerPart[]): void {
+  openNamed(choice.calls, parts)
+  parts.push({ type: 'text', choice: choice.index, text })
+}
+
+/** Lower case, without what Google says more after a colon. What is not here means `stop`: unknown, it is still an end. */
+const finishReasons: ReadonlyMap<string, FinishReason | 'failed'> = new Map([
+  ['length', 'length'],
+  ['max_tokens', 'length'],
+  ['max_output_tokens', 'length'],
+  ['model_length', 'length'],
+  ['tool_calls', 'tool_calls'],
+  ['tool_call', 'tool_calls'],
+  ['tool_use', 'tool_calls'],
+  ['function_call', 'tool_calls'],
+  ['content_filter', 'content_filter'],
+  ['sensitive', 'content_filter'],
+  ['safety', 'content_filter'],
+  ['error', 'failed'],
+  ['network_error', 'failed'],
+  ['abort', 'failed'],
+  ['insufficient_system_resource', 'failed'],
+  ['function_call_filter', 'failed'],
+])
