@@ -1,0 +1,149 @@
+import { Type } from '@sinclair/typebox'
+import { createFeatureReader } from '../core/features.ts'
+import { createHarmReader, type HarmHead } from '../core/harm.ts'
+import { readRows } from './data.ts'
+import { type Example, lessons } from './safety-examples.ts'
+
+/** A labelled text: what each head is to say of it, and how much that counts (0 = it is not asked). */
+export type Row = {
+  readonly text: string
+  readonly set: string
+  readonly source: string
+  readonly truth: Readonly<Record<HarmHead, number>>
+  readonly weight: Readonly<Record<HarmHead, number>>
+  /** A prompt that someone meant and that must never be refused. */
+  readonly real: boolean
+  readonly slots: Uint32Array
+}
+
+/** The set of our own sentences: learned from, never judged by. */
+export const ownSet = 'own'
+/** Sets on which a refusal counts as a false one. */
+export const judgedSets: ReadonlySet<string> = new Set([
+  'query-types',
+  'query-families',
+  'enhance-gate',
+  'prompt-injection',
+])
+
+/** All that the heads learn from, always in the same order. */
+export async function labelledRows(): Promise<Row[]> {
+  const read = createFeatureReader()
+  const reader = createHarmReader()
+  const labelled = [
+    ...(await harmfulRequests()),
+    ...(await contrasts()),
+    ...(await flaggedTexts()),
+    ...(await injections()),
+    ...(await everydayPrompts()),
+    ...lessons().map(rowOfLesson),
+  ]
+  return labelled.map(row => {
+    // A template's placeholder marks the collection, not the attack.
+    const filled = reader.read(read(row.text.replace('[INSERT PROMPT HERE]', '')))
+    return { ...row, slots: reader.slots.slice(0, filled) }
+  })
+}
+
+type Labelled = Omit<Row, 'slots'>
+
+const truth = (request: number, content: number, jailbreak: number) => ({ request, content, jailbreak })
+const weight = truth
+
+const prompt = { prompt: Type.String() }
+const harmful = Type.Object({ ...prompt, unsafe: Type.Number(), source: Type.String() })
+const contrast = Type.Object({ ...prompt, unsafe: Type.Number() })
+const flagged = Type.Object({ ...prompt, flagged: Type.Number() })
+const injected = Type.Object({ ...prompt, injection: Type.Number(), source: Type.String() })
+const everyday = Type.Object(prompt)
+
+async function harmfulRequests(): Promise<Labelled[]> {
+  return (await readRows('harmful-requests', harmful)).map(({ prompt: text, unsafe, source }) => ({
+    text,
+    set: 'harmful-requests',
+    source,
+    real: false,
+    truth: truth(unsafe, 0, 0),
+    weight: weight(1, unsafe === 1 ? 0 : 0.5, 1),
+  }))
+}
+
+async function contrasts(): Promise<Labelled[]> {
+  return (await readRows('xstest', contrast)).map(({ prompt: text, unsafe }) => ({
+    text,
+    set: 'xstest',
+    source: '',
+    real: false,
+    truth: truth(unsafe, 0, 0),
+    weight: weight(1, unsafe === 1 ? 0 : 0.5, 0.5),
+  }))
+}
+
+async function flaggedTexts(): Promise<Labelled[]> {
+  return (await readRows('moderation-openai', flagged)).map(({ prompt: text, flagged: is }) => ({
+    text,
+    set: 'moderation-openai',
+    source: '',
+    real: false,
+    truth: truth(is, is, 0),
+    weight: weight(is === 1 ? 0.1 : 0.5, 1, 0.5),
+  }))
+}
+
+async function injections(): Promise<Labelled[]> {
+  return (await readRows('prompt-injection', injected)).map(({ prompt: text, injection, source }) => {
+    const isAttack = injection === 1
+    const isMislabelled = !isAttack && isKnownJailbreak(text)
+    return {
+      text,
+      set: 'prompt-injection',
+      source,
+      real: !isAttack && !isMislabelled,
+      truth: truth(0, 0, injection),
+      weight: isMislabelled ? weight(0, 0, 0) : weight(isAttack ? 0 : 1, 0.3, 1),
+    }
+  })
+}
+
+/** Stands word for word in sets that call it harmless: nothing good is learnt from it. */
+function isKnownJailbreak(text: string): boolean {
+  return text.includes('known as DAN')
+}
+
+/** Exam questions: about anything, morals and crime among it, yet nobody's way of asking for it. */
+const examSet = 'routellm-mmlu'
+/** Sets of prompts that people or tests really asked; of the large ones every fourth. */
+const everydaySets = ['query-types', 'query-families', 'enhance-gate', 'freshqa', 'retrievalqa', 'routellm-mtbench']
+const largeSets = ['evergreenqa', 'llmrouter-9models', examSet]
+
+async function everydayPrompts(): Promise<Labelled[]> {
+  const rows: Labelled[] = []
+  const seen = new Set<string>()
+  for (const set of [...everydaySets, ...largeSets]) {
+    const isLarge = largeSets.includes(set)
+    const counts = isLarge ? weight(set === examSet ? 0 : 0.5, 0.1, 0.3) : weight(1, 0.3, 1)
+    for (const [index, { prompt: text }] of (await readRows(set, everyday)).entries()) {
+      if ((isLarge && index % 4 !== 0) || seen.has(text) || isKnownJailbreak(text)) continue
+      seen.add(text)
+      rows.push({ text, set, source: '', real: true, truth: truth(0, 0, 0), weight: counts })
+    }
+  }
+  return rows
+}
+
+function rowOfLesson({ text, lesson, harmful: isHarmful }: Example): Labelled {
+  const is = isHarmful ? 1 : 0
+  const own = { text, set: ownSet, source: lesson, real: false }
+  switch (lesson) {
+    case 'request':
+      return { ...own, truth: truth(is, 0, 0), weight: weight(1, isHarmful ? 0 : 0.1, isHarmful ? 0.1 : 0.3) }
+    case 'content':
+      return { ...own, truth: truth(is, is, 0), weight: weight(isHarmful ? 0 : 0.2, 0.3, 0.1) }
+    case 'jailbreak':
+      return {
+        ...own,
+        truth: truth(0, 0, is),
+        weight: weight(isHarmful ? 0 : 0.2, isHarmful ? 0 : 0.05, isHarmful ? 0.3 : 0.5),
+      }
+  }
+}
