@@ -1398,6 +1398,13 @@ describe('a streamed answer', () => {
     expect(parts.map(part => part.type)).toEqual(['served', 'finish', 'end'])
   })
 
+  test('whose blocks are opened and never closed is a bad answer', () => {
+    const blocks = Array.from({ length: 300 }, (_, index) => opens(index, { type: 'server_tool_use' }))
+    expect(read(start, ...blocks, stop).at(-1)).toMatchObject({ type: 'failure', failure: { kind: 'bad_answer' } })
+    const closed = blocks.flatMap(block => [block, { type: 'content_block_stop', index: block.index }])
+    expect(read(start, ...closed, stop).at(-1)).toEqual({ type: 'end' })
+  })
+
   test('keeps the first message when a second one begins, and the first stop reason', () => {
     const parts = read(
       start,

@@ -1,11 +1,10 @@
 import type { FinishReason } from '../../core/chat.ts'
 import { failed } from '../failure.ts'
-import { isRecord, isText, type Json, nameOf, parsed, record, records, textOf } from '../json.ts'
-import { uniqueNames } from '../names.ts'
+import { isRecord, type Json, nameOf, parsed, record, records, textOf } from '../json.ts'
 import type { AnswerPart, StreamReader } from '../provider.ts'
 import type { ServerSentEvent } from '../sse.ts'
+import { blockReader } from './blocks.ts'
 import { failureInAnswer } from './failure.ts'
-import { jsonAnswerTool } from './json-answer.ts'
 import { type Counts, countsOf, noCounts, outgrown, usageOf } from './usage.ts'
 
 /** A whole answer. */
@@ -75,17 +74,6 @@ function failedBy(body: unknown): AnswerPart {
   return failed(failureInAnswer(body))
 }
 
-type OpenBlock = {
-  readonly kind: 'text' | 'reasoning' | 'call' | 'json' | 'ignored'
-  /** Calls only, counted from 0: the wire's own index counts blocks of every kind. */
-  readonly toolIndex: number
-  /** What a call holds before any piece of it came. */
-  readonly input: unknown
-  /** Whether a piece of a call's input was handed out. */
-  isWritten: boolean
-}
-
-const ignored: OpenBlock = { kind: 'ignored', toolIndex: 0, input: null, isWritten: true }
 const nothing: readonly AnswerPart[] = []
 
 /** One answer being read, whole or streamed: takes its pieces in the wire's order and says what they mean. */
@@ -99,13 +87,10 @@ type AnswerReader = {
 }
 
 function answerReader(): AnswerReader {
-  const blocks = new Map<unknown, OpenBlock>()
-  const unique = uniqueNames()
+  const blocks = blockReader()
   let id: string | null = null
   let model: string | null = null
   let isStarted = false
-  let hasJsonAnswer = false
-  let callCount = 0
   let stopReason = ''
   let counts: Counts = noCounts
 
@@ -127,44 +112,10 @@ function answerReader(): AnswerReader {
     counts = outgrown(counts)
     return [{ type: 'usage', usage: usageOf(counts) }, ...pieces]
   }
-  const opened = ({ type, name, input }: Json): OpenBlock => {
-    if (type === 'text') return { ...ignored, kind: 'text' }
-    if (type === 'thinking') return { ...ignored, kind: 'reasoning' }
-    if (type !== 'tool_use') return ignored
-    if (name !== jsonAnswerTool) return { kind: 'call', toolIndex: callCount++, input, isWritten: false }
-    // A model that answers twice at once would make two documents of one: the first counts.
-    if (hasJsonAnswer) return ignored
-    hasJsonAnswer = true
-    return { kind: 'json', toolIndex: 0, input, isWritten: false }
-  }
-  const toolCall = (index: number, block: Json): AnswerPart => {
-    const wireId = nameOf(block.id) ?? 'call'
-    const id = unique(wireId, count => `${wireId}_${count}`)
-    return { type: 'tool_call', choice: 0, index, id, name: textOf(block.name).toWellFormed(), signature: null }
-  }
-  const closeBlock = (index: unknown): readonly AnswerPart[] => {
-    const block = blocks.get(index)
-    blocks.delete(index)
-    return block === undefined || block.isWritten ? nothing : inputPiece(block, JSON.stringify(record(block.input)))
-  }
-
   const openBlock = (index: unknown, block: unknown): readonly AnswerPart[] => {
-    const unclosed = closeBlock(index)
-    if (!isRecord(block)) return unclosed
-    const open = opened(block)
-    blocks.set(index, open)
-    switch (open.kind) {
-      case 'text':
-        return [...unclosed, ...piece('text', block.text)]
-      case 'reasoning':
-        return [...unclosed, ...piece('reasoning', block.thinking)]
-      case 'call':
-        return [...unclosed, toolCall(open.toolIndex, block)]
-      case 'json':
-        return unclosed
-      case 'ignored':
-        return block.type === 'fallback' ? [...unclosed, ...served(record(block.to).model)] : unclosed
-    }
+    const { type, to } = record(block)
+    const opened = wentOn(blocks.open(index, block))
+    return type === 'fallback' ? [...opened, ...served(record(to).model)] : opened
   }
 
   return {
@@ -176,44 +127,27 @@ function answerReader(): AnswerReader {
       model = nameOf(message.model)
       stopReason = textOf(message.stop_reason)
       const named: AnswerPart = { type: 'served', id, model }
+      const first = measured(message.usage, 'first')
       // Blocks stand here where the answer is whole, or where it ended before the stream began.
       const told = records(message.content).flatMap((block, index) => [
         ...openBlock(index, block),
-        ...closeBlock(index),
+        ...blocks.close(index),
       ])
-      return [named, ...measured(message.usage, 'first'), ...told]
+      return [named, ...first, ...told]
     },
     openBlock,
-    addToBlock(index, delta) {
-      const block = blocks.get(index)
-      if (block?.kind === 'ignored') return nothing
-      if (delta.type === 'text_delta') return wentOn(piece('text', delta.text))
-      if (delta.type === 'thinking_delta') return wentOn(piece('reasoning', delta.thinking))
-      if (delta.type !== 'input_json_delta' || block === undefined || !isText(delta.partial_json)) return nothing
-      block.isWritten = true
-      return wentOn(inputPiece(block, delta.partial_json))
-    },
-    closeBlock,
+    addToBlock: (index, delta) => wentOn(blocks.add(index, delta)),
+    closeBlock: blocks.close,
     update(reason, usage) {
       stopReason ||= textOf(reason)
       return [...served(servingModel(usage)), ...measured(usage, 'later')]
     },
     end() {
-      const unclosed = [...blocks.keys()].flatMap(closeBlock)
-      const reason = finishReason(stopReason, callCount > 0)
+      const unclosed = blocks.closeAll()
+      const reason = finishReason(stopReason, blocks.hasCalls())
       return [...unclosed, { type: 'finish', choice: 0, reason }, { type: 'end' }]
     },
   }
-}
-
-function piece(type: 'text' | 'reasoning', text: unknown): readonly AnswerPart[] {
-  return isText(text) ? [{ type, choice: 0, text }] : nothing
-}
-
-/** A piece of a call's input: arguments of a caller's tool, text of the JSON answer, nothing of any other block. */
-function inputPiece(block: OpenBlock, text: string): readonly AnswerPart[] {
-  if (block.kind === 'json') return [{ type: 'text', choice: 0, text }]
-  return block.kind === 'call' ? [{ type: 'tool_arguments', choice: 0, index: block.toolIndex, text }] : nothing
 }
 
 /** Whether calls were made is read off the answer itself: a forced JSON answer ends as `tool_use` without a caller's call. */
