@@ -5,9 +5,8 @@ import { isRecord, isText, type Json, nameOf, parsed, record, records, wholeNumb
 import { uniqueNames } from '../names.ts'
 import type { AnswerPart, StreamReader } from '../provider.ts'
 import { followUsage } from '../usage.ts'
-import { applyPiece } from './arguments.ts'
+import { type Calls, callReader } from './calls.ts'
 import { failureInAnswer } from './failure.ts'
-import { callerNameOf } from './names.ts'
 import { logprobsOf, usageOf } from './usage.ts'
 
 /** A whole answer. It is complete by being JSON, so a finish reason left out is no cut. */
@@ -36,11 +35,9 @@ export function streamReader(): StreamReader {
 }
 
 type Choice = {
-  calls: number
+  readonly calls: Calls
   /** The first one given; a later one never replaces it. */
   finish: FinishReason | null
-  /** A call whose arguments still come (`willContinue`). */
-  open: { readonly index: number; readonly args: Record<string, unknown> } | null
 }
 
 /** What streamed and whole answers share: response objects in, parts out. */
@@ -92,7 +89,7 @@ function answerReader() {
   const choiceAt = (index: number): Choice => {
     const known = choices.get(index)
     if (known !== undefined) return known
-    const choice: Choice = { calls: 0, finish: null, open: null }
+    const choice: Choice = { calls: callReader(index, mintId), finish: null }
     choices.set(index, choice)
     return choice
   }
@@ -118,35 +115,9 @@ function answerReader() {
 
   /** Code that Google runs itself and its output, images and bare signatures are no part of a chat answer: skipped. */
   const readPart = (part: Json, index: number, choice: Choice): readonly AnswerPart[] => {
-    if (isRecord(part.functionCall)) return readCall(part.functionCall, part.thoughtSignature, index, choice)
+    if (isRecord(part.functionCall)) return choice.calls.read(part.functionCall, part.thoughtSignature)
     if (!isText(part.text)) return []
     return [{ type: part.thought === true ? 'reasoning' : 'text', choice: index, text: part.text }]
-  }
-
-  /** A call comes whole; only where a proxy asks for it, its arguments come in pieces, which are kept until they fit. */
-  const readCall = (call: Json, signature: unknown, index: number, choice: Choice): readonly AnswerPart[] => {
-    const parts: AnswerPart[] = []
-    if (isText(call.name)) {
-      parts.push(...closeCall(index, choice))
-      choice.open = { index: choice.calls++, args: { ...record(call.args) } }
-      parts.push({
-        type: 'tool_call',
-        choice: index,
-        index: choice.open.index,
-        id: mintId(call.id),
-        name: callerNameOf(call.name).toWellFormed(),
-        signature: isText(signature) ? signature : null,
-      })
-    }
-    if (choice.open !== null) for (const piece of records(call.partialArgs)) applyPiece(choice.open.args, piece)
-    return call.willContinue === true ? parts : [...parts, ...closeCall(index, choice)]
-  }
-
-  const closeCall = (index: number, choice: Choice): readonly AnswerPart[] => {
-    if (choice.open === null) return []
-    const { index: call, args } = choice.open
-    choice.open = null
-    return [{ type: 'tool_arguments', choice: index, index: call, text: JSON.stringify(args) }]
   }
 
   /** The id given, where it is the first of its kind; else one from the answer's own, for results to find their call by. */
@@ -160,7 +131,7 @@ function answerReader() {
     const whole = mode === 'finish_missing' || all.every(([, choice]) => choice.finish !== null)
     if (all.length === 0 || !whole) return []
     const ends = all.flatMap(([index, choice]): AnswerPart[] => [
-      ...closeCall(index, choice),
+      ...choice.calls.close(),
       { type: 'finish', choice: index, reason: reasonOf(choice) },
     ])
     return [...ends, { type: 'end' }]
@@ -176,7 +147,7 @@ function isAnswer({ type }: AnswerPart): boolean {
 
 /** Calls end with STOP here: that they were made is read off the answer. */
 function reasonOf({ finish, calls }: Choice): FinishReason {
-  if (finish === null || finish === 'stop') return calls > 0 ? 'tool_calls' : 'stop'
+  if (finish === null || finish === 'stop') return calls.count() > 0 ? 'tool_calls' : 'stop'
   return finish
 }
 
