@@ -46,7 +46,7 @@ export function enhancementOf(ask: Ask, reading: PromptReading): NonNullable<Rec
  * The one text of a conversation that may be enhanced: the last message's, where it is the user's and its only text. Null
  * where there is none, and where the answer's form is the caller's already: JSON, or a call.
  */
-export function enhanceableText({
+function enhanceableText({
   messages,
   responseFormat,
   toolChoice,
