@@ -3,7 +3,7 @@
  * digest. What keeps it true is not its entries' age but the poll: twice a second it asks for everything that has changed.
  */
 import { timingSafeEqual } from 'node:crypto'
-import { and, asc, eq, isNull, type SQL, sql } from 'drizzle-orm'
+import { and, desc, eq, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
 import { refusedFrom } from '../core/billing.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Caller, Plans } from '../core/plans.ts'
@@ -19,16 +19,17 @@ export async function createKey(database: Database, key: NewApiKey): Promise<voi
   await database.run(({ orm }) => orm.insert(apiKeys).values(key).onConflictDoNothing({ target: apiKeys.id }))
 }
 
-/** An account's keys, oldest first, revoked ones included; 1,000 at most. */
-export function listKeys(database: Database, accountId: string): Promise<ApiKey[]> {
-  return onAccount(database, accountId).orm(step =>
+/** An account's keys, oldest first; 1,000 at most, of the revoked ones the newest. */
+export async function listKeys(database: Database, accountId: string): Promise<ApiKey[]> {
+  const keys = await onAccount(database, accountId).orm(step =>
     step
       .select()
       .from(apiKeys)
       .where(eq(apiKeys.accountId, accountId))
-      .orderBy(asc(apiKeys.createdAt), asc(apiKeys.id))
+      .orderBy(isNotNull(apiKeys.revokedAt), desc(apiKeys.createdAt), desc(apiKeys.id))
       .limit(1000),
   )
+  return keys.sort((one, other) => Number(one.createdAt) - Number(other.createdAt) || (one.id < other.id ? -1 : 1))
 }
 
 /** Revokes an account's key as of `at`. False where the account has no such key that is still valid. */

@@ -145,6 +145,24 @@ export function databaseContract(name: string, open: () => Database | null): voi
       await keys.close()
     })
 
+    onDatabase('a key in use is listed however many were revoked before it', async database => {
+      const owner = await newAccount(database)
+      const { keyId } = await newKey(database, owner)
+      await database.run(
+        ({ sql }) => sql`
+          insert into api_keys (id, account_id, user_id, name, public_id, digest, created_at, revoked_at)
+          select ${keyId} || n, account_id, user_id, name, public_id || n, digest || n,
+            created_at + make_interval(secs => n - 600), created_at
+          from api_keys, generate_series(1, 1200) n where id = ${keyId}`,
+      )
+      const listed = await listKeys(database, owner.accountId)
+      const times = listed.map(({ createdAt }) => Number(createdAt))
+      expect(listed.filter(({ revokedAt }) => revokedAt === null).map(({ id }) => id)).toEqual([keyId])
+      expect([listed.length, times]).toEqual([1000, times.toSorted((one, other) => one - other)])
+      // More than a poll carries: directories of other tests would forget what they know.
+      await database.run(({ sql }) => sql`delete from api_keys where id like ${`${keyId}_%`}`)
+    })
+
     onDatabase(
       'K6 a gateway that is told looks at once, and however often it is told, once more is enough',
       async database => {
