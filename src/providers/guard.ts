@@ -33,7 +33,7 @@ function guarded(): (read: () => readonly AnswerPart[]) => readonly AnswerPart[]
   return read => {
     if (isOver) return nothing
     const told = attempted(read)
-    const parts = halves.size === 0 && told.every(isSound) ? told : mended(told, halves)
+    const parts = halves.size === 0 && areSound(told) ? told : mended(told, halves)
     const last = parts.at(-1)?.type
     isOver = last === 'end' || last === 'failure'
     return parts
@@ -50,7 +50,12 @@ function attempted(read: () => readonly AnswerPart[]): readonly AnswerPart[] {
 
 type Piece = Extract<AnswerPart, { readonly text: string }>
 
-/** Most parts are, and go on as they came. */
+/** As nearly all are: they go on as they came. */
+function areSound(parts: readonly AnswerPart[]): boolean {
+  for (const part of parts) if (!isSound(part)) return false
+  return true
+}
+
 function isSound(part: AnswerPart): boolean {
   if ('text' in part) return part.text.isWellFormed()
   return part.type === 'tool_call' ? wrongIn(part) === null : part.type !== 'failure'

@@ -35,7 +35,7 @@ export function streamReader(): StreamReader {
 }
 
 function isReadable({ name, data }: ServerSentEvent): boolean {
-  return knownEvents.has(name) && data !== '[DONE]' && data.trim() !== ''
+  return knownEvents.has(name) && (data.startsWith('{') || (data !== '[DONE]' && data.trim() !== ''))
 }
 
 function readEvent(answer: AnswerReader, event: ServerSentEvent): readonly AnswerPart[] {

@@ -23,7 +23,7 @@ export function streamReader(): StreamReader {
   const reader = answerReader()
   return {
     read({ name, data }) {
-      if (data.trim() === '' || data === '[DONE]') return []
+      if (!data.startsWith('{') && (data.trim() === '' || data === '[DONE]')) return []
       const frame = parsed(data)
       if (frame === undefined) return [badAnswer('unreadable frame')]
       const parts = reader.take(frame)

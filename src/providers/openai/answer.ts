@@ -36,7 +36,10 @@ export function createReader(official: boolean, wanted = 1): Reader {
     const error = errorOf(body)
     if (error !== null) return void parts.push(failed(failureInAnswer(error)))
     if (!Array.isArray(body.choices)) return
-    for (const [position, wire] of body.choices.entries()) if (isRecord(wire)) readWire(wire, position, parts)
+    for (let position = 0; position < body.choices.length; position += 1) {
+      const wire: unknown = body.choices[position]
+      if (isRecord(wire)) readWire(wire, position, parts)
+    }
     if (!isCounted && parts.some(isContent)) parts.push(...follow(null, true))
   }
 
