@@ -2,12 +2,13 @@ import { describe, expect, test } from 'bun:test'
 import { Ajv } from 'ajv'
 import fc from 'fast-check'
 import type { Ask, Message, Tool } from '../../src/core/chat.ts'
-import type { Model, ParameterRules } from '../../src/core/models.ts'
+import type { ParameterRules } from '../../src/core/models.ts'
 import { jsonAnswerTool } from '../../src/providers/anthropic/json-answer.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import { turnsOf } from '../../src/providers/history.ts'
 import type { AnswerPart, ProviderAsk } from '../../src/providers/provider.ts'
 import { askWith } from '../harness/ask.ts'
+import { modelWith } from '../harness/model.ts'
 import { cutOffsets, everyByte, mergeParts, readRecording, recordings } from './recordings.ts'
 
 type Json = Record<string, unknown>
@@ -46,27 +47,7 @@ const adaptiveRules: ParameterRules = {
 
 const plainAsk = askWith({ messages: [] })
 
-const modelWith = (parameters: ParameterRules): Model => ({
-  id: 'claude-test-1',
-  provider: 'anthropic',
-  displayName: 'Claude Test 1',
-  tier: 'standard',
-  pricing: { input: 1, output: 5, cachedInput: null, cacheWrite: null, longContext: null },
-  pricingSource: 'test',
-  contextWindow: 200_000,
-  maxInputTokens: null,
-  maxOutputTokens: 64_000,
-  capabilities: { vision: true, tools: true, jsonSchema: true, reasoning: true, streaming: true, webSearch: false },
-  parameters,
-  aliases: [],
-  marketplaceAliases: [],
-  deprecated: false,
-  deprecationDate: null,
-  successor: null,
-  releaseDate: null,
-  qualityScores: [],
-  figures: { quality: 0.5, tokensPerSecond: 50, firstTokenMs: 500, estimated: true },
-})
+const modelOf = (parameters: ParameterRules) => modelWith({ id: 'claude-test-1', provider: 'anthropic', parameters })
 
 const access = { baseUrl: 'https://api.anthropic.com', apiKey: 'test-key' }
 const system = (text: string): Message => ({ role: 'system', text })
@@ -96,7 +77,7 @@ const weather: Tool = {
 }
 
 function question(ask: Partial<Ask>, rules: ParameterRules = budgetRules, outputCap = 4_096): ProviderAsk {
-  return { ask: { ...plainAsk, messages: [user('Hi')], ...ask }, model: modelWith(rules), outputCap, stream: false }
+  return { ask: { ...plainAsk, messages: [user('Hi')], ...ask }, model: modelOf(rules), outputCap, stream: false }
 }
 
 function sent(ask: Partial<Ask>, rules: ParameterRules = budgetRules, outputCap = 4_096) {
@@ -1036,7 +1017,7 @@ describe('whatever is asked', () => {
   const everyRequest = (check: (body: Json, rules: ParameterRules) => void, numRuns = 600): void =>
     fc.assert(
       fc.property(anyAsk, anyRules, fc.constantFrom(1, 1_024, 2_048, 16_384), (ask, rules, outputCap) => {
-        const { body } = anthropic.toRequest({ ask, model: modelWith(rules), outputCap, stream: true }, access)
+        const { body } = anthropic.toRequest({ ask, model: modelOf(rules), outputCap, stream: true }, access)
         check(JSON.parse(body) as Json, rules)
       }),
       { numRuns },

@@ -2,11 +2,12 @@ import { describe, expect, test } from 'bun:test'
 import Ajv from 'ajv'
 import fc from 'fast-check'
 import type { Ask, Message, ReasoningEffort, ToolCall } from '../../src/core/chat.ts'
-import type { Model, ParameterRules } from '../../src/core/models.ts'
+import type { ParameterRules } from '../../src/core/models.ts'
 import { callerNameOf, wireNameOf } from '../../src/providers/google/names.ts'
 import { google } from '../../src/providers/google.ts'
 import type { AnswerPart, ProviderFailure } from '../../src/providers/provider.ts'
 import { askWith } from '../harness/ask.ts'
+import { modelWith } from '../harness/model.ts'
 import { cutOffsets, everyByte, mergeParts, type Recording, readRecording, recordings } from './recordings.ts'
 
 const level: ParameterRules = {
@@ -57,27 +58,7 @@ const plain: ParameterRules = {
   responseFormat: 'none',
 }
 
-const modelWith = (parameters: ParameterRules): Model => ({
-  id: 'gemini-x',
-  provider: 'google',
-  displayName: 'Gemini X',
-  tier: 'standard',
-  pricing: { input: 1, output: 2, cachedInput: null, cacheWrite: null, longContext: null },
-  pricingSource: 'test',
-  contextWindow: 1_000_000,
-  maxInputTokens: null,
-  maxOutputTokens: 65_536,
-  capabilities: { vision: true, tools: true, jsonSchema: true, reasoning: true, streaming: true, webSearch: true },
-  parameters,
-  aliases: [],
-  marketplaceAliases: [],
-  deprecated: false,
-  deprecationDate: null,
-  successor: null,
-  releaseDate: null,
-  qualityScores: [],
-  figures: { quality: 0.5, tokensPerSecond: 50, firstTokenMs: 500, estimated: false },
-})
+const modelOf = (parameters: ParameterRules) => modelWith({ id: 'gemini-x', provider: 'google', parameters })
 
 const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })
 const assistant = (text: string | null, toolCalls: readonly ToolCall[] = []): Message => ({
@@ -98,7 +79,7 @@ const result = (callId: string, text: string): Message => ({ role: 'tool', callI
 const access = { baseUrl: 'https://generativelanguage.googleapis.com', apiKey: 'test-key' }
 
 function send(fields: Partial<Ask> = {}, rules: ParameterRules = level, stream = false) {
-  const request = google.toRequest({ ask: askWith(fields), model: modelWith(rules), outputCap: 100, stream }, access)
+  const request = google.toRequest({ ask: askWith(fields), model: modelOf(rules), outputCap: 100, stream }, access)
   return { ...request, json: JSON.parse(request.body) as Body }
 }
 
@@ -713,7 +694,7 @@ describe('asking', () => {
   test('the address takes a base with or without slash and version, and the key travels in its header', () => {
     const urlOf = (baseUrl: string, isStream: boolean) =>
       google.toRequest(
-        { ask: askWith(), model: modelWith(level), outputCap: 1, stream: isStream },
+        { ask: askWith(), model: modelOf(level), outputCap: 1, stream: isStream },
         { baseUrl, apiKey: null },
       ).url
     for (const base of [

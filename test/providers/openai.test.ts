@@ -7,6 +7,7 @@ import { openai } from '../../src/providers/openai.ts'
 import type { AnswerPart, ProviderRequest } from '../../src/providers/provider.ts'
 import { createEventSplitter } from '../../src/providers/sse.ts'
 import { askWith } from '../harness/ask.ts'
+import { modelWith } from '../harness/model.ts'
 import { cutOffsets, everyByte, mergeParts, type Recording, readRecording, recordings } from './recordings.ts'
 
 const official = openai({ official: true })
@@ -59,28 +60,8 @@ const strictRules: ParameterRules = {
   passExtras: false,
 }
 
-function modelWith(rules: Partial<ParameterRules> = {}, id = 'gpt-5.5'): Model {
-  return {
-    id,
-    provider: 'openai',
-    displayName: id,
-    tier: 'standard',
-    pricing: { input: 1, output: 2, cachedInput: null, cacheWrite: null, longContext: null },
-    pricingSource: 'test',
-    contextWindow: 100_000,
-    maxInputTokens: null,
-    maxOutputTokens: 10_000,
-    capabilities: { vision: true, tools: true, jsonSchema: true, reasoning: true, streaming: true, webSearch: false },
-    parameters: { ...generousRules, ...rules },
-    aliases: [],
-    marketplaceAliases: [],
-    deprecated: false,
-    deprecationDate: null,
-    successor: null,
-    releaseDate: null,
-    qualityScores: [],
-    figures: { quality: 0.5, tokensPerSecond: 50, firstTokenMs: 500, estimated: true },
-  }
+function modelOf(rules: Partial<ParameterRules> = {}, id = 'gpt-5.5'): Model {
+  return modelWith({ id, provider: 'openai', parameters: { ...generousRules, ...rules } })
 }
 
 const hello: Message = { role: 'user', content: [{ type: 'text', text: 'Hello' }], name: null }
@@ -98,7 +79,7 @@ type Situation = {
 function requestFor(situation: Situation): ProviderRequest {
   const { ask, rules, id, stream = false, provider = official, baseUrl, apiKey = 'key' } = situation
   return provider.toRequest(
-    { ask: askWith(ask), model: modelWith(rules, id), outputCap: 1000, stream },
+    { ask: askWith(ask), model: modelOf(rules, id), outputCap: 1000, stream },
     { baseUrl: baseUrl ?? 'https://api.openai.com/v1', apiKey },
   )
 }

@@ -1,0 +1,24 @@
+import type { Model } from '../../src/core/models.ts'
+
+/** A model that can do everything; `fields` say what is particular about it. */
+export function modelWith(fields: Pick<Model, 'id' | 'provider' | 'parameters'> & Partial<Model>): Model {
+  return {
+    displayName: fields.id,
+    tier: 'standard',
+    pricing: { input: 1, output: 2, cachedInput: null, cacheWrite: null, longContext: null },
+    pricingSource: 'test',
+    contextWindow: 200_000,
+    maxInputTokens: null,
+    maxOutputTokens: 64_000,
+    capabilities: { vision: true, tools: true, jsonSchema: true, reasoning: true, streaming: true, webSearch: false },
+    aliases: [],
+    marketplaceAliases: [],
+    deprecated: false,
+    deprecationDate: null,
+    successor: null,
+    releaseDate: null,
+    qualityScores: [],
+    figures: { quality: 0.5, tokensPerSecond: 50, firstTokenMs: 500, estimated: true },
+    ...fields,
+  }
+}
