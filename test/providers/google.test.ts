@@ -377,6 +377,11 @@ describe('reading an answer', () => {
     expect(usageIn(whole(counted({ ...usageMetadata, candidatesTokenCount: 0 })))?.outputTokens).toBe(5)
     const call = candidate([{ functionCall: { name: 'f' } }], 'STOP')
     expect(usageIn(whole({ ...call, usageMetadata }))?.outputTokens).toBeNull()
+    // The total tells it too, unless it is no more than its other parts.
+    const { candidatesTokenCount: _, ...parts } = full
+    expect(usageIn(whole(counted({ ...parts, totalTokenCount: 25 })))?.outputTokens).toBe(10)
+    for (const totalTokenCount of [18, 3, -1, '25', null])
+      expect(usageIn(whole(counted({ ...parts, totalTokenCount })))?.outputTokens).toBeNull()
     expect(usageIn(whole(counted({ candidatesTokenCount: 3 })))).toEqual({
       ...told,
       inputTokens: null,

@@ -3,17 +3,19 @@ import { type Json, record, records, textOf, tokenCount } from '../json.ts'
 
 /**
  * Counts are cumulative; thoughts stand beside the candidates' tokens, the cache inside the prompt's. Null = none told. A
- * zero is left out on this wire, so a missing count of candidates is one where nothing was `answered` yet, and none where
- * something was.
+ * zero is left out on this wire, so a missing count of candidates is one where nothing was `answered` yet; where something
+ * was, it is what the total leaves, and not told where that is nothing.
  */
 export function usageOf(metadata: unknown, answered: boolean): ReportedUsage | null {
   const counts = record(metadata)
   const prompt = tokenCount(counts.promptTokenCount)
-  const candidates = tokenCount(counts.candidatesTokenCount)
+  const told = tokenCount(counts.candidatesTokenCount)
   const thoughts = tokenCount(counts.thoughtsTokenCount)
-  if (prompt === null && candidates === null && thoughts === null) return null
+  if (prompt === null && told === null && thoughts === null) return null
   const inputTokens = prompt === null ? null : prompt + (tokenCount(counts.toolUsePromptTokenCount) ?? 0)
   const reasoningTokens = thoughts ?? 0
+  const rest = inputTokens === null ? 0 : (tokenCount(counts.totalTokenCount) ?? 0) - inputTokens - reasoningTokens
+  const candidates = told ?? (rest > 0 ? rest : null)
   const isUntold = candidates === null && (answered || counts.candidatesTokenCount !== undefined)
   return {
     inputTokens,
