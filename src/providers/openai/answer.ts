@@ -4,7 +4,7 @@ import { isRecord, type Json, nameOf, parsed, record, wholeNumber } from '../jso
 import { uniqueNames } from '../names.ts'
 import type { AnswerPart, StreamReader } from '../provider.ts'
 import { followUsage } from '../usage.ts'
-import { type Choice, endChoice, readChoice, reasonOf, releaseText, startChoice } from './choice.ts'
+import { type Choice, endChoice, hasWholeCalls, readChoice, reasonOf, releaseText, startChoice } from './choice.ts'
 import { errorOf, failureInAnswer } from './failure.ts'
 import { usageOf } from './usage.ts'
 
@@ -77,9 +77,9 @@ export function createReader(official: boolean, wanted = 1): Reader {
 
   /** Whether `[DONE]` may be believed: a relay says it behind what was cut, too. */
   function isDone(): boolean {
-    const reasons = seen().map(({ reason }) => reason)
-    const isUnsaid = !official && reasons.every(reason => reason === null)
-    return isUnsaid || (reasons.length > 0 && !reasons.includes(null))
+    const all = seen()
+    const isUnsaid = !official && all.every(choice => choice.reason === null && hasWholeCalls(choice))
+    return isUnsaid || (all.length > 0 && all.every(({ reason }) => reason !== null))
   }
 
   function end(parts: AnswerPart[]): void {

@@ -1,6 +1,6 @@
 import type { FinishReason } from '../../core/chat.ts'
 import { failed, failureOf, identifierOf } from '../failure.ts'
-import { isRecord, isText, type Json, record, textOf } from '../json.ts'
+import { isRecord, isText, type Json, parsed, record, textOf } from '../json.ts'
 import type { AnswerPart, ProviderFailure } from '../provider.ts'
 import { type Calls, endCalls, openNamed, readCall } from './calls.ts'
 import { failureInAnswer } from './failure.ts'
@@ -56,6 +56,11 @@ export function releaseText(choice: Choice, parts: AnswerPart[]): void {
 export function endChoice(choice: Choice, parts: AnswerPart[]): void {
   releaseText(choice, parts)
   addFailure(endCalls(choice.calls, parts), parts)
+}
+
+/** Arguments that break off were cut: they tell it where no finish reason does. */
+export function hasWholeCalls({ calls }: Choice): boolean {
+  return calls.list.every(({ text }) => text === '' || parsed(text) !== undefined)
 }
 
 /** Servers say `stop` after tool calls, and `tool_calls` without any: what was sent decides. */
