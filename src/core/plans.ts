@@ -10,6 +10,9 @@ export type Limits = {
   readonly dailyCostMicrocents: number
 }
 
+/** Of whoever nothing is known. */
+export const noLimits: Limits = { requestsPerMinute: 0, concurrentRequests: 0, dailyTokens: 0, dailyCostMicrocents: 0 }
+
 export const plans = {
   evaluation: {
     requestsPerMinute: 5,

@@ -9,7 +9,7 @@
  */
 import { dayOf } from '../core/days.ts'
 import { GatewayError } from '../core/errors.ts'
-import type { Limits } from '../core/plans.ts'
+import { type Limits, noLimits } from '../core/plans.ts'
 import type { Authority } from './authority.ts'
 import {
   type Amounts,
@@ -22,7 +22,8 @@ import {
   noAmounts,
 } from './claims.ts'
 import type { Admission, AdmitRequest, Seat } from './meter.ts'
-import { grantOf, type LocalMeter, type OpenSeat, type Spent } from './meter-local.ts'
+import { grantOf, type LocalMeter, type OpenSeat } from './meter-local.ts'
+import type { Spent } from './spent.ts'
 
 export type AllowancesOptions = {
   readonly claims: Claims
@@ -393,5 +394,3 @@ function shareOf(limits: Limits, used: Spent, gateways: number): Limits {
     dailyCostMicrocents: part(limits.dailyCostMicrocents, used.microcents),
   }
 }
-
-const noLimits: Limits = { requestsPerMinute: 0, concurrentRequests: 0, dailyTokens: 0, dailyCostMicrocents: 0 }

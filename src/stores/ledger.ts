@@ -3,8 +3,8 @@ import type { Sql, TransactionSql } from 'postgres'
 import type { Tried, UsageRecord } from '../core/usage.ts'
 import type { Database } from './database.ts'
 import type { Journal } from './journal.ts'
-import type { Spent } from './meter-local.ts'
 import { onAccount } from './on-account.ts'
+import { type Spent, sumOf } from './spent.ts'
 import { readUsage, type UsagePeriod, type UsageScope } from './usage-totals.ts'
 
 /** The reads that callers may make, over one database. */
@@ -231,11 +231,7 @@ export async function spentWith(
     ofDay.map(one => one.requestId),
   )
   const inLedger = new Set(present)
-  const missing = ofDay.filter(one => !inLedger.has(one.requestId))
-  return missing.reduce(
-    (sum, one) => ({ tokens: sum.tokens + one.tokens, microcents: sum.microcents + one.microcents }),
-    spent,
-  )
+  return sumOf([spent, ...ofDay.filter(one => !inLedger.has(one.requestId))])
 }
 
 /**

@@ -7,8 +7,7 @@
  * (`roll-call.ts`), so that nothing is counted twice and nothing is missed.
  */
 import { dayOf } from '../core/days.ts'
-import { GatewayError } from '../core/errors.ts'
-import type { Limits } from '../core/plans.ts'
+import { noLimits } from '../core/plans.ts'
 import type { UsageRecord } from '../core/usage.ts'
 import { createWindowLog, type WindowLog } from '../core/windows-log.ts'
 import { createAllowances, undecided } from './allowances.ts'
@@ -17,7 +16,7 @@ import type { Checkpoints } from './checkpoints.ts'
 import type { Claims, HandedOut } from './claims.ts'
 import { type Journal, JournalUnwritable } from './journal.ts'
 import type { Admission, AdmitRequest, Meter, Seat, Settlement, Standing } from './meter.ts'
-import { createLocalMeter, type OpenSeat, type Spent } from './meter-local.ts'
+import { createLocalMeter, type OpenSeat } from './meter-local.ts'
 import {
   createRedisMeter,
   defaultLeaseMs,
@@ -25,12 +24,13 @@ import {
   partitions,
   RedisEmptied,
   type RedisMeter,
-  type Settled,
   type Waiting,
 } from './meter-redis.ts'
+import { createOpenings, DecidedInRedis } from './openings.ts'
 import { type Redis, RedisAway } from './redis.ts'
 import { remember } from './remember.ts'
 import { type RollCall, startRollCall } from './roll-call.ts'
+import { nothing, type Settled, type Spent, sumOf } from './spent.ts'
 
 export type FailoverOptions = {
   readonly redis: Redis
@@ -84,10 +84,6 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
   const { redis, clock, journal, leaseMs = defaultLeaseMs } = options
   /** The last minute's admissions by this gateway, whichever meter decided. */
   const recent = new Map<string, WindowLog>()
-  /** What the ledger held, and whoever else is known to have used, when an account came under local limits. */
-  const bases = new Map<string, Settled>()
-  /** What was settled when an account came under local limits, as the ledger said. */
-  const fromLedger = new Map<string, Settled>()
   /** Settled between registering and the new epoch, which holds their leases. */
   const late: Settlement[] = []
   /** What this gateway has settled without Redis, of accounts that Redis has not spoken of since. */
@@ -118,7 +114,7 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     onAdmitted,
     onHeard(accountId) {
       // An answer under an epoch that has been given up since does not count what was settled alone.
-      if (calls.epochOf(partitionOf(accountId)) !== null) settledAlone.delete(accountId)
+      if (isShared(accountId)) settledAlone.delete(accountId)
     },
     onUnread: settlement => noteAlone(settlement),
     elsewhere: { keep: (seat, progress) => local.keep(seat, progress), forget: requestId => local.forget(requestId) },
@@ -129,7 +125,7 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     clock,
     journal,
     ...(options.checkpoints === undefined ? {} : { checkpoints: options.checkpoints }),
-    seed: openingOf,
+    seed: (accountId, day) => openings.of(accountId, day),
     adopt(accountId) {
       const seats = shared.seatsOf(accountId)
       for (const { seat } of seats) shared.drop(seat.requestId)
@@ -137,6 +133,15 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     },
     onAdmitted,
     allowed: (accountId, limits) => allowances.allowed(accountId, limits),
+  })
+
+  const openings = createOpenings({
+    seed,
+    waitingOf: (accountId, day) => waitingOf(accountId, day),
+    isShared,
+    lastSpent: shared.lastSpent,
+    reservedOf: (accountId, day) => reservedOn(day, shared.seatsOf(accountId)),
+    settledAlone: accountId => settledAlone.get(accountId),
   })
 
   const authority = startAuthority({
@@ -160,10 +165,7 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     partitionOf,
     outOf: handedOut,
     gatewaysOf: accountId => Math.max(authority.gateways(), calls.gatewaysIn(partitionOf(accountId))),
-    baseOf: accountId => {
-      const base = bases.get(accountId)
-      return base?.day === today() ? base : null
-    },
+    baseOf: accountId => openings.baseOf(accountId, today()),
     deciding: accountId => calls.distrust(partitionOf(accountId)),
     onTrouble: options.onTrouble ?? (() => {}),
   })
@@ -182,40 +184,6 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     oldestEntry: shared.kept.releaseBefore,
   })
 
-  /** What an account begins its local day with; where Postgres is gone too, what Redis last said. */
-  async function openingOf(accountId: string, day: number): Promise<Spent> {
-    const ledger = await ledgerOf(accountId, day)
-    if (calls.epochOf(partitionOf(accountId)) !== null) throw new DecidedInRedis()
-    // Only now: Redis may have spoken while Postgres was waited for.
-    const last = shared.lastSpent(accountId)
-    const seats = shared.seatsOf(accountId).filter(({ seat }) => seat.day === day)
-    const reserved = sumOf(seats.map(({ seat }) => reservedBy(seat)))
-    if (ledger instanceof GatewayError) {
-      if (last === null) throw ledger
-      const alone = settledAlone.get(accountId)
-      const known = sumOf([less(last, reserved), alone?.day === day ? alone : nothing])
-      remember(bases, accountId, { ...known, day }, maximumAccounts)
-      return known
-    }
-    const { spent, known } = ledger
-    // Others may have more open than the ledger knows: Redis said so a moment ago.
-    const more = last === null ? nothing : less(last, sumOf([known, reserved]))
-    remember(bases, accountId, { ...sumOf([spent, more]), day }, maximumAccounts)
-    remember(fromLedger, accountId, { ...known, day }, maximumAccounts)
-    return sumOf([known, more])
-  }
-
-  /** What the ledger holds, without and with what waits for it here; or why it cannot be read. */
-  async function ledgerOf(accountId: string, day: number): Promise<{ spent: Spent; known: Spent } | GatewayError> {
-    try {
-      const spent = await seed(accountId, day, [])
-      return { spent, known: await seed(accountId, day, waitingOf(accountId, day)) }
-    } catch (cause) {
-      if (cause instanceof GatewayError) return cause
-      throw cause
-    }
-  }
-
   const waitingOf = (accountId: string, day: number): Waiting[] => {
     const waiting = new Map<string, Waiting>()
     for (const record of [...journal.unshipped(accountId, day), ...shared.kept.of(accountId, day)])
@@ -231,10 +199,14 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
         seats.set(held.seat.accountId, [...(seats.get(held.seat.accountId) ?? []), held])
     return accountIds.map(accountId => {
       const open = [...(seats.get(accountId) ?? []), ...local.seatsOf(accountId)]
-      const reserved = sumOf(open.filter(({ seat }) => seat.day === day).map(({ seat }) => reservedBy(seat)))
+      const reserved = reservedOn(day, open)
       const requests = Math.max(recent.get(accountId)?.count(clock.now()) ?? 0, local.used(accountId)?.requests ?? 0)
       return { accountId, day, out: { ...reserved, seats: open.length, requests }, waiting: waitingOf(accountId, day) }
     })
+  }
+
+  function isShared(accountId: string): boolean {
+    return calls.epochOf(partitionOf(accountId)) !== null
   }
 
   /** Redis is not used for a partition until its counts are made anew. */
@@ -352,12 +324,7 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
   /** The most that this gateway knows to be settled, whoever has done so; its own without Redis comes on top. */
   const settledOf = (partition: number): Map<string, Settled> => {
     const known = shared.lastSettled(partition)
-    for (const [accountId, read] of fromLedger) {
-      if (partitionOf(accountId) !== partition) continue
-      const heard = known.get(accountId)
-      if (heard === undefined || heard.day < read.day) known.set(accountId, read)
-      else if (heard.day === read.day) known.set(accountId, { ...mostOf(heard, read), day: read.day })
-    }
+    openings.raise(known, accountId => partitionOf(accountId) === partition)
     return known
   }
 
@@ -373,7 +340,7 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     for (const accountId of [...local.accounts()]) {
       if (partitionOf(accountId) !== partition) continue
       for (const held of local.release(accountId)) shared.adopt(held)
-      bases.delete(accountId)
+      openings.forget(accountId)
     }
     for (const settlement of takeLate(partition))
       queueMicrotask(
@@ -420,7 +387,7 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
 
   return {
     kept: shared.kept,
-    isShared: accountId => calls.epochOf(partitionOf(accountId)) !== null,
+    isShared,
     sharedRatio() {
       const all = Array.from({ length: partitions }, (_, partition) => partition)
       return all.filter(partition => calls.epochOf(partition) !== null).length / partitions
@@ -497,38 +464,17 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
   }
 }
 
-/** An account was to come under local limits, and Redis decides for it again. */
-class DecidedInRedis extends Error {}
-
 const isGone = (cause: unknown) => cause instanceof RedisAway || cause instanceof RedisEmptied
 
-const nothing: Spent = { tokens: 0, microcents: 0 }
 const reservedBy = (seat: Seat): Spent => ({ tokens: seat.reservedTokens, microcents: seat.reservedMicrocents })
-
-function sumOf(all: readonly Spent[]): Spent {
-  return all.reduce(
-    (sum, one) => ({ tokens: sum.tokens + one.tokens, microcents: sum.microcents + one.microcents }),
-    nothing,
-  )
-}
-
-function mostOf(one: Spent, other: Spent): Spent {
-  return { tokens: Math.max(one.tokens, other.tokens), microcents: Math.max(one.microcents, other.microcents) }
-}
-
-function less(from: Spent, amount: Spent): Spent {
-  return {
-    tokens: Math.max(0, from.tokens - amount.tokens),
-    microcents: Math.max(0, from.microcents - amount.microcents),
-  }
-}
+const reservedOn = (day: number, open: readonly OpenSeat[]): Spent =>
+  sumOf(open.filter(({ seat }) => seat.day === day).map(({ seat }) => reservedBy(seat)))
 
 function waitingFor(record: UsageRecord, day: number): Waiting {
   const tokens = record.input_tokens + record.output_tokens
   return { requestId: record.request_id, tokens, microcents: record.billed_microcents, day }
 }
 
-const noLimits: Limits = { requestsPerMinute: 0, concurrentRequests: 0, dailyTokens: 0, dailyCostMicrocents: 0 }
 const noStanding: Standing = {
   requests: { limit: 0, remaining: 0, resetMs: 0 },
   tokens: { limit: 0, remaining: 0, resetMs: 0 },

@@ -9,16 +9,14 @@
 import { dayMs, dayOf } from '../core/days.ts'
 import { GatewayError } from '../core/errors.ts'
 import { ceilingOfMillionth } from '../core/money.ts'
-import type { Limits } from '../core/plans.ts'
+import { type Limits, noLimits } from '../core/plans.ts'
 import { createRecent } from '../core/recent.ts'
 import type { UsageRecord } from '../core/usage.ts'
 import { createWindowLog, type WindowLog } from '../core/windows-log.ts'
 import type { Checkpoints } from './checkpoints.ts'
 import { type Journal, JournalUnwritable } from './journal.ts'
 import type { Admission, AdmitRequest, Meter, Progress, RefusalCode, Seat, Settlement, Standing } from './meter.ts'
-
-/** What an account has used of a day. Money is an integer of 1e-8 USD. */
-export type Spent = { readonly tokens: number; readonly microcents: number }
+import type { Spent } from './spent.ts'
 
 export type LocalMeterOptions = {
   readonly clock: { now(): number }
@@ -498,6 +496,5 @@ function journalGone(): GatewayError {
   })
 }
 
-const noLimits: Limits = { requestsPerMinute: 0, concurrentRequests: 0, dailyTokens: 0, dailyCostMicrocents: 0 }
 const seatsTaken = (account: Account) => account.seats.size - account.lapsedSeats
 const untilMidnight = (now: number) => (dayOf(now) + 1) * dayMs - now

@@ -8,14 +8,15 @@
  */
 import { dayMs, dayOf } from '../core/days.ts'
 import { GatewayError } from '../core/errors.ts'
-import type { Limits } from '../core/plans.ts'
+import { type Limits, noLimits } from '../core/plans.ts'
 import { createRecent } from '../core/recent.ts'
 import { createKeptRecords, type KeptRecords } from './kept-records.ts'
 import type { Admission, AdmitRequest, Progress, RefusalCode, Seat, Settlement, Standing } from './meter.ts'
-import { type LocalMeter, type OpenSeat, recordOf, type Spent, spentBy } from './meter-local.ts'
+import { type LocalMeter, type OpenSeat, recordOf, spentBy } from './meter-local.ts'
 import { type Redis, RedisAway, type Script } from './redis.ts'
 import { dueScript, registerScript, remindScript, renewScript, sweepScript } from './scripts/meter.ts'
 import { admitScript, raiseScript, settleScript } from './scripts/requests.ts'
+import { nothing, type Settled, type Spent } from './spent.ts'
 import { createStandings, untouched } from './standings.ts'
 
 /** Redis answers, but under another epoch than this gateway knows: it was emptied, or restarted, or given up by someone. */
@@ -87,9 +88,6 @@ export type RedisMeter = {
   /** Renews leases: all, or only those with something new to say. Never throws. */
   renew(all: boolean): Promise<void>
 }
-
-/** What is settled of a UTC day: no reservation is a part of it, so that within the day it only grows. */
-export type Settled = Spent & { readonly day: number }
 
 export type Registration = {
   /** By this gateway and without Redis, since Redis last spoke of the account. */
@@ -526,5 +524,3 @@ const numbers = (reply: readonly unknown[]): Numbers => {
   return [at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7), at(8), at(9), at(10), at(11), at(12), at(13)]
 }
 const whole = (number: number) => String(Math.round(number))
-const noLimits: Limits = { requestsPerMinute: 0, concurrentRequests: 0, dailyTokens: 0, dailyCostMicrocents: 0 }
-const nothing: Spent = { tokens: 0, microcents: 0 }

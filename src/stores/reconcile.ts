@@ -10,10 +10,10 @@ import { dayMs, dayOf } from '../core/days.ts'
 import { type UsageRecord, usageRecordSchema } from '../core/usage.ts'
 import type { Database } from './database.ts'
 import { decodeLine } from './journal.ts'
-import type { Spent } from './meter-local.ts'
 import { keysOf, partitionOf, partitions } from './meter-redis.ts'
 import { type Redis, script } from './redis.ts'
 import { counterFormat } from './scripts/account.ts'
+import type { Spent } from './spent.ts'
 
 /** UTC days, `YYYY-MM-DD`, both included; an account's alone where it is named. */
 export type AuditScope = { readonly from: string; readonly to: string; readonly accountId: string | null }

@@ -1,8 +1,8 @@
 import { dayMs } from '../core/days.ts'
 import type { Limits } from '../core/plans.ts'
 import type { Standing } from './meter.ts'
-import type { Spent } from './meter-local.ts'
 import { remember } from './remember.ts'
+import type { Spent } from './spent.ts'
 
 /** What was said of an account: `at`, by this process' clock, and how long minute and day went on from there. */
 export type Noted = Spent & {
