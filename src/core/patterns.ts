@@ -12,6 +12,8 @@
  * one character a word, so `代码` is two adjacent slots.
  */
 
+import { blockUnits, loadUnits, units } from './units.ts'
+
 export type PatternSet = {
   readonly count: number
   /** By the low bits of a hash: the first of `words` with these bits; 0 = no slot has such a word, as with nearly all. */
@@ -122,12 +124,12 @@ function prefixHashes(slot: string): number[] {
 function wordHashes(text: string): number[] {
   const hashes: number[] = []
   const reading = startReading()
-  const onWord: OnWord = hash => {
-    hashes.push(hash)
+  const onWords: OnWords = count => {
+    hashes.push(...found.hash.subarray(0, count))
     return true
   }
-  readWords(reading, text, everyWord, onWord)
-  endWord(reading, everyWord, onWord)
+  readWords(reading, text, everyWord, onWords)
+  endWord(reading, everyWord, onWords)
   return hashes
 }
 
@@ -138,8 +140,8 @@ function wordHashes(text: string): number[] {
 export function scan(set: PatternSet, text: string, onMatch: (pattern: number, position: number) => boolean): void {
   const { scratch } = set
   const reading = startReading()
-  const onWord = matcher(set, scratch.reached, scratch.base, onMatch)
-  if (readWords(reading, text, set.sieve, onWord)) endWord(reading, set.sieve, onWord)
+  const onWords = matcher(set, scratch.reached, scratch.base, onMatch)
+  if (readWords(reading, text, set.sieve, onWords)) endWord(reading, set.sieve, onWords)
   scratch.base += reading.words + beyondReach
   if (scratch.base < lastBase) return
   scratch.reached.fill(0)
@@ -170,12 +172,13 @@ export function startScan(set: PatternSet): RunningScan {
   const reading = startReading()
   /** Up to which word some pattern waits for its last slot. */
   let waitsUntil = hasSingle ? Number.POSITIVE_INFINITY : -1
-  let isReporting = false
+  /** Where the word began that is being reported, −1 while none is. */
+  let reported = -1
   let report: (pattern: number, position: number) => boolean = () => true
-  const onMatch = (pattern: number, position: number) => {
-    isReporting = true
+  const onMatch: OnMatch = (pattern, position, start) => {
+    reported = start
     const goesOn = report(pattern, position)
-    isReporting = false
+    reported = -1
     return goesOn
   }
   const step = matcher(set, new Int32Array(previous.length), beyondReach, onMatch, (slot, position) => {
@@ -191,7 +194,7 @@ export function startScan(set: PatternSet): RunningScan {
       endWord(reading, set.sieve, step)
     },
     mayCompleteAt() {
-      if (isReporting) return reading.start
+      if (reported !== -1) return reported
       const isOpen = reading.hash !== offset && reading.words <= waitsUntil && lastPrefixes.has(reading.hash)
       return isOpen ? reading.start : Number.POSITIVE_INFINITY
     },
@@ -206,24 +209,28 @@ function matcher(
   { sieve, words, slots, previous, reach, completes }: PatternSet,
   reached: Int32Array,
   base: number,
-  onMatch: (pattern: number, position: number) => boolean,
+  onMatch: OnMatch,
   onSlot?: (slot: number, position: number) => void,
-): OnWord {
-  return (hash, position) => {
-    let word = sieve[hash & (sieveSize - 1)] ?? 0
-    while (word !== 0 && words.hash[word] !== hash) word = words.next[word] ?? 0
-    if (word === 0) return true
-    const place = base + position
-    const end = words.from[word + 1] ?? 0
-    for (let index = words.from[word] ?? 0; index < end; index++) {
-      const slot = slots[index] ?? 0
-      const before = previous[slot] ?? -1
-      if (before >= 0 && place - (reached[before] ?? 0) > (reach[slot] ?? 0)) continue
-      reached[slot] = place
-      const pattern = completes[slot] ?? -1
-      if (pattern >= 0) {
-        if (!onMatch(pattern, position)) return false
-      } else onSlot?.(slot, position)
+): OnWords {
+  return count => {
+    for (let at = 0; at < count; at++) {
+      const hash = found.hash[at] ?? 0
+      let word = sieve[hash & (sieveSize - 1)] ?? 0
+      while (word !== 0 && words.hash[word] !== hash) word = words.next[word] ?? 0
+      if (word === 0) continue
+      const position = found.position[at] ?? 0
+      const place = base + position
+      const end = words.from[word + 1] ?? 0
+      for (let index = words.from[word] ?? 0; index < end; index++) {
+        const slot = slots[index] ?? 0
+        const before = previous[slot] ?? -1
+        if (before >= 0 && place - (reached[before] ?? 0) > (reach[slot] ?? 0)) continue
+        reached[slot] = place
+        const pattern = completes[slot] ?? -1
+        if (pattern >= 0) {
+          if (!onMatch(pattern, position, found.start[at] ?? 0)) return false
+        } else onSlot?.(slot, position)
+      }
     }
     return true
   }
@@ -233,23 +240,19 @@ function matcher(
 const offset = 0x811c9dc5 | 0
 const prime = 0x01000193
 
-/** ASCII: the folded character of a word, 0 for a separator. */
-const ascii = Uint8Array.from({ length: 128 }, (_, code) =>
-  /[a-z0-9_]/i.test(String.fromCharCode(code)) ? String.fromCharCode(code).toLowerCase().charCodeAt(0) : 0,
-)
-/** U+00C0 to U+00FF without case and accents; × and ÷ separate. */
-const latin = 'aaaaaaaceeeeiiiidnooooo ouuuuytsaaaaaaaceeeeiiiidnooooo ouuuuyty'
-
 const everyWord = new Uint16Array(sieveSize).fill(1)
 
-type OnWord = (hash: number, position: number) => boolean
+/** Is told how many words are in `found`; returns false to stop. */
+type OnWords = (count: number) => boolean
+/** `start` is where the word begins that completed the pattern, in UTF-16 units. */
+type OnMatch = (pattern: number, position: number, start: number) => boolean
 
 /** How far a text has been read. */
 type Reading = {
   /** Of the word that is open, `offset` where none is. */
   hash: number
   words: number
-  /** UTF-16 units read, and where among them the last word began. */
+  /** UTF-16 units read, and where among them the open word began. */
   read: number
   start: number
 }
@@ -258,70 +261,113 @@ function startReading(): Reading {
   return { hash: offset, words: 0, read: 0, start: 0 }
 }
 
+/** Of a block, the words that the sieve lets through: their hash, their position, and where they begin. */
+const found = {
+  hash: new Int32Array(blockUnits + 1),
+  position: new Int32Array(blockUnits + 1),
+  start: new Int32Array(blockUnits + 1),
+}
+
 /**
- * Calls `onWord` with the 32-bit hash and the position of each word that ends in the text and that the sieve lets through,
- * until it returns false; false then. One pass, nothing allocated per word.
+ * Calls `onWords` with the words that end in the text and that the sieve lets through, a block at a time, until it returns
+ * false; false then. Linear, nothing allocated per word.
  */
-function readWords(reading: Reading, text: string, sieve: Uint16Array, onWord: OnWord): boolean {
+function readWords(reading: Reading, text: string, sieve: Uint16Array, onWords: OnWords): boolean {
+  for (let from = 0; from < text.length; from += blockUnits)
+    if (!onWords(wordsOfBlock(reading, loadUnits(text, from), sieve))) return false
+  return true
+}
+
+/** Notes the words of the loaded block in `found`; returns how many. A word that is open at its end is not one yet. */
+function wordsOfBlock(reading: Reading, length: number, sieve: Uint16Array): number {
+  const folds = foldTable()
   const { read } = reading
-  const { length } = text
   let { words, hash, start } = reading
-  let goesOn = true
-  let index = 0
-  for (; goesOn && index < length; index++) {
-    const code = text.charCodeAt(index)
-    let folded = code < 128 ? (ascii[code] ?? 0) : fold(code)
-    // C++, C#, F#: part of a word they end, a separator elsewhere.
-    if (folded === 0 && (code === 43 || code === 35) && hash !== offset) folded = code
+  let count = 0
+  units[length] = softHyphen
+  for (let at = 0; at < length; at++) {
+    let folded = folds[units[at] ?? 0] ?? separator
     if (folded > 0) {
-      if (hash === offset) start = read + index
-      hash = Math.imul(hash ^ folded, prime)
-      continue
+      if (hash === offset) start = read + at
+      do {
+        hash = Math.imul(hash ^ folded, prime)
+        at++
+        folded = folds[units[at] ?? 0] ?? separator
+      } while (folded > 0)
     }
     if (folded === invisible) continue
     if (hash !== offset) {
-      words += 1
-      if (sieve[hash & (sieveSize - 1)] !== 0) {
-        reading.start = start
-        goesOn = onWord(hash, words - 1)
+      if (folded === sharp) {
+        hash = Math.imul(hash ^ (units[at] ?? 0), prime)
+        continue
       }
+      if (sieve[hash & (sieveSize - 1)] !== 0) {
+        found.hash[count] = hash
+        found.position[count] = words
+        found.start[count] = start
+        count++
+      }
+      words++
       hash = offset
     }
-    if (folded === alone && goesOn) {
-      const character = Math.imul(offset ^ code, prime)
-      start = read + index
-      words += 1
-      if (sieve[character & (sieveSize - 1)] !== 0) {
-        reading.start = start
-        goesOn = onWord(character, words - 1)
-      }
+    if (folded !== alone) continue
+    const character = Math.imul(offset ^ (units[at] ?? 0), prime)
+    if (sieve[character & (sieveSize - 1)] !== 0) {
+      found.hash[count] = character
+      found.position[count] = words
+      found.start[count] = read + at
+      count++
     }
+    words++
   }
   reading.words = words
   reading.hash = hash
   reading.start = start
-  reading.read = read + index
-  return goesOn
+  reading.read = read + length
+  return count
 }
 
+/** Ends no word, and is none. */
+const softHyphen = 0xad
+
 /** The word that is open ends here. */
-function endWord(reading: Reading, sieve: Uint16Array, onWord: OnWord): void {
-  const { hash } = reading
+function endWord(reading: Reading, sieve: Uint16Array, onWords: OnWords): void {
+  const { hash, words, start } = reading
   if (hash === offset) return
   reading.hash = offset
   reading.words += 1
-  if (sieve[hash & (sieveSize - 1)] !== 0) onWord(hash, reading.words - 1)
+  if (sieve[hash & (sieveSize - 1)] === 0) return
+  found.hash[0] = hash
+  found.position[0] = words
+  found.start[0] = start
+  onWords(1)
 }
 
+/** What a UTF-16 unit is where it is no letter: those are above 0, as the lower-case one without its accent. */
+const separator = 0
 const invisible = -1
+/** A word of its own. */
 const alone = -2
+/** C++, C#, F#: part of a word they end, a separator elsewhere. */
+const sharp = -3
 
-/** Folds a character beyond ASCII: its lower-case letter, 0 = separator, or one of the two marks above. */
-function fold(code: number): number {
-  if (code < 0xc0) return code === 0xad ? invisible : 0
+let foldsKept: Int32Array | null = null
+
+/** `foldOf` of every UTF-16 unit: one load a character, made when first needed. */
+function foldTable(): Int32Array {
+  foldsKept ??= Int32Array.from({ length: 65_536 }, (_, code) => foldOf(code))
+  return foldsKept
+}
+
+/** U+00C0 to U+00FF without case and accents; × and ÷ separate. */
+const latin = 'aaaaaaaceeeeiiiidnooooo ouuuuytsaaaaaaaceeeeiiiidnooooo ouuuuyty'
+
+function foldOf(code: number): number {
+  if (code < 0x80) return foldOfAscii(code)
+  if (code < 0xc0) return code === 0xad ? invisible : separator
   if (code < 0x100) {
     const letter = latin.charCodeAt(code - 0xc0)
-    return letter === 32 ? 0 : letter
+    return letter === 32 ? separator : letter
   }
   if (code < 0x180) return code | 1
   if (code < 0x300) return code
@@ -330,10 +376,16 @@ function fold(code: number): number {
   if (code >= 0x400 && code <= 0x40f) return code + 80
   if (code >= 0x410 && code <= 0x42f) return code + 32
   if (code < 0x2000) return code
-  if (code < 0x3040) return (code >= 0x200b && code <= 0x200f) || code === 0x2060 ? invisible : 0
+  if (code < 0x3040) return (code >= 0x200b && code <= 0x200f) || code === 0x2060 ? invisible : separator
   if (code <= 0x9fff || (code >= 0xac00 && code <= 0xd7af)) return alone
   if (code === 0xfeff) return invisible
   // Full-width letters and digits are ASCII in another coat.
-  if (code >= 0xff10 && code <= 0xff5a) return ascii[code - 0xfee0] ?? 0
-  return code >= 0xff00 ? 0 : code
+  if (code >= 0xff10 && code <= 0xff5a) return Math.max(separator, foldOfAscii(code - 0xfee0))
+  return code >= 0xff00 ? separator : code
+}
+
+function foldOfAscii(code: number): number {
+  if (code === 35 || code === 43) return sharp
+  const character = String.fromCharCode(code)
+  return /[a-z0-9_]/i.test(character) ? character.toLowerCase().charCodeAt(0) : separator
 }
