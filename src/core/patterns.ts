@@ -273,8 +273,11 @@ const found = {
  * false; false then. Linear, nothing allocated per word.
  */
 function readWords(reading: Reading, text: string, sieve: Uint16Array, onWords: OnWords): boolean {
-  for (let from = 0; from < text.length; from += blockUnits)
-    if (!onWords(wordsOfBlock(reading, loadUnits(text, from), sieve))) return false
+  for (let from = 0; from < text.length; ) {
+    const length = loadUnits(text, from)
+    if (!onWords(wordsOfBlock(reading, length, sieve))) return false
+    from += length
+  }
   return true
 }
 

@@ -1,0 +1,32 @@
+/** Words written in base64. */
+
+const base64Run = /[A-Za-z0-9+/]{32,8192}={0,2}/g
+const maximumRuns = 8
+const shareOfPrintable = 0.95
+
+/** What the first base64 runs of a text say, those that decode to words, a line each; null for none. */
+export function textInBase64(text: string): string | null {
+  const decoded: string[] = []
+  let runs = 0
+  for (const [run] of text.matchAll(base64Run)) {
+    if (++runs > maximumRuns) break
+    const plain = decodedText(run)
+    if (plain !== null) decoded.push(plain)
+  }
+  return decoded.length === 0 ? null : decoded.join('\n')
+}
+
+function decodedText(run: string): string | null {
+  const bytes = Buffer.from(run, 'base64')
+  if (!bytes.includes(space)) return null
+  let printable = 0
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at] ?? 0
+    if ((byte >= space && byte <= tilde) || byte === lineFeed) printable++
+  }
+  return printable >= bytes.length * shareOfPrintable ? bytes.toString('latin1') : null
+}
+
+const space = 32
+const tilde = 126
+const lineFeed = 10

@@ -1,0 +1,122 @@
+/** Words spelt so that no list of words has them, `1gn0re` and `i g n o r e`, as they are read. */
+
+/** A text with such words spelt plainly; null where it has none. Linear. */
+export function respelt(text: string): string | null {
+  // A gap on either side: no look at a neighbour leaves the array.
+  const units = new Uint16Array(text.length + 2 * gap)
+  const bytes = Buffer.from(units.buffer)
+  bytes.write(text, 2 * gap, 'utf16le')
+  const end = joinLetters(units, gap + text.length)
+  units.fill(0, end)
+  const hasSigns = replaceSigns(units, end)
+  return end < gap + text.length || hasSigns ? bytes.toString('utf16le', 2 * gap, 2 * end) : null
+}
+
+const gap = 2
+
+const signs: Readonly<Record<string, string>> = {
+  '0': 'o',
+  '1': 'i',
+  '3': 'e',
+  '4': 'a',
+  '5': 's',
+  '7': 't',
+  '@': 'a',
+  $: 's',
+  '!': 'i',
+}
+const exclamation = 33
+
+/** Letters in a row that each stand alone: fewer are initials, more are read in pieces. */
+const fewestSpaced = 5
+const mostSpaced = 64
+
+/** Joins letters that stand alone; returns where the text ends then. */
+function joinLetters(units: Uint16Array, end: number): number {
+  let to = gap
+  for (let at = gap; at < end; ) {
+    const letters = kindAt(units, at) === letter && kindAt(units, at - 1) !== letter ? lettersAlone(units, at) : 0
+    if (letters < fewestSpaced) units[to++] = units[at++] ?? 0
+    else {
+      for (let index = 0; index < letters; index++) units[to++] = units[at + 2 * index] ?? 0
+      at += 2 * letters - 1
+    }
+  }
+  return to
+}
+
+/** How many letters stand alone from here on. The one that a word begins with is not of them. */
+function lettersAlone(units: Uint16Array, from: number): number {
+  let last = from
+  let letters = 1
+  while (letters < mostSpaced && kindAt(units, last + 1) === separator && kindAt(units, last + 2) === letter) {
+    last += 2
+    letters++
+  }
+  return kindAt(units, last + 1) === letter ? letters - 1 : letters
+}
+
+/** A word: letters, a digit or mark that stands for one, and more of both. Longer ones are no words. */
+const mostBefore = 24
+const mostBehind = 40
+
+/** Puts letters in the place of the signs that stand for them; says whether there were any. */
+function replaceSigns(units: Uint16Array, textEnd: number): boolean {
+  let hasChanged = false
+  let at = gap
+  /** Where a word was cut: what goes on behind it with a letter is no word of its own. */
+  let isWithin = false
+  while (at < textEnd) {
+    const from = at
+    while (kindAt(units, at) === letter) at++
+    const mayBe: boolean =
+      kindAt(units, at) === sign && units[at] !== exclamation && !isWithin && at - from <= mostBefore
+    isWithin = false
+    const end: number = mayBe ? wordEnd(units, at + 1) : at + 1
+    if (end > at + 1) {
+      isWithin = kindAt(units, end - 1) === letter
+      if (replaceWithin(units, from, end)) hasChanged = true
+    }
+    at = end
+  }
+  return hasChanged
+}
+
+function wordEnd(units: Uint16Array, from: number): number {
+  let end = from
+  while (end < from + mostBehind && (kindAt(units, end) === letter || kindAt(units, end) === sign)) end++
+  return end
+}
+
+/** Only among letters a sign stands for one; an exclamation mark at the end ends a sentence. */
+function replaceWithin(units: Uint16Array, from: number, end: number): boolean {
+  let hasLetter = false
+  for (let at = from; at < end; at++) if (kindAt(units, at) === letter) hasLetter = true
+  if (!hasLetter) return false
+  for (let at = from; at < end; at++) {
+    const unit = units[at] ?? 0
+    if (kindAt(units, at) === sign && (unit !== exclamation || at < end - 1)) units[at] = letterFor[unit] ?? unit
+  }
+  return true
+}
+
+const other = 0
+const letter = 1
+const sign = 2
+const separator = 3
+const kinds = new Uint8Array(65_536)
+for (const code of Array(128).keys()) kinds[code] = kindOf(String.fromCharCode(code))
+
+function kindOf(character: string): number {
+  if (/[a-z]/i.test(character)) return letter
+  if (/[ .\-_]/.test(character)) return separator
+  return character in signs ? sign : other
+}
+
+function kindAt(units: Uint16Array, at: number): number {
+  return kinds[units[at] ?? 0] ?? other
+}
+
+const letterFor = Uint16Array.from({ length: 128 }, (_, code) =>
+  (signs[String.fromCharCode(code)] ?? '\0').charCodeAt(0),
+)
