@@ -2,7 +2,7 @@
  * A set of host names as 64-bit fingerprints in two typed arrays: 250,000 names are 4 MB and one look-up a label. Two names
  * share a fingerprint once in 10^8 lists of that size; the allow list mends that, as it mends any wrong entry.
  */
-import { normalHost } from './hosts-in-text.ts'
+import { normalHost } from './host-name.ts'
 
 export type HostSet = {
   readonly size: number

@@ -3,10 +3,12 @@
  * dot, Markdown, `hxxp` and `[.]`, percent-encoding, full-width dots, IDN or punycode. What stands behind `?` or `#` of an
  * address is not one. Linear: candidates are found by their dots and read once outwards.
  */
+import { isNameUnit, normalHost } from './host-name.ts'
+import { loadUnits, textOfUnits, units } from './units.ts'
 
 /** Calls `onHost` with each host, lower case, ASCII, without a trailing dot, until it returns false. Doubles may come. */
 export function hostsIn(text: string, onHost: (host: string) => boolean): void {
-  const plain = mayBeDressed(text) ? undressed(text) : text
+  const plain = undressed(text)
   let from = 0
   for (let dot = plain.indexOf('.'); dot !== -1; dot = plain.indexOf('.', Math.max(dot + 1, from))) {
     // A dot that ends a sentence joins no labels.
@@ -19,42 +21,100 @@ export function hostsIn(text: string, onHost: (host: string) => boolean): void {
   }
 }
 
-const maximumHost = 253
 const maximumStretch = 2_048
 
-/** Forms that hide a dot or a letter of a host. */
-const dressings = ['[.', '(.)', '{.', 'dot]', 'dot)', 'DOT]', 'DOT)', '%2e', '%2E']
-
-/** Each of these forms needs one of these characters, and looking for one character costs next to nothing. */
-const dressers = ['[', '(', '{', '%']
-
-function mayBeDressed(text: string): boolean {
-  if (dressers.some(mark => text.includes(mark)) && dressings.some(form => text.includes(form))) return true
-  return isBeyondAscii(text) && hasWide(text)
-}
-
-/** Wide dots, invisible characters, full-width letters. */
-function hasWide(text: string): boolean {
-  for (let at = 0; at < text.length; at++) {
-    const unit = text.charCodeAt(at)
-    if (unit < 0xad) continue
-    if (unit === 0xad || unit === 0x2060 || unit === 0x3002 || unit === 0xfeff || unit === 0xff61) return true
-    if ((unit >= 0x200b && unit <= 0x200d) || (unit >= 0xff10 && unit <= 0xff5a) || unit === 0xff0e) return true
-  }
-  return false
-}
-
-/** ASCII alone is as long in bytes as in characters. */
-function isBeyondAscii(text: string): boolean {
-  return Buffer.byteLength(text) !== text.length
-}
-
+/** A text without what hides the dots and letters of hosts. One pass tells whether there may be such. */
 function undressed(text: string): string {
-  return text
-    .replace(/\[\.\]|\(\.\)|\{\.\}|\s?\[dot\]\s?|\s?\(dot\)\s?|%2e|[\u3002\uff0e\uff61]/gi, '.')
-    .replace(/[\u00ad\u200b-\u200d\u2060\ufeff]/g, '')
-    .replace(/[\uff10-\uff5a]/g, letter => String.fromCharCode(letter.charCodeAt(0) - 0xfee0))
+  const found = dressesIn(text)
+  const joined = (found & openers) === 0 ? text : text.replace(spelledDots, '.')
+  return (found & wide) === 0 ? joined : withoutCoats(joined)
 }
+
+/** Dots in brackets, in words and escaped. */
+const spelledDots = /\[\.\]|\(\.\)|\{\.\}|\s?\[dot\]\s?|\s?\(dot\)\s?|%2e/gi
+
+function dressesIn(text: string): number {
+  const traits = traitTable()
+  let found = 0
+  let before = 0
+  for (let from = 0; from < text.length; ) {
+    const length = loadUnits(text, from)
+    for (let at = 0; at < length; at++) {
+      const trait = traits[units[at] ?? 0] ?? 0
+      // An opener counts with what may follow it alone.
+      found |= (trait & wide) | ((trait >>> 4) & before)
+      before = trait
+    }
+    from += length
+  }
+  return found
+}
+
+/** Which mark may open a dot in disguise, one bit for each, and four bits above it which may stand behind such a mark. */
+const openers = 0x0f
+const opensDot = 1
+const opensBrace = 2
+const opensEscape = 4
+const wide = 0x100
+
+let traitsKept: Uint16Array | null = null
+
+/** `traitOf` of every UTF-16 unit, made when first needed. */
+function traitTable(): Uint16Array {
+  traitsKept ??= Uint16Array.from({ length: 65_536 }, (_, unit) => traitOf(unit))
+  return traitsKept
+}
+
+function traitOf(unit: number): number {
+  if (unit > 127) return coatOff(unit) === unit ? 0 : wide
+  switch (String.fromCharCode(unit)) {
+    case '[':
+    case '(':
+      return opensDot
+    case '{':
+      return opensBrace
+    case '%':
+      return opensEscape
+    case '.':
+      return (opensDot | opensBrace) << 4
+    case 'd':
+    case 'D':
+      return opensDot << 4
+    case '2':
+      return opensEscape << 4
+    default:
+      return 0
+  }
+}
+
+/** Wide dots and letters as those of ASCII, invisible characters gone. */
+function withoutCoats(text: string): string {
+  const traits = traitTable()
+  let bare = ''
+  for (let from = 0; from < text.length; ) {
+    const length = loadUnits(text, from)
+    let count = 0
+    for (let at = 0; at < length; at++) {
+      const unit = units[at] ?? 0
+      const off = ((traits[unit] ?? 0) & wide) === 0 ? unit : coatOff(unit)
+      if (off !== nothing) units[count++] = off
+    }
+    bare += textOfUnits(count)
+    from += length
+  }
+  return bare
+}
+
+const nothing = 0
+
+function coatOff(unit: number): number {
+  if (unit === 0x3002 || unit === 0xff0e || unit === 0xff61) return dot
+  if (unit >= 0xff10 && unit <= 0xff5a) return unit - 0xfee0
+  const isInvisible = unit === 0xad || (unit >= 0x200b && unit <= 0x200d) || unit === 0x2060 || unit === 0xfeff
+  return isInvisible ? nothing : unit
+}
+
+const dot = 46
 
 /** Where the stretch around a dot begins: behind the last character that no address holds. */
 function stretchStart(text: string, dot: number, from: number): number {
@@ -101,25 +161,28 @@ function hostOf(text: string, start: number, end: number): string | null {
   return normalHost(isOdd ? decodedHost(text.slice(from, last)) : text.slice(first, last))
 }
 
-/** The host among escapes and letters beyond ASCII. */
+/** The host among escapes and letters beyond ASCII: what stands behind the last mark that puts something before it. */
 function decodedHost(text: string): string {
-  const authority = decoded(text).replace(/[/\\?#].*$/s, '')
-  const host = authority.slice(authority.lastIndexOf('@') + 1).replace(/:\d*$/, '')
+  const host = text.includes('%') ? decoded(text) : text
   let first = host.length
-  while (first > 0 && !joining.includes(host.charAt(first - 1))) first--
+  while (first > 0 && joins[host.charCodeAt(first - 1)] !== 1) first--
   return host.slice(first)
 }
 
-/** Marks that put something before a host and are none of it. */
-const joining = '=:&*!~^$%+'
-
+/** Without the path and the port that escapes may have hidden. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text)
+      .replace(/[/\\?#].*$/s, '')
+      .replace(/:\d*$/, '')
   } catch {
     return text
   }
 }
+
+/** Marks that put something before a host and are none of it. */
+const joins = new Uint8Array(65_536)
+for (const mark of '=:&*!~^$%+@') joins[mark.charCodeAt(0)] = 1
 
 const colon = 58
 const percent = 37
@@ -154,45 +217,6 @@ function isPlain(code: number): boolean {
   )
 }
 
-/** Lower case, ASCII, no leading or trailing dots or marks; null where it is no host name with a dot in it. */
-export function normalHost(raw: string): string | null {
-  let start = 0
-  let end = raw.length
-  while (start < end && !isHostUnit(raw.charCodeAt(start))) start++
-  while (end > start && !isHostUnit(raw.charCodeAt(end - 1))) end--
-  const host = raw.slice(start, end).toLowerCase()
-  if (host.length < 3 || host.length > maximumHost * 4 || !host.includes('.') || host.includes('..')) return null
-  if (/^[a-z0-9._-]+$/.test(host)) return host.length <= maximumHost && /[a-z]/.test(host) ? host : null
-  if (!/^[\p{L}\p{N}\p{M}._-]+$/u.test(host)) return null
-  return asciiHost(resolvable(host.replace(/\p{Default_Ignorable_Code_Point}/gu, '')))
-}
-
-const maximumLabel = 63
-
-/** As many labels from the end as a name can hold: to spell one in ASCII takes the square of its length. */
-function resolvable(host: string): string {
-  const end = host.slice(-maximumHost - 1)
-  const labels = end.split('.')
-  const whole = end.length > maximumHost ? 0 : -1
-  return labels
-    .slice(
-      Math.max(
-        whole,
-        labels.findLastIndex(label => label.length > maximumLabel),
-      ) + 1,
-    )
-    .join('.')
-}
-
 function mayJoin(code: number): boolean {
-  return isHostUnit(code) || code === percent || code === 45 || code === 95
-}
-
-function isHostUnit(code: number): boolean {
-  return code > 127 || (isPlain(code) && code !== 46 && code !== 45 && code !== 95)
-}
-
-function asciiHost(host: string): string | null {
-  const name = host.includes('.') ? URL.parse(`http://${host}`)?.hostname : undefined
-  return name === undefined || name.length > maximumHost ? null : name
+  return isNameUnit(code) || code === percent || code === 45 || code === 95
 }

@@ -1,20 +1,27 @@
 /** Letters in disguise as the letters that a reader sees: invisible characters gone, other coats off, look-alikes Latin. */
+import { normalForm, singleForm } from './normal-form.ts'
 import { loadUnits, textOfUnits, units } from './units.ts'
 
 /** A text as it looks, in ASCII where that is what it looks like. */
 export function plainLetters(text: string): string {
-  const normal = text.replace(manyMarks, '$1').normalize('NFKC')
-  const looks = lookTable()
+  return letterByLetter(text, false) ?? letterByLetter(normalForm(text), true) ?? text
+}
+
+/** null: some letter depends on its neighbours, and the text is not in its normal form. */
+function letterByLetter(text: string, isNormal: boolean): string | null {
   let plain = ''
-  for (let from = 0; from < normal.length; ) {
-    const length = loadUnits(normal, from)
+  for (let from = 0; from < text.length; ) {
+    const length = loadUnits(text, from)
+    units[length] = 0
     let count = 0
     for (let at = 0; at < length; at++) {
       const unit = units[at] ?? 0
-      const next = units[at + 1] ?? 0
-      const isTag = unit === tagStart && at + 1 < length && next >= firstTag && next <= lastTag
-      const look = isTag ? tagLetter(next) : (looks[unit] ?? unit)
-      if (isTag) at++
+      let look = looks[unit] ?? 0
+      if (look === unknown) look = learned(unit)
+      if (look === depends) {
+        if (!isNormal) return null
+        look = unit === tagStart && isTag(units[at + 1] ?? 0) ? tagLetter(units[++at] ?? 0) : unit
+      }
       if (look !== nothing) units[count++] = look
     }
     plain += textOfUnits(count)
@@ -23,32 +30,25 @@ export function plainLetters(text: string): string {
   return plain
 }
 
-/** Marks on one letter, more than any letter has: putting them in order takes the square of their number. */
-const manyMarks = /(\p{M}{8})\p{M}+/gu
-
+/** What each UTF-16 unit looks like, learned when first met: to ask Unicode for all of them takes long. */
+const looks = new Uint16Array(65_536)
+const unknown = 0
+/** A unit that no character has. */
+const depends = 0xffff
 /** A soft hyphen looks like nothing, and nothing looks like one. */
 const nothing = 0xad
 
-/** Tag characters, U+E0000 to U+E007F, spell ASCII that nobody sees; the rest of them says nothing. */
-const tagStart = 0xdb40
-const firstTag = 0xdc00
-const lastTag = 0xdc7f
-
-function tagLetter(unit: number): number {
-  const code = unit - firstTag
-  return code >= 0x20 && code < 0x7f ? code : nothing
+function learned(unit: number): number {
+  const look = lookOf(unit)
+  looks[unit] = look
+  return look
 }
 
-let looksKept: Uint16Array | null = null
-
-/** Every UTF-16 unit as what it looks like, made when first needed. */
-function lookTable(): Uint16Array {
-  looksKept ??= Uint16Array.from({ length: 65_536 }, (_, unit) => lookOf(String.fromCharCode(unit)))
-  return looksKept
-}
-
-function lookOf(character: string): number {
-  return invisible.test(character) ? nothing : (latinFor.get(character) ?? character).charCodeAt(0)
+function lookOf(unit: number): number {
+  if (invisible.test(String.fromCharCode(unit))) return nothing
+  const form = singleForm(unit)
+  // U+0000 would stay unknown.
+  return form === null || form === unknown ? depends : (latinFor.get(form) ?? form)
 }
 
 const invisible = /[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]|\u034f/
@@ -56,5 +56,22 @@ const invisible = /[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]|\
 /** Letter and the Latin one that it looks like, pair by pair. */
 const pairs = 'аaеeоoрpсcхxуyіiјjѕsһhԁdкkмmтtгrΑAΒBΕEΖZΗHΙIΚKΜMΝNΟOΡPΤTΥYΧXοoαaνvρpιiΑAАAВBЕEКKМMНHОOРPСCТTХX'
 const latinFor = new Map(
-  Array.from({ length: pairs.length / 2 }, (_, at) => [pairs[2 * at] ?? '', pairs[2 * at + 1] ?? ''] as const),
+  Array.from(
+    { length: pairs.length / 2 },
+    (_, at) => [pairs.charCodeAt(2 * at), pairs.charCodeAt(2 * at + 1)] as const,
+  ),
 )
+
+/** Tag characters, U+E0000 to U+E007F, spell ASCII that nobody sees; the rest of them says nothing. */
+const tagStart = 0xdb40
+const firstTag = 0xdc00
+const lastTag = 0xdc7f
+
+function isTag(unit: number): boolean {
+  return unit >= firstTag && unit <= lastTag
+}
+
+function tagLetter(unit: number): number {
+  const code = unit - firstTag
+  return code >= 0x20 && code < 0x7f ? code : nothing
+}

@@ -5,8 +5,8 @@
  */
 import { createReadStream } from 'node:fs'
 import type { Readable } from 'node:stream'
+import { normalHost } from '../core/host-name.ts'
 import { buildHostSet, type HostSet } from '../core/host-set.ts'
-import { normalHost } from '../core/hosts-in-text.ts'
 import type { BlockedHosts } from '../core/screen.ts'
 import { allowedHosts, blockedHosts } from './own-hosts.ts'
 
