@@ -127,28 +127,31 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
     return count
   }
 
-  /** Adds the noted slots to the others, each once. */
+  /** Adds the noted slots to the others, each once: two weights in the halves of one sum, the third in another. */
   const weigh = (count: number): void => {
     let found = filled
-    let request = 0
-    let content = 0
-    let jailbreak = 0
-    for (let at = 0; at < count; at++) {
-      const slot = noted[at] ?? 0
-      const entry = table[slot] ?? 0
-      const isNew = entry >>> stampShift === stamp ? 0 : 1
-      table[slot] = (entry & weightMask) | (stamp << stampShift)
-      slots[found] = slot
-      found += isNew
-      const mask = -isNew
-      request += ((entry << 24) >> 24) & mask
-      content += ((entry << 16) >> 24) & mask
-      jailbreak += ((entry << 8) >> 24) & mask
+    for (let from = 0; from < count; from += mostInHalf) {
+      const to = Math.min(count, from + mostInHalf)
+      const before = found
+      let outer = 0
+      let inner = 0
+      for (let at = from; at < to; at++) {
+        const slot = noted[at] ?? 0
+        const entry = table[slot] ?? 0
+        // All ones where the slot was last met in an earlier reading.
+        const isNew = ((entry >>> stampShift) - stamp) >> 31
+        table[slot] = (entry & weightMask) | (stamp << stampShift)
+        slots[found] = slot
+        found -= isNew
+        outer = (outer + (entry & outerWeights & isNew)) | 0
+        inner += (entry >>> 8) & 0xff & isNew
+      }
+      const shift = (found - before) * weightShift
+      sums.request += (outer & 0xffff) - shift
+      sums.content += inner - shift
+      sums.jailbreak += (outer >>> 16) - shift
     }
     filled = found
-    sums.request += request
-    sums.content += content
-    sums.jailbreak += jailbreak
   }
 
   const begin = () => {
@@ -229,14 +232,19 @@ const mostNoted = 16_384
 /** More than one word, or the end of a text, makes: were it of all kinds, and so the words near it. */
 const mostOfWord = 16 + harmKinds.length * ((nearWords + 2) * harmKinds.length + 2)
 
-/** A slot's three weights in three bytes, and above them the reading that last met it: one load says all of it. */
+/** A slot's three weights in three bytes, none below zero, and above them the reading that last met it: one load says all of it. */
 function packed(weights: Int8Array): Int32Array {
   return Int32Array.from({ length: harmSlots }, (_, slot) => {
-    const byte = (head: number) => (weights[slot * harmHeads.length + head] ?? 0) & 0xff
+    const byte = (head: number) => (weights[slot * harmHeads.length + head] ?? 0) + weightShift
     return byte(0) | (byte(1) << 8) | (byte(2) << 16)
   })
 }
 
+const weightShift = 128
+/** Those of the first and the third head. */
+const outerWeights = 0xff00ff
+/** So many bytes add up to no more than 16 bits. */
+const mostInHalf = 256
 const stampShift = 24
 const weightMask = 0xff_ffff
 const lastStamp = 255
