@@ -23,80 +23,77 @@ export function hostsIn(text: string, onHost: (host: string) => boolean): void {
 
 const maximumStretch = 2_048
 
-/** A text without what hides the dots and letters of hosts. One pass tells whether there may be such. */
+/** A text without what hides the dots and letters of hosts. */
 function undressed(text: string): string {
   const found = dressesIn(text)
-  const joined = (found & openers) === 0 ? text : text.replace(spelledDots, '.')
+  const joined = (found & spelled) === 0 ? text : text.replace(spelledDots, '.')
   return (found & wide) === 0 ? joined : withoutCoats(joined)
 }
 
 /** Dots in brackets, in words and escaped. */
 const spelledDots = /\[\.\]|\(\.\)|\{\.\}|\s?\[dot\]\s?|\s?\(dot\)\s?|%2e/gi
 
+/** How these begin, each place a bit: what stands there, and whether it is the first or the last. */
+const places: readonly Place[] = [
+  { units: '[({', isFirst: true },
+  { units: '.', isLast: true },
+  { units: '[(', isFirst: true },
+  { units: 'dD' },
+  { units: 'oO' },
+  { units: 'tT', isLast: true },
+  { units: '%', isFirst: true },
+  { units: '2' },
+  { units: 'eE', isLast: true },
+]
+type Place = { readonly units: string; readonly isFirst?: true; readonly isLast?: true }
+
+const spelled = bitsOf(place => place.isLast === true)
+/** A unit in another coat. */
+const wide = 1 << places.length
+const firsts = bitsOf(place => place.isFirst === true) | wide
+
+function bitsOf(isMeant: (place: Place) => boolean): number {
+  return places.reduce((bits, place, at) => (isMeant(place) ? bits | (1 << at) : bits), 0)
+}
+
+/** Which of `spelled` and `wide` a text has: all forms are followed at once, a bit moving on with each unit that fits. */
 function dressesIn(text: string): number {
-  const traits = traitTable()
+  const fits = fitTable()
+  let open = 0
   let found = 0
-  let before = 0
   for (let from = 0; from < text.length; ) {
     const length = loadUnits(text, from)
     for (let at = 0; at < length; at++) {
-      const trait = traits[units[at] ?? 0] ?? 0
-      // An opener counts with what may follow it alone.
-      found |= (trait & wide) | ((trait >>> 4) & before)
-      before = trait
+      open = ((open << 1) | firsts) & (fits[units[at] ?? 0] ?? 0)
+      found |= open
     }
     from += length
   }
   return found
 }
 
-/** Which mark may open a dot in disguise, one bit for each, and four bits above it which may stand behind such a mark. */
-const openers = 0x0f
-const opensDot = 1
-const opensBrace = 2
-const opensEscape = 4
-const wide = 0x100
+let fitsKept: Uint16Array | null = null
 
-let traitsKept: Uint16Array | null = null
-
-/** `traitOf` of every UTF-16 unit, made when first needed. */
-function traitTable(): Uint16Array {
-  traitsKept ??= Uint16Array.from({ length: 65_536 }, (_, unit) => traitOf(unit))
-  return traitsKept
-}
-
-function traitOf(unit: number): number {
-  if (unit > 127) return coatOff(unit) === unit ? 0 : wide
-  switch (String.fromCharCode(unit)) {
-    case '[':
-    case '(':
-      return opensDot
-    case '{':
-      return opensBrace
-    case '%':
-      return opensEscape
-    case '.':
-      return (opensDot | opensBrace) << 4
-    case 'd':
-    case 'D':
-      return opensDot << 4
-    case '2':
-      return opensEscape << 4
-    default:
-      return 0
-  }
+/** For every UTF-16 unit, the places where it may stand; made when first needed. */
+function fitTable(): Uint16Array {
+  fitsKept ??= Uint16Array.from({ length: 65_536 }, (_, unit) => {
+    const character = String.fromCharCode(unit)
+    const bits = bitsOf(place => place.units.includes(character))
+    return coatOff(unit) === unit ? bits : bits | wide
+  })
+  return fitsKept
 }
 
 /** Wide dots and letters as those of ASCII, invisible characters gone. */
 function withoutCoats(text: string): string {
-  const traits = traitTable()
+  const fits = fitTable()
   let bare = ''
   for (let from = 0; from < text.length; ) {
     const length = loadUnits(text, from)
     let count = 0
     for (let at = 0; at < length; at++) {
       const unit = units[at] ?? 0
-      const off = ((traits[unit] ?? 0) & wide) === 0 ? unit : coatOff(unit)
+      const off = ((fits[unit] ?? 0) & wide) === 0 ? unit : coatOff(unit)
       if (off !== nothing) units[count++] = off
     }
     bare += textOfUnits(count)

@@ -34,8 +34,12 @@ const mostSpaced = 64
 /** Joins letters that stand alone; returns where the text ends then. */
 function joinLetters(units: Uint16Array, end: number): number {
   let to = gap
+  let before = other
   for (let at = gap; at < end; ) {
-    const letters = kindAt(units, at) === letter && kindAt(units, at - 1) !== letter ? lettersAlone(units, at) : 0
+    const kind = kindAt(units, at)
+    const isAlone = (kind & ~before & letter) !== 0 && kindAt(units, at + 1) === separator
+    const letters = isAlone ? lettersAlone(units, at) : 0
+    before = kind
     if (letters < fewestSpaced) units[to++] = units[at++] ?? 0
     else {
       for (let index = 0; index < letters; index++) units[to++] = units[at + 2 * index] ?? 0
@@ -61,30 +65,34 @@ const mostBefore = 24
 const mostBehind = 40
 
 /** Puts letters in the place of the signs that stand for them; says whether there were any. */
-function replaceSigns(units: Uint16Array, textEnd: number): boolean {
+function replaceSigns(units: Uint16Array, end: number): boolean {
   let hasChanged = false
-  let at = gap
-  /** Where a word was cut: what goes on behind it with a letter is no word of its own. */
-  let isWithin = false
-  while (at < textEnd) {
-    const from = at
-    while (kindAt(units, at) === letter) at++
-    const mayBe: boolean =
-      kindAt(units, at) === sign && units[at] !== exclamation && !isWithin && at - from <= mostBefore
-    isWithin = false
-    const end: number = mayBe ? wordEnd(units, at + 1) : at + 1
-    if (end > at + 1) {
-      isWithin = kindAt(units, end - 1) === letter
-      if (replaceWithin(units, from, end)) hasChanged = true
-    }
-    at = end
+  /** Where the last word ended, and whether it was cut there: what goes on with a letter is no word of its own. */
+  let last = gap
+  let isCut = false
+  for (let at = gap; at < end; at++) {
+    if (kindAt(units, at) !== sign || units[at] === exclamation) continue
+    const from = wordStart(units, at, last)
+    if (at - from > mostBefore || (from === last && isCut)) continue
+    const to = wordEnd(units, at + 1)
+    if (to === at + 1) continue
+    isCut = kindAt(units, to - 1) === letter
+    last = to
+    if (replaceWithin(units, from, to)) hasChanged = true
+    at = to - 1
   }
   return hasChanged
 }
 
+function wordStart(units: Uint16Array, at: number, least: number): number {
+  let from = at
+  while (from > least && at - from <= mostBefore && kindAt(units, from - 1) === letter) from--
+  return from
+}
+
 function wordEnd(units: Uint16Array, from: number): number {
   let end = from
-  while (end < from + mostBehind && (kindAt(units, end) === letter || kindAt(units, end) === sign)) end++
+  while (end < from + mostBehind && (kindAt(units, end) & (letter | sign)) !== 0) end++
   return end
 }
 
@@ -103,7 +111,7 @@ function replaceWithin(units: Uint16Array, from: number, end: number): boolean {
 const other = 0
 const letter = 1
 const sign = 2
-const separator = 3
+const separator = 4
 const kinds = new Uint8Array(65_536)
 for (const code of Array(128).keys()) kinds[code] = kindOf(String.fromCharCode(code))
 
