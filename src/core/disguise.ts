@@ -51,9 +51,9 @@ function signsIn(text: string): number {
     const length = loadUnits(text, from)
     for (let at = 0; at < length; at++) {
       const trait = traits[units[at] ?? 0] ?? 0
-      const step = steps[state | (trait & kindMask)] ?? 0
-      state = step & stateMask
-      joins += step >>> joinShift
+      const step = state | (trait & kindMask)
+      joins += joinsAt[step] ?? 0
+      state = steps[step] ?? 0
       run = (run + 1) & -((trait >>> base64Shift) & 1)
       longest = Math.max(longest, run)
       found |= trait
@@ -134,28 +134,32 @@ const fewestSpaced = 5
 
 /**
  * What of a text matters for the next character, as one number: how many letters have stood alone (in the end `fewestSpaced`),
- * and the kinds of the last two characters, where a run of digits for letters counts as one. The kind of the next goes in
- * its low bits; a bit above it says that the character joins letters with what stands for one.
+ * and the kinds of the last two characters, where a run of digits for letters counts as one. The kind of the next character
+ * goes in its low bits.
  */
-const stateMask = 0x3ff
-const joinShift = 15
 const spelledOut = stateOf(fewestSpaced, 0, 0)
 
 function stateOf(alone: number, beforeLast: number, last: number): number {
   return (alone << 7) | (beforeLast << 5) | (last << 3)
 }
 
-const steps = Uint16Array.from({ length: stateOf(fewestSpaced + 1, 0, 0) }, (_, index) => {
-  const [alone, beforeLast, last, kind] = [index >> 7, (index >> 5) & 3, (index >> 3) & 3, index & kindMask]
-  if (kind >= kindNone) return index & ~kindMask
-  const isJoin = kind === kindLetter && last === kindLeet && beforeLast === kindLetter
-  const state = stateOf(
-    lettersAlone(alone, beforeLast, last, kind),
-    kind === kindLeet && last === kindLeet ? beforeLast : last,
-    kind,
-  )
-  return state | (isJoin ? 1 << joinShift : 0)
+/** The state behind the next character. */
+const steps = Uint16Array.from({ length: stateOf(fewestSpaced + 1, 0, 0) }, (_, step) => {
+  const [alone, beforeLast, last, kind] = partsOf(step)
+  if (kind >= kindNone) return step & ~kindMask
+  const isSameRun = kind === kindLeet && last === kindLeet
+  return stateOf(lettersAlone(alone, beforeLast, last, kind), isSameRun ? beforeLast : last, kind)
 })
+
+/** 1 where the next character joins letters with what stands for one. */
+const joinsAt = Uint8Array.from(steps, (_, step) => {
+  const [, beforeLast, last, kind] = partsOf(step)
+  return kind === kindLetter && last === kindLeet && beforeLast === kindLetter ? 1 : 0
+})
+
+function partsOf(step: number) {
+  return [step >> 7, (step >> 5) & 3, (step >> 3) & 3, step & kindMask] as const
+}
 
 function lettersAlone(alone: number, beforeLast: number, last: number, kind: number): number {
   if (alone === fewestSpaced) return alone
