@@ -65,10 +65,15 @@ function nameBeyondAscii(host: string): string | null {
 
 /** A name some letter of which depends on those beside it. */
 function nameOfSeveral(host: string): string | null {
-  const lower = host.toLowerCase()
+  const lower = lowered(host)
   if (!allOfName.test(lower)) return null
-  const letters = normalForm(lower.replace(ignorable, '').replace(sameInCapitals, oneOfSame)).toLowerCase()
+  const letters = lowered(normalForm(lower.replace(ignorable, '').replace(sameInCapitals, oneOfSame)))
   return asciiName(letters.replace(cherokee, small => small.toUpperCase()))
+}
+
+/** In lower case; in names, unlike in words, a last sigma is like the others. */
+function lowered(text: string): string {
+  return text.replaceAll('Σ', 'σ').toLowerCase()
 }
 
 /** Letters that are others of their alphabet in capitals: to a name they are those (Unicode's UTS 46). */
@@ -84,8 +89,8 @@ const cherokee = /[\u13f8-\u13fd\uab70-\uabbf]/g
 
 const allOfName = /^[\p{L}\p{N}\p{M}._-]+$/u
 const ofName = /[\p{L}\p{N}._-]/u
-/** Greek’s sigma is another letter at the end of a word; the rest is told of below. */
-const special = /[\u03a3\u03f2\u13a0-\u13fd\u1c80-\u1c88\u1f80-\u1ffc\uab70-\uabbf]/
+/** Letters of which more is told below. */
+const special = /[\u03f2\u13a0-\u13fd\u1c80-\u1c88\u1f80-\u1ffc\uab70-\uabbf]/
 const ignorable = /\p{Default_Ignorable_Code_Point}/gu
 
 /** Each UTF-16 unit in lower case and without its coat, learned when first met: to ask Unicode for all of them takes long. */
