@@ -26,7 +26,8 @@ export function normalHost(raw: string): string | null {
   }
   if (dots === 0) return null
   if ((found & beyond) !== 0) return nameBeyondAscii(host)
-  return host.length <= maximumHost && (found & letter) !== 0 ? host.toLowerCase() : null
+  if (host.length > maximumHost || (found & letter) === 0) return null
+  return (found & capital) === 0 ? host : host.toLowerCase()
 }
 
 /** Letters and digits; a name begins and ends with one. */
@@ -38,11 +39,13 @@ const dot = 46
 const mark = 1
 const digit = 2
 const letter = 4
-const beyond = 8
+const capital = 8
+const beyond = 16
 /** ASCII: what a name may hold, 0 for the rest. */
 const traits = Uint8Array.from({ length: 128 }, (_, code) => {
   const character = String.fromCharCode(code)
-  if (/[a-z]/i.test(character)) return letter
+  if (/[a-z]/.test(character)) return letter
+  if (/[A-Z]/.test(character)) return letter | capital
   if (/[0-9]/.test(character)) return digit
   return /[._-]/.test(character) ? mark : 0
 })

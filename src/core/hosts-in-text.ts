@@ -129,12 +129,11 @@ function stretchEnd(text: string, dot: number): number {
 }
 
 /** White space, quotes and brackets end an address. */
-const ends = Uint8Array.from({ length: 128 }, (_, code) =>
-  '"\'()<>`|{}[],;'.includes(String.fromCharCode(code)) ? 1 : 0,
-)
+const ends = new Uint8Array(65_536).fill(1, 0, 33)
+for (const mark of '"\'()<>`|{}[],;\u00a0\u3000\u3001') ends[mark.charCodeAt(0)] = 1
 
 function inStretch(code: number): boolean {
-  return code < 128 ? code > 32 && ends[code] === 0 : code !== 0xa0 && code !== 0x3000 && code !== 0x3001
+  return ends[code] === 0
 }
 
 /** The host that a stretch without white space names: what stands before its path, query or fragment. */
@@ -203,15 +202,11 @@ function isDigit(code: number): boolean {
 }
 
 /** Letters, digits, `.`, `-`, `_` of ASCII. */
+const plainUnits = new Uint8Array(65_536)
+for (let code = 0; code < 128; code++) plainUnits[code] = /[\w.-]/.test(String.fromCharCode(code)) ? 1 : 0
+
 function isPlain(code: number): boolean {
-  return (
-    (code >= 97 && code <= 122) ||
-    isDigit(code) ||
-    (code >= 65 && code <= 90) ||
-    code === 46 ||
-    code === 45 ||
-    code === 95
-  )
+  return plainUnits[code] === 1
 }
 
 function mayJoin(code: number): boolean {

@@ -98,13 +98,12 @@ function wordEnd(units: Uint16Array, from: number): number {
 
 /** Only among letters a sign stands for one; an exclamation mark at the end ends a sentence. */
 function replaceWithin(units: Uint16Array, from: number, end: number): boolean {
-  let hasLetter = false
-  for (let at = from; at < end; at++) if (kindAt(units, at) === letter) hasLetter = true
-  if (!hasLetter) return false
-  for (let at = from; at < end; at++) {
-    const unit = units[at] ?? 0
-    if (kindAt(units, at) === sign && (unit !== exclamation || at < end - 1)) units[at] = letterFor[unit] ?? unit
-  }
+  let found = other
+  for (let at = from; at < end; at++) found |= kindAt(units, at)
+  if ((found & letter) === 0) return false
+  const last = units[end - 1] ?? 0
+  for (let at = from; at < end; at++) units[at] = letterFor[units[at] ?? 0] ?? 0
+  if (last === exclamation) units[end - 1] = last
   return true
 }
 
@@ -125,6 +124,8 @@ function kindAt(units: Uint16Array, at: number): number {
   return kinds[units[at] ?? 0] ?? other
 }
 
-const letterFor = Uint16Array.from({ length: 128 }, (_, code) =>
-  (signs[String.fromCharCode(code)] ?? '\0').charCodeAt(0),
-)
+/** A letter stands for itself. */
+const letterFor = Uint16Array.from({ length: 128 }, (_, code) => {
+  const character = String.fromCharCode(code)
+  return (signs[character] ?? character).charCodeAt(0)
+})
