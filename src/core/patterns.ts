@@ -290,13 +290,13 @@ function wordsOfBlock(reading: Reading, length: number, sieve: Uint16Array): num
   units[length] = softHyphen
   for (let at = 0; at < length; at++) {
     let folded = folds[units[at] ?? 0] ?? separator
-    if (folded > 0) {
+    if (folded > sharp) {
       if (hash === offset) start = read + at
       do {
         hash = Math.imul(hash ^ folded, prime)
         at++
         folded = folds[units[at] ?? 0] ?? separator
-      } while (folded > 0)
+      } while (folded > sharp)
     }
     if (folded === invisible) continue
     if (hash !== offset) {
@@ -346,19 +346,19 @@ function endWord(reading: Reading, sieve: Uint16Array, onWords: OnWords): void {
   onWords(1)
 }
 
-/** What a UTF-16 unit is where it is no letter: those are above 0, as the lower-case one without its accent. */
+/** What a UTF-16 unit is where it is no letter: those are above these, as the lower-case one without its accent. */
 const separator = 0
-const invisible = -1
+const invisible = 1
 /** A word of its own. */
-const alone = -2
+const alone = 2
 /** C++, C#, F#: part of a word they end, a separator elsewhere. */
-const sharp = -3
+const sharp = 3
 
-let foldsKept: Int32Array | null = null
+let foldsKept: Uint16Array | null = null
 
 /** `foldOf` of every UTF-16 unit: one load a character, made when first needed. */
-function foldTable(): Int32Array {
-  foldsKept ??= Int32Array.from({ length: 65_536 }, (_, code) => foldOf(code))
+function foldTable(): Uint16Array {
+  foldsKept ??= Uint16Array.from({ length: 65_536 }, (_, code) => foldOf(code))
   return foldsKept
 }
 
@@ -383,7 +383,7 @@ function foldOf(code: number): number {
   if (code <= 0x9fff || (code >= 0xac00 && code <= 0xd7af)) return alone
   if (code === 0xfeff) return invisible
   // Full-width letters and digits are ASCII in another coat.
-  if (code >= 0xff10 && code <= 0xff5a) return Math.max(separator, foldOfAscii(code - 0xfee0))
+  if (code >= 0xff10 && code <= 0xff5a) return foldOfAscii(code - 0xfee0)
   return code >= 0xff00 ? separator : code
 }
 
