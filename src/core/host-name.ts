@@ -1,5 +1,5 @@
 /** Host names in the one form that they are compared in. */
-import { normalForm, singleForm } from './normal-form.ts'
+import { isSettled, normalForm, singleForm } from './normal-form.ts'
 import { maximumLabel, punycodeOf } from './punycode.ts'
 
 /** Longest name that DNS has, in octets. */
@@ -109,6 +109,7 @@ function learned(unit: number): number {
 }
 
 function foldOf(unit: number): number {
+  if (isSettled(unit)) return unit
   const character = String.fromCharCode(unit)
   const form = singleForm(unit)
   const lower = form === null || special.test(character) ? '' : String.fromCharCode(form).toLowerCase()
