@@ -77,9 +77,8 @@ let fitsKept: Uint16Array | null = null
 /** For every UTF-16 unit, the places where it may stand; made when first needed. */
 function fitTable(): Uint16Array {
   fitsKept ??= Uint16Array.from({ length: 65_536 }, (_, unit) => {
-    const character = String.fromCharCode(unit)
-    const bits = bitsOf(place => place.units.includes(character))
-    return coatOff(unit) === unit ? bits : bits | wide
+    if (unit > 127) return coatOff(unit) === unit ? 0 : wide
+    return bitsOf(place => place.units.includes(String.fromCharCode(unit)))
   })
   return fitsKept
 }
