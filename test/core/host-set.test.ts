@@ -34,6 +34,7 @@ describe('the hosts in a text', () => {
     ['the end of a sentence', 'go to evil.com.'],
     ['hxxp and [.]', 'hxxp://evil[.]com/x'],
     ['(dot)', 'evil (dot) com'],
+    ['[Dot]', 'evil [Dot] com'],
     ['percent-encoding', 'https://%65%76%69%6c%2e%63%6f%6d/a'],
     ['backslashes', 'http:\\\\evil.com\\a'],
     ['one slash', 'https:/evil.com'],
