@@ -12,7 +12,7 @@
  * one character a word, so `代码` is two adjacent slots.
  */
 
-import { blockUnits, loadUnits, units } from './units.ts'
+import { endWord, everyWord, found, noWord, type OnWords, readWords, sieveSize, startReading } from './words.ts'
 
 export type PatternSet = {
   readonly count: number
@@ -35,8 +35,6 @@ export type PatternSet = {
   /** Where scans of whole texts note what they reached; each begins so far behind the last that nothing of it is near. */
   readonly scratch: { readonly reached: Int32Array; base: number }
 }
-
-const sieveSize = 8192
 
 /** Compiles patterns, numbered as given. Throws a TypeError on one without a word. */
 export function compilePatterns(sources: readonly string[]): PatternSet {
@@ -195,7 +193,7 @@ export function startScan(set: PatternSet): RunningScan {
     },
     mayCompleteAt() {
       if (reported !== -1) return reported
-      const isOpen = reading.hash !== offset && reading.words <= waitsUntil && lastPrefixes.has(reading.hash)
+      const isOpen = reading.hash !== noWord && reading.words <= waitsUntil && lastPrefixes.has(reading.hash)
       return isOpen ? reading.start : Number.POSITIVE_INFINITY
     },
   }
@@ -236,159 +234,5 @@ function matcher(
   }
 }
 
-// FNV-1a, as a signed 32-bit number: `Math.imul` gives no other, and the loop compares with it.
-const offset = 0x811c9dc5 | 0
-const prime = 0x01000193
-
-const everyWord = new Uint16Array(sieveSize).fill(1)
-
-/** Is told how many words are in `found`; returns false to stop. */
-type OnWords = (count: number) => boolean
 /** `start` is where the word begins that completed the pattern, in UTF-16 units. */
 type OnMatch = (pattern: number, position: number, start: number) => boolean
-
-/** How far a text has been read. */
-type Reading = {
-  /** Of the word that is open, `offset` where none is. */
-  hash: number
-  words: number
-  /** UTF-16 units read, and where among them the open word began. */
-  read: number
-  start: number
-}
-
-function startReading(): Reading {
-  return { hash: offset, words: 0, read: 0, start: 0 }
-}
-
-/** Of a block, the words that the sieve lets through: their hash, their position, and where they begin. */
-const found = {
-  hash: new Int32Array(blockUnits + 1),
-  position: new Int32Array(blockUnits + 1),
-  start: new Int32Array(blockUnits + 1),
-}
-
-/**
- * Calls `onWords` with the words that end in the text and that the sieve lets through, a block at a time, until it returns
- * false; false then. Linear, nothing allocated per word.
- */
-function readWords(reading: Reading, text: string, sieve: Uint16Array, onWords: OnWords): boolean {
-  for (let from = 0; from < text.length; ) {
-    const length = loadUnits(text, from)
-    if (!onWords(wordsOfBlock(reading, length, sieve))) return false
-    from += length
-  }
-  return true
-}
-
-/** Notes the words of the loaded block in `found`; returns how many. A word that is open at its end is not one yet. */
-function wordsOfBlock(reading: Reading, length: number, sieve: Uint16Array): number {
-  const folds = foldTable()
-  const { read } = reading
-  let { words, hash, start } = reading
-  let count = 0
-  units[length] = softHyphen
-  for (let at = 0; at < length; at++) {
-    let folded = folds[units[at] ?? 0] ?? separator
-    if (folded > sharp) {
-      if (hash === offset) start = read + at
-      do {
-        hash = Math.imul(hash ^ folded, prime)
-        at++
-        folded = folds[units[at] ?? 0] ?? separator
-      } while (folded > sharp)
-    }
-    if (folded === invisible) continue
-    if (hash !== offset) {
-      if (folded === sharp) {
-        hash = Math.imul(hash ^ (units[at] ?? 0), prime)
-        continue
-      }
-      if (sieve[hash & (sieveSize - 1)] !== 0) {
-        found.hash[count] = hash
-        found.position[count] = words
-        found.start[count] = start
-        count++
-      }
-      words++
-      hash = offset
-    }
-    if (folded !== alone) continue
-    const character = Math.imul(offset ^ (units[at] ?? 0), prime)
-    if (sieve[character & (sieveSize - 1)] !== 0) {
-      found.hash[count] = character
-      found.position[count] = words
-      found.start[count] = read + at
-      count++
-    }
-    words++
-  }
-  reading.words = words
-  reading.hash = hash
-  reading.start = start
-  reading.read = read + length
-  return count
-}
-
-/** Ends no word, and is none. */
-const softHyphen = 0xad
-
-/** The word that is open ends here. */
-function endWord(reading: Reading, sieve: Uint16Array, onWords: OnWords): void {
-  const { hash, words, start } = reading
-  if (hash === offset) return
-  reading.hash = offset
-  reading.words += 1
-  if (sieve[hash & (sieveSize - 1)] === 0) return
-  found.hash[0] = hash
-  found.position[0] = words
-  found.start[0] = start
-  onWords(1)
-}
-
-/** What a UTF-16 unit is where it is no letter: those are above these, as the lower-case one without its accent. */
-const separator = 0
-const invisible = 1
-/** A word of its own. */
-const alone = 2
-/** C++, C#, F#: part of a word they end, a separator elsewhere. */
-const sharp = 3
-
-let foldsKept: Uint16Array | null = null
-
-/** `foldOf` of every UTF-16 unit: one load a character, made when first needed. */
-function foldTable(): Uint16Array {
-  foldsKept ??= Uint16Array.from({ length: 65_536 }, (_, code) => foldOf(code))
-  return foldsKept
-}
-
-/** U+00C0 to U+00FF without case and accents; × and ÷ separate. */
-const latin = 'aaaaaaaceeeeiiiidnooooo ouuuuytsaaaaaaaceeeeiiiidnooooo ouuuuyty'
-
-function foldOf(code: number): number {
-  if (code < 0x80) return foldOfAscii(code)
-  if (code < 0xc0) return code === 0xad ? invisible : separator
-  if (code < 0x100) {
-    const letter = latin.charCodeAt(code - 0xc0)
-    return letter === 32 ? separator : letter
-  }
-  if (code < 0x180) return code | 1
-  if (code < 0x300) return code
-  if (code < 0x370) return invisible
-  if (code >= 0x391 && code <= 0x3a9) return code + 32
-  if (code >= 0x400 && code <= 0x40f) return code + 80
-  if (code >= 0x410 && code <= 0x42f) return code + 32
-  if (code < 0x2000) return code
-  if (code < 0x3040) return (code >= 0x200b && code <= 0x200f) || code === 0x2060 ? invisible : separator
-  if (code <= 0x9fff || (code >= 0xac00 && code <= 0xd7af)) return alone
-  if (code === 0xfeff) return invisible
-  // Full-width letters and digits are ASCII in another coat.
-  if (code >= 0xff10 && code <= 0xff5a) return foldOfAscii(code - 0xfee0)
-  return code >= 0xff00 ? separator : code
-}
-
-function foldOfAscii(code: number): number {
-  if (code === 35 || code === 43) return sharp
-  const character = String.fromCharCode(code)
-  return /[a-z0-9_]/i.test(character) ? character.toLowerCase().charCodeAt(0) : separator
-}
