@@ -6,6 +6,7 @@
 import { Kind, type Static, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { type ErrorCode, GatewayError } from './errors.ts'
+import { nestsDeeperThan } from './parsed.ts'
 
 const maximumKeyCharacters = 64
 
@@ -88,35 +89,6 @@ function parsed(text: string): unknown {
     // The engine's own message quotes the text it stumbled over.
     throw new GatewayError('invalid_json', 'The body is not valid JSON: send one JSON object, encoded in UTF-8.')
   }
-}
-
-/** Before parsing, since a parser recurses. Strings are skipped whole: an image of megabytes is one search. */
-function nestsDeeperThan(text: string, maximumDepth: number): boolean {
-  let depth = 0
-  for (let at = 0; at < text.length; at++) {
-    switch (text.charCodeAt(at)) {
-      case 0x22:
-        at = closingQuote(text, at)
-        break
-      case 0x5b:
-      case 0x7b:
-        if (++depth > maximumDepth) return true
-        break
-      case 0x5d:
-      case 0x7d:
-        depth--
-    }
-  }
-  return false
-}
-
-function closingQuote(text: string, opening: number): number {
-  for (let at = text.indexOf('"', opening + 1); at !== -1; at = text.indexOf('"', at + 1)) {
-    let slashes = 0
-    while (text.charCodeAt(at - 1 - slashes) === 0x5c) slashes++
-    if (slashes % 2 === 0) return at
-  }
-  return text.length
 }
 
 function refusal({ path, text, code }: Fault): GatewayError {

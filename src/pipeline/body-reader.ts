@@ -1,3 +1,4 @@
+import { parsed } from '../core/parsed.ts'
 import type { Clock } from '../deps/clock.ts'
 import type { AnswerPart, ProviderAsk, StreamReader } from '../providers/provider.ts'
 import { createEventSplitter, EventTooLongError } from '../providers/sse.ts'
@@ -140,14 +141,6 @@ function eventBody(response: Response, reader: StreamReader, byteArrived: () => 
         throw cause
       }
     },
-  }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
   }
 }
 

@@ -24,27 +24,16 @@ export const maximumIndex = 127
 
 const nothing: readonly AnswerPart[] = []
 
-/** What nests deeper than the stack can be read as JSON, and not written again. */
-const tooDeep: readonly AnswerPart[] = [failed(failureOf('bad_answer', '200 nested too deep'))]
-
 function guarded(): (read: () => readonly AnswerPart[]) => readonly AnswerPart[] {
   const halves = new Map<string, Piece>()
   let isOver = false
   return read => {
     if (isOver) return nothing
-    const told = attempted(read)
+    const told = read()
     const parts = halves.size === 0 && areSound(told) ? told : mended(told, halves)
     const last = parts.at(-1)?.type
     isOver = last === 'end' || last === 'failure'
     return parts
-  }
-}
-
-function attempted(read: () => readonly AnswerPart[]): readonly AnswerPart[] {
-  try {
-    return read()
-  } catch {
-    return tooDeep
   }
 }
 

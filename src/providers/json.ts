@@ -1,5 +1,7 @@
 /** Foreign JSON, read without trusting its shape, and our own, written so that strict parsers take it. */
 
+import { parsed } from '../core/parsed.ts'
+
 export type Json = Readonly<Record<string, unknown>>
 
 /** True for a JSON object, as opposed to a list, a scalar or nothing. */
@@ -43,15 +45,6 @@ const maximumTokens = 1e9
 /** A count of tokens, whole; null where none is told: what is no number, negative or absurd says nothing, not zero. */
 export function tokenCount(value: unknown): number | null {
   return typeof value === 'number' && value >= 0 && value <= maximumTokens ? Math.trunc(value) : null
-}
-
-/** The value of a JSON text, `undefined` where it is none. */
-export function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 /** The JSON object that a text holds, null where it holds anything else. */

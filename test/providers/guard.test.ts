@@ -17,18 +17,14 @@ test.each([
   ],
   ['anthropic', anthropic, `{"type":"message","content":[{"type":"tool_use","id":"x","name":"f","input":${deep}}]}`],
   ['google', google, `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":${deep}}}]}}]}`],
-] satisfies [string, Provider, string][])(
-  '%s never throws, however deep an answer nests',
-  (_, provider, data) => {
-    const reader = provider.streamReader()
-    const failure = { type: 'failure', failure: { kind: 'bad_answer', detail: '200 nested too deep' } }
-    expect(reader.read({ name: '', data })).toMatchObject([failure])
-    expect(reader.read({ name: '', data })).toEqual([])
-    expect(reader.finish()).toEqual([])
-    expect(provider.readFailure(400, new Headers(), `{"error":${deep}}`).detail).toStartWith('400')
-  },
-  20_000,
-)
+] satisfies [string, Provider, string][])('%s never throws, however deep an answer nests', (_, provider, data) => {
+  const reader = provider.streamReader()
+  const failure = { type: 'failure', failure: { kind: 'bad_answer', blame: 'upstream' } }
+  expect(reader.read({ name: '', data })).toMatchObject([failure])
+  expect(reader.read({ name: '', data })).toEqual([])
+  expect(reader.finish()).toEqual([])
+  expect(provider.readFailure(400, new Headers(), `{"error":${deep}}`).detail).toStartWith('400')
+})
 
 describe('a refusal', () => {
   test.each(['{"error":{"code":{"toString":1,"valueOf":1}}}', '{"error":[{"toString":1}]}', '[[[]]]'])(

@@ -1,6 +1,7 @@
 import type { FinishReason } from '../../core/chat.ts'
+import { parsed } from '../../core/parsed.ts'
 import { failed } from '../failure.ts'
-import { isRecord, type Json, nameOf, parsed, record, records, textOf } from '../json.ts'
+import { isRecord, type Json, nameOf, record, records, textOf } from '../json.ts'
 import type { AnswerPart, StreamReader } from '../provider.ts'
 import type { ServerSentEvent } from '../sse.ts'
 import { blockReader } from './blocks.ts'

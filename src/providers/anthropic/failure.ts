@@ -1,6 +1,7 @@
 import type { AttemptFailure } from '../../core/chat.ts'
+import { parsed } from '../../core/parsed.ts'
 import { failureOf, identifierOf, isContextOverflow, isQuotaExhausted, kindOfStatus, retryAfterOf } from '../failure.ts'
-import { isRecord, parsed, record, textOf } from '../json.ts'
+import { isRecord, record, textOf } from '../json.ts'
 import type { ProviderFailure } from '../provider.ts'
 
 const kindByType: ReadonlyMap<string | null, AttemptFailure> = new Map([

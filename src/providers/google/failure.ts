@@ -1,6 +1,7 @@
 import type { AttemptFailure } from '../../core/chat.ts'
+import { parsed } from '../../core/parsed.ts'
 import { failureOf, isContextOverflow, kindOfStatus, retryAfterOf } from '../failure.ts'
-import { isText, parsed, record, records, textOf, wholeNumber } from '../json.ts'
+import { isText, record, records, textOf, wholeNumber } from '../json.ts'
 import type { ProviderFailure } from '../provider.ts'
 
 /** What a refusal with another status than 200 means. */

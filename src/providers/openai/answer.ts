@@ -1,6 +1,7 @@
+import { parsed } from '../../core/parsed.ts'
 import { failed, failureOf } from '../failure.ts'
 import { maximumIndex } from '../guard.ts'
-import { isRecord, type Json, nameOf, parsed, record, wholeNumber } from '../json.ts'
+import { isRecord, type Json, nameOf, record, wholeNumber } from '../json.ts'
 import { uniqueNames } from '../names.ts'
 import type { AnswerPart, StreamReader } from '../provider.ts'
 import { followUsage } from '../usage.ts'

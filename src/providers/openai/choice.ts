@@ -1,6 +1,7 @@
 import type { FinishReason } from '../../core/chat.ts'
+import { parsed } from '../../core/parsed.ts'
 import { failed, failureOf, identifierOf } from '../failure.ts'
-import { isRecord, isText, type Json, parsed, record, textOf } from '../json.ts'
+import { isRecord, isText, type Json, record, textOf } from '../json.ts'
 import type { AnswerPart, ProviderFailure } from '../provider.ts'
 import { type Calls, endCalls, openNamed, readCall } from './calls.ts'
 import { failureInAnswer } from './failure.ts'

@@ -1,6 +1,7 @@
 import type { AttemptFailure } from '../../core/chat.ts'
+import { parsed } from '../../core/parsed.ts'
 import { failureOf, identifierOf, isContextOverflow, isQuotaExhausted, kindOfStatus, retryAfterOf } from '../failure.ts'
-import { isRecord, type Json, parsed, record } from '../json.ts'
+import { isRecord, type Json, record } from '../json.ts'
 import type { ProviderFailure } from '../provider.ts'
 
 /** The error a payload carries, in any of the shapes servers give it; null where it is an answer. */
