@@ -6,6 +6,8 @@ export type WindowLog = {
   /** How many of the times added lie in the window that ends at `now`: later than `now - windowMs`. */
   count(now: number): number
   add(now: number): void
+  /** Takes back what was added last, if it is still there: it came to nothing. */
+  takeBack(): void
   /** Milliseconds from `now` until fewer than `limit` times are in the window; 0 where that is so already. */
   waitUntilUnder(limit: number, now: number): number
   /** Milliseconds from `now` until the window is empty. */
@@ -47,6 +49,9 @@ export function createWindowLog(windowMs: number): WindowLog {
       if (size === ring.length) grow()
       ring[(first + size) % ring.length] = time
       size++
+    },
+    takeBack() {
+      if (size > 0) size--
     },
     waitUntilUnder(limit, now) {
       const time = settle(now)

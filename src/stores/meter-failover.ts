@@ -293,6 +293,13 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     remember(recent, accountId, log, maximumAccounts)
   }
 
+  /** What Redis says too late was not counted by those who have decided since. */
+  function takeBack({ accountId, requestId }: AdmitRequest): void {
+    if (shared.held(requestId) === null) return
+    shared.drop(requestId)
+    recent.get(accountId)?.takeBack()
+  }
+
   function accountsOf(partition: number): Set<string> {
     const accounts = shared.accountsOf(partition)
     const mine = (accountId: string) => partitionOf(accountId) === partition
@@ -400,8 +407,7 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
         await authority.overslept()
         const isNew = shared.held(request.requestId) === null
         const decided = await fromRedis(partition, decisionMs, () => shared.admit(request))
-        // What Redis says too late was not counted by those who have decided since.
-        if (decided === null && isNew) shared.drop(request.requestId)
+        if (decided === null && isNew) takeBack(request)
         const admission = decided ?? (await admitLocally(request))
         if (admission === null) continue
         bringHome(request.requestId)
