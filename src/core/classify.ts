@@ -2,7 +2,7 @@ import { type Message, type QueryType, queryTypes } from './chat.ts'
 import { complexityOf, demandOf } from './complexity.ts'
 import { createConceptReader } from './concepts.ts'
 import { createFeatureReader, type FeatureReader } from './features.ts'
-import { createFreshnessHead, tempered } from './freshness.ts'
+import { asksNothing, createFreshnessHead, tempered } from './freshness.ts'
 import { createGainHead, type KeptGain } from './gain.ts'
 import { languageOf } from './language.ts'
 import { createTypeHead } from './query-type.ts'
@@ -58,7 +58,8 @@ export function createReader(weights: ReaderWeights, readFeatures: FeatureReader
     const queryType = likeliest(types)
     const urls = urlsIn(text)
     const isAsked = asksForWeb(features.count, meaning, urls, queryType)
-    const score = isAsked ? 1 : tempered(freshnessOf(features, meaning), types)
+    const chance = asksNothing(features) ? 0 : tempered(freshnessOf(features, meaning), types)
+    const score = isAsked ? 1 : chance
     // Who says nothing gains nothing.
     const strongGain = features.count === 0 ? 0 : gainOf(features)
     return {

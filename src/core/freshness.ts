@@ -35,6 +35,17 @@ const timelessTypes = (['code', 'code_algorithm', 'debugging', 'math', 'creative
   queryTypes.indexOf(type),
 )
 
+/**
+ * Whether a text does no more than greet or set values, as `hello status=503` and `[[sim:status=503]]` do: to each sign of
+ * equality a key and a value, and a name at most. It asks nothing, whatever its keys are called.
+ */
+export function asksNothing({ count, symbols }: Features): boolean {
+  const values = symbols[equals] ?? 0
+  return count >= 2 * values && count <= 3 * values
+}
+
+const equals = '='.charCodeAt(0)
+
 /** The head's list, to be filled by `fillFreshnessSlots`. */
 export function createFreshnessSlots(bits: number): Slots {
   return createSlots(bits, 1024)

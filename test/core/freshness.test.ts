@@ -32,6 +32,8 @@ describe('what changes with time', () => {
     '東京の今日の天気は？',
     'من هو رئيس مصر الحالي؟',
     'מי ראש הממשלה הנוכחי של בריטניה?',
+    'Hello! What is the price of gold today (unit=ounce)?',
+    '======\nWhat is the weather like in Rome today?\n======',
   ])('%j needs the web', text => {
     expect(read(text).needsCurrent).toBe(true)
   })
@@ -54,6 +56,9 @@ describe('what changes with time', () => {
     'Кто написал «Идиота»?',
     '谁发明了电话？',
     'من كتب ألف ليلة وليلة؟',
+    'hello status=503',
+    'hello [[sim:status=503]]',
+    'Hello! date = today, price=3',
   ])('%j does not', text => {
     expect(read(text).needsCurrent).toBe(false)
   })
