@@ -1,9 +1,10 @@
+import type { Course, Trained } from './course.ts'
+import { digestOf } from './digest.ts'
 import type { Figure } from './figures.ts'
-import { fitGain, type GainModel, keepModel, scoreOf } from './gain-model.ts'
+import { fitGain, type GainModel, gainSettings, keepModel, scoreOf } from './gain-model.ts'
 import { type GainRow, nineModels, readGainRows, tests } from './gain-rows.ts'
 import { chooseAmongNine } from './nine-models.ts'
 import { areaRecovered, callsFor, type Outcome } from './recovery.ts'
-import type { Trained } from './trained.ts'
 
 /** What was asked for, and what a line over hashed words reached on the other halves: its own set alone, and one for all. */
 const goals: Readonly<Record<string, { readonly goal: string; readonly reference: string }>> = {
@@ -20,9 +21,18 @@ const source =
   'Learned by `bun run train` from the development halves of RouteLLM (MMLU, GSM8K, MT-Bench), RouterArena and LLMRouter, ' +
   'and from prompts written for it. Hashed words and thresholds; no text.'
 
-/** Trains the gain head on all sets, and says what routers that never saw a prompt, or a set, make of it. */
-export async function trainGain(): Promise<Trained> {
+/** Reads what the gain head learns: all sets, and the anchors. */
+export async function readGain(): Promise<Course> {
   const rows = await readGainRows()
+  return { examples: digestOf(gainSettings, rows.map(partsOf)), learn: async () => trained(rows) }
+}
+
+function partsOf({ set, group, fold, slots, cues, outcomes, scores }: GainRow) {
+  return [set, group, fold, slots, Float32Array.from(cues), [...outcomes], scores ?? '']
+}
+
+/** Trains on all sets, and says what routers that never saw a prompt, or a set, make of it. */
+function trained(rows: readonly GainRow[]): Trained {
   const unseen = scoresUnseen(rows, row => row.fold)
   const leftOut = scoresUnseen(rows, row => row.set)
   const quantiles = quantilesOf(rows, unseen)

@@ -5,13 +5,14 @@ import { createFeatureReader } from '../core/features.ts'
 import { createTypeSlots, fillTypeSlots } from '../core/query-type.ts'
 import { kept } from '../core/weights.ts'
 import { converge } from './converged.ts'
+import type { Course } from './course.ts'
 import { readRows } from './data.ts'
+import { digestOf, partsOf } from './digest.ts'
 import { type Figure, f1 } from './figures.ts'
 import { foldOf } from './folds.ts'
 import { questionsOfOurOwn } from './freshness-templates.ts'
 import { type Example, probabilities, quantised } from './linear.ts'
 import { sentencesOfOurOwn } from './query-templates.ts'
-import type { Trained } from './trained.ts'
 
 const LabelledQuery = Type.Object({ prompt: Type.String(), type: Type.String() })
 const FamilyQuery = Type.Object({ prompt: Type.String(), family: Type.String() })
@@ -46,28 +47,34 @@ type Row = {
   readonly isCode: boolean
 }
 
-/** Trains the types' head on `query-types`, coarsely on `query-families`, and on sentences of our own. */
-export async function trainQueryTypes(): Promise<Trained> {
+/** Reads what the types' head learns: `query-types`, coarsely `query-families`, and sentences of our own. */
+export async function readQueryTypes(): Promise<Course> {
   const material = await readMaterial(createExampleReader())
-  const figures = crossValidate(material)
-  const weights = converge([...material.labelled, ...material.families, ...material.others].map(toExample), settings)
-  const { scale, bytes } = quantised(weights, weightLimit)
-  const source =
-    'query-types and query-families (development halves), questions of evergreenqa, and sentences of our own; src/training/query-types.ts'
-  return { weights: { source, bits, scale, weights: kept(bytes) }, figures }
+  const examples = [...material.labelled, ...material.families, ...material.others].map(toExample)
+  return {
+    examples: digestOf(settings, examples.map(partsOf)),
+    async learn() {
+      const figures = crossValidate(material)
+      const { scale, bytes } = quantised(converge(examples, settings), weightLimit)
+      return { weights: { source, bits, scale, weights: kept(bytes) }, figures }
+    },
+  }
 }
 
-/** What the types' head says of a text that it has not learned from, nor from any other of the text's fold. */
-export async function heldOutTypes(folds: number): Promise<(text: string, key: string) => Float64Array> {
+const source =
+  'query-types and query-families (development halves), questions of evergreenqa, and sentences of our own; src/training/query-types.ts'
+
+/** What the types' head says of a text that it has not learned from, nor from any other of the text's fold in this deal. */
+export async function heldOutTypes(folds: number, deal: number): Promise<(text: string, key: string) => Float64Array> {
   const read = createExampleReader()
   const { labelled, families, others } = await readMaterial(read)
   const all = [...labelled, ...families, ...others]
   const models = Array.from({ length: folds }, (_, fold) =>
-    converge(all.filter(row => row.text === null || foldOf(row.text, folds) !== fold).map(toExample), settings),
+    converge(all.filter(row => row.text === null || foldOf(row.text, folds, deal) !== fold).map(toExample), settings),
   )
   return (text, key) => {
     const chances = new Float64Array(queryTypes.length)
-    const model = models[foldOf(key, folds)]
+    const model = models[foldOf(key, folds, deal)]
     if (model !== undefined) probabilities(model, read(text, [], 1), queryTypes.length, chances)
     return chances
   }

@@ -6,11 +6,12 @@ import { type HarmHead, harmHeads, harmSlots, loudness, regionOf } from '../core
 import { blocks, scoreOf } from '../core/harm-verdict.ts'
 import { compileRules, firstBroken, safetyRules } from '../core/safety-rules.ts'
 import { kept } from '../core/weights.ts'
+import type { Course, Trained } from './course.ts'
+import { digestOf } from './digest.ts'
 import { type Figure, f1 } from './figures.ts'
 import { foldOf } from './folds.ts'
 import { type Example, train } from './linear.ts'
 import { judgedSets, labelledRows, ownSet, type Row } from './safety-rows.ts'
-import type { Trained } from './trained.ts'
 
 type Tuning = {
   /** How loudly words, neighbours and kinds speak. */
@@ -29,9 +30,15 @@ const epochs = 12
 const folds = 5
 const repeats = 3
 
-/** Trains the heads on everything; the figures come from models that had not seen the texts they judge. */
-export async function trainSafety(): Promise<Trained> {
+/** Reads what the heads learn: everything. */
+export async function readSafety(): Promise<Course> {
   const rows = await labelledRows()
+  const parts = rows.map(({ slots, truth, weight }) => [slots, truth, weight])
+  return { examples: digestOf({ tuning, epochs }, parts), learn: async () => trained(rows) }
+}
+
+/** Trains on all rows; the figures come from models that had not seen the texts they judge. */
+function trained(rows: readonly Row[]): Trained {
   const figures = figuresOf(rows, judgedUnseen(rows))
   const models = harmHeads.map((head, index) => fit(rows, head, index + 1))
   const scales = models.map(({ weights }) => weights.reduce((most, one) => Math.max(most, Math.abs(one)), 0) / 127)

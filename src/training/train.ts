@@ -6,19 +6,9 @@ import { join } from 'node:path'
 import { CommandFailure, command, print } from '../commands/command.ts'
 import { showProgress } from '../commands/progress.ts'
 import { runCommand } from '../commands/run-command.ts'
+import type { Course } from './course.ts'
+import { courses, examplesIn } from './courses.ts'
 import { tableOf } from './figures.ts'
-import { trainFreshness } from './freshness.ts'
-import { trainGain } from './gain.ts'
-import { trainQueryTypes } from './query-types.ts'
-import { trainSafety } from './safety.ts'
-import type { Trained } from './trained.ts'
-
-const heads: Readonly<Record<string, () => Promise<Trained>>> = {
-  'query-types': trainQueryTypes,
-  freshness: trainFreshness,
-  gain: trainGain,
-  safety: trainSafety,
-}
 
 const folder = join(import.meta.dir, '../core/weights')
 
@@ -27,15 +17,20 @@ const train = command({
   name: 'train',
   about: 'Train the weights in src/core/weights anew from ../shared/data; minutes, all heads unless some are named',
   operands: {},
-  further: Object.keys(heads),
-  options: { check: { type: 'boolean', about: 'write nothing: compare with what is kept (then exit code 1)' } },
+  further: Object.keys(courses),
+  options: {
+    check: {
+      type: 'boolean',
+      about: 'write nothing; exit code 0 where all comes out as it is kept, bit for bit, else 1',
+    },
+  },
   async run({ further, options }) {
-    const wanted = Object.entries(heads).filter(([name]) => further.length === 0 || further.includes(name))
+    const wanted = Object.entries(courses).filter(([name]) => further.length === 0 || further.includes(name))
     let done = 0
     const progress = showProgress('training', () => ({ done, of: wanted.length }))
     const different: string[] = []
-    for (const [name, trainHead] of wanted) {
-      const { text, isSame } = await trained(name, trainHead, options.check === true)
+    for (const [name, read] of wanted) {
+      const { text, isSame } = await trained(name, read, options.check === true)
       done++
       if (!isSame) different.push(name)
       progress.clear()
@@ -50,15 +45,19 @@ const train = command({
 
 process.exitCode = await runCommand(train, process.argv.slice(2))
 
-async function trained(name: string, trainHead: () => Promise<Trained>, isCheck: boolean) {
+async function trained(name: string, read: () => Promise<Course>, isCheck: boolean) {
   const started = Bun.nanoseconds()
-  const { weights, figures } = await trainHead()
-  const text = `${JSON.stringify(weights)}\n`
+  const { examples, learn } = await read()
+  const { weights, figures } = await learn()
+  const text = `${JSON.stringify({ examples, ...weights })}\n`
   const file = Bun.file(join(folder, `${name}.json`))
-  const isSame = (await file.exists()) && (await file.text()) === text
+  const before = (await file.exists()) ? await file.text() : null
+  const isSame = before === text
   if (!isCheck && !isSame) await file.write(text)
   const seconds = ((Bun.nanoseconds() - started) / 1e9).toFixed(0)
-  const verdict = isSame ? 'as it was' : isCheck ? 'NOT as it is kept' : 'written'
+  const difference =
+    before !== null && examplesIn(before) === examples ? 'from the same examples' : 'from other examples'
+  const verdict = isSame ? 'as it was' : isCheck ? `NOT as it is kept, ${difference}` : `written, ${difference}`
   const head = `${name} (${seconds} s, ${(text.length / 1024).toFixed(0)} KB, ${verdict})`
   return { text: `\n${head}\n${tableOf(figures)}`, isSame }
 }

@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import { Type } from '@sinclair/typebox'
 import { openReader } from '../../src/deps/reader.ts'
+import { courses, examplesIn } from '../../src/training/courses.ts'
 import { isThere, readRows } from '../../src/training/data.ts'
 import { f1, weightedF1 } from '../../src/training/figures.ts'
 
@@ -23,6 +24,15 @@ const EverGreen = Type.Object({
 const hasSets = (await isThere('query-types')) && (await isThere('evergreenqa'))
 const tell = (line: string) => process.stdout.write(`${line}\n`)
 if (!hasSets) tell('not run: ../shared/data is absent, so the shipped weights are not measured')
+
+test.each(Object.entries(courses))(
+  '%s: the kept weights are of the examples as they are now; else `bun run train`',
+  async (name, read) => {
+    if (!hasSets) return
+    const kept = await Bun.file(new URL(`../../src/core/weights/${name}.json`, import.meta.url)).text()
+    expect(examplesIn(kept)).toBe((await read()).examples)
+  },
+)
 
 test('query types: the rows learned from are told as labelled, case and white space aside', async () => {
   if (!hasSets) return
