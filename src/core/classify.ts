@@ -85,7 +85,8 @@ function likeliest(chances: Float64Array): QueryType {
   return queryTypes[best] ?? 'other'
 }
 
-function scoresOf(chances: Float64Array): Readonly<Record<QueryType, number>> {
+/** Probabilities in the order of `queryTypes`, by type. */
+export function scoresOf(chances: Float64Array): Readonly<Record<QueryType, number>> {
   const of = (index: number) => chances[index] ?? 0
   return {
     code: of(0),

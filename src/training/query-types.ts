@@ -1,7 +1,10 @@
 import { Type } from '@sinclair/typebox'
 import { type QueryType, queryTypes } from '../core/chat.ts'
+import { scoresOf } from '../core/classify.ts'
 import { createConceptReader } from '../core/concepts.ts'
-import { createFeatureReader } from '../core/features.ts'
+import { enhance } from '../core/enhance.ts'
+import { createFeatureReader, type FeatureReader } from '../core/features.ts'
+import { languageOf } from '../core/language.ts'
 import { createTypeSlots, fillTypeSlots } from '../core/query-type.ts'
 import { kept } from '../core/weights.ts'
 import { converge } from './converged.ts'
@@ -14,7 +17,7 @@ import { questionsOfOurOwn } from './freshness-templates.ts'
 import { type Example, probabilities, quantised } from './linear.ts'
 import { sentencesOfOurOwn } from './query-templates.ts'
 
-const LabelledQuery = Type.Object({ prompt: Type.String(), type: Type.String() })
+const LabelledQuery = Type.Object({ prompt: Type.String(), type: Type.String(), detail: Type.String() })
 const FamilyQuery = Type.Object({ prompt: Type.String(), family: Type.String() })
 
 const Question = Type.Object({ prompt: Type.String(), texts: Type.Record(Type.String(), Type.String()) })
@@ -45,6 +48,8 @@ type Row = {
   readonly example: Example
   readonly type: number
   readonly isCode: boolean
+  /** It says little of what it wants, of a known type: what enhancement is for. */
+  readonly isTerse?: boolean
 }
 
 /** Reads what the types' head learns: `query-types`, coarsely `query-families`, and sentences of our own. */
@@ -87,9 +92,11 @@ type Material = {
 }
 
 async function readMaterial(exampleOf: ExampleOf): Promise<Material> {
-  const labelled: Row[] = (await readRows('query-types', LabelledQuery)).map(({ prompt, type }) => {
+  const labelled: Row[] = (await readRows('query-types', LabelledQuery)).map(({ prompt, type, detail }) => {
     const index = indexOf(type)
-    return { text: prompt, example: exampleOf(prompt, [index], 1), type: index, isCode: codeTypes.includes(index) }
+    const isTerse = detail === 'terse' && queryTypes[index] !== 'other'
+    const example = exampleOf(prompt, [index], 1)
+    return { text: prompt, example, type: index, isCode: codeTypes.includes(index), isTerse }
   })
   const families: Row[] = (await readRows('query-families', FamilyQuery)).map(({ prompt, family }) => ({
     text: prompt,
@@ -156,12 +163,15 @@ function balance(rows: readonly Row[]): readonly Row[] {
 function crossValidate({ labelled, families, others }: Material): Figure[] {
   const told: { readonly is: number; readonly said: number }[] = []
   const familyTold: { readonly is: boolean; readonly said: boolean }[] = []
+  const enhanced: boolean[] = []
+  const readFeatures = createFeatureReader()
   for (let round = 0; round < folds * repeats; round++) {
     const isHeldOut = ({ text }: Row) =>
       text !== null && foldOf(text, folds, Math.floor(round / folds)) === round % folds
     const rows = [...labelled, ...families, ...others].filter(row => !isHeldOut(row))
     const weights = converge(rows.map(toExample), settings)
     for (const row of labelled.filter(isHeldOut)) told.push({ is: row.type, said: likeliest(weights, row.example) })
+    for (const row of labelled.filter(isHeldOut)) if (row.isTerse) enhanced.push(isEnhanced(weights, row, readFeatures))
     for (const row of families.filter(isHeldOut))
       familyTold.push({ is: row.isCode, said: codeTypes.includes(likeliest(weights, row.example)) })
   }
@@ -177,6 +187,12 @@ function crossValidate({ labelled, families, others }: Material): Figure[] {
     { name: 'macro-F1', goal: '≥ .700', reference: '.550', measured: mean.toFixed(3) },
     { name: 'code family F1, query-types', goal: '≥ .930', reference: '–', measured: f1(told.map(isCode)).toFixed(3) },
     { name: 'code family F1, query-families', goal: '≥ .930', reference: '–', measured: f1(familyTold).toFixed(3) },
+    {
+      name: 'terse prompts that are enhanced',
+      goal: '≥ .950',
+      reference: '–',
+      measured: (enhanced.filter(is => is).length / enhanced.length).toFixed(3),
+    },
     ...queryTypes.map((type, index) => ({
       name: `  F1 of ${type}`,
       goal: '',
@@ -186,8 +202,21 @@ function crossValidate({ labelled, families, others }: Material): Figure[] {
   ]
 }
 
-function likeliest(weights: Float32Array, example: Example): number {
+function chancesOf(weights: Float32Array, example: Example): Float64Array {
   const chances = new Float64Array(queryTypes.length)
   probabilities(weights, example, queryTypes.length, chances)
+  return chances
+}
+
+function likeliest(weights: Float32Array, example: Example): number {
+  const chances = chancesOf(weights, example)
   return chances.indexOf(Math.max(...chances))
+}
+
+/** Whether a prompt gains, as the type that it is taken for. */
+function isEnhanced(weights: Float32Array, { text, example }: Row, readFeatures: FeatureReader): boolean {
+  if (text === null) return false
+  const queryType = queryTypes[likeliest(weights, example)] ?? 'other'
+  const queryTypeScores = scoresOf(chancesOf(weights, example))
+  return enhance(text, { queryType, queryTypeScores, language: languageOf(text, readFeatures(text)) }).changed
 }
