@@ -1,0 +1,79 @@
+/**
+ * `bun test/bench/reading.ts`: what reading a prompt takes (its type, difficulty, freshness, language), and what the three
+ * safety layers take, which every request waits for. Over the prompts of ../shared/data as they are, and joined to 4,000
+ * characters. Each text at its quickest of several turns, so that what else the machine does is left out; no text is known.
+ */
+import { Type } from '@sinclair/typebox'
+import type { Message } from '../../src/core/chat.ts'
+import { createFeatureReader } from '../../src/core/features.ts'
+import { openReader } from '../../src/deps/reader.ts'
+import { isThere, readRows } from '../../src/training/data.ts'
+import { safetyFor } from '../safety/support.ts'
+
+const turns = Number(process.env.BENCH_ROUNDS ?? 8)
+const longCharacters = 4_000
+const mostTexts = 2_000
+const sets = [
+  'query-types',
+  'query-families',
+  'evergreenqa',
+  'harmful-requests',
+  'prompt-injection',
+  'routellm-gsm8k',
+  'routellm-mmlu',
+  'routerarena-sub10',
+  'llmrouter-9models',
+]
+
+const prompts: string[] = []
+for (const set of sets) {
+  if (!(await isThere(set))) {
+    process.stdout.write(`${set} is not beside this checkout: nothing was measured\n`)
+    process.exit(1)
+  }
+  for (const { prompt } of await readRows(set, Type.Object({ prompt: Type.String() }))) prompts.push(prompt)
+}
+// In an order that mixes the sets, the same each time.
+prompts.sort((one, other) => Bun.hash.crc32(one) - Bun.hash.crc32(other))
+
+const readFeatures = createFeatureReader()
+const read = openReader(readFeatures)
+const safety = safetyFor({}, { digests: null, readFeatures })
+await safety.ready
+
+const short = prompts.filter(({ length }) => length <= longCharacters).slice(0, mostTexts)
+const long = joined(prompts, longCharacters).slice(0, mostTexts)
+for (const [name, work] of [
+  ['reading', read],
+  ['three safety layers', safety.screenMessages],
+] as const) {
+  measure(`${name}, prompts as they are`, short, work)
+  measure(`${name}, ${longCharacters} characters`, long, work)
+}
+safety.close()
+
+function measure(name: string, texts: readonly string[], work: (messages: readonly Message[]) => unknown) {
+  const asked = texts.map((text): Message[] => [{ role: 'user', content: [{ type: 'text', text }], name: null }])
+  const quickest = asked.map(() => Number.POSITIVE_INFINITY)
+  for (let turn = 0; turn < turns; turn++)
+    for (const [index, messages] of asked.entries()) {
+      const startedAt = Bun.nanoseconds()
+      work(messages)
+      quickest[index] = Math.min(quickest[index] ?? 0, (Bun.nanoseconds() - startedAt) / 1_000)
+    }
+  const sorted = quickest.toSorted((one, other) => one - other)
+  const at = (share: number) => (sorted[Math.floor(sorted.length * share)] ?? Number.NaN).toFixed(1)
+  process.stdout.write(`${name} (${texts.length}): p50 ${at(0.5)} µs, p99 ${at(0.99)} µs\n`)
+}
+
+function joined(texts: readonly string[], characters: number): string[] {
+  const all: string[] = []
+  let text = ''
+  for (const one of texts) {
+    text += `${one}\n`
+    if (text.length < characters) continue
+    all.push(text.slice(0, characters))
+    text = ''
+  }
+  return all
+}
