@@ -99,7 +99,7 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
     look: (caller, requestId) => look(deps, caller, requestId),
     budget: deps.budget,
     newRequestId: deps.newRequestId,
-    deprecation: name => leaving.get(name) ?? {},
+    deprecation: name => leaving.get(name) ?? null,
     logFailure: (requestId, error) => {
       logFailure(deps, requestId, error)
       deps.observe.failed('chat', error)

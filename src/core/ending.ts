@@ -19,26 +19,36 @@ export type EndingSignal = {
 
 /** An ending that has not come. It comes once; whoever listens only afterwards hears nothing and looks at `aborted`. */
 export function createEnding(): Ending {
-  let actions: Set<() => void> | null = null
-  const signal = {
-    aborted: false,
-    reason: undefined as unknown,
-    addEventListener(_: 'abort', action: () => void) {
-      actions ??= new Set()
-      actions.add(action)
-    },
-    removeEventListener: (_: 'abort', action: () => void) => void actions?.delete(action),
+  return new OwnEnding()
+}
+
+/** Is its own signal: one object for each request in place of eight. */
+class OwnEnding implements Ending, EndingSignal {
+  place = -1
+  aborted = false
+  reason: unknown = undefined
+  private actions: (() => void)[] = []
+
+  get signal(): EndingSignal {
+    return this
   }
-  return {
-    place: -1,
-    signal,
-    abort(reason) {
-      if (signal.aborted) return
-      signal.aborted = true
-      signal.reason = reason
-      for (const action of actions ?? []) action()
-      actions = null
-    },
+
+  abort(reason?: unknown): void {
+    if (this.aborted) return
+    this.aborted = true
+    this.reason = reason
+    const { actions } = this
+    this.actions = []
+    for (const action of actions) action()
+  }
+
+  addEventListener(_: 'abort', action: () => void): void {
+    this.actions.push(action)
+  }
+
+  removeEventListener(_: 'abort', action: () => void): void {
+    const index = this.actions.indexOf(action)
+    if (index !== -1) this.actions.splice(index, 1)
   }
 }
 

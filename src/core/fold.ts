@@ -23,6 +23,7 @@ export type Fold = {
 }
 
 type OpenChoice = {
+  readonly index: number
   text: string
   reasoning: string
   refusal: string
@@ -34,15 +35,8 @@ type OpenChoice = {
 
 /** Gathers the events of an answer into the whole of it. Order within a choice is kept; choices may interleave. */
 export function createFold(): Fold {
-  const choices = new Map<number, OpenChoice>()
-  const at = (index: number): OpenChoice => {
-    let choice = choices.get(index)
-    if (choice === undefined) {
-      choice = { text: '', reasoning: '', refusal: '', calls: [], finishReason: null, logprobs: [], filtered: null }
-      choices.set(index, choice)
-    }
-    return choice
-  }
+  const choices: OpenChoice[] = []
+  const at = (index: number) => choices.find(choice => choice.index === index) ?? opened(choices, index)
   return {
     add(event) {
       switch (event.type) {
@@ -78,16 +72,29 @@ export function createFold(): Fold {
       }
     },
     result() {
-      if (choices.size === 0) at(0)
-      return { choices: [...choices].sort(([one], [other]) => one - other).map(folded) }
+      if (choices.length === 0) opened(choices, 0)
+      return { choices: choices.sort((one, other) => one.index - other.index).map(folded) }
     },
   }
 }
 
-function folded([index, { text, reasoning, refusal, calls, finishReason, logprobs, filtered }]: [
-  number,
-  OpenChoice,
-]): FoldedChoice {
+function opened(choices: OpenChoice[], index: number): OpenChoice {
+  const choice: OpenChoice = {
+    index,
+    text: '',
+    reasoning: '',
+    refusal: '',
+    calls: [],
+    finishReason: null,
+    logprobs: [],
+    filtered: null,
+  }
+  choices.push(choice)
+  return choice
+}
+
+function folded(choice: OpenChoice): FoldedChoice {
+  const { index, text, reasoning, refusal, calls, finishReason, logprobs, filtered } = choice
   const toolCalls = calls.map(call => ({
     id: call.id,
     name: call.name,

@@ -13,9 +13,9 @@ import type { TraceParent } from '../observe/traceparent.ts'
 import { bodyLimits, checkContentType, readBody } from './body.ts'
 import { authenticate, type KeyDirectory, presentedKey } from './callers.ts'
 import { failureResponse, toGatewayError } from './failures.ts'
-import { callerHeaders, type HeaderPairs, openingHeaders, receiptHeaders } from './headers.ts'
+import { type HeaderPairs, writeCaller, writeOpening, writePairs, writeReceipt } from './headers.ts'
 import { claimOnce, type IdempotencyBook, type Once } from './idempotency.ts'
-import { type StreamFace, streamResponse } from './stream.ts'
+import { type StreamFace, streamHeaders, streamResponse } from './stream.ts'
 
 /** A request as an endpoint understood it, and how that endpoint frames the answer. */
 export type Spoken = {
@@ -44,7 +44,7 @@ export type ExchangeDeps = {
   readonly look: (caller: Caller, requestId: string) => Promise<void>
   readonly budget: { warningOf(caller: Caller): string | null }
   /** Headers announcing that the serving model is on its way out. */
-  readonly deprecation: (model: string) => HeaderPairs
+  readonly deprecation: (model: string) => HeaderPairs | null
   readonly inFlight: InFlight
   readonly logFailure: (requestId: string, error: GatewayError) => void
   /** What a caller is told in place of `error`: addresses that are refused again and again are told to slow down. */
@@ -104,14 +104,13 @@ export async function exchange(
     const running = { id: requestId, signal: ending.signal, trace: deps.traceOf(request.headers) }
     const events =
       once === null ? deps.answer(caller, spoken.ask, running) : answeredOnce(deps, caller, spoken.ask, running, once)
-    const common = { 'x-request-id': requestId }
     if (spoken.ask.stream !== null) {
       const paced = deps.pace(tracked(deps, ending, events), spoken.ask.stream)
-      return await streamedAnswer(deps, paced, spoken, caller, requestId, ending, common)
+      return await streamedAnswer(deps, paced, spoken, caller, requestId, ending)
     }
     deps.inFlight.add(ending)
     try {
-      return await wholeAnswer(deps, events, spoken, caller, common)
+      return await wholeAnswer(deps, events, spoken, caller)
     } finally {
       deps.inFlight.delete(ending)
     }
@@ -120,7 +119,9 @@ export async function exchange(
     // A caller who left is nobody's failure, and nobody reads the answer.
     if (!request.signal.aborted) deps.logFailure(requestId, error)
     if (caller !== null && isUnseen(deps, caller, error)) await deps.look(caller, requestId)
-    return failureResponse(error, requestId, callerHeaders(deps, caller))
+    const refusal = failureResponse(error, requestId)
+    writeCaller(refusal.headers, deps, caller)
+    return refusal
   }
 }
 
@@ -172,13 +173,7 @@ async function* tracked(deps: ExchangeDeps, ending: Ending, events: ChatEvents):
   }
 }
 
-async function wholeAnswer(
-  deps: ExchangeDeps,
-  events: ChatEvents,
-  spoken: Spoken,
-  caller: Caller,
-  common: HeaderPairs,
-): Promise<Response> {
+async function wholeAnswer(deps: ExchangeDeps, events: ChatEvents, spoken: Spoken, caller: Caller): Promise<Response> {
   const fold = createFold()
   let opening: Opening | null = null
   let receipt: Receipt | null = null
@@ -190,17 +185,30 @@ async function wholeAnswer(
     }
   if (opening === null || receipt === null)
     throw new GatewayError('upstream_failed', 'The answer broke off. Ask again.')
-  return new Response(JSON.stringify(spoken.body(fold.result(), opening, receipt)), {
-    headers: {
-      'content-type': 'application/json',
-      'cache-control': 'no-store',
-      ...common,
-      ...openingHeaders(opening),
-      ...receiptHeaders(receipt),
-      ...deps.deprecation(opening.model),
-      ...callerHeaders(deps, caller),
-    },
-  })
+  const headers = headersOf(deps, jsonHeaders, opening.requestId, opening, caller)
+  writeReceipt(headers, receipt)
+  return new Response(JSON.stringify(spoken.body(fold.result(), opening, receipt)), { headers })
+}
+
+const jsonHeaders = new Headers({ 'content-type': 'application/json', 'cache-control': 'no-store' })
+
+/** An answer's headers, behind those of its kind; `opening` is null where the status goes before anything is known. */
+function headersOf(
+  deps: ExchangeDeps,
+  ofKind: Headers,
+  requestId: string,
+  opening: Opening | null,
+  caller: Caller,
+): Headers {
+  const headers = new Headers(ofKind)
+  headers.set('x-request-id', requestId)
+  if (opening !== null) {
+    writeOpening(headers, opening)
+    const deprecation = deps.deprecation(opening.model)
+    if (deprecation !== null) writePairs(headers, deprecation)
+  }
+  writeCaller(headers, deps, caller)
+  return headers
 }
 
 function streamedAnswer(
@@ -210,19 +218,13 @@ function streamedAnswer(
   caller: Caller,
   requestId: string,
   ending: Ending,
-  common: HeaderPairs,
 ): Promise<Response> {
   return streamResponse({
     events,
     face: spoken.stream(requestId),
-    abort: ending.abort,
+    abort: () => ending.abort(),
     clock: deps.clock,
-    headers: opening => ({
-      ...common,
-      ...(opening === null ? {} : openingHeaders(opening)),
-      ...(opening === null ? {} : deps.deprecation(opening.model)),
-      ...callerHeaders(deps, caller),
-    }),
+    headers: opening => headersOf(deps, streamHeaders, requestId, opening, caller),
     toError: thrown => {
       const error = toGatewayError(thrown)
       deps.logFailure(requestId, error)

@@ -1,6 +1,5 @@
 /** Any thrown thing → the contract's error shape. Nothing of what was thrown reaches the caller but a `GatewayError`'s own words. */
 import { errorBody, GatewayError } from '../core/errors.ts'
-import type { HeaderPairs } from './headers.ts'
 
 /** The error as callers may see it: unknown failures become a 503 that says nothing of their cause. */
 export function toGatewayError(thrown: unknown): GatewayError {
@@ -13,28 +12,23 @@ export function toGatewayError(thrown: unknown): GatewayError {
 }
 
 /** The whole refusal: status, envelope, and the headers that tell client libraries whether and when to try again. */
-export function failureResponse(error: GatewayError, requestId: string, headers: HeaderPairs = {}): Response {
-  return new Response(JSON.stringify(errorBody(error, requestId)), {
-    status: error.status,
-    headers: {
-      'content-type': 'application/json',
-      'cache-control': 'no-store',
-      'x-request-id': requestId,
-      ...retryHeaders(error),
-      ...(error.status === 401 ? { 'www-authenticate': 'Bearer' } : {}),
-      ...headers,
-    },
+export function failureResponse(error: GatewayError, requestId: string): Response {
+  const headers = new Headers({
+    'content-type': 'application/json',
+    'cache-control': 'no-store',
+    'x-request-id': requestId,
   })
+  writeRetry(headers, error)
+  if (error.status === 401) headers.set('www-authenticate', 'Bearer')
+  return new Response(JSON.stringify(errorBody(error, requestId)), { status: error.status, headers })
 }
 
-function retryHeaders(error: GatewayError): HeaderPairs {
-  const headers: HeaderPairs = {}
+function writeRetry(headers: Headers, error: GatewayError): void {
   const waits = error.status === 429 || error.status === 503
   const retryAfterMs = error.retryAfterMs ?? (waits ? 1000 : null)
   if (retryAfterMs !== null) {
-    headers['retry-after'] = String(Math.max(1, Math.ceil(retryAfterMs / 1000)))
-    headers['retry-after-ms'] = String(Math.max(1, Math.ceil(retryAfterMs)))
+    headers.set('retry-after', String(Math.max(1, Math.ceil(retryAfterMs / 1000))))
+    headers.set('retry-after-ms', String(Math.max(1, Math.ceil(retryAfterMs))))
   }
-  if (error.shouldRetry !== null) headers['x-should-retry'] = String(error.shouldRetry)
-  return headers
+  if (error.shouldRetry !== null) headers.set('x-should-retry', String(error.shouldRetry))
 }

@@ -1,59 +1,63 @@
+/**
+ * The headers of chat answers, written straight into a `Headers`: gathered in records first, an answer's fifteen would be
+ * made three times over.
+ */
 import type { Opening, Receipt } from '../core/chat.ts'
 import { usdText } from '../core/money.ts'
 import type { Caller, Standing } from '../core/plans.ts'
 
-/** The header names and values of an answer, as plain pairs. */
-export type HeaderPairs = Record<string, string>
+/** Header names and values as plain pairs. */
+export type HeaderPairs = Readonly<Record<string, string>>
 
 /**
- * What every answer to a key says of its limits, in the form that OpenAI's client libraries read; empty where the account
- * has not been seen yet.
+ * Writes what every answer to a key says of its account's limits, in the form that OpenAI's client libraries read, and a
+ * warning where its monthly soft cap is nearly used; nothing where nobody is asking, or the account has not been seen yet.
  */
-function limitHeaders(standing: Standing | null): HeaderPairs {
-  if (standing === null) return {}
-  const { requests, tokens, costMicrocents } = standing
-  return {
-    'x-ratelimit-limit-requests': String(requests.limit),
-    'x-ratelimit-remaining-requests': String(requests.remaining),
-    'x-ratelimit-reset-requests': duration(requests.resetMs),
-    'x-ratelimit-limit-tokens': String(tokens.limit),
-    'x-ratelimit-remaining-tokens': String(tokens.remaining),
-    'x-ratelimit-reset-tokens': duration(tokens.resetMs),
-    'x-gateway-budget-remaining-usd': usdText(costMicrocents.remaining),
-  }
-}
-
-/** Standing of a caller's account, where somebody is asking, and a warning where its monthly soft cap is nearly used. */
-export function callerHeaders(
+export function writeCaller(
+  headers: Headers,
   deps: {
     readonly meter: { standing(accountId: string, limits: Caller['limits']): Standing | null }
     readonly budget: { warningOf(caller: Caller): string | null }
   },
   caller: Caller | null,
-): HeaderPairs {
-  if (caller === null) return {}
-  const headers = limitHeaders(deps.meter.standing(caller.accountId, caller.limits))
+): void {
+  if (caller === null) return
+  const standing = deps.meter.standing(caller.accountId, caller.limits)
+  if (standing !== null) writeStanding(headers, standing)
   const warning = deps.budget.warningOf(caller)
-  return warning === null ? headers : { ...headers, 'x-gateway-budget-warning': warning }
+  if (warning !== null) headers.set('x-gateway-budget-warning', warning)
 }
 
-/** What served and how it came to that. Known with the first content. */
-export function openingHeaders(opening: Opening): HeaderPairs {
-  const dropped = opening.droppedParameters
-  return {
-    'x-gateway-model': opening.model,
-    'x-gateway-provider': opening.provider,
-    'x-gateway-attempts': String(opening.attempts.length),
-    'x-gateway-overhead-ms': opening.overheadMs.toFixed(2),
-    ...(opening.secrets === undefined ? {} : { 'x-gateway-secrets': opening.secrets.join(', ') }),
-    ...(opening.enhanced === null ? {} : { 'x-gateway-enhanced': String(opening.enhanced) }),
-    ...(dropped.length === 0 ? {} : { 'x-gateway-dropped-params': dropped.join(', ') }),
-  }
+function writeStanding(headers: Headers, { requests, tokens, costMicrocents }: Standing): void {
+  headers.set('x-ratelimit-limit-requests', String(requests.limit))
+  headers.set('x-ratelimit-remaining-requests', String(requests.remaining))
+  headers.set('x-ratelimit-reset-requests', duration(requests.resetMs))
+  headers.set('x-ratelimit-limit-tokens', String(tokens.limit))
+  headers.set('x-ratelimit-remaining-tokens', String(tokens.remaining))
+  headers.set('x-ratelimit-reset-tokens', duration(tokens.resetMs))
+  headers.set('x-gateway-budget-remaining-usd', usdText(costMicrocents.remaining))
 }
 
-/** What a JSON answer cost. A stream's cost is known only after its headers have gone. */
-export function receiptHeaders(receipt: Receipt): HeaderPairs {
-  return { 'x-gateway-cost-usd': usdText(receipt.cost.total) }
+/** Writes what served and how it came to that. Known with the first content. */
+export function writeOpening(headers: Headers, opening: Opening): void {
+  headers.set('x-gateway-model', opening.model)
+  headers.set('x-gateway-provider', opening.provider)
+  headers.set('x-gateway-attempts', String(opening.attempts.length))
+  headers.set('x-gateway-overhead-ms', opening.overheadMs.toFixed(2))
+  if (opening.secrets !== undefined) headers.set('x-gateway-secrets', opening.secrets.join(', '))
+  if (opening.enhanced !== null) headers.set('x-gateway-enhanced', String(opening.enhanced))
+  if (opening.droppedParameters.length > 0)
+    headers.set('x-gateway-dropped-params', opening.droppedParameters.join(', '))
+}
+
+/** Writes what a JSON answer cost. A stream's cost is known only after its headers have gone. */
+export function writeReceipt(headers: Headers, receipt: Receipt): void {
+  headers.set('x-gateway-cost-usd', usdText(receipt.cost.total))
+}
+
+/** Writes pairs, over what was there. */
+export function writePairs(headers: Headers, pairs: HeaderPairs): void {
+  for (const [name, value] of Object.entries(pairs)) headers.set(name, value)
 }
 
 /**

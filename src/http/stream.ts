@@ -8,7 +8,6 @@
  */
 import type { ChatEvent, ChatEvents, Opening } from '../core/chat.ts'
 import { GatewayError } from '../core/errors.ts'
-import type { HeaderPairs } from './headers.ts'
 
 /** After this much silence a comment line keeps the connection open; before it proxies and browsers cut. */
 const pingEveryMs = 10_000
@@ -35,7 +34,7 @@ export async function streamResponse(options: {
   readonly abort: () => void
   readonly clock: { after(milliseconds: number, action: () => void): () => void }
   /** `opening` is null where the status goes first. */
-  readonly headers: (opening: Opening | null) => HeaderPairs
+  readonly headers: (opening: Opening | null) => Headers
   readonly toError: (thrown: unknown) => GatewayError
 }): Promise<Response> {
   const { events, face, abort, clock } = options
@@ -94,15 +93,15 @@ export async function streamResponse(options: {
     },
     { highWaterMark: 0 },
   )
-  return new Response(body, {
-    headers: {
-      'content-type': 'text/event-stream; charset=utf-8',
-      'cache-control': 'no-cache, no-store, no-transform',
-      'x-accel-buffering': 'no',
-      ...options.headers(opened?.type === 'opened' ? opened.opening : null),
-    },
-  })
+  return new Response(body, { headers: options.headers(opened?.type === 'opened' ? opened.opening : null) })
 }
+
+/** What every stream's headers begin with. */
+export const streamHeaders = new Headers({
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache, no-store, no-transform',
+  'x-accel-buffering': 'no',
+})
 
 type Step = IteratorResult<readonly ChatEvent[], void>
 

@@ -70,8 +70,9 @@ function spansOf(
   parent: TraceParent | null,
   randomBytes: (count: number) => Uint8Array,
 ): readonly Span[] {
+  const steps = Object.entries(tally.steps).flatMap(([name, at]) => (at === null ? [] : [{ name, startedAt: at }]))
   // All ids at once: each draw costs more than a span.
-  const drawn = Buffer.from(randomBytes(24 + 8 * (tally.steps.length + tally.attempts.length))).toString('hex')
+  const drawn = Buffer.from(randomBytes(24 + 8 * (steps.length + tally.attempts.length))).toString('hex')
   const traceId = parent?.traceId ?? drawn.slice(0, 32)
   const rootId = drawn.slice(32, 48)
   let used = 32
@@ -100,9 +101,8 @@ function spansOf(
     error: record.error_code,
     attributes: rootAttributes({ tally, record, plan }, asked),
   })
-  const { steps } = tally
   // An attempt's duration is until its first content: the one that served went on until it was settled.
-  const lastContentAt = steps.find(({ name }) => name === 'settle')?.startedAt ?? now
+  const lastContentAt = tally.steps.settle ?? now
   return [
     root,
     ...steps.map(({ name, startedAt }, index) => span(name, startedAt, steps[index + 1]?.startedAt ?? now)),

@@ -77,9 +77,8 @@ function askElsewhere(
 
 /** Kinds of secrets in what was written. */
 function secretsIn(safety: Pick<Safety, 'secretsIn'>, messages: readonly Message[]): readonly string[] {
-  const kinds = new Set<string>()
-  for (const message of messages) for (const kind of safety.secretsIn(message)) kinds.add(kind)
-  return [...kinds]
+  const kinds = messages.flatMap(message => safety.secretsIn(message))
+  return kinds.length === 0 ? kinds : [...new Set(kinds)]
 }
 
 /** The ask with every secret masked. */

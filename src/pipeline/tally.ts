@@ -9,6 +9,7 @@ import type { AnswerPart, ProviderFailure } from '../providers/provider.ts'
 import type { Seat } from '../stores/meter.ts'
 import type { Candidate } from './candidate.ts'
 
+/** In this order. */
 export type Step = 'route' | 'admit' | 'moderate' | 'enhance' | 'enrich' | 'call' | 'settle'
 
 export type Outcome = 'completed' | 'failed' | 'client_closed' | 'blocked'
@@ -19,9 +20,10 @@ export type Tally = Listed & {
   /** Epoch milliseconds, and monotonic ones for durations. */
   readonly startedAt: number
   readonly startedMonotonic: number
+  readonly clock: Pick<Clock, 'monotonic'>
   readonly attempts: Attempt[]
-  /** When each step began, in monotonic milliseconds; it ends where the next begins. */
-  readonly steps: { readonly name: Step; readonly startedAt: number }[]
+  /** When each step began, in monotonic milliseconds; it ends where the next begins. Null = it has not come. */
+  readonly steps: Record<Step, number | null>
   /** The trace that the caller says this is part of. */
   trace: TraceParent | null
   /** The prompt's name in the book of prompts. */
@@ -90,8 +92,17 @@ export function startTally(clock: Clock, requestId: string): Tally {
     requestId,
     startedAt: clock.now(),
     startedMonotonic,
+    clock,
     attempts: [],
-    steps: [{ name: 'route', startedAt: startedMonotonic }],
+    steps: {
+      route: startedMonotonic,
+      admit: null,
+      moderate: null,
+      enhance: null,
+      enrich: null,
+      call: null,
+      settle: null,
+    },
     trace: null,
     promptDigest: '',
     upstreamMs: 0,
@@ -104,20 +115,26 @@ export function startTally(clock: Clock, requestId: string): Tally {
     outcome: 'client_closed',
     errorCode: null,
     secrets: [],
-    checkpoint: () => {},
-    begin(name) {
-      this.steps.push({ name, startedAt: clock.monotonic() })
-    },
-    fail(failure, signal) {
-      // The caller who left is told apart from the gateway that had to end a request and gave its reason.
-      if (signal.aborted && !(signal.reason instanceof GatewayError)) return
-      const error = failure instanceof GatewayError ? failure : null
-      this.outcome = error?.code === 'content_blocked' && error.layer !== 'provider' ? 'blocked' : 'failed'
-      this.errorCode = error?.code ?? 'service_unavailable'
-      // What was refused is nobody's bill, whatever the upstream had begun to write.
-      if (this.outcome === 'blocked') this.serving = null
-    },
+    checkpoint: nothing,
+    begin,
+    fail,
   }
+}
+
+const nothing = () => {}
+
+function begin(this: Tally, step: Step): void {
+  this.steps[step] = this.clock.monotonic()
+}
+
+function fail(this: Tally, failure: unknown, signal: EndingSignal): void {
+  // The caller who left is told apart from the gateway that had to end a request and gave its reason.
+  if (signal.aborted && !(signal.reason instanceof GatewayError)) return
+  const error = failure instanceof GatewayError ? failure : null
+  this.outcome = error?.code === 'content_blocked' && error.layer !== 'provider' ? 'blocked' : 'failed'
+  this.errorCode = error?.code ?? 'service_unavailable'
+  // What was refused is nobody's bill, whatever the upstream had begun to write.
+  if (this.outcome === 'blocked') this.serving = null
 }
 
 /** An upstream answer of which nothing has been read yet. */

@@ -102,6 +102,12 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
     line.live ??= unmeasured(now)
     measure(line.live, measured, now)
   }
+  const mayAsk = (key: string) => admission(lines.get(key)?.health ?? unknownHealth, clock.monotonic()) !== 'no'
+  const probe = (key: string) => {
+    const line = lines.get(key)
+    const now = clock.monotonic()
+    if (line !== undefined && admission(line.health, now) === 'probe') line.health = probing(line.health, now)
+  }
   const worst = (key: string): HealthState => {
     const provider = lines.get(providerOf(key))
     const state = look(lineOf(key))
@@ -121,17 +127,10 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
       })
     },
     stateOf: worst,
-    mayTry(key) {
-      const now = clock.monotonic()
-      const mayAsk = (one: string) => admission(lines.get(one)?.health ?? unknownHealth, now) !== 'no'
-      return mayAsk(providerOf(key)) && mayAsk(key)
-    },
+    mayTry: key => mayAsk(providerOf(key)) && mayAsk(key),
     beginAttempt(key) {
-      const now = clock.monotonic()
-      for (const one of [providerOf(key), key]) {
-        const line = lines.get(one)
-        if (line !== undefined && admission(line.health, now) === 'probe') line.health = probing(line.health, now)
-      }
+      probe(providerOf(key))
+      probe(key)
     },
     firstTokenMs: key => lines.get(key)?.health.firstTokenMs ?? null,
     figuresOf(key, published) {

@@ -2,7 +2,8 @@ import { expect, test } from 'bun:test'
 import { createEnding } from '../../src/core/ending.ts'
 
 test('an ending comes once, with its first reason, to all who listen', () => {
-  const { signal, abort } = createEnding()
+  const ending = createEnding()
+  const { signal } = ending
   const heard: string[] = []
   const gone = () => heard.push('gone')
   signal.addEventListener('abort', () => heard.push('first'))
@@ -10,19 +11,20 @@ test('an ending comes once, with its first reason, to all who listen', () => {
   signal.addEventListener('abort', () => heard.push('second'))
   signal.removeEventListener('abort', gone)
   expect([signal.aborted, signal.reason]).toEqual([false, undefined])
-  abort('because')
-  abort('again')
+  ending.abort('because')
+  ending.abort('again')
   expect([signal.aborted, signal.reason, ...heard]).toEqual([true, 'because', 'first', 'second'])
 })
 
 test('who listens is told after the ending shows, and may stop listening then', () => {
-  const { signal, abort } = createEnding()
+  const ending = createEnding()
+  const { signal } = ending
   const heard: boolean[] = []
   const listen = () => {
     heard.push(signal.aborted)
     signal.removeEventListener('abort', listen)
   }
   signal.addEventListener('abort', listen)
-  abort()
+  ending.abort()
   expect(heard).toEqual([true])
 })

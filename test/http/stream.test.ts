@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import type { ChatEvent, ChatEvents, Opening } from '../../src/core/chat.ts'
 import { GatewayError } from '../../src/core/errors.ts'
 import { toGatewayError } from '../../src/http/failures.ts'
-import { streamResponse } from '../../src/http/stream.ts'
+import { streamHeaders, streamResponse } from '../../src/http/stream.ts'
 
 const opening: Opening = {
   requestId: 'req_1',
@@ -93,7 +93,7 @@ function start() {
     },
     abort: () => void hand.log.push('abort'),
     clock,
-    headers: known => ({ 'x-opened': String(known !== null) }),
+    headers: known => new Headers([...streamHeaders, ['x-opened', String(known !== null)]]),
     toError: thrown => {
       failures.push(thrown)
       return toGatewayError(thrown)
