@@ -90,9 +90,9 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
     keys: deps.keys,
     idempotency: deps.idempotency,
     longestMs: deps.config.deadlines.totalMs,
-    connectionOf: (request, server) => ({
-      liftIdleTimeout: () => server?.timeout(request, 0),
-      address: () => deps.addressOf(request, server),
+    connectionOf: request => ({
+      liftIdleTimeout: () => void root.server?.timeout(request, 0),
+      address: () => deps.addressOf(request, root.server),
     }),
     clock: deps.clock,
     meter: deps.meter,
@@ -107,6 +107,7 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
     traceOf: deps.observe.traceOf,
     refused: told,
   }
+  // Its server is taken from here and never from a handler's context, where Elysia defines it anew for every request.
   const root = new Elysia({
     normalize: false,
     serve: { maxRequestBodySize: serverBodyLimit, idleTimeout: strangerTimeoutSeconds },
@@ -117,11 +118,11 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
       .onRequest(({ request }) => {
         checkHost(request, deps.allowedHosts)
       })
-      .onError(({ error, code, request, server }) => {
+      .onError(({ error, code, request }) => {
         const requestId = deps.newRequestId()
         const thrown =
           code === 'NOT_FOUND' ? notFound(endpointsAt(routes(), new URL(request.url).pathname)) : toGatewayError(error)
-        const refusal = told(thrown, () => deps.addressOf(request, server))
+        const refusal = told(thrown, () => deps.addressOf(request, root.server))
         logFailure(deps, requestId, refusal)
         deps.observe.failed('other', refusal)
         return failureResponse(refusal, requestId)

@@ -66,8 +66,7 @@ export type InFlight = { add(ending: Ending): void; delete(ending: Ending): void
 /** What a chat route needs beside the exchange itself. */
 export type ChatRouteDeps = ExchangeDeps & {
   readonly newRequestId: () => string
-  /** `server` is Elysia's own. */
-  readonly connectionOf: (request: Request, server: Bun.Server<unknown> | null) => Connection
+  readonly connectionOf: (request: Request) => Connection
 }
 
 /** What a request's connection is asked for. */

@@ -67,29 +67,49 @@ export function route(
   const choice = ask.model === null ? automatic(deps, request) : named(deps, request, ask.model)
   // The choice is made by the caller's words; what the web adds has to fit the model, not the other way round.
   const hasRoom = web === noWeb || fitsWindow(choice.first.model, inputTokens + web.tokens, ask.maxOutputTokens ?? 1)
-  return routeOf(request, choice, hasRoom ? web : noWeb)
+  return new ChosenRoute(request, choice, hasRoom ? web : noWeb)
 }
 
-function routeOf(request: RouteRequest, choice: Choice, web: WebPlan): Route {
-  const { ask, reading, level, inputTokens, epoch } = request
-  return {
-    mode: ask.model === null ? 'auto' : 'manual',
-    strategy: ask.strategy,
-    reading,
-    level,
-    inputTokens: inputTokens + web.tokens,
-    web,
-    choices: ask.choices,
-    first: choice.first,
-    learning: { ...choice.learning, epoch },
-    isKept: choice.isKept,
-    get candidates() {
-      return choice.all().candidates
-    },
-    get dropped() {
-      return choice.all().dropped()
-    },
-    withoutWeb: () => routeOf(request, choice, noWeb),
+/** A class, since its getters would be made anew for every request. */
+class ChosenRoute implements Route {
+  readonly mode: Route['mode']
+  readonly strategy: Strategy | null
+  readonly reading: Reading
+  readonly level: Level
+  readonly inputTokens: number
+  readonly choices: number
+  readonly first: Candidate
+  readonly learning: RouteLearning
+  readonly isKept: boolean
+  readonly web: WebPlan
+  private readonly request: RouteRequest
+  private readonly choice: Choice
+
+  constructor(request: RouteRequest, choice: Choice, web: WebPlan) {
+    this.mode = request.ask.model === null ? 'auto' : 'manual'
+    this.strategy = request.ask.strategy
+    this.reading = request.reading
+    this.level = request.level
+    this.inputTokens = request.inputTokens + web.tokens
+    this.choices = request.ask.choices
+    this.first = choice.first
+    this.learning = { ...choice.learning, epoch: request.epoch }
+    this.isKept = choice.isKept
+    this.web = web
+    this.request = request
+    this.choice = choice
+  }
+
+  get candidates() {
+    return this.choice.all().candidates
+  }
+
+  get dropped() {
+    return this.choice.all().dropped()
+  }
+
+  withoutWeb(): Route {
+    return new ChosenRoute(this.request, this.choice, noWeb)
   }
 }
 
