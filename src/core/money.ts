@@ -28,10 +28,10 @@ export function toUsd(microcents: number): number {
 
 /** The same, written out for a header: a number this small would show itself as `2.1e-7`. */
 export function usdText(microcents: number): string {
-  return toUsd(microcents)
-    .toFixed(8)
-    .replace(/\.?0+$/, '')
+  return toUsd(microcents).toFixed(8).replace(idleZeros, '')
 }
+
+const idleZeros = /\.?0+$/
 
 /** The prices of a request whose input, cached tokens included, is this long: the long-context tier is all or nothing. */
 export function priceTable(pricing: Pricing, inputTokens: number): PriceTable {

@@ -72,10 +72,12 @@ function brokenOff(): never {
   throw new GatewayError('invalid_request', 'The request body ended before it was complete. Send it again.')
 }
 
+const json = /^application\/(?:[\w.+-]+\+)?json(?:\s*;|$)/i
+
 /** JSON is the one form taken. An absent content type is forgiven, a wrong one is not. */
 export function checkContentType(headers: Headers): void {
   const contentType = headers.get('content-type')
-  if (contentType === null || /^application\/(?:[\w.+-]+\+)?json(?:\s*;|$)/i.test(contentType.trim())) return
+  if (contentType === null || json.test(contentType.trim())) return
   throw new GatewayError('invalid_request', 'The body must be JSON: send "content-type: application/json".', {
     param: 'content-type',
   })

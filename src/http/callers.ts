@@ -36,8 +36,10 @@ export function presentsKey(headers: Headers): boolean {
 export function presentedKey(headers: Headers): string | null {
   const authorization = headers.get('authorization')
   if (authorization === null) return headers.get('x-api-key')
-  return /^bearer /i.test(authorization) ? authorization.slice(7).trim() : null
+  return bearer.test(authorization) ? authorization.slice(7).trim() : null
 }
+
+const bearer = /^bearer /i
 
 function invalidKey(): GatewayError {
   return new GatewayError(
@@ -71,7 +73,7 @@ export async function authenticateSession(
   headers: Headers,
 ): Promise<Principal> {
   const authorization = headers.get('authorization') ?? ''
-  const claims = /^bearer /i.test(authorization) ? await tokens.verify(authorization.slice(7).trim()) : null
+  const claims = bearer.test(authorization) ? await tokens.verify(authorization.slice(7).trim()) : null
   const holder = claims === null ? null : await sessions.find(claims.sessionId)
   if (claims === null || holder === null || holder.isLocked || holder.userId !== claims.userId) throw invalidToken()
   return holder

@@ -7,6 +7,8 @@ import { GatewayError } from '../core/errors.ts'
 /** One name or address with an optional port; no userinfo, path, list, or space. */
 const wellFormed = /^(?:\[[0-9a-f:.]+\]|[a-z0-9](?:[a-z0-9._-]{0,252}))(?::\d{1,5})?$/i
 
+const port = /:\d+$/
+
 const loopback = new Set(['localhost', '127.0.0.1', '[::1]'])
 
 /** Whether names beyond loopback are answered at all, given where the server listens. */
@@ -21,7 +23,7 @@ export function checkHost(request: Request, allowed: ReadonlySet<string> | null)
   if (host === null || !wellFormed.test(host))
     throw new GatewayError('invalid_request', 'The Host header must name exactly one host.', { param: 'host' })
   if (allowed === null) return
-  const name = host.replace(/:\d+$/, '').toLowerCase()
+  const name = host.replace(port, '').toLowerCase()
   if (!allowed.has(name))
     throw new GatewayError(
       'misdirected',

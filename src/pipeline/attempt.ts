@@ -35,65 +35,91 @@ const maximumLingerMs = 500
 
 type Phase = 'connection' | 'first_byte' | 'first_content' | 'silence' | 'deadline'
 
-/** Prepares a call. Nothing is sent, and no clock runs, before the first `next`. */
-export function startAttempt(
-  deps: { readonly clock: Clock; readonly network: Network },
-  options: {
-    readonly candidate: Candidate
-    readonly ask: ProviderAsk
-    readonly deadlines: Deadlines
-    /** Monotonic milliseconds at which the whole request must be over. */
-    readonly deadlineAt: number
-    readonly signal: EndingSignal
-  },
-): UpstreamAttempt {
-  const { candidate, ask, signal } = options
-  const { provider, access } = candidate.endpoint
-  const request = provider.toRequest(ask, access)
-  const abort = new AbortController()
-  const leave = () => abort.abort()
-  let watch: Watch | null = null
-  let body: BodyReader | null = null
-  let status: number | null = null
-  let waitedMs = 0
+type AttemptDeps = { readonly clock: Clock; readonly network: Network }
 
-  const send = async (watch: Watch): Promise<BodyReader> => {
-    signal.addEventListener('abort', leave)
-    if (signal.aborted) leave()
-    const response = await deps.network.fetch(request.url, requestInit(request, ask.stream, abort.signal))
-    status = response.status
-    watch.byteArrived()
-    return bodyReader(response, ask, provider, deps.clock, watch.byteArrived)
+type AttemptOptions = {
+  readonly candidate: Candidate
+  readonly ask: ProviderAsk
+  readonly deadlines: Deadlines
+  /** Monotonic milliseconds at which the whole request must be over. */
+  readonly deadlineAt: number
+  readonly signal: EndingSignal
+}
+
+/** Prepares a call. Nothing is sent, and no clock runs, before the first `next`. */
+export function startAttempt(deps: AttemptDeps, options: AttemptOptions): UpstreamAttempt {
+  return new OwnAttempt(deps, options)
+}
+
+/** A class, as its watch is: what each request makes of functions is felt. */
+class OwnAttempt implements UpstreamAttempt {
+  readonly droppedParameters: readonly string[]
+  private readonly deps: AttemptDeps
+  private readonly options: AttemptOptions
+  private readonly request: ProviderRequest
+  private readonly abort = new AbortController()
+  private readonly leave = () => this.abort.abort()
+  private watch: Watch | null = null
+  private body: BodyReader | null = null
+  private answered: number | null = null
+  private waited = 0
+
+  constructor(deps: AttemptDeps, options: AttemptOptions) {
+    const { provider, access } = options.candidate.endpoint
+    this.deps = deps
+    this.options = options
+    this.request = provider.toRequest(options.ask, access)
+    this.droppedParameters = this.request.droppedParameters
   }
 
-  return {
-    droppedParameters: request.droppedParameters,
-    status: () => status,
-    async next() {
-      watch ??= startWatch(deps, { ...options, url: request.url, expire: leave })
-      watch.waits(true)
-      const since = deps.clock.monotonic()
-      try {
-        body ??= await send(watch)
-        return await body.next()
-      } catch {
-        return [{ type: 'failure', failure: watch.failure() ?? brokenConnection(body) }]
-      } finally {
-        watch.waits(false)
-        waitedMs += deps.clock.monotonic() - since
-      }
-    },
-    contentArrived: () => watch?.contentArrived(),
-    waitedMs: () => waitedMs,
-    close(complete) {
-      watch?.stop()
-      signal.removeEventListener('abort', leave)
-      if (body?.isOver()) return
-      // An unread body would keep the upstream producing, and us paying.
-      if (!complete || body === null) return abort.abort()
-      const cancel = deps.clock.after(maximumLingerMs, leave)
-      void body.drain().then(cancel, cancel)
-    },
+  status(): number | null {
+    return this.answered
+  }
+
+  async next(): Promise<readonly AnswerPart[] | null> {
+    const { clock } = this.deps
+    this.watch ??= new Watch(this.deps, this.options, this.request.url, this.leave)
+    const { watch } = this
+    watch.waits(true)
+    const since = clock.monotonic()
+    try {
+      this.body ??= await this.send(watch)
+      return await this.body.next()
+    } catch {
+      return [{ type: 'failure', failure: watch.failure() ?? brokenConnection(this.body) }]
+    } finally {
+      watch.waits(false)
+      this.waited += clock.monotonic() - since
+    }
+  }
+
+  contentArrived(): void {
+    this.watch?.contentArrived()
+  }
+
+  waitedMs(): number {
+    return this.waited
+  }
+
+  close(complete: boolean): void {
+    this.watch?.stop()
+    this.options.signal.removeEventListener('abort', this.leave)
+    if (this.body?.isOver()) return
+    // An unread body would keep the upstream producing, and us paying.
+    if (!complete || this.body === null) return void this.abort.abort()
+    const cancel = this.deps.clock.after(maximumLingerMs, this.leave)
+    void this.body.drain().then(cancel, cancel)
+  }
+
+  private async send(watch: Watch): Promise<BodyReader> {
+    const { candidate, ask, signal } = this.options
+    signal.addEventListener('abort', this.leave)
+    if (signal.aborted) this.leave()
+    const init = requestInit(this.request, ask.stream, this.abort.signal)
+    const response = await this.deps.network.fetch(this.request.url, init)
+    this.answered = response.status
+    watch.byteArrived()
+    return bodyReader(response, ask, candidate.endpoint.provider, this.deps.clock, () => watch.byteArrived())
   }
 }
 
@@ -126,103 +152,115 @@ function sooner(one: Due, other: Due): Due {
   return other.at < one.at ? other : one
 }
 
-type Watch = {
-  /** Silence is the upstream's only while we wait for it: a caller who reads slowly makes us read slowly. */
-  waits(isWaiting: boolean): void
-  byteArrived(): void
-  contentArrived(): void
-  stop(): void
-  /** Which wait ran out, null while none did. */
-  failure(): ProviderFailure | null
-}
-
-/** The clock of one attempt, running from now on. */
-function startWatch(
-  deps: { readonly clock: Clock; readonly network: Network },
-  options: {
-    readonly url: string
-    readonly ask: ProviderAsk
-    readonly deadlines: Deadlines
-    readonly deadlineAt: number
-    readonly expire: () => void
-  },
-): Watch {
-  const { clock, network } = deps
-  const { deadlines, deadlineAt } = options
-  const startedAt = clock.monotonic()
-  const effort = options.ask.ask.reasoningEffort
-  const thinksLong = effort === 'high' || effort === 'xhigh' || effort === 'max'
-  const firstContentMs = thinksLong ? deadlines.firstContentReasoningMs : deadlines.firstContentMs
-  let isWaiting = true
-  let hasBytes = false
-  let hasContent = false
-  let stopped = false
-  let expired: Phase | null = null
+/** The clock of one attempt, running from now on. Calls `leave` when a wait runs out. */
+class Watch {
+  private readonly clock: Clock
+  private readonly network: Network
+  private readonly deadlines: Deadlines
+  private readonly url: string
+  private readonly leave: () => void
+  private readonly deadlineAt: number
+  private readonly startedAt: number
+  private readonly firstContentMs: number
+  private isWaiting = true
+  private hasBytes = false
+  private hasContent = false
+  private stopped = false
+  private expired: Phase | null = null
   /** When the upstream last gave a sign of life, or we last began to wait for one. */
-  let quietSince = startedAt
+  private quietSince: number
   // `fetch` does not tell connecting from waiting: late in the connection's time a second, bare connection asks the question.
-  let probeAt = startedAt + deadlines.connectMs / 2
-  let lookAt = Number.POSITIVE_INFINITY
-  let cancel = () => {}
+  private probeAt: number
+  private lookAt = Number.POSITIVE_INFINITY
+  private cancel = () => {}
 
-  const nextDue = (now: number): Due => {
-    const silence = (isWaiting ? quietSince : now) + deadlines.silenceMs
-    const alive: Due = hasBytes
+  constructor({ clock, network }: AttemptDeps, options: AttemptOptions, url: string, leave: () => void) {
+    const { deadlines, deadlineAt } = options
+    this.clock = clock
+    this.network = network
+    this.deadlines = deadlines
+    this.url = url
+    this.leave = leave
+    this.deadlineAt = deadlineAt
+    this.startedAt = clock.monotonic()
+    this.firstContentMs = thinksLong(options.ask) ? deadlines.firstContentReasoningMs : deadlines.firstContentMs
+    this.quietSince = this.startedAt
+    this.probeAt = this.startedAt + deadlines.connectMs / 2
+    this.look()
+  }
+
+  /** Silence is the upstream's only while we wait for it: a caller who reads slowly makes us read slowly. */
+  waits(waiting: boolean): void {
+    this.isWaiting = waiting
+    if (waiting) this.quietSince = this.clock.monotonic()
+  }
+
+  byteArrived(): void {
+    this.quietSince = this.clock.monotonic()
+    if (this.hasBytes) return
+    this.hasBytes = true
+    // From here on silence counts, which may be due before the next look.
+    if (this.quietSince + this.deadlines.silenceMs >= this.lookAt) return
+    this.cancel()
+    this.look()
+  }
+
+  contentArrived(): void {
+    this.hasContent = true
+  }
+
+  stop(): void {
+    this.stopped = true
+    this.cancel()
+  }
+
+  /** Which wait ran out, null while none did. */
+  failure(): ProviderFailure | null {
+    if (this.expired === null) return null
+    return this.expired === 'connection'
+      ? upstreamFailure('connection_failed', 'no connection within its deadline')
+      : upstreamFailure('timeout', `${this.expired} deadline passed`)
+  }
+
+  private look(): void {
+    const now = this.clock.monotonic()
+    let due = this.nextDue(now)
+    if (due.at <= now && due.phase === 'connection') {
+      this.probe()
+      due = this.nextDue(now)
+    }
+    if (due.at <= now) return void this.expire(due.phase)
+    this.lookAt = due.at
+    this.cancel = this.clock.after(due.at - now, () => this.look())
+  }
+
+  private nextDue(now: number): Due {
+    const { deadlines, startedAt } = this
+    const silence = (this.isWaiting ? this.quietSince : now) + deadlines.silenceMs
+    const alive: Due = this.hasBytes
       ? { at: silence, phase: 'silence' }
-      : sooner({ at: startedAt + deadlines.firstByteMs, phase: 'first_byte' }, { at: probeAt, phase: 'connection' })
-    const due = sooner({ at: deadlineAt, phase: 'deadline' }, alive)
-    return hasContent ? due : sooner(due, { at: startedAt + firstContentMs, phase: 'first_content' })
+      : sooner(
+          { at: startedAt + deadlines.firstByteMs, phase: 'first_byte' },
+          { at: this.probeAt, phase: 'connection' },
+        )
+    const due = sooner({ at: this.deadlineAt, phase: 'deadline' }, alive)
+    return this.hasContent ? due : sooner(due, { at: startedAt + this.firstContentMs, phase: 'first_content' })
   }
-  const expire = (phase: Phase) => {
-    if (stopped || expired !== null) return
-    expired = phase
-    options.expire()
-  }
-  const probe = () => {
-    probeAt = Number.POSITIVE_INFINITY
-    void network.reaches(options.url, deadlines.connectMs / 2).then(isReached => {
-      if (!isReached && !hasBytes) expire('connection')
+
+  private probe(): void {
+    this.probeAt = Number.POSITIVE_INFINITY
+    void this.network.reaches(this.url, this.deadlines.connectMs / 2).then(isReached => {
+      if (!isReached && !this.hasBytes) this.expire('connection')
     })
   }
-  const look = () => {
-    const now = clock.monotonic()
-    let due = nextDue(now)
-    if (due.at <= now && due.phase === 'connection') {
-      probe()
-      due = nextDue(now)
-    }
-    if (due.at <= now) return expire(due.phase)
-    lookAt = due.at
-    cancel = clock.after(due.at - now, look)
-  }
-  look()
 
-  return {
-    waits(waiting) {
-      isWaiting = waiting
-      if (waiting) quietSince = clock.monotonic()
-    },
-    byteArrived() {
-      quietSince = clock.monotonic()
-      if (hasBytes) return
-      hasBytes = true
-      // From here on silence counts, which may be due before the next look.
-      if (quietSince + deadlines.silenceMs >= lookAt) return
-      cancel()
-      look()
-    },
-    contentArrived() {
-      hasContent = true
-    },
-    stop() {
-      stopped = true
-      cancel()
-    },
-    failure() {
-      if (expired === null) return null
-      return expired === 'connection'
-        ? upstreamFailure('connection_failed', 'no connection within its deadline')
-        : upstreamFailure('timeout', `${expired} deadline passed`)
-    },
+  private expire(phase: Phase): void {
+    if (this.stopped || this.expired !== null) return
+    this.expired = phase
+    this.leave()
   }
+}
+
+function thinksLong({ ask: { reasoningEffort } }: ProviderAsk): boolean {
+  return reasoningEffort === 'high' || reasoningEffort === 'xhigh' || reasoningEffort === 'max'
 }

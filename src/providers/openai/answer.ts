@@ -18,116 +18,132 @@ export type Reader = StreamReader & { whole(body: unknown): readonly AnswerPart[
  * `stop` or `tool_calls`. Finish reasons are told at the end, when it is known whether there were tool calls.
  */
 export function createReader(official: boolean, wanted = 1): Reader {
-  /** By index, with holes. */
-  const choices: Choice[] = []
-  const unique = uniqueNames()
-  const follow = followUsage()
-  /** The payload being read told its counts. */
-  let isCounted = false
-  let servedId: string | null = null
-  let servedModel: string | null = null
+  return new AnswerReader(official, wanted)
+}
 
-  function readPayload(payload: unknown, parts: AnswerPart[]): void {
+/** A class, since each answer would make its functions anew. */
+class AnswerReader implements Reader {
+  private readonly official: boolean
+  private readonly wanted: number
+  /** By index, with holes. */
+  private readonly choices: Choice[] = []
+  private readonly unique = uniqueNames()
+  private readonly follow = followUsage()
+  /** The payload being read told its counts. */
+  private isCounted = false
+  private servedId: string | null = null
+  private servedModel: string | null = null
+
+  constructor(official: boolean, wanted: number) {
+    this.official = official
+    this.wanted = wanted
+  }
+
+  read({ name, data }: Parameters<StreamReader['read']>[0]): readonly AnswerPart[] {
+    const parts: AnswerPart[] = []
+    if (data.charCodeAt(0) !== openBrace) {
+      const text = data.trim()
+      if (text === '') return parts
+      if (text === '[DONE]') {
+        if (this.isDone()) this.end(parts)
+        else parts.push(failed(failureOf('truncated', '200 done_without_finish_reason')))
+        return parts
+      }
+    }
+    const payload = parsed(data)
+    if (name === 'error') return [failed(failureInAnswer((isRecord(payload) && errorOf(payload)) || (payload ?? data)))]
+    // Pings and the like may hold anything; a named event is read only if it is a chunk.
+    if (name !== '' && name !== 'message' && !Array.isArray(record(payload).choices)) return parts
+    if (payload === undefined) return [badAnswer('not_json')]
+    this.readPayload(payload, parts)
+    return parts
+  }
+
+  finish(): readonly AnswerPart[] {
+    const parts: AnswerPart[] = []
+    const all = this.seen()
+    if (all.length >= this.wanted && all.every(({ reason }) => reason !== null)) this.end(parts)
+    // Cut: what is known to be text is still handed out, an end is not.
+    else for (const choice of all) releaseText(choice, parts)
+    return parts
+  }
+
+  whole(body: unknown): readonly AnswerPart[] {
+    const parts: AnswerPart[] = []
+    this.readPayload(body, parts)
+    if (this.choices.length === 0) parts.push(badAnswer('no_choices'))
+    else this.end(parts)
+    return parts
+  }
+
+  private readPayload(payload: unknown, parts: AnswerPart[]): void {
     const body = Array.isArray(payload) ? payload[0] : payload
     if (!isRecord(body)) return void parts.push(badAnswer('not_an_object'))
-    readServed(body, parts)
-    isCounted = false
-    readUsage(body.usage, parts)
-    if (isRecord(body.x_groq)) readUsage(body.x_groq.usage, parts)
+    this.readServed(body, parts)
+    this.isCounted = false
+    this.readUsage(body.usage, parts)
+    if (isRecord(body.x_groq)) this.readUsage(body.x_groq.usage, parts)
     const error = errorOf(body)
     if (error !== null) return void parts.push(failed(failureInAnswer(error)))
     if (!Array.isArray(body.choices)) return
     for (let position = 0; position < body.choices.length; position += 1) {
       const wire: unknown = body.choices[position]
-      if (isRecord(wire)) readWire(wire, position, parts)
+      if (isRecord(wire)) this.readWire(wire, position, parts)
     }
-    if (!isCounted && parts.some(isContent)) parts.push(...follow(null, true))
+    if (!this.isCounted && parts.some(isContent)) parts.push(...this.follow(null, true))
   }
 
-  function readWire(wire: Json, position: number, parts: AnswerPart[]): void {
+  private readWire(wire: Json, position: number, parts: AnswerPart[]): void {
     const index = wholeNumber(wire.index) ?? position
     if (index > maximumIndex) return void parts.push(badAnswer('choice_index'))
-    readUsage(wire.usage, parts)
-    choices[index] ??= startChoice(index, official, mintId)
-    readChoice(choices[index], wire, parts)
+    this.readUsage(wire.usage, parts)
+    this.choices[index] ??= this.start(index)
+    readChoice(this.choices[index], wire, parts)
   }
 
-  function readUsage(wire: unknown, parts: AnswerPart[]): void {
+  private start(index: number): Choice {
+    return startChoice(index, this.official, wireId => this.mintId(wireId))
+  }
+
+  private readUsage(wire: unknown, parts: AnswerPart[]): void {
     const told = isRecord(wire) ? usageOf(wire) : null
     if (told === null) return
-    isCounted = true
-    parts.push(...follow(told, false))
+    this.isCounted = true
+    parts.push(...this.follow(told, false))
   }
 
-  function readServed(body: Json, parts: AnswerPart[]): void {
-    const id = servedId ?? nameOf(body.id)
-    const model = servedModel ?? nameOf(body.model)
-    if (id === servedId && model === servedModel) return
-    servedId = id
-    servedModel = model
+  private readServed(body: Json, parts: AnswerPart[]): void {
+    const id = this.servedId ?? nameOf(body.id)
+    const model = this.servedModel ?? nameOf(body.model)
+    if (id === this.servedId && model === this.servedModel) return
+    this.servedId = id
+    this.servedModel = model
     parts.push({ type: 'served', id, model })
   }
 
   /** The server's own id where it is the first of its name. A made one holds the answer's id, to differ from turn to turn. */
-  function mintId(wireId: string | null): string {
-    const made = () => `call_${(servedId ?? '').replaceAll(/[^A-Za-z0-9]/g, '').slice(-24)}`
-    return unique(wireId, count => `${wireId ?? made()}_${count}`)
+  private mintId(wireId: string | null): string {
+    const made = () => `call_${(this.servedId ?? '').replaceAll(/[^A-Za-z0-9]/g, '').slice(-24)}`
+    return this.unique(wireId, count => `${wireId ?? made()}_${count}`)
   }
 
-  const seen = (): readonly Choice[] => choices.filter(choice => choice !== undefined)
+  private seen(): readonly Choice[] {
+    return this.choices.filter(choice => choice !== undefined)
+  }
 
   /** Whether `[DONE]` may be believed: a relay says it behind what was cut, too. */
-  function isDone(): boolean {
-    const all = seen()
-    const isUnsaid = !official && all.every(choice => choice.reason === null && hasWholeCalls(choice))
+  private isDone(): boolean {
+    const all = this.seen()
+    const isUnsaid = !this.official && all.every(choice => choice.reason === null && hasWholeCalls(choice))
     return isUnsaid || (all.length > 0 && all.every(({ reason }) => reason !== null))
   }
 
-  function end(parts: AnswerPart[]): void {
-    if (choices.length === 0) choices.push(startChoice(0, official, mintId))
-    for (const choice of seen()) endChoice(choice, parts)
-    for (const choice of seen()) parts.push({ type: 'finish', choice: choice.index, reason: reasonOf(choice) })
+  private end(parts: AnswerPart[]): void {
+    if (this.choices.length === 0) this.choices.push(this.start(0))
+    const all = this.seen()
+    for (const choice of all) endChoice(choice, parts)
+    for (const choice of all) parts.push({ type: 'finish', choice: choice.index, reason: reasonOf(choice) })
     parts.push({ type: 'end' })
-  }
-
-  return {
-    read({ name, data }) {
-      const parts: AnswerPart[] = []
-      if (data.charCodeAt(0) !== openBrace) {
-        const text = data.trim()
-        if (text === '') return parts
-        if (text === '[DONE]') {
-          if (isDone()) end(parts)
-          else parts.push(failed(failureOf('truncated', '200 done_without_finish_reason')))
-          return parts
-        }
-      }
-      const payload = parsed(data)
-      if (name === 'error')
-        return [failed(failureInAnswer((isRecord(payload) && errorOf(payload)) || (payload ?? data)))]
-      // Pings and the like may hold anything; a named event is read only if it is a chunk.
-      if (name !== '' && name !== 'message' && !Array.isArray(record(payload).choices)) return parts
-      if (payload === undefined) return [badAnswer('not_json')]
-      readPayload(payload, parts)
-      return parts
-    },
-
-    finish() {
-      const parts: AnswerPart[] = []
-      const all = seen()
-      if (all.length >= wanted && all.every(({ reason }) => reason !== null)) end(parts)
-      // Cut: what is known to be text is still handed out, an end is not.
-      else for (const choice of all) releaseText(choice, parts)
-      return parts
-    },
-
-    whole(body) {
-      const parts: AnswerPart[] = []
-      readPayload(body, parts)
-      if (choices.length === 0) parts.push(badAnswer('no_choices'))
-      else end(parts)
-      return parts
-    },
   }
 }
 
