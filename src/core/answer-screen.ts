@@ -24,123 +24,151 @@ export type KnownAnswers = { isClean(text: string): boolean; keep(text: string):
 
 /** A screen for one answer; null = a JSON answer, of which nothing goes out before its end. */
 export function startAnswerScreen(rules: AnswerRules, mode: StreamMode | null): AnswerScreen {
-  const lanes = new Map<string, Held>()
-  /** Of the newest piece: the next nearly always goes on with it. */
-  let newest: Held | null = null
-  const choices = new Set([0])
-  let hit: Verdict | null = null
-  let hasShown = false
-  /** A text was ended before: what follows stands in its context. */
-  let hasEnded = false
+  return new OwnScreen(rules, mode)
+}
 
-  const heldOf = (event: Textual): Held => {
-    if (newest === null || !goesOn(newest.shape, event)) newest = found(event)
-    newest.shape = event
-    return newest
+/** A class, since each answer would make its functions anew. */
+class OwnScreen implements AnswerScreen {
+  private readonly rules: AnswerRules
+  private readonly mode: StreamMode | null
+  private readonly lanes = new Map<string, Held>()
+  /** Of the newest piece: the next nearly always goes on with it. */
+  private newest: Held | null = null
+  private readonly choices = [0]
+  private refusal: Verdict | null = null
+  private hasShown = false
+  /** A text was ended before: what follows stands in its context. */
+  private hasEnded = false
+
+  constructor(rules: AnswerRules, mode: StreamMode | null) {
+    this.rules = rules
+    this.mode = mode
   }
-  const found = (event: Textual): Held => {
+
+  hit(): Verdict | null {
+    return this.refusal
+  }
+
+  rest(): readonly ChatEvent[] {
+    const out: ChatEvent[] = []
+    if (this.refusal === null) this.flush(out)
+    return out
+  }
+
+  take(batch: readonly ChatEvent[]): readonly ChatEvent[] {
+    if (this.hit() !== null) return []
+    const out: ChatEvent[] = []
+    for (const event of batch) {
+      if (isTextual(event)) this.takeText(event, out)
+      else this.takeOther(event, out)
+      const hit = this.hit()
+      if (hit === null) continue
+      this.filter(hit, out)
+      break
+    }
+    return out
+  }
+
+  private takeText(event: Textual, out: ChatEvent[]): void {
+    if (this.newest === null || !goesOn(this.newest.shape, event)) this.endOther(event, out)
+    if (this.hit() === null) this.pushText(event, out)
+  }
+
+  /** What ends or interrupts a text ends its last word and sentence too. */
+  private takeOther(event: ChatEvent, out: ChatEvent[]): void {
+    if (event.type === 'finish') this.finish(out)
+    if (event.type === 'tool_call') {
+      this.hasEnded = true
+      this.flush(out)
+    }
+    if (this.hit() === null) out.push(event)
+  }
+
+  private pushText(event: Textual, out: ChatEvent[]): void {
+    const held = this.heldOf(event)
+    if (this.mode === null) {
+      held.waiting += event.text
+      return
+    }
+    held.lane ??= startLane(this.rules)
+    const { lane } = held
+    const isFirst = this.mode === 'buffered' && !this.hasShown
+    const text = lane.push(event.text, this.isEager(event) || isFirst)
+    if (text !== '') {
+      out.push(text === event.text ? event : { ...event, text })
+      this.hasShown = true
+    }
+    this.refusal = lane.hit()
+  }
+
+  private heldOf(event: Textual): Held {
+    const { newest } = this
+    const held = newest !== null && goesOn(newest.shape, event) ? newest : this.found(event)
+    this.newest = held
+    held.shape = event
+    return held
+  }
+
+  private found(event: Textual): Held {
     const key = event.type === 'tool_arguments' ? `${event.choice} ${event.index}` : `${event.choice} ${event.type}`
-    let held = lanes.get(key)
+    let held = this.lanes.get(key)
     if (held === undefined) {
       held = { shape: event, waiting: '', lane: null }
-      lanes.set(key, held)
-      choices.add(event.choice)
+      this.lanes.set(key, held)
+      if (!this.choices.includes(event.choice)) this.choices.push(event.choice)
     }
     return held
   }
 
-  const isEager = ({ type }: Textual) => mode === 'realtime' || type === 'tool_arguments'
-
-  const endLane = (held: Held, out: ChatEvent[]) => {
-    const { shape, waiting } = held
-    held.lane ??= startLane(rules)
-    held.waiting = ''
-    const text = held.lane.end(isEager(shape), waiting)
-    if (text !== '') out.push({ ...shape, text } as Textual)
-    hit ??= held.lane.hit()
-  }
-  /** All that was held and is clean now. */
-  const flush = (out: ChatEvent[]) => {
-    for (const held of lanes.values()) endLane(held, out)
-  }
   /** Ends the texts of an answer; the one of a JSON answer that is nothing else by its name alone where that was clean before. */
-  const finish = (out: ChatEvent[]) => {
-    const [held] = lanes.values()
-    const whole = held?.shape.type === 'text' && lanes.size === 1 && !hasEnded ? held.waiting : ''
-    hasEnded = true
-    if (held === undefined || whole === '' || rules.known === null) return flush(out)
-    if (rules.known.isClean(whole)) {
-      lanes.clear()
-      newest = null
+  private finish(out: ChatEvent[]): void {
+    const { known } = this.rules
+    const [held] = this.lanes.values()
+    const whole = held?.shape.type === 'text' && this.lanes.size === 1 && !this.hasEnded ? held.waiting : ''
+    this.hasEnded = true
+    if (held === undefined || whole === '' || known === null) return void this.flush(out)
+    if (known.isClean(whole)) {
+      this.lanes.clear()
+      this.newest = null
       out.push({ ...held.shape, text: whole } as Textual)
       return
     }
-    flush(out)
-    if (hit === null) rules.known.keep(whole)
+    this.flush(out)
+    if (this.refusal === null) known.keep(whole)
   }
+
   /** Where a choice goes on from its reasoning to its text, the reasoning is over: none of it may follow behind. */
-  const endOther = ({ choice, type }: Textual, out: ChatEvent[]) => {
-    for (const [key, held] of lanes) {
+  private endOther({ choice, type }: Textual, out: ChatEvent[]): void {
+    for (const [key, held] of this.lanes) {
       if (held.shape.choice !== choice || held.shape.type === type) continue
-      lanes.delete(key)
-      endLane(held, out)
+      this.lanes.delete(key)
+      this.endLane(held, out)
     }
   }
 
-  const pushText = (event: Textual, out: ChatEvent[]) => {
-    const held = heldOf(event)
-    if (mode === null) {
-      held.waiting += event.text
-      return
-    }
-    held.lane ??= startLane(rules)
-    const { lane } = held
-    const isFirst = mode === 'buffered' && !hasShown
-    const text = lane.push(event.text, isEager(event) || isFirst)
-    if (text !== '') {
-      out.push(text === event.text ? event : { ...event, text })
-      hasShown = true
-    }
-    hit = lane.hit()
+  /** All that was held and is clean now. */
+  private flush(out: ChatEvent[]): void {
+    for (const held of this.lanes.values()) this.endLane(held, out)
   }
 
-  const filtered = (out: ChatEvent[], { layer, category }: Verdict) => {
-    for (const choice of choices) {
+  private endLane(held: Held, out: ChatEvent[]): void {
+    const { shape, waiting } = held
+    held.lane ??= startLane(this.rules)
+    held.waiting = ''
+    const text = held.lane.end(this.isEager(shape), waiting)
+    if (text !== '') out.push({ ...shape, text } as Textual)
+    this.refusal ??= held.lane.hit()
+  }
+
+  private isEager({ type }: Textual): boolean {
+    return this.mode === 'realtime' || type === 'tool_arguments'
+  }
+
+  private filter({ layer, category }: Verdict, out: ChatEvent[]): void {
+    for (const choice of this.choices) {
       out.push({ type: 'filtered', choice, layer: layer ?? '', category: category ?? '' })
       out.push({ type: 'finish', choice, reason: 'content_filter' })
     }
-  }
-
-  return {
-    hit: () => hit,
-    rest() {
-      const out: ChatEvent[] = []
-      if (hit === null) flush(out)
-      return out
-    },
-    take(batch) {
-      if (hit !== null) return []
-      const out: ChatEvent[] = []
-      for (const event of batch) {
-        if (!isTextual(event)) {
-          // What ends or interrupts a text ends its last word and sentence too.
-          if (event.type === 'finish') finish(out)
-          if (event.type === 'tool_call') {
-            hasEnded = true
-            flush(out)
-          }
-          if (hit === null) out.push(event)
-        } else {
-          if (newest === null || !goesOn(newest.shape, event)) endOther(event, out)
-          if (hit === null) pushText(event, out)
-        }
-        if (hit !== null) {
-          filtered(out, hit)
-          break
-        }
-      }
-      return out
-    },
   }
 }
 

@@ -43,7 +43,7 @@ export function readChoice(choice: Choice, wire: Json, parts: AnswerPart[]): voi
   }
   const reason = wire.finish_reason
   if (!isText(reason) || reason === 'null') return
-  const mapped = finishReasons.get(reason.toLowerCase().replace(/:.*$/s, '')) ?? 'stop'
+  const mapped = finishReasons.get(reason.toLowerCase().replace(whatGoogleAdds, '')) ?? 'stop'
   if (mapped !== 'failed') choice.reason ??= mapped
   else parts.push(failed(failureOf('generation_failed', `200 ${identifierOf(reason) ?? 'error'}`)))
 }
@@ -131,6 +131,8 @@ function pushText(choice: Choice, text: string, parts: AnswerPart[]): void {
   openNamed(choice.calls, parts)
   parts.push({ type: 'text', choice: choice.index, text })
 }
+
+const whatGoogleAdds = /:.*$/s
 
 /** Lower case, without what Google says more after a colon. What is not here means `stop`: unknown, it is still an end. */
 const finishReasons: ReadonlyMap<string, FinishReason | 'failed'> = new Map([
