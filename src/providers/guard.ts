@@ -7,7 +7,8 @@ import type { AnswerPart, StreamReader } from './provider.ts'
 
 /** A whole answer, read by `read`. */
 export function guardedWhole(read: () => readonly AnswerPart[]): readonly AnswerPart[] {
-  return guarded()(read)
+  const told = read()
+  return areSound(told) ? told : mended(told, new Map())
 }
 
 /** The stream's reader, guarded. */

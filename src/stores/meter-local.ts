@@ -182,20 +182,14 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
     account.usedAt = now
     takeBackLapsed(account, now)
     const day = dayOf(now)
-    const refuse = (code: RefusalCode, retryAfterMs: number): Admission => ({
-      admitted: false,
-      code,
-      retryAfterMs: Math.max(1, Math.ceil(retryAfterMs)),
-      standing: standingOf(account, limits, now),
-    })
     const own = within ?? allowed(request.accountId, limits)
     const wait = account.requests.waitUntilUnder(own.requestsPerMinute, now)
-    if (wait > 0) return refuse('requests_per_minute_exceeded', wait)
+    if (wait > 0) return refused(account, limits, now, 'requests_per_minute_exceeded', wait)
     const freeSeats = own.concurrentRequests - seatsTaken(account)
-    if (freeSeats <= 0) return refuse('concurrent_requests_exceeded', seatRetryMs)
+    if (freeSeats <= 0) return refused(account, limits, now, 'concurrent_requests_exceeded', seatRetryMs)
     const counters = countersOf(account, day)
     const grant = grantOf(request, own, counters, freeSeats)
-    if (typeof grant === 'string') return refuse(grant, untilMidnight(now))
+    if (typeof grant === 'string') return refused(account, limits, now, grant, untilMidnight(now))
 
     account.requests.add(now)
     counters.tokens += grant.tokens
@@ -420,9 +414,13 @@ function recordSaid(seat: Seat, said: Progress): UsageRecord {
   return recordOf(said.record, seat, spentBy(said, seat))
 }
 
+function refused(account: Account, limits: Limits, now: number, code: RefusalCode, retryAfterMs: number): Admission {
+  const standing = standingOf(account, limits, now)
+  return { admitted: false, code, retryAfterMs: Math.max(1, Math.ceil(retryAfterMs)), standing }
+}
+
 function standingOf(account: Account, limits: Limits, now: number): Standing {
   const counters = account.days.get(dayOf(now))
-  const left = (limit: number, used: number) => Math.max(0, limit - used)
   return {
     requests: {
       limit: limits.requestsPerMinute,
@@ -496,5 +494,6 @@ function journalGone(): GatewayError {
   })
 }
 
+const left = (limit: number, used: number) => Math.max(0, limit - used)
 const seatsTaken = (account: Account) => account.seats.size - account.lapsedSeats
 const untilMidnight = (now: number) => (dayOf(now) + 1) * dayMs - now

@@ -27,7 +27,8 @@ class AnswerReader implements Reader {
   private readonly wanted: number
   /** By index, with holes. */
   private readonly choices: Choice[] = []
-  private readonly unique = uniqueNames()
+  /** Null until there is a call: most answers have none. */
+  private unique: ReturnType<typeof uniqueNames> | null = null
   private readonly follow = followUsage()
   /** The payload being read told its counts. */
   private isCounted = false
@@ -124,6 +125,7 @@ class AnswerReader implements Reader {
   /** The server's own id where it is the first of its name. A made one holds the answer's id, to differ from turn to turn. */
   private mintId(wireId: string | null): string {
     const made = () => `call_${(this.servedId ?? '').replaceAll(/[^A-Za-z0-9]/g, '').slice(-24)}`
+    this.unique ??= uniqueNames()
     return this.unique(wireId, count => `${wireId ?? made()}_${count}`)
   }
 
