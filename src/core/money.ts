@@ -37,13 +37,21 @@ const idleZeros = /\.?0+$/
 export function priceTable(pricing: Pricing, inputTokens: number): PriceTable {
   const { longContext } = pricing
   const prices: Prices = longContext !== null && inputTokens > longContext.aboveInputTokens ? longContext : pricing
-  return {
-    input: fromUsd(prices.input),
-    output: fromUsd(prices.output),
-    cachedInput: fromUsd(prices.cachedInput ?? prices.input),
-    cacheWrite: fromUsd(prices.cacheWrite ?? prices.input),
+  let table = tables.get(prices)
+  if (table === undefined) {
+    table = {
+      input: fromUsd(prices.input),
+      output: fromUsd(prices.output),
+      cachedInput: fromUsd(prices.cachedInput ?? prices.input),
+      cacheWrite: fromUsd(prices.cacheWrite ?? prices.input),
+    }
+    tables.set(prices, table)
   }
+  return table
 }
+
+/** Each request is priced five times over, and a model's prices stay what they are. */
+const tables = new WeakMap<Prices, PriceTable>()
 
 /**
  * What a request's tokens cost, in micro-cents, rounded up once. Token counts are non-negative integers; parts of the

@@ -43,7 +43,6 @@ export function createTieBook(clock: { monotonic(): number }, salt: Uint8Array):
     return line !== undefined && clock.monotonic() - line.at <= keptMs ? line : null
   }
   const keysOf = (accountId: string, ask: Ask) => {
-    if (ask.bodyCharacters < leastCharacters) return none
     const system = systemText(ask.messages)
     const name = (kind: string, text: string) => Bun.SHA256.hash(`${secret} ${accountId} ${kind} ${text}`, 'base64')
     return {
@@ -55,12 +54,14 @@ export function createTieBook(clock: { monotonic(): number }, salt: Uint8Array):
 
   return {
     of(accountId, ask) {
+      if (ask.bodyCharacters < leastCharacters) return null
       const { conversation, system } = keysOf(accountId, ask)
       const continues = ask.messages.some(({ role }) => role === 'assistant')
       const line = (continues ? fresh(conversation) : null) ?? fresh(system)
       return line === null || line.missed ? null : { model: line.model, tokens: line.tokens }
     },
     answered(accountId, ask, { model, inputTokens, cachedInputTokens }) {
+      if (ask.bodyCharacters < leastCharacters) return
       const { conversation, system, systemTokens } = keysOf(accountId, ask)
       const note = (key: string | null, tokens: number) => {
         if (key === null || tokens < leastTokens) return
@@ -74,7 +75,6 @@ export function createTieBook(clock: { monotonic(): number }, salt: Uint8Array):
   }
 }
 
-const none = { conversation: null, system: null, systemTokens: 0 }
 const charactersPerToken = 4
 
 function beginning(text: string): string {
