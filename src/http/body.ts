@@ -23,7 +23,12 @@ export async function readBody(request: Request, limit: number): Promise<string>
   const most = limit === bodyLimits.chat ? bodyLimits.chatWithImages : limit
   const declared = request.headers.get('content-length')
   if (Number(declared ?? 0) > most) throw tooLarge(limit)
-  const text = declared === null ? await countedText(request, most) : await request.text().catch(brokenOff)
+  let text: string | null
+  try {
+    text = declared === null ? await countedText(request, most) : await request.text()
+  } catch {
+    return brokenOff()
+  }
   // No character is more than three bytes: only what may be over needs its bytes counted.
   if (text === null) throw tooLarge(limit)
   if (text.length * 3 <= limit || Buffer.byteLength(text) <= limit || (most > limit && text.includes(imageMark)))
@@ -55,14 +60,10 @@ async function countedText({ body }: Request, most: number): Promise<string | nu
   const decoder = new TextDecoder()
   const pieces: string[] = []
   let bytes = 0
-  try {
-    for await (const piece of body) {
-      bytes += piece.byteLength
-      if (bytes > most) return null
-      pieces.push(decoder.decode(piece, { stream: true }))
-    }
-  } catch {
-    return brokenOff()
+  for await (const piece of body) {
+    bytes += piece.byteLength
+    if (bytes > most) return null
+    pieces.push(decoder.decode(piece, { stream: true }))
   }
   return pieces.join('') + decoder.decode()
 }
