@@ -19,7 +19,7 @@ import { documented } from './http/documented.ts'
 import { endpointsAt, endpointsOf } from './http/endpoints.ts'
 import type { ChatRouteDeps } from './http/exchange.ts'
 import { failureResponse, toGatewayError } from './http/failures.ts'
-import { deprecationHeaders } from './http/headers.ts'
+import { deprecationHeaders, writeCaller } from './http/headers.ts'
 import { checkHost } from './http/hosts.ts'
 import { policies } from './http/policies.ts'
 import type { Identify } from './http/session-routes.ts'
@@ -118,21 +118,23 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
       .onRequest(({ request }) => {
         checkHost(request, deps.allowedHosts)
       })
-      .onError(({ error, code, request }) => {
+      .onError(async ({ error, code, request }) => {
         const requestId = deps.newRequestId()
         const thrown =
           code === 'NOT_FOUND' ? notFound(endpointsAt(routes(), new URL(request.url).pathname)) : toGatewayError(error)
         const refusal = told(thrown, () => deps.addressOf(request, root.server))
         logFailure(deps, requestId, refusal)
         deps.observe.failed('other', refusal)
-        return failureResponse(refusal, requestId)
+        return withStanding(deps, request.headers, failureResponse(refusal, requestId), requestId)
       })
       .use(chat(exchangeDeps))
       .use(compatible(exchangeDeps))
       // Below the chat routes, which write their own and pay for no hook.
-      .onAfterHandle(({ request, response }) => {
+      .onAfterHandle(async ({ request, response }) => {
         if (!(response instanceof Response)) return
-        response.headers.set('x-request-id', deps.newRequestId())
+        const requestId = deps.newRequestId()
+        response.headers.set('x-request-id', requestId)
+        await withStanding(deps, request.headers, response, requestId)
         // Whoever was signed in and changed something: a key, a role, a plan. Nobody waits for it to be known.
         if (request.method !== 'GET' && request.headers.has('authorization') && response.ok) deps.announce()
       })
@@ -245,7 +247,8 @@ function probes(deps: Deps) {
     )
     .get(
       '/readyz',
-      () => (deps.readiness.isReady ? json({ status: 'ready' }) : json({ status: 'not_ready' }, 503)),
+      () =>
+        deps.readiness.isReady ? json({ status: 'ready' }) : json({ status: 'not_ready' }, 503, { 'retry-after': '1' }),
       documented(policies.open, {
         summary: 'Whether it takes requests',
         answer: readyShape,
@@ -272,8 +275,21 @@ const directivesShape = list(
   shape({ name: text('status'), value: text('number'), meaning: text('fails with that status') }),
 )
 
-function json(body: object, status = 200): Response {
-  return Response.json(body, { status, headers: { 'cache-control': 'no-store' } })
+function json(body: object, status = 200, headers: Readonly<Record<string, string>> = {}): Response {
+  return Response.json(body, { status, headers: { 'cache-control': 'no-store', ...headers } })
+}
+
+/** Every answer to a key says how its account stands; chat routes write it themselves. */
+async function withStanding(deps: Deps, headers: Headers, response: Response, requestId: string): Promise<Response> {
+  if (!presentsKey(headers)) return response
+  try {
+    const caller = await authenticate(deps.keys, headers)
+    if (deps.meter.standing(caller.accountId, caller.limits) === null) await look(deps, caller, requestId)
+    writeCaller(response.headers, deps, caller)
+  } catch {
+    // What keeps the key from being found is told by the answer already.
+  }
+  return response
 }
 
 function notFound(known: readonly string[]): GatewayError {

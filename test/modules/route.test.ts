@@ -107,6 +107,23 @@ test('what was measured of answers is told: how fast they came, and by how much 
   expect(estimated).toMatchObject({ query_type: told.query_type, typical_error_pct: told.typical_error_pct })
 })
 
+test('every answer to a key says how its account stands, here and where insights are read', async () => {
+  const headers = { authorization: `Bearer ${gateway.key}` }
+  const answers = [
+    await gateway.post(path, easy),
+    await gateway.post(path, { ...easy, strategy: 'luck' }),
+    ...(await Promise.all(
+      ['learning', 'models', 'recommendations'].map(read =>
+        fetch(`${gateway.url}/api/v1/insights/${read}`, { headers }),
+      ),
+    )),
+  ]
+  expect(answers.map(({ status }) => status)).toEqual([200, 400, 200, 200, 200])
+  for (const { headers: told } of answers)
+    for (const name of ['x-ratelimit-remaining-requests', 'x-ratelimit-limit-tokens', 'x-gateway-budget-remaining-usd'])
+      expect(told.get(name)).not.toBeNull()
+})
+
 test('400: a body that chat would refuse, and one that nobody can take', async () => {
   for (const [body, param] of [
     [{ ...easy, stratgy: 'cost' }, 'stratgy'],
