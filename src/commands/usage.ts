@@ -139,7 +139,7 @@ function told({
     ...(damaged_lines === 0 ? [] : [`${damaged_lines} lines of the journal cannot be read any more`]),
     ...differences.map(line),
     isWhole
-      ? `${counters === null ? 'Ledger and daily sums' : 'Ledger, daily sums and counters'} say the same.`
+      ? `${counters === null || counters === 0 ? 'Ledger and daily sums' : 'Ledger, daily sums and counters'} say the same.`
       : unwell,
   ]
 }
