@@ -7,6 +7,8 @@ import { highestLimits, type Limits, type PlanName, plans as publishedPlans } fr
 import { randomBase62 } from '../core/secrets.ts'
 import { createPasswords } from '../deps/passwords.ts'
 import { type AccountChange, changeAccount, createAccount, findAccountByEmail, limitsOf } from '../stores/accounts.ts'
+import { changeBilling } from '../stores/billing.ts'
+import type { Database } from '../stores/database.ts'
 import { listKeys } from '../stores/keys.ts'
 import { spentOn } from '../stores/ledger.ts'
 import type { Account } from '../stores/tables.ts'
@@ -30,9 +32,9 @@ const create = command({
     const plan = choice('--plan', options.plan ?? 'evaluation', planNames)
     const password = randomBase62(20, randomBytes)
     const createdAt = new Date()
-    const account = { id: newId('acc_'), name: address, plan, createdAt }
+    const account = { id: newId('acc'), name: address, plan: 'evaluation', createdAt } as const
     const owner = {
-      id: newId('usr_'),
+      id: newId('usr'),
       accountId: account.id,
       email: address,
       passwordHash: await createPasswords().hash(password),
@@ -45,6 +47,7 @@ const create = command({
         if (found !== null && found.account.id !== account.id)
           throw new CommandFailure(`${address} has an account already: accounts show ${address}`)
         await createAccount(database, account, owner)
+        if (plan === 'usage') await movePlan(database, account.id, plan)
       },
       { mayBegin: true },
     )
@@ -118,12 +121,12 @@ const show = command({
 
 const plan = command({
   name: 'accounts plan',
-  about: 'Move an account to a plan; limits of its own stay',
+  about: 'Move an account to a plan at once, and begin or end its charges; limits of its own stay',
   operands: { email, plan: planNames.join('|') },
   options: { json },
   run({ operands, options }) {
     const name = choice('The plan', operands.plan, planNames)
-    return change(operands.email, { plan: name }, options.json)
+    return change(operands.email, (database, accountId) => movePlan(database, accountId, name), options.json)
   },
 })
 
@@ -156,7 +159,8 @@ const limits = command({
     const isEmpty = Object.keys(wanted).length === 0
     if (isEmpty && !reset) throw new UsageError('Say which limit, or --reset.')
     if (!isEmpty && reset) throw new UsageError('--reset goes alone: it takes all four limits back.')
-    return change(operands.email, reset ? planLimits : wanted, asJson)
+    const chosen = reset ? planLimits : wanted
+    return change(operands.email, (database, accountId) => changeAccount(database, accountId, chosen), asJson)
   },
 })
 
@@ -197,10 +201,29 @@ const planLimits: AccountChange = {
   dailyCostMicrocents: null,
 }
 
-function change(address: string, wanted: AccountChange, asJson = false): Promise<void> {
+/**
+ * Moves an account to a plan as its owner would, but at once. The operator's word is the agreement to pay by hand, where the
+ * account has no payment method. Done twice it changes nothing more.
+ */
+async function movePlan(database: Database, accountId: string, plan: PlanName): Promise<void> {
+  const agreed = { id: newId('pay'), kind: 'manual', stripePaymentMethodId: null, brand: null, lastFour: null } as const
+  const by = { at: Date.now(), userId: null, newId }
+  const outcome = await changeBilling(
+    database,
+    accountId,
+    plan === 'usage' ? { ...by, event: 'upgrade', method: agreed } : { ...by, event: 'downgrade_now' },
+  )
+  if (outcome !== 'done' && outcome !== 'already_so') throw new CommandFailure(`The plan did not change: ${outcome}.`)
+}
+
+function change(
+  address: string,
+  work: (database: Database, accountId: string) => Promise<unknown>,
+  asJson = false,
+): Promise<void> {
   return withAccount(address, async (database, { account, user }) => {
-    await changeAccount(database, account.id, wanted)
-    const changed = { ...account, ...wanted }
+    await work(database, account.id)
+    const { account: changed } = (await findAccountByEmail(database, user.email)) ?? { account }
     const now = limitsOf(changed, readPlans())
     if (asJson)
       return printJson({
@@ -256,4 +279,4 @@ function dollars(name: string, text: string): number {
 }
 
 const usd = (microcents: number) => `$${toUsd(microcents).toFixed(microcents % 1_000_000 === 0 ? 2 : 8)}`
-const newId = (prefix: string) => `${prefix}${randomBase62(20, randomBytes)}`
+const newId = (prefix: string) => `${prefix}_${randomBase62(20, randomBytes)}`

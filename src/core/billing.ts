@@ -31,10 +31,19 @@ export type BillingState = {
   /** What the plan becomes when the cycle ends; null = it stays. */
   readonly planAfterCycle: PlanName | null
   readonly hasPaymentMethod: boolean
+  /** Null wherever there is a payment method. */
   readonly graceEndsAt: number | null
 }
 
-export const billingEvents = ['upgrade', 'downgrade', 'method_added', 'method_removed', 'time_passed'] as const
+/** `downgrade_now` is the operator's: it does not wait for the cycle's end. */
+export const billingEvents = [
+  'upgrade',
+  'downgrade',
+  'downgrade_now',
+  'method_added',
+  'method_removed',
+  'time_passed',
+] as const
 export type BillingEvent = (typeof billingEvents)[number]
 
 export type Refusal = 'already_so' | 'payment_method_missing'
@@ -81,7 +90,7 @@ export function transition(before: BillingState, event: BillingEvent, at: number
       const version = state.version + 1
       const cycle = state.cycle ?? cycleFrom(at)
       return {
-        state: { ...state, plan: 'usage', version, cycle, planAfterCycle: null },
+        state: { ...state, plan: 'usage', version, cycle, planAfterCycle: null, graceEndsAt: null },
         refusal: null,
         change: { version, from: state.planAfterCycle ?? state.plan, to: 'usage', effectiveAt: at },
         opened: state.cycle === null ? [...passed.opened, cycle] : passed.opened,
@@ -97,6 +106,15 @@ export function transition(before: BillingState, event: BillingEvent, at: number
           : { ...state, version, planAfterCycle: 'evaluation' }
       return { ...passed, state: next, refusal: null, change }
     }
+    case 'downgrade_now': {
+      if (state.plan === 'evaluation') return refused('already_so')
+      const version = state.version + 1
+      // After the cycle's start by any clock: what is billed of the cycle ends there.
+      const effectiveAt = state.cycle === null ? at : Math.max(at, state.cycle.startsAt + 1)
+      const change = { version, from: state.plan, to: 'evaluation', effectiveAt } as const
+      const ended = { plan: 'evaluation', version, cycle: null, planAfterCycle: null, graceEndsAt: null } as const
+      return { ...passed, state: { ...state, ...ended }, refusal: null, change }
+    }
     default:
       return event satisfies never
   }
@@ -106,13 +124,14 @@ function passTime(before: BillingState, at: number): Pick<Transition, 'state' | 
   let state = before
   const opened: Cycle[] = []
   while (state.cycle !== null && state.cycle.endsAt <= at) {
-    if (state.planAfterCycle === null || state.planAfterCycle === state.plan) {
+    const plan = state.planAfterCycle ?? state.plan
+    if (plan === 'usage') {
       const cycle = cycleFrom(state.cycle.endsAt)
       opened.push(cycle)
       state = { ...state, cycle, planAfterCycle: null }
     } else {
-      const { planAfterCycle: plan, version } = state
-      state = { ...state, plan, version: version + 1, cycle: null, planAfterCycle: null, graceEndsAt: null }
+      const version = state.version + (plan === state.plan ? 0 : 1)
+      state = { ...state, plan, version, cycle: null, planAfterCycle: null, graceEndsAt: null }
     }
   }
   return { state, opened }
@@ -224,7 +243,8 @@ export type SeenInvoice = {
   readonly customerId: string | null
   readonly currency: string
   readonly totalCents: number
-  readonly paidCents: number
+  /** What is still to be paid. An invoice may be met without a payment: by credit, or carried over as too small to charge. */
+  readonly remainingCents: number
   readonly status: InvoiceStatus
 }
 
@@ -244,7 +264,7 @@ export function mismatch(
   if (seen.accountId !== ours.accountId || seen.customerId !== ours.customerId) return 'account'
   if (seen.currency !== currency) return 'currency'
   if (seen.totalCents !== ours.totalCents) return 'amount'
-  return seen.status === 'paid' && seen.paidCents < ours.totalCents ? 'amount' : null
+  return seen.status === 'paid' && seen.remainingCents !== 0 ? 'amount' : null
 }
 
 /** From this share of the monthly soft cap on, callers are warned and auto-routing leans to cheaper models. */

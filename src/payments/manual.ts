@@ -23,7 +23,7 @@ export const manualPayments: Payments = {
       customerId,
       currency,
       totalCents,
-      paidCents: hasMethod ? totalCents : 0,
+      remainingCents: hasMethod ? 0 : totalCents,
       status: hasMethod ? 'paid' : 'unpaid',
     }
   },

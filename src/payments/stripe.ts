@@ -169,7 +169,7 @@ function seen(invoice: Stripe.Invoice, wasAttempted = false): SeenInvoice {
     customerId: idOf(invoice.customer),
     currency: invoice.currency,
     totalCents: invoice.total,
-    paidCents: invoice.amount_paid,
+    remainingCents: invoice.amount_remaining,
     status: statusOf(invoice, wasAttempted),
   }
 }

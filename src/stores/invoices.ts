@@ -1,5 +1,5 @@
 /** What cycles came to: made into invoices once they have settled, collected, and read. Ids and times are given. */
-import { and, asc, desc, eq, isNull, lt, or, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gt, isNull, lt, min, or, sql } from 'drizzle-orm'
 import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import { type InvoiceStatus, invoiceLines, invoiceTotals, type LineSums, settlingMs } from '../core/billing.ts'
 import { dayMs, dayOf } from '../core/days.ts'
@@ -16,6 +16,7 @@ import {
   invoices,
   type PaymentMethod,
   paymentMethods,
+  planChanges,
 } from './tables.ts'
 
 /** What a running cycle comes to so far. */
@@ -101,7 +102,7 @@ async function invoiceFor(
   newId: (prefix: string) => string,
 ): Promise<Invoice | null> {
   const { accountId } = cycle
-  const used = await usageByModel(step, accountId, boundsOf(cycle))
+  const used = await usageByModel(step, accountId, await billedPartOf(step, cycle))
   const lines = invoiceLines(used, await earlierUsage(step, cycle))
   const totals = invoiceTotals(lines)
   const issuedAt = new Date(at)
@@ -138,13 +139,26 @@ async function earlierUsage(step: Step, { accountId, startsAt }: BillingCycle) {
     .limit(1)
   if (found === undefined) return null
   return {
-    used: await usageByModel(step, accountId, boundsOf(found.cycle)),
+    used: await usageByModel(step, accountId, await billedPartOf(step, found.cycle)),
     invoiced: await linesOf(step, found.invoiceId),
   }
 }
 
-function boundsOf({ startsAt, endsAt }: Pick<BillingCycle, 'startsAt' | 'endsAt'>) {
-  return { startsAt: startsAt.getTime(), endsAt: endsAt.getTime() }
+/** Where the plan became `evaluation` in the midst of a cycle, as the operator may have it, what came after was free. */
+async function billedPartOf(step: Step, { accountId, startsAt, endsAt }: BillingCycle) {
+  const { effectiveAt } = planChanges
+  const [left] = await step
+    .select({ at: min(effectiveAt) })
+    .from(planChanges)
+    .where(
+      and(
+        eq(planChanges.accountId, accountId),
+        eq(planChanges.toPlan, 'evaluation'),
+        gt(effectiveAt, startsAt),
+        lt(effectiveAt, endsAt),
+      ),
+    )
+  return { startsAt: startsAt.getTime(), endsAt: (left?.at ?? endsAt).getTime() }
 }
 
 function linesOf(step: Pick<PostgresJsDatabase, 'select'>, invoiceId: string): Promise<InvoiceLine[]> {

@@ -153,12 +153,28 @@ describe('collecting', () => {
     )
   })
 
+  test.each([
+    ['is below what Stripe charges', 49_000_000, 0],
+    ['is met by the customer’s credit', 700_000_000, 700],
+    ['is met by credit but for what is too little to charge', 700_000_000, 660],
+  ])('an invoice that %s is paid, though no card was charged', async (_, microcents, credit) => {
+    const person = await customer()
+    await use(person, microcents)
+    const charged = [...stripe.customers.values()].find(({ default: card }) => card === person.card)
+    stripe.credits.set(charged?.id ?? '', credit)
+    await closeCycles()
+    const [invoice] = await invoicesOf(person)
+    expect(invoice).toMatchObject({ status: 'paid', collected_usd: microcents / 1e8 })
+    expect(invoiceAt(invoice?.id ?? '')).toMatchObject({ status: 'paid', amount_paid: 0, amount_remaining: 0 })
+    expect((await billing(person)).body.unpaid_since).toBeNull()
+  })
+
   test('a declined card leaves the invoice unpaid and chat at 402, until another pays', async () => {
     const person = await customer()
     await use(person, 700_000_000)
     stripe.declined.add(person.card)
     await closeCycles()
-    expect((await invoicesOf(person))[0]?.status).toBe('unpaid')
+    expect((await invoicesOf(person))[0]).toMatchObject({ status: 'unpaid', total_usd: 7, collected_usd: 0 })
     const chat = () => ask(gateway, 'POST', '/api/v1/chat', { token: person.key, body: { prompt: 'hi' } })
     const later = () => at(cycleMs + settlingMs + 120_000, chat)
     await eventually(async () => (await later()).status === 402, 2500)
@@ -208,12 +224,14 @@ async function pending() {
   return { person, own, theirs }
 }
 
+const paid = ({ total }: StripeInvoice) => ({ status: 'paid', amount_paid: total, amount_remaining: 0 }) as const
+
 const statusOf = async (person: Person) => (await invoicesOf(person))[0]?.status
 
 describe('events', () => {
   test('W3 forged, unsigned, stale and future ones are refused with 400, and leave nothing behind', async () => {
     const { person, theirs } = await pending()
-    Object.assign(theirs, { status: 'paid', amount_paid: theirs.total })
+    Object.assign(theirs, paid(theirs))
     const body = eventAbout('invoice.paid', theirs.id)
     const now = Math.floor(Date.now() / 1000)
     const signed = signatureOf(body, secret)
@@ -289,10 +307,10 @@ describe('events', () => {
     const { person, theirs } = await pending()
     expect((await send(eventAbout('invoice.paid', theirs.id))).status).toBe(200)
     expect(await statusOf(person)).toBe('unpaid')
-    const whole = { ...theirs, status: 'paid', amount_paid: theirs.total, metadata: { ...theirs.metadata } } as const
+    const whole = { ...theirs, ...paid(theirs), metadata: { ...theirs.metadata } } as const
     for (const wrong of [
       { total: 1, amount_paid: 1 },
-      { amount_paid: theirs.total - 1 },
+      { amount_paid: theirs.total - 1, amount_remaining: 1 },
       { currency: 'jpy' },
       { customer: 'cus_other' },
       { metadata: { ...theirs.metadata, account_id: 'acc_other' } },
@@ -318,7 +336,7 @@ describe('events', () => {
     const owners: Awaited<ReturnType<typeof pending>>[] = []
     for (let count = 0; count < 6; count++) owners.push(await pending())
     const bodies = owners.flatMap(({ theirs }, index) => {
-      if (index % 2 === 0) Object.assign(theirs, { status: 'paid', amount_paid: theirs.total })
+      if (index % 2 === 0) Object.assign(theirs, paid(theirs))
       return Array.from({ length: 40 }, (_, nth) =>
         eventAbout(nth % 3 === 0 ? 'invoice.paid' : 'invoice.payment_failed', theirs.id),
       )
@@ -357,7 +375,7 @@ describe('events', () => {
 
   test('Stripe away: 503, so that the event comes again, and then has its effect', async () => {
     const { person, theirs } = await pending()
-    Object.assign(theirs, { status: 'paid', amount_paid: theirs.total })
+    Object.assign(theirs, paid(theirs))
     const body = eventAbout('invoice.paid', theirs.id)
     stripe.isDown = true
     expect((await send(body)).status).toBe(503)

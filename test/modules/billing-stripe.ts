@@ -10,10 +10,15 @@ export type StripeInvoice = {
   currency: string
   status: 'draft' | 'open' | 'paid' | 'void' | 'uncollectible'
   total: number
+  amount_due: number
   amount_paid: number
+  amount_remaining: number
   attempt_count: number
   metadata: Metadata
 }
+
+/** Stripe's own for US dollars, in cents. */
+const minimumCharge = 50
 
 export type StripeServer = {
   readonly url: string
@@ -22,6 +27,8 @@ export type StripeServer = {
   readonly items: Row[]
   /** Methods whose charges are declined. */
   readonly declined: Set<string>
+  /** What a customer has to their good, in cents; an invoice is met from it first. */
+  readonly credits: Map<string, number>
   /** `METHOD /path` of every request. */
   readonly requests: string[]
   /** The next so many changes are made, and their answers lost. */
@@ -38,10 +45,21 @@ export function startStripe(secretKey: string): StripeServer {
   const invoices = new Map<string, StripeInvoice>()
   const items: Row[] = []
   const declined = new Set<string>()
+  const credits = new Map<string, number>()
   const requests: string[] = []
   const remembered = new Map<string, { readonly asked: string; readonly status: number; readonly body: unknown }>()
   let last = 0
   const fresh = (prefix: string) => `${prefix}_${++last}`
+
+  /** Credit is used up first; what is then too little to charge is carried over to the next invoice, and this one is paid. */
+  const finalize = (invoice: StripeInvoice) => {
+    const credit = credits.get(invoice.customer) ?? 0
+    const due = Math.max(0, invoice.total - credit)
+    const isCharged = due >= minimumCharge
+    credits.set(invoice.customer, isCharged ? Math.max(0, credit - invoice.total) : credit - invoice.total)
+    invoice.amount_due = invoice.amount_remaining = isCharged ? due : 0
+    invoice.status = isCharged ? 'open' : 'paid'
+  }
 
   const answerTo = (method: string, path: string, form: URLSearchParams): { status: number; body: unknown } => {
     const [, , kind = '', id = '', verb = ''] = path.split('/')
@@ -93,6 +111,7 @@ export function startStripe(secretKey: string): StripeServer {
         }
         items.push(made)
         invoice.total += amount
+        invoice.amount_due = invoice.amount_remaining = invoice.total
         return ok(made)
       }
       case 'invoices': {
@@ -106,7 +125,9 @@ export function startStripe(secretKey: string): StripeServer {
             currency: field('currency'),
             status: 'draft',
             total: 0,
+            amount_due: 0,
             amount_paid: 0,
+            amount_remaining: 0,
             attempt_count: 0,
             metadata,
           }
@@ -115,7 +136,7 @@ export function startStripe(secretKey: string): StripeServer {
         }
         const known = invoices.get(id)
         if (known === undefined) return missing
-        if (verb === 'finalize') known.status = 'open'
+        if (verb === 'finalize') finalize(known)
         if (verb === 'pay') {
           if (known.status !== 'open') return wrong
           known.attempt_count++
@@ -126,7 +147,7 @@ export function startStripe(secretKey: string): StripeServer {
               body: { error: { type: 'card_error', code: 'card_declined', message: 'canary of Stripe' } },
             }
           known.status = 'paid'
-          known.amount_paid = known.total
+          Object.assign(known, { amount_paid: known.amount_due, amount_remaining: 0 })
         }
         return ok(known)
       }
@@ -167,6 +188,7 @@ export function startStripe(secretKey: string): StripeServer {
     customers,
     items,
     declined,
+    credits,
     requests,
     losesAnswers: 0,
     isDown: false,

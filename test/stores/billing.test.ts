@@ -189,6 +189,41 @@ for (const [name, open] of [
       },
     )
 
+    on('moved to `evaluation` by the operator, an account is billed once, for what it used before', async database => {
+      const { accountId } = await upgraded(database)
+      const record = (billed: number, offset: number) =>
+        recordOf(accountId, { offset, model: 'openai/gpt-a', billed, tokens: 5 })
+      const change = { userId: null, newId } as const
+      const [left, back] = [3 * 86_400_000 + 7, 9 * 86_400_000]
+      const leave = { ...change, event: 'downgrade_now', at: start + left } as const
+      expect(await changeBilling(database, accountId, leave)).toBe('done')
+      expect(await changeBilling(database, accountId, leave)).toBe('already_so')
+      expect((await findBilling(database, accountId))?.account).toMatchObject({
+        plan: 'evaluation',
+        version: 2,
+        cycleEndsAt: null,
+        planAfterCycle: null,
+      })
+      await ship(database, [record(1_000_000, 5), record(20_000_000, left - 1), record(300_000_000, left)])
+      await settle(database, start + cycleMs + settlingMs)
+      await settle(database, start + 4 * cycleMs)
+      const totals = async () => (await listInvoices(database, accountId)).map(({ invoice }) => invoice.totalMicrocents)
+      expect(await totals()).toEqual([21_000_000])
+
+      const other = await upgraded(database)
+      await changeBilling(database, other.accountId, leave)
+      await changeBilling(database, other.accountId, {
+        ...change,
+        event: 'upgrade',
+        at: start + back,
+      })
+      const own = (billed: number, offset: number) => ({ ...record(billed, offset), account_id: other.accountId })
+      await ship(database, [own(1, left - 1), own(20, left), own(300, back), own(4000, cycleMs + 5)])
+      await settle(database, start + back + cycleMs + settlingMs)
+      const found = await listInvoices(database, other.accountId)
+      expect(found.map(({ invoice }) => invoice.totalMicrocents)).toEqual([4300, 1])
+    })
+
     on('no invoice before its cycle has settled, and of another account’s none', async database => {
       const { accountId } = await upgraded(database)
       await settle(database, start + cycleMs + settlingMs - 1)
@@ -339,7 +374,7 @@ for (const [name, open] of [
         { currency: 'eur' },
         { accountId: 'acc_other' },
         { customerId: 'cus_other' },
-        { paidCents: 4 },
+        { remainingCents: 1 },
       ])
         expect(await applyInvoice(database, { ...seen, ...wrong }, start)).toBe('mismatch')
       expect(await applyInvoice(database, { ...seen, invoiceId: 'inv_other' }, start)).toBe('ignored')
@@ -372,8 +407,9 @@ function seenOf(
 ): SeenInvoice {
   if (invoice === undefined) throw new Error('there is an invoice')
   const { id: invoiceId, accountId, totalCents } = invoice
-  const paidCents = status === 'paid' ? totalCents : 0
-  return { processorId: null, invoiceId, accountId, customerId: null, currency: 'usd', totalCents, paidCents, status }
+  const remainingCents = status === 'paid' ? 0 : totalCents
+  const whose = { processorId: null, invoiceId, accountId, customerId: null }
+  return { ...whose, currency: 'usd', totalCents, remainingCents, status }
 }
 
 /** Mulberry32: the same order for the same seed. */

@@ -186,8 +186,8 @@ export function databaseContract(name: string, open: () => Database | null): voi
         const keys = directoryOn(database)
         await keys.find(key)
         await Bun.sleep(600)
-        expect(await changeAccount(database, owner.accountId, { plan: 'evaluation', requestsPerMinute: 77 })).toBe(true)
-        const limits = { ...plans.evaluation, requestsPerMinute: 77 }
+        expect(await changeAccount(database, owner.accountId, { requestsPerMinute: 77 })).toBe(true)
+        const limits = { ...plans.usage, requestsPerMinute: 77 }
         await eventually(async () => Bun.deepEquals((await keys.find(key))?.limits, limits), 5000)
 
         const minted = mintApiKey(random)

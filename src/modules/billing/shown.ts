@@ -64,7 +64,7 @@ export function shownInvoice({ invoice, cycle }: InvoiceWithCycle): ShownInvoice
     status: invoice.status,
     period: { starts_at: cycle.startsAt.toISOString(), ends_at: cycle.endsAt.toISOString() },
     total_usd: toUsd(invoice.totalMicrocents),
-    collected_usd: invoice.totalCents / 100,
+    collected_usd: invoice.status === 'paid' ? invoice.totalCents / 100 : 0,
     issued_at: invoice.issuedAt.toISOString(),
     paid_at: iso(invoice.paidAt),
   }
