@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, spyOn, test }
 import { existsSync, readdirSync } from 'node:fs'
 import packageJson from '../package.json'
 import { execute } from '../src/commands/execute.ts'
+import { ask, signIn } from './harness/people.ts'
 import { type PrivatePostgres, startPostgres } from './harness/postgres.ts'
 import {
   dataFolder,
@@ -76,6 +77,12 @@ async function turns(key: string, wanted: number, since: () => number, withinMs:
   throw new Error(`never ${wanted}`)
 }
 
+/** Billing as the account's owner sees it at the gateway. */
+async function billingOf(email: string, password: string): Promise<Record<string, unknown>> {
+  const person = await signIn(gateway, { email, password })
+  return (await ask(gateway, 'GET', '/api/v1/billing', { token: person?.token })).body
+}
+
 describe('while a gateway serves', () => {
   test('an account made by a command gets in with a key made by a command', async () => {
     const account = await asJson('accounts create New@Example.com --plan usage', {}, spawned)
@@ -118,7 +125,13 @@ describe('while a gateway serves', () => {
   })
 
   test('accounts show tells what was used today', async () => {
-    await done('accounts create used@example.com --plan usage')
+    const { password } = await asJson('accounts create used@example.com --plan usage')
+    expect(await billingOf('used@example.com', String(password))).toMatchObject({
+      plan: 'usage',
+      version: 1,
+      cycle: { cost_usd: 0 },
+      payment_method: { kind: 'manual' },
+    })
     const { key } = await asJson('keys create used@example.com')
     expect(await status(String(key))).toBe(200)
     // Usage reaches the ledger in batches, a moment behind the answer.
@@ -129,9 +142,17 @@ describe('while a gateway serves', () => {
     expect(keys).toEqual({ valid: 1, total: 1 })
   })
 
-  test('a plan holds from then on', async () => {
+  test('a plan holds from then on, and what it costs begins and ends with it', async () => {
     expect(await done('accounts plan used@example.com evaluation')).toContain('plan evaluation, 5 requests a minute')
     expect(await asJson('accounts show used@example.com')).toMatchObject({ plan: 'evaluation' })
+    const { password } = await asJson('accounts reset-password used@example.com')
+    const billing = () => billingOf('used@example.com', String(password))
+    expect(await billing()).toMatchObject({ plan: 'evaluation', version: 2, cycle: null })
+    expect(await asJson('accounts plan used@example.com usage')).toMatchObject({ plan: 'usage' })
+    const begun = await billing()
+    expect(begun).toMatchObject({ plan: 'usage', version: 3, cycle: { cost_usd: 0 } })
+    await done('accounts plan used@example.com usage')
+    expect(await billing()).toEqual(begun)
   })
 
   test('a password is replaced, and stored as a hash alone', async () => {

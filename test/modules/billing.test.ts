@@ -1,5 +1,6 @@
 /** Billing over HTTP with payments agreed upon by hand: every transition, 402, invoices, the soft cap. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, spyOn, test } from 'bun:test'
+import { execute } from '../../src/commands/execute.ts'
 import { cycleMs, graceMs, settlingMs } from '../../src/core/billing.ts'
 import { systemClock } from '../../src/deps/clock.ts'
 import { changeAccount } from '../../src/stores/accounts.ts'
@@ -142,6 +143,63 @@ test('an hour after the payment method has gone chat answers 402, and with a new
     grace_ends_at: null,
   })
   await eventually(async () => (await at(graceMs + 1000, () => chat(key))).status === 200, 2000)
+})
+
+test('an upgrade by agreement ends the grace period that a removed method began', async () => {
+  const person = await owner(gateway)
+  const { key } = await keyOf(gateway, person)
+  await billing(person, 'POST', '/upgrade', { confirm: true })
+  await billing(person, 'POST', '/downgrade', {})
+  await billing(person, 'DELETE', '/payment-method')
+  expect((await billing(person)).body.grace_ends_at).not.toBeNull()
+  const { status, body } = await billing(person, 'POST', '/upgrade', { confirm: true })
+  expect([status, body.payment_method?.kind, body.grace_ends_at]).toEqual([200, 'manual', null])
+  await eventually(async () => (await at(graceMs + 1000, () => chat(key))).status === 200, 2000)
+})
+
+/** `accounts plan`, as the operator gives it beside the running gateway. */
+async function operatorMoves({ email }: Person, plan: string) {
+  const { databaseUrl, dataDirectory } = gateway.deps.config
+  const own = process.env
+  process.env = { GATEWAY_DATA_DIR: dataDirectory, ...(databaseUrl === null ? {} : { DATABASE_URL: databaseUrl }) }
+  const out = spyOn(process.stdout, 'write').mockReturnValue(true)
+  try {
+    expect(await execute(['accounts', 'plan', email, plan], '0')).toBe(0)
+  } finally {
+    process.env = own
+    out.mockRestore()
+  }
+}
+
+test('by the operator charges begin at once and end at once: one invoice, of what was used between', async () => {
+  const person = await owner(gateway)
+  const { key } = await keyOf(gateway, person)
+  await operatorMoves(person, 'usage')
+  const begun = (await billing(person)).body
+  expect(begun).toMatchObject({ plan: 'usage', version: 1, payment_method: { kind: 'manual' } })
+  expect(Date.parse(begun.cycle?.ends_at ?? '') - Date.parse(begun.cycle?.starts_at ?? '')).toBe(cycleMs)
+  await operatorMoves(person, 'usage')
+  expect((await billing(person)).body).toEqual(begun)
+  const paid = await chat(key)
+  expect(paid.status).toBe(200)
+  await billing(person, 'DELETE', '/payment-method')
+  await operatorMoves(person, 'evaluation')
+  const ended = (await billing(person)).body
+  expect(ended).toMatchObject({ plan: 'evaluation', plan_after_cycle: 'evaluation', version: 2, cycle: null })
+  expect(ended.grace_ends_at).toBeNull()
+  const free = await chat(key)
+  expect([free.status, free.body.usage.cost_usd > 0]).toEqual([200, true])
+  const records = () =>
+    gateway.deps.database.run(
+      ({ sql }) => sql`select request_id from usage_records where account_id = ${person.accountId}`,
+    )
+  await eventually(async () => (await records()).length === 2, 3000)
+  for (const cycles of [1, 2, 3])
+    await at(cycles * cycleMs + settlingMs + 60_000, () => gateway.deps.billingWorker.run())
+  const { body } = await ask<{ data: { total_usd: number }[] }>(gateway, 'GET', '/api/v1/billing/invoices', {
+    token: person.token,
+  })
+  expect(body.data.map(invoice => invoice.total_usd)).toEqual([paid.body.usage.cost_usd])
 })
 
 test('what was chatted is on the invoice to the micro-cent, a line per model; another owner sees none of it', async () => {
