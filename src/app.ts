@@ -10,9 +10,7 @@ import { score } from './core/scoring.ts'
 import { estimateInputTokens } from './core/tokens.ts'
 import { oneOf } from './core/validate.ts'
 import { planWeb } from './core/web-plan.ts'
-import { createLimiter } from './core/windows.ts'
 import type { Deps } from './deps.ts'
-import { tooHasty } from './http/address-limit.ts'
 import { serverBodyLimit } from './http/body.ts'
 import { authenticate, authenticateSession, presentsKey } from './http/callers.ts'
 import { documented } from './http/documented.ts'
@@ -24,6 +22,7 @@ import { checkHost } from './http/hosts.ts'
 import { policies } from './http/policies.ts'
 import type { Identify } from './http/session-routes.ts'
 import { list, shape, text } from './http/shapes.ts'
+import { tooHasty } from './http/too-hasty.ts'
 import { account } from './modules/account/routes.ts'
 import { auth } from './modules/auth/routes.ts'
 import { billing } from './modules/billing/routes.ts'
@@ -61,20 +60,16 @@ const warmUpRounds = 20
 const strangerTimeoutSeconds = 10
 
 /** Refused credentials. Far above what a mistake makes, far below what guessing needs; who shows a good one is not counted. */
-const refusedCredentials = {
-  each: { perMinute: 60, burst: 100 },
-  together: { perMinute: 60_000, burst: 60_000 },
-  maximumAddresses: 10_000,
-}
+const refusedCredentials = { perMinute: 60, burst: 100 }
 
 /**
  * The whole HTTP surface over one set of dependencies. Nothing here knows what is embedded and what is not. `siblings` are the
  * other workers on this port, where there are some.
  */
 export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null = null) {
-  const strangers = createLimiter(refusedCredentials)
-  const told = (error: GatewayError, address: () => string) => {
-    const wait = error.status === 401 ? strangers.take(address(), deps.clock.now()) : 0
+  const strangers = deps.limits('refused', refusedCredentials)
+  const told = async (error: GatewayError, address: () => string) => {
+    const wait = error.status === 401 ? await strangers.take(address()) : 0
     return wait === 0 ? error : tooHasty(wait)
   }
   const identify: Identify = headers => authenticateSession(deps.tokens, deps.sessions, headers)
@@ -122,7 +117,7 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
         const requestId = deps.newRequestId()
         const thrown =
           code === 'NOT_FOUND' ? notFound(endpointsAt(routes(), new URL(request.url).pathname)) : toGatewayError(error)
-        const refusal = told(thrown, () => deps.addressOf(request, root.server))
+        const refusal = await told(thrown, () => deps.addressOf(request, root.server))
         logFailure(deps, requestId, refusal)
         deps.observe.failed('other', refusal)
         return withStanding(deps, request.headers, failureResponse(refusal, requestId), requestId)

@@ -14,6 +14,7 @@ import type { Ending } from './core/ending.ts'
 import type { GatewayError } from './core/errors.ts'
 import { createFeatureReader } from './core/features.ts'
 import type { LevelShares } from './core/levels.ts'
+import { localLimits, type OpenLimit } from './core/limits.ts'
 import { buildCatalogue, type Catalogue } from './core/models.ts'
 import { toUsd } from './core/money.ts'
 import { createRoster } from './core/roster.ts'
@@ -70,6 +71,7 @@ import { createPromptBook, type PromptBook } from './stores/prompts.ts'
 import * as resets from './stores/resets.ts'
 import * as sessions from './stores/sessions.ts'
 import { createSessionDirectory, type SessionDirectory } from './stores/sessions.ts'
+import { sharedLimits } from './stores/shared-limits.ts'
 import { createShipper } from './stores/shipper.ts'
 import type { Spent } from './stores/spent.ts'
 import { createTieBook, type TieBook } from './stores/ties.ts'
@@ -134,6 +136,8 @@ export type Deps = {
   /** What an account has used of a UTC day (since the epoch): in the ledger, and on its way there. */
   readonly spent: (accountId: string, day: number) => Promise<Spent>
   readonly meter: Meter
+  /** Limits of who is no account: in this process, or in Redis while it answers. */
+  readonly limits: OpenLimit
   /** Null = no mail is sent. */
   readonly post: Post | null
   readonly payments: Payments
@@ -319,6 +323,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
         ),
       spent: seed,
       meter,
+      limits: redis === null ? localLimits(clock) : sharedLimits({ redis, clock }),
       post,
       payments,
       billingWorker,

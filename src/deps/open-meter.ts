@@ -12,6 +12,7 @@ import { createFailoverMeter } from '../stores/meter-failover.ts'
 import { createLocalMeter } from '../stores/meter-local.ts'
 import { partitionOf } from '../stores/meter-redis.ts'
 import { openRedis, type Redis } from '../stores/redis.ts'
+import { limitScripts } from '../stores/scripts/limits.ts'
 import { meterScripts } from '../stores/scripts/meter.ts'
 import { createUsageStream, type UsageStream } from '../stores/usage-stream.ts'
 import type { Clock } from './clock.ts'
@@ -41,7 +42,7 @@ export function openMeter(
   }
   const redis = openRedis({
     urls: config.redisUrls,
-    scripts: meterScripts,
+    scripts: [...meterScripts, ...limitScripts],
     onEvent: (event, detail) =>
       log.warn(event, {
         detail:

@@ -48,7 +48,7 @@ export type ExchangeDeps = {
   readonly inFlight: InFlight
   readonly logFailure: (requestId: string, error: GatewayError) => void
   /** What a caller is told in place of `error`: addresses that are refused again and again are told to slow down. */
-  readonly refused: (error: GatewayError, address: () => string) => GatewayError
+  readonly refused: (error: GatewayError, address: () => string) => Promise<GatewayError>
 }
 
 /** A request that is being answered. */
@@ -114,7 +114,7 @@ export async function exchange(
       deps.inFlight.delete(ending)
     }
   } catch (thrown) {
-    const error = spelt(deps.refused(toGatewayError(thrown), connection.address), spoken?.spelling ?? {})
+    const error = spelt(await deps.refused(toGatewayError(thrown), connection.address), spoken?.spelling ?? {})
     // A caller who left is nobody's failure, and nobody reads the answer.
     if (!request.signal.aborted) deps.logFailure(requestId, error)
     if (caller !== null && isUnseen(deps, caller, error)) await deps.look(caller, requestId)

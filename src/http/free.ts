@@ -2,20 +2,22 @@
  * What endpoints that need no key have in common: what a stranger can make us do is small and counted, and a web page may
  * ask.
  */
+import type { OpenLimit } from '../core/limits.ts'
+import { taken, waitMs } from '../core/named-buckets.ts'
 import { parseJson } from '../core/validate.ts'
-import { createLimiter } from '../core/windows.ts'
-import { tooHasty } from './address-limit.ts'
 import { bodyLimits, checkContentType, readBody } from './body.ts'
+import { refuseHaste, tooHasty } from './too-hasty.ts'
 
 /** The longest prompt that is looked at without a key, in UTF-16 units. */
 export const maximumFreePrompt = 32_768
 
-/** Of one endpoint. Together they keep the loop busy for a tenth of the time at most: dense text takes 10 to 20 ms to count. */
-const limits = {
-  each: { perMinute: 20, burst: 5 },
-  together: { perMinute: 300, burst: 50 },
-  maximumAddresses: 10_000,
-}
+/** Of one address, at one endpoint. */
+const each = { perMinute: 20, burst: 5 }
+/**
+ * Of everybody, at one endpoint of one process: many addresses are cheap to come by, and dense text takes 10 to 20 ms to
+ * count, so that the loop is kept busy for a tenth of the time at most.
+ */
+const together = { perMinute: 300, burst: 50 }
 
 /** Of every answer, for a page from anywhere. Scripts see of others' headers what is named here. */
 const forAnyPage = {
@@ -36,6 +38,7 @@ export type FreeDeps = {
   /** The caller's address, IPv6 by network; `server` is Elysia's own. */
   readonly addressOf: (request: Request, server: Bun.Server<unknown> | null) => string
   readonly clock: { now(): number }
+  readonly limits: OpenLimit
 }
 
 /** What a route hands on of its context. */
@@ -48,7 +51,8 @@ type Context = {
 export type FreeEndpoint = {
   preflight(): Response
   /**
-   * The reply to one request as JSON. Throws `ip_rate_limited` past 20 a minute from one address, or 300 from all, and what
+   * The reply to one request as JSON. Throws `ip_rate_limited` past 20 a minute from one address, or 300 from all
+   * at one gateway, and what
    * reading the body and `reply` throw.
    */
   answer(
@@ -57,16 +61,21 @@ export type FreeEndpoint = {
   ): Promise<Response>
 }
 
-/** One endpoint with limits of its own. */
-export function createFreeEndpoint({ addressOf, clock }: FreeDeps): FreeEndpoint {
-  const limiter = createLimiter(limits)
+/** One endpoint with limits of its own, under its title. */
+export function createFreeEndpoint({ addressOf, clock, limits }: FreeDeps, title: string): FreeEndpoint {
+  const limit = limits(title, each)
+  let everybodyFullAt = 0
+
   return {
     preflight: () => new Response(null, { status: 204, headers: preflight }),
     async answer({ request, server, set }, reply) {
       // Refusals too are for the web page that asked.
       Object.assign(set.headers, forAnyPage)
-      const wait = limiter.take(addressOf(request, server), clock.now())
+      // First, so that nobody spends what is their own on what cannot be had.
+      const wait = waitMs(everybodyFullAt, together, clock.now())
       if (wait > 0) throw tooHasty(wait)
+      await refuseHaste(limit, addressOf(request, server))
+      everybodyFullAt = taken(everybodyFullAt, together, clock.now())
       checkContentType(request.headers)
       const body = parseJson(await readBody(request, bodyLimits.other))
       return Response.json(await reply(body), {

@@ -20,6 +20,7 @@ export type SessionDeps = Pick<
   | 'randomBytes'
   | 'newId'
   | 'clock'
+  | 'limits'
   | 'log'
   | 'addressOf'
   | 'post'

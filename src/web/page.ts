@@ -4,7 +4,8 @@
  * a whole number of tenths of a second, so that nobody learns from it what stands behind an address.
  */
 import type { IncomingMessage } from 'node:http'
-import { createNamedWindows, type NamedWindows } from '../core/named-windows.ts'
+import { createNamedWindows } from '../core/named-windows.ts'
+import { type Tally, takeFrom } from '../core/tally.ts'
 import type { Finding, LeftOut, LeftOutCode } from '../core/web.ts'
 import { isPublicAddress, type VettedAddress, vetAddress } from './guard.ts'
 import { readBody } from './page/body.ts'
@@ -54,7 +55,8 @@ export function createPageReader(options: PageReaderOptions): PageReader {
 
   const fetchPage = async (url: string, accountId: string, signal: AbortSignal): Promise<Finding> => {
     if (running >= maximumRunning) throw new PageFailure('too_slow', 'too many pages at a time')
-    if (accounts.waitMs(accountId, clock.now()) > 0) throw new PageFailure('refused', 'too many pages for the account')
+    if (takeFrom(accounts, accountId, clock.now()) > 0)
+      throw new PageFailure('refused', 'too many pages for the account')
     running += 1
     try {
       const { response, at } = await follow(options, vet(options, url), hosts, signal)
@@ -114,12 +116,12 @@ function vet({ isListed }: PageReaderOptions, url: string, base?: URL): VettedAd
 async function follow(
   options: PageReaderOptions,
   first: VettedAddress,
-  hosts: NamedWindows,
+  hosts: Tally,
   signal: AbortSignal,
 ): Promise<{ readonly response: IncomingMessage; readonly at: URL }> {
   let target = first
   for (let hop = 0; hop <= maximumRedirects; hop++) {
-    if (hosts.waitMs(target.host, options.clock.now()) > 0)
+    if (takeFrom(hosts, target.host, options.clock.now()) > 0)
       throw new PageFailure('refused', 'too many pages of the host')
     const response = await ask(options, target, signal)
     const { statusCode = 0, headers } = response

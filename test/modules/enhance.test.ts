@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Elysia } from 'elysia'
 import { enhance } from '../../src/core/enhance.ts'
+import { localLimits } from '../../src/core/limits.ts'
 import { openReader } from '../../src/deps/reader.ts'
 import { failureResponse, toGatewayError } from '../../src/http/failures.ts'
 import { enhancement } from '../../src/modules/enhance/routes.ts'
@@ -21,14 +22,15 @@ const terse = 'Write a short story about a lighthouse'
 const greeting = 'Good morning!'
 
 describe('POST /api/v1/chat/enhance', () => {
-  const start = () => {
+  const start = (clock = { now: () => 1_800_000_000_000 }) => {
     const app = new Elysia({ normalize: false })
       .onError(({ error }) => failureResponse(toGatewayError(error), 'req_test'))
       .use(
         enhancement({
           read,
           addressOf: request => request.headers.get('x-test-address') ?? 'one',
-          clock: { now: () => 1_800_000_000_000 },
+          clock,
+          limits: localLimits(clock),
         }),
       )
     return (body: unknown, headers: Record<string, string> = {}, method = 'POST') =>
@@ -40,6 +42,17 @@ describe('POST /api/v1/chat/enhance', () => {
         }),
       )
   }
+
+  test('many addresses together are stopped at fifty at once, and who was stopped so has spent nothing', async () => {
+    let now = 1_800_000_000_000
+    const send = start({ now: () => now })
+    const from = async (address: string) => (await send({ prompt: greeting }, { 'x-test-address': address })).status
+    for (let count = 0; count < 50; count++) expect(await from(`address ${count}`)).toBe(200)
+    for (let count = 0; count < 9; count++) expect(await from('late')).toBe(429)
+    now += 10_000
+    for (let count = 0; count < 5; count++) expect(await from('late')).toBe(200)
+    expect(await from('late')).toBe(429)
+  })
 
   test('200: a terse prompt comes back whole, with what it lacks behind it', async () => {
     const answer = await start()({ prompt: terse })

@@ -2,6 +2,7 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
 import { catalogue } from '../../src/core/catalogue.ts'
 import type { QueryType } from '../../src/core/chat.ts'
+import { localLimits } from '../../src/core/limits.ts'
 import { buildCatalogue } from '../../src/core/models.ts'
 import { webPrices } from '../../src/core/web.ts'
 import { planWeb } from '../../src/core/web-plan.ts'
@@ -35,6 +36,7 @@ function start() {
         tokenizer,
         addressOf: request => request.headers.get('x-test-address') ?? 'one',
         clock,
+        limits: localLimits(clock),
       }),
     )
   const send = (body: string, headers: Record<string, string> = {}) =>

@@ -2,14 +2,15 @@
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { GatewayError } from '../../core/errors.ts'
+import type { Limit } from '../../core/limits.ts'
 import { chosenPassword, emailSchema, mailbox, passwordSchema } from '../../core/passwords.ts'
 import { digestOf } from '../../core/secrets.ts'
 import { checker } from '../../core/validate.ts'
-import { createAddressLimit } from '../../http/address-limit.ts'
 import { documented } from '../../http/documented.ts'
 import { policies } from '../../http/policies.ts'
 import { notFound, readInput, reply, replyNothing } from '../../http/session-routes.ts'
 import type { SessionDeps } from '../../http/sign-in.ts'
+import { refuseHaste } from '../../http/too-hasty.ts'
 import { resetAskedShape } from './shapes.ts'
 
 const strict = { additionalProperties: false } as const
@@ -31,16 +32,16 @@ const tokenPrefix = 'gw_reset_'
 
 /** The routes under `/api/v1/auth/reset`. */
 export function resets(deps: SessionDeps) {
-  const asked = createAddressLimit(limits.asked, deps.clock)
-  const mailed = createAddressLimit(limits.mailed, deps.clock)
-  const tried = createAddressLimit(limits.tried, deps.clock)
+  const asked = deps.limits('reset', limits.asked)
+  const mailed = deps.limits('reset-mail', limits.mailed)
+  const tried = deps.limits('reset-token', limits.tried)
   let atOnce = 0
 
   /** Behind the answer, which is the same, and as quick, whoever the address belongs to. */
   const write = (email: string) => {
-    if (atOnce >= maximumAtOnce || mailed.waitMs(email) > 0) return
+    if (atOnce >= maximumAtOnce) return
     atOnce++
-    sendReset(deps, email)
+    sendReset(deps, mailed, email)
       .catch(() => deps.log.warn('password_reset_not_sent'))
       .finally(() => {
         atOnce--
@@ -53,7 +54,7 @@ export function resets(deps: SessionDeps) {
       async ({ request, server }) => {
         if (deps.post === null) throw noMail()
         const { email } = await readInput(request, checkAsking)
-        asked.take(deps.addressOf(request, server))
+        await refuseHaste(asked, deps.addressOf(request, server))
         write(mailbox(email))
         return reply({ accepted: true }, 202)
       },
@@ -72,8 +73,8 @@ export function resets(deps: SessionDeps) {
     )
     .post(
       '/api/v1/auth/reset/:token',
-      ({ request, server, params }) => {
-        tried.take(deps.addressOf(request, server))
+      async ({ request, server, params }) => {
+        await refuseHaste(tried, deps.addressOf(request, server))
         return choose(deps, request, params.token)
       },
       {
@@ -90,7 +91,9 @@ export function resets(deps: SessionDeps) {
     )
 }
 
-async function sendReset(deps: SessionDeps, email: string): Promise<void> {
+/** Where the mailbox has not had its fill, and somebody's it is. */
+async function sendReset(deps: SessionDeps, mailed: Limit, email: string): Promise<void> {
+  if ((await mailed.take(email)) > 0) return
   const token = tokenPrefix + Buffer.from(deps.randomBytes(32)).toString('base64url')
   if (await deps.stores.resets.askReset(deps.database, email, digestOf(token))) deps.post?.passwordReset(email, token)
 }

@@ -5,7 +5,6 @@ import { GatewayError } from '../../core/errors.ts'
 import { chosenPassword, emailSchema, mailbox, offeredPassword, passwordSchema } from '../../core/passwords.ts'
 import { digestOf } from '../../core/secrets.ts'
 import { checker } from '../../core/validate.ts'
-import { createAddressLimit } from '../../http/address-limit.ts'
 import { invalidToken, isRefreshToken } from '../../http/callers.ts'
 import { type Documented, documented } from '../../http/documented.ts'
 import { nameSchema } from '../../http/fields.ts'
@@ -21,6 +20,7 @@ import {
 } from '../../http/session-routes.ts'
 import { sessionShape } from '../../http/shapes.ts'
 import { type SessionDeps, sessionReply, signIn } from '../../http/sign-in.ts'
+import { refuseHaste } from '../../http/too-hasty.ts'
 import type { Session } from '../../stores/tables.ts'
 import { resets } from './resets.ts'
 import { ownSessionsShape, type ShownSession } from './shapes.ts'
@@ -49,17 +49,17 @@ const limits = {
 
 /** The routes under `/api/v1/auth`. */
 export function auth(deps: SessionDeps, identify: Identify) {
-  const registrations = createAddressLimit(limits.registrations, deps.clock)
-  const requests = createAddressLimit(limits.requests, deps.clock)
+  const registrations = deps.limits('register', limits.registrations)
+  const requests = deps.limits('auth', limits.requests)
   const open = (told: Documented) => ({ parse: 'none', ...documented(policies.open, told) }) as const
 
   return new Elysia({ name: 'auth' })
     .post(
       '/api/v1/auth/register',
-      ({ request, server }) => {
+      async ({ request, server }) => {
         const address = deps.addressOf(request, server)
-        requests.take(address)
-        return register(deps, request, () => registrations.take(address))
+        await refuseHaste(requests, address)
+        return register(deps, request, () => refuseHaste(registrations, address))
       },
       open({
         summary: 'Make an account',
@@ -75,9 +75,9 @@ export function auth(deps: SessionDeps, identify: Identify) {
     )
     .post(
       '/api/v1/auth/login',
-      ({ request, server }) => {
+      async ({ request, server }) => {
         const address = deps.addressOf(request, server)
-        requests.take(address)
+        await refuseHaste(requests, address)
         return logIn(deps, request, address)
       },
       open({
@@ -90,8 +90,8 @@ export function auth(deps: SessionDeps, identify: Identify) {
     )
     .post(
       '/api/v1/auth/refresh',
-      ({ request, server }) => {
-        requests.take(deps.addressOf(request, server))
+      async ({ request, server }) => {
+        await refuseHaste(requests, deps.addressOf(request, server))
         return refresh(deps, request)
       },
       open({
@@ -158,11 +158,11 @@ export function auth(deps: SessionDeps, identify: Identify) {
     )
 }
 
-async function register(deps: SessionDeps, request: Request, count: () => void): Promise<Response> {
+async function register(deps: SessionDeps, request: Request, count: () => Promise<void>): Promise<Response> {
   const body = await readInput(request, checkRegistration)
   const email = mailbox(body.email)
   const password = chosenPassword(body.password, 'password')
-  count()
+  await count()
   const passwordHash = await deps.passwords.hash(password)
   const [accountId, userId, createdAt] = [deps.newId('acc'), deps.newId('usr'), new Date(deps.clock.now())]
   const registered = await deps.stores.users.registerAccount(

@@ -16,7 +16,7 @@ const checkRequest = checker(enhanceRequest)
  * from one address; rules alone, so nobody is asked.
  */
 export function enhancement(deps: FreeDeps & { readonly read: Reader }) {
-  const { preflight, answer } = createFreeEndpoint(deps)
+  const { preflight, answer } = createFreeEndpoint(deps, 'enhance')
   return new Elysia({ name: 'enhancement' })
     .options(
       path,

@@ -70,7 +70,7 @@ export type EstimateDeps = FreeDeps & {
  * key, 20 a minute from one address; a key that is sent all the same lets the account's own answers speak.
  */
 export function estimate(deps: EstimateDeps) {
-  const { preflight, answer } = createFreeEndpoint(deps)
+  const { preflight, answer } = createFreeEndpoint(deps, 'estimate')
   return new Elysia({ name: 'estimates' })
     .options(
       path,

@@ -2,10 +2,10 @@ import type { TSchema } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { Ask } from '../../core/chat.ts'
 import { GatewayError } from '../../core/errors.ts'
+import type { OpenLimit } from '../../core/limits.ts'
 import { toUsd } from '../../core/money.ts'
 import type { Caller, Standing } from '../../core/plans.ts'
 import { parseJson } from '../../core/validate.ts'
-import { createLimiter } from '../../core/windows.ts'
 import { bodyLimits, checkContentType, readBody } from '../../http/body.ts'
 import { authenticate, type KeyDirectory } from '../../http/callers.ts'
 import { documented } from '../../http/documented.ts'
@@ -14,11 +14,7 @@ import type { Preview, PreviewedCandidate } from '../../pipeline/preview.ts'
 import { type DryRun, dryRunShape } from './shapes.ts'
 
 /** A dry run is free and takes nothing of an account's limits, so that it has one of its own. */
-const limits = {
-  each: { perMinute: 60, burst: 30 },
-  together: { perMinute: 60_000, burst: 60_000 },
-  maximumAddresses: 10_000,
-}
+const each = { perMinute: 60, burst: 30 }
 
 export type RouteModuleDeps = {
   readonly keys: KeyDirectory
@@ -31,19 +27,19 @@ export type RouteModuleDeps = {
   /** What such a body is checked by. */
   readonly askSchema: TSchema
   readonly preview: (caller: Caller, ask: Ask) => Preview
-  readonly clock: { now(): number }
+  readonly limits: OpenLimit
 }
 
 /** `POST /api/v1/route`: how a chat request would be routed, and why. Nothing is called, billed or counted. */
 export function dryRun(deps: RouteModuleDeps) {
-  const { keys, meter, look, newRequestId, readAsk, askSchema, preview, clock } = deps
-  const limiter = createLimiter(limits)
+  const { keys, meter, look, newRequestId, readAsk, askSchema, preview, limits } = deps
+  const limit = limits('route', each)
 
   return new Elysia({ name: 'dry-run' }).post(
     '/api/v1/route',
     async ({ request }) => {
       const caller = await authenticate(keys, request.headers)
-      refuseHaste(limiter.take(caller.accountId, clock.now()))
+      refuseHaste(await limit.take(caller.accountId))
       checkContentType(request.headers)
       const text = await readBody(request, bodyLimits.chat)
       const ask = readAsk(parseJson(text), request.headers, text.length)

@@ -6,7 +6,6 @@ import { chosenPassword, emailSchema, mailbox, passwordSchema } from '../../core
 import { may, outranks, roles } from '../../core/roles.ts'
 import { digestOf } from '../../core/secrets.ts'
 import { checker, oneOf } from '../../core/validate.ts'
-import { createAddressLimit } from '../../http/address-limit.ts'
 import { documented } from '../../http/documented.ts'
 import { policies } from '../../http/policies.ts'
 import {
@@ -21,6 +20,7 @@ import {
 } from '../../http/session-routes.ts'
 import { sessionShape, userShape } from '../../http/shapes.ts'
 import { type SessionDeps, shownUser, signIn } from '../../http/sign-in.ts'
+import { refuseHaste } from '../../http/too-hasty.ts'
 import type { Invitation } from '../../stores/tables.ts'
 import type { TeamChange } from '../../stores/users.ts'
 import { newInvitationShape, type ShownInvitation, type ShownTeam, teamShape } from './shapes.ts'
@@ -38,13 +38,13 @@ const tokenPrefix = 'gw_invite_'
 
 /** The routes under `/api/v1/team`. */
 export function team(deps: SessionDeps, identify: Identify) {
-  const accepting = createAddressLimit(acceptances, deps.clock)
+  const accepting = deps.limits('invitation', acceptances)
 
   return new Elysia({ name: 'team' })
     .post(
       '/api/v1/team/invitations/:token/accept',
-      ({ request, server, params }) => {
-        accepting.take(deps.addressOf(request, server))
+      async ({ request, server, params }) => {
+        await refuseHaste(accepting, deps.addressOf(request, server))
         return accept(deps, request, params.token)
       },
       {

@@ -1,0 +1,17 @@
+import { GatewayError } from '../core/errors.ts'
+import type { Limit } from '../core/limits.ts'
+
+/** The refusal of an address that asks too often. */
+export function tooHasty(retryAfterMs: number): GatewayError {
+  return new GatewayError(
+    'ip_rate_limited',
+    'Too many requests from this address: wait as long as `retry-after` says.',
+    { retryAfterMs, shouldRetry: false },
+  )
+}
+
+/** Counts one request of an address. Throws `ip_rate_limited` where it has had its fill. */
+export async function refuseHaste(limit: Limit, address: string): Promise<void> {
+  const wait = await limit.take(address)
+  if (wait > 0) throw tooHasty(wait)
+}
