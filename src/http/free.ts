@@ -51,9 +51,8 @@ type Context = {
 export type FreeEndpoint = {
   preflight(): Response
   /**
-   * The reply to one request as JSON. Throws `ip_rate_limited` past 20 a minute from one address, or 300 from all
-   * at one gateway, and what
-   * reading the body and `reply` throw.
+   * The reply to one request as JSON. Throws `ip_rate_limited` past 20 a minute from one address, or 300 from all at one
+   * process, and what reading the body and `reply` throw.
    */
   answer(
     context: Context,
