@@ -31,6 +31,7 @@ import { openStores } from './deps/open-stores.ts'
 import { openWeb, type PageOptions } from './deps/open-web.ts'
 import { createPasswords, type Passwords } from './deps/passwords.ts'
 import { openReader } from './deps/reader.ts'
+import { createSharedClock } from './deps/shared-clock.ts'
 import { createSite } from './deps/site.ts'
 import { createTokenizer, type Tokenizer } from './deps/tokenizer.ts'
 import { callerAddress, createTokens, type Tokens } from './http/callers.ts'
@@ -190,7 +191,8 @@ export type DepsOptions = {
  * cannot be opened; nothing then stays open.
  */
 export async function createDeps(config: Config, options: DepsOptions = {}): Promise<Deps> {
-  const clock = options.clock ?? systemClock
+  const shared = createSharedClock(systemClock)
+  const clock = options.clock ?? shared.clock
   const network = options.network ?? systemNetwork
   const log = createLog({
     level: config.logLevel,
@@ -200,7 +202,12 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
   })
   const undo: (() => unknown)[] = []
   try {
-    const { database, migrated, storage, isEmbedded } = await openStores(config, { log, clock }, undo)
+    const { database, migrated: schema, storage, isEmbedded } = await openStores(config, { log, clock }, undo)
+    // An embedded database has this machine's clock; one that was handed in is not ours to set.
+    const timekeeper = isEmbedded || options.clock !== undefined ? null : shared.follow(database, log)
+    undo.push(() => timekeeper?.stop())
+    await timekeeper?.ask()
+    const migrated = schema.then(() => timekeeper?.ask())
     const passwords = options.passwords ?? createPasswords()
     const firstAccount = isEmbedded ? await makeFirstAccount(database, passwords, clock, newId) : null
     const { endpoints, simulator } = await openProviders(config, clock)

@@ -6,3 +6,11 @@ export const dayMs = 86_400_000
 export function dayOf(epochMs: number): number {
   return Math.floor(epochMs / dayMs)
 }
+
+/** Epoch milliseconds of an ISO 8601 text; NaN also for a day that is in no calendar, which `Date.parse` takes for a later one. */
+export function timeIn(text: string): number {
+  const day = text.slice(0, 10)
+  const midnight = Date.parse(day)
+  const exists = Number.isFinite(midnight) && new Date(midnight).toISOString().startsWith(day)
+  return exists ? Date.parse(text) : Number.NaN
+}

@@ -3,6 +3,7 @@ import { createHmac } from 'node:crypto'
 import { jwt } from '@elysiajs/jwt'
 import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
+import { SignJWT } from 'jose'
 import { GatewayError } from '../core/errors.ts'
 import type { Caller } from '../core/plans.ts'
 import type { Role } from '../core/roles.ts'
@@ -114,7 +115,8 @@ const pinned = {
 
 /**
  * Session tokens under `secret`; `previousSecret` only verifies. The one use of the plugin, whose defaults take tokens that
- * never expire and algorithms that we do not sign with. Throws where a secret is shorter than 32 bytes.
+ * never expire and algorithms that we do not sign with, and which signs by no clock but the machine's: that its library does
+ * here. Throws where a secret is shorter than 32 bytes.
  */
 export function createTokens(options: {
   readonly secret: string
@@ -127,9 +129,13 @@ export function createTokens(options: {
 
   return {
     async sign({ userId, sessionId }) {
-      const expiresAt = new Date((Math.floor(clock.now() / 1000) + sessionSeconds) * 1000)
-      const token = await own.jwt.sign({ sub: userId, sid: sessionId, exp: expiresAt.getTime() / 1000 })
-      return { token, expiresAt }
+      const issuedAt = Math.floor(clock.now() / 1000)
+      const expiresAt = issuedAt + sessionSeconds
+      const claims = { sub: userId, sid: sessionId, iat: issuedAt, exp: expiresAt, iss: issuer, aud: audience }
+      const token = await new SignJWT(claims)
+        .setProtectedHeader({ alg: 'HS256', typ: 'JWT', kid: own.id })
+        .sign(own.bytes)
+      return { token, expiresAt: new Date(expiresAt * 1000) }
     },
     async verify(token) {
       const key = keys.get(keyIdIn(token) ?? '')
@@ -160,7 +166,7 @@ function keyOf(secret: string) {
   if (Buffer.byteLength(secret) < 32) throw new Error('a session secret must be at least 32 bytes long')
   const id = digestOf(`key id of ${secret}`).slice(0, 16)
   const plugin = jwt({ name: 'jwt', secret, alg: 'HS256', kid: id, iss: issuer, aud: audience })
-  return { id, jwt: plugin.decorator.jwt }
+  return { id, jwt: plugin.decorator.jwt, bytes: Buffer.from(secret) }
 }
 
 /** The key that a token names; null unless its header is one that we write. */

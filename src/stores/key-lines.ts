@@ -68,8 +68,8 @@ export async function changeKey(
   keyId: string,
   change: { readonly name?: string; readonly web?: boolean },
 ): Promise<ApiKey | null> {
-  const rows = await database.run(({ orm }) =>
-    orm
+  const rows = await onAccount(database, accountId).orm(step =>
+    step
       .update(apiKeys)
       .set({ ...change, updatedAt: sql`clock_timestamp()` })
       .where(and(eq(apiKeys.id, keyId), eq(apiKeys.accountId, accountId)))

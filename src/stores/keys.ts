@@ -10,6 +10,7 @@ import type { Caller, Plans } from '../core/plans.ts'
 import { digestOf, isKeyLong, parseApiKey } from '../core/secrets.ts'
 import { limitsOf } from './accounts.ts'
 import type { Database } from './database.ts'
+import { databaseTime } from './database-time.ts'
 import { onAccount } from './on-account.ts'
 import { remember } from './remember.ts'
 import { type ApiKey, accounts, apiKeys, type NewApiKey } from './tables.ts'
@@ -234,13 +235,6 @@ function changedSince(since: Date): SQL {
     union
     select api_keys.id from accounts join api_keys on api_keys.account_id = accounts.id
     where accounts.updated_at > ${at}::timestamptz)`
-}
-
-async function databaseTime(database: Database): Promise<Date> {
-  const rows = await database.run(({ sql: query }) => query<{ now: Date }[]>`select clock_timestamp() as now`)
-  const now = rows[0]?.now
-  if (now === undefined) throw new Error('the database told no time')
-  return new Date(now)
 }
 
 function writeLastUsed(database: Database, batch: readonly { readonly id: string; readonly at: string }[]) {

@@ -126,7 +126,7 @@ export function createShipper({
     running ??= shipAll()
       .catch(error => {
         failures++
-        notBefore = clock.now() + Math.min(maximumBackoffMs, firstBackoffMs * 2 ** Math.min(failures, 8))
+        notBefore = performance.now() + Math.min(maximumBackoffMs, firstBackoffMs * 2 ** Math.min(failures, 8))
         if (failures === 1 || failures % 20 === 0)
           log.warn('usage_not_shipped', { backlog: backlog(), failures, detail: reasonOf(error) })
       })
@@ -137,7 +137,7 @@ export function createShipper({
   }
 
   const timer = setInterval(() => {
-    if (running === null && clock.now() >= notBefore && backlog() > 0) void run()
+    if (running === null && performance.now() >= notBefore && backlog() > 0) void run()
   }, tickMs)
   timer.unref()
 
@@ -145,11 +145,11 @@ export function createShipper({
     backlog,
     lagMs: () => (oldestAt === null ? 0 : Math.max(0, clock.now() - oldestAt)),
     async drain(deadlineMs) {
-      const until = clock.now() + deadlineMs
-      while (backlog() > 0 && clock.now() < until) {
+      const until = performance.now() + deadlineMs
+      while (backlog() > 0 && performance.now() < until) {
         const before = failures
-        await Promise.race([run(), Bun.sleep(until - clock.now())])
-        if (failures > before) await Bun.sleep(Math.min(tickMs, Math.max(0, until - clock.now())))
+        await Promise.race([run(), Bun.sleep(until - performance.now())])
+        if (failures > before) await Bun.sleep(Math.min(tickMs, Math.max(0, until - performance.now())))
       }
       return backlog() === 0
     },

@@ -1,5 +1,6 @@
 /** API keys of an account: members see and manage their own, admins and owners all of them. */
 import { Type } from '@sinclair/typebox'
+import { timeIn } from '../../core/days.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { toUsd } from '../../core/money.ts'
 import { may } from '../../core/roles.ts'
@@ -181,7 +182,7 @@ async function managedKey({ database, stores }: KeysDeps, { principal, params }:
 const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/
 
 function futureTime(text: string, now: number): Date {
-  const time = isoTime.test(text) ? Date.parse(text) : Number.NaN
+  const time = isoTime.test(text) ? timeIn(text) : Number.NaN
   if (time > now) return new Date(time)
   throw invalid('expires_at', 'must be a time to come in ISO 8601, such as `2030-01-31T00:00:00Z`')
 }

@@ -1,6 +1,6 @@
 /** What the usage routes can be asked, as query parameters: each known by name, sent once, and bounded. */
 import { type Static, Type } from '@sinclair/typebox'
-import { dayMs } from '../../core/days.ts'
+import { dayMs, timeIn } from '../../core/days.ts'
 import { checker, invalid, oneOf } from '../../core/validate.ts'
 import type { LogPosition, LogRange, RequestFilters } from '../../stores/ledger.ts'
 import type { UsagePeriod } from '../../stores/usage-totals.ts'
@@ -172,8 +172,7 @@ function modelOf(provider: string | undefined, model: string | undefined) {
 
 /** Epoch milliseconds, of dates that exist and that a log can hold. */
 function timeOf(param: string, text: string): number {
-  const time = Date.parse(text)
-  const exists = text.length !== 10 || (Number.isFinite(time) && dayOf(time) === text)
-  if (!exists || !(time >= 0) || time >= Date.UTC(2200, 0)) throw invalid(param, 'must be a date from 1970 to 2199')
+  const time = timeIn(text)
+  if (!(time >= 0) || time >= Date.UTC(2200, 0)) throw invalid(param, 'must be a date from 1970 to 2199')
   return time
 }

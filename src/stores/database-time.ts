@@ -1,0 +1,9 @@
+import type { Database } from './database.ts'
+
+/** What time it is by the database's clock. Throws as `database.run` does. */
+export async function databaseTime(database: Database): Promise<Date> {
+  const rows = await database.run(({ sql }) => sql<{ now: Date }[]>`select clock_timestamp() as now`)
+  const now = rows[0]?.now
+  if (now === undefined) throw new Error('the database told no time')
+  return new Date(now)
+}
