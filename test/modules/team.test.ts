@@ -118,7 +118,14 @@ describe('keys', () => {
 
   test('a key expires at the time it was given; that time is to come and written in ISO 8601', async () => {
     const person = await owner(gateway)
-    for (const expires_at of ['2020-01-01T00:00:00Z', 'tomorrow', '2999-13-01T00:00:00Z', '1', 7]) {
+    for (const expires_at of [
+      '2020-01-01T00:00:00Z',
+      'tomorrow',
+      '2999-13-01T00:00:00Z',
+      '2999-02-30T00:00:00Z',
+      '1',
+      7,
+    ]) {
       const { status, body } = await as(person, 'POST', '/keys', { name: 'k', expires_at })
       expect([status, body.error.param]).toEqual([400, 'expires_at'])
     }

@@ -213,6 +213,7 @@ describe('GET /api/v1/requests', () => {
     ['streamed=yes', 'streamed'],
     ['from=yesterday', 'from'],
     ['from=2026-02-30', 'from'],
+    ['to=2026-02-30T00:00:00Z', 'to'],
     ['to=2026-11-03T00:00:00', 'to'],
     ['to=9999-01-01', 'to'],
     ['from=2026-11-04&to=2026-11-01', 'from'],
