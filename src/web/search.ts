@@ -10,7 +10,7 @@ export type SearchRequest = { readonly url: string; readonly init: RequestInit }
 export type SearchBackEnd = {
   readonly id: 'searxng' | 'brave' | 'tavily'
   toRequest(query: string, maximumResults: number): SearchRequest
-  /** The results that a successful body holds; null where it is no such body. */
+  /** The results that a successful body holds; null where it is no such body, or where nobody searched. */
   readResults(body: unknown): readonly Finding[] | null
 }
 
@@ -70,7 +70,7 @@ async function ask(
   try {
     if (!response.ok) throw new Unusable(`answered with ${response.status}`)
     const found = backEnd.readResults(JSON.parse(await boundedText(response)))
-    if (found === null) throw new Unusable('answered with something else')
+    if (found === null) throw new Unusable('answered without a search')
     return found
   } finally {
     // Unread, it would keep the connection at work.

@@ -149,7 +149,8 @@ describe('the formats', () => {
     expect(await searching([brave({ apiKey: 'k', baseUrl: serving(() => jsonAnswer(empty)).url })]).find('x')).toEqual(
       [],
     )
-    expect(await searching([searxng(serving(() => jsonAnswer({ results: [] })).url)]).find('x')).toEqual([])
+    const none = { results: [], unresponsive_engines: [] }
+    expect(await searching([searxng(serving(() => jsonAnswer(none)).url)]).find('x')).toEqual([])
   })
 })
 
@@ -187,6 +188,8 @@ describe('who is asked', () => {
     'a redirect': () => ({ status: 302, headers: { location: 'http://127.0.0.1:1/' } }),
     'no JSON': () => ({ headers: { 'content-type': 'text/html' }, pieces: ['<html>'] }),
     'other JSON': () => jsonAnswer({ detail: 'format not allowed' }),
+    'nothing found by engines that all failed': () =>
+      jsonAnswer({ results: [], unresponsive_engines: [['google', 'CAPTCHA']] }),
     'too much': () => jsonAnswer({ results: [], padding: 'x'.repeat(2 << 20) }),
     'a cut answer': () => ({ pieces: ['{"results":['], cutAt: 5 }),
   }

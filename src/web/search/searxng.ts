@@ -10,6 +10,15 @@ export function searxng(address: string): SearchBackEnd {
       url: `${base}/search?${new URLSearchParams({ q: query, format: 'json', safesearch: '1' })}`,
       init: { headers: { accept: 'application/json' } },
     }),
-    readResults: body => resultsIn(fieldOf(body, 'results'), 'content'),
+    readResults(body) {
+      const results = resultsIn(fieldOf(body, 'results'), 'content')
+      return results?.length === 0 && isUnanswered(body) ? null : results
+    },
   }
+}
+
+/** It answers with 200 when the engines behind it refuse or time out: then finding nothing says nothing about the web. */
+function isUnanswered(body: unknown): boolean {
+  const unresponsive = fieldOf(body, 'unresponsive_engines')
+  return Array.isArray(unresponsive) && unresponsive.length > 0
 }
