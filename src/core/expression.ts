@@ -4,8 +4,11 @@
  * marks, and expressions whose table would not fit.
  *
  * The language: literals, `.`, classes, `\d \w \s \b` and their opposites, groups, `|`, `?`, `*`, `+`, `{n}`, `{n,m}`, `^`
- * and `$` at the ends. Case does not count. Characters beyond ASCII all count as one another's like, but not as ASCII's.
+ * and `$` at the ends. Case does not count, in no alphabet. `\d \w \s \b` know ASCII alone; characters beyond U+FFFF stand in no
+ * class.
  */
+
+import { everyUnit, joined, opposite, type Units, unitsOf } from './unit-set.ts'
 
 export type Expression = {
   /** Whether the text holds a match. */
@@ -18,13 +21,15 @@ export function compileExpression(source: string): Expression {
   const machine = startMachine()
   const end = machine.state()
   const start = parser.parse(machine, end)
-  const table = tableOf(machine, start, end, source)
+  const alphabet = alphabetOf(machine)
+  const table = tableOf(machine, alphabet, start, end, source)
+  const { symbolOf, count, rest } = alphabet
   return {
     test(text) {
       let state = table.start
       for (let at = 0; at < text.length; at++) {
         const unit = text.charCodeAt(at)
-        state = table.next[state * symbols + (unit < 128 ? (unit >= 65 && unit <= 90 ? unit + 32 : unit) : other)] ?? 0
+        state = table.next[state * count + (unit < symbolOf.length ? (symbolOf[unit] ?? rest) : rest)] ?? 0
         if (table.accepts[state] === 1) return true
       }
       return table.acceptsAtEnd[state] === 1
@@ -32,16 +37,13 @@ export function compileExpression(source: string): Expression {
   }
 }
 
-/** ASCII, and one symbol for all the rest. */
-const symbols = 129
-const other = 128
 const maximumStates = 2_048
 const maximumParts = 4_096
 const maximumRepeat = 256
 
 type Condition = 'boundary' | 'inside' | 'start' | 'end'
 type Part =
-  | { readonly kind: 'step'; readonly accepts: Uint8Array; readonly to: number }
+  | { readonly kind: 'step'; readonly accepts: Units; readonly to: number }
   | { readonly kind: 'free'; readonly to: readonly number[] }
   | { readonly kind: 'check'; readonly condition: Condition; readonly to: number }
 
@@ -139,7 +141,7 @@ function createParser(source: string) {
       case '[':
         return step(classOf())
       case '.':
-        return step(all)
+        return step(everyUnit)
       case '^':
         return check('start')
       case '$':
@@ -147,8 +149,16 @@ function createParser(source: string) {
       case '\\':
         return escapedPiece()
       default:
-        return step(only(mark.charCodeAt(0)))
+        return literal(mark)
     }
+  }
+
+  /** A character beyond U+FFFF is two units, and repeated as one. */
+  const literal = (mark: string): Build => {
+    const first = step(only(mark))
+    if (!isHalf(mark)) return first
+    const second = step(only(source[at++] ?? refuse('half a character')))
+    return (machine, to) => first(machine, second(machine, to))
   }
 
   const escapedPiece = (): Build => {
@@ -159,35 +169,36 @@ function createParser(source: string) {
     return step(escaped(mark))
   }
 
-  const escaped = (mark: string): Uint8Array => {
+  const escaped = (mark: string): Units => {
     const known = classes[mark.toLowerCase()]
     if (known !== undefined) return mark === mark.toLowerCase() ? known : opposite(known)
-    const control = { n: 10, r: 13, t: 9, f: 12, v: 11 }[mark]
+    const control = { n: '\n', r: '\r', t: '\t', f: '\f', v: '\v' }[mark]
     if (control !== undefined) return only(control)
     if (/[a-z0-9]/i.test(mark)) return refuse(`\\${mark} is not known`)
-    return only(mark.charCodeAt(0))
+    return only(mark)
   }
 
-  const classOf = (): Uint8Array => {
+  const classOf = (): Units => {
     const isNot = source[at] === '^'
     if (isNot) at++
-    const found = new Uint8Array(symbols)
+    const found: Units[] = []
     for (let isFirst = true; source[at] !== ']' || isFirst; isFirst = false) {
       let mark = source[at++] ?? refuse('a class is not closed')
-      let members: Uint8Array | null = null
+      let members: Units | null = null
       if (mark === '\\') {
         mark = source[at++] ?? refuse('a class is not closed')
         members = escaped(mark)
       }
+      if (isHalf(mark)) refuse('a class knows no character beyond U+FFFF: write a choice, (a|b)')
       const upTo = source[at] === '-' && source[at + 1] !== ']' && source[at + 1] !== undefined ? source[at + 1] : null
       if (upTo !== null && upTo !== undefined && members === null) {
         at += 2
-        for (let code = mark.charCodeAt(0); code <= Math.min(upTo.charCodeAt(0), 0xffff); code++)
-          join(found, only(code))
-      } else join(found, members ?? only(mark.charCodeAt(0)))
+        if (upTo < mark) refuse('a range whose end comes before its beginning')
+        found.push(unitsOf(mark.charCodeAt(0), upTo.charCodeAt(0)))
+      } else found.push(members ?? only(mark))
     }
     at++
-    return isNot ? opposite(found) : found
+    return isNot ? opposite(joined(found)) : joined(found)
   }
 
   return {
@@ -199,7 +210,7 @@ function createParser(source: string) {
   }
 }
 
-function step(accepts: Uint8Array): Build {
+function step(accepts: Units): Build {
   return (machine, to) => {
     const state = machine.state()
     machine.set(state, { kind: 'step', accepts, to })
@@ -234,29 +245,63 @@ function repeat(piece: Build, least: number, most: number | null): Build {
   }
 }
 
-function only(code: number): Uint8Array {
-  const found = new Uint8Array(symbols)
-  const character = String.fromCharCode(code)
-  for (const form of [character.toLowerCase(), character.toUpperCase()]) found[Math.min(other, form.charCodeAt(0))] = 1
-  return found
+function only(mark: string): Units {
+  return unitsOf(mark.charCodeAt(0), mark.charCodeAt(0))
 }
 
-function join(into: Uint8Array, from: Uint8Array): void {
-  for (let symbol = 0; symbol < symbols; symbol++) if (from[symbol] === 1) into[symbol] = 1
+function isHalf(mark: string): boolean {
+  return mark >= '\ud800' && mark <= '\udfff'
 }
 
-function opposite(of: Uint8Array): Uint8Array {
-  return of.map(one => 1 - one)
+const digits = unitsOf(48, 57)
+const wordLike = joined([digits, unitsOf(97, 122), unitsOf(95, 95)])
+const classes: Readonly<Record<string, Units>> = {
+  d: digits,
+  w: wordLike,
+  s: joined([unitsOf(9, 13), unitsOf(32, 32)]),
 }
 
-const matching = (pattern: RegExp) =>
-  Uint8Array.from({ length: symbols }, (_, code) => (code < other && pattern.test(String.fromCharCode(code)) ? 1 : 0))
-const all = new Uint8Array(symbols).fill(1)
-const classes: Readonly<Record<string, Uint8Array>> = { d: matching(/\d/), w: matching(/\w/), s: matching(/\s/) }
-const wordLike = matching(/\w/)
+/** Units that no part of a machine tells apart are one symbol. */
+type Alphabet = {
+  readonly count: number
+  /** By unit, up to the last one that some part names. */
+  readonly symbolOf: Uint16Array
+  /** The symbol of all units behind. */
+  readonly rest: number
+  readonly isWord: readonly boolean[]
+  /** By symbol. */
+  readonly takenBy: ReadonlyMap<Units, readonly boolean[]>
+}
+
+function alphabetOf({ parts }: Machine): Alphabet {
+  const sets = [wordLike, ...new Set(parts.flatMap(part => (part?.kind === 'step' ? [part.accepts] : [])))]
+  // Where a unit begins to be in other sets than the one before it.
+  const turns = new Map<number, number[]>([[0, []]])
+  for (const [index, set] of sets.entries())
+    for (const [from, to] of set)
+      for (const place of [from, to + 1]) turns.set(place, [...(turns.get(place) ?? []), index])
+  const places = [...turns.keys()].filter(place => place <= 0xffff).sort((one, two) => one - two)
+  const symbolOf = new Uint16Array(places.at(-1) ?? 0)
+  const symbols = new Map<string, number>()
+  const takers: ReadonlySet<number>[] = []
+  const inside = new Set<number>()
+  let rest = 0
+  for (const [at, place] of places.entries()) {
+    for (const index of turns.get(place) ?? []) if (!inside.delete(index)) inside.add(index)
+    const key = [...inside].sort((one, two) => one - two).join(',')
+    rest = symbols.get(key) ?? symbols.size
+    if (rest === symbols.size) {
+      symbols.set(key, rest)
+      takers.push(new Set(inside))
+    }
+    symbolOf.fill(rest, place, places[at + 1] ?? place)
+  }
+  const takenBy = new Map(sets.map((set, index) => [set, takers.map(taker => taker.has(index))]))
+  return { count: symbols.size, symbolOf, rest, isWord: takenBy.get(wordLike) ?? [], takenBy }
+}
 
 /** Every set of places that the machine can be in, worked out beforehand. */
-function tableOf(machine: Machine, begin: number, end: number, source: string) {
+function tableOf(machine: Machine, alphabet: Alphabet, begin: number, end: number, source: string) {
   const { parts } = machine
   const keys = new Map<string, number>()
   const sets: { readonly places: readonly number[]; readonly afterWord: boolean; readonly atStart: boolean }[] = []
@@ -308,15 +353,18 @@ function tableOf(machine: Machine, begin: number, end: number, source: string) {
   for (let number = 0; number < sets.length; number++) {
     const set = sets[number]
     if (set === undefined) break
-    for (let symbol = 0; symbol < symbols; symbol++) {
-      const isWord = wordLike[symbol] === 1
-      const reached = closure(set.places, set.atStart, set.afterWord, isWord, false)
+    const [beforeOther, beforeWord] = [false, true].map(isWord =>
+      closure(set.places, set.atStart, set.afterWord, isWord, false),
+    )
+    for (let symbol = 0; symbol < alphabet.count; symbol++) {
+      const isWord = alphabet.isWord[symbol] === true
+      const reached = (isWord ? beforeWord : beforeOther) ?? new Set()
       // Found is found: what a check let through here needs no further character.
       const to = new Set<number>(reached.has(end) ? [end] : [begin])
       if (!reached.has(end))
         for (const place of reached) {
           const part = parts[place] ?? null
-          if (part?.kind === 'step' && part.accepts[symbol] === 1) to.add(part.to)
+          if (part?.kind === 'step' && alphabet.takenBy.get(part.accepts)?.[symbol] === true) to.add(part.to)
         }
       next.push(numberOf(to, isWord, false))
     }

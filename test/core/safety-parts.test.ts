@@ -23,18 +23,43 @@ describe('an expression', () => {
     ['\\d+ ?kg', '12 kg'],
     ['project\\s+titan', 'Project \n Titan'],
     ['a.c', 'a\u00e9c'],
+    ['пароль', 'Мой ПАРОЛЬ такой'],
+    ['пароль', 'привет дорогой друг'],
+    ['пароль', '日本語の文章です'],
+    ['[а-яё]+=\\d', 'КЛЮЧ=1'],
+    ['[а-яё]{4}=', 'ключi='],
+    ['^[^а-я]+$', '日本語'],
+    ['^[^а-я]+$', '日本Ж語'],
+    ['機密|Straße', 'die straße'],
+    ['straße', 'strasse'],
+    ['ß', 's'],
+    ['^(?:😀+|🐧)$', '😀😀'],
+    ['😀', '😁'],
   ])('%j finds in %j what a regular expression finds', (source, text) => {
     expect(compileExpression(source).test(text)).toBe(new RegExp(source, 'is').test(text))
   })
 
   test('agrees with a regular expression on any text and any expression of the language', () => {
-    const atom = fc.constantFrom('a', 'b', '.', '[ab]', '[^a]', '\\w', '\\b', '(a|bc)', '(?:ab?)')
+    const atom = fc.constantFrom(
+      'a',
+      'b',
+      'ж',
+      '.',
+      '[ab]',
+      '[^a]',
+      '[а-я]',
+      '[^bж]',
+      '\\w',
+      '\\b',
+      '(a|bc)',
+      '(?:ab?)',
+    )
     const piece = fc
       .tuple(atom, fc.constantFrom('', '?', '*', '+', '{2}', '{1,3}'))
       .map(([one, mark]) => (one === '\\b' ? one : one + mark))
     const expression = fc.array(piece, { minLength: 1, maxLength: 5 }).map(pieces => pieces.join(''))
     fc.assert(
-      fc.property(expression, fc.stringMatching(/^[abc ]{0,12}$/), (source, text) => {
+      fc.property(expression, fc.stringMatching(/^[abc Жя語]{0,12}$/), (source, text) => {
         expect([source, compileExpression(source).test(text)]).toEqual([source, new RegExp(source, 'i').test(text)])
       }),
       { numRuns: 300 },
@@ -56,7 +81,9 @@ describe('an expression', () => {
     '\\p{L}',
     '(a|b)*a(a|b){14}',
     '(a{200}){200}',
-  ])('%j is refused, since it cannot be run in linear time', source => {
+    '[😀😁]',
+    '[z-a]',
+  ])('%j is refused, since it cannot be run in linear time or means something else', source => {
     expect(() => compileExpression(source)).toThrow(TypeError)
   })
 
