@@ -1,15 +1,16 @@
 import type { ContentPart, Message, ToolCall } from './chat.ts'
+import type { Definition } from './definitions.ts'
 
-/** Names for messages under which something can be remembered of them without keeping what they say. */
+/** Names for messages and definitions under which something can be remembered of them without keeping what they say. */
 export type Digests = {
   /** The same for messages of one role that say the same, worked out once for each message. */
-  of(message: Message): string
+  of(message: Message | Definition): string
 }
 
 /** Keyed SHA-256 digests; `salt` is secret and lives as long as what they name, so that they mean nothing outside of it. */
 export function createDigests(salt: Uint8Array): Digests {
   const key = Buffer.from(salt).toString('base64')
-  const known = new WeakMap<Message, string>()
+  const known = new WeakMap<Message | Definition, string>()
   return {
     of(message) {
       let digest = known.get(message)
@@ -23,7 +24,7 @@ export function createDigests(salt: Uint8Array): Digests {
 }
 
 /** All of a message that is read or screened, so that no two messages that differ in it are spelt alike. */
-function spelt(message: Message): string {
+function spelt(message: Message | Definition): string {
   switch (message.role) {
     case 'system':
       return `s${message.text}`
@@ -35,6 +36,8 @@ function spelt(message: Message): string {
       const { text, reasoning, toolCalls } = message
       return `a${measured(text ?? '')}${measured(reasoning ?? '')}${toolCalls.map(speltCall).join('')}`
     }
+    case 'definition':
+      return `d${message.texts.map(measured).join('')}`
     default:
       return message satisfies never
   }

@@ -1,6 +1,7 @@
 /** Secrets that callers paste into prompts: keys of known shapes, private keys, payment cards. */
 
 import type { Message } from './chat.ts'
+import type { Definition } from './definitions.ts'
 
 export type Leak = { readonly kind: string; readonly from: number; readonly to: number }
 
@@ -45,14 +46,14 @@ function* cardsIn(text: string): Generator<Leak> {
   }
 }
 
-/** The kinds of all leaks in what a message says. */
-export function leakKindsIn(message: Message): readonly string[] {
+/** The kinds of all leaks in what a message or a definition says. */
+export function leakKindsIn(message: Message | Definition): readonly string[] {
   const kinds = new Set<string>()
   for (const text of writtenIn(message)) for (const { kind } of leaksIn(text)) kinds.add(kind)
   return [...kinds]
 }
 
-function writtenIn(message: Message): readonly string[] {
+function writtenIn(message: Message | Definition): readonly string[] {
   switch (message.role) {
     case 'system':
     case 'tool':
@@ -61,6 +62,8 @@ function writtenIn(message: Message): readonly string[] {
       return message.content.flatMap(part => (part.type === 'text' ? [part.text] : []))
     case 'assistant':
       return [message.text ?? '', ...message.toolCalls.map(call => call.arguments)]
+    case 'definition':
+      return message.texts
     default:
       return message satisfies never
   }

@@ -1,5 +1,6 @@
 /** The three layers over a text, in process: rules, classifier, blocked domains. Linear, without a wait. */
 import type { Message } from './chat.ts'
+import type { Definition } from './definitions.ts'
 import { undisguised } from './disguise.ts'
 import type { HarmVerdict } from './harm-verdict.ts'
 import { hostsIn } from './hosts-in-text.ts'
@@ -25,13 +26,18 @@ export type Screen = {
   text(text: string): Verdict
   /** A whole conversation: the first refusal, or the highest score. */
   messages(messages: readonly Message[]): Verdict
+  /**
+   * What is defined beside one. Not by the classifier: it has learned how people ask, and what tools say of themselves
+   * ("Runs a command", "Transfers money") sounds to it like somebody's wish.
+   */
+  definition(definition: Definition): Verdict
 }
 
-/** Messages that were found clean, with their score. */
+/** Messages and definitions that were found clean, with their score. */
 export type KnownMessages = {
   /** null = not known. */
-  scoreOf(message: Message): number | null
-  keep(message: Message, score: number): void
+  scoreOf(message: Message | Definition): number | null
+  keep(message: Message | Definition, score: number): void
 }
 
 /** A model's own turn is screened like an answer: what went out as one must not be refused when it comes back as history. */
@@ -79,8 +85,21 @@ export function createScreen(options: {
     return verdict
   }
 
+  const screenDefinition = (definition: Definition): Verdict => {
+    if (known.scoreOf(definition) !== null) return allowed
+    for (const text of definition.texts)
+      for (const reading of [text, ...undisguised(text)]) {
+        const one = byRules(rules, reading)
+        if (one.verdict === 'block') return one
+        if (pointsAt(hosts, reading)) return refused('urls', 'malicious_url', 0)
+      }
+    known.keep(definition, allowed.score)
+    return allowed
+  }
+
   return {
     text: screenText,
+    definition: screenDefinition,
     messages(messages) {
       let verdict: Verdict = allowed
       for (const message of messages) {

@@ -1,8 +1,9 @@
 import type { Ask, Message } from '../core/chat.ts'
+import { type Definition, definitionsIn, withDefinitions } from '../core/definitions.ts'
 import { createEnding, type EndingSignal } from '../core/ending.ts'
 import { GatewayError } from '../core/errors.ts'
 import { masked } from '../core/leaks.ts'
-import { textsOf } from '../core/screen.ts'
+import { textsOf, type Verdict } from '../core/screen.ts'
 import type { Safety } from '../safety/safety.ts'
 
 declare const screened: unique symbol
@@ -11,7 +12,7 @@ declare const screened: unique symbol
 export type Screened = {
   readonly [screened]: true
   readonly ask: Ask
-  /** Kinds of secrets found in the conversation. */
+  /** Kinds of secrets found in the conversation and in what is defined beside it. */
   readonly secrets: readonly string[]
   /** Aborts with the request, and with the error to be told when somebody else's verdict comes in as a refusal. */
   readonly signal: EndingSignal
@@ -20,13 +21,16 @@ export type Screened = {
 }
 
 export type ModerateDeps = {
-  readonly safety: Pick<Safety, 'screenMessages' | 'moderation' | 'secrets' | 'leaksIn' | 'secretsIn'>
+  readonly safety: Pick<
+    Safety,
+    'screenMessages' | 'screenDefinition' | 'moderation' | 'secrets' | 'leaksIn' | 'secretsIn'
+  >
   readonly log: { warn(event: string, fields: Readonly<Record<string, string | number>>): void }
 }
 
 /**
  * Screens the whole conversation, not the last message alone: an instruction may have come in with an earlier turn or a
- * tool's result. Throws `content_blocked` with the layer and category that refused. What a configured endpoint or model says
+ * tool's result, or with a tool's definition, which callers take from others too. Throws `content_blocked` with the layer and category that refused. What a configured endpoint or model says
  * is not waited for here: the request goes on while it is asked, and ends when it refuses.
  */
 export function moderate(
@@ -35,19 +39,36 @@ export function moderate(
   request: { readonly id: string; readonly signal: EndingSignal },
 ): Screened {
   const { safety } = deps
-  const { verdict, layer, category, rule } = safety.screenMessages(ask.messages)
-  if (verdict === 'block') throw refusal(layer ?? 'patterns', category ?? 'illegal', rule)
-  const kinds = secretsIn(safety, ask.messages)
-  if (kinds.length > 0) {
-    if (safety.secrets === 'block') throw refusal('patterns', 'secrets', `found: ${kinds.join(', ')}`)
+  const kinds = new Set<string>()
+  look(safety, 'messages', safety.screenMessages(ask.messages), ask.messages, kinds)
+  for (const one of definitionsIn(ask)) look(safety, one.param, safety.screenDefinition(one), [one], kinds)
+  const secrets: readonly string[] = [...kinds]
+  if (secrets.length > 0) {
     deps.log.warn('secrets_in_prompt', {
       request_id: request.id,
-      kinds: kinds.join(', '),
+      kinds: secrets.join(', '),
       masked: String(safety.secrets === 'mask'),
     })
   }
-  const clean = safety.secrets === 'mask' && kinds.length > 0 ? masking(safety, ask) : ask
-  return { ask: clean, secrets: kinds, ...askElsewhere(safety, clean, request) } as Screened
+  const clean = safety.secrets === 'mask' && secrets.length > 0 ? masking(safety, ask) : ask
+  return { ask: clean, secrets, ...askElsewhere(safety, clean, request) } as Screened
+}
+
+type Param = 'messages' | 'tools' | 'response_format'
+
+/** Refuses what may not go on, and adds the kinds of secrets in what may to `kinds`. */
+function look(
+  safety: ModerateDeps['safety'],
+  param: Param,
+  { verdict, layer, category, rule }: Verdict,
+  said: readonly (Message | Definition)[],
+  kinds: Set<string>,
+): void {
+  if (verdict === 'block') throw refusal(param, layer ?? 'patterns', category ?? 'illegal', rule)
+  const found = new Set<string>()
+  for (const one of said) for (const kind of safety.secretsIn(one)) found.add(kind)
+  if (found.size > 0 && safety.secrets === 'block') throw secretsFound(param, found)
+  for (const kind of found) kinds.add(kind)
 }
 
 /** Asks the configured endpoint or model, without waiting. */
@@ -66,7 +87,7 @@ function askElsewhere(
   const texts = ask.messages.flatMap(textsOf).filter(text => text.trim() !== '')
   const verdict = moderation.ask(texts, request.id, asking.signal).then(category => {
     if (category === null) return
-    const error = refusal('classifier', category, 'the configured moderation')
+    const error = refusal('messages', 'classifier', category, 'the configured moderation')
     ending.abort(error)
     throw error
   })
@@ -75,15 +96,13 @@ function askElsewhere(
   return { signal: ending.signal, verdict }
 }
 
-/** Kinds of secrets in what was written. */
-function secretsIn(safety: Pick<Safety, 'secretsIn'>, messages: readonly Message[]): readonly string[] {
-  const kinds = messages.flatMap(message => safety.secretsIn(message))
-  return kinds.length === 0 ? kinds : [...new Set(kinds)]
-}
-
-/** The ask with every secret masked. */
+/** The ask with every secret masked. Throws a refusal where a name holds one: calls go by it. */
 function masking({ leaksIn }: Pick<Safety, 'leaksIn'>, ask: Ask): Ask {
-  return { ...ask, messages: ask.messages.map(message => cleaned(message, text => masked(text, leaksIn(text)))) }
+  const named = [...ask.tools, ...(ask.responseFormat.type === 'json_schema' ? [ask.responseFormat] : [])]
+  const kinds = named.flatMap(({ name }) => leaksIn(name)).map(({ kind }) => kind)
+  if (kinds.length > 0) throw secretsFound('tools', new Set(kinds))
+  const clean = (text: string) => masked(text, leaksIn(text))
+  return { ...ask, ...withDefinitions(ask, clean), messages: ask.messages.map(message => cleaned(message, clean)) }
 }
 
 function cleaned(message: Message, clean: (text: string) => string): Message {
@@ -107,25 +126,35 @@ function cleaned(message: Message, clean: (text: string) => string): Message {
   }
 }
 
-function refusal(layer: string, category: string, detail: string | null): GatewayError {
-  return new GatewayError('content_blocked', adviceFor(category), {
-    param: 'messages',
+function secretsFound(param: Param, kinds: ReadonlySet<string>): GatewayError {
+  return refusal(param, 'patterns', 'secrets', `found: ${[...kinds].join(', ')}`)
+}
+
+function refusal(param: Param, layer: string, category: string, detail: string | null): GatewayError {
+  return new GatewayError('content_blocked', adviceFor(places[param], category), {
+    param,
     layer,
     category,
     ...(detail === null ? {} : { detail }),
   })
 }
 
-function adviceFor(category: string): string {
+const places: Readonly<Record<Param, string>> = {
+  messages: 'The conversation',
+  tools: 'A tool’s definition',
+  response_format: 'The response format',
+}
+
+function adviceFor(place: string, category: string): string {
   switch (category) {
     case 'prompt_injection':
     case 'jailbreak':
-      return 'The conversation holds text that tries to override the model’s instructions. Remove it (look into tool results and pasted text too) and ask again.'
+      return `${place} holds text that tries to override the model’s instructions. Remove it (look into tool results and pasted text too) and ask again.`
     case 'malicious_url':
-      return 'The conversation points at an address that is known as harmful. Remove it and ask again.'
+      return `${place} points at an address that is known as harmful. Remove it and ask again.`
     case 'secrets':
-      return 'The conversation holds a key, a card number or another secret. Remove it, and replace the secret: it has left its place.'
+      return `${place} holds a key, a card number or another secret. Remove it, and replace the secret: it has left its place.`
     default:
-      return 'The conversation asks for something this service does not help with. Change the request and ask again.'
+      return `${place} asks for something this service does not help with. Change the request and ask again.`
   }
 }

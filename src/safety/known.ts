@@ -4,6 +4,7 @@
  */
 import type { KnownAnswers } from '../core/answer-screen.ts'
 import type { Message } from '../core/chat.ts'
+import type { Definition } from '../core/definitions.ts'
 import type { Digests } from '../core/digests.ts'
 import { createRecent, type Recent } from '../core/recent.ts'
 import { allowed, type KnownMessages } from '../core/screen.ts'
@@ -12,8 +13,10 @@ export type Known = KnownMessages & {
   /** The same of answers: each comes back as a message of the next turn. */
   readonly answers: KnownAnswers
   /** Kinds of secrets in a message, as `find` tells them; where there are none, it is not asked again. */
-  secretsIn(message: Message, find: (message: Message) => readonly string[]): readonly string[]
+  secretsIn(message: Said, find: (message: Said) => readonly string[]): readonly string[]
 }
+
+type Said = Message | Definition
 
 const maximumMessages = 50_000
 
@@ -32,8 +35,8 @@ export function createKnown(digests: Digests, listsVersion: () => number): Known
     return scores
   }
 
-  const scoreOf = (message: Message) => current().get(digests.of(message)) ?? null
-  const keep = (message: Message, score: number) => current().set(digests.of(message), score)
+  const scoreOf = (message: Said) => current().get(digests.of(message)) ?? null
+  const keep = (message: Said, score: number) => current().set(digests.of(message), score)
 
   return {
     scoreOf,

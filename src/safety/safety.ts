@@ -1,6 +1,7 @@
 /** The safety layers as one part: what the pipeline, the web and the command line ask. */
 import { type AnswerRules, type AnswerScreen, startAnswerScreen } from '../core/answer-screen.ts'
 import type { Message, StreamMode } from '../core/chat.ts'
+import type { Definition } from '../core/definitions.ts'
 import type { Digests } from '../core/digests.ts'
 import type { FeatureReader } from '../core/features.ts'
 import { createHarmClassifier } from '../core/harm-verdict.ts'
@@ -17,6 +18,8 @@ export type Safety = {
   screen(text: string): Verdict
   /** A conversation in process. */
   screenMessages(messages: readonly Message[]): Verdict
+  /** What is defined beside it, in process. */
+  screenDefinition(definition: Definition): Verdict
   /** The same without what is the operator's alone: what `gateway analyze` prints as `safety`. */
   read(messages: readonly Message[]): Omit<Verdict, 'rule'>
   /** Whether an address points at a blocked host. */
@@ -25,8 +28,8 @@ export type Safety = {
   readonly moderation: Moderation | null
   readonly secrets: SafetySettings['secrets']
   leaksIn(text: string): readonly Leak[]
-  /** Kinds of secrets in what a message says. */
-  secretsIn(message: Message): readonly string[]
+  /** Kinds of secrets in what a message or a definition says. */
+  secretsIn(message: Message | Definition): readonly string[]
   /** A screen for one answer, null where answers are not screened. */
   screenAnswer(mode: StreamMode | null): AnswerScreen | null
   /** Fulfilled once the blocklists have been read. */
@@ -71,6 +74,7 @@ export function createSafety(deps: SafetyDeps, settings: SafetySettings): Safety
   return {
     screen: screen.text,
     screenMessages: screen.messages,
+    screenDefinition: screen.definition,
     read(messages) {
       const { verdict, layer, category, score } = screen.messages(messages)
       return { verdict, layer, category, score }

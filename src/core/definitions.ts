@@ -1,0 +1,79 @@
+/** What a caller defines beside the conversation: models read it like a prompt, so it is screened and searched like one. */
+import type { Ask } from './chat.ts'
+
+export type Definition = {
+  readonly role: 'definition'
+  /** The field of the request that it stands in. */
+  readonly param: 'tools' | 'response_format'
+  /** What it says: its description, and the strings of its schema, one a line. */
+  readonly texts: readonly string[]
+}
+
+/** All that an ask defines: each tool, and the schema of the answer. */
+export function definitionsIn({ tools, responseFormat }: Pick<Ask, 'tools' | 'responseFormat'>): readonly Definition[] {
+  if (tools.length === 0 && responseFormat.type !== 'json_schema') return none
+  const found = tools.map(({ name, description, parameters }) => definition('tools', name, description, parameters))
+  if (responseFormat.type !== 'json_schema') return found
+  const { name, description, schema } = responseFormat
+  return [...found, definition('response_format', name, description, schema)]
+}
+
+/** The ask with all texts of its definitions cleaned; names stay, since calls and choices go by them. */
+export function withDefinitions(ask: Ask, clean: (text: string) => string): Pick<Ask, 'tools' | 'responseFormat'> {
+  const { tools, responseFormat } = ask
+  const orNull = (text: string | null) => (text === null ? null : clean(text))
+  return {
+    tools: tools.map(tool => ({
+      ...tool,
+      description: orNull(tool.description),
+      parameters: tool.parameters === null ? null : cleanedSchema(tool.parameters, clean),
+    })),
+    responseFormat:
+      responseFormat.type !== 'json_schema'
+        ? responseFormat
+        : {
+            ...responseFormat,
+            description: orNull(responseFormat.description),
+            schema: cleanedSchema(responseFormat.schema, clean),
+          },
+  }
+}
+
+const none: readonly Definition[] = []
+
+type Schema = Readonly<Record<string, unknown>>
+
+function definition(
+  param: Definition['param'],
+  name: string,
+  description: string | null,
+  schema: Schema | null,
+): Definition {
+  return { role: 'definition', param, texts: [description ?? '', [name, ...textsIn(schema)].join('\n')] }
+}
+
+/** Strings of a schema, but for its types; of the names in it those that are more than a plain word. Not by calls: it may be deep. */
+function textsIn(schema: Schema | null): readonly string[] {
+  const texts: string[] = []
+  const open: unknown[] = [schema]
+  for (let value = open.pop(); value !== undefined; value = open.pop()) {
+    if (typeof value === 'string') texts.push(value)
+    if (typeof value !== 'object' || value === null) continue
+    for (const [name, inner] of Object.entries(value).reverse()) {
+      if (!Array.isArray(value) && (name.length > longestPlain || /[^\w$-]/.test(name))) open.push(name)
+      if (name !== 'type' || typeof inner !== 'string') open.push(inner)
+    }
+  }
+  return texts
+}
+
+const longestPlain = 32
+
+/** The schema with every string and every name in it cleaned: what `required` lists is what `properties` holds. */
+function cleanedSchema(schema: Schema, clean: (text: string) => string): Schema {
+  return JSON.parse(JSON.stringify(schema), (_name, value: unknown) => {
+    if (typeof value === 'string') return clean(value)
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+    return Object.fromEntries(Object.entries(value).map(([name, inner]) => [clean(name), inner]))
+  })
+}
