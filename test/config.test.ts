@@ -247,7 +247,11 @@ describe('a wrong value', () => {
         { provider: 'mistral', id: 'x' },
       ],
       plans: { usage: { daily_cost_usd: -1 }, gold: {} },
-      safety: { moderation: { url: 'http://example.com/v1', model: 'judge' } },
+      safety: {
+        moderation: { url: 'http://example.com/v1', model: 'judge' },
+        allow: ['not a host!', 'partner.example', '*.пример.example'],
+        rules: [{ id: 'torn', category: 'internal', patterns: ['a|', 'a ~254 b'], expressions: ['[а-я]+', '[😀]'] }],
+      },
     })
     expect(problemsOf({ GATEWAY_CONFIG: path, PORT: 'x' }).map(line => line.replace('GATEWAY_CONFIG: ', ''))).toEqual([
       'providers.0.id: must be a name of at most 32 lower-case letters, digits and hyphens that begins with a letter',
@@ -262,6 +266,9 @@ describe('a wrong value', () => {
       'models.0: openai/gpt-7 is new and has no `pricing`: a model without a known price is not routable',
       'models.0: openai/gpt-7 is new: `like` must name a model of openai in the catalogue, whose parameters it takes',
       'PORT: must be a whole number from 0 to 65535',
+      'safety.allow: "not a host!" is no host name: write it as in partner.example',
+      'safety.rules: "torn": the pattern "a|" has a place or a choice without a word: one blank stands between places, one | between choices',
+      'safety.rules: "torn": a class knows no character beyond U+FFFF: write a choice, (a|b) (in "[😀]"); only what runs in linear time is taken',
       'safety.moderation: url must be https; plain http is taken only on loopback or private networks',
     ])
   })

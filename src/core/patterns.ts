@@ -36,13 +36,14 @@ export type PatternSet = {
   readonly scratch: { readonly reached: Int32Array; base: number }
 }
 
-/** Compiles patterns, numbered as given. Throws a TypeError on one without a word. */
+/** Compiles patterns, numbered as given. Throws a TypeError on one that does not say what it means. */
 export function compilePatterns(sources: readonly string[]): PatternSet {
   const slots: { readonly previous: number; readonly reach: number; readonly completes: number }[] = []
   const slotsOf = new Map<number, number[]>()
   for (const [pattern, source] of sources.entries()) {
+    const problem = problemOf(source)
+    if (problem !== null) throw new TypeError(`the pattern "${source}" ${problem}`)
     const variants = variantsOf(source)
-    if (!variants.some(variant => variant.length > 0)) throw new TypeError(`pattern without a word: ${source}`)
     for (const variant of variants) {
       let previous = -1
       for (const [index, { hashes, reach }] of variant.entries()) {
@@ -65,6 +66,27 @@ export function compilePatterns(sources: readonly string[]): PatternSet {
     scratch: { reached: new Int32Array(slots.length), base: beyondReach },
   }
 }
+
+/** What is wrong with a pattern; null = nothing. */
+function problemOf(source: string): string | null {
+  let hasWord = false
+  for (const part of source.split(' ')) {
+    if (part.startsWith('~')) {
+      if (!/^~\d{1,3}$/.test(part) || Number(part.slice(1)) > mostBetween)
+        return `has "${part}" in it: at most ~${mostBetween} words stand between two`
+      if (!hasWord) return `has "${part}" with no word before it`
+      hasWord = false
+      continue
+    }
+    if (part.split('|').some(choice => wordHashes(choice).length === 0))
+      return 'has a place or a choice without a word: one blank stands between places, one | between choices'
+    hasWord = true
+  }
+  return hasWord ? null : 'ends without a word'
+}
+
+/** `reach` is a byte, and one more. */
+const mostBetween = 254
 
 function wordTable(slotsOf: ReadonlyMap<number, readonly number[]>): Pick<PatternSet, 'sieve' | 'words' | 'slots'> {
   const sieve = new Uint16Array(sieveSize)

@@ -1,6 +1,7 @@
 /** The `safety` part of GATEWAY_CONFIG: its schema, its defaults, and what is wrong with a value that has the right shape. */
 import { type Static, Type } from '@sinclair/typebox'
 import { compileExpression } from '../core/expression.ts'
+import { normalHost } from '../core/host-name.ts'
 import { compilePatterns } from '../core/patterns.ts'
 
 const strict = { additionalProperties: false } as const
@@ -82,7 +83,7 @@ const defaultReloadSeconds = 3_600
 
 /**
  * The settings with their defaults. Problems go to `problems`, one line each: a rule that is not linear, a list that is
- * neither a path nor https, a key that is not set. `urlProblem` says what is wrong with an address that a key travels to.
+ * neither a path nor https, an exception that is no host, a key that is not set. `urlProblem` says what is wrong with an address that a key travels to.
  */
 export function safetySettings(
   file: File | undefined,
@@ -96,6 +97,8 @@ export function safetySettings(
   for (const list of blocklists)
     if (/^[a-z]+:\/\//i.test(list) && !list.startsWith('https://') && read.urlProblem(list) !== null)
       tell(`blocklists: "${list}" ${read.urlProblem(list)}`)
+  for (const host of allow)
+    if (normalHost(host) === null) tell(`allow: "${host}" is no host name: write it as in partner.example`)
   return {
     secrets: secrets ?? 'warn',
     rules: rules.map(rule => readRule(rule, tell)),

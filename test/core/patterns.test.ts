@@ -34,8 +34,22 @@ describe('word patterns', () => {
     expect(matches([pattern], text).length > 0).toBe(expected)
   })
 
-  test('a pattern without a word is refused', () => {
-    expect(() => compilePatterns([' ~2 '])).toThrow(TypeError)
+  test('a pattern that does not say what it means is refused', () => {
+    for (const source of [
+      ' ~2 ',
+      '',
+      'a|',
+      'a||b',
+      'a  b',
+      '~3 a',
+      '~3 ~3 b',
+      'a ~2 ~2 b',
+      'a ~3',
+      'a ~ b',
+      'a ~255 b',
+      'a …',
+    ])
+      expect(() => compilePatterns([source])).toThrow(TypeError)
   })
 
   test('finds what a plain search over the words finds, for any text', () => {
