@@ -13,6 +13,7 @@ import { systemClock } from '../deps/clock.ts'
 import { systemNetwork } from '../deps/network.ts'
 import { openReader } from '../deps/reader.ts'
 import { readNative } from '../modules/chat/request.ts'
+import { readCompatible } from '../modules/compatible/request.ts'
 import type { Endpoint } from '../pipeline/candidate.ts'
 import { route } from '../pipeline/route.ts'
 import type { RouteDeps } from '../pipeline/route-request.ts'
@@ -127,9 +128,19 @@ function askOf(plain: Ask, value: unknown, bodyCharacters: number): Ask {
         messages: [{ role: 'user', content: [{ type: 'text', text: value.text }], name: null }],
         bodyCharacters,
       }
-    if ('messages' in value) return readNative({ messages: value.messages }, noHeaders, bodyCharacters)
+    if ('messages' in value) return conversationOf({ messages: value.messages }, bodyCharacters)
   }
   throw new GatewayError('invalid_request', 'The line must be {"text": …} or {"messages": […]}.')
+}
+
+/** A conversation as either endpoint takes it; what is wrong with it is said by the one that takes more. */
+function conversationOf(body: { readonly messages: unknown }, bodyCharacters: number): Ask {
+  try {
+    return readNative(body, noHeaders, bodyCharacters)
+  } catch (cause) {
+    if (!(cause instanceof GatewayError)) throw cause
+    return readCompatible(body, noHeaders, bodyCharacters).ask
+  }
 }
 
 const noHeaders = new Headers()

@@ -28,11 +28,17 @@ async function analyze(input: string) {
 
 const textLine = (text: string) => `${JSON.stringify({ text })}\n`
 
-test('each line is told in its order, with every field', async () => {
+test('each line is told in its order, with every field, whichever endpoint would take its messages', async () => {
   const { code, stderr, lines } = await analyze(
     [
       textLine('Who won the match yesterday?'),
       `${JSON.stringify({ messages: [{ role: 'user', content: 'Compare https://a.example and tea' }] })}\n`,
+      `${JSON.stringify({
+        messages: [
+          { role: 'developer', content: 'Be brief.' },
+          { role: 'user', name: 'ada', content: [{ type: 'text', text: 'Compare https://b.example and tea' }] },
+        ],
+      })}\n`,
       // The last line may lack its end.
       '{"text":"Écris un poème sur la mer"}',
     ].join(''),
@@ -41,9 +47,10 @@ test('each line is told in its order, with every field', async () => {
   expect(lines.map(line => [line.query_type, line.language])).toEqual([
     ['other', 'en'],
     ['comparison', 'en'],
+    ['comparison', 'en'],
     ['creative', 'fr'],
   ])
-  expect(lines[1].urls).toEqual(['https://a.example'])
+  expect([lines[1].urls, lines[2].urls]).toEqual([['https://a.example'], ['https://b.example']])
   const [first] = lines
   expect(Object.keys(first)).toEqual([
     ...['query_type', 'query_type_scores', 'complexity', 'strong_gain', 'needs_current', 'needs_current_score', 'urls'],
