@@ -268,8 +268,9 @@ type Alphabet = {
   readonly symbolOf: Uint16Array
   /** The symbol of all units behind. */
   readonly rest: number
-  readonly isWord: readonly boolean[]
   /** By symbol. */
+  readonly isWord: readonly boolean[]
+  /** By set, then by symbol. */
   readonly takenBy: ReadonlyMap<Units, readonly boolean[]>
 }
 

@@ -2,7 +2,7 @@ import type { Ask, Message } from '../core/chat.ts'
 import { type Definition, definitionsIn, withDefinitions } from '../core/definitions.ts'
 import { createEnding, type EndingSignal } from '../core/ending.ts'
 import { GatewayError } from '../core/errors.ts'
-import { masked } from '../core/leaks.ts'
+import { type Leak, masked } from '../core/leaks.ts'
 import { textsOf, type Verdict } from '../core/screen.ts'
 import type { Safety } from '../safety/safety.ts'
 
@@ -98,9 +98,9 @@ function askElsewhere(
 
 /** The ask with every secret masked. Throws a refusal where a name holds one: calls go by it. */
 function masking({ leaksIn }: Pick<Safety, 'leaksIn'>, ask: Ask): Ask {
-  const named = [...ask.tools, ...(ask.responseFormat.type === 'json_schema' ? [ask.responseFormat] : [])]
-  const kinds = named.flatMap(({ name }) => leaksIn(name)).map(({ kind }) => kind)
-  if (kinds.length > 0) throw secretsFound('tools', new Set(kinds))
+  const { tools, responseFormat } = ask
+  for (const { name } of tools) refuseNamed('tools', leaksIn(name))
+  if (responseFormat.type === 'json_schema') refuseNamed('response_format', leaksIn(responseFormat.name))
   const clean = (text: string) => masked(text, leaksIn(text))
   return { ...ask, ...withDefinitions(ask, clean), messages: ask.messages.map(message => cleaned(message, clean)) }
 }
@@ -124,6 +124,10 @@ function cleaned(message: Message, clean: (text: string) => string): Message {
     default:
       return message satisfies never
   }
+}
+
+function refuseNamed(param: Param, leaks: readonly Leak[]): void {
+  if (leaks.length > 0) throw secretsFound(param, new Set(leaks.map(({ kind }) => kind)))
 }
 
 function secretsFound(param: Param, kinds: ReadonlySet<string>): GatewayError {
