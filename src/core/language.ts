@@ -1,14 +1,18 @@
-import { type Features, hashOf, sieveOf, sieveSize } from './features.ts'
+import { withoutAddresses } from './addresses.ts'
+import { type FeatureReader, type Features, hashOf, sieveOf, sieveSize } from './features.ts'
 
 /** Not to be told: too little text, or no script and no word that speaks for one language. */
 const undetermined = 'und'
 
 /**
- * The language of a text, ISO 639-1, or `und`. Told by its script where that is a language's own, else by its commonest words.
+ * The language of a text, ISO 639-1, or `und`. Told by its script where that is a language's own, else by its commonest words;
+ * addresses in it are in no language. `features` are the text's; where it holds addresses, `readAside` reads what is left.
  */
-export function languageOf(text: string, features: Features): string {
-  const script = scriptOf(text)
-  return script === 'latin' ? latinLanguage(features) : script
+export function languageOf(text: string, features: Features, readAside: FeatureReader): string {
+  const prose = withoutAddresses(text)
+  const script = scriptOf(prose)
+  if (script !== 'latin') return script
+  return latinLanguage(prose === text ? features : readAside(prose))
 }
 
 const charactersRead = 200
@@ -91,8 +95,8 @@ const ownScripts: readonly (readonly [number, number, string])[] = [
 
 /** The commonest words of languages in Latin letters; those of several speak for each of them. */
 const commonWords: Readonly<Record<string, string>> = {
-  en: 'the of and to in is that for it with as are this be on by not you what how my your can do does from have has which who when where why write an or at was were i me we if use using about between give make please list tell show create generate explain summarize translate compare recommend describe thanks hello good three some me code should would could there their our they them into without through best better ways steps ideas tips names examples short simple easy quick develop implement build calculate find fix solve improve discuss suggest outline prepare optimize convert extract visualize change running making getting building writing planning creating cooking learning teaching travel trip story poem letter speech recipe week weekend month year birthday wedding family friend friends house home school work business company customer people children kids book books games world efficient important',
-  de: 'der die das und ist nicht ein eine einen einem einer zu mit auf für von im den dem des wie was ich sie es wir ihr auch bei aus nach über wenn kann bitte warum welche mir mich dass sind wird haben schreibe erkläre wo wer wann welchem welchen welcher welches wurde wurden wie viele hat als am an gibt heißt um einer woher alt wo liegt mach gib',
+  en: 'the of a and to in is that for it with as are this be on by not you what how my your can do does from have has which who when where why write an or at was were i me we if use using about between give make please list tell show create generate explain summarize summarise bullets translate compare recommend describe thanks hello good three some me code should would could there their our they them into without through best better ways steps ideas tips names examples short simple easy quick develop implement build calculate find fix solve improve discuss suggest outline prepare optimize convert extract visualize change running making getting building writing planning creating cooking learning teaching travel trip story poem letter speech recipe week weekend month year birthday wedding family friend friends house home school work business company customer people children kids book books games world efficient important',
+  de: 'der die das und ist nicht ein eine einen einem einer zu mit auf für von im den dem des wie was ich sie es wir ihr auch bei aus nach über wenn kann bitte warum welche mir mich dass sind wird haben schreibe erkläre wo wer wann welchem welchen welcher welches wurde wurden wie viele hat als am an gibt heißt um einer woher alt wo liegt mach gib fasse zusammen',
   fr: 'le la les des et est un une du de que qui dans pour pas sur avec ce cette il elle nous vous je mon ma mes son au aux plus comment pourquoi quel quelle quels écris quelle sont être avoir où ou ne se en par à explique entre quand combien lieu y c d l qu fut était ont été peut aussi sa ses leur fasse donne',
   es: 'el la los las y es un una de del que en por para con no se su al lo como más qué cómo cuál cuáles por quién dónde cuándo mi escribe está son explica entre o sobre hay ser este esta puedo cuánto cuántos cuántas fue tiene han sido son año dame',
   pt: 'o a os as e é um uma de do da dos das que em por para com não se no na nos nas como mais qual quais quem onde quando meu minha escreva são está explique entre ou sobre você isso este esta posso quanto quantos foi tem ano dê me uma',

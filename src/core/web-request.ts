@@ -29,7 +29,7 @@ const visit = numberOf('visit')
 const address = numberOf('address')
 
 /** Types in which an address, or talk of searching the web, is as a rule part of what is to be programmed. */
-const isProgram: Readonly<Record<QueryType, boolean>> = {
+export const isProgram: Readonly<Record<QueryType, boolean>> = {
   code: true,
   code_algorithm: true,
   debugging: true,

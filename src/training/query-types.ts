@@ -165,13 +165,15 @@ function crossValidate({ labelled, families, others }: Material): Figure[] {
   const familyTold: { readonly is: boolean; readonly said: boolean }[] = []
   const enhanced: boolean[] = []
   const readFeatures = createFeatureReader()
+  const readAside = createFeatureReader()
   for (let round = 0; round < folds * repeats; round++) {
     const isHeldOut = ({ text }: Row) =>
       text !== null && foldOf(text, folds, Math.floor(round / folds)) === round % folds
     const rows = [...labelled, ...families, ...others].filter(row => !isHeldOut(row))
     const weights = converge(rows.map(toExample), settings)
     for (const row of labelled.filter(isHeldOut)) told.push({ is: row.type, said: likeliest(weights, row.example) })
-    for (const row of labelled.filter(isHeldOut)) if (row.isTerse) enhanced.push(isEnhanced(weights, row, readFeatures))
+    for (const row of labelled.filter(isHeldOut))
+      if (row.isTerse) enhanced.push(isEnhanced(weights, row, readFeatures, readAside))
     for (const row of families.filter(isHeldOut))
       familyTold.push({ is: row.isCode, said: codeTypes.includes(likeliest(weights, row.example)) })
   }
@@ -214,9 +216,15 @@ function likeliest(weights: Float32Array, example: Example): number {
 }
 
 /** Whether a prompt gains, as the type that it is taken for. */
-function isEnhanced(weights: Float32Array, { text, example }: Row, readFeatures: FeatureReader): boolean {
+function isEnhanced(
+  weights: Float32Array,
+  { text, example }: Row,
+  readFeatures: FeatureReader,
+  readAside: FeatureReader,
+): boolean {
   if (text === null) return false
   const queryType = queryTypes[likeliest(weights, example)] ?? 'other'
   const queryTypeScores = scoresOf(chancesOf(weights, example))
-  return enhance(text, { queryType, queryTypeScores, language: languageOf(text, readFeatures(text)) }).changed
+  return enhance(text, { queryType, queryTypeScores, language: languageOf(text, readFeatures(text), readAside) })
+    .changed
 }

@@ -45,6 +45,14 @@ describe('the type of a query', () => {
     ['比较苹果和橙子', 'comparison'],
     ['用Python写一个爬虫程序', 'code'],
     ['海についての詩を書いて', 'creative'],
+    ['What is in this image? https://example.com/a.png', 'other'],
+    ['What does https://en.wikipedia.org/wiki/Photosynthesis say?', 'other'],
+    ["What's on https://bbc.com/news ?", 'other'],
+    ['Please read https://example.com/guide and tell me the main points', 'other'],
+    ['Explain this page: https://news.example.org/story/12', 'analysis'],
+    ['Write a tweet promoting https://shop.example.com', 'writing'],
+    ['Write a curl call for https://api.example.com/v1/users', 'code'],
+    ['Fix the bug in https://git.example.com/acme/app/blob/main/src/index.ts', 'debugging'],
   ])('%j is %s', (text, type) => {
     expect(read(text).queryType).toBe(type)
   })

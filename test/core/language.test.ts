@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
 import { createFeatureReader } from '../../src/core/features.ts'
 import { languageOf } from '../../src/core/language.ts'
 
 const read = createFeatureReader()
-const language = (text: string) => languageOf(text, read(text))
+const readAside = createFeatureReader()
+const language = (text: string) => languageOf(text, read(text), readAside)
 
 describe('the language of a text', () => {
   test.each([
@@ -37,5 +39,39 @@ describe('the language of a text', () => {
 
   test.each(['', '42 + 17', 'python', '{ } ;', '🙂🙂'])('is undetermined where nothing tells: %j', text => {
     expect(language(text)).toBe('und')
+  })
+  test.each([
+    ['en', 'Summarise https://example.com/article in 3 bullets'],
+    ['en', 'compare https://a.com and https://b.com'],
+    ['und', 'Debug nginx for api.example.com'],
+    ['en', 'Send a reminder email to john@example.com'],
+    ['en', 'Write a tweet promoting https://shop.example.com'],
+    ['de', 'Fasse https://example.de/artikel zusammen'],
+    ['zh', '总结https://example.com/a/rather/long/path-that-goes-on-and-on.html这篇文章'],
+    ['und', 'https://example.com/the/end/of/the/world'],
+  ])('%s is what is said around an address: %s', (code, text) => {
+    expect(language(text)).toBe(code)
+  })
+
+  test('is the same with an address after it', () => {
+    const label = fc.stringMatching(/^[a-z]{1,6}$/)
+    const host = fc
+      .tuple(label, fc.constantFrom('com', 'de', 'es', 'is', 'it', 'pt', 'io'))
+      .map(parts => parts.join('.'))
+    const address = fc.oneof(
+      host,
+      fc.tuple(label, host).map(parts => parts.join('@')),
+      fc.webUrl().filter(url => !url.includes("'")),
+    )
+    const text = fc.constantFrom(
+      ...['Compare these', 'Make a list', 'python', 'Fasse das zusammen', 'Résume cette page', 'Compara estas'],
+      ...['Resuma esta página', '总结', 'これ', 'Сравни', '42 + 17'],
+    )
+    fc.assert(
+      fc.property(text, address, (said, where) => {
+        expect(language(`${said} ${where}`)).toBe(language(said))
+      }),
+      { numRuns: 60 },
+    )
   })
 })
