@@ -51,7 +51,7 @@ export function mayGain(prompt: string, reading: PromptReading): boolean {
  * What a prompt is enhanced as: where it reads as nothing in particular, and by not much, its likeliest kind. A terse prompt
  * gives little to go by, and what is no small question is mostly of some kind.
  */
-function typeToFit({ queryType, queryTypeScores: scores }: PromptReading): QueryType {
+export function typeToFit({ queryType, queryTypeScores: scores }: PromptReading): QueryType {
   if (queryType !== 'other' || scores === undefined) return queryType
   const likeliest = knownTypes.reduce((best, type) => (scores[type] > scores[best] ? type : best))
   return scores[likeliest] >= nearlyAsLikely * scores.other ? likeliest : 'other'

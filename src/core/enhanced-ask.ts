@@ -1,6 +1,6 @@
 import type { Ask, ContentPart, Receipt } from './chat.ts'
 import { lastUserText } from './classify.ts'
-import { enhance, maximumGrowth, mayGain, type PromptReading } from './enhance.ts'
+import { enhance, maximumGrowth, mayGain, type PromptReading, typeToFit } from './enhance.ts'
 import { estimateInputTokens } from './tokens.ts'
 
 /** What enhancement makes of an ask: settled from the caller's own words, before anything is reserved. */
@@ -39,7 +39,7 @@ export function enhancementOf(ask: Ask, reading: PromptReading): NonNullable<Rec
   const text = enhanceableText(ask)
   if (text === null) return { changed: false, enhancedPrompt: lastUserText(ask.messages), queryType }
   const { changed, prompt } = enhance(text, reading)
-  return { changed, enhancedPrompt: prompt, queryType }
+  return { changed, enhancedPrompt: prompt, queryType: changed ? typeToFit(reading) : queryType }
 }
 
 /**

@@ -1,13 +1,13 @@
 /**
- * Courtesies, and questions whose answer is one fact or a yes or no: advice on how to answer would only lengthen it. Where a
- * question is told by its mark, one without any word that asks for more is a yes or no; English is told by its first word,
- * since there much is asked without a verb (`any ideas for a birthday?`).
+ * Courtesies, sums of numbers, and questions whose answer is one fact or a yes or no: advice on how to answer would only
+ * lengthen it. Where a question is told by its mark, one without any word that asks for more is a yes or no; English is told
+ * by its first word, since there much is asked without a verb (`any ideas for a birthday?`).
  */
 
 /** Whether a prompt of at most a few lines is so small a thing. `language` is ISO 639-1. */
 export function isSmallQuestion(prompt: string, language: string): boolean {
   const text = prompt.trim().replace(/^[¿¡"'“«\s]+/, '')
-  if (isCourtesy(text)) return true
+  if (isCourtesy(text) || isOneThing(text)) return true
   const asks = questions[language] ?? questions.en
   if (asks === undefined || isLong(text)) return false
   return (asks.fact.test(text) && !asks.more.test(text)) || isYesOrNo(text, language, asks)
@@ -25,7 +25,7 @@ type Questions = {
 /** Who says more than a sentence, or a long one, wants more than a word. */
 function isLong(text: string): boolean {
   return (
-    /[.!?。！？]\s*\S/.test(text.replace(/\b(?:mr|mrs|ms|dr|st|vs|u\.s)\./gi, '')) ||
+    /(?:[!?。！？]|\.(?![\p{L}\p{N}]))\s*\S/u.test(text.replace(/\b(?:mr|mrs|ms|dr|st|vs|u\.s)\./gi, '')) ||
     text.split(/\s+/).length > maximumWords
   )
 }
@@ -50,6 +50,31 @@ const greeting = opening(
 /** Polite phrases of any length, and greetings where words are not parted. */
 const politeness =
   /^(?:(?:hi|hello|hey)[,!. ]+)?(?:thanks|thank you|how are you|how(?:'|’)?s it going|what(?:'|’)s up|nice to meet you|good to see you|see you|have a (?:nice|good|great)|are you there)(?![\p{L}])[^,;:.]{0,60}[.!?]*$|^(?:(?:你好|您好|大家好|早上好|早安|晚上好|晚安|下午好|再见|谢谢|多谢|非常感谢|感谢|不客气|こんにちは|こんばんは|おはよう|さようなら|ありがとう|どうも|おやすみ|はじめまして|よろしくお願いします)(?:[你您啊呀吗！!。，、,～\s]|ございます|ございました|なさい|你的帮助|您的帮助|大家)*)+$/iu
+
+/** Its answer is one number, one pick or one sentence, in whatever language it is asked. */
+function isOneThing(text: string): boolean {
+  return sum.test(text) || conversion.test(text) || pick.test(text) || oneSentence.test(text)
+}
+
+/** Numbers and what joins them, each unit read in one way only. */
+const sum =
+  /^(?:what(?:['’]s| is| are| does)|how much (?:is|are)|calculate|compute|work out|(?:wie ?viel|was) (?:ist|sind|ergibt)|berechne|cuánto (?:es|son)|calcula|combien (?:font|fait)|calcule|quanto (?:é|fa|são)|hoeveel is|ile (?:to|jest)|сколько будет|скільки буде)?(?=[^\p{N}]*\p{N})(?:[\d\s.,+\-−–*/×÷·^%=()√]|(?<=\d\s?)x(?=\s?\d)|\b(?:plus|minus|times|multiplied by|divided by|over|percent|per cent|of|the|square root|squared|cubed|modulo|mod|to the power|geteilt durch|mal|prozent|von|más|menos|por|entre|de|du|von)\b)+[?？!.]*$/iu
+
+const units =
+  '(?:°\\s?[CFK]|(?:square |cubic )?(?:[kcm]?m|[kcm]illimet\\p{L}+|(?:kilo|centi|milli)?met(?:er|re)s?|miles?|mi|yards?|yd|feet|foot|ft|inch(?:es)?)[²³]?|hectares?|acres?|kg|g|mg|(?:kilo|milli)?grams?|tonn?e?s?|pounds?|lbs?|ounces?|oz|stones?|(?:milli)?lit(?:er|re)s?|m?l|gallons?|pints?|cups?|tablespoons?|teaspoons?|(?:degrees? )?(?:celsius|fahrenheit|kelvin)|degrees?|radians?|mph|kmh|km/h|kph|knots?|seconds?|minutes?|hours?|days?|weeks?|months?|years?|bits?|[kmgt]?i?b|(?:kilo|mega|giga|tera)?bytes?|joules?|calories|k?cal|watts?|usd|eur|gbp|jpy|dollars?|euros?|yen|decimal|hex(?:adecimal)?|binary|octal|roman numerals?)'
+
+const conversion = new RegExp(
+  `^(?:convert|change|what(?:['’]s| is)|how much (?:is|are))?\\s*-?\\d[\\d.,]*\\s*${units}? (?:to|into|in) ${units}[?.!]*$`,
+  'iu',
+)
+
+const pick =
+  /^(?:(?:give|tell|pick|choose|name|say|think of|generate|guess)(?: me)? (?:a|any|one)(?: random)? (?:number|integer|digit|letter|colou?r|playing card)(?: (?:between|from) \d+ (?:and|to) \d+)?|(?:flip|toss) a coin|roll (?:a|the) (?:die|dice))[.!?]*$/i
+
+/** A form of the caller's own, which leaves no room for another. */
+const oneSentence = within(
+  `(?:in|with|using) (?:only |just )?(?:one|a single|1) (?:short |single )?(?:sentence|word|line)|in einem (?:einzigen )?(?:satz|wort)|en una (?:sola )?(?:frase|palabra)|en une (?:seule )?phrase|en un (?:seul )?mot|em uma (?:única )?(?:frase|palavra)|in una (?:sola )?(?:frase|parola)|in (?:één|een enkele?) (?:zin|woord)|jednym (?:zdaniem|słowem)|w jednym (?:zdaniu|słowie)|tek (?:cümleyle|kelimeyle)|одним (?:предложением|словом|реченням)`,
+)
 
 function isYesOrNo(text: string, language: string, { open }: Questions): boolean {
   if (language === 'en' || questions[language] === undefined) return englishYesOrNo.test(text) && !open.test(text)
@@ -79,7 +104,7 @@ const questions: Readonly<Record<string, Questions>> = {
     fact: opening(
       `who|whom|whose|who['’]s|when|when['’]s|where|where['’]s|since when|in (?:what|which) (?:year|country|city|century|state|continent)|
       what(?:['’]s| is| are| was| were) (?:the )?(?:name|capital|currency|date|population|height|size|length|depth|weight|mass|age|area|speed|distance|boiling|freezing|melting|chemical|atomic|symbol|formula for|square root|largest|smallest|longest|shortest|highest|tallest|deepest|oldest|youngest|biggest|fastest|slowest|hottest|coldest|closest|nearest|rarest|heaviest|first|last|official|national|opposite|plural|past tense|abbreviation|time|day|year|zip code|phone|number of)|
-      what (?:year|day|time|date|month|country|city|state|continent|colou?r|currency|language|planet|element|gas|animal|organ|metal|team|company|nationality|religion|does [A-Z]{2,6} stand)|
+      what (?:year|day|time|date|month|country|city|state|continent|colou?r|currency|language|planet|element|gas|animal|organ|metal|team|company|nationality|religion|(?:\\w+ )?port|file extension|status code|does [A-Z]{2,6} stand)|
       which (?:year|day|month|country|city|state|continent|ocean|sea|river|lake|mountain|planet|element|gas|animal|bird|organ|bone|metal|team|company|language|president|king|queen|actor|actress|author|artist|band|singer|scientist)|
       how (?:old|tall|far|cold|hot|deep|high|wide|heavy|big|large|fast|long is|long was|long does|long did|many|much is|much was|much does|often)`,
     ),
