@@ -67,6 +67,12 @@ describe('POST /api/v1/chat/enhance', () => {
     })
   })
 
+  test('200: what reads as nothing in particular is told as the kind that it was enhanced as', async () => {
+    const prompt = 'Tell me about gravity'
+    expect(read([{ role: 'user', content: [{ type: 'text', text: prompt }], name: null }]).queryType).toBe('other')
+    expect(await (await start()({ prompt })).json()).toMatchObject({ changed: true, query_type: 'creative' })
+  })
+
   test('200: a greeting comes back as it is, and so does what is long', async () => {
     for (const prompt of [greeting, ' \n', 'a '.repeat(16_384)])
       expect(await (await start()({ prompt })).json()).toMatchObject({ changed: false, enhanced_prompt: prompt })
