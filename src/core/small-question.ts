@@ -58,13 +58,13 @@ function isOneThing(text: string): boolean {
 
 /** Numbers and what joins them, each unit read in one way only. */
 const sum =
-  /^(?:what(?:['’]s| is| are| does)|how much (?:is|are)|calculate|compute|work out|(?:wie ?viel|was) (?:ist|sind|ergibt)|berechne|cuánto (?:es|son)|calcula|combien (?:font|fait)|calcule|quanto (?:é|fa|são)|hoeveel is|ile (?:to|jest)|сколько будет|скільки буде)?(?=[^\p{N}]*\p{N})(?:[\d\s.,+\-−–*/×÷·^%=()√]|(?<=\d\s?)x(?=\s?\d)|\b(?:plus|minus|times|multiplied by|divided by|over|percent|per cent|of|the|square root|squared|cubed|modulo|mod|to the power|geteilt durch|mal|prozent|von|más|menos|por|entre|de|du|von)\b)+[?？!.]*$/iu
+  /^(?:what(?:['’]s| is| are| does)|how much (?:is|are)|calculate|compute|work out|(?:wie ?viel|was) (?:ist|sind|ergibt)|berechne|cuánto (?:es|son)|calcula|combien (?:font|fait)|calcule|quanto (?:é|fa|são)|hoeveel is|ile (?:to|jest)|сколько будет|скільки буде)?(?=[^\p{N}]*\p{N})(?:[\d\s.,+\-−–*/×÷·^%=()√?？!]|(?<=\d\s?)x(?=\s?\d)|\b(?:plus|minus|times|multiplied by|divided by|over|percent|per cent|of|the|square root|squared|cubed|modulo|mod|to the power|geteilt durch|mal|prozent|von|más|menos|por|entre|de|du|von)\b)+$/iu
 
 const units =
   '(?:°\\s?[CFK]|(?:square |cubic )?(?:[kcm]?m|[kcm]illimet\\p{L}+|(?:kilo|centi|milli)?met(?:er|re)s?|miles?|mi|yards?|yd|feet|foot|ft|inch(?:es)?)[²³]?|hectares?|acres?|kg|g|mg|(?:kilo|milli)?grams?|tonn?e?s?|pounds?|lbs?|ounces?|oz|stones?|(?:milli)?lit(?:er|re)s?|m?l|gallons?|pints?|cups?|tablespoons?|teaspoons?|(?:degrees? )?(?:celsius|fahrenheit|kelvin)|degrees?|radians?|mph|kmh|km/h|kph|knots?|seconds?|minutes?|hours?|days?|weeks?|months?|years?|bits?|[kmgt]?i?b|(?:kilo|mega|giga|tera)?bytes?|joules?|calories|k?cal|watts?|usd|eur|gbp|jpy|dollars?|euros?|yen|decimal|hex(?:adecimal)?|binary|octal|roman numerals?)'
 
 const conversion = new RegExp(
-  `^(?:convert|change|what(?:['’]s| is)|how much (?:is|are))?\\s*-?\\d[\\d.,]*\\s*${units}? (?:to|into|in) ${units}[?.!]*$`,
+  `^(?:convert|change|what(?:['’]s| is)|how much (?:is|are))?\\s?-?\\d[\\d.,]{0,12}\\s?${units}? (?:to|into|in) ${units}[?.!]*$`,
   'iu',
 )
 
