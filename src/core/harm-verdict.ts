@@ -112,19 +112,31 @@ function verdictOf(harm: Harm): HarmVerdict {
   return { category: blocks(harm) ? categoryOf(harm) : null, score: scoreOf(harm) }
 }
 
-type Odds = Readonly<Record<HarmHead, number>> & { readonly evidence: number }
+type Odds = Pick<Harm, HarmHead | 'evidence'> & { readonly kinds: ArrayLike<number> }
 
 /** Whether one of the heads is sure enough. */
 export function blocks(odds: Odds): boolean {
   if (odds.evidence < leastEvidence) return false
-  return odds.request > thresholds.request || odds.content > thresholds.content || triesToUnbind(odds)
+  return asksForHarm(odds) || odds.content > thresholds.content || triesToUnbind(odds)
 }
+
+/** An order that names nothing harmful is read as one by its build alone: of that the classifier must be sure. */
+function asksForHarm({ request, kinds }: Odds): boolean {
+  return request > thresholds.request && (request > unnamed || namesHarm(kinds))
+}
+
+function namesHarm(kinds: Odds['kinds']): boolean {
+  return categories.some(([kind]) => timesOf(kinds, kind) > 0)
+}
+
+/** Log-odds of a request in which no word of a category was read. */
+const unnamed = 1
 
 /** The content head's probability; for what is refused, at least the refusing head's. */
 export function scoreOf(odds: Odds): number {
   const content = probability(odds.content)
   if (triesToUnbind(odds)) return Math.max(content, probability(odds.jailbreak))
-  return odds.request > thresholds.request ? Math.max(content, probability(odds.request)) : content
+  return asksForHarm(odds) ? Math.max(content, probability(odds.request)) : content
 }
 
 /** A template says many things; of a few, the classifier must be sure, and the rules know the short ones. */
@@ -146,7 +158,7 @@ function probability(logOdds: number): number {
 function categoryOf(harm: Harm): SafetyCategory {
   const { request, content, jailbreak, kinds } = harm
   if (triesToUnbind(harm) && jailbreak - thresholds.jailbreak > request - thresholds.request) return 'jailbreak'
-  const isContent = content > thresholds.content && request <= thresholds.request
+  const isContent = content > thresholds.content && !asksForHarm(harm)
   let best: SafetyCategory = isContent ? 'harassment' : 'illegal'
   let most = 0
   for (const [kind, category, weight] of categories) {

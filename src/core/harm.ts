@@ -281,6 +281,6 @@ function kindTable() {
 }
 
 /** How often a reading met words of a kind. */
-export function timesOf(kinds: Uint16Array, kind: HarmKind): number {
+export function timesOf(kinds: ArrayLike<number>, kind: HarmKind): number {
   return kinds[harmKinds.indexOf(kind)] ?? 0
 }

@@ -4,8 +4,10 @@
  * and fillers; every `step`th combination is taken, so that no frame drowns the others.
  */
 
-/** What an example teaches: requests, what a text says, or attempts on a model's rules. */
-export type Lesson = 'request' | 'content' | 'jailbreak'
+import { everydayFrames } from './everyday-examples.ts'
+
+/** What an example teaches: requests, requests of every day, what a text says, or attempts on a model's rules. */
+export type Lesson = 'request' | 'everyday' | 'content' | 'jailbreak'
 export type Example = { readonly text: string; readonly lesson: Lesson; readonly harmful: boolean }
 
 type Frame = {
@@ -373,6 +375,7 @@ export function* lessons(): Generator<Example> {
     ...evenMoreFrames,
     ...chatFrames,
     ...carefulFrames,
+    ...everydayFrames.map(frame => ({ ...frame, lesson: 'everyday', harmful: false }) as const),
   ]) {
     const lists = Object.entries(fill).map(([name, fillers]) => ({ name, fillers: fillers.split('|') }))
     const shapes = forms.split('|')

@@ -14,6 +14,8 @@ export type Row = {
   /** A prompt that someone meant and that must never be refused. */
   readonly real: boolean
   readonly slots: Uint32Array
+  /** How often a word of each kind was read. */
+  readonly kinds: Uint16Array
 }
 
 /** The set of our own sentences: learned from, never judged by. */
@@ -41,11 +43,11 @@ export async function labelledRows(): Promise<Row[]> {
   return labelled.map(row => {
     // A template's placeholder marks the collection, not the attack.
     const filled = reader.read(read(row.text.replace('[INSERT PROMPT HERE]', '')))
-    return { ...row, slots: reader.slots.slice(0, filled) }
+    return { ...row, slots: reader.slots.slice(0, filled), kinds: reader.kinds.slice() }
   })
 }
 
-type Labelled = Omit<Row, 'slots'>
+type Labelled = Omit<Row, 'slots' | 'kinds'>
 
 const truth = (request: number, content: number, jailbreak: number) => ({ request, content, jailbreak })
 const weight = truth
@@ -137,6 +139,8 @@ function rowOfLesson({ text, lesson, harmful: isHarmful }: Example): Labelled {
   switch (lesson) {
     case 'request':
       return { ...own, truth: truth(is, 0, 0), weight: weight(1, isHarmful ? 0 : 0.1, isHarmful ? 0.1 : 0.3) }
+    case 'everyday':
+      return { ...own, truth: truth(0, 0, 0), weight: weight(1, 0, 0.05) }
     case 'content':
       return { ...own, truth: truth(is, is, 0), weight: weight(isHarmful ? 0 : 0.2, 0.3, 0.1) }
     case 'jailbreak':

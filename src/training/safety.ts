@@ -101,7 +101,7 @@ function judgedUnseen(rows: readonly Row[]): readonly (readonly Judged[])[] {
         model: fit(learnt, head, repeat * 100 + fold * 10 + index + 1),
       }))
       for (const row of rows.filter(isHeldOut)) {
-        const odds = { request: 0, content: 0, jailbreak: 0, evidence: row.slots.length }
+        const odds = { request: 0, content: 0, jailbreak: 0, evidence: row.slots.length, kinds: row.kinds }
         for (const { head, model } of models) odds[head] = logOdds(model, row.slots)
         judged.push({ row, blocked: broken.has(row) || blocks(odds), score: scoreOf(odds) })
       }
