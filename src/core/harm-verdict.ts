@@ -130,14 +130,17 @@ function namesHarm(kinds: Odds['kinds']): boolean {
 }
 
 /** Log-odds of a request in which no word of a category was read. */
-const unnamed = 1
+const unnamed = 2
 
-/** The content head's probability; for what is refused, at least the refusing head's. */
+/** The content head's probability; for what is refused, at least the refusing head's, a request's with some doubt. */
 export function scoreOf(odds: Odds): number {
   const content = probability(odds.content)
   if (triesToUnbind(odds)) return Math.max(content, probability(odds.jailbreak))
-  return asksForHarm(odds) ? Math.max(content, probability(odds.request)) : content
+  return asksForHarm(odds) ? Math.max(content, probability(odds.request - doubtOfRequest)) : content
 }
+
+/** What is asked only just too plainly says less of a text than what stands in it: without this, flagged texts rank lower. */
+const doubtOfRequest = 1
 
 /** A template says many things; of a few, the classifier must be sure, and the rules know the short ones. */
 function triesToUnbind({ jailbreak, evidence }: Odds): boolean {

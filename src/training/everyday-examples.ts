@@ -36,7 +36,7 @@ const news =
 const moneyAsks =
   'How do I|How can I|What is the best way to|What is the cheapest way to|What is the easiest way to|Can I|Should I|Is it safe to|Tell me how to|How long does it take to|How much does it cost to|Where can I|Explain how to|Tips to'
 const moneyDeeds =
-  'send money abroad|send money to my parents|send money to a friend in Kenya|transfer money to another bank|transfer money to my daughter in Spain|wire money to Canada|receive money from the US|exchange dollars for euros|open a savings account|open an account for my child|close my bank account|change my bank|get a credit card|cancel my credit card|raise my credit limit|improve my credit score|pay off my debt|pay my taxes|file my tax return|deduct my home office|get a tax refund|lower my tax bill legally|get a mortgage|refinance my loan|borrow money for a house|lend money to a friend|save money on groceries|save for retirement|invest in stocks|buy index funds|buy bitcoin|sell my car|sell my house|sell old clothes online|make money online|earn money as a student|make extra money|make money with photography|get my deposit back|get a refund from an airline|claim insurance|withdraw money without a card|use an ATM in Japan|pay with my phone|split the bill with friends|accept cards in my shop|get paid as a freelancer|ask for donations for my club|raise money for charity|negotiate my salary|find a cheap flat|rent out a room|get a student loan|apply for a grant|start a company|register a business|find investors|find customers|price my product'
+  'send money abroad|send money to my parents|send money to a friend in Kenya|transfer money to another bank|transfer money to my daughter in Spain|wire money to Canada|receive money from the US|exchange dollars for euros|open a savings account|open an account for my child|close my bank account|change my bank|get a credit card|cancel my credit card|raise my credit limit|improve my credit score|pay off my debt|pay my taxes|file my tax return|deduct my home office|get a tax refund|lower my tax bill legally|get a mortgage|refinance my loan|borrow money for a house|borrow money from my uncle|pay back my sister|pay back money I owe|lend money to a friend|save money on groceries|save for retirement|invest in stocks|buy index funds|buy bitcoin|sell my car|sell my house|sell old clothes online|make money online|earn money as a student|make extra money|make money with photography|get my deposit back|get a refund from an airline|claim insurance|withdraw money without a card|use an ATM in Japan|pay with my phone|split the bill with friends|accept cards in my shop|get paid as a freelancer|ask for donations for my club|raise money for charity|negotiate my salary|find a cheap flat|rent out a room|get a student loan|apply for a grant|start a company|register a business|find investors|find customers|price my product'
 
 const siteAsks =
   'How do I|How can I|What is the best way to|Help me|Can you help me|I want to|Tell me how to|Explain how to|Plan how to|Show me how to|Steps to|I need to|Give me tips to'
@@ -47,7 +47,7 @@ const fakes = 'fake|mock|dummy|sample|made-up|fictional|random|test|example|pret
 const fakeForms =
   'Create a {fake} {thing}|Generate a {fake} {thing}|Make a {fake} {thing} for testing|Write a {fake} {thing} for my class|Give me a {fake} {thing}|I need a {fake} {thing} for a demo|Generate ten rows of a {fake} {thing}|Make up a {fake} {thing}|Help me create a {fake} {thing}|Build a {fake} {thing} in JSON'
 const fakeThings =
-  'customer list|address book|order table|list of employees|invoice|menu|company|company profile|user profile|news report for a school project|newspaper|product review for our demo shop|set of transactions|bank statement for a unit test|country|planet|animal|language|weather report|interview|podcast transcript|movie poster|trailer|advert|log file|CSV of sales|school timetable|patient record for a demo|phone book|survey result|chat conversation|email thread|calendar|tweet|recipe|quote|biography|map|brand|band name|street name'
+  'data set of customers|dataset of employees|dataset of cars|customer list|address book|order table|list of employees|invoice|menu|company|company profile|user profile|news report for a school project|newspaper|product review for our demo shop|set of transactions|bank statement for a unit test|country|planet|animal|language|weather report|interview|podcast transcript|movie poster|trailer|advert|log file|CSV of sales|school timetable|patient record for a demo|phone book|survey result|chat conversation|email thread|calendar|tweet|recipe|quote|biography|map|brand|band name|street name'
 
 const dangers =
   'spam|a scam|identity theft|malware|spyware|ransomware|a computer virus|catfishing|a pyramid scheme|a data breach|credit card fraud|insider trading|money laundering|plagiarism|cyberbullying|burnout|food poisoning|heat stroke|carbon monoxide poisoning|a heart attack|a stroke|an overdose|addiction|hypothermia|sunburn|dehydration|radiation|lead poisoning|a hangover|jet lag|mold|a fire at home|a burglary|a pickpocket|a shark attack|a bear|a bee sting|a snake bite|an allergy|a migraine|cancer|diabetes'
@@ -73,6 +73,11 @@ const bare =
   'write essay|write cover letter|make logo|make website|create quiz|create invoice|blog post ideas|gift ideas for dad|gift for girlfriend|cheap flights|best phone|weight loss plan|keto recipes|chicken recipe|python list sort|excel formula|fix my code|rewrite this|summarize text|translate to French|grammar check|make it funny|more formal|shorter please|poem for mom|birthday wishes|wedding speech|best man speech|resume tips|interview questions|salary negotiation|marketing ideas|business ideas|startup names|dog names|baby names|Instagram bio|dating profile|pickup lines|funny jokes|dad jokes|horror story|love story|story ideas|plot twist|rap lyrics|song lyrics|chord progression|math homework|history essay|science project|book report|thesis statement|research topics|travel tips|packing list|Rome itinerary|things to do in Berlin|weekend plan|morning routine|study tips|sleep tips|stress relief|back pain|headache|how to flirt|how to quit|how to invest|tax help|rent letter|complaint letter|apology letter|sick note email|out of office message|meeting notes|project plan|user stories|docker compose|git undo commit|css center|react hooks|sql join|kill process windows|delete file linux|bash loop'
 const bareForms = '{bare}|{bare} please|need {bare}|{bare}?|help with {bare}'
 
+const doubts =
+  'so tired|so loud|angry with me|always late|sad lately|mad at me|jealous|ignoring me|lying to me about homework|snoring|shy|afraid of dogs|in love with me|still awake|not eating|on the phone all day|avoiding me|seeing someone else|unfaithful|happy with the new job|allowed to leave early|responsible for the damage|old enough to drive|right about this|my legal guardian'
+const pleasures =
+  'laugh|smile|happy|proud|feel welcome|feel better|love reading|respect me|like my cooking|notice me|trust me|miss me|wait for me|comfortable|curious about science|relax'
+
 export const everydayFrames: readonly EverydayFrame[] = [
   {
     forms: '{makes} {works}{occasions}|{makes} {works}{occasions}, please.',
@@ -93,10 +98,20 @@ export const everydayFrames: readonly EverydayFrame[] = [
   { forms: '{talks} {who} {news}?', fill: { talks, who: relations, news }, take: 200 },
   { forms: '{asks} {deed}?|{asks} {deed}', fill: { asks: moneyAsks, deed: moneyDeeds }, take: 350 },
   { forms: '{asks} {deed}|{asks} {deed}?', fill: { asks: siteAsks, deed: siteDeeds }, take: 350 },
-  { forms: fakeForms, fill: { fake: fakes, thing: fakeThings }, take: 250 },
+  { forms: fakeForms, fill: { fake: fakes, thing: fakeThings }, take: 500 },
   { forms: dangerForms, fill: { danger: dangers }, take: 250 },
   { forms: feelingForms, fill: { feeling: feelings }, take: 200 },
   { forms: '{asks} {deed}?|{asks} {deed}', fill: { asks: lifeAsks, deed: lifeDeeds }, take: 500 },
   { forms: '{facts} {subject}|{facts} {subject}?', fill: { facts, subject: subjects }, take: 250 },
   { forms: bareForms, fill: { bare }, take: 250 },
+  {
+    forms: 'Why is {who} {doubt}?|Is {who} {doubt}?|I think {who} is {doubt}',
+    fill: { who: relations, doubt: doubts },
+    take: 150,
+  },
+  {
+    forms: 'How do I make {who} {pleasure}?|How can I make {who} {pleasure}?|Make {who} {pleasure}',
+    fill: { who: `${relations}|others|guests|the audience|the class`, pleasure: pleasures },
+    take: 120,
+  },
 ]
