@@ -29,9 +29,8 @@ export function createSharedClock(machine: Clock): SharedClock {
         offset.take({ askedAt, told: told.getTime(), answeredAt: machine.now() })
         const after = offset.milliseconds()
         if (after === before) return
-        log.warn('clock_set_right', {
-          detail: `the database’s clock counts, which differs from this machine’s by ${after} ms`,
-        })
+        const detail = `the database’s clock counts, which differs from this machine’s by ${after} ms`
+        log.warn('clock_set_right', { detail })
       }
       const ask = () => {
         asking ??= askNow()
