@@ -73,7 +73,7 @@ export function startLane({ rules, hosts, listen }: LaneRules): Lane {
     const rule = rules.rules[rules.ruleOf[pattern] ?? -1]
     const at = scan?.mayCompleteAt() ?? read
     // What comes after the words says nothing of how they are meant.
-    if (rule === undefined || rule.within !== undefined || isReported(textOf(before, Math.max(before, at)))) return true
+    if (rule === undefined || isReported(textOf(before, Math.max(before, at)))) return true
     refuse(refused('patterns', rule.category, 0, rule), at)
     return false
   }

@@ -33,8 +33,6 @@ export type SafetyRule = {
   /** For the operator: why this is refused. */
   readonly reason: string
   readonly patterns: readonly string[]
-  /** The patterns count only among so many first words, and not in answers: later on they are spoken of. Infinity unless said. */
-  readonly within?: number
   /** Regular expressions (`expression.ts`). */
   readonly expressions?: readonly string[]
 }
@@ -61,9 +59,8 @@ export function compileRules(rules: readonly SafetyRule[]): SafetyRules {
 /** The first rule that a text breaks, null for none. */
 export function firstBroken(compiled: SafetyRules, text: string): SafetyRule | null {
   let broken: SafetyRule | null = null
-  scan(compiled.set, text, (pattern, position) => {
-    const rule = compiled.rules[compiled.ruleOf[pattern] ?? -1]
-    if (rule !== undefined && position < (rule.within ?? Number.POSITIVE_INFINITY)) broken = rule
+  scan(compiled.set, text, pattern => {
+    broken = compiled.rules[compiled.ruleOf[pattern] ?? -1] ?? null
     return broken === null
   })
   return broken ?? firstMatched(compiled, text)
@@ -96,21 +93,6 @@ export const safetyRules: readonly SafetyRule[] = [
       'stop everything ~3 print|say|output|write|respond',
       'forget everything ~1 you ~1 learned|know|knew|told',
       'ignoriere|vergiss ~2 alle|deine ~2 anweisungen|regeln ~12 systemprompt|verrate|zeige|gib',
-    ],
-  },
-  {
-    id: 'override-at-once',
-    category: 'prompt_injection',
-    reason: 'Opens by telling the model to drop its instructions.',
-    within: 9,
-    patterns: [
-      'ignore|disregard|forget all|any|the|your|my ~2 previous|prior|preceding|earlier|above ~1 instructions|directions|directives|orders|prompts',
-      'ignore|disregard|forget previous|prior|preceding|earlier instructions|directions|directives|orders|prompts',
-      'ignore|disregard|forget the above and tell|show|reveal|print|give',
-      'print|repeat|output everything|all above this|the line|text',
-      'ignora|olvida|ignore|oublie|oubliez|ignorez|ignori|dimentica|esqueça todas|toutes|tutte|todos ~1 las|les|le|as|tes|vos|tus|sus ~1 instrucciones|instructions|consignes|istruzioni|instruções ~1 anteriores|previas|précédentes|precedenti',
-      'ignoriere|vergiss|missachte alle ~1 vorherigen|bisherigen|vorigen|früheren|obigen anweisungen|instruktionen|vorgaben',
-      '忽略|无视|忘记 ~4 之前|以上|先前|前面 ~4 指令|指示|说明|提示',
     ],
   },
   {
