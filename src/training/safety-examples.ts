@@ -4,19 +4,13 @@
  * and fillers; every `step`th combination is taken, so that no frame drowns the others.
  */
 
-import { everydayFrames } from './everyday-examples.ts'
+import { type EverydayFrame, everydayFrames } from './everyday-examples.ts'
 
 /** What an example teaches: requests, requests of every day, what a text says, or attempts on a model's rules. */
 export type Lesson = 'request' | 'everyday' | 'content' | 'jailbreak'
 export type Example = { readonly text: string; readonly lesson: Lesson; readonly harmful: boolean }
 
-type Frame = {
-  readonly lesson?: Lesson
-  readonly harmful: boolean
-  readonly forms: string
-  readonly fill: Readonly<Record<string, string>>
-  readonly take: number
-}
+type Frame = EverydayFrame & { readonly lesson?: Lesson; readonly harmful: boolean }
 
 const asks =
   'How do I|How can I|How do you|What is the best way to|Tell me how to|Give me instructions on how to|Explain how to|What steps should I take to|Can you help me|Teach me to|I want to|Is there an easy way to|Write a tutorial on how to|Describe in detail how to|What are ways to'
