@@ -39,7 +39,7 @@ const analyze = command({
         written = inOrder(written, told, write)
         writing.push(written)
         if (threads === null || writing.length > batchesAhead) await writing.shift()
-        else if (!(told instanceof Promise)) await othersTold()
+        if (threads !== null && !(told instanceof Promise)) await othersTold()
       }
       await written
       await output.end()
