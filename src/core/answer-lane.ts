@@ -30,6 +30,8 @@ export type Lane = {
 const longestToken = 2_048
 /** A sentence without an end is judged in pieces of this length. */
 const longestSentence = 400
+/** So much that is no longer needed is dropped at a time: after each piece it would be a new text for each. */
+const worthForgetting = 512
 /** No more than this is held back for what may still come of it, in UTF-16 units. */
 const longestHold = 256
 
@@ -43,6 +45,8 @@ export function startLane({ rules, hosts, listen }: LaneRules): Lane {
   let kept = ''
   let keptAt = 0
   let end = 0
+  /** The newest piece, which ends where the text does: mostly it is all that is asked for. */
+  let piece = ''
   /** Up to here the text has gone out, and up to here the rules have read it. */
   let out = 0
   let read = 0
@@ -51,6 +55,8 @@ export function startLane({ rules, hosts, listen }: LaneRules): Lane {
   let looked = 0
   let mayHoldHost = false
   let hasBracket = false
+  /** The token has something of an address: only then is it asked whether it may go on as one. */
+  let hasMark = false
   let sentence = 0
   let before = 0
   /** Whether the sentence may be over: `open`, or the sort of mark it had. */
@@ -60,7 +66,8 @@ export function startLane({ rules, hosts, listen }: LaneRules): Lane {
   let cutAt = Number.POSITIVE_INFINITY
   let refusedSentence = Number.POSITIVE_INFINITY
 
-  const textOf = (from: number, to: number) => kept.slice(from - keptAt, to - keptAt)
+  const textOf = (from: number, to: number) =>
+    to === end && from === end - piece.length ? piece : kept.slice(from - keptAt, to - keptAt)
 
   const refuse = (found: Verdict, at: number) => {
     if (verdict !== null) return
@@ -93,6 +100,7 @@ export function startLane({ rules, hosts, listen }: LaneRules): Lane {
     }
     mayHoldHost = false
     hasBracket = false
+    hasMark = false
     token = at
     looked = at
   }
@@ -130,6 +138,7 @@ export function startLane({ rules, hosts, listen }: LaneRules): Lane {
   const takeIn = (text: string) => {
     const start = end
     kept += text
+    piece = text
     end += text.length
     let dueAt = due()
     for (let index = 0; index < text.length; index++) {
@@ -147,6 +156,7 @@ export function startLane({ rules, hosts, listen }: LaneRules): Lane {
         dueAt = due()
       }
       if (ending !== closer) ended = ending
+      if (mark > space) hasMark = true
       if (mark === bracket) hasBracket = true
       // A dot at a word's end joins nothing, unless brackets hold another; what the next piece begins with is not known.
       else if (mark === hostMark || (mark === dot && (hasBracket || marks[text.charCodeAt(index + 1)] !== space)))
@@ -173,7 +183,7 @@ export function startLane({ rules, hosts, listen }: LaneRules): Lane {
   const free = (eager: boolean): number => {
     const held = end - out
     if (verdict !== null) return Math.max(0, Math.min(held, (eager ? cutAt : refusedSentence) - out))
-    const mayGrow = token < end && mayGoOn.test(textOf(token, end))
+    const mayGrow = hasMark && token < end && mayGoOn.test(textOf(token, end))
     const completesAt = scan?.mayCompleteAt() ?? Number.POSITIVE_INFINITY
     const doubtful = Math.min(completesAt, mayGrow ? token : Number.POSITIVE_INFINITY)
     const certain = Math.max(0, Math.min(held, doubtful - out), held - longestHold)
@@ -191,6 +201,7 @@ export function startLane({ rules, hosts, listen }: LaneRules): Lane {
     const text = textOf(out, out + length)
     out += length
     const needed = Math.min(out, before, token)
+    if (needed - keptAt < worthForgetting) return text
     kept = kept.slice(needed - keptAt)
     keptAt = needed
     return text
@@ -228,13 +239,16 @@ const space = 1
 const dot = 2
 const hostMark = 3
 const bracket = 4
+/** Makes no address by itself. */
+const sign = 5
 /** ASCII: what ends a word, and what may make an address of one. */
 const marks = Uint8Array.from({ length: 128 }, (_, code) => {
   const character = String.fromCharCode(code)
   if (' \n\t\r'.includes(character)) return space
   if (character === '.') return dot
   if (character === '%') return hostMark
-  return '[({'.includes(character) ? bracket : ordinary
+  if ('[({'.includes(character)) return bracket
+  return '/wW'.includes(character) ? sign : ordinary
 })
 
 /** `．。｡` */

@@ -4,6 +4,7 @@
  */
 import { type Lane, type LaneRules, startLane } from './answer-lane.ts'
 import type { ChatEvent, StreamMode } from './chat.ts'
+import { goesOn, isPiece, type Piece } from './pieces.ts'
 import type { Verdict } from './screen.ts'
 
 export type AnswerScreen = {
@@ -59,7 +60,7 @@ class OwnScreen implements AnswerScreen {
     if (this.hit() !== null) return []
     const out: ChatEvent[] = []
     for (const event of batch) {
-      if (isTextual(event)) this.takeText(event, out)
+      if (isPiece(event)) this.takeText(event, out)
       else this.takeOther(event, out)
       const hit = this.hit()
       if (hit === null) continue
@@ -69,7 +70,7 @@ class OwnScreen implements AnswerScreen {
     return out
   }
 
-  private takeText(event: Textual, out: ChatEvent[]): void {
+  private takeText(event: Piece, out: ChatEvent[]): void {
     if (this.newest === null || !goesOn(this.newest.shape, event)) this.endOther(event, out)
     if (this.hit() === null) this.pushText(event, out)
   }
@@ -84,7 +85,7 @@ class OwnScreen implements AnswerScreen {
     if (this.hit() === null) out.push(event)
   }
 
-  private pushText(event: Textual, out: ChatEvent[]): void {
+  private pushText(event: Piece, out: ChatEvent[]): void {
     const held = this.heldOf(event)
     if (this.mode === null) {
       held.waiting += event.text
@@ -101,7 +102,7 @@ class OwnScreen implements AnswerScreen {
     this.refusal = lane.hit()
   }
 
-  private heldOf(event: Textual): Held {
+  private heldOf(event: Piece): Held {
     const { newest } = this
     const held = newest !== null && goesOn(newest.shape, event) ? newest : this.found(event)
     this.newest = held
@@ -109,7 +110,7 @@ class OwnScreen implements AnswerScreen {
     return held
   }
 
-  private found(event: Textual): Held {
+  private found(event: Piece): Held {
     const key = event.type === 'tool_arguments' ? `${event.choice} ${event.index}` : `${event.choice} ${event.type}`
     let held = this.lanes.get(key)
     if (held === undefined) {
@@ -130,7 +131,7 @@ class OwnScreen implements AnswerScreen {
     if (known.isClean(whole)) {
       this.lanes.clear()
       this.newest = null
-      out.push({ ...held.shape, text: whole } as Textual)
+      out.push({ ...held.shape, text: whole })
       return
     }
     this.flush(out)
@@ -138,7 +139,7 @@ class OwnScreen implements AnswerScreen {
   }
 
   /** Where a choice goes on from its reasoning to its text, the reasoning is over: none of it may follow behind. */
-  private endOther({ choice, type }: Textual, out: ChatEvent[]): void {
+  private endOther({ choice, type }: Piece, out: ChatEvent[]): void {
     for (const [key, held] of this.lanes) {
       if (held.shape.choice !== choice || held.shape.type === type) continue
       this.lanes.delete(key)
@@ -156,11 +157,11 @@ class OwnScreen implements AnswerScreen {
     held.lane ??= startLane(this.rules)
     held.waiting = ''
     const text = held.lane.end(this.isEager(shape), waiting)
-    if (text !== '') out.push({ ...shape, text } as Textual)
+    if (text !== '') out.push({ ...shape, text })
     this.refusal ??= held.lane.hit()
   }
 
-  private isEager({ type }: Textual): boolean {
+  private isEager({ type }: Piece): boolean {
     return this.mode === 'realtime' || type === 'tool_arguments'
   }
 
@@ -172,21 +173,9 @@ class OwnScreen implements AnswerScreen {
   }
 }
 
-type Textual = Extract<ChatEvent, { type: 'text' | 'reasoning' | 'refusal' | 'tool_arguments' }>
-
-function isTextual(event: ChatEvent): event is Textual {
-  return 'text' in event
-}
-
-/** Whether both are pieces of one text. */
-function goesOn(last: Textual, next: Textual): boolean {
-  if (last.choice !== next.choice || last.type !== next.type) return false
-  return last.type !== 'tool_arguments' || next.type !== 'tool_arguments' || last.index === next.index
-}
-
 type Held = {
   /** The newest event of the lane: what its text goes out as. */
-  shape: Textual
+  shape: Piece
   /** Of a JSON answer what has come, looked at only in the end, and then mostly by its name alone. */
   waiting: string
   /** Null until somebody has to look. */

@@ -34,7 +34,8 @@ export function nestsDeeperThan(text: string, maximumDepth: number): boolean {
   return false
 }
 
-function closingQuote(text: string, opening: number): number {
+/** Where the string ends that begins at `opening`; the text's end where it does not. */
+export function closingQuote(text: string, opening: number): number {
   for (let at = text.indexOf('"', opening + 1); at !== -1; at = text.indexOf('"', at + 1)) {
     let slashes = 0
     while (text.charCodeAt(at - 1 - slashes) === 0x5c) slashes++

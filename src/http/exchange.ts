@@ -38,7 +38,7 @@ export type ExchangeDeps = {
   readonly idempotency: IdempotencyBook
   /** No request runs for longer. */
   readonly longestMs: number
-  readonly clock: { after(milliseconds: number, action: () => void): () => void }
+  readonly clock: { monotonic(): number; after(milliseconds: number, action: () => void): () => void }
   readonly meter: { standing(accountId: string, limits: Caller['limits']): Standing | null }
   /** Lets `meter` know how the caller's account stands. Never throws. */
   readonly look: (caller: Caller, requestId: string) => Promise<void>

@@ -19,6 +19,8 @@ export type UpstreamAttempt = {
   status(): number | null
   /** Parts of the next piece that arrived (perhaps none of them content); null once the body is over. Never throws. */
   next(): Promise<readonly AnswerPart[] | null>
+  /** When the last `next` was over, in monotonic milliseconds. */
+  arrivedAt(): number
   /** From here on silence is what is watched, not the first content. */
   contentArrived(): void
   /** Milliseconds spent so far in waiting for the upstream, not for whoever reads the answer. */
@@ -63,6 +65,7 @@ class OwnAttempt implements UpstreamAttempt {
   private body: BodyReader | null = null
   private answered: number | null = null
   private waited = 0
+  private arrived = 0
 
   constructor(deps: AttemptDeps, options: AttemptOptions) {
     const { provider, access } = options.candidate.endpoint
@@ -80,17 +83,22 @@ class OwnAttempt implements UpstreamAttempt {
     const { clock } = this.deps
     this.watch ??= new Watch(this.deps, this.options, this.request.url, this.leave)
     const { watch } = this
-    watch.waits(true)
     const since = clock.monotonic()
+    watch.waits(since)
     try {
       this.body ??= await this.send(watch)
       return await this.body.next()
     } catch {
       return [{ type: 'failure', failure: watch.failure() ?? brokenConnection(this.body) }]
     } finally {
-      watch.waits(false)
-      this.waited += clock.monotonic() - since
+      this.arrived = clock.monotonic()
+      this.waited += this.arrived - since
+      watch.waits(null)
     }
+  }
+
+  arrivedAt(): number {
+    return this.arrived
   }
 
   contentArrived(): void {
@@ -189,10 +197,10 @@ class Watch {
     this.look()
   }
 
-  /** Silence is the upstream's only while we wait for it: a caller who reads slowly makes us read slowly. */
-  waits(waiting: boolean): void {
-    this.isWaiting = waiting
-    if (waiting) this.quietSince = this.clock.monotonic()
+  /** Silence is the upstream's only while we wait for it, `since` when: a caller who reads slowly makes us read slowly. */
+  waits(since: number | null): void {
+    this.isWaiting = since !== null
+    if (since !== null) this.quietSince = since
   }
 
   byteArrived(): void {

@@ -44,7 +44,7 @@ export function bodyReader(
       async () => cut(''),
       () => [badAnswer('an HTML page')],
     )
-  return eventBody(response, provider.streamReader(ask.choices), byteArrived)
+  return eventBody(response, provider.streamReader(ask.choices))
 }
 
 /** What was read of a body, and whether that is all of it. */
@@ -112,7 +112,7 @@ async function readBeginning({ body }: Response, clock: Clock): Promise<BodyText
   }
 }
 
-function eventBody(response: Response, reader: StreamReader, byteArrived: () => void): BodyReader {
+function eventBody(response: Response, reader: StreamReader): BodyReader {
   const splitter = createEventSplitter()
   const pieces = response.body?.getReader() ?? null
   let over = false
@@ -133,7 +133,6 @@ function eventBody(response: Response, reader: StreamReader, byteArrived: () => 
         over = true
         return [...read(splitter.finish()), ...reader.finish()]
       }
-      byteArrived()
       try {
         return read(splitter.push(piece.value))
       } catch (cause) {

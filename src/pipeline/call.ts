@@ -91,9 +91,9 @@ export async function* call(
           const parts = await attempt.next()
           if (parts === null) break
           const content = takeIn(serving, parts)
-          noteProgress(deps, tally, serving, progress)
+          noteProgress(tally, serving, progress, attempt.arrivedAt())
           if (serving.hasContent && serving.firstContentAt === null) {
-            serving.firstContentAt = deps.clock.monotonic()
+            serving.firstContentAt = attempt.arrivedAt()
             attempt.contentArrived()
           }
           if (serving.text.length > outputCap * ask.choices * maximumCharactersPerToken + 4096)
@@ -151,8 +151,7 @@ export async function* call(
 }
 
 /** Each second or 256 tokens, whichever is first: what a process that dies may lose of a request. */
-function noteProgress(deps: Deps, tally: Tally, serving: Serving, last: { at: number; length: number }): void {
-  const now = deps.clock.monotonic()
+function noteProgress(tally: Tally, serving: Serving, last: { at: number; length: number }, now: number): void {
   if (now - last.at < checkpointEveryMs && serving.text.length - last.length < checkpointEveryCharacters) return
   last.at = now
   last.length = serving.text.length

@@ -6,6 +6,7 @@
  * consumer who leaves while the upstream is silent would leave the source running.
  */
 import type { ChatEvent, ChatEvents, StreamMode } from '../core/chat.ts'
+import { addJoined, isPiece } from '../core/pieces.ts'
 import { readyLength } from '../core/sentences.ts'
 
 /** Monotonic milliseconds. `sleep` resolves at its time or shortly after; see `createTicker`. */
@@ -75,10 +76,7 @@ export function pace(events: ChatEvents, mode: StreamMode, clock: PaceClock): Ch
       if (urgency === 'now' || (urgency === 'text' && !textSeen)) mustGo = true
       if (urgency === 'text') textSeen = true
       if (urgency === 'soon') hasReasoning = true
-      const last = queue.at(-1)
-      const joined = last === undefined ? null : join(last, event)
-      if (joined === null) queue.push(event)
-      else queue[queue.length - 1] = joined
+      addJoined(queue, event)
     }
   }
 
@@ -121,7 +119,7 @@ export function pace(events: ChatEvents, mode: StreamMode, clock: PaceClock): Ch
     const whole = mode === 'realtime' || mustGo || ended || hasReasoning
     queue = []
     pendingCharacters = 0
-    if (!whole && last !== undefined && isText(last)) {
+    if (!whole && last !== undefined && isPiece(last)) {
       const ready = readyOfLast(batch, now < patienceEnds())
       if (ready < last.text.length) {
         batch.pop()
@@ -201,27 +199,14 @@ function urgencyOf(event: ChatEvent): 'now' | 'soon' | 'text' | 'along' {
   }
 }
 
-type Textual = Extract<ChatEvent, { type: 'text' | 'refusal' | 'reasoning' | 'tool_arguments' }>
-
-function isText(event: ChatEvent): event is Textual {
-  return 'text' in event
-}
-
 /** Cost of holding an event, in characters: an event without text still takes memory. */
 function charactersOf(event: ChatEvent): number {
-  return isText(event) ? event.text.length : 64
-}
-
-/** Two neighbouring pieces of the same text as one; null = they are not. */
-function join(last: ChatEvent, next: ChatEvent): ChatEvent | null {
-  if (!isText(last) || !isText(next) || last.type !== next.type || last.choice !== next.choice) return null
-  if (last.type === 'tool_arguments' && next.type === 'tool_arguments' && last.index !== next.index) return null
-  return { ...last, text: last.text + next.text }
+  return isPiece(event) ? event.text.length : 64
 }
 
 function readyOfLast(queue: readonly ChatEvent[], patient: boolean): number {
   const last = queue.at(-1)
-  return last !== undefined && isText(last) ? readyLength(last.text, patient) : 0
+  return last !== undefined && isPiece(last) ? readyLength(last.text, patient) : 0
 }
 
 function ignore(): void {}

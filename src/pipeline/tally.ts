@@ -1,6 +1,7 @@
 import type { Ask, Attempt, ChatEvent, FinishReason, Receipt, ReportedUsage } from '../core/chat.ts'
 import type { EndingSignal } from '../core/ending.ts'
 import { GatewayError } from '../core/errors.ts'
+import { addJoined } from '../core/pieces.ts'
 import type { Listed } from '../core/roster.ts'
 import type { LeftOut, WebSource } from '../core/web.ts'
 import type { Clock } from '../deps/clock.ts'
@@ -158,8 +159,8 @@ export function startServing(candidate: Candidate, droppedParameters: readonly s
 }
 
 /**
- * Notes what the parts say of the answer and hands back the content among them, in order. Finish reasons stay here until
- * the answer has truly ended: a cut one never shows them.
+ * Notes what the parts say of the answer and hands back the content among them, in order, neighbouring pieces of a text as
+ * one. Finish reasons stay here until the answer has truly ended: a cut one never shows them.
  */
 export function takeIn(serving: Serving, parts: readonly AnswerPart[]): ChatEvent[] {
   const content: ChatEvent[] = []
@@ -169,7 +170,7 @@ export function takeIn(serving: Serving, parts: readonly AnswerPart[]): ChatEven
         if (part.text === '') break
         serving.reasoning += part.text
         serving.hasContent = true
-        content.push(part)
+        addJoined(content, part)
         break
       case 'text':
       case 'refusal':
@@ -178,7 +179,7 @@ export function takeIn(serving: Serving, parts: readonly AnswerPart[]): ChatEven
         serving.text += part.text
         if (part.type === 'refusal') serving.refused = true
         serving.hasContent = true
-        content.push(part)
+        addJoined(content, part)
         break
       case 'tool_call':
         serving.text += part.name

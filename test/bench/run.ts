@@ -19,6 +19,8 @@ const say = (line: string) => process.stdout.write(`${line}\n`)
 
 const singleRequests = 1500
 const manyRequests = 6000
+/** Until then the compiler is at work, on the longest path most: what a process costs that has run for a minute is asked here. */
+const warmingRequests = 40_000
 const manyConnections = 32
 
 type Path = {
@@ -130,7 +132,8 @@ async function measure(paths: readonly Path[], rounds: number, stream: boolean):
       const options = { port, path: '/v1/chat/completions', headers, body }
       const single = await load({ ...options, connections: 1, total: singleRequests })
       const before = cpuSeconds(pid)
-      const many = await load({ ...options, connections: manyConnections, total: manyRequests })
+      const total = round < 0 ? warmingRequests : manyRequests
+      const many = await load({ ...options, connections: manyConnections, total })
       const cpu = ((cpuSeconds(pid) - before) / many.requests) * 1e6
       done++
       if (single.failures + many.failures > 0)

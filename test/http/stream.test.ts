@@ -24,6 +24,7 @@ function handClock() {
   let now = 0
   return {
     pending: () => timers.size,
+    monotonic: () => now,
     after(milliseconds: number, action: () => void) {
       const timer = { at: now + milliseconds, action }
       timers.add(timer)

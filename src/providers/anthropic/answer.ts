@@ -1,6 +1,6 @@
 import type { FinishReason } from '../../core/chat.ts'
-import { parsed } from '../../core/parsed.ts'
 import { failed } from '../failure.ts'
+import { frameParser, type Place } from '../frames.ts'
 import { isRecord, type Json, nameOf, record, records, textOf } from '../json.ts'
 import type { AnswerPart, StreamReader } from '../provider.ts'
 import type { ServerSentEvent } from '../sse.ts'
@@ -29,8 +29,9 @@ const knownEvents: ReadonlySet<string> = new Set([
 /** An answer in events; it ends with `message_stop`, and is cut without it. */
 export function streamReader(): StreamReader {
   const answer = answerReader()
+  const parse = frameParser(placeOfText)
   return {
-    read: event => (isReadable(event) ? readEvent(answer, event) : nothing),
+    read: event => (isReadable(event) ? readEvent(answer, event.name, parse(event.data)) : nothing),
     finish: () => nothing,
   }
 }
@@ -39,10 +40,19 @@ function isReadable({ name, data }: ServerSentEvent): boolean {
   return knownEvents.has(name) && (data.startsWith('{') || (data !== '[DONE]' && data.trim() !== ''))
 }
 
-function readEvent(answer: AnswerReader, event: ServerSentEvent): readonly AnswerPart[] {
-  const data = parsed(event.data)
+const texts = ['text', 'thinking', 'partial_json'] as const
+
+/** Of a block's delta the text that it adds. */
+function placeOfText(data: unknown): Place | null {
+  const { delta } = record(data)
+  if (!isRecord(delta)) return null
+  const key = texts.find(name => typeof delta[name] === 'string' && delta[name] !== '')
+  return key === undefined ? null : { holder: delta, key }
+}
+
+function readEvent(answer: AnswerReader, name: string, data: unknown): readonly AnswerPart[] {
   if (!isRecord(data)) return [failedBy(data)]
-  switch (textOf(data.type) || event.name) {
+  switch (textOf(data.type) || name) {
     case 'message_start':
       return isRecord(data.message) ? answer.start(data.message) : nothing
     case 'content_block_start':

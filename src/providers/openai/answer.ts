@@ -1,5 +1,5 @@
-import { parsed } from '../../core/parsed.ts'
 import { failed, failureOf } from '../failure.ts'
+import { frameParser, type Place } from '../frames.ts'
 import { maximumIndex } from '../guard.ts'
 import { isRecord, type Json, nameOf, record, wholeNumber } from '../json.ts'
 import { uniqueNames } from '../names.ts'
@@ -30,6 +30,7 @@ class AnswerReader implements Reader {
   /** Null until there is a call: most answers have none. */
   private unique: ReturnType<typeof uniqueNames> | null = null
   private readonly follow = followUsage()
+  private readonly parse = frameParser(placeOfText)
   /** The payload being read told its counts. */
   private isCounted = false
   private servedId: string | null = null
@@ -51,7 +52,7 @@ class AnswerReader implements Reader {
         return parts
       }
     }
-    const payload = parsed(data)
+    const payload = this.parse(data)
     if (name === 'error') return [failed(failureInAnswer((isRecord(payload) && errorOf(payload)) || (payload ?? data)))]
     // Pings and the like may hold anything; a named event is read only if it is a chunk.
     if (name !== '' && name !== 'message' && !Array.isArray(record(payload).choices)) return parts
@@ -150,6 +151,18 @@ class AnswerReader implements Reader {
 }
 
 const openBrace = 123
+
+const texts = ['content', 'reasoning_content', 'reasoning'] as const
+
+/** Of a frame with one choice the text that it says. */
+function placeOfText(payload: unknown): Place | null {
+  const { choices } = record(payload)
+  if (!Array.isArray(choices) || choices.length !== 1) return null
+  const { delta } = record(choices[0])
+  if (!isRecord(delta)) return null
+  const key = texts.find(name => typeof delta[name] === 'string' && delta[name] !== '')
+  return key === undefined ? null : { holder: delta, key }
+}
 
 function badAnswer(detail: string): AnswerPart {
   return failed(failureOf('bad_answer', `200 ${detail}`))

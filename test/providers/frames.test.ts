@@ -1,0 +1,66 @@
+/** Frames that differ in their text alone are parsed in part; what comes out is what parsing them whole would say. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { parsed } from '../../src/core/parsed.ts'
+import { frameParser, type Place } from '../../src/providers/frames.ts'
+import { isRecord, record } from '../../src/providers/json.ts'
+
+function placeOf(value: unknown): Place | null {
+  const { delta } = record(value)
+  return isRecord(delta) && typeof delta.content === 'string' && delta.content !== ''
+    ? { holder: delta, key: 'content' }
+    : null
+}
+
+/** Each frame as the parser and as `parsed` reads it. */
+function both(frames: readonly string[]): [unknown[], unknown[]] {
+  const parse = frameParser(placeOf)
+  return [frames.map(frame => structuredClone(parse(frame))), frames.map(parsed)]
+}
+
+const frameOf = (content: string, rest: object = {}) =>
+  JSON.stringify({ id: 'a', delta: { content }, last: null, ...rest })
+
+const texts = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 12 }),
+  fc.constantFrom('', ' ', '"', '\\', '\n', '"}', '","last":1,"x":"', '\ud83d', '😀', '"content":"'),
+)
+const frames = fc.oneof(
+  { weight: 6, arbitrary: texts.map(text => frameOf(text)) },
+  { weight: 1, arbitrary: texts.map(text => frameOf(text).replaceAll('":', '": ')) },
+  // Raw text where JSON must escape it, and what is cut off or goes on.
+  { weight: 2, arbitrary: texts.map(text => `{"id":"a","delta":{"content":"${text}"},"last":null}`) },
+  {
+    weight: 1,
+    arbitrary: fc.tuple(texts, fc.nat(40)).map(([text, length]) => frameOf(text).slice(0, -length || undefined)),
+  },
+  { weight: 1, arbitrary: texts.map(text => frameOf(text, { content: 'elsewhere' })) },
+  { weight: 1, arbitrary: texts.map(text => frameOf('x', { other: text })) },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom(
+      '{}',
+      '[]',
+      'null',
+      '',
+      '{"delta":{"content":1}}',
+      '{"delta":{"content":"a","content":"b"}}',
+    ),
+  },
+)
+
+test('any frames in any order are read as if each were parsed whole', () => {
+  fc.assert(
+    fc.property(fc.array(frames, { maxLength: 20 }), sequence => {
+      const [seen, whole] = both(sequence)
+      expect(seen).toEqual(whole)
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+test('an upstream that pads each frame differently is read right, too', () => {
+  const padded = Array.from({ length: 30 }, (_, index) => frameOf('a', { padding: 'x'.repeat(index) }))
+  const [seen, whole] = both([...padded, frameOf('b'), frameOf('c')])
+  expect(seen).toEqual(whole)
+})
