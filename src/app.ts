@@ -80,7 +80,7 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
   )
   const exchangeDeps: ChatRouteDeps = {
     answer: (caller, ask, request) => answer(deps, caller, ask, request),
-    pace: (events, mode) => pace(events, mode, deps.paceClock),
+    pace: (events, mode, over) => pace(events, mode, deps.paceClock, over),
     inFlight: deps.inFlight,
     keys: deps.keys,
     idempotency: deps.idempotency,

@@ -33,7 +33,8 @@ export type ExchangeDeps = {
   readonly answer: (caller: Caller, ask: Ask, request: Running) => ChatEvents
   /** The trace that a request says it is part of. */
   readonly traceOf: (headers: Headers) => TraceParent | null
-  readonly pace: (events: ChatEvents, mode: StreamMode) => ChatEvents
+  /** `over` hears once `events` have ended. */
+  readonly pace: (events: ChatEvents, mode: StreamMode, over: () => void) => ChatEvents
   readonly keys: KeyDirectory
   readonly idempotency: IdempotencyBook
   /** No request runs for longer. */
@@ -104,7 +105,8 @@ export async function exchange(
     const events =
       once === null ? deps.answer(caller, spoken.ask, running) : answeredOnce(deps, caller, spoken.ask, running, once)
     if (spoken.ask.stream !== null) {
-      const paced = deps.pace(tracked(deps, ending, events), spoken.ask.stream)
+      deps.inFlight.add(ending)
+      const paced = deps.pace(events, spoken.ask.stream, () => deps.inFlight.delete(ending))
       return await streamedAnswer(deps, paced, spoken, caller, requestId, ending)
     }
     deps.inFlight.add(ending)
@@ -161,15 +163,6 @@ function spelt(error: GatewayError, spelling: Spoken['spelling']): GatewayError 
   // A caller may name a field `constructor`.
   const written = param !== null && Object.hasOwn(spelling, param) ? spelling[param] : undefined
   return written === undefined ? error : renamed(error, written)
-}
-
-async function* tracked(deps: ExchangeDeps, ending: Ending, events: ChatEvents): ChatEvents {
-  deps.inFlight.add(ending)
-  try {
-    yield* events
-  } finally {
-    deps.inFlight.delete(ending)
-  }
 }
 
 async function wholeAnswer(deps: ExchangeDeps, events: ChatEvents, spoken: Spoken, caller: Caller): Promise<Response> {

@@ -25,12 +25,13 @@ const maximumPendingCharacters = 64 * 1024
  * Paces an answer: same events, same order, neighbouring pieces of text joined. The first text goes at once.
  * `realtime`: at most one batch per 10 ms cell, nothing held longer. `buffered`: whole sentences about every 100 ms.
  * Tool calls, finishes and `done` never wait, and what was pending goes before them; when the source ends all goes at once.
- * A failure of the source is thrown after the text that came before it.
+ * A failure of the source is thrown after the text that came before it. `over` hears once the source has ended for good, of a
+ * source that was closed perhaps twice.
  *
  * `return()` ends the source at once. It waits for the source's own ending unless a read of it is pending: that read
  * ends by the signal which the source listens to, and may take its time.
  */
-export function pace(events: ChatEvents, mode: StreamMode, clock: PaceClock): ChatEvents {
+export function pace(events: ChatEvents, mode: StreamMode, clock: PaceClock, over: () => void = ignore): ChatEvents {
   let queue: ChatEvent[] = []
   let pendingCharacters = 0
   /** When the oldest pending event came. */
@@ -49,23 +50,29 @@ export function pace(events: ChatEvents, mode: StreamMode, clock: PaceClock): Ch
   function read(): void {
     if (reading || ended || pendingCharacters >= maximumPendingCharacters) return
     reading = true
-    events.next().then(
-      result => {
-        reading = false
-        if (closed) return
-        if (result.done === true) ended = true
-        else takeIn(result.value)
-        serve()
-        read()
-      },
-      (thrown: unknown) => {
-        reading = false
-        if (closed) return
-        ended = true
-        failure = { thrown }
-        serve()
-      },
-    )
+    events.next().then(arrived, broke)
+  }
+
+  function arrived(result: IteratorResult<readonly ChatEvent[], void>): void {
+    reading = false
+    if (closed) return
+    if (result.done === true) end()
+    else takeIn(result.value)
+    serve()
+    read()
+  }
+
+  function broke(thrown: unknown): void {
+    reading = false
+    if (closed) return
+    failure = { thrown }
+    end()
+    serve()
+  }
+
+  function end(): void {
+    ended = true
+    over()
   }
 
   function takeIn(batch: readonly ChatEvent[]): void {
@@ -149,7 +156,7 @@ export function pace(events: ChatEvents, mode: StreamMode, clock: PaceClock): Ch
     ended = true
     queue = []
     for (const consumer of waiting.splice(0)) consumer.resolve({ value: undefined, done: true })
-    const closing = events.return()
+    const closing = events.return().finally(over)
     if (reading) closing.catch(ignore)
     else await closing
     return { value: undefined, done: true }
