@@ -61,13 +61,13 @@ export async function takeLessons(database: Database, records: readonly UsageRec
         const taken = lessons.filter(({ request_id }) => isNew.delete(request_id))
         if (taken.length === 0) return []
         const repeated = await regradeRepeated(transaction, taken)
-        const cells = await lockCells(transaction, [...taken.map(placeOf), ...repeated])
-        for (const ofPlace of byPlace(taken))
-          changeCell(cells, placeOf(ofPlace[0]), cell =>
-            ofPlace.reduce((known, lesson) => learn(known, entryOf(lesson)), cell),
+        const cells = await lockCells(transaction, [...taken.map(placeOf), ...repeated.map(({ place }) => place)])
+        for (const [place, ofPlace] of byPlace(taken, placeOf))
+          changeCell(cells, place, cell => ofPlace.reduce((known, lesson) => learn(known, entryOf(lesson)), cell))
+        for (const [place, ofPlace] of byPlace(repeated, ({ place }) => place))
+          changeCell(cells, place, cell =>
+            ofPlace.reduce((known, { before, after, enhanced }) => revalue(known, before, after, enhanced), cell),
           )
-        for (const { before, after, enhanced, ...place } of repeated)
-          changeCell(cells, place, cell => revalue(cell, before, after, enhanced))
         await writeCells(transaction, [...cells.values()])
         return [...new Set(taken.map(lesson => lesson.account_id))]
       }),
@@ -83,14 +83,18 @@ function placeOf({ account_id, query_type, provider, model }: Lesson): CellPlace
   return { accountId: account_id, queryType: query_type, model: `${provider}/${model}` }
 }
 
-/** Lessons of one cell together, each in the order it came. */
-function byPlace(lessons: readonly Lesson[]): Iterable<readonly [Lesson, ...Lesson[]]> {
-  const places = new Map<string, [Lesson, ...Lesson[]]>()
-  for (const lesson of lessons) {
-    const name = `${lesson.account_id} ${lesson.query_type} ${lesson.provider}/${lesson.model}`
+/** What belongs to one cell together, each in the order it came. */
+function byPlace<T>(
+  items: readonly T[],
+  placeOf: (item: T) => CellPlace,
+): Iterable<readonly [CellPlace, readonly T[]]> {
+  const places = new Map<string, [CellPlace, T[]]>()
+  for (const item of items) {
+    const place = placeOf(item)
+    const name = `${place.accountId} ${place.queryType} ${place.model}`
     const known = places.get(name)
-    if (known === undefined) places.set(name, [lesson])
-    else known.push(lesson)
+    if (known === undefined) places.set(name, [place, [item]])
+    else known[1].push(item)
   }
   return places.values()
 }
@@ -127,9 +131,11 @@ async function knowAccounts(transaction: TransactionSql, accountIds: readonly st
     order by account_id for share`
 }
 
-/** Those that are new, and of the account's present epoch; where nobody knew the epoch, of after the last erasure. */
+/**
+ * Those that are new, and of the account's present epoch; where nobody knew the epoch, of after the last erasure. Told as one
+ * text, here and below: rows are dear to read.
+ */
 async function insertEntries(transaction: TransactionSql, lessons: readonly Lesson[]): Promise<Set<string>> {
-  // Told as one text: rows are dear to read.
   const [inserted] = await transaction<{ ids: string | null }[]>`
     with inserted as (insert into learning_entries (
       account_id, request_id, epoch, at, key_id, provider, model, query_type, quality, latency_ms, first_token_ms,
@@ -179,7 +185,12 @@ function lineOf(record: Lesson) {
   }
 }
 
-type Regraded = CellPlace & { readonly before: Evidence; readonly after: Evidence; readonly enhanced: boolean }
+type Regraded = {
+  readonly place: CellPlace
+  readonly before: Evidence
+  readonly after: Evidence
+  readonly enhanced: boolean
+}
 
 /** Lowers what was thought of answers whose question was soon asked again; a rating stands. */
 async function regradeRepeated(transaction: TransactionSql, lessons: readonly Lesson[]): Promise<Regraded[]> {
@@ -187,8 +198,8 @@ async function regradeRepeated(transaction: TransactionSql, lessons: readonly Le
     repeat_of === null ? [] : [{ account_id, request_id: repeat_of }],
   )
   if (wanted.length === 0) return []
-  const rows = await transaction<(CellPlace & { at: number; quality: number; lowered: number; enhanced: boolean })[]>`
-    update learning_entries as entry set quality = greatest(0, previous.quality - ${repeatCost}::real)
+  const [regraded] = await transaction<{ told: string | null }[]>`
+    with regraded as (update learning_entries as entry set quality = greatest(0, previous.quality - ${repeatCost}::real)
     from (
       select account_id, request_id, quality from learning_entries
       join json_to_recordset(${JSON.stringify(wanted)}::text::json) as wanted(account_id text, request_id text)
@@ -198,10 +209,14 @@ async function regradeRepeated(transaction: TransactionSql, lessons: readonly Le
     ) as previous
     where entry.account_id = previous.account_id and entry.request_id = previous.request_id
     returning
-      entry.account_id as "accountId", query_type as "queryType", provider || '/' || model as model,
-      (extract(epoch from at) * 1000)::float8 as at, previous.quality, entry.quality as lowered, enhanced`
-  return rows.map(({ at, quality, lowered, enhanced, ...place }) => ({
-    ...place,
+      entry.account_id, query_type, provider || '/' || model as model, (extract(epoch from at) * 1000)::float8 as at,
+      previous.quality, entry.quality as lowered, enhanced)
+    select json_agg(json_build_array(account_id, query_type, model, at, quality, lowered, enhanced))::text as told
+    from regraded`
+  type Told = readonly [string, string, string, number, number, number, boolean]
+  const rows = JSON.parse(regraded?.told ?? '[]') as Told[]
+  return rows.map(([accountId, queryType, model, at, quality, lowered, enhanced]) => ({
+    place: { accountId, queryType, model },
     before: { quality, weight: 1, at, isRating: false },
     after: { quality: lowered, weight: 1, at, isRating: false },
     enhanced,
