@@ -42,8 +42,8 @@ function totals(path: string): Totals | null {
 }
 
 /**
- * Every file in a process of its own, one more at a time than there are cores, since many wait for time to pass; each prints
- * what it said when it is done. Some hold real processes to real deadlines, which a busy neighbour can make them miss: a file
+ * Every file in a process of its own, one more at a time than there are cores, since many wait for time to pass, and beside
+ * them one of those that hardly do anything else; each prints what it said when it is done. Some hold real processes to real deadlines, which a busy neighbour can make them miss: a file
  * that failed is run once more when all others are done, both times are printed, and the second counts. Not of those that
  * race for what an account has left: one too many is one too many, however busy the machine was.
  */
@@ -54,17 +54,21 @@ async function runFiles(files: readonly string[], reports: string): Promise<Tota
     sum.failures += result.failures
     sum.skipped += result.skipped
   }
-  const queue = [...files]
+  const working = files.filter(file => !mostlyWaits(file))
+  const waiting = files.filter(mostlyWaits)
   const failed: string[] = []
-  const worker = async () => {
-    for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
+  const worker = async (next: () => string | undefined) => {
+    for (let file = next(); file !== undefined; file = next()) {
       if (needsBrowser(file)) await browser
       const result = await runFile(file, reports)
       if (result.failures > 0 && !racesForMoney(file)) failed.push(file)
       else count(result)
     }
   }
-  await Promise.all(Array.from({ length: availableParallelism() + 1 }, worker))
+  const lanes = Array.from({ length: availableParallelism() + 1 }, () =>
+    worker(() => working.shift() ?? waiting.shift()),
+  )
+  await Promise.all([...lanes, worker(() => waiting.shift())])
   for (const [index, file] of failed.entries()) {
     const result = await runFile(file, reports)
     say(
@@ -76,6 +80,7 @@ async function runFiles(files: readonly string[], reports: string): Promise<Tota
 }
 
 const racesForMoney = (file: string) => file === 'test/stores/meter-failover.test.ts'
+const mostlyWaits = (file: string) => waiters.includes(file)
 const needsBrowser = (file: string) => file.startsWith('test/dashboard/')
 
 /** More failures than this are no matter of timing. */
@@ -135,6 +140,25 @@ const longest = [
   'test/check.test.ts',
   'test/modules/',
   'test/stores/',
+]
+/** Those that use a quarter of a core or less. */
+const waiters = [
+  'test/stores/postgres.test.ts',
+  'test/modules/billing-stripe.test.ts',
+  'test/runtime/inbound.test.ts',
+  'test/modules/web.test.ts',
+  'test/modules/mail.test.ts',
+  'test/providers/simulator.test.ts',
+  'test/web/page.test.ts',
+  'test/clients/openai-failures.test.ts',
+  'test/http/limits.test.ts',
+  'test/runtime/disconnect.test.ts',
+  'test/stores/redis.test.ts',
+  'test/observe/exporter.test.ts',
+  'test/web/search.test.ts',
+  'test/modules/insights.test.ts',
+  'test/modules/enhance.test.ts',
+  'test/stores/channel.test.ts',
 ]
 const isWithoutBrowser = chromiumPath() === null
 
