@@ -4,7 +4,7 @@
  */
 import { dayMs } from './days.ts'
 import type { PlanName } from './plans.ts'
-import { cheapness, type Scored } from './scoring.ts'
+import { byScore, cheapness, type Scored } from './scoring.ts'
 
 export const cycleMs = 30 * dayMs
 /** Between the removal of a payment method and the first refusal. */
@@ -285,12 +285,12 @@ export function budgetWarning(spentMicrocents: number, capMicrocents: number): s
 const [firstLean, fullLean] = [0.3, 0.6]
 
 /** Scores that lean to cheaper models, the more of the soft cap is used; best first. Below the warning they stay as they are. */
-export function leanToCheaper(scored: readonly Scored[], share: number): Scored[] {
-  if (share < warningShare) return [...scored]
+export function leanToCheaper(scored: readonly Scored[], share: number): readonly Scored[] {
+  if (share < warningShare) return scored
   const lean = firstLean + (fullLean - firstLean) * Math.min(1, (share - warningShare) / (1 - warningShare))
   return scored
     .map(entry => ({ ...entry, score: (1 - lean) * entry.score + lean * cheapness(entry.model) }))
-    .sort((left, right) => right.score - left.score)
+    .sort(byScore)
 }
 
 /** The UTC calendar month of a time: `YYYY-MM`. */

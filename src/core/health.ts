@@ -144,7 +144,10 @@ const isSpotless = ({ recent, consecutiveFailures, closure, backoffMs }: Health)
 const isBroken = (health: Health) =>
   health.consecutiveFailures >= failuresInARow || (health.recent.length >= minimumForRate && failureRate(health) > 0.5)
 
-const failureRate = (health: Health) =>
-  health.recent.length === 0 ? 0 : health.recent.filter(failed => failed).length / health.recent.length
+function failureRate({ recent }: Health): number {
+  let failures = 0
+  for (const failed of recent) if (failed) failures++
+  return recent.length === 0 ? 0 : failures / recent.length
+}
 
 const recently = (health: Health, failed: boolean) => [...health.recent, failed].slice(-maximumRecent)

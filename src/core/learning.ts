@@ -26,7 +26,8 @@ export function boundOf(entries: number): number {
 }
 
 function stepOf(entries: number) {
-  return steps.find(({ from }) => entries >= from) ?? coldStart
+  for (const step of steps) if (entries >= step.from) return step
+  return coldStart
 }
 
 /** What is known of one model for one query type of one account. Times are epoch milliseconds. */

@@ -148,8 +148,16 @@ export type Model = {
 
 /** The name that answers carry: `provider/model`. */
 export function fullName(model: Pick<Model, 'id' | 'provider'>): string {
-  return `${model.provider}/${model.id}`
+  let name = names.get(model)
+  if (name === undefined) {
+    name = `${model.provider}/${model.id}`
+    names.set(model, name)
+  }
+  return name
 }
+
+/** Every request looks up what is known of every model, and a string put together anew has to be hashed anew. */
+const names = new WeakMap<Pick<Model, 'id' | 'provider'>, string>()
 
 /** The model string that lets the gateway choose. */
 export const autoModel = 'gateway-ai'
@@ -212,10 +220,18 @@ const leavingDays = 7
 
 /** True from 7 days before a model's deprecation date on: auto-routing no longer chooses it. */
 export function leavingSoon({ deprecationDate }: Pick<Model, 'deprecationDate'>, todayIso: string): boolean {
-  if (deprecationDate === null) return false
-  // Far-off dates need no arithmetic: most models have none near, and this is asked for every model of every request.
-  if (deprecationDate.slice(0, 4) > todayIso.slice(0, 4) && !todayIso.startsWith('12', 5)) return false
-  return Date.parse(deprecationDate) - Date.parse(todayIso.slice(0, 10)) <= leavingDays * dayMs
+  return deprecationDate !== null && deprecationDate <= lastLeaving(todayIso)
+}
+
+let leaving = { today: '', last: '' }
+
+/** The last of the dates that are near on a day; asked for every model of every request, and the same all day. */
+function lastLeaving(todayIso: string): string {
+  if (todayIso !== leaving.today) {
+    const last = new Date(Date.parse(todayIso.slice(0, 10)) + leavingDays * dayMs)
+    leaving = { today: todayIso, last: last.toISOString().slice(0, 10) }
+  }
+  return leaving.last
 }
 
 /** What a request needs of whoever is to answer it: where one of these is missing, the answer would be another one. */

@@ -1,5 +1,6 @@
 /** Where learning meets the router's choice: a bounded reordering of near-equals, and now and then a look at another. */
 import { boundOf, confidenceOf } from './learning.ts'
+import { place } from './place.ts'
 
 /** What was learnt of one model for a query type. */
 export type Lean = { readonly bias: number; readonly entries: number }
@@ -20,24 +21,24 @@ type Scored = { readonly score: number }
  * is a wider margin overturned. Scores are told so that they descend, and stay within 0–1.
  */
 export function nudge<T extends Scored>(scored: readonly T[], leanOf: (entry: T) => Lean | null): T[] {
-  const placed: { readonly entry: T; readonly biased: number; readonly bound: number }[] = []
+  const placed: Biased<T>[] = []
   for (const entry of scored) {
     const lean = leanOf(entry)
-    const one = { entry, biased: entry.score + (lean?.bias ?? 0), bound: boundOf(lean?.entries ?? 0) }
-    let at = placed.length
-    while (at > 0) {
-      const above = placed[at - 1]
-      if (above === undefined || one.biased <= above.biased) break
-      if (above.entry.score - entry.score > Math.max(one.bound, above.bound)) break
-      at--
-    }
-    placed.splice(at, 0, one)
+    place(placed, { entry, biased: entry.score + (lean?.bias ?? 0), bound: boundOf(lean?.entries ?? 0) }, passing)
   }
   let highest = 1
   return placed.map(({ entry, biased }) => {
     highest = Math.max(0, Math.min(highest, biased))
     return highest === entry.score ? entry : { ...entry, score: highest }
   })
+}
+
+type Biased<T extends Scored> = { readonly entry: T; readonly biased: number; readonly bound: number }
+
+/** Above 0 where the one below passes the one above. */
+function passing(above: Biased<Scored>, below: Biased<Scored>): number {
+  const margin = above.entry.score - below.entry.score
+  return below.biased > above.biased && margin <= Math.max(above.bound, below.bound) ? 1 : 0
 }
 
 /** Share of requests that look at a near-tie not well known yet. */

@@ -1,6 +1,7 @@
 import type { Strategy } from './chat.ts'
 import type { Level } from './levels.ts'
 import { blendedPrice, fullName, type Model, type Pricing, type RoutingFigures } from './models.ts'
+import { place } from './place.ts'
 
 /** Shares of the three figures in a score; they add up to 1. */
 export type Weights = { readonly quality: number; readonly cost: number; readonly speed: number }
@@ -73,7 +74,9 @@ export const publishedFigures: FiguresOf = model => {
 /** Scores models for a request, best first. Deterministic: the order of `models` does not matter. */
 export function score(models: readonly Model[], choice: Choice, figuresOf: FiguresOf = publishedFigures): Scored[] {
   const weights = weightsOf(choice)
-  return models.map(model => ({ model, score: weigh(model, weights, figuresOf(model)) })).sort(byScore)
+  const scored: Scored[] = []
+  for (const model of models) place(scored, { model, score: weigh(model, weights, figuresOf(model)) }, byMerit)
+  return scored
 }
 
 /** The weights that a strategy, or without one the prompt, comes to. */
@@ -125,8 +128,13 @@ function scale(low: number, high: number): (value: number) => number {
   return value => Math.max(0, Math.min(1, (Math.log(value) - from) / span))
 }
 
-function byScore(left: Scored, right: Scored): number {
-  if (left.score !== right.score) return right.score - left.score
+/** Best first. */
+export function byScore(left: { readonly score: number }, right: { readonly score: number }): number {
+  return right.score - left.score
+}
+
+function byMerit(left: Scored, right: Scored): number {
+  if (left.score !== right.score) return byScore(left, right)
   const { figures: ours, pricing: our } = left.model
   const { figures: theirs, pricing: their } = right.model
   if (ours.quality !== theirs.quality) return theirs.quality - ours.quality
@@ -143,20 +151,31 @@ const nearScore = 0.15
  * the next candidate too: one of a provider not yet used goes first where its score is near the best one left.
  */
 export function diversify<T extends Scored>(ordered: readonly T[], count: number): T[] {
-  const left = [...ordered]
   const chosen: T[] = []
-  const used = new Set<string>()
+  // Where the latest round of providers begins in `chosen`: in a round each has at most one turn.
+  let round = 0
   while (chosen.length < count) {
-    const [best] = left
-    if (best === undefined) break
-    const fresh = left.findIndex(({ model, score }) => !used.has(model.provider) && best.score - score <= nearScore)
-    const [next] = left.splice(Math.max(0, fresh), 1)
-    if (next === undefined) break
-    chosen.push(next)
-    used.add(next.model.provider)
-    if (left.every(({ model }) => used.has(model.provider))) used.clear()
+    const best = firstLeft(ordered, chosen, chosen.length)
+    if (best === null) break
+    const fresh = firstLeft(ordered, chosen, round)
+    if (fresh === null) round = chosen.length
+    chosen.push(fresh !== null && best.score - fresh.score <= nearScore ? fresh : best)
   }
   return chosen
+}
+
+/** The best that is not chosen, nor of the provider of one chosen from place `round` on; null = there is none. */
+function firstLeft<T extends Scored>(ordered: readonly T[], chosen: readonly T[], round: number): T | null {
+  for (const entry of ordered) if (!rulesOut(chosen, round, entry)) return entry
+  return null
+}
+
+function rulesOut(chosen: readonly Scored[], round: number, entry: Scored): boolean {
+  for (let place = 0; place < chosen.length; place++) {
+    const one = chosen[place]
+    if (one === entry || (place >= round && one?.model.provider === entry.model.provider)) return true
+  }
+  return false
 }
 
 /** Why a model has its score, in words for whoever asks. */

@@ -2,8 +2,10 @@
 import { leanToCheaper } from '../core/billing.ts'
 import { fullName, type Model } from '../core/models.ts'
 import { biasOf, explore, type Leaning, nudge } from '../core/nudge.ts'
+import { place } from '../core/place.ts'
 import {
   type Choice as Aim,
+  byScore,
   diversify,
   explain,
   type FiguresOf,
@@ -14,10 +16,10 @@ import {
   weightsOf,
 } from '../core/scoring.ts'
 import { explainTie, isTied, stays, type Tie } from '../core/ties.ts'
-import type { Candidate, ScoreParts } from './candidate.ts'
+import type { Candidate, Endpoint, ScoreParts } from './candidate.ts'
 import { healthKey } from './health-key.ts'
 import type { RouteDeps, RouteRequest } from './route-request.ts'
-import { likelyOutputTokens, longEnough } from './sift.ts'
+import { isLongEnough, likelyOutputTokens } from './sift.ts'
 
 /** At most this many candidates are handed on: three are attempted, the others stand by for those that are skipped. */
 export const maximumCandidates = 6
@@ -34,7 +36,7 @@ export type RouteLearning = {
 
 export type Ranked = {
   readonly candidates: readonly Candidate[]
-  readonly learning: Omit<RouteLearning, 'epoch'>
+  readonly learning: RouteLearning
   /** The first is the first because it has the conversation's beginning in its cache. */
   readonly isKept: boolean
 }
@@ -43,35 +45,76 @@ export type Ranked = {
 export function rankByAim(deps: RouteDeps, request: RouteRequest, able: readonly Model[]): Ranked {
   const { ask, caller, reading, level } = request
   const aim: Aim = { strategy: ask.strategy, level }
+  const weights = weightsOf(aim)
   const figuresOf = figuresBy(deps)
   const spent = deps.budget?.shareOf(caller) ?? 0
+  const scored = score(able, aim, figuresOf)
   // Who would break the answer off before the caller's own cap does is better than nobody, but only than nobody.
-  const isLong = longEnough(request)
-  const long = able.filter(isLong)
-  const short = long.length === able.length ? [] : able.filter(model => !isLong(model))
-  const mayLead = ({ model }: Scored) => isLong(model) && isWell(deps, model)
-  const rank = (leaning: Leaning | null) =>
-    [long, short]
-      .flatMap(models => restingLast(deps, leanToCheaper(nudged(score(models, aim, figuresOf), leaning), spent)))
-      .slice(0, maximumCandidates)
+  const long = scored.filter(({ model }) => isLongEnough(request, model))
+  const short = long.length === scored.length ? [] : scored.filter(entry => !long.includes(entry))
+  const rank = (leaning: Leaning | null, count: number) => {
+    const ranked: Scored[] = []
+    for (const some of [long, short])
+      ranked.push(...restingLast(deps, leanToCheaper(nudged(some, leaning), spent), count - ranked.length))
+    return ranked
+  }
+  const mayLead = ({ model }: Scored) => isLongEnough(request, model) && isWell(deps, model)
   // Where quality has no weight, what was learnt of it has none either.
-  const account = weightsOf(aim).quality === 0 ? null : (deps.learning?.of(caller.accountId) ?? null)
+  const account = weights.quality === 0 ? null : (deps.learning?.of(caller.accountId) ?? null)
   const leaning = account?.leaningOf(reading.queryType) ?? null
   // Nor does a cache count where nothing that is paid does.
-  const tie = weightsOf(aim).cost === 0 ? null : (deps.ties?.of(caller.accountId, ask) ?? null)
-  const kept = withTied(deps, request, rank(leaning), tie, mayLead)
-  const { ordered, ...learning } = kept.isKept
-    ? { ordered: kept.ordered, ...notLearned }
-    : learned(deps, kept.ordered, rank, leaning, mayLead)
-  const reasonOf = ({ model }: Scored) =>
-    explain(model, aim, figuresOf(model)) +
-    learntOf(leaning, model) +
-    (kept.isKept && tie !== null && isTied(model, tie) ? `, ${explainTie(tie)}` : '')
-  const candidates = candidatesOf(deps, ordered, reasonOf, entry => scoreParts(entry, aim, figuresOf))
-  return { candidates, learning, isKept: kept.isKept }
+  const tie = weights.cost === 0 ? null : (deps.ties?.of(caller.accountId, ask) ?? null)
+  const ranked = rank(leaning, maximumCandidates)
+  const kept = tie === null ? null : withTied(deps, request, ranked, tie, mayLead)
+  const { ordered, learning } =
+    kept === null && leaning !== null
+      ? learned(deps, request, ranked, leaning, mayLead, () => rank(null, 1))
+      : { ordered: kept ?? ranked, learning: notLearned(request) }
+  const basis = { aim, figuresOf, leaning, keptFor: kept === null ? null : tie }
+  const candidates = candidatesOf(deps, ordered, (entry, endpoint) => new RankedCandidate(entry, endpoint, basis))
+  return { candidates, learning, isKept: kept !== null }
 }
 
-export const notLearned = { influenced: false, probability: 1 }
+/** What the scores of a ranking rest on, for whoever asks. */
+type Basis = {
+  readonly aim: Aim
+  readonly figuresOf: FiguresOf
+  readonly leaning: Leaning | null
+  /** What the first was kept for; null = it was not. */
+  readonly keptFor: Tie | null
+}
+
+/** A class, since hardly anybody asks a candidate how it came about. */
+class RankedCandidate implements Candidate {
+  readonly model: Model
+  readonly endpoint: Endpoint
+  readonly score: number
+  private readonly basis: Basis
+
+  constructor({ model, score }: Scored, endpoint: Endpoint, basis: Basis) {
+    this.model = model
+    this.endpoint = endpoint
+    this.score = score
+    this.basis = basis
+  }
+
+  reason(): string {
+    const { model } = this
+    const { aim, figuresOf, leaning, keptFor } = this.basis
+    const kept = keptFor !== null && isTied(model, keptFor) ? `, ${explainTie(keptFor)}` : ''
+    return explain(model, aim, figuresOf(model)) + learntOf(leaning, model) + kept
+  }
+
+  parts(): ScoreParts {
+    const { aim, figuresOf } = this.basis
+    const parts = partsOf(this.model, aim, figuresOf(this.model))
+    return { ...parts, adjustment: this.score - (parts.quality + parts.cost + parts.speed + parts.reliability) }
+  }
+}
+
+export function notLearned({ epoch }: RouteRequest): RouteLearning {
+  return { epoch, influenced: false, probability: 1 }
+}
 
 /** Figures as measured here, once for each model of a request. */
 function figuresBy({ health }: RouteDeps): FiguresOf {
@@ -91,33 +134,32 @@ function nudged(scored: readonly Scored[], leaning: Leaning | null): readonly Sc
 /** The ranking, now and then with a near-tie first, and whether it begins with another model for what was learnt. */
 function learned(
   deps: RouteDeps,
+  { epoch }: RouteRequest,
   ranked: readonly Scored[],
-  rank: (leaning: Leaning | null) => readonly Scored[],
-  leaning: Leaning | null,
+  leaning: Leaning,
   mayLead: (entry: Scored) => boolean,
-) {
-  if (leaning === null) return { ordered: ranked, ...notLearned }
+  unlearned: () => readonly Scored[],
+): { readonly ordered: readonly Scored[]; readonly learning: RouteLearning } {
   const leanOf = ({ model }: Scored) => leaning(fullName(model))
   const { ordered, probability } = explore(ranked, leanOf, mayLead, deps.random ?? (() => 1))
-  return { ordered, probability, influenced: ordered[0]?.model !== rank(null)[0]?.model }
+  const influenced = ordered[0]?.model !== unlearned()[0]?.model
+  return { ordered, learning: { epoch, influenced, probability } }
 }
 
-/** The ranking with the model first that has the conversation's beginning in its cache, where that pays. */
+/** The ranking with the model first that has the conversation's beginning in its cache; null = it has not, or it would not pay. */
 function withTied(
   deps: RouteDeps,
   request: RouteRequest,
   ranked: readonly Scored[],
-  tie: Tie | null,
+  tie: Tie,
   mayLead: (entry: Scored) => boolean,
-): { readonly ordered: readonly Scored[]; readonly isKept: boolean } {
+): readonly Scored[] | null {
   const leader = ranked[0]
-  const tied = tie === null ? undefined : ranked.find(({ model }) => isTied(model, tie))
-  if (tie === null || leader === undefined || tied === undefined || tied === leader || !mayLead(tied))
-    return { ordered: ranked, isKept: false }
-  const outputTokens = likelyOutputTokens(deps, request, leader.model)
-  if (!stays(tied, leader, tie, { inputTokens: request.inputTokens, outputTokens }))
-    return { ordered: ranked, isKept: false }
-  return { ordered: [tied, ...ranked.filter(entry => entry !== tied)], isKept: true }
+  const tied = ranked.find(({ model }) => isTied(model, tie))
+  if (leader === undefined || tied === undefined || tied === leader || !mayLead(tied)) return null
+  const outputTokens = likelyOutputTokens(deps, request)(leader.model)
+  if (!stays(tied, leader, tie, { inputTokens: request.inputTokens, outputTokens })) return null
+  return [tied, ...ranked.filter(entry => entry !== tied)]
 }
 
 /** For whoever asks how a score came about; nothing where nothing was learnt. */
@@ -126,38 +168,33 @@ function learntOf(leaning: Leaning | null, model: Model): string {
   return bias === 0 ? '' : `, learnt ${bias > 0 ? '+' : '−'}${Math.abs(bias * 100).toFixed(1)}`
 }
 
-function scoreParts({ model, score: total }: Scored, aim: Aim, figuresOf: FiguresOf): ScoreParts {
-  const parts = partsOf(model, aim, figuresOf(model))
-  return { ...parts, adjustment: total - (parts.quality + parts.cost + parts.speed + parts.reliability) }
-}
-
 const degradedPenalty = 0.1
 
-/** Models that are not well go behind all others, never away: the last one left is still worth a try. */
-export function restingLast(deps: RouteDeps, scored: readonly Scored[]): Scored[] {
+/** The first `count`. Models that are not well go behind all others, never away: the last one left is still worth a try. */
+export function restingLast({ health }: RouteDeps, scored: readonly Scored[], count: number): readonly Scored[] {
   const well: Scored[] = []
   const resting: Scored[] = []
   for (const entry of scored) {
     const key = healthKey(entry)
-    const state = deps.health.stateOf(key)
-    if (state === 'unhealthy' || !deps.health.mayTry(key)) resting.push(entry)
-    else well.push(state === 'degraded' ? { ...entry, score: Math.max(0, entry.score - degradedPenalty) } : entry)
+    const state = health.stateOf(key)
+    if (state === 'unhealthy' || !health.mayTry(key)) resting.push(entry)
+    else if (state === 'healthy') place(well, entry, byScore)
+    else place(well, { model: entry.model, score: Math.max(0, entry.score - degradedPenalty) }, byScore)
   }
-  well.sort((left, right) => right.score - left.score)
-  const healthy = diversify(well, maximumCandidates)
-  return [...healthy, ...diversify(resting, maximumCandidates - healthy.length)]
+  const first = diversify(well, count)
+  return first.length === count ? first : [...first, ...diversify(resting, count - first.length)]
 }
 
 /** Scored models as candidates, in their order; those whose provider is not configured here are left out. */
 export function candidatesOf(
   deps: RouteDeps,
   scored: readonly Scored[],
-  reason: (of: Scored) => string,
-  parts: (of: Scored) => ScoreParts | null,
+  candidateOf: (entry: Scored, endpoint: Endpoint) => Candidate,
 ): readonly Candidate[] {
-  return scored.flatMap(entry => {
+  const candidates: Candidate[] = []
+  for (const entry of scored) {
     const endpoint = deps.endpoints.get(entry.model.provider)
-    if (endpoint === undefined) return []
-    return [{ ...entry, endpoint, reason: () => reason(entry), parts: () => parts(entry) }]
-  })
+    if (endpoint !== undefined) candidates.push(candidateOf(entry, endpoint))
+  }
+  return candidates
 }

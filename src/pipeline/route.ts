@@ -93,7 +93,7 @@ class ChosenRoute implements Route {
     this.inputTokens = request.inputTokens + web.tokens
     this.choices = request.ask.choices
     this.first = choice.first
-    this.learning = { ...choice.learning, epoch: request.epoch }
+    this.learning = choice.learning
     this.isKept = choice.isKept
     this.web = web
     this.request = request
@@ -117,7 +117,7 @@ class ChosenRoute implements Route {
 type Ranking = { readonly candidates: readonly Candidate[]; readonly dropped: () => readonly Dropped[] }
 type Choice = {
   readonly first: Candidate
-  readonly learning: Omit<RouteLearning, 'epoch'>
+  readonly learning: RouteLearning
   readonly isKept: boolean
   readonly all: () => Ranking
 }
@@ -126,8 +126,8 @@ function automatic(deps: RouteDeps, request: RouteRequest): Choice {
   const { able, dropped } = sift(deps, request)
   const { candidates, learning, isKept } = rankByAim(deps, request, able)
   const [first] = candidates
-  if (first === undefined) throw nobody(dropped, request.inputTokens)
-  const ranking = { candidates, dropped: () => [...dropped, ...outdone(able, candidates)] }
+  if (first === undefined) throw nobody(dropped(), request.inputTokens)
+  const ranking = { candidates, dropped: () => [...dropped(), ...outdone(able, candidates)] }
   return { first, learning, isKept, all: () => ranking }
 }
 
@@ -144,7 +144,12 @@ function named(deps: RouteDeps, request: RouteRequest, name: string): Choice {
   if (endpoint === undefined) throw notConfigured(model)
   const first: Candidate = { model, endpoint, score: 1, reason: () => 'named by the caller', parts: unscored }
   let ranking: Ranking | null = request.ask.fallback ? null : { candidates: [first], dropped: () => [] }
-  return { first, learning: notLearned, isKept: false, all: () => (ranking ??= withStandIns(deps, request, first)) }
+  return {
+    first,
+    learning: notLearned(request),
+    isKept: false,
+    all: () => (ranking ??= withStandIns(deps, request, first)),
+  }
 }
 
 const unscored = () => null
@@ -157,16 +162,17 @@ function withStandIns(deps: RouteDeps, request: RouteRequest, first: Candidate):
     .filter(other => other !== model)
     .map(other => ({ model: other, score: nearness(model, other) }))
     .sort((left, right) => right.score - left.score || (fullName(left.model) < fullName(right.model) ? -1 : 1))
-  const fallbacks = candidatesOf(
-    deps,
-    restingLast(deps, nearest).slice(0, maximumCandidates - 1),
-    () => `stands in for ${fullName(model)}`,
-    unscored,
-  )
+  const reason = () => `stands in for ${fullName(model)}`
+  const fallbacks = candidatesOf(deps, restingLast(deps, nearest, maximumCandidates - 1), (entry, endpoint) => ({
+    ...entry,
+    endpoint,
+    reason,
+    parts: unscored,
+  }))
   const candidates = [first, ...fallbacks]
   return {
     candidates,
-    dropped: () => [...dropped.filter(one => one.model !== fullName(model)), ...outdone(able, candidates)],
+    dropped: () => [...dropped().filter(one => one.model !== fullName(model)), ...outdone(able, candidates)],
   }
 }
 

@@ -5,29 +5,21 @@ import type { RouteDeps, RouteRequest } from './route-request.ts'
 import type { Loss } from './unroutable.ts'
 
 /**
- * All models that may and can take the request unasked and are within the account's means, and why each other one is not
- * among them. Those that only come near to what is asked are taken where there is nobody else.
+ * All models that may and can take the request unasked and are within the account's means. Those that only come near to what
+ * is asked are taken where there is nobody else.
  */
-export function sift(
-  deps: RouteDeps,
-  request: RouteRequest,
-): { readonly able: readonly Model[]; readonly dropped: readonly Loss[] } {
-  const able: Model[] = []
-  const near: Model[] = []
-  const dropped: Loss[] = []
-  const lost: Loss[] = []
-  for (const model of deps.catalogue.list) {
-    const cause = causeToDrop(deps, request, model)
-    const lacking = cause === null ? unmetInFull(model, request.needs) : null
-    if (cause !== null) dropped.push({ model: fullName(model), ...cause })
-    else if (lacking === null) able.push(model)
-    else {
-      near.push(model)
-      lost.push({ model: fullName(model), ...dropCauseOf(lacking) })
-    }
-  }
-  if (able.length === 0) return withinBudget(deps, request, near, dropped)
-  return withinBudget(deps, request, able, lost.length === 0 ? dropped : [...dropped, ...lost])
+export function sift(deps: RouteDeps, request: RouteRequest): Sifted {
+  const fit = deps.catalogue.list.filter(model => causeToDrop(deps, request, model) === null)
+  const full = fit.filter(model => unmetInFull(model, request.needs) === null)
+  const able = full.length === 0 ? fit : full
+  const affordable = withinMeans(deps, request, able)
+  return { able: affordable, dropped: () => lossesOf(deps, request, able, affordable) }
+}
+
+export type Sifted = {
+  readonly able: readonly Model[]
+  /** Why each other model is not among them: hardly anybody asks. */
+  readonly dropped: () => readonly Loss[]
 }
 
 type DropCause =
@@ -57,37 +49,52 @@ function dropCauseOf({ param, what }: Unmet): DropCause {
  * the usual length has to be paid. Where that leaves nobody, those of whom it can pay one token; where it can pay nobody, all
  * stay: it is the meter that refuses, with the limit and the time it ends.
  */
-function withinBudget(deps: RouteDeps, request: RouteRequest, able: readonly Model[], dropped: readonly Loss[]) {
-  const { caller, ask } = request
+function withinMeans(deps: RouteDeps, request: RouteRequest, able: readonly Model[]): readonly Model[] {
+  const { caller, ask, inputTokens } = request
   const standing = deps.meter.standing(caller.accountId, caller.limits)
-  if (standing === null) return { able, dropped }
+  if (standing === null) return able
   const left = standing.costMicrocents.remaining
-  const share = ask.maxOutputTokens === null ? left / Math.max(1, standing.seats.remaining) : left
   // Stand-ins for a named model are looked for when its own reservation has been taken already: what they may cost is seen
   // to when they are asked.
-  const isChosen = ask.model === null
-  const usual = able.filter(
-    model => isChosen && plainCost(model, request.inputTokens, likelyOutputTokens(deps, request, model)) <= share,
-  )
-  const affordable = usual.length > 0 ? usual : able.filter(model => plainCost(model, request.inputTokens, 1) <= left)
-  if (affordable.length === 0 || affordable.length === able.length) return { able, dropped }
-  const reason = 'an answer would cost more than the account has left today'
-  const lost = able.filter(model => !affordable.includes(model))
-  return {
-    able: affordable,
-    dropped: [...dropped, ...lost.map(model => ({ model: fullName(model), cause: 'budget' as const, reason }))],
+  if (ask.model === null) {
+    const share = ask.maxOutputTokens === null ? left / Math.max(1, standing.seats.remaining) : left
+    const outputTokens = likelyOutputTokens(deps, request)
+    const usual = able.filter(model => plainCost(model, inputTokens, outputTokens(model)) <= share)
+    if (usual.length > 0) return usual
   }
+  const affordable = able.filter(model => plainCost(model, inputTokens, 1) <= left)
+  return affordable.length > 0 ? affordable : able
 }
 
-/** Output tokens to expect, all choices together. */
-export function likelyOutputTokens({ foresight }: RouteDeps, request: RouteRequest, model: Model): number {
+/** Who may not or cannot, then who only comes near, then who is too dear. */
+function lossesOf(
+  deps: RouteDeps,
+  request: RouteRequest,
+  able: readonly Model[],
+  affordable: readonly Model[],
+): readonly Loss[] {
+  const dropped: Loss[] = []
+  const near: Loss[] = []
+  for (const model of deps.catalogue.list) {
+    const cause = causeToDrop(deps, request, model)
+    const lacking = unmetInFull(model, request.needs)
+    if (cause !== null) dropped.push({ model: fullName(model), ...cause })
+    else if (lacking !== null && !able.includes(model)) near.push({ model: fullName(model), ...dropCauseOf(lacking) })
+  }
+  const reason = 'an answer would cost more than the account has left today'
+  const dear = able.filter(model => !affordable.includes(model))
+  return [...dropped, ...near, ...dear.map(model => ({ model: fullName(model), cause: 'budget' as const, reason }))]
+}
+
+/** Output tokens to expect of a model, all choices together. */
+export function likelyOutputTokens({ foresight }: RouteDeps, request: RouteRequest): (model: Model) => number {
   const { reading, caller, ask } = request
   const known = foresight?.of(reading.queryType, caller.accountId) ?? unknownLength
-  return expectedOutput(model, reading, ask.maxOutputTokens, known).tokens * ask.choices
+  return model => expectedOutput(model, reading, ask.maxOutputTokens, known).tokens * ask.choices
 }
 
-/** Who does not break the answer off before the caller's own cap does. */
-export function longEnough({ ask: { maxOutputTokens }, inputTokens }: RouteRequest): (model: Model) => boolean {
-  if (maxOutputTokens === null) return () => true
-  return model => model.maxOutputTokens >= maxOutputTokens && fitsWindow(model, inputTokens, maxOutputTokens)
+/** Whether a model does not break the answer off before the caller's own cap does. */
+export function isLongEnough({ ask: { maxOutputTokens }, inputTokens }: RouteRequest, model: Model): boolean {
+  if (maxOutputTokens === null) return true
+  return model.maxOutputTokens >= maxOutputTokens && fitsWindow(model, inputTokens, maxOutputTokens)
 }

@@ -53,7 +53,14 @@ export type HealthBook = {
   beginRetry(key: string): { end(): void } | null
 }
 
-type Line = { health: Health; state: HealthState; since: number; live: Live | null }
+type Line = {
+  health: Health
+  state: HealthState
+  since: number
+  live: Live | null
+  /** What is heard of its credential; null of a credential itself. */
+  readonly provider: Line | null
+}
 
 const retriesPerRequest = 0.2
 const minimumRetries = 3
@@ -63,33 +70,32 @@ const maximumKeys = 10_000
 /** An empty book: everyone is thought well. */
 export function createHealthBook({ clock }: { readonly clock: { now(): number; monotonic(): number } }): HealthBook {
   const lines = new Map<string, Line>()
-  const providerKeys = new Map<string, string>()
   let activeRequests = 0
   let activeRetries = 0
 
-  /** Asked for every model of every request: cutting strings anew would be most of this book's work. */
-  const providerOf = (key: string): string => {
-    const known = providerKeys.get(key)
-    if (known !== undefined) return known
-    const made = providerKey(key)
-    if (providerKeys.size < maximumKeys) providerKeys.set(key, made)
-    return made
-  }
+  const unheard = (key: string): Line => ({
+    health: unknownHealth,
+    state: 'healthy',
+    since: clock.now(),
+    live: null,
+    provider: key.includes('/') ? lineOf(providerKey(key)) : null,
+  })
   const lineOf = (key: string): Line => {
     const line = lines.get(key)
     if (line !== undefined) return line
-    const fresh: Line = { health: unknownHealth, state: 'healthy', since: clock.now(), live: null }
+    const fresh = unheard(key)
     if (lines.size < maximumKeys) lines.set(key, fresh)
     return fresh
   }
-  const update = (key: string, change: (health: Health) => Health) => {
-    const line = lineOf(key)
+  const update = (line: Line, change: (health: Health) => Health) => {
     line.health = change(line.health)
     look(line)
   }
+  /** Of one that nothing has closed the time says nothing; to ask the clock for every model of every request is dear. */
+  const timeFor = ({ closure }: Health) => (closure === 'none' ? 0 : clock.monotonic())
   /** States change by time alone too: `since` is told when someone looks. */
   const look = (line: Line): HealthState => {
-    const state = stateAt(line.health, clock.monotonic())
+    const state = stateAt(line.health, timeFor(line.health))
     if (state !== line.state) {
       line.state = state
       line.since = clock.now()
@@ -102,35 +108,39 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
     line.live ??= unmeasured(now)
     measure(line.live, measured, now)
   }
-  const mayAsk = (key: string) => admission(lines.get(key)?.health ?? unknownHealth, clock.monotonic()) !== 'no'
-  const probe = (key: string) => {
-    const line = lines.get(key)
+  const mayAsk = ({ health }: Line) => admission(health, timeFor(health)) !== 'no'
+  const probe = (line: Line) => {
     const now = clock.monotonic()
-    if (line !== undefined && admission(line.health, now) === 'probe') line.health = probing(line.health, now)
+    if (admission(line.health, now) === 'probe') line.health = probing(line.health, now)
   }
   const worst = (key: string): HealthState => {
-    const provider = lines.get(providerOf(key))
-    const state = look(lineOf(key))
-    return provider !== undefined && look(provider) === 'unhealthy' ? 'unhealthy' : state
+    const line = lineOf(key)
+    const state = look(line)
+    return line.provider !== null && look(line.provider) === 'unhealthy' ? 'unhealthy' : state
   }
 
   return {
     report(key, { outcome, retryAfterMs = null, firstTokenMs = null, tokensPerSecond = null }) {
       const now = clock.monotonic()
-      take(lineOf(key), { failed: outcome !== 'ok', firstTokenMs, tokensPerSecond }, outcome, now)
+      const line = lineOf(key)
+      take(line, { failed: outcome !== 'ok', firstTokenMs, tokensPerSecond }, outcome, now)
       // A refused credential is refused for all of the provider's models, and an answer from one proves it for all.
-      if (outcome === 'switched_off') return update(providerOf(key), health => afterOutcome(health, outcome, now))
-      if (outcome === 'ok' && lines.has(providerOf(key))) lines.delete(providerOf(key))
-      update(key, health => {
+      if (outcome === 'switched_off') return update(line.provider ?? line, health => afterOutcome(health, outcome, now))
+      if (outcome === 'ok' && line.provider !== null) line.provider.health = unknownHealth
+      update(line, health => {
         const after = afterOutcome(health, outcome, now, retryAfterMs)
         return firstTokenMs === null ? after : afterFirstToken(after, firstTokenMs)
       })
     },
     stateOf: worst,
-    mayTry: key => mayAsk(providerOf(key)) && mayAsk(key),
+    mayTry(key) {
+      const line = lines.get(key) ?? unheard(key)
+      return (line.provider === null || mayAsk(line.provider)) && mayAsk(line)
+    },
     beginAttempt(key) {
-      probe(providerOf(key))
-      probe(key)
+      const line = lines.get(key) ?? unheard(key)
+      if (line.provider !== null) probe(line.provider)
+      probe(line)
     },
     firstTokenMs: key => lines.get(key)?.health.firstTokenMs ?? null,
     figuresOf(key, published) {
