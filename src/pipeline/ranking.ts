@@ -48,15 +48,15 @@ export function rankByAim(deps: RouteDeps, request: RouteRequest, able: readonly
   const weights = weightsOf(aim)
   const figuresOf = figuresBy(deps)
   const spent = deps.budget?.shareOf(caller) ?? 0
-  const scored = score(able, aim, figuresOf)
   // Who would break the answer off before the caller's own cap does is better than nobody, but only than nobody.
-  const long = scored.filter(({ model }) => isLongEnough(request, model))
-  const short = long.length === scored.length ? [] : scored.filter(entry => !long.includes(entry))
+  const long: Scored[] = []
+  const short: Scored[] = []
+  for (const entry of score(able, aim, figuresOf)) (isLongEnough(request, entry.model) ? long : short).push(entry)
   const rank = (leaning: Leaning | null, count: number) => {
-    const ranked: Scored[] = []
-    for (const some of [long, short])
-      ranked.push(...restingLast(deps, leanToCheaper(nudged(some, leaning), spent), count - ranked.length))
-    return ranked
+    const first = restingLast(deps, leanToCheaper(nudged(long, leaning), spent), count)
+    const left = count - first.length
+    if (left === 0 || short.length === 0) return first
+    return [...first, ...restingLast(deps, leanToCheaper(nudged(short, leaning), spent), left)]
   }
   const mayLead = ({ model }: Scored) => isLongEnough(request, model) && isWell(deps, model)
   // Where quality has no weight, what was learnt of it has none either.

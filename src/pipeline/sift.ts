@@ -9,9 +9,14 @@ import type { Loss } from './unroutable.ts'
  * is asked are taken where there is nobody else.
  */
 export function sift(deps: RouteDeps, request: RouteRequest): Sifted {
-  const fit = deps.catalogue.list.filter(model => causeToDrop(deps, request, model) === null)
-  const full = fit.filter(model => unmetInFull(model, request.needs) === null)
-  const able = full.length === 0 ? fit : full
+  const full: Model[] = []
+  const near: Model[] = []
+  for (const model of deps.catalogue.list)
+    if (causeToDrop(deps, request, model) === null) {
+      if (unmetInFull(model, request.needs) === null) full.push(model)
+      else near.push(model)
+    }
+  const able = full.length === 0 ? near : full
   const affordable = withinMeans(deps, request, able)
   return { able: affordable, dropped: () => lossesOf(deps, request, able, affordable) }
 }
