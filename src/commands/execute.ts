@@ -1,24 +1,20 @@
-import { accountCommands } from './accounts.ts'
-import { analyzeCommands } from './analyze.ts'
 import { type Command, columns, print } from './command.ts'
-import { keyCommands } from './keys.ts'
-import { modelCommands } from './models.ts'
 import { complain, runCommand, wantsHelp } from './run-command.ts'
-import { serviceCommands } from './service.ts'
-import { usageCommands } from './usage-rows.ts'
 
-const commands: readonly Command[] = [
-  ...serviceCommands,
-  ...accountCommands,
-  ...keyCommands,
-  ...usageCommands,
-  ...modelCommands,
-  ...analyzeCommands,
+/** Files of commands, and with which words these begin: whoever runs one waits for what it needs, not for what others do. */
+const files: readonly { readonly words: readonly string[]; readonly load: () => Promise<readonly Command[]> }[] = [
+  { words: ['serve', 'migrate'], load: async () => (await import('./service.ts')).serviceCommands },
+  { words: ['accounts'], load: async () => (await import('./accounts.ts')).accountCommands },
+  { words: ['keys'], load: async () => (await import('./keys.ts')).keyCommands },
+  { words: ['usage'], load: async () => (await import('./usage-rows.ts')).usageCommands },
+  { words: ['models'], load: async () => (await import('./models.ts')).modelCommands },
+  { words: ['analyze'], load: async () => (await import('./analyze.ts')).analyzeCommands },
 ]
 
 /** Runs the command that `words` begin with. Resolves with the exit code: 2 = wrong words, 1 = it could not be done. */
 export async function execute(words: readonly string[], version: string): Promise<number> {
   if (words[0] === '--version') return told(version)
+  const commands = await load(words[0] ?? '')
   const [chosen] = commands.filter(({ name }) => startsWith(words, name.split(' ')))
   if (chosen !== undefined) return runCommand(chosen, words.slice(chosen.name.split(' ').length))
   if (wantsHelp(words.slice(0, 1))) return told(overview(commands))
@@ -31,6 +27,13 @@ export async function execute(words: readonly string[], version: string): Promis
     overview(group.length > 0 ? group : commands),
   )
   return 2
+}
+
+/** The commands that may begin with a word: all, where none does. */
+async function load(word: string): Promise<readonly Command[]> {
+  const own = files.filter(({ words }) => words.includes(word))
+  const loaded = await Promise.all((own.length > 0 ? own : files).map(({ load }) => load()))
+  return loaded.flat()
 }
 
 function told(text: string): number {
