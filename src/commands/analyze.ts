@@ -1,4 +1,5 @@
 /** `analyze`: what the gateway reads in prompts, for operators who want to see or measure it. */
+import { fstatSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { readConfig } from '../config.ts'
 import { type Analysed, openAnalysis } from './analysis.ts'
@@ -12,7 +13,9 @@ const analyze = command({
   operands: {},
   options: {},
   async run() {
-    const analysis = await openAnalysis(readConfig())
+    const config = readConfig()
+    let threads: AnalysisThreads | null = knownBytes() > worthThreads ? startAnalysisThreads(otherThreads()) : null
+    const analysis = await openAnalysis(config)
     const output = Bun.stdout.writer()
     let [lines, bad] = [0, 0]
     const write = async (told: Analysed) => {
@@ -26,7 +29,6 @@ const analyze = command({
     const progress =
       process.stdout.isTTY || process.stdin.isTTY ? null : showProgress('lines', () => ({ done: lines, of: null }))
     if (process.stdin.isTTY) process.stderr.write('Reading from the terminal: one JSON line each, Ctrl-D ends.\n')
-    let threads: AnalysisThreads | null = null
     let written = Promise.resolve()
     const writing: Promise<void>[] = []
     let characters = 0
@@ -57,8 +59,11 @@ export const analyzeCommands = [analyze]
 const maximumLineCharacters = 32 * 1024 * 1024
 /** Some hundred lines: little enough that all threads end at about the same time. */
 const batchBytes = 65_536
-/** An input longer than this, some five hundred prompts, is worth the start of more threads, which nobody waits for. */
-const worthThreads = 250_000
+/**
+ * An input longer than this, some fifty thousand prompts, is worth more threads. Each has to be compiled for anew, which costs
+ * some two seconds of a core: meanwhile the first one alone, with its compiler beside it, has read that much.
+ */
+const worthThreads = 24 * 1024 * 1024
 const maximumThreads = 16
 /** Batches under way: more than the threads are given ahead, few enough to hold in memory. */
 const batchesAhead = 8 * maximumThreads
@@ -66,6 +71,12 @@ const batchesAhead = 8 * maximumThreads
 /** Beside this one; none where there is but one core. */
 function otherThreads(): number {
   return Math.min(availableParallelism(), maximumThreads) - 1
+}
+
+/** How much there is to read, where that can be told beforehand: of a pipe nothing can. */
+function knownBytes(): number {
+  const input = fstatSync(0)
+  return input.isFile() ? input.size : 0
 }
 
 /** Lets in what other threads have told in the meantime: more input, where it is there, would be read first. */

@@ -1,13 +1,15 @@
 /** `analyze`, run as an operator runs it: JSON lines through a pipe. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 // Each test is a process that starts and ends.
 setDefaultTimeout(120_000)
 
-async function analyze(input: string) {
+async function analyze(input: string | Bun.BunFile) {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, '../../src/cli.ts'), 'analyze'], {
-    stdin: new Blob([input]),
+    stdin: typeof input === 'string' ? new Blob([input]) : input,
     stdout: 'pipe',
     stderr: 'pipe',
   })
@@ -85,12 +87,27 @@ test('a line that cannot be read is told in its place, the others all the same, 
   expect({ code, stderr }).toEqual({ code: 1, stderr: '4 of 5 line(s) could not be read; each has its "error".\n' })
 })
 
-test('lines longer than a chunk and more than one thread is left with come out whole, in their order', async () => {
+test('lines longer than a chunk come out whole, in their order', async () => {
   const long = `Summarize: ${'wörter 字 '.repeat(40_000)}`
-  const numbers = Array.from({ length: 2_000 }, (_, number) => `number ${number}`)
+  const numbers = Array.from({ length: 200 }, (_, number) => `number ${number}`)
   const { code, lines } = await analyze([...Array(4).fill(long), ...numbers].map(textLine).join(''))
   expect(code).toBe(0)
   expect(lines.map(line => line.enhanced_prompt)).toEqual([...Array(4).fill(long), ...numbers])
+})
+
+test('a file of more than one thread is left with comes out in its order', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'gateway-analyze-'))
+  try {
+    const file = Bun.file(join(folder, 'lines.jsonl'))
+    const numbers = Array.from({ length: 4_000 }, (_, number) => `number ${number}`)
+    // White space is quickly read and makes it long.
+    await Bun.write(file, numbers.map(text => `${JSON.stringify({ text })}${' '.repeat(7_000)}\n`).join(''))
+    const { code, lines } = await analyze(file)
+    expect(code).toBe(0)
+    expect(lines.map(line => line.enhanced_prompt)).toEqual(numbers)
+  } finally {
+    await rm(folder, { recursive: true })
+  }
 })
 
 test('a terse prompt is shown as a model would get it, a greeting and a detailed one as they are', async () => {
