@@ -71,17 +71,7 @@ export function createCueReader(): CueReader {
     }
     put(log(length))
     put(log(digits))
-    put(log(of(marks.stop)))
-    put(log(of(marks.formula)))
-    put(log(of(marks.bracket)))
-    put(log(of(marks.operator)))
-    put(log(of(marks.comma)))
-    put(log(of(marks.percent)))
-    put(log(of(marks.quote)))
-    put(log(of(marks.gap)))
-    put(log(of(marks.colon)))
-    put(log(of(marks.bar)))
-    put(log(of(marks.dash)))
+    for (const characters of weighed) put(log(of(characters)))
     put(group(asking) > 0 ? 1 : 0)
     put(log(group(negating)))
     put(log(group(stepping)))
@@ -132,18 +122,9 @@ function codes(characters: string): readonly number[] {
   return Array.from(characters, character => character.charCodeAt(0))
 }
 
+/** Stops, formulas, brackets, operators, commas, percents, quotes, gaps, colons, bars, dashes: in the order of their cues. */
+const weighed = ['.?!', '$\\^{', '()', '=+*/', ',', '%', '"\'`', '_', ':', '|', '-'].map(codes)
 const marks = {
-  stop: codes('.?!'),
-  formula: codes('$\\^{'),
-  bracket: codes('()'),
-  operator: codes('=+*/'),
-  comma: codes(','),
-  percent: codes('%'),
-  quote: codes('"\'`'),
-  gap: codes('_'),
-  colon: codes(':'),
-  bar: codes('|'),
-  dash: codes('-'),
   point: codes('.'),
   question: codes('?'),
   less: codes('<>[]}#'),
