@@ -6,6 +6,7 @@ import type { Reader, Reading } from '../core/classify.ts'
 import { enhancementOf } from '../core/enhanced-ask.ts'
 import { GatewayError } from '../core/errors.ts'
 import { createFeatureReader, type FeatureReader } from '../core/features.ts'
+import { type Level, type LevelShares, levelOf } from '../core/levels.ts'
 import { buildCatalogue, fullName } from '../core/models.ts'
 import { type Caller, plans } from '../core/plans.ts'
 import { estimateInputTokens } from '../core/tokens.ts'
@@ -79,17 +80,19 @@ type Report = ReturnType<typeof reportOf> | { readonly error: string }
 
 /** Makes what turns a line into its report: all published models offered, every one of them well, nothing spent. */
 function openWindow(read: Reader, safety: Safety, { routing: shares }: Config): (line: string) => Report {
+  // All lines are of one day.
+  const openedAt = Date.now()
   const deps: Window = {
     read,
     safety,
-    routing: {
+    routeOf: openRouter({
       catalogue: buildCatalogue(publishedModels),
       endpoints: new Map(formats.map(format => [format.id, format])),
       health: { mayTry: () => true, stateOf: () => 'healthy' },
       meter: { standing: () => null },
-      clock: { now: Date.now },
+      clock: { now: () => openedAt },
       shares,
-    },
+    }),
     plain: readNative({ prompt: '-' }, new Headers(), 0),
   }
   return line => {
@@ -106,7 +109,8 @@ function openWindow(read: Reader, safety: Safety, { routing: shares }: Config): 
 type Window = {
   readonly read: Reader
   readonly safety: Safety
-  readonly routing: RouteDeps
+  /** The candidates in the order they would be asked; none where no model can take the request. */
+  readonly routeOf: (ask: Ask, reading: Reading) => readonly string[]
   /** An ask without any wish, which a text is put into. */
   readonly plain: Ask
 }
@@ -158,7 +162,7 @@ function reportOf(deps: Window, ask: Ask) {
     language: reading.language,
     safety: screened(deps.safety, ask),
     ...enhanced(ask, reading),
-    route: routeOf(deps.routing, ask, reading),
+    route: deps.routeOf(ask, reading),
   }
 }
 
@@ -182,8 +186,28 @@ function enhanced(ask: Ask, reading: Reading) {
   return { enhanced_prompt: enhancedPrompt, changed }
 }
 
-/** The candidates in the order they would be asked; none where no model can take the request. */
-function routeOf(deps: RouteDeps, ask: Ask, reading: Reading): readonly string[] {
+/** More tokens than any tokenizer makes of a character. */
+const tokensPerCharacter = 16
+
+/** Texts that every model has room for differ to the router in their level alone: of each level the first one is routed. */
+function openRouter(deps: RouteDeps & { readonly shares: LevelShares }): Window['routeOf'] {
+  const byLevel = new Map<Level, readonly string[]>()
+  const rooms = deps.catalogue.list.map(({ contextWindow, maxInputTokens }) => maxInputTokens ?? contextWindow)
+  const characters = Math.min(...rooms) / tokensPerCharacter
+  return (ask, reading) => {
+    if (ask.bodyCharacters > characters || !isOneText(ask)) return routed(deps, ask, reading)
+    const level = levelOf(reading.strongGain, deps.shares)
+    const names = byLevel.get(level) ?? routed(deps, ask, reading)
+    byLevel.set(level, names)
+    return names
+  }
+}
+
+function isOneText({ messages: [message, ...others] }: Ask): boolean {
+  return message?.role === 'user' && others.length === 0 && message.content.every(({ type }) => type === 'text')
+}
+
+function routed(deps: RouteDeps, ask: Ask, reading: Reading): readonly string[] {
   try {
     return route(deps, caller, ask, reading, estimateInputTokens(ask)).candidates.map(({ model }) => fullName(model))
   } catch (cause) {

@@ -1,0 +1,55 @@
+/** What `analyze` tells of lines, without the process around it. */
+import { expect, test } from 'bun:test'
+import { openAnalysis } from '../../src/commands/analysis.ts'
+import { readConfig } from '../../src/config.ts'
+
+const texts = [
+  'Hello!',
+  'What is the capital of Peru?',
+  'Who won the cup last night?',
+  'Schreibe ein Gedicht über den Herbst',
+  'Compare tea and coffee for someone who sleeps badly.',
+  'Why does this loop never end?\n```js\nfor (let at = 0; at < 9; at--) run(at)\n```',
+  'Implement a lock-free queue in Rust and prove that it loses nothing.',
+  'Prove that there are infinitely many primes of the form 4k + 3, derive a bound for the n-th of them, and discuss its sharpness.',
+  'A patient of 61 years presents with chest pain. Which of the following is the most likely diagnosis? A) angina B) reflux C) pleurisy D) anxiety',
+  'Plan a week in Lisbon with two children',
+  `Summarize: ${'the tide came in and the boats went out. '.repeat(800)}`,
+]
+const lines = [
+  ...texts.map(text => JSON.stringify({ text })),
+  ...texts.map(content => JSON.stringify({ messages: [{ role: 'user', content }] })),
+  JSON.stringify({
+    messages: [
+      { role: 'system', content: 'Be brief.' },
+      { role: 'user', content: 'What is the capital of Peru?' },
+    ],
+  }),
+  JSON.stringify({
+    messages: [
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'What is this?' },
+          { type: 'image_url', image_url: { url: 'https://images.example/a.png' } },
+        ],
+      },
+    ],
+  }),
+  'nonsense',
+]
+
+async function told(some: readonly string[]): Promise<string[]> {
+  const analysis = await openAnalysis(readConfig())
+  try {
+    return analysis.of(some.join('\n')).text.split('\n').slice(0, -1)
+  } finally {
+    analysis.close()
+  }
+}
+
+test('what is told of a line does not depend on the lines before it', async () => {
+  const forwards = await told(lines)
+  expect(new Set(forwards.map(line => JSON.stringify(JSON.parse(line).route))).size).toBeGreaterThan(3)
+  expect((await told(lines.toReversed())).toReversed()).toEqual(forwards)
+})
