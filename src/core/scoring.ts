@@ -164,16 +164,16 @@ export function diversify<T extends Scored>(ordered: readonly T[], count: number
   return chosen
 }
 
-/** The best that is not chosen, nor of the provider of one chosen from place `round` on; null = there is none. */
+/** The best that is not chosen, nor of the provider of one chosen from turn `round` on; null = there is none. */
 function firstLeft<T extends Scored>(ordered: readonly T[], chosen: readonly T[], round: number): T | null {
   for (const entry of ordered) if (!rulesOut(chosen, round, entry)) return entry
   return null
 }
 
 function rulesOut(chosen: readonly Scored[], round: number, entry: Scored): boolean {
-  for (let place = 0; place < chosen.length; place++) {
-    const one = chosen[place]
-    if (one === entry || (place >= round && one?.model.provider === entry.model.provider)) return true
+  for (let turn = 0; turn < chosen.length; turn++) {
+    const one = chosen[turn]
+    if (one === entry || (turn >= round && one?.model.provider === entry.model.provider)) return true
   }
   return false
 }

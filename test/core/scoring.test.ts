@@ -163,4 +163,30 @@ describe('diversify', () => {
     expect(diversify(ordered, 2).length).toBe(2)
     expect(diversify([], 2)).toEqual([])
   })
+
+  test('turns providers over as a list that each choice is taken out of would, whatever the scores', () => {
+    const providers = fc.constantFrom('openai', 'anthropic', 'google', 'own')
+    const lists = fc
+      .array(fc.tuple(providers, fc.double({ min: 0, max: 0.6, noNaN: true })), { maxLength: 14 })
+      .map(rows => rows.toSorted(([, left], [, right]) => right - left))
+    fc.assert(
+      fc.property(lists, fc.nat({ max: 8 }), (rows, count) => {
+        const ordered = rows.map(([provider, score]) => ({ model: { ...best({}), provider }, score }))
+        const left = [...ordered]
+        const expected: typeof ordered = []
+        const used = new Set<string>()
+        while (expected.length < count && left.length > 0) {
+          const highest = left[0]?.score ?? 0
+          const fresh = left.findIndex(({ model, score }) => !used.has(model.provider) && highest - score <= 0.15)
+          expected.push(...left.splice(Math.max(0, fresh), 1))
+          used.add(expected.at(-1)?.model.provider ?? '')
+          if (left.every(({ model }) => used.has(model.provider))) used.clear()
+        }
+        expect(diversify(ordered, count).map(entry => ordered.indexOf(entry))).toEqual(
+          expected.map(entry => ordered.indexOf(entry)),
+        )
+      }),
+      { numRuns: 500 },
+    )
+  })
 })
