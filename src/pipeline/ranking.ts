@@ -54,9 +54,8 @@ export function rankByAim(deps: RouteDeps, request: RouteRequest, able: readonly
   for (const entry of score(able, aim, figuresOf)) (isLongEnough(request, entry.model) ? long : short).push(entry)
   const rank = (leaning: Leaning | null, count: number) => {
     const first = restingLast(deps, leanToCheaper(nudged(long, leaning), spent), count)
-    const left = count - first.length
-    if (left === 0 || short.length === 0) return first
-    return [...first, ...restingLast(deps, leanToCheaper(nudged(short, leaning), spent), left)]
+    if (short.length === 0) return first
+    return [...first, ...restingLast(deps, leanToCheaper(nudged(short, leaning), spent), count - first.length)]
   }
   const mayLead = ({ model }: Scored) => isLongEnough(request, model) && isWell(deps, model)
   // Where quality has no weight, what was learnt of it has none either.
