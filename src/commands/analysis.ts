@@ -151,6 +151,8 @@ const noHeaders = new Headers()
 
 function reportOf(deps: Window, ask: Ask) {
   const reading = deps.read(ask.messages)
+  const safety = screened(deps.safety, ask)
+  const { enhancedPrompt, changed } = enhancementOf(ask, reading)
   return {
     query_type: reading.queryType,
     query_type_scores: rounded(reading.queryTypeScores),
@@ -160,8 +162,10 @@ function reportOf(deps: Window, ask: Ask) {
     needs_current_score: round(reading.needsCurrentScore),
     urls: reading.urls,
     language: reading.language,
-    safety: screened(deps.safety, ask),
-    ...enhanced(ask, reading),
+    safety,
+    // The last user text as a model would get it with `enhance_prompt`.
+    enhanced_prompt: enhancedPrompt,
+    changed,
     route: deps.routeOf(ask, reading),
   }
 }
@@ -176,14 +180,8 @@ function rounded(scores: Reading['queryTypeScores']): Record<string, number> {
 
 /** What moderation says in process; nobody else is asked. */
 function screened(safety: Safety, { messages }: Ask) {
-  const { score, ...rest } = safety.read(messages)
-  return { ...rest, score: round(score) }
-}
-
-/** The last user text as a model would get it with `enhance_prompt`. */
-function enhanced(ask: Ask, reading: Reading) {
-  const { enhancedPrompt, changed } = enhancementOf(ask, reading)
-  return { enhanced_prompt: enhancedPrompt, changed }
+  const { verdict, layer, category, score } = safety.read(messages)
+  return { verdict, layer, category, score: round(score) }
 }
 
 /** More tokens than any tokenizer makes of a character. */

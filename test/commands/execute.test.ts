@@ -54,6 +54,17 @@ test.each([
   expect(said.out).toContain(answer)
 })
 
+test('every command of the overview is there under its name', async () => {
+  await execute(['help'], '1.2.3')
+  const names = [...said.out.matchAll(/^ {2}(\S+(?: \S+)?) {2,}/gm)].map(([, name = '']) => name)
+  expect(names).toEqual(expect.arrayContaining(['serve', 'accounts create', 'models check', 'analyze']))
+  for (const name of names) {
+    said = { out: '', error: '' }
+    expect([name, await execute([...name.split(' '), '--help'], '1.2.3')]).toEqual([name, 0])
+    expect(said.out).toStartWith(`bun run gateway ${name}`)
+  }
+})
+
 test('whoever stops reading ends a command without a word of complaint', async () => {
   const script = join(import.meta.dir, '../../src/cli.ts')
   for (const words of [['models', 'check', '--json'], ['analyze']]) {
