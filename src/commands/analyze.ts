@@ -30,6 +30,7 @@ const analyze = command({
       process.stdout.isTTY || process.stdin.isTTY ? null : showProgress('lines', () => ({ done: lines, of: null }))
     if (process.stdin.isTTY) process.stderr.write('Reading from the terminal: one JSON line each, Ctrl-D ends.\n')
     let written = Promise.resolve()
+    let hasFailed = false
     const writing: Promise<void>[] = []
     let characters = 0
     try {
@@ -39,9 +40,14 @@ const analyze = command({
         // This thread has read the first lines and is quick by now: it goes on reading where the others have enough to do.
         const told: Analysed | Promise<Analysed> = threads?.haveTime() ? threads.of(batch) : analysis.of(batch)
         written = inOrder(written, told, write)
+        written.catch(() => {
+          hasFailed = true
+        })
         writing.push(written)
         if (threads === null || writing.length > batchesAhead) await writing.shift()
         if (threads !== null && !(told instanceof Promise)) await othersTold()
+        // Whoever read may have left: what is under way is for nobody.
+        if (hasFailed) break
       }
       await written
       await output.end()
@@ -90,10 +96,7 @@ function inOrder(
   told: Analysed | Promise<Analysed>,
   write: (told: Analysed) => Promise<void>,
 ): Promise<void> {
-  const written = Promise.all([told, before]).then(([one]) => write(one))
-  // Whoever waits for it is told of a failure; until then nobody does.
-  written.catch(() => {})
-  return written
+  return Promise.all([told, before]).then(([one]) => write(one))
 }
 
 /** The lines of a stream of bytes as they come in, without the end of the last; one without an end counts, an empty one at the end does not. */
