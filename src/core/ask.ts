@@ -191,8 +191,14 @@ export function readAskFields(body: AskFields, headers: Headers) {
     web: headerChoice(headers, 'X-Gateway-Web', ['auto', 'off']) ?? body.web ?? 'auto',
     enhance: headerFlag(headers, 'X-Gateway-Enhance') ?? body.enhance_prompt ?? false,
     testMode: headerFlag(headers, 'X-Gateway-Test-Mode') ?? body.test_mode ?? false,
-    metadata: body.metadata ?? null,
+    metadata: body.metadata == null ? null : storable(body.metadata),
   } satisfies Partial<Ask>
+}
+
+/** No database holds U+0000 or half a surrogate pair: a usage record that has one would be refused, and its request free. */
+function storable(pairs: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const kept = (text: string) => text.toWellFormed().replaceAll('\0', '\ufffd')
+  return Object.fromEntries(Object.entries(pairs).map(([name, value]) => [kept(name), kept(value)]))
 }
 
 /** An empty sequence would stop before the first word, where it is taken at all. */

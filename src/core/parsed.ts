@@ -6,7 +6,7 @@ const maximumDepth = 512
  * is written again is searched for circles, at every level through all those above it, which takes seconds at 60,000.
  */
 export function parsed(text: string): unknown {
-  if (text.length > 2 * maximumDepth && nestsDeeperThan(text, maximumDepth)) return undefined
+  if (text.length > 2 * maximumDepth && outgrown(text, maximumDepth) !== null) return undefined
   try {
     return JSON.parse(text)
   } catch {
@@ -14,24 +14,32 @@ export function parsed(text: string): unknown {
   }
 }
 
-/** Before parsing, since a parser recurses. Strings are skipped whole: an image of megabytes is one search. */
-export function nestsDeeperThan(text: string, maximumDepth: number): boolean {
-  let depth = 0
+/**
+ * Which bound a JSON text is over: it nests deeper than `depth`, or holds more than `values`; null = neither. Told before
+ * parsing, since a parser recurses, and takes its time for many values. Strings are skipped whole: an image of megabytes is
+ * one search.
+ */
+export function outgrown(text: string, depth: number, values = Number.POSITIVE_INFINITY): 'depth' | 'values' | null {
+  let level = 0
+  let commas = 0
   for (let at = 0; at < text.length; at++) {
     switch (text.charCodeAt(at)) {
       case 0x22:
         at = closingQuote(text, at)
         break
+      case 0x2c:
+        if (++commas >= values) return 'values'
+        break
       case 0x5b:
       case 0x7b:
-        if (++depth > maximumDepth) return true
+        if (++level > depth) return 'depth'
         break
       case 0x5d:
       case 0x7d:
-        depth--
+        level--
     }
   }
-  return false
+  return null
 }
 
 /** Where the string ends that begins at `opening`; the text's end where it does not. */

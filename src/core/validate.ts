@@ -6,7 +6,7 @@
 import { Kind, type Static, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { type ErrorCode, GatewayError } from './errors.ts'
-import { nestsDeeperThan } from './parsed.ts'
+import { outgrown } from './parsed.ts'
 
 const maximumKeyCharacters = 64
 
@@ -50,17 +50,23 @@ export function invalid(param: string, text: string, code: ErrorCode = 'invalid_
   return new GatewayError(code, `\`${param}\` ${text}.`, { param })
 }
 
+/** Providers take schemas of ten levels, each of which is up to three in JSON, below five of the request's own. */
+const maximumDepth = 64
+/** Far above 128 tools with their schemas. So many values are parsed and checked in the time that others can wait. */
+const maximumValues = 65_536
+
+const outgrownBy = {
+  depth: `nests deeper than ${maximumDepth} levels: flatten it`,
+  values: `holds more than ${maximumValues} values: make it shorter`,
+}
+
 /**
- * The object that a JSON body holds. Throws `invalid_json` where it is no JSON or nests deeper than `maximumDepth`,
+ * The object that a JSON body holds. Throws `invalid_json` where it is no JSON, nests too deeply or holds too many values,
  * `invalid_request` where it is no object.
  */
-export function parseJson(text: string, maximumDepth = 32): Readonly<Record<string, unknown>> {
-  if (nestsDeeperThan(text, maximumDepth)) {
-    throw new GatewayError(
-      'invalid_json',
-      `The body nests deeper than ${maximumDepth} levels: flatten it and send it again.`,
-    )
-  }
+export function parseJson(text: string): Readonly<Record<string, unknown>> {
+  const bound = outgrown(text, maximumDepth, maximumValues)
+  if (bound !== null) throw new GatewayError('invalid_json', `The body ${outgrownBy[bound]} and send it again.`)
   const value = parsed(text)
   if (!isObject(value)) throw new GatewayError('invalid_request', 'The body must be a JSON object: `{ … }`.')
   return value
@@ -175,12 +181,24 @@ function recordFault(shape: Shape, value: Readonly<Record<string, unknown>>): Fa
 
 function arrayFault(shape: Shape, value: readonly unknown[]): Fault | null {
   if (!within(value.length, shape.minItems, shape.maxItems)) return wrong(shape)
-  for (const [index, item] of value.entries()) {
-    const found = shape.items === undefined ? null : faultOf(shape.items, item)
-    if (found !== null) return under(String(index), found)
-  }
-  return null
+  const { items } = shape
+  if (items === undefined) return null
+  const fits = checkOf(items)
+  const index = value.findIndex(item => !fits(item))
+  return index === -1 ? null : under(String(index), faultOf(items, value[index]) ?? wrong(items))
 }
+
+/** Compiled once, since all the items before the one at fault are passed by it. */
+function checkOf(shape: Shape): (value: unknown) => boolean {
+  const known = checks.get(shape)
+  if (known !== undefined) return known
+  const compiled = TypeCompiler.Compile(shape as unknown as TSchema)
+  const check = (value: unknown) => compiled.Check(value)
+  checks.set(shape, check)
+  return check
+}
+
+const checks = new WeakMap<Shape, (value: unknown) => boolean>()
 
 /** The fault of the member that was meant: the one whose `type` or `role` the value names, else the one of its kind. */
 function unionFault(shape: Shape, value: unknown): Fault | null {

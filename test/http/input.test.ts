@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { mintApiKey } from '../../src/core/secrets.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { exchangeRaw, rawText } from '../harness/raw.ts'
+import { eventually } from '../stores/database.contract.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
 setDefaultTimeout(20_000)
@@ -204,6 +205,20 @@ describe('fields nobody knows', () => {
   })
 })
 
+test('metadata that no database can hold is kept without it: its request is in the ledger, and paid for', async () => {
+  const metadata = { 'a\0b': 'x\0', half: '\ud83d.' }
+  const answer = await gateway.post(native, { prompt: '[[sim:tokens=5]] Hi', model: 'openai/gpt-4.1', metadata })
+  const id = answer.headers.get('x-request-id') ?? ''
+  expect(answer.status).toBe(200)
+  await answer.text()
+  const written = () =>
+    gateway.deps.database.run(
+      ({ sql }) => sql`select metadata, billed_microcents > 0 as is_paid from usage_records where request_id = ${id}`,
+    )
+  await eventually(async () => (await written()).length > 0, 5_000)
+  expect([...(await written())]).toEqual([{ metadata: { 'a\ufffdb': 'x\ufffd', half: '\ufffd.' }, is_paid: true }])
+})
+
 describe('a body that is none', () => {
   const bodies: readonly (readonly [string, string, number, string])[] = [
     ['empty', '', 400, 'invalid_json'],
@@ -212,6 +227,7 @@ describe('a body that is none', () => {
     ['two objects', '{}{}', 400, 'invalid_json'],
     ['too deep', `${'{"a":'.repeat(1000)}1${'}'.repeat(1000)}`, 400, 'invalid_json'],
     ['brackets without end', '['.repeat(1_000_000), 400, 'invalid_json'],
+    ['of too many values', `{"${canary}":[${'{},'.repeat(65_536)}{}]}`, 400, 'invalid_json'],
     ['an array', `["${canary}"]`, 400, 'invalid_request'],
     ['null', 'null', 400, 'invalid_request'],
     ['a string', `"${canary}"`, 400, 'invalid_request'],
@@ -227,6 +243,8 @@ describe('a body that is none', () => {
     'multipart/form-data; boundary=x',
     'application/x-www-form-urlencoded',
     'application/jsonx',
+    'application/json; charset=utf-16',
+    'application/json; charset="iso-8859-1"',
   ])('of type %s', async type => {
     for (const path of [native, compatible, estimate])
       expect(await refusal(path, { messages: [hello] }, { 'content-type': type })).toMatchObject({
@@ -236,8 +254,18 @@ describe('a body that is none', () => {
       })
   })
 
+  test('compressed: it is told so, not that it is no JSON', async () => {
+    for (const path of [native, compatible, estimate])
+      expect(await refusal(path, { messages: [hello] }, { 'content-encoding': 'gzip' })).toMatchObject({
+        status: 400,
+        code: 'invalid_request',
+        param: 'content-encoding',
+      })
+  })
+
   test('a missing content type, `application/json; charset=utf-8` and a vendor’s own are taken', async () => {
-    for (const type of ['', 'application/json; charset=utf-8', 'application/vnd.me+json', 'APPLICATION/JSON']) {
+    const types = ['', 'application/json; charset=utf-8', 'application/json;charset= "UTF8"', 'application/vnd.me+json']
+    for (const type of [...types, 'APPLICATION/JSON']) {
       const text = rawText(
         'POST /api/v1/chat',
         {

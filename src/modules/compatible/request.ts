@@ -89,7 +89,9 @@ const askSchema = Type.Object({
   presence_penalty: penalty,
   frequency_penalty: penalty,
   logit_bias: nullable(
-    Type.Record(Type.String({ pattern: '^[\\s\\S]*$' }), Type.Number({ minimum: -100, maximum: 100 })),
+    Type.Record(Type.String({ pattern: '^[\\s\\S]*$' }), Type.Number({ minimum: -100, maximum: 100 }), {
+      maxProperties: 1024,
+    }),
   ),
   logprobs: nullable(Type.Boolean()),
   top_logprobs: nullable(Type.Integer({ minimum: 0, maximum: 20 })),

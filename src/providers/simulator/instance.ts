@@ -47,7 +47,7 @@ const typeNames: readonly TypeName[] = ['object', 'array', 'number', 'integer', 
 
 /** Gemini's older schemas write types in capitals. */
 function typeOf(schema: Schema): TypeName {
-  const stated = [schema.type].flat().map(type => String(type).toLowerCase())
+  const stated = [schema.type].flat().map(type => (typeof type === 'string' ? type.toLowerCase() : null))
   const known = typeNames.find(type => stated.includes(type))
   if (known !== undefined) return known
   if ('properties' in schema || 'required' in schema) return 'object'
