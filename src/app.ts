@@ -58,6 +58,8 @@ const warmUpRounds = 20
 
 /** How long a connection may be silent before it has shown a key; authenticated requests lift it for themselves. */
 const strangerTimeoutSeconds = 10
+/** A connection that a caller keeps for the next request, or for the rest of an answer. Whoever vanished must not keep it. */
+const keptTimeoutSeconds = 60
 
 /** Refused credentials. Far above what a mistake makes, far below what guessing needs; who shows a good one is not counted. */
 const refusedCredentials = { perMinute: 60, burst: 100 }
@@ -87,6 +89,7 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
     longestMs: deps.config.deadlines.totalMs,
     connectionOf: request => ({
       liftIdleTimeout: () => void root.server?.timeout(request, 0),
+      setIdleTimeout: () => void root.server?.timeout(request, keptTimeoutSeconds),
       address: () => deps.addressOf(request, root.server),
     }),
     clock: deps.clock,

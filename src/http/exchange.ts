@@ -74,6 +74,8 @@ export type ChatRouteDeps = ExchangeDeps & {
 export type Connection = {
   /** From here on silence is bounded by the gateway's own deadlines. */
   liftIdleTimeout(): void
+  /** The answer is made: what was lifted would stay so for as long as the connection does. */
+  setIdleTimeout(): void
   /** The caller's, IPv6 by network. */
   address(): string
 }
@@ -92,8 +94,6 @@ export async function exchange(
     caller = await authenticate(deps.keys, request.headers)
     checkContentType(request.headers)
     const text = await readBody(request, bodyLimits.chat)
-    // Strangers and slow senders live under the server's short idle timeout; from here on the deadlines are ours.
-    connection.liftIdleTimeout()
     spoken = listen(parseJson(text), request.headers, text.length)
     const ending = createEnding()
     request.signal.addEventListener('abort', () => ending.abort(), { once: true })
@@ -102,11 +102,16 @@ export async function exchange(
       ? await claimed(deps, request, { accountId: caller.accountId, body: text, holder: requestId })
       : null
     const running = { id: requestId, signal: ending.signal, trace: deps.traceOf(request.headers) }
+    // Strangers and slow senders live under the server's short idle timeout; from here on the deadlines are ours.
+    connection.liftIdleTimeout()
     const events =
       once === null ? deps.answer(caller, spoken.ask, running) : answeredOnce(deps, caller, spoken.ask, running, once)
     if (spoken.ask.stream !== null) {
       deps.inFlight.add(ending)
-      const paced = deps.pace(events, spoken.ask.stream, () => deps.inFlight.delete(ending))
+      const paced = deps.pace(events, spoken.ask.stream, () => {
+        deps.inFlight.delete(ending)
+        connection.setIdleTimeout()
+      })
       return await streamedAnswer(deps, paced, spoken, caller, requestId, ending)
     }
     deps.inFlight.add(ending)
@@ -114,6 +119,7 @@ export async function exchange(
       return await wholeAnswer(deps, events, spoken, caller)
     } finally {
       deps.inFlight.delete(ending)
+      connection.setIdleTimeout()
     }
   } catch (thrown) {
     const error = spelt(await deps.refused(toGatewayError(thrown), connection.address), spoken?.spelling ?? {})

@@ -1,11 +1,12 @@
 /** Facts of the server that our code stands on (B11, B12, B14, B15): red after an upgrade = the rule beside it changes. */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, spyOn, test } from 'bun:test'
 import type { Socket } from 'node:net'
 import { createApp } from '../../src/app.ts'
 import { breakNow, piece } from '../../src/providers/simulator/reply.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { exchangeRaw, openRaw, rawText } from '../harness/raw.ts'
 import { startUpstream, type Upstream } from '../harness/upstream.ts'
+import { eventually } from '../stores/database.contract.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
 setDefaultTimeout(20_000)
@@ -75,6 +76,48 @@ describe('B12: the idle timeout', () => {
     expect([got?.status, got?.body.includes('late')]).toEqual([200, true])
     expect(performance.now() - started).toBeGreaterThan(6_900)
   }, 20_000)
+})
+
+describe('B12: lifted for an answer, the idle timeout', () => {
+  test('is set again behind it, or the connection would stay for ever: whole, streamed, failed and left', async () => {
+    const { server } = createApp(gateway.deps).listen({ port: 0, hostname: '127.0.0.1' })
+    if (server === null) throw new Error('it listens')
+    const timeout = spyOn(server, 'timeout')
+    const told = () => timeout.mock.calls.splice(0).map(([, seconds]) => seconds)
+    const ask = (fields: object, headers: Record<string, string> = { connection: 'close' }) =>
+      exchangeRaw(server.port ?? 0, chat(prompt('Hi', fields), headers))
+    try {
+      for (const [fields, status] of [
+        [{}, 200],
+        [{ stream: true }, 200],
+        [{ model: 'unknown', stream: true }, 404],
+      ] as const)
+        expect([(await ask({ max_tokens: 16, ...fields }))?.status, told()]).toEqual([status, [0, 60]])
+      const { socket, received } = await openRaw(server.port ?? 0, chat(prompt('flood', { stream: true })))
+      await eventually(() => received() !== '', 5_000)
+      socket.destroy()
+      await eventually(() => timeout.mock.calls.length === 2, 5_000)
+      expect(told()).toEqual([0, 60])
+      expect([(await ask({ n: -1 }))?.status, told()]).toEqual([400, []])
+    } finally {
+      await server.stop(true)
+    }
+  })
+
+  test('holds for the connection behind its answer', async () => {
+    const server = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      fetch(request) {
+        for (const seconds of [0, 1]) server.timeout(request, seconds)
+        return new Response()
+      },
+    })
+    const started = performance.now()
+    await exchangeRaw(server.port ?? 0, rawText('GET /', { host: 'localhost' }), 15_000)
+    expect(performance.now() - started).toBeLessThan(9_000)
+    await server.stop(true)
+  })
 })
 
 describe('B11: readers who never read', () => {
