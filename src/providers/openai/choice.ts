@@ -86,6 +86,8 @@ function readMessage(choice: Choice, message: Json, whole: boolean, parts: Answe
     const several = calls.length > 1
     for (const [position, call] of calls.entries()) pushCall(choice, call, whole, several ? position : null, parts)
   }
+  // Hugging Face's server up to its third version.
+  else if (isRecord(calls)) pushCall(choice, calls, whole, null, parts)
   if (isRecord(legacyCall)) pushCall(choice, { function: legacyCall }, whole, null, parts)
 }
 
