@@ -189,6 +189,11 @@ const cases: readonly Case[] = [
     },
   ],
   [
+    'Databricks thinks in a summary within a list of parts',
+    'compatible/databricks',
+    { reasoning: 'Hm, ok', text: 'Yes.', finish: 'stop', usage: [5, 4, 0, 0] },
+  ],
+  [
     'xAI counts its reasoning beside the completion, in every frame',
     'compatible/xai',
     { reasoning: 'Thinking', text: 'Yes', finish: 'stop', usage: [10, 4, 0, 3] },

@@ -111,8 +111,9 @@ function pushReasoning(choice: Choice, text: string, parts: AnswerPart[]): void 
 
 function readContentPart(choice: Choice, part: Json, parts: AnswerPart[]): void {
   if (isText(part.text)) readText(choice, part.text, parts)
-  // Mistral's thinking is itself a list of text parts; others give plain text.
-  const thoughts: readonly unknown[] = Array.isArray(part.thinking) ? part.thinking : [{ text: part.thinking }]
+  // Mistral's thinking is itself a list of text parts, Databricks' a summary of them; others give plain text.
+  const list = [part.thinking, part.summary].find(Array.isArray)
+  const thoughts: readonly unknown[] = list ?? [{ text: part.thinking }]
   for (const thought of thoughts) pushReasoning(choice, textOf(record(thought).text), parts)
 }
 
