@@ -152,9 +152,11 @@ test('what TypeBox refuses is always explained, and what it takes comes back as 
 test('a large wrong body is refused within a breath: the walk ends at the first fault', () => {
   const wide = { messages: new Array(1_000_000).fill(7) }
   const nested = user(new Array(200_000).fill({ type: 'image_url', image_url: 7 }))
+  const late = user([...new Array(50_000).fill({ type: 'text', text: 'x' }), { type: 'text', text: 7 }])
   const start = performance.now()
   failure(() => check(wide))
   failure(() => check(nested))
+  expect(failure(() => check(late)).param).toBe('messages.0.content.50000.text')
   expect(performance.now() - start).toBeLessThan(250)
 })
 
