@@ -12,6 +12,6 @@ import type { Provider } from './provider.ts'
 export const google: Provider = {
   toRequest,
   readResponse: body => guardedWhole(() => readResponse(body)),
-  streamReader: () => guardedReader(streamReader()),
+  streamReader: choices => guardedReader(streamReader(choices)),
   readFailure,
 }

@@ -346,12 +346,19 @@ describe('reading an answer', () => {
     },
   )
 
-  test('the first finish reason stays, and a stream ends only when every choice that appeared has one', () => {
+  test('the first finish reason stays, and a stream ends only when every choice that appeared or was asked for has one', () => {
     expect(stream(candidate([], 'MAX_TOKENS'), candidate([], 'STOP'))[0]).toMatchObject({ reason: 'length' })
     expect(types(stream(candidate([{ text: 'a' }], 'STOP', 0), candidate([{ text: 'b' }], undefined, 1)))).toEqual([
       'text',
       'text',
     ])
+    const ofTwo = (...frames: readonly object[]) => {
+      const text = frames.map(frame => `data: ${JSON.stringify(frame)}\r\n\r\n`).join('')
+      return types(readRecording(google.streamReader(2), new TextEncoder().encode(text)))
+    }
+    expect(ofTwo(candidate([{ text: 'a' }], 'STOP', 0))).toEqual(['text'])
+    expect(ofTwo(candidate([], 'STOP', 0), candidate([], 'STOP', 1))).toEqual(['finish', 'finish', 'end'])
+    expect(ofTwo({ promptFeedback: { blockReason: 'SAFETY' } })).toEqual(['finish', 'end'])
     expect(stream()).toEqual([])
     expect(types(stream({ usageMetadata: { promptTokenCount: 1 } }))).toEqual(['usage'])
   })

@@ -15,12 +15,15 @@ export function readResponse(body: unknown): readonly AnswerPart[] {
   const reader = answerReader()
   const parts = reader.take(body)
   if (parts.at(-1)?.type === 'failure') return parts
-  const rest = reader.finish('finish_missing')
+  const rest = reader.finish(null)
   return rest.length === 0 ? [badAnswer('200 without candidates')] : [...parts, ...rest]
 }
 
-/** A stream has no terminal event: it is whole once the body ended and every choice that appeared had a finish reason. */
-export function streamReader(): StreamReader {
+/**
+ * A stream has no terminal event: it is whole once the body ended and all the choices that were `wanted`, or the one of a
+ * blocked prompt, had a finish reason.
+ */
+export function streamReader(wanted = 1): StreamReader {
   const reader = answerReader()
   return {
     read({ name, data }) {
@@ -31,7 +34,7 @@ export function streamReader(): StreamReader {
       if (name !== 'error' || parts.at(-1)?.type === 'failure') return parts
       return [badAnswer('error event')]
     },
-    finish: () => reader.finish('finish_required'),
+    finish: () => reader.finish(wanted),
   }
 }
 
@@ -49,6 +52,7 @@ function answerReader() {
   let responseId: string | null = null
   let servedModel: string | null = null
   let emitted = false
+  let isBlocked = false
   /** Something of the answer itself came, which the upstream has to have counted. */
   let answered = false
 
@@ -97,6 +101,7 @@ function answerReader() {
 
   /** A blocked prompt has no candidates: its one choice is ours. */
   const block = () => {
+    isBlocked = true
     if (choices.size === 0) choiceAt(0)
     for (const choice of choices.values()) choice.finish ??= 'content_filter'
   }
@@ -127,9 +132,11 @@ function answerReader() {
     return unique(nameOf(given), count => (answer === '' ? `call_${count}` : `call_${count}_${answer}`))
   }
 
-  const finish = (mode: 'finish_required' | 'finish_missing'): readonly AnswerPart[] => {
+  /** `wanted`: so many choices must have ended; null = what came is all. */
+  const finish = (wanted: number | null): readonly AnswerPart[] => {
     const all = [...choices].sort(([one], [other]) => one - other)
-    const whole = mode === 'finish_missing' || all.every(([, choice]) => choice.finish !== null)
+    const ended = all.every(([, choice]) => choice.finish !== null)
+    const whole = wanted === null || (ended && (isBlocked || all.length >= wanted))
     if (all.length === 0 || !whole) return []
     const ends = all.flatMap(([index, choice]): AnswerPart[] => [
       ...choice.calls.close(),
