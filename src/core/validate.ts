@@ -50,8 +50,8 @@ export function invalid(param: string, text: string, code: ErrorCode = 'invalid_
   return new GatewayError(code, `\`${param}\` ${text}.`, { param })
 }
 
-/** Providers take schemas of ten levels, each of which is up to three in JSON, below five of the request's own. */
-const maximumDepth = 64
+/** A tool's schema of ten levels is twenty-five deep, where arrays are among them a little more. */
+const maximumDepth = 32
 /** Far above 128 tools with their schemas. So many values are parsed and checked in the time that others can wait. */
 const maximumValues = 65_536
 
