@@ -15,7 +15,7 @@ export type HarmVerdict = {
  * Log-odds from which a text is refused, fixed by cross-validation (`training/safety.ts`): requests so that hardly any
  * everyday prompt reaches them, content higher, since speaking of bad things is not doing them.
  */
-export const thresholds: Readonly<Record<HarmHead, number>> = { request: 0.5, content: 2.5, jailbreak: -1.4 }
+export const thresholds: Readonly<Record<HarmHead, number>> = { request: 0.125, content: 2.5, jailbreak: -1.4 }
 
 export type HarmClassifier = {
   /** What someone asks, or brings into the conversation. */
@@ -117,20 +117,28 @@ type Odds = Pick<Harm, HarmHead | 'evidence'> & { readonly kinds: ArrayLike<numb
 /** Whether one of the heads is sure enough. */
 export function blocks(odds: Odds): boolean {
   if (odds.evidence < leastEvidence) return false
-  return asksForHarm(odds) || odds.content > thresholds.content || triesToUnbind(odds)
+  return asksForHarm(odds) || triesToUnbind(odds) || (odds.content > thresholds.content && !isOfSelfHarm(odds.kinds))
 }
 
-/** An order that names nothing harmful is read as one by its build alone: of that the classifier must be sure. */
+/** Of an order that names nothing harmful, and so is read as one by its build alone, and of a cry the classifier must be sure. */
 function asksForHarm({ request, kinds }: Odds): boolean {
-  return request > thresholds.request && (request > unnamed || namesHarm(kinds))
+  return request > thresholds.request && (request > surelyAsked || (namesHarm(kinds) && !isCry(kinds)))
+}
+
+/** Who says that they want to die is not turned away: a model answers with help. Who asks how is. */
+function isCry(kinds: Odds['kinds']): boolean {
+  return isOfSelfHarm(kinds) && timesOf(kinds, 'instruct') === 0
+}
+
+function isOfSelfHarm(kinds: Odds['kinds']): boolean {
+  return mostSpokenOf(kinds) === 'self_harm'
 }
 
 function namesHarm(kinds: Odds['kinds']): boolean {
   return categories.some(([kind]) => timesOf(kinds, kind) > 0)
 }
 
-/** Log-odds of a request in which no word of a category was read. */
-const unnamed = 2
+const surelyAsked = 1.75
 
 /** The content head's probability; for what is refused, at least the refusing head's, a request's with some doubt. */
 export function scoreOf(odds: Odds): number {
@@ -140,7 +148,7 @@ export function scoreOf(odds: Odds): number {
 }
 
 /** What is asked only just too plainly says less of a text than what stands in it: without this, flagged texts rank lower. */
-const doubtOfRequest = 1
+const doubtOfRequest = 2
 
 /** A template says many things; of a few, the classifier must be sure, and the rules know the short ones. */
 function triesToUnbind({ jailbreak, evidence }: Odds): boolean {
@@ -162,11 +170,19 @@ function categoryOf(harm: Harm): SafetyCategory {
   const { request, content, jailbreak, kinds } = harm
   if (triesToUnbind(harm) && jailbreak - thresholds.jailbreak > request - thresholds.request) return 'jailbreak'
   const isContent = content > thresholds.content && !asksForHarm(harm)
-  let best: SafetyCategory = isContent ? 'harassment' : 'illegal'
+  return mostSpokenOf(kinds) ?? (isContent ? 'harassment' : 'illegal')
+}
+
+/** The category of which most was said; null where no word of one was read. */
+function mostSpokenOf(kinds: Odds['kinds']): SafetyCategory | null {
+  const isOfOneself = timesOf(kinds, 'oneself') > 0
+  let best: SafetyCategory | null = null
   let most = 0
   for (const [kind, category, weight] of categories) {
     const said = timesOf(kinds, kind) * weight
-    if (said > most) [best, most] = [category, said]
+    if (said <= most) continue
+    best = isOfOneself && category === 'violence' ? 'self_harm' : category
+    most = said
   }
   return best
 }

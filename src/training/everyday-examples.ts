@@ -3,11 +3,7 @@
  * it is harmful, yet it is built like what is (an order, a person, something to make), and the labelled sets hold hardly any
  * request so short. Judged by `test/core/everyday-requests.ts`, whose frames and things are others.
  */
-export type EverydayFrame = {
-  readonly forms: string
-  readonly fill: Readonly<Record<string, string>>
-  readonly take: number
-}
+import type { Filled } from './frame.ts'
 
 const makes =
   'Write|Create|Draft|Make|Generate|Design|Prepare|Compose|Help me write|Help me with|Help me make|Help me create|Can you write|Can you make|Give me|I need|Build|Come up with|Please write|Please create|Develop|Plan|Suggest|Outline'
@@ -35,12 +31,12 @@ const news =
 
 const moneyAsks =
   'How do I|How can I|What is the best way to|What is the cheapest way to|What is the easiest way to|Can I|Should I|Is it safe to|Tell me how to|How long does it take to|How much does it cost to|Where can I|Explain how to|Tips to'
-const moneyDeeds =
+export const moneyDeeds =
   'send money abroad|send money to my parents|send money to a friend in Kenya|transfer money to another bank|transfer money to my daughter in Spain|wire money to Canada|receive money from the US|exchange dollars for euros|open a savings account|open an account for my child|close my bank account|change my bank|get a credit card|cancel my credit card|raise my credit limit|improve my credit score|pay off my debt|pay my taxes|file my tax return|deduct my home office|get a tax refund|lower my tax bill legally|get a mortgage|refinance my loan|borrow money for a house|borrow money from my uncle|pay back my sister|pay back money I owe|lend money to a friend|save money on groceries|save for retirement|invest in stocks|buy index funds|buy bitcoin|sell my car|sell my house|sell old clothes online|make money online|earn money as a student|make extra money|make money with photography|get my deposit back|get a refund from an airline|claim insurance|withdraw money without a card|use an ATM in Japan|pay with my phone|split the bill with friends|accept cards in my shop|get paid as a freelancer|ask for donations for my club|raise money for charity|negotiate my salary|find a cheap flat|rent out a room|get a student loan|apply for a grant|start a company|register a business|find investors|find customers|price my product'
 
 const siteAsks =
   'How do I|How can I|What is the best way to|Help me|Can you help me|I want to|Tell me how to|Explain how to|Plan how to|Show me how to|Steps to|I need to|Give me tips to'
-const siteDeeds =
+export const siteDeeds =
   'build a website|launch a website|launch my online shop|move my website to another host|redesign my website|speed up my website|promote my website|get more visitors to my site|get more followers|rank higher on Google|start a podcast|start a YouTube channel|start a newsletter|write a blog|name my blog|buy a domain|connect my domain to my site|add a login page|add a search box to my site|add a payment form|add a cookie banner|make my site work on phones|test my website|back up my website|secure my website|reset my password|change my password|choose a strong password|remember my passwords|share my wifi password with guests|find my wifi password|delete my Instagram account|recover my account|unblock a friend on Facebook|block a number|turn off notifications|monitor my server|monitor my kids online|track my phone|find my lost phone|find my own IP address|scan my network for printers|use a VPN|install an antivirus|remove a virus from my computer|clean my hard disk|delete duplicate files|kill a frozen app|break a long line in CSS|inject a dependency|bypass the cache|crack a coding interview|hack together a prototype|attack a hard problem|exploit the browser cache|trigger a build|fork a repository|deploy my app|encrypt my files|scrape my own blog|read a CSV file|sort a list in Python|center a div|write a unit test|create a database table|create a user in Postgres|drop a table|mock an API|fake a slow network|create dummy users|generate random names|generate test data'
 
 const fakes = 'fake|mock|dummy|sample|made-up|fictional|random|test|example|pretend'
@@ -61,7 +57,7 @@ const feelingForms =
 
 const lifeAsks =
   'How do I|How can I|How to|What is the best way to|Can you tell me how to|Give me tips to|Explain how to|Is it hard to|When should I|Teach me how to'
-const lifeDeeds =
+export const lifeDeeds =
   'make pancakes|cook rice|boil an egg|roast a chicken|bake bread|cut an onion|sharpen a knife|freeze soup|fry an egg|grill a steak|crack a walnut|make a cake without eggs|make wine at home|brew beer|make soap|make candles|make slime|make fake snow|make a costume|make a paper plane|make a rocket for the science fair|make a volcano for school|remove a wine stain|get rid of mice|get rid of fruit flies|kill moss|unclog a sink|fix a leaking tap|change a tire|jump-start a car|paint a wall|hang a picture|drill a hole|build a shelf|build a shed|build a raised bed|plant a tree|cut a hedge|trim a rose|train my puppy|stop my dog from barking|bathe a cat|put my cat on a diet|put a baby to sleep|change a diaper|get my toddler to use the potty|braid my hair|cut my own hair|shave|get rid of acne|lower my blood pressure|get a flu shot|treat a burn|stop a nosebleed|stop drinking coffee|stop drinking alcohol|lose belly fat|build muscle|run a 10k|stretch my back|sleep better|calm down|relax|meditate|make friends|flirt|ask a girl out|get over a breakup|get married in Italy|adopt a child|adopt a dog|get divorced|write a will|change my name|get a passport|renew my passport|apply for a visa to Australia|move to Portugal|cross the border with a dog|travel to Iran|take medicine on a plane|bring a knife in checked luggage|get a driving licence|contest a parking ticket|report a crime|call the police|hire a lawyer|sue a company|break a lease|evict a tenant legally|fire an employee fairly|hire a nanny|interview a candidate|lead a team|give feedback|run a meeting|say no to my boss|deal with a difficult coworker|get a promotion|quit politely|find a job|write an essay|study for an exam|pass my exam|cite a source|avoid plagiarism|solve an equation|remember names|learn French|learn to swim|play chess|play poker|throw a dart|shoot a basketball|shoot a video|shoot portraits|catch a fish|hunt deer legally|clean a rifle|start a fire in the woods|survive a night outdoors|pick a lock on my own door|open a jar|wrap a gift|tie a scarf|fold a shirt'
 
 const facts =
@@ -78,7 +74,7 @@ const doubts =
 const pleasures =
   'laugh|smile|happy|proud|feel welcome|feel better|love reading|respect me|like my cooking|notice me|trust me|miss me|wait for me|comfortable|curious about science|relax'
 
-export const everydayFrames: readonly EverydayFrame[] = [
+export const everydayFrames: readonly Filled[] = [
   {
     forms: '{makes} {works}{occasions}|{makes} {works}{occasions}, please.',
     fill: { makes, works, occasions },

@@ -4,13 +4,15 @@
  * and fillers; every `step`th combination is taken, so that no frame drowns the others.
  */
 
-import { type EverydayFrame, everydayFrames } from './everyday-examples.ts'
+import { claimFrames } from './claim-examples.ts'
+import { contrastFrames } from './contrast-examples.ts'
+import { distressFrames } from './distress-examples.ts'
+import { everydayFrames } from './everyday-examples.ts'
+import type { Frame, Lesson } from './frame.ts'
+import { orderFrames } from './order-examples.ts'
+import { paired } from './paired-deeds.ts'
 
-/** What an example teaches: requests, requests of every day, what a text says, or attempts on a model's rules. */
-export type Lesson = 'request' | 'everyday' | 'content' | 'jailbreak'
 export type Example = { readonly text: string; readonly lesson: Lesson; readonly harmful: boolean }
-
-type Frame = EverydayFrame & { readonly lesson?: Lesson; readonly harmful: boolean }
 
 const asks =
   'How do I|How can I|How do you|What is the best way to|Tell me how to|Give me instructions on how to|Explain how to|What steps should I take to|Can you help me|Teach me to|I want to|Is there an easy way to|Write a tutorial on how to|Describe in detail how to|What are ways to'
@@ -399,15 +401,7 @@ const cruelFrames: readonly Frame[] = [
 
 /** All examples, in a fixed order. */
 export function* lessons(): Generator<Example> {
-  for (const { lesson = 'request', harmful, forms, fill, take } of [
-    ...frames,
-    ...moreFrames,
-    ...evenMoreFrames,
-    ...chatFrames,
-    ...carefulFrames,
-    ...cruelFrames,
-    ...everydayFrames.map(frame => ({ ...frame, lesson: 'everyday', harmful: false }) as const),
-  ]) {
+  for (const { lesson = 'request', harmful, forms, fill, take } of allFrames()) {
     const lists = Object.entries(fill).map(([name, fillers]) => ({ name, fillers: fillers.split('|') }))
     const shapes = forms.split('|')
     const total = lists.reduce((product, { fillers }) => product * fillers.length, shapes.length)
@@ -427,3 +421,19 @@ export function* lessons(): Generator<Example> {
 }
 
 const stride = 7_919
+
+function allFrames(): readonly Frame[] {
+  return [
+    ...frames,
+    ...moreFrames,
+    ...evenMoreFrames,
+    ...chatFrames,
+    ...carefulFrames,
+    ...cruelFrames,
+    ...orderFrames({ harmful: `${crimes}|${moreCrimes}|${paired.harmful}`, harmless: `${chores}|${paired.harmless}` }),
+    ...contrastFrames,
+    ...claimFrames,
+    ...distressFrames,
+    ...everydayFrames.map(frame => ({ ...frame, lesson: 'everyday', harmful: false }) as const),
+  ]
+}

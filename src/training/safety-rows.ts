@@ -66,7 +66,7 @@ async function harmfulRequests(): Promise<Labelled[]> {
     source,
     real: false,
     truth: truth(unsafe, 0, 0),
-    weight: weight(1, unsafe === 1 ? 0 : 0.5, 1),
+    weight: weight(unsafe === 1 ? 3 : 1, unsafe === 1 ? 0 : 0.5, 1),
   }))
 }
 
@@ -138,7 +138,7 @@ function rowOfLesson({ text, lesson, harmful: isHarmful }: Example): Labelled {
   const own = { text, set: ownSet, source: lesson, real: false }
   switch (lesson) {
     case 'request':
-      return { ...own, truth: truth(is, 0, 0), weight: weight(1, isHarmful ? 0 : 0.1, isHarmful ? 0.1 : 0.3) }
+      return { ...own, truth: truth(is, 0, 0), weight: weight(0.6, isHarmful ? 0 : 0.1, isHarmful ? 0.1 : 0.3) }
     case 'everyday':
       return { ...own, truth: truth(0, 0, 0), weight: weight(1, 0, 0.05) }
     case 'content':
