@@ -15,7 +15,7 @@ export type HarmVerdict = {
  * Log-odds from which a text is refused, fixed by cross-validation (`training/safety.ts`): requests so that hardly any
  * everyday prompt reaches them, content higher, since speaking of bad things is not doing them.
  */
-export const thresholds: Readonly<Record<HarmHead, number>> = { request: 0.125, content: 2.5, jailbreak: -1.4 }
+export const thresholds: Readonly<Record<HarmHead, number>> = { request: -0.3, content: 2.5, jailbreak: -1.4 }
 
 export type HarmClassifier = {
   /** What someone asks, or brings into the conversation. */
@@ -120,9 +120,14 @@ export function blocks(odds: Odds): boolean {
   return asksForHarm(odds) || triesToUnbind(odds) || (odds.content > thresholds.content && !isOfSelfHarm(odds.kinds))
 }
 
-/** Of an order that names nothing harmful, and so is read as one by its build alone, and of a cry the classifier must be sure. */
 function asksForHarm({ request, kinds }: Odds): boolean {
-  return request > thresholds.request && (request > surelyAsked || (namesHarm(kinds) && !isCry(kinds)))
+  return request > leastOfRequest(kinds)
+}
+
+/** An order that names nothing harmful is read as one by its build alone: of that the classifier must be sure. */
+function leastOfRequest(kinds: Odds['kinds']): number {
+  if (!namesHarm(kinds)) return surely.asked
+  return isCry(kinds) ? surely.meant : thresholds.request
 }
 
 /** Who says that they want to die is not turned away: a model answers with help. Who asks how is. */
@@ -138,8 +143,6 @@ function namesHarm(kinds: Odds['kinds']): boolean {
   return categories.some(([kind]) => timesOf(kinds, kind) > 0)
 }
 
-const surelyAsked = 1.75
-
 /** The content head's probability; for what is refused, at least the refusing head's, a request's with some doubt. */
 export function scoreOf(odds: Odds): number {
   const content = probability(odds.content)
@@ -152,14 +155,16 @@ const doubtOfRequest = 2
 
 /** A template says many things; of a few, the classifier must be sure, and the rules know the short ones. */
 function triesToUnbind({ jailbreak, evidence }: Odds): boolean {
-  return jailbreak > (evidence < evidenceOfTemplate ? surely : thresholds.jailbreak)
+  return jailbreak > (evidence < evidenceOfTemplate ? surely.unbound : thresholds.jailbreak)
 }
 
 /** One or two words, however often they are said, are no sentence. */
 const leastEvidence = 16
 /** Some two dozen words. */
 const evidenceOfTemplate = 130
-const surely = 0.5
+
+/** Log-odds that are asked of what speaks against itself. */
+const surely = { asked: 1.75, meant: 0.5, unbound: 0.5 } as const
 
 function probability(logOdds: number): number {
   return 1 / (1 + Math.exp(-logOdds))

@@ -66,7 +66,7 @@ async function harmfulRequests(): Promise<Labelled[]> {
     source,
     real: false,
     truth: truth(unsafe, 0, 0),
-    weight: weight(unsafe === 1 ? 3 : 1, unsafe === 1 ? 0 : 0.5, 1),
+    weight: weight(unsafe === 1 ? 5 : 1, unsafe === 1 ? 0 : 0.5, 1),
   }))
 }
 
@@ -88,7 +88,7 @@ async function flaggedTexts(): Promise<Labelled[]> {
     source: '',
     real: false,
     truth: truth(is, is, 0),
-    weight: weight(is === 1 ? 0.1 : 0.5, 1, 0.5),
+    weight: weight(is === 1 ? 0.1 : 2, 1, 0.5),
   }))
 }
 
@@ -138,9 +138,13 @@ function rowOfLesson({ text, lesson, harmful: isHarmful }: Example): Labelled {
   const own = { text, set: ownSet, source: lesson, real: false }
   switch (lesson) {
     case 'request':
-      return { ...own, truth: truth(is, 0, 0), weight: weight(0.6, isHarmful ? 0 : 0.1, isHarmful ? 0.1 : 0.3) }
+      return {
+        ...own,
+        truth: truth(is, 0, 0),
+        weight: weight(isHarmful ? 0.25 : 0.9, isHarmful ? 0 : 0.1, isHarmful ? 0.1 : 0.3),
+      }
     case 'everyday':
-      return { ...own, truth: truth(0, 0, 0), weight: weight(1, 0, 0.05) }
+      return { ...own, truth: truth(0, 0, 0), weight: weight(3, 0, 0.05) }
     case 'content':
       return { ...own, truth: truth(is, is, 0), weight: weight(isHarmful ? 0 : 0.2, 0.3, 0.1) }
     case 'jailbreak':

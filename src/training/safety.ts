@@ -22,7 +22,7 @@ type Tuning = {
 
 /** Found by cross-validation. Content is told by what words speak of; requests and jailbreaks by the words too. */
 const tuning: Readonly<Record<HarmHead, Tuning>> = {
-  request: { regions: [1, 0.7, 1.2], decay: 4e-3, rate: 0.1 },
+  request: { regions: [1, 0.4, 1.2], decay: 4e-3, rate: 0.1 },
   content: { regions: [0.3, 0.1, 1], decay: 1e-2, rate: 0.3 },
   jailbreak: { regions: [1, 0.5, 2], decay: 2e-3, rate: 0.1 },
 }
