@@ -11,6 +11,7 @@ import { digestOf } from './digest.ts'
 import { type Figure, f1 } from './figures.ts'
 import { foldOf } from './folds.ts'
 import { type Example, train } from './linear.ts'
+import { originalsOf } from './near-duplicates.ts'
 import { judgedSets, labelledRows, ownSet, type Row } from './safety-rows.ts'
 
 type Tuning = {
@@ -91,10 +92,12 @@ type Judged = { readonly row: Row; readonly blocked: boolean; readonly score: nu
 function judgedUnseen(rows: readonly Row[]): readonly (readonly Judged[])[] {
   const rules = compileRules(safetyRules)
   const broken = new Set(rows.filter(({ set, text }) => set !== ownSet && firstBroken(rules, text) !== null))
+  const original = originals(rows)
   return Array.from({ length: repeats }, (_, repeat) => {
     const judged: Judged[] = []
     for (let fold = 0; fold < folds; fold++) {
-      const isHeldOut = (row: Row) => row.set !== ownSet && foldOf(row.text, folds, repeat) === fold
+      const isHeldOut = (row: Row) =>
+        row.set !== ownSet && foldOf(original.get(row.text) ?? row.text, folds, repeat) === fold
       const learnt = rows.filter(row => !isHeldOut(row))
       const models = harmHeads.map((head, index) => ({
         head,
@@ -109,6 +112,20 @@ function judgedUnseen(rows: readonly Row[]): readonly (readonly Judged[])[] {
     return judged
   })
 }
+
+/** By text: what tells it first, so that a near duplicate is never learnt from. Prompts of every day are too many to compare. */
+function originals(rows: readonly Row[]): ReadonlyMap<string, string> {
+  const texts = rows.filter(({ set }) => labelledSets.has(set)).map(({ text }) => text)
+  const firsts = originalsOf(texts)
+  return new Map(texts.map((text, index) => [text, firsts[index] ?? text]))
+}
+
+const labelledSets: ReadonlySet<string> = new Set([
+  'harmful-requests',
+  'xstest',
+  'moderation-openai',
+  'prompt-injection',
+])
 
 /** What models say of texts that they had not seen, each figure the mean of all runs. */
 function figuresOf(rows: readonly Row[], runs: readonly (readonly Judged[])[]): Figure[] {

@@ -1,0 +1,28 @@
+/** Jaccard index of two texts' words from which they count as one text told twice. */
+const leastShared = 0.6
+
+/** For each text the first one that it is a near duplicate of, over any number of steps; itself where there is none. */
+export function originalsOf(texts: readonly string[]): readonly string[] {
+  const words = texts.map(text => new Set(text.toLowerCase().match(/[\p{L}\p{N}]+/gu)))
+  const origin = texts.map((_, index) => index)
+  const rootOf = (index: number): number => {
+    let at = index
+    while ((origin[at] ?? at) !== at) at = origin[at] ?? at
+    return at
+  }
+  for (const [index, own] of words.entries())
+    for (let other = 0; other < index; other++) {
+      if (!isNear(own, words[other] ?? own)) continue
+      const [first, second] = [rootOf(index), rootOf(other)].sort((one, two) => one - two)
+      origin[second ?? index] = first ?? index
+    }
+  return texts.map((text, index) => texts[rootOf(index)] ?? text)
+}
+
+function isNear(left: ReadonlySet<string>, right: ReadonlySet<string>): boolean {
+  const [fewer, more] = left.size < right.size ? [left, right] : [right, left]
+  if (fewer.size < leastShared * more.size) return false
+  let shared = 0
+  for (const word of fewer) if (more.has(word)) shared++
+  return shared >= leastShared * (fewer.size + more.size - shared)
+}
