@@ -106,7 +106,7 @@ function longer(numbers: Uint32Array, count: number): Uint32Array<ArrayBuffer> {
 const harmless: HarmVerdict = { category: null, score: 0 }
 
 /** At this no unflagged text of `moderation-openai` is refused in cross-validation. */
-const answerThreshold = 3.5
+const answerThreshold = 3.6
 
 function verdictOf(harm: Harm): HarmVerdict {
   return { category: blocks(harm) ? categoryOf(harm) : null, score: scoreOf(harm) }
@@ -121,7 +121,7 @@ export function blocks(odds: Odds): boolean {
 }
 
 function asksForHarm({ request, kinds }: Odds): boolean {
-  return request > leastOfRequest(kinds)
+  return request > thresholds.request && request > leastOfRequest(kinds)
 }
 
 /** An order that names nothing harmful is read as one by its build alone: of that the classifier must be sure. */
@@ -143,15 +143,15 @@ function namesHarm(kinds: Odds['kinds']): boolean {
   return categories.some(([kind]) => timesOf(kinds, kind) > 0)
 }
 
-/** The content head's probability; for what is refused, at least the refusing head's, a request's with some doubt. */
+/** The content head's probability; for what is refused, at least the refusing head's, a request's with some doubt, and half as loud. */
 export function scoreOf(odds: Odds): number {
   const content = probability(odds.content)
   if (triesToUnbind(odds)) return Math.max(content, probability(odds.jailbreak))
-  return asksForHarm(odds) ? Math.max(content, probability(odds.request - doubtOfRequest)) : content
+  return asksForHarm(odds) ? Math.max(content, probability((odds.request - doubtOfRequest) / 2)) : content
 }
 
 /** What is asked only just too plainly says less of a text than what stands in it: without this, flagged texts rank lower. */
-const doubtOfRequest = 2
+const doubtOfRequest = 0.5
 
 /** A template says many things; of a few, the classifier must be sure, and the rules know the short ones. */
 function triesToUnbind({ jailbreak, evidence }: Odds): boolean {

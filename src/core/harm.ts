@@ -83,7 +83,7 @@ export type HarmReader = {
 }
 
 /** How many words back a kind is remembered as near. */
-const nearWords = 5
+const nearWords = 4
 /** More than the kinds of that many words. */
 const recentMask = 127
 const openingWords = 3
