@@ -106,7 +106,7 @@ function longer(numbers: Uint32Array, count: number): Uint32Array<ArrayBuffer> {
 const harmless: HarmVerdict = { category: null, score: 0 }
 
 /** At this no unflagged text of `moderation-openai` is refused in cross-validation. */
-const answerThreshold = 3.6
+const answerThreshold = 3.5
 
 function verdictOf(harm: Harm): HarmVerdict {
   return { category: blocks(harm) ? categoryOf(harm) : null, score: scoreOf(harm) }

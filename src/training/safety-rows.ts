@@ -59,6 +59,7 @@ const flagged = Type.Object({ ...prompt, flagged: Type.Number() })
 const injected = Type.Object({ ...prompt, injection: Type.Number(), source: Type.String() })
 const everyday = Type.Object(prompt)
 
+/** Few, and as people really ask: they count more than all sentences of our own. */
 async function harmfulRequests(): Promise<Labelled[]> {
   return (await readRows('harmful-requests', harmful)).map(({ prompt: text, unsafe, source }) => ({
     text,
@@ -138,6 +139,7 @@ function rowOfLesson({ text, lesson, harmful: isHarmful }: Example): Labelled {
   const own = { text, set: ownSet, source: lesson, real: false }
   switch (lesson) {
     case 'request':
+      // Harmful ones are told apart by the real ones; ours only widen what they speak of.
       return {
         ...own,
         truth: truth(is, 0, 0),
