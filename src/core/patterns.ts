@@ -1,71 +1,107 @@
 /**
  * Word patterns: many rules looked for at once, in one pass, in time linear in the text whatever the text is.
  *
- * A pattern is written as slots: `ignore|disregard ~3 previous|prior instructions` is one of the first two words, at most
+ * A pattern is written as places: `ignore|disregard ~3 previous|prior instructions` is one of the first two words, at most
  * three others between, one of the next two, and right after it the last. A regular expression engine that backtracks
- * can be stalled by a caller; here each word costs one hash and one look-up, and a slot remembers only where it was last
- * reached, which is enough because the latest place is the one that leaves the most room for the next slot.
- * A space always begins the next slot; a hyphen joins the words of one choice (`stack-trace`).
+ * can be stalled by a caller; here each word costs one hash and one look-up, and a state remembers only where it was last
+ * reached, which is enough because the latest word is the one that leaves the most room for the next.
+ * A space always begins the next place; a hyphen joins the words of one choice (`stack-trace`).
  * Given up: anything below the word (endings are listed), and look-around.
  *
  * Case, accents, white space, punctuation and invisible characters do not count. Chinese, Japanese and Korean are read
- * one character a word, so `代码` is two adjacent slots.
+ * one character a word, so `代码` is two adjacent words.
  */
 
 import { endWord, everyWord, found, noWord, type OnWords, readWords, sieveSize, startReading } from './words.ts'
 
 export type PatternSet = {
   readonly count: number
-  /** By the low bits of a hash: the first of `words` with these bits; 0 = no slot has such a word, as with nearly all. */
+  /** By the low bits of a hash: the first of `words` with these bits; 0 = no place has such a word, as with nearly all. */
   readonly sieve: Uint16Array
-  /** Words, counted from 1: their hash, the next one with the same low bits, and where their slots begin in `slots`. */
+  /** Words, counted from 1: their hash, the next one with the same low bits, and where their steps begin. */
   readonly words: { readonly hash: Int32Array; readonly next: Uint16Array; readonly from: Uint32Array }
-  /** Slots that a word fills, a pattern's later slots first: one word must not fill two of them. */
-  readonly slots: Uint16Array
-  /** Slot → the one before it, −1 for a first slot. */
-  readonly previous: Int16Array
-  /** Slot → most words from the one before it; 1 = adjacent. */
-  readonly reach: Uint8Array
-  /** Slot → the pattern it completes, −1 for none. */
-  readonly completes: Int16Array
+  /**
+   * What a word does, word by word: it leads from a state, −1 where a pattern begins anywhere, to a later one, if that was reached no
+   * more than `reach` words ago; 1 = adjacent. Steps to later states come first: one word must not make two of them.
+   */
+  readonly steps: { readonly from: Int32Array; readonly reach: Uint8Array; readonly to: Int32Array }
+  /** State → the pattern it completes, −1 for none. */
+  readonly completes: Int32Array
+  /** State → most words to the one that completes a pattern, 0 where more is missing. */
+  readonly lastReach: Uint8Array
   /** Hashes of all beginnings of the words that complete a pattern. */
   readonly lastPrefixes: ReadonlySet<number>
   /** A single word completes some pattern. */
   readonly hasSingle: boolean
+  /** Patterns count only where a text begins with them: state 0 is its beginning. */
+  readonly isOpening: boolean
   /** Where scans of whole texts note what they reached; each begins so far behind the last that nothing of it is near. */
   readonly scratch: { readonly reached: Int32Array; base: number }
 }
 
-/** Compiles patterns, numbered as given. Throws a TypeError on one that does not say what it means. */
-export function compilePatterns(sources: readonly string[]): PatternSet {
-  const slots: { readonly previous: number; readonly reach: number; readonly completes: number }[] = []
-  const slotsOf = new Map<number, number[]>()
+/**
+ * Compiles patterns, numbered as given. In one for openings, a place that begins with `?` may be left out; not the last one. Throws
+ * a TypeError on a pattern that does not say what it means, and on too many words.
+ */
+export function compilePatterns(sources: readonly string[], place: 'anywhere' | 'opening' = 'anywhere'): PatternSet {
+  const isOpening = place === 'opening'
+  const completes: number[] = isOpening ? [-1] : []
+  const stepsOf = new Map<number, Step[]>()
+  const step = (hash: number, one: Step) => {
+    const steps = stepsOf.get(hash)
+    if (steps === undefined) stepsOf.set(hash, [one])
+    else steps.push(one)
+  }
   for (const [pattern, source] of sources.entries()) {
     const problem = problemOf(source)
     if (problem !== null) throw new TypeError(`the pattern "${source}" ${problem}`)
-    const variants = variantsOf(source)
-    for (const variant of variants) {
-      let previous = -1
-      for (const [index, { hashes, reach }] of variant.entries()) {
-        const completes = index === variant.length - 1 ? pattern : -1
-        const slot = slots.push({ previous, reach, completes }) - 1
-        for (const hash of hashes) slotsOf.set(hash, [slot, ...(slotsOf.get(hash) ?? [])])
-        previous = slot
+    let last = isOpening ? 0 : -1
+    /** Where the next place may be reached from: behind places that may be left out, several. */
+    let before = [last]
+    for (const { choices, reach, isOptional } of placesOf(source, isOpening)) {
+      // The states within choices of several words come before the one they all lead to.
+      const within = completes.length
+      last = within + choices.reduce((sum, { length }) => sum + length - 1, 0)
+      let state = within
+      for (const hashes of choices) {
+        let sources = before
+        for (const [at, hash] of hashes.entries()) {
+          const to = at === hashes.length - 1 ? last : state
+          for (const from of sources) step(hash, { from, reach: at === 0 ? reach : 1, to })
+          if (to !== last) sources = [state++]
+        }
       }
+      while (completes.length <= last) completes.push(-1)
+      before = isOptional ? [...before, last] : [last]
     }
+    completes[last] = pattern
   }
-  const lastPrefixes = new Set(sources.flatMap(source => prefixHashes(source.trim().split(' ').at(-1) ?? '')))
+  if (stepsOf.size > mostWords) throw new TypeError(`the patterns have more than ${mostWords} different words`)
+  const steps = [...stepsOf.values()].flatMap(list => list.sort((one, other) => other.to - one.to))
+  const lastReach = new Uint8Array(completes.length)
+  for (const { from, reach, to } of steps)
+    if (from >= 0 && (completes[to] ?? -1) >= 0) lastReach[from] = Math.max(lastReach[from] ?? 0, reach)
   return {
     count: sources.length,
-    ...wordTable(slotsOf),
-    previous: Int16Array.from(slots, slot => slot.previous),
-    reach: Uint8Array.from(slots, slot => slot.reach),
-    completes: Int16Array.from(slots, slot => slot.completes),
-    lastPrefixes,
-    hasSingle: slots.some(({ previous, completes }) => completes >= 0 && previous === -1),
-    scratch: { reached: new Int32Array(slots.length), base: beyondReach },
+    ...wordTable(stepsOf),
+    steps: {
+      from: Int32Array.from(steps, ({ from }) => from),
+      reach: Uint8Array.from(steps, ({ reach }) => reach),
+      to: Int32Array.from(steps, ({ to }) => to),
+    },
+    completes: Int32Array.from(completes),
+    lastReach,
+    lastPrefixes: new Set(isOpening ? [] : sources.flatMap(source => prefixHashes(source.split(' ').at(-1) ?? ''))),
+    hasSingle: steps.some(({ from, to }) => from === -1 && (completes[to] ?? -1) >= 0),
+    isOpening,
+    scratch: { reached: new Int32Array(completes.length), base: beyondReach },
   }
 }
+
+type Step = { readonly from: number; readonly reach: number; readonly to: number }
+
+/** `words` counts in 16 bits, from 1. */
+const mostWords = 65_535
 
 /** What is wrong with a pattern; null = nothing. */
 function problemOf(source: string): string | null {
@@ -88,51 +124,47 @@ function problemOf(source: string): string | null {
 /** `reach` is a byte, and one more. */
 const mostBetween = 254
 
-function wordTable(slotsOf: ReadonlyMap<number, readonly number[]>): Pick<PatternSet, 'sieve' | 'words' | 'slots'> {
+function wordTable(stepsOf: ReadonlyMap<number, readonly Step[]>): Pick<PatternSet, 'sieve' | 'words'> {
   const sieve = new Uint16Array(sieveSize)
   const words = {
-    hash: new Int32Array(slotsOf.size + 1),
-    next: new Uint16Array(slotsOf.size + 1),
-    from: new Uint32Array(slotsOf.size + 2),
+    hash: new Int32Array(stepsOf.size + 1),
+    next: new Uint16Array(stepsOf.size + 1),
+    from: new Uint32Array(stepsOf.size + 2),
   }
-  const slots = [...slotsOf.values()].flat()
-  for (const [index, [hash, list]] of [...slotsOf].entries()) {
+  for (const [index, [hash, list]] of [...stepsOf].entries()) {
     const word = index + 1
     words.hash[word] = hash
     words.next[word] = sieve[hash & (sieveSize - 1)] ?? 0
     words.from[word + 1] = (words.from[word] ?? 0) + list.length
     sieve[hash & (sieveSize - 1)] = word
   }
-  return { sieve, words, slots: Uint16Array.from(slots) }
+  return { sieve, words }
 }
 
-type Slot = { readonly hashes: readonly number[]; readonly reach: number }
+/** A place of a pattern: one of its choices, each the hashes of its words, so many words behind the place before at most. */
+type Place = {
+  readonly choices: readonly (readonly number[])[]
+  readonly reach: number
+  readonly isOptional: boolean
+}
 
-/** A choice of several words (`代码`, `step-by-step`) cannot share a slot with single words: it makes a variant of its own. */
-function variantsOf(source: string): readonly (readonly Slot[])[] {
-  let variants: (readonly Slot[])[] = [[]]
+function placesOf(source: string, isOpening: boolean): readonly Place[] {
+  const places: Place[] = []
   let reach = 1
   for (const part of source.split(' ')) {
     if (part.startsWith('~')) {
       reach = Number(part.slice(1)) + 1
       continue
     }
-    const choices = part.split('|').map(wordHashes)
-    const single = choices.filter(hashes => hashes.length === 1).flat()
-    const several = choices.filter(hashes => hashes.length > 1)
-    const tails: (readonly Slot[])[] = several.map(hashes =>
-      hashes.map((hash, at) => ({ hashes: [hash], reach: at === 0 ? reach : 1 })),
-    )
-    if (single.length > 0) tails.push([{ hashes: single, reach }])
-    variants = variants.flatMap(head => tails.map(tail => [...head, ...tail]))
+    places.push({ choices: part.split('|').map(wordHashes), reach, isOptional: isOpening && part.startsWith('?') })
     reach = 1
   }
-  return variants
+  return places
 }
 
-/** Of every word of a slot's choices, each beginning of it. */
-function prefixHashes(slot: string): number[] {
-  return slot.split('|').flatMap(choice =>
+/** Of every word of a place's choices, each beginning of it. */
+function prefixHashes(place: string): number[] {
+  return place.split('|').flatMap(choice =>
     Array.from(choice, (_, end) => {
       const reading = startReading()
       readWords(reading, choice.slice(0, end + 1), everyWord, () => true)
@@ -141,7 +173,8 @@ function prefixHashes(slot: string): number[] {
   )
 }
 
-function wordHashes(text: string): number[] {
+/** The words of a text. */
+export function wordHashes(text: string): number[] {
   const hashes: number[] = []
   const reading = startReading()
   const onWords: OnWords = count => {
@@ -160,6 +193,7 @@ function wordHashes(text: string): number[] {
 export function scan(set: PatternSet, text: string, onMatch: (pattern: number, position: number) => boolean): void {
   const { scratch } = set
   const reading = startReading()
+  if (set.isOpening) scratch.reached[0] = scratch.base - 1
   const onWords = matcher(set, scratch.reached, scratch.base, onMatch)
   if (readWords(reading, text, set.sieve, onWords)) endWord(reading, set.sieve, onWords)
   scratch.base += reading.words + beyondReach
@@ -168,7 +202,7 @@ export function scan(set: PatternSet, text: string, onMatch: (pattern: number, p
   scratch.base = beyondReach
 }
 
-/** More words than any slot reaches back: `reach` is a byte. */
+/** More words than any step reaches back: `reach` is a byte. */
 const beyondReach = 256
 /** From here on a text of any length might carry a position past 31 bits. */
 const lastBase = 2 ** 30
@@ -186,11 +220,11 @@ export type RunningScan = {
   mayCompleteAt(): number
 }
 
-/** Starts a running scan. */
+/** Starts a running scan, for patterns that count anywhere. */
 export function startScan(set: PatternSet): RunningScan {
-  const { previous, reach, completes, lastPrefixes, hasSingle } = set
+  const { completes, lastReach, lastPrefixes, hasSingle } = set
   const reading = startReading()
-  /** Up to which word some pattern waits for its last slot. */
+  /** Up to which word some pattern waits for its last one. */
   let waitsUntil = hasSingle ? Number.POSITIVE_INFINITY : -1
   /** Where the word began that is being reported, −1 while none is. */
   let reported = -1
@@ -201,8 +235,8 @@ export function startScan(set: PatternSet): RunningScan {
     reported = -1
     return goesOn
   }
-  const step = matcher(set, new Int32Array(previous.length), beyondReach, onMatch, (slot, position) => {
-    if ((completes[slot + 1] ?? -1) >= 0) waitsUntil = Math.max(waitsUntil, position + (reach[slot + 1] ?? 0))
+  const step = matcher(set, new Int32Array(completes.length), beyondReach, onMatch, (state, position) => {
+    waitsUntil = Math.max(waitsUntil, position + (lastReach[state] ?? 0))
   })
   return {
     push(text, onFound) {
@@ -222,15 +256,15 @@ export function startScan(set: PatternSet): RunningScan {
 }
 
 /**
- * Moves the slots on by a word. Slots of a pattern follow each other by number. `reached` holds, by slot, the position at which
- * it was last reached, counted from `base`; what was never reached, or before this text, is out of every slot's reach.
+ * Moves the patterns on by a word. `reached` holds, by state, the position at which it was last reached, counted from `base`; what
+ * was never reached, or before this text, is out of every step's reach.
  */
 function matcher(
-  { sieve, words, slots, previous, reach, completes }: PatternSet,
+  { sieve, words, steps, completes }: PatternSet,
   reached: Int32Array,
   base: number,
   onMatch: OnMatch,
-  onSlot?: (slot: number, position: number) => void,
+  onState?: (state: number, position: number) => void,
 ): OnWords {
   return count => {
     for (let at = 0; at < count; at++) {
@@ -242,14 +276,14 @@ function matcher(
       const place = base + position
       const end = words.from[word + 1] ?? 0
       for (let index = words.from[word] ?? 0; index < end; index++) {
-        const slot = slots[index] ?? 0
-        const before = previous[slot] ?? -1
-        if (before >= 0 && place - (reached[before] ?? 0) > (reach[slot] ?? 0)) continue
-        reached[slot] = place
-        const pattern = completes[slot] ?? -1
+        const before = steps.from[index] ?? -1
+        if (before >= 0 && place - (reached[before] ?? 0) > (steps.reach[index] ?? 0)) continue
+        const state = steps.to[index] ?? 0
+        reached[state] = place
+        const pattern = completes[state] ?? -1
         if (pattern >= 0) {
           if (!onMatch(pattern, position, found.start[at] ?? 0)) return false
-        } else onSlot?.(slot, position)
+        } else onState?.(state, position)
       }
     }
     return true

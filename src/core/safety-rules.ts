@@ -3,6 +3,8 @@
  * it speaks, not to find everything; the layers after it read what it leaves.
  */
 import { compileExpression, type Expression } from './expression.ts'
+import { compileOpenings, type Openings } from './opening.ts'
+import { openingOrders, sparedOrders, takenBack } from './opening-orders.ts'
 import { compilePatterns, type PatternSet, scan } from './patterns.ts'
 
 export const safetyCategories = [
@@ -33,6 +35,10 @@ export type SafetyRule = {
   /** For the operator: why this is refused. */
   readonly reason: string
   readonly patterns: readonly string[]
+  /** Patterns that count only where a text opens with them (`opening.ts`), and not in answers. */
+  readonly openings?: readonly string[]
+  /** Patterns that say of such an opening that it is meant otherwise. */
+  readonly unless?: readonly string[]
   /** Regular expressions (`expression.ts`). */
   readonly expressions?: readonly string[]
 }
@@ -41,6 +47,7 @@ export type SafetyRules = {
   readonly rules: readonly SafetyRule[]
   readonly set: PatternSet
   readonly ruleOf: Uint16Array
+  readonly openings: Openings<SafetyRule>
   readonly expressions: readonly { readonly rule: SafetyRule; readonly expression: Expression }[]
 }
 
@@ -50,6 +57,11 @@ export function compileRules(rules: readonly SafetyRule[]): SafetyRules {
     rules,
     set: compilePatterns(rules.flatMap(rule => rule.patterns)),
     ruleOf: Uint16Array.from(rules.flatMap((rule, index) => rule.patterns.map(() => index))),
+    openings: compileOpenings(
+      rules.flatMap(rule =>
+        rule.openings === undefined ? [] : [{ of: rule, patterns: rule.openings, unless: rule.unless ?? [] }],
+      ),
+    ),
     expressions: rules.flatMap(rule =>
       (rule.expressions ?? []).map(source => ({ rule, expression: compileExpression(source) })),
     ),
@@ -58,7 +70,8 @@ export function compileRules(rules: readonly SafetyRule[]): SafetyRules {
 
 /** The first rule that a text breaks, null for none. */
 export function firstBroken(compiled: SafetyRules, text: string): SafetyRule | null {
-  let broken: SafetyRule | null = null
+  let broken = compiled.openings.of(text)
+  if (broken !== null) return broken
   scan(compiled.set, text, pattern => {
     broken = compiled.rules[compiled.ruleOf[pattern] ?? -1] ?? null
     return broken === null
@@ -94,6 +107,21 @@ export const safetyRules: readonly SafetyRule[] = [
       'forget everything ~1 you ~1 learned|know|knew|told',
       'ignoriere|vergiss ~2 alle|deine ~2 anweisungen|regeln ~12 systemprompt|verrate|zeige|gib',
     ],
+  },
+  {
+    id: 'override-at-once',
+    category: 'prompt_injection',
+    reason: 'Opens by telling the model to drop its instructions.',
+    patterns: [],
+    openings: openingOrders,
+  },
+  {
+    id: 'override-earlier',
+    category: 'prompt_injection',
+    reason: 'Opens by telling the model to drop what was said before, and takes back nothing of its own.',
+    patterns: [],
+    openings: sparedOrders,
+    unless: takenBack,
   },
   {
     id: 'unrestricted-persona',

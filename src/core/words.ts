@@ -119,6 +119,26 @@ export function endWord(reading: Reading, sieve: Uint16Array, onWords: OnWords):
   onWords(1)
 }
 
+/** A word of a text: its hash, `noWord` where there is none, and the place behind it. */
+export type Word = { readonly hash: number; readonly end: number }
+
+/** The first word from a place on. */
+export function wordFrom(text: string, from: number): Word {
+  const folds = foldTable()
+  let hash = noWord
+  for (let at = from; at < text.length; at++) {
+    const unit = text.charCodeAt(at)
+    const folded = folds[unit] ?? separator
+    if (folded > sharp) hash = Math.imul(hash ^ folded, prime)
+    else if (folded === invisible) continue
+    else if (hash === noWord) {
+      if (folded === alone) return { hash: Math.imul(noWord ^ unit, prime), end: at + 1 }
+    } else if (folded === sharp) hash = Math.imul(hash ^ unit, prime)
+    else return { hash, end: at }
+  }
+  return { hash, end: text.length }
+}
+
 /** What a UTF-16 unit is where it is no letter: those are above these, as the lower-case one without its accent. */
 const separator = 0
 const invisible = 1

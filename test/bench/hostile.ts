@@ -1,0 +1,61 @@
+/**
+ * `bun test/bench/hostile.ts`: what each safety layer takes over 100,000 characters made to be dear. Processor time, not time on
+ * the wall; the median of nine turns after a warm-up. Lists all layers over all texts from `BENCH_LEAST_MS` on.
+ */
+import { type AnswerRules, startAnswerScreen } from '../../src/core/answer-screen.ts'
+import { undisguised } from '../../src/core/disguise.ts'
+import { createHarmClassifier } from '../../src/core/harm-verdict.ts'
+import { leaksIn } from '../../src/core/leaks.ts'
+import { compileRules, firstBroken, safetyRules } from '../../src/core/safety-rules.ts'
+import { pointsAt } from '../../src/core/screen.ts'
+import { safetyFor } from '../safety/support.ts'
+import { hostileTexts } from './hostile-texts.ts'
+
+const leastMs = Number(process.env.BENCH_LEAST_MS ?? 5)
+const only = process.env.BENCH_ONLY ?? ''
+const rounds = 9
+
+const rules = compileRules(safetyRules)
+const safety = safetyFor({}, { digests: null })
+const hosts = { isBlocked: (host: string) => safety.isListed(host) && false }
+const unheard: AnswerRules = { rules, hosts, listen: () => () => ({ category: null, score: 0 }), known: null }
+const classifier = createHarmClassifier()
+
+const layers: Readonly<Record<string, (text: string) => unknown>> = {
+  rules: text => firstBroken(rules, text),
+  disguise: undisguised,
+  readings: text => undisguised(text).map(reading => firstBroken(rules, reading)),
+  hosts: text => pointsAt({ isBlocked: () => false }, text),
+  leaks: leaksIn,
+  classifier: classifier.prompt,
+  'answer, rules and hosts': text => answered(unheard, text),
+  'prompt, all layers': safety.screen,
+}
+
+function answered(of: AnswerRules, text: string) {
+  const screen = startAnswerScreen(of, null)
+  screen.take([
+    { type: 'text', choice: 0, text },
+    { type: 'finish', choice: 0, reason: 'stop' },
+  ])
+}
+
+const worst = new Map<string, number>()
+for (const [name, text] of hostileTexts(100_000)) {
+  if (!name.includes(only)) continue
+  for (const [layer, work] of Object.entries(layers)) {
+    for (let warm = 0; warm < 3; warm++) work(text)
+    const times = Array.from({ length: rounds }, () => {
+      const before = process.cpuUsage()
+      work(text)
+      const { user, system } = process.cpuUsage(before)
+      return (user + system) / 1_000
+    }).toSorted((one, other) => one - other)
+    const median = times[rounds >> 1] ?? Number.NaN
+    worst.set(layer, Math.max(worst.get(layer) ?? 0, median))
+    if (median >= leastMs)
+      process.stdout.write(`${median.toFixed(1)} ms (least ${times[0]?.toFixed(1)}): ${layer} over ${name}\n`)
+  }
+}
+for (const [layer, most] of worst) process.stdout.write(`${layer}: at most ${most.toFixed(1)} ms\n`)
+safety.close()
