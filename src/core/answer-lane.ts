@@ -7,6 +7,7 @@
  * reports or refuses is no hit: a sentence that says "I cannot" before the words, or quotes them, is let through.
  */
 import type { Listener } from './harm-verdict.ts'
+import { isWideDot } from './name-letters.ts'
 import { type RunningScan, scan as scanWhole, startScan } from './patterns.ts'
 import { firstMatched, type SafetyRules } from './safety-rules.ts'
 import { type BlockedHosts, pointsAt, refused, type Verdict } from './screen.ts'
@@ -54,6 +55,8 @@ export function startLane({ rules, hosts, listen }: LaneRules): Lane {
   /** Up to here the token has been looked at while it goes on. */
   let looked = 0
   let mayHoldHost = false
+  /** It was looked at as a whole before, and points at no blocked host. */
+  let pointsNowhere = false
   let hasBracket = false
   /** The token has something of an address: only then is it asked whether it may go on as one. */
   let hasMark = false
@@ -94,7 +97,7 @@ export function startLane({ rules, hosts, listen }: LaneRules): Lane {
   }
 
   const endToken = (at: number) => {
-    if (mayHoldHost) {
+    if (mayHoldHost && !pointsNowhere) {
       advance(at)
       if (verdict === null && pointsAt(hosts, textOf(token, at))) refuse(refused('urls', 'malicious_url', 0), token)
     }
@@ -108,7 +111,7 @@ export function startLane({ rules, hosts, listen }: LaneRules): Lane {
   /** The hosts of a token that is longer than what is held back: they are known before they go out. */
   const lookInto = (at: number) => {
     looked = at
-    if (!mayHoldHost) return
+    if (!mayHoldHost || pointsNowhere) return
     advance(at)
     const sure = textOf(token, sureEnd(kept, token - keptAt, at - keptAt) + keptAt)
     if (verdict === null && pointsAt(hosts, sure)) refuse(refused('urls', 'malicious_url', 0), token)
@@ -117,7 +120,7 @@ export function startLane({ rules, hosts, listen }: LaneRules): Lane {
   const endSentence = (at: number) => {
     advance(at)
     const said = textOf(sentence, at)
-    if (verdict === null && spelledDot.test(said) && pointsAt(hosts, said))
+    if (verdict === null && !pointsNowhere && spelledDot.test(said) && pointsAt(hosts, said))
       refuse(refused('urls', 'malicious_url', 0), sentence)
     if (verdict === null) judge(said, () => textOf(before, at))
     before = sentence
@@ -165,8 +168,9 @@ export function startLane({ rules, hosts, listen }: LaneRules): Lane {
     advance(end)
   }
 
-  /** Nearly always no rule speaks anywhere in an answer: then none has to be asked where it does. */
+  /** Nearly always no rule speaks anywhere in an answer, and no address is listed: then none has to be asked where. */
   const takeInWhole = (text: string) => {
+    pointsNowhere = end === 0 && !pointsAt(hosts, text)
     if (end === 0 && !speaks(rules, text)) {
       quiet = text
       read = text.length
@@ -246,18 +250,13 @@ const marks = Uint8Array.from({ length: 128 }, (_, code) => {
   const character = String.fromCharCode(code)
   if (' \n\t\r'.includes(character)) return space
   if (character === '.') return dot
-  if (character === '%') return hostMark
-  if ('[({'.includes(character)) return bracket
+  if ('%&\\'.includes(character)) return hostMark
+  if ('[({<'.includes(character)) return bracket
   return '/wW'.includes(character) ? sign : ordinary
 })
 
-/** `．。｡` */
-function isWideDot(unit: number): boolean {
-  return unit === 0xff0e || unit === 0x3002 || unit === 0xff61
-}
-
 /** A token that may still grow into an address: it has a scheme, or a dot with something behind it. */
-const mayGoOn = /:\/|\.[^.\s]|^www\.?$|\[\.|%2e/i
+const mayGoOn = /:\\?\/|\.[^.\s]|^www\.?$|[[({<][.d]|%2|&[#pcs]|\\[./ux]|[a-z\d-][。．｡․﹒][a-z\d]/i
 
 /** Behind the last mark that ends a host; what follows it may yet become part of another. */
 function sureEnd(text: string, from: number, to: number): number {
@@ -268,7 +267,7 @@ function sureEnd(text: string, from: number, to: number): number {
 
 const hostEnds = '/\\?#&"\'<>`|,;'
 /** With blanks around it, it makes one host of several tokens. */
-const spelledDot = /[([]dot[)\]]/i
+const spelledDot = /[\s[({<]dot[\s\])}>]|[[({] ?\. ?[\])}]/i
 
 const open = 0
 /** Ends a sentence once white space follows, since `3.` may go on as `3.14`. */

@@ -102,7 +102,7 @@ function traitOf(unit: number): number {
   return (/[ .\-_]/.test(character) ? kindSeparator : kindOther) | inBase64
 }
 
-/** Zero-width, bidi and tag characters, soft hyphens; full-width and mathematical letters. */
+/** Zero-width, bidi and tag characters, soft hyphens; circled, full-width and mathematical letters. */
 function isDisguise(unit: number): boolean {
   return (
     unit === 0xad ||
@@ -111,6 +111,7 @@ function isDisguise(unit: number): boolean {
     (unit >= 0x200b && unit <= 0x200f) ||
     (unit >= 0x202a && unit <= 0x202e) ||
     (unit >= 0x2060 && unit <= 0x2064) ||
+    (unit >= 0x24b6 && unit <= 0x24e9) ||
     unit === 0xd835 ||
     unit === 0xdb40 ||
     unit === 0xfeff ||

@@ -1,9 +1,9 @@
 /** Host names in the one form that they are compared in. */
-import { isSettled, normalForm, singleForm } from './normal-form.ts'
+import { nameLetters } from './name-letters.ts'
 import { maximumLabel, punycodeOf } from './punycode.ts'
 
 /** Longest name that DNS has, in octets. */
-const maximumHost = 253
+export const maximumHost = 253
 
 /** Lower case, ASCII, no leading or trailing dots or marks; null where it is no host name with a dot in it. */
 export function normalHost(raw: string): string | null {
@@ -25,7 +25,7 @@ export function normalHost(raw: string): string | null {
     before = unit
   }
   if (dots === 0) return null
-  if ((found & beyond) !== 0) return nameBeyondAscii(host)
+  if ((found & beyond) !== 0) return nameBeyondAscii(nameLetters(host))
   if (host.length > maximumHost || (found & letter) === 0) return null
   return (found & capital) === 0 ? host : host.toLowerCase()
 }
@@ -51,70 +51,7 @@ const traits = Uint8Array.from({ length: 128 }, (_, code) => {
 })
 
 function nameBeyondAscii(host: string): string | null {
-  let folded = ''
-  let from = 0
-  for (let at = 0; at < host.length; at++) {
-    const unit = host.charCodeAt(at)
-    let fold = folds[unit] ?? 0
-    if (fold === unknown) fold = learned(unit)
-    if (fold === noName) return null
-    if (fold === depends) return nameOfSeveral(host)
-    if (fold === unit) continue
-    folded += host.slice(from, at) + String.fromCharCode(fold)
-    from = at + 1
-  }
-  return asciiName(from === 0 ? host : folded + host.slice(from))
-}
-
-/** A name some letter of which depends on those beside it. */
-function nameOfSeveral(host: string): string | null {
-  const lower = lowered(host)
-  if (!allOfName.test(lower)) return null
-  const letters = lowered(normalForm(lower.replace(ignorable, '').replace(sameInCapitals, oneOfSame)))
-  return asciiName(letters.replace(cherokee, small => small.toUpperCase()))
-}
-
-/** In lower case; in names, unlike in words, a last sigma is like the others. */
-function lowered(text: string): string {
-  return text.replaceAll('Σ', 'σ').toLowerCase()
-}
-
-/** Letters that are others of their alphabet in capitals: to a name they are those (Unicode's UTS 46). */
-const sameInCapitals =
-  /[\u03f2\u1c80-\u1c88\u1f80-\u1faf\u1fb2-\u1fb7\u1fbc\u1fc2-\u1fc7\u1fcc\u1ff2-\u1ffc\u{1d6d3}\u{1d70d}\u{1d747}\u{1d781}\u{1d7bb}]|\u0345/gu
-
-function oneOfSame(character: string): string {
-  return character.normalize('NFKC').toUpperCase().toLowerCase()
-}
-
-/** The one script of which a name has the capitals. */
-const cherokee = /[\u13f8-\u13fd\uab70-\uabbf]/g
-
-const allOfName = /^[\p{L}\p{N}\p{M}._-]+$/u
-const ofName = /[\p{L}\p{N}._-]/u
-/** Letters of which more is told below. */
-const special = /[\u03f2\u13a0-\u13fd\u1c80-\u1c88\u1f80-\u1ffc\uab70-\uabbf]/
-const ignorable = /\p{Default_Ignorable_Code_Point}/gu
-
-/** Each UTF-16 unit in lower case and without its coat, learned when first met: to ask Unicode for all of them takes long. */
-const folds = new Uint16Array(65_536)
-const unknown = 0
-const noName = 1
-const depends = 2
-
-function learned(unit: number): number {
-  const fold = foldOf(unit)
-  folds[unit] = fold
-  return fold
-}
-
-function foldOf(unit: number): number {
-  if (isSettled(unit)) return unit
-  const character = String.fromCharCode(unit)
-  const form = singleForm(unit)
-  const lower = form === null || special.test(character) ? '' : String.fromCharCode(form).toLowerCase()
-  if (lower.length !== 1) return depends
-  return ofName.test(character) && ofName.test(lower) ? lower.charCodeAt(0) : noName
+  return host.includes(' ') ? null : asciiName(host)
 }
 
 /** As many labels from the end as a name can hold: one that is too long, and what lies below it, leads nowhere. */

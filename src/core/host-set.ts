@@ -2,15 +2,19 @@
  * A set of host names as 64-bit fingerprints in two typed arrays: 250,000 names are 4 MB and one look-up a label. Two names
  * share a fingerprint once in 10^8 lists of that size; the allow list mends that, as it mends any wrong entry.
  */
-import { normalHost } from './host-name.ts'
+import { maximumHost, normalHost } from './host-name.ts'
+import { nameLetters } from './name-letters.ts'
+import { lettersOf } from './punycode.ts'
 
 export type HostSet = {
   readonly size: number
   /**
    * Length of the longest domain that the set holds, of the host itself and those above it; 0 = none. `host` as
-   * `normalHost` gives it.
+   * `normalHost` or `hostsIn` gives it: any of its labels in ASCII or in letters.
    */
   covers(host: string): number
+  /** Whether the set holds a fingerprint. */
+  has(first: number, second: number): boolean
 }
 
 export type HostSetBuilder = {
@@ -33,7 +37,9 @@ export function buildHostSet(expected = 0): HostSetBuilder {
   while (slots < expected * 1.5) slots *= 2
   let high = new Uint32Array(slots)
   let low = new Uint32Array(slots)
-  let size = 0
+  let entries = 0
+  /** Entries that are other spellings of names. */
+  let others = 0
   let rest = new Uint8Array(0)
 
   const insert = (first: number, second: number) => {
@@ -44,8 +50,8 @@ export function buildHostSet(expected = 0): HostSetBuilder {
     }
     high[slot] = first
     low[slot] = second
-    size++
-    if (size * 1.5 > slots) grow()
+    entries++
+    if (entries * 1.5 > slots) grow()
   }
 
   const grow = () => {
@@ -53,7 +59,7 @@ export function buildHostSet(expected = 0): HostSetBuilder {
     slots *= 2
     high = new Uint32Array(slots)
     low = new Uint32Array(slots)
-    size = 0
+    entries = 0
     for (let slot = 0; slot < oldHigh.length; slot++)
       if (oldHigh[slot] !== 0 || oldLow[slot] !== 0) insert(oldHigh[slot] ?? 0, oldLow[slot] ?? 0)
   }
@@ -70,6 +76,7 @@ export function buildHostSet(expected = 0): HostSetBuilder {
       const folded = hostByte[bytes[at] ?? 0] ?? 0
       if (folded === 0) break
       if (folded === dotByte) hasDot = true
+      if (folded === hyphen && bytes[at + 1] === hyphen) return false
       first = mixFirst(first, folded)
       second = mixSecond(second, folded)
     }
@@ -112,7 +119,7 @@ export function buildHostSet(expected = 0): HostSetBuilder {
     let hasDot = false
     for (let at = end - 1; at >= start; at--) {
       const folded = hostByte[bytes[at] ?? 0] ?? 0
-      if (folded === 0) return addText(bytes, start, end)
+      if (folded === 0 || (folded === hyphen && bytes[at + 1] === hyphen)) return addText(bytes, start, end)
       if (folded === dotByte) hasDot = true
       first = mixFirst(first, folded)
       second = mixSecond(second, folded)
@@ -120,15 +127,25 @@ export function buildHostSet(expected = 0): HostSetBuilder {
     if (hasDot) insert(first >>> 0, (second | 1) >>> 0)
   }
 
-  /** Names beyond plain ASCII, and whole addresses. */
+  /** Names beyond plain ASCII, punycode, and whole addresses. */
   const addText = (bytes: Uint8Array, from: number, to: number) => {
     const text = decoder.decode(bytes.subarray(from, to))
     const host = normalHost(text.replace(/^[a-z]+:\/\//i, '').replace(/[/?#:].*$/, ''))
     if (host === null) return
-    fingerprints(host, (first, second, isWhole) => {
-      if (isWhole) insert(first, second)
-      return true
-    })
+    insertName(host)
+    const before = entries
+    for (const spelling of spellingsOf(host)) insertName(spelling)
+    others += entries - before
+  }
+
+  const insertName = (name: string) => {
+    let first = startFirst
+    let second = startSecond
+    for (let at = name.length - 1; at >= 0; at--) {
+      first = mixFirst(first, name.charCodeAt(at))
+      second = mixSecond(second, name.charCodeAt(at))
+    }
+    insert(first >>> 0, (second | 1) >>> 0)
   }
 
   return {
@@ -157,27 +174,67 @@ export function buildHostSet(expected = 0): HostSetBuilder {
       rest = new Uint8Array(0)
     },
     finish() {
-      return {
-        size,
-        covers(host) {
-          let longest = 0
-          fingerprints(host, (first, second, _isWhole, length) => {
-            let slot = first & (slots - 1)
-            while (high[slot] !== 0 || low[slot] !== 0) {
-              if (high[slot] === first && low[slot] === second) {
-                longest = length
-                break
-              }
-              slot = (slot + 1) & (slots - 1)
-            }
-            return true
-          })
-          return longest
+      const set: HostSet = {
+        size: entries - others,
+        covers: host => longestCovered([set], host),
+        has(first, second) {
+          let slot = first & (slots - 1)
+          while (high[slot] !== 0 || low[slot] !== 0) {
+            if (high[slot] === first && low[slot] === second) return true
+            slot = (slot + 1) & (slots - 1)
+          }
+          return false
         },
       }
+      return set
     },
   }
 }
+
+/** Length of the longest domain that one of the sets holds, as `covers` tells it of one. */
+export function longestCovered(sets: readonly HostSet[], host: string): number {
+  let first = startFirst
+  let second = startSecond
+  let hasDot = false
+  let longest = 0
+  const least = Math.max(0, host.length - maximumHost)
+  for (let at = host.length - 1; at >= least; at--) {
+    const unit = host.charCodeAt(at)
+    if (unit === dotByte) {
+      if (hasDot && isIn(sets, first, second)) longest = host.length - at - 1
+      hasDot = true
+    }
+    first = mixFirst(first, unit)
+    second = mixSecond(second, unit)
+  }
+  return hasDot && least === 0 && isIn(sets, first, second) ? host.length : longest
+}
+
+function isIn(sets: readonly HostSet[], first: number, second: number): boolean {
+  for (const set of sets) if (set.has(first >>> 0, (second | 1) >>> 0)) return true
+  return false
+}
+
+/**
+ * A name in punycode as texts may have it: each label in letters or not, so that nothing in a text has to be turned into
+ * punycode first, which takes long.
+ */
+function spellingsOf(name: string): readonly string[] {
+  const labels = name.split('.')
+  let spellings = ['']
+  let turned = 0
+  for (const label of labels.toReversed()) {
+    const letters = nameLetters(lettersOf(label) ?? '')
+    const isTurned = letters !== '' && !letters.includes(' ') && ++turned <= mostTurned
+    spellings = spellings.flatMap(rest =>
+      (isTurned ? [label, letters] : [label]).map(one => (rest === '' ? one : `${one}.${rest}`)),
+    )
+  }
+  return turned === 0 ? [] : spellings
+}
+
+/** Labels from the right that are turned: each doubles the spellings. */
+const mostTurned = 6
 
 const longestLine = 4_096
 const decoder = new TextDecoder()
@@ -187,26 +244,6 @@ function joined(one: Uint8Array, other: Uint8Array): Uint8Array<ArrayBuffer> {
   both.set(one)
   both.set(other, one.length)
   return both
-}
-
-/** Calls back with the fingerprint of each domain that a host lies in, the shortest first, until told to stop. */
-function fingerprints(
-  host: string,
-  onDomain: (first: number, second: number, isWhole: boolean, length: number) => boolean,
-): void {
-  let first = startFirst
-  let second = startSecond
-  let hasDot = false
-  for (let at = host.length - 1; at >= 0; at--) {
-    const unit = host.charCodeAt(at)
-    if (unit === dotByte) {
-      if (hasDot && !onDomain(first >>> 0, (second | 1) >>> 0, false, host.length - at - 1)) return
-      hasDot = true
-    }
-    first = mixFirst(first, unit)
-    second = mixSecond(second, unit)
-  }
-  if (hasDot) onDomain(first >>> 0, (second | 1) >>> 0, true, host.length)
 }
 
 // FNV-1a and a multiplicative hash of another kind: together 63 bits, read from the right so that suffixes come for free.
@@ -225,6 +262,7 @@ function mixSecond(hash: number, unit: number): number {
 const carriageReturn = 13
 const dotByte = 46
 const caret = 94
+const hyphen = 45
 
 /** Byte of a host name → its lower case; 0 = not part of a plain one. */
 const hostByte = Uint8Array.from({ length: 256 }, (_, code) => {

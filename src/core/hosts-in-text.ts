@@ -1,116 +1,49 @@
 /**
  * The hosts that a text points at, however they are dressed: scheme or none, any case, port, user-info, `www`, a trailing
- * dot, Markdown, `hxxp` and `[.]`, percent-encoding, full-width dots, IDN or punycode. What stands behind `?` or `#` of an
- * address is not one. Linear: candidates are found by their dots and read once outwards.
+ * dot, Markdown, `hxxp` and `[.]`, escapes, full-width dots, IDN or punycode, quotation marks and other scripts around. What stands
+ * behind `?` or `#` of an address is not one. Linear: candidates are found by their dots and read once outwards.
  */
 import { isNameUnit, normalHost } from './host-name.ts'
-import { loadUnits, textOfUnits, units } from './units.ts'
+import { isOfName, nameLetters } from './name-letters.ts'
+import { dressesIn, spelled, spelledOut, wide } from './spelled-out.ts'
 
-/** Calls `onHost` with each host, lower case, ASCII, without a trailing dot, until it returns false. Doubles may come. */
+/**
+ * Calls `onHost` with each host, lower case, without a trailing dot, in ASCII or in the letters of its name (`nameLetters`), until
+ * it returns false. Doubles may come.
+ */
 export function hostsIn(text: string, onHost: (host: string) => boolean): void {
-  const plain = undressed(text)
-  let from = 0
-  for (let dot = plain.indexOf('.'); dot !== -1; dot = plain.indexOf('.', Math.max(dot + 1, from))) {
-    // A dot that ends a sentence joins no labels.
-    if (dot < from || !mayJoin(plain.charCodeAt(dot - 1)) || !mayJoin(plain.charCodeAt(dot + 1))) continue
-    const start = stretchStart(plain, dot, from)
-    const end = stretchEnd(plain, dot)
-    from = end
-    const host = hostOf(plain, start, end)
-    if (host !== null && !onHost(host)) return
+  const dresses = dressesIn(text)
+  const isFolded = (dresses & wide) !== 0
+  const plain = isFolded ? nameLetters(text) : text
+  // As it stands too: what is spelt out may join what belongs apart.
+  if (!readHosts(plain, isFolded, onHost) || (dresses & spelled) === 0) return
+  let other = spelledOut(plain)
+  for (let turn = 0; other !== null && turn < mostEscapes; turn++) {
+    if (!readHosts(other, false, onHost)) return
+    other = other.includes('%') ? spelledOut(other) : null
   }
+}
+
+/** An address is escaped once by whoever writes it, and once more by whoever passes it on. */
+const mostEscapes = 2
+
+/** Whether to go on. `isFolded`: the letters are those of names. */
+function readHosts(text: string, isFolded: boolean, onHost: (host: string) => boolean): boolean {
+  let from = 0
+  for (let dot = text.indexOf('.'); dot !== -1; dot = text.indexOf('.', Math.max(dot + 1, from))) {
+    // A dot that ends a sentence joins no labels.
+    if (dot < from || !mayJoin(text.charCodeAt(dot - 1)) || !mayJoin(text.charCodeAt(dot + 1))) continue
+    const start = stretchStart(text, dot, from)
+    const end = stretchEnd(text, dot)
+    // Once for all that follows: name by name would take longer.
+    if (!isFolded && isBeyondAscii(text, start, end)) return readHosts(nameLetters(text.slice(start)), true, onHost)
+    from = end
+    if (!hostsOf(text, start, end, onHost)) return false
+  }
+  return true
 }
 
 const maximumStretch = 2_048
-
-/** A text without what hides the dots and letters of hosts. */
-function undressed(text: string): string {
-  const found = dressesIn(text)
-  const joined = (found & spelled) === 0 ? text : text.replace(spelledDots, '.')
-  return (found & wide) === 0 ? joined : withoutCoats(joined)
-}
-
-/** Dots in brackets, in words and escaped. */
-const spelledDots = /\[\.\]|\(\.\)|\{\.\}|\s?\[dot\]\s?|\s?\(dot\)\s?|%2e/gi
-
-/** How these begin, each place a bit: what stands there, and whether it is the first or the last. */
-const places: readonly Place[] = [
-  { units: '[({', isFirst: true },
-  { units: '.', isLast: true },
-  { units: '[(', isFirst: true },
-  { units: 'dD' },
-  { units: 'oO' },
-  { units: 'tT', isLast: true },
-  { units: '%', isFirst: true },
-  { units: '2' },
-  { units: 'eE', isLast: true },
-]
-type Place = { readonly units: string; readonly isFirst?: true; readonly isLast?: true }
-
-const spelled = bitsOf(place => place.isLast === true)
-/** A unit in another coat. */
-const wide = 1 << places.length
-const firsts = bitsOf(place => place.isFirst === true) | wide
-
-function bitsOf(isMeant: (place: Place) => boolean): number {
-  return places.reduce((bits, place, at) => (isMeant(place) ? bits | (1 << at) : bits), 0)
-}
-
-/** Which of `spelled` and `wide` a text has: all forms are followed at once, a bit moving on with each unit that fits. */
-function dressesIn(text: string): number {
-  const fits = fitTable()
-  let open = 0
-  let found = 0
-  for (let from = 0; from < text.length; ) {
-    const length = loadUnits(text, from)
-    for (let at = 0; at < length; at++) {
-      open = ((open << 1) | firsts) & (fits[units[at] ?? 0] ?? 0)
-      found |= open
-    }
-    from += length
-  }
-  return found
-}
-
-let fitsKept: Uint16Array | null = null
-
-/** For every UTF-16 unit, the places where it may stand; made when first needed. */
-function fitTable(): Uint16Array {
-  fitsKept ??= Uint16Array.from({ length: 65_536 }, (_, unit) => {
-    if (unit > 127) return coatOff(unit) === unit ? 0 : wide
-    return bitsOf(place => place.units.includes(String.fromCharCode(unit)))
-  })
-  return fitsKept
-}
-
-/** Wide dots and letters as those of ASCII, invisible characters gone. */
-function withoutCoats(text: string): string {
-  const fits = fitTable()
-  let bare = ''
-  for (let from = 0; from < text.length; ) {
-    const length = loadUnits(text, from)
-    let count = 0
-    for (let at = 0; at < length; at++) {
-      const unit = units[at] ?? 0
-      const off = ((fits[unit] ?? 0) & wide) === 0 ? unit : coatOff(unit)
-      if (off !== nothing) units[count++] = off
-    }
-    bare += textOfUnits(count)
-    from += length
-  }
-  return bare
-}
-
-const nothing = 0
-
-function coatOff(unit: number): number {
-  if (unit === 0x3002 || unit === 0xff0e || unit === 0xff61) return dot
-  if (unit >= 0xff10 && unit <= 0xff5a) return unit - 0xfee0
-  const isInvisible = unit === 0xad || (unit >= 0x200b && unit <= 0x200d) || unit === 0x2060 || unit === 0xfeff
-  return isInvisible ? nothing : unit
-}
-
-const dot = 46
 
 /** Where the stretch around a dot begins: behind the last character that no address holds. */
 function stretchStart(text: string, dot: number, from: number): number {
@@ -135,16 +68,36 @@ function inStretch(code: number): boolean {
   return ends[code] === 0
 }
 
-/** The host that a stretch without white space names: what stands before its path, query or fragment. */
-function hostOf(text: string, start: number, end: number): string | null {
+function isBeyondAscii(text: string, start: number, end: number): boolean {
+  let units = 0
+  for (let at = start; at < end; at++) units |= text.charCodeAt(at)
+  return units > 127
+}
+
+/** The hosts that a stretch without white space names: what stands before its path, query or fragment, in fields of a form each. */
+function hostsOf(text: string, start: number, end: number, onHost: (host: string) => boolean): boolean {
   let from = start
-  let to = pathStart(text, start, end)
-  // What ends before a slash is a scheme where a colon stands there.
-  if (to < end && isSlash(text.charCodeAt(to)) && (to === start || text.charCodeAt(to - 1) === colon)) {
-    from = to
-    while (from < end && from - to < 3 && isSlash(text.charCodeAt(from))) from++
-    to = pathStart(text, from, end)
+  while (from < end && opensField(text.charCodeAt(from))) from++
+  /** Where a scheme would begin, −1 behind one. */
+  let first = from
+  for (let at = from; at <= end; at++) {
+    const kind = at === end ? path : (breaks[text.charCodeAt(at)] ?? 0)
+    if (kind === 0) continue
+    // What ends before a slash is a scheme where a colon stands there.
+    if (kind === slash && (at === from || text.charCodeAt(at - 1) === colon) && from === first) {
+      while (at < end && breaks[text.charCodeAt(at)] === slash) at++
+      from = at--
+      first = -1
+      continue
+    }
+    if (!hostsOfField(text, from, at, onHost)) return false
+    if (kind !== field) return true
+    from = at + 1
   }
+  return true
+}
+
+function hostsOfField(text: string, from: number, to: number, onHost: (host: string) => boolean): boolean {
   let last = to
   while (last > from && !isPlain(text.charCodeAt(last - 1)) && text.charCodeAt(last - 1) < 128) last--
   let port = last
@@ -152,27 +105,36 @@ function hostOf(text: string, start: number, end: number): string | null {
   if (port > from && text.charCodeAt(port - 1) === colon) last = port - 1
   let first = last
   while (first > from && isPlain(text.charCodeAt(first - 1))) first--
-  const isOdd = first > from && (text.charCodeAt(first - 1) === percent || text.charCodeAt(first - 1) > 127)
-  return normalHost(isOdd ? decodedHost(text.slice(from, last)) : text.slice(first, last))
+  if (first === from || text.charCodeAt(first - 1) < 128) return tell(normalHost(text.slice(first, last)), onHost)
+  while (first > from && joins[text.charCodeAt(first - 1)] !== 1) first--
+  while (last > first && !isNameUnit(text.charCodeAt(last - 1))) last--
+  return tell(text.slice(first, last), onHost) && hostsWithin(text, first, last, onHost)
 }
 
-/** The host among escapes and letters beyond ASCII: what stands behind the last mark that puts something before it. */
-function decodedHost(text: string): string {
-  const host = text.includes('%') ? decoded(text) : text
-  let first = host.length
-  while (first > 0 && joins[host.charCodeAt(first - 1)] !== 1) first--
-  return host.slice(first)
-}
-
-/** Without the path and the port that escapes may have hidden. */
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-      .replace(/[/\\?#].*$/s, '')
-      .replace(/:\d*$/, '')
-  } catch {
-    return text
+/** Names in ASCII among letters that nobody mixes with it: words of scripts that have no blanks, pictures. */
+function hostsWithin(text: string, first: number, last: number, onHost: (host: string) => boolean): boolean {
+  for (let dot = text.indexOf('.', first); dot !== -1 && dot < last; dot = text.indexOf('.', dot + 1)) {
+    if (!isPlain(text.charCodeAt(dot - 1)) || !isPlain(text.charCodeAt(dot + 1))) continue
+    let start = dot
+    while (start > first && isPlain(text.charCodeAt(start - 1))) start--
+    let end = dot + 1
+    while (end < last && isPlain(text.charCodeAt(end))) end++
+    dot = end
+    // Of a label that goes on in letters, what is plain of it is none.
+    if (start > first && mixes(text.charCodeAt(start - 1))) start = text.indexOf('.', start) + 1
+    if (end < last && mixes(text.charCodeAt(end))) end = text.lastIndexOf('.', end)
+    if (start < end && !tell(normalHost(text.slice(start, end)), onHost)) return false
   }
+  return true
+}
+
+/** Latin, Greek, Cyrillic and Armenian letters. */
+function mixes(code: number): boolean {
+  return code < 0x590
+}
+
+function tell(host: string | null, onHost: (host: string) => boolean): boolean {
+  return host === null || onHost(host)
 }
 
 /** Marks that put something before a host and are none of it. */
@@ -181,19 +143,21 @@ for (const mark of '=:&*!~^$%+@') joins[mark.charCodeAt(0)] = 1
 
 const colon = 58
 const percent = 37
+const ampersand = 38
+const numberSign = 35
 
-function pathStart(text: string, start: number, end: number): number {
-  let at = start
-  while (at < end) {
-    const code = text.charCodeAt(at)
-    if (isSlash(code) || code === 63 || code === 35 || code === 38) return at
-    at++
-  }
-  return end
-}
+/** What ends a host's field: the next one, a slash, and what begins a path otherwise. */
+const field = 1
+const slash = 2
+const path = 3
+const breaks = new Uint8Array(65_536)
+breaks[ampersand] = field
+for (const mark of '/\\') breaks[mark.charCodeAt(0)] = slash
+for (const mark of '?#') breaks[mark.charCodeAt(0)] = path
 
-function isSlash(code: number): boolean {
-  return code === 47 || code === 92
+/** `#name`, `&name`. */
+function opensField(code: number): boolean {
+  return code === numberSign || code === ampersand
 }
 
 function isDigit(code: number): boolean {
@@ -209,5 +173,6 @@ function isPlain(code: number): boolean {
 }
 
 function mayJoin(code: number): boolean {
+  if (code > 127) return isOfName(code)
   return isNameUnit(code) || code === percent || code === 45 || code === 95
 }

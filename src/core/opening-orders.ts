@@ -13,6 +13,7 @@ export const stop = '\ue000'
 export const courtesies: readonly string[] = [
   'please pls plz kindly now just so ok okay hey hi hello dear also and but then first well alright right simply again instead next',
   'important urgent attention warning notice note update new system user human admin administrator developer root assistant',
+  'inst instruction instructions prompt task question input query message text sys s im start 1 2 3',
   'chatgpt gpt gpt4 claude gemini llama copilot grok deepseek mistral bot chatbot ai llm model friend from immediately stop',
   'por favor ahora hola oye bueno desde agora ola ora adesso ciao per favore s il te vous plait svp stp maintenant bonjour salut',
   'bitte jetzt hallo nun sofort also ab alstublieft nu pożalujsta пожалуйста теперь сейчас привет а итак будь добр',

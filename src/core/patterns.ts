@@ -27,21 +27,20 @@ export type PatternSet = {
   readonly steps: { readonly from: Int32Array; readonly reach: Uint8Array; readonly to: Int32Array }
   /** State → the pattern it completes, −1 for none. */
   readonly completes: Int32Array
-  /** State → most words to the one that completes a pattern, 0 where more is missing. */
+  /** State → most words to the next of a pattern, and to the one that completes one, 0 where more is missing. */
+  readonly reachFrom: Uint8Array
   readonly lastReach: Uint8Array
   /** Hashes of all beginnings of the words that complete a pattern. */
   readonly lastPrefixes: ReadonlySet<number>
   /** A single word completes some pattern. */
   readonly hasSingle: boolean
-  /** Patterns count only where a text begins with them: state 0 is its beginning. */
-  readonly isOpening: boolean
   /** Where scans of whole texts note what they reached; each begins so far behind the last that nothing of it is near. */
   readonly scratch: { readonly reached: Int32Array; base: number }
 }
 
 /**
- * Compiles patterns, numbered as given. In one for openings, a place that begins with `?` may be left out; not the last one. Throws
- * a TypeError on a pattern that does not say what it means, and on too many words.
+ * Compiles patterns, numbered as given. Throws a TypeError on one that does not say what it means, and on too many words. Those of
+ * openings begin in state 0, and their places that begin with `?` may be left out, but for the last.
  */
 export function compilePatterns(sources: readonly string[], place: 'anywhere' | 'opening' = 'anywhere'): PatternSet {
   const isOpening = place === 'opening'
@@ -78,9 +77,13 @@ export function compilePatterns(sources: readonly string[], place: 'anywhere' | 
   }
   if (stepsOf.size > mostWords) throw new TypeError(`the patterns have more than ${mostWords} different words`)
   const steps = [...stepsOf.values()].flatMap(list => list.sort((one, other) => other.to - one.to))
+  const reachFrom = new Uint8Array(completes.length)
   const lastReach = new Uint8Array(completes.length)
-  for (const { from, reach, to } of steps)
-    if (from >= 0 && (completes[to] ?? -1) >= 0) lastReach[from] = Math.max(lastReach[from] ?? 0, reach)
+  for (const { from, reach, to } of steps) {
+    if (from === -1) continue
+    reachFrom[from] = Math.max(reachFrom[from] ?? 0, reach)
+    if ((completes[to] ?? -1) >= 0) lastReach[from] = Math.max(lastReach[from] ?? 0, reach)
+  }
   return {
     count: sources.length,
     ...wordTable(stepsOf),
@@ -90,10 +93,10 @@ export function compilePatterns(sources: readonly string[], place: 'anywhere' | 
       to: Int32Array.from(steps, ({ to }) => to),
     },
     completes: Int32Array.from(completes),
+    reachFrom,
     lastReach,
     lastPrefixes: new Set(isOpening ? [] : sources.flatMap(source => prefixHashes(source.split(' ').at(-1) ?? ''))),
     hasSingle: steps.some(({ from, to }) => from === -1 && (completes[to] ?? -1) >= 0),
-    isOpening,
     scratch: { reached: new Int32Array(completes.length), base: beyondReach },
   }
 }
@@ -193,7 +196,6 @@ export function wordHashes(text: string): number[] {
 export function scan(set: PatternSet, text: string, onMatch: (pattern: number, position: number) => boolean): void {
   const { scratch } = set
   const reading = startReading()
-  if (set.isOpening) scratch.reached[0] = scratch.base - 1
   const onWords = matcher(set, scratch.reached, scratch.base, onMatch)
   if (readWords(reading, text, set.sieve, onWords)) endWord(reading, set.sieve, onWords)
   scratch.base += reading.words + beyondReach

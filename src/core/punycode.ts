@@ -95,6 +95,35 @@ function writeNumber(delta: number, bias: number, from: number): number {
   return length
 }
 
+/** The letters of a label that begins with `xn--`, in lower case; null where it is none that a name has. */
+export function lettersOf(label: string): string | null {
+  if (label.length > maximumLabel || !label.startsWith('xn--')) return null
+  const lastHyphen = label.lastIndexOf('-')
+  const letters = lastHyphen > prefix - 1 ? Array.from(label.slice(prefix, lastHyphen), mark => mark.charCodeAt(0)) : []
+  let code = startCode
+  let place = 0
+  let bias = startBias
+  for (let at = Math.max(prefix, lastHyphen + 1); at < label.length; ) {
+    const before = place
+    let weight = 1
+    for (let step = base; ; step += base) {
+      const digit = digits.indexOf(label.charCodeAt(at++))
+      if (digit === -1) return null
+      place += digit * weight
+      const threshold = Math.max(leastThreshold, Math.min(mostThreshold, step - bias))
+      if (digit < threshold) break
+      weight *= base - threshold
+    }
+    const count = letters.length + 1
+    bias = adapted(place - before, count, before === 0)
+    code += Math.floor(place / count)
+    place %= count
+    if (code > 0x10ffff) return null
+    letters.splice(place++, 0, code)
+  }
+  return String.fromCodePoint(...letters)
+}
+
 function adapted(delta: number, count: number, isFirst: boolean): number {
   let rest = Math.floor(delta / (isFirst ? damping : 2))
   rest += Math.floor(rest / count)

@@ -122,13 +122,13 @@ export function endWord(reading: Reading, sieve: Uint16Array, onWords: OnWords):
 /** A word of a text: its hash, `noWord` where there is none, and the place behind it. */
 export type Word = { readonly hash: number; readonly end: number }
 
-/** The first word from a place on. */
+/** The first word from a place on; unlike in patterns, underscores are marks. */
 export function wordFrom(text: string, from: number): Word {
   const folds = foldTable()
   let hash = noWord
   for (let at = from; at < text.length; at++) {
     const unit = text.charCodeAt(at)
-    const folded = folds[unit] ?? separator
+    const folded = unit === underscore ? separator : (folds[unit] ?? separator)
     if (folded > sharp) hash = Math.imul(hash ^ folded, prime)
     else if (folded === invisible) continue
     else if (hash === noWord) {
@@ -138,6 +138,8 @@ export function wordFrom(text: string, from: number): Word {
   }
   return { hash, end: text.length }
 }
+
+const underscore = 95
 
 /** What a UTF-16 unit is where it is no letter: those are above these, as the lower-case one without its accent. */
 const separator = 0

@@ -6,7 +6,7 @@
 import { createReadStream } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { normalHost } from '../core/host-name.ts'
-import { buildHostSet, type HostSet } from '../core/host-set.ts'
+import { buildHostSet, type HostSet, longestCovered } from '../core/host-set.ts'
 import type { BlockedHosts } from '../core/screen.ts'
 import { allowedHosts, blockedHosts } from './own-hosts.ts'
 
@@ -71,8 +71,7 @@ export function openBlocklist(
     version: () => version,
     size: () => sets.reduce((sum, set) => sum + set.size, 0),
     isBlocked(host) {
-      let longest = 0
-      for (const set of sets) longest = Math.max(longest, set.covers(host))
+      const longest = longestCovered(sets, host)
       // The entry that says more of a host decides; between equals, the one that allows.
       return longest > 0 && longest > allowed.covers(host)
     },

@@ -5,6 +5,7 @@
 import { type AnswerRules, startAnswerScreen } from '../../src/core/answer-screen.ts'
 import { undisguised } from '../../src/core/disguise.ts'
 import { createHarmClassifier } from '../../src/core/harm-verdict.ts'
+import { buildHostSet, longestCovered } from '../../src/core/host-set.ts'
 import { leaksIn } from '../../src/core/leaks.ts'
 import { compileRules, firstBroken, safetyRules } from '../../src/core/safety-rules.ts'
 import { pointsAt } from '../../src/core/screen.ts'
@@ -13,11 +14,18 @@ import { hostileTexts } from './hostile-texts.ts'
 
 const leastMs = Number(process.env.BENCH_LEAST_MS ?? 5)
 const only = process.env.BENCH_ONLY ?? ''
+const onlyLayer = process.env.BENCH_LAYER ?? ''
 const rounds = 9
 
 const rules = compileRules(safetyRules)
 const safety = safetyFor({}, { digests: null })
-const hosts = { isBlocked: (host: string) => safety.isListed(host) && false }
+const listed = buildHostSet()
+listed.read(
+  new TextEncoder().encode(Array.from({ length: 50_000 }, (_, at) => `host-${at}.example${at % 997}.com\n`).join('')),
+)
+listed.endList()
+const sets = [listed.finish(), listed.finish()]
+const hosts = { isBlocked: (host: string) => longestCovered(sets, host) > 0 }
 const unheard: AnswerRules = { rules, hosts, listen: () => () => ({ category: null, score: 0 }), known: null }
 const classifier = createHarmClassifier()
 
@@ -25,7 +33,7 @@ const layers: Readonly<Record<string, (text: string) => unknown>> = {
   rules: text => firstBroken(rules, text),
   disguise: undisguised,
   readings: text => undisguised(text).map(reading => firstBroken(rules, reading)),
-  hosts: text => pointsAt({ isBlocked: () => false }, text),
+  hosts: text => pointsAt(hosts, text),
   leaks: leaksIn,
   classifier: classifier.prompt,
   'answer, rules and hosts': text => answered(unheard, text),
@@ -44,6 +52,7 @@ const worst = new Map<string, number>()
 for (const [name, text] of hostileTexts(100_000)) {
   if (!name.includes(only)) continue
   for (const [layer, work] of Object.entries(layers)) {
+    if (!layer.includes(onlyLayer)) continue
     for (let warm = 0; warm < 3; warm++) work(text)
     const times = Array.from({ length: rounds }, () => {
       const before = process.cpuUsage()
