@@ -179,12 +179,13 @@ const named: readonly (readonly [name: string, code: number])[] = [
   ['ZeroWidthSpace;', 0x200b],
 ]
 
-/** `\.`, `\/`, `\u002e`, `\x2e`. */
+/** `\.`, `\/`, `\u002e`, `\x2e`, and the same escaped once more. */
 function escaped(text: string, at: number): Form {
-  const mark = text.charCodeAt(at + 1)
-  if (mark === 46 || mark === 47) return { code: mark, length: 2 }
+  const from = at + (text.charCodeAt(at + 1) === 92 ? 2 : 1)
+  const mark = text.charCodeAt(from)
+  if (mark === 46 || mark === 47) return { code: mark, length: from + 1 - at }
   const digits = mark === 117 ? 4 : mark === 120 ? 2 : 0
-  return digits === 0 ? noForm : formOf(hexAt(text, at + 2, digits), 2 + digits)
+  return digits === 0 ? noForm : formOf(hexAt(text, from + 1, digits), from + 1 + digits - at)
 }
 
 const closers: Readonly<Record<number, number>> = { 91: 93, 40: 41, 123: 125, 60: 62 }
