@@ -46,6 +46,8 @@ export function compilePatterns(sources: readonly string[], place: 'anywhere' | 
   const isOpening = place === 'opening'
   const completes: number[] = isOpening ? [-1] : []
   const stepsOf = new Map<number, Step[]>()
+  /** Patterns that begin alike share the states of what they begin with: a word then moves them all at once. */
+  const shared = new Map<string, number>()
   const step = (hash: number, one: Step) => {
     const steps = stepsOf.get(hash)
     if (steps === undefined) stepsOf.set(hash, [one])
@@ -57,7 +59,15 @@ export function compilePatterns(sources: readonly string[], place: 'anywhere' | 
     let last = isOpening ? 0 : -1
     /** Where the next place may be reached from: behind places that may be left out, several. */
     let before = [last]
-    for (const { choices, reach, isOptional } of placesOf(source, isOpening)) {
+    const places = placesOf(source, isOpening)
+    for (const [index, { choices, reach, isOptional, text }] of places.entries()) {
+      const beginning = `${before.join(' ')} ${reach} ${text}`
+      const known = index < places.length - 1 ? shared.get(beginning) : undefined
+      if (known !== undefined) {
+        last = known
+        before = isOptional ? [...before, last] : [last]
+        continue
+      }
       // The states within choices of several words come before the one they all lead to.
       const within = completes.length
       last = within + choices.reduce((sum, { length }) => sum + length - 1, 0)
@@ -71,6 +81,7 @@ export function compilePatterns(sources: readonly string[], place: 'anywhere' | 
         }
       }
       while (completes.length <= last) completes.push(-1)
+      if (index < places.length - 1) shared.set(beginning, last)
       before = isOptional ? [...before, last] : [last]
     }
     completes[last] = pattern
@@ -149,6 +160,7 @@ type Place = {
   readonly choices: readonly (readonly number[])[]
   readonly reach: number
   readonly isOptional: boolean
+  readonly text: string
 }
 
 function placesOf(source: string, isOpening: boolean): readonly Place[] {
@@ -159,7 +171,8 @@ function placesOf(source: string, isOpening: boolean): readonly Place[] {
       reach = Number(part.slice(1)) + 1
       continue
     }
-    places.push({ choices: part.split('|').map(wordHashes), reach, isOptional: isOpening && part.startsWith('?') })
+    const isOptional = isOpening && part.startsWith('?')
+    places.push({ choices: part.split('|').map(wordHashes), reach, isOptional, text: part })
     reach = 1
   }
   return places

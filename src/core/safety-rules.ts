@@ -48,8 +48,13 @@ export type SafetyRules = {
   readonly set: PatternSet
   readonly ruleOf: Uint16Array
   readonly openings: Openings<SafetyRule>
-  readonly expressions: readonly { readonly rule: SafetyRule; readonly expression: Expression }[]
+  /** In the order of the rules, several at a time. */
+  readonly expressions: readonly ExpressionGroup[]
 }
+
+/** Expressions that one pass looks for; `any`: whether one of them is in a text. */
+type ExpressionGroup = { readonly any: Expression; readonly members: readonly RuleExpression[] }
+type RuleExpression = { readonly rule: SafetyRule; readonly expression: Expression; readonly source: string }
 
 /** Compiles a rule table. Throws a TypeError on a pattern without a word and on an expression that is not linear. */
 export function compileRules(rules: readonly SafetyRule[]): SafetyRules {
@@ -62,9 +67,34 @@ export function compileRules(rules: readonly SafetyRule[]): SafetyRules {
         rule.openings === undefined ? [] : [{ of: rule, patterns: rule.openings, unless: rule.unless ?? [] }],
       ),
     ),
-    expressions: rules.flatMap(rule =>
-      (rule.expressions ?? []).map(source => ({ rule, expression: compileExpression(source) })),
+    expressions: grouped(
+      rules.flatMap(rule =>
+        (rule.expressions ?? []).map(source => ({ rule, source, expression: compileExpression(source) })),
+      ),
     ),
+  }
+}
+
+/** So many expressions at a time, if their table fits: to compile one that does not takes long too. */
+const mostOfGroup = 8
+
+function grouped(all: readonly RuleExpression[]): readonly ExpressionGroup[] {
+  const groups: ExpressionGroup[] = []
+  for (let from = 0; from < all.length; from += mostOfGroup) {
+    const members = all.slice(from, from + mostOfGroup)
+    const any = anyOf(members)
+    if (any !== null) groups.push({ any, members })
+    else groups.push(...members.map(one => ({ any: one.expression, members: [one] })))
+  }
+  return groups
+}
+
+/** null = its table would be too large. */
+function anyOf(members: readonly RuleExpression[]): Expression | null {
+  try {
+    return compileExpression(members.map(({ source }) => `(?:${source})`).join('|'))
+  } catch {
+    return null
   }
 }
 
@@ -81,7 +111,11 @@ export function firstBroken(compiled: SafetyRules, text: string): SafetyRule | n
 
 /** The first rule one of whose expressions is in a text. */
 export function firstMatched({ expressions }: SafetyRules, text: string): SafetyRule | null {
-  return expressions.find(({ expression }) => expression.test(text))?.rule ?? null
+  for (const { any, members } of expressions) {
+    const broken = any.test(text) ? members.find(({ expression }) => expression.test(text)) : undefined
+    if (broken !== undefined) return broken.rule
+  }
+  return null
 }
 
 const override = 'ignore|disregard|forget|bypass|override'

@@ -36,20 +36,30 @@ export function spelledOut(text: string): string | null {
   return count === 0 ? null : Buffer.from(plain.buffer).toString('utf16le', 0, 2 * count)
 }
 
+const letters = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ'
+const hexDigits = '0123456789abcdefABCDEF'
+
 /** How the forms begin, each place a bit: what stands there, and whether it is the first or the last. */
 const places: readonly Place[] = [
   { units: '[({', isFirst: true },
-  { units: '.', isLast: true },
+  { units: '.' },
+  { units: `])} ${letters}0123456789`, isLast: true },
   { units: '[({< \n', isFirst: true },
   { units: 'dD' },
   { units: 'oO' },
-  { units: 'tT', isLast: true },
+  { units: 'tT' },
+  { units: '])}> \n', isLast: true },
   { units: '%', isFirst: true },
-  { units: '234567cCdDeEfF', isLast: true },
+  { units: '234567cCdDeEfF' },
+  { units: hexDigits, isLast: true },
   { units: '\\', isFirst: true },
-  { units: './xu', isLast: true },
+  { units: './', isLast: true },
+  { units: '\\', isFirst: true },
+  { units: 'xu' },
+  { units: hexDigits, isLast: true },
   { units: '&', isFirst: true },
-  { units: '#pcsz', isLast: true },
+  { units: '#pcszZ' },
+  { units: '0123456789xXeohwW', isLast: true },
 ]
 type Place = { readonly units: string; readonly isFirst?: true; readonly isLast?: true }
 
@@ -63,7 +73,7 @@ function bitsOf(isMeant: (place: Place) => boolean): number {
   return places.reduce((bits, place, at) => (isMeant(place) ? bits | (1 << at) : bits), 0)
 }
 
-const fits = new Uint16Array(65_536)
+const fits = new Uint32Array(65_536)
 for (let code = 0; code < 128; code++) fits[code] = bitsOf(({ units }) => units.includes(String.fromCharCode(code)))
 for (const mark of wideDots) fits[mark.charCodeAt(0)] = wide
 

@@ -203,10 +203,10 @@ test('a text made to stall is read in time linear in its length', () => {
     ' dot ',
   ]) {
     const text = unit.repeat(100_000 / unit.length)
-    hosts(text)
+    hostsIn(text, () => true)
     const times = Array.from({ length: 5 }, () => {
       const start = Bun.nanoseconds()
-      hosts(text)
+      hostsIn(text, () => true)
       return (Bun.nanoseconds() - start) / 1e6
     })
     expect([unit, Math.min(...times) < 50]).toEqual([unit, true])

@@ -73,6 +73,29 @@ describe('word patterns', () => {
     )
   })
 
+  test('find beside each other what each finds alone, however many of them begin alike', () => {
+    const part = fc.constantFrom('a', 'b', 'a|b', 'c-a', '代码', 'a-b|c')
+    const pattern = fc
+      .array(fc.tuple(part, fc.constantFrom('', '~1 ', '~3 ')), { minLength: 1, maxLength: 3 })
+      .map(parts => parts.map(([one, gap], at) => (at === 0 ? one : gap + one)).join(' '))
+    const text = fc.array(fc.constantFrom('a', 'b', 'c', '代', '码', 'x'), { maxLength: 14 })
+    fc.assert(
+      fc.property(fc.array(pattern, { minLength: 2, maxLength: 6 }), text, (patterns, words) => {
+        const together = new Set(matches(patterns, words.join(' ')))
+        const alone = patterns.flatMap((one, at) => (matches([one], words.join(' ')).length > 0 ? [at] : []))
+        expect([...together].sort((one, other) => one - other)).toEqual(alone)
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('are all told apart where there are more of them than 16 bits count', () => {
+    const patterns = Array.from({ length: 34_000 }, (_, at) => `alpha${at} beta gamma${at % 97}`)
+    expect(matches(patterns, 'alpha33999 beta gamma49 alpha5 beta gamma6 beta gamma7 alpha8 beta gamma8')).toEqual([
+      33_999, 8,
+    ])
+  })
+
   test('takes time linear in the text, on texts made to stall', () => {
     const rules = compileRules(safetyRules)
     for (const unit of ['ignore previous ', 'how to make ', 'do anything ', 'a', ' ', '代']) {
@@ -86,6 +109,25 @@ describe('word patterns', () => {
       expect(Math.min(...times)).toBeLessThan(5)
     }
   })
+})
+
+test('of many expressions the first that is broken is told', () => {
+  const source = (at: number) => (at % 3 === 0 ? `zx${at}-\\d{3}$` : `(?:a|b)c{${at % 5}}q${at}`)
+  const rules = Array.from({ length: 40 }, (_, at) => ({
+    id: `r${at}`,
+    category: 'internal',
+    reason: 'A test.',
+    patterns: [],
+    expressions: [source(at)],
+  }))
+  const broken = (text: string) => firstBroken(compileRules(rules), text)?.id ?? null
+  expect(['zx12-345', 'acccq38 bcq1', 'zx12-345 ', 'xacccq13', 'nothing'].map(broken)).toEqual([
+    'r12',
+    'r1',
+    null,
+    'r13',
+    null,
+  ])
 })
 
 describe('the first rule table', () => {
