@@ -2,17 +2,81 @@
 
 import type { Message } from './chat.ts'
 import type { Definition } from './definitions.ts'
+import { loadUnits, units } from './units.ts'
 
 export type Leak = { readonly kind: string; readonly from: number; readonly to: number }
 
-/** All leaks of a text, in order, none inside another; at most `maximumLeaks`. Linear: every shape has a fixed beginning and a bound. */
+/**
+ * All leaks of a text, in order, none inside another; at most `maximumLeaks`. Also those parted by invisible characters or the
+ * marks of bold text, or written in another coat. Linear: every shape has a fixed beginning and a bound.
+ */
 export function leaksIn(text: string): readonly Leak[] {
-  if (!hasBeginning(text) && !hasDigits(text)) return none
+  const signs = signsIn(text)
+  const leaks = leaksAsWritten(text, signs)
+  if ((signs & isDressed) === 0 && !isParted(text)) return leaks
+  const bare = bareOf(text)
+  const others = leaksAsWritten(bare.text, signsIn(bare.text)).map(({ kind, from, to }) => ({
+    kind,
+    from: bare.places[from] ?? 0,
+    to: (bare.places[to - 1] ?? 0) + 1,
+  }))
+  return apart([...others, ...leaks])
+}
+
+function leaksAsWritten(text: string, signs: number): readonly Leak[] {
+  if ((signs & lasts) === 0 && !hasDigits(text)) return none
   if (!mayLeak.test(text)) return none
+  return apart([...keysIn(text), ...cardsIn(text)])
+}
+
+function apart(all: readonly Leak[]): readonly Leak[] {
   const leaks: Leak[] = []
-  for (const leak of [...keysIn(text), ...cardsIn(text)].sort((one, other) => one.from - other.from))
+  // Of those that begin together the longer one: it may be parted where the other ends.
+  for (const leak of all.toSorted((one, other) => one.from - other.from || other.to - one.to))
     if (leaks.length < maximumLeaks && leak.from >= (leaks.at(-1)?.to ?? 0)) leaks.push(leak)
   return leaks
+}
+
+/** Whether bold begins or ends within a word, or before a group of digits. */
+function isParted(text: string): boolean {
+  for (let at = text.indexOf('**'); at !== -1; at = text.indexOf('**', at + 2))
+    if (
+      isTokenUnit(text.charCodeAt(at + 2)) &&
+      (isTokenUnit(text.charCodeAt(at - 1)) || isCardUnit(text.charCodeAt(at - 2)))
+    )
+      return true
+  return false
+}
+
+/** A text without what may part a secret, and where its units stood. */
+function bareOf(text: string): { readonly text: string; readonly places: Uint32Array } {
+  const bareUnits = new Uint16Array(text.length)
+  const places = new Uint32Array(text.length)
+  let count = 0
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at)
+    const bare = unit === asterisk ? 0 : unit < 128 ? unit : coatOff(unit)
+    if (bare === 0) continue
+    bareUnits[count] = bare
+    places[count++] = at
+  }
+  return { text: Buffer.from(bareUnits.buffer).toString('utf16le', 0, 2 * count), places }
+}
+
+const asterisk = 42
+
+/** A unit as ASCII has it, 0 for one that nobody sees, itself where it is neither. */
+function coatOff(unit: number): number {
+  if (unit === 0xa0 || unit === 0x2007 || unit === 0x202f) return 32
+  if (unit >= 0xff01 && unit <= 0xff5e) return unit - 0xfee0
+  const isUnseen =
+    unit === 0xad ||
+    unit === 0x180e ||
+    unit === 0xfeff ||
+    (unit >= 0x200b && unit <= 0x200f) ||
+    (unit >= 0x202a && unit <= 0x202e) ||
+    (unit >= 0x2060 && unit <= 0x2064)
+  return isUnseen ? 0 : unit
 }
 
 function* keysIn(text: string): Generator<Leak> {
@@ -83,34 +147,61 @@ export function masked(text: string, leaks: readonly Leak[]): string {
 const none: readonly Leak[] = []
 const maximumLeaks = 64
 
-/**
- * Whether some shape but a card's may begin somewhere: each has one of these characters with one of those beside it, and
- * looking for one character costs next to nothing.
- */
-function hasBeginning(text: string): boolean {
-  return (
-    // sk-, glpat-, xoxa- and five dashes.
-    isBeside(text, '-', -1, 'kt') ||
-    isBeside(text, '-', 1, '-') ||
-    isBeside(text, '-', -2, 'x') ||
-    // sk_live, github_pat, gw_live, npm_, hf_ and ghp_.
-    isBeside(text, '_', -1, 'kbwmf') ||
-    isBeside(text, '_', -2, 'h') ||
-    isBeside(text, 'A', 1, 'KSI') ||
-    isBeside(text, 'S', 1, 'G') ||
-    isBeside(text, 'J', -1, 'y')
-  )
+/** How every shape but a card's begins or goes on, each place a bit: what stands there, and whether it is the first or the last. */
+const places: readonly Place[] = [
+  // sk-, glpat- and five dashes.
+  { units: 'kt-', isFirst: true },
+  { units: '-', isLast: true },
+  // xoxa-
+  { units: 'x', isFirst: true },
+  { units: 'abeprs' },
+  { units: '-', isLast: true },
+  // sk_live, github_pat, gw_live, npm_ and hf_.
+  { units: 'kbwmf', isFirst: true },
+  { units: '_', isLast: true },
+  // ghp_
+  { units: 'h', isFirst: true },
+  { units: 'pousr' },
+  { units: '_', isLast: true },
+  // AKIA, ASIA, AIza
+  { units: 'A', isFirst: true },
+  { units: 'KSI', isLast: true },
+  // SG.
+  { units: 'S', isFirst: true },
+  { units: 'G', isLast: true },
+  // eyJ
+  { units: 'y', isFirst: true },
+  { units: 'J', isLast: true },
+]
+type Place = { readonly units: string; readonly isFirst?: true; readonly isLast?: true }
+
+const isDressed = 1 << places.length
+const firsts = bitsOf(place => place.isFirst === true) | isDressed
+const lasts = bitsOf(place => place.isLast === true)
+
+function bitsOf(isMeant: (place: Place) => boolean): number {
+  return places.reduce((bits, place, at) => (isMeant(place) ? bits | (1 << at) : bits), 0)
 }
 
-function isBeside(text: string, mark: string, offset: number, others: string): boolean {
-  let times = 0
-  for (let at = text.indexOf(mark); at !== -1; at = text.indexOf(mark, at + 1))
-    if ((at + offset >= 0 && others.includes(text[at + offset] ?? 'none')) || ++times > fewTimes) return true
-  return false
-}
+const fits = Uint32Array.from({ length: 65_536 }, (_, unit) => {
+  if (unit > 127) return coatOff(unit) === unit ? 0 : isDressed
+  return bitsOf(({ units }) => units.includes(String.fromCharCode(unit)))
+})
 
-/** What stands there more often is left to the long look. */
-const fewTimes = 1_000
+/** Which of `lasts` and `isDressed` a text has: all beginnings are followed at once, a bit moving on with each unit that fits. */
+function signsIn(text: string): number {
+  let open = 0
+  let found = 0
+  for (let from = 0; from < text.length; ) {
+    const length = loadUnits(text, from)
+    for (let at = 0; at < length; at++) {
+      open = ((open << 1) | firsts) & (fits[units[at] ?? 0] ?? 0)
+      found |= open
+    }
+    from += length
+  }
+  return found
+}
 
 /** Whether there may be as many digits in a row as a card has, blanks and dashes among them: such a row covers one of every so many places. */
 function hasDigits(text: string): boolean {

@@ -45,6 +45,12 @@ export type PatternSet = {
 export function compilePatterns(sources: readonly string[], place: 'anywhere' | 'opening' = 'anywhere'): PatternSet {
   const isOpening = place === 'opening'
   const completes: number[] = isOpening ? [-1] : []
+  const known = new Map<string, Place['choices']>()
+  const choicesOf = (part: string) => {
+    const choices = known.get(part) ?? part.split('|').map(wordHashes)
+    known.set(part, choices)
+    return choices
+  }
   const stepsOf = new Map<number, Step[]>()
   /** Patterns that begin alike share the states of what they begin with: a word then moves them all at once. */
   const shared = new Map<string, number>()
@@ -59,25 +65,25 @@ export function compilePatterns(sources: readonly string[], place: 'anywhere' | 
     let last = isOpening ? 0 : -1
     /** Where the next place may be reached from: behind places that may be left out, several. */
     let before = [last]
-    const places = placesOf(source, isOpening)
+    const places = placesOf(source, isOpening, choicesOf)
     for (const [index, { choices, reach, isOptional, text }] of places.entries()) {
       const beginning = `${before.join(' ')} ${reach} ${text}`
-      const known = index < places.length - 1 ? shared.get(beginning) : undefined
-      if (known !== undefined) {
-        last = known
+      const state = index < places.length - 1 ? shared.get(beginning) : undefined
+      if (state !== undefined) {
+        last = state
         before = isOptional ? [...before, last] : [last]
         continue
       }
       // The states within choices of several words come before the one they all lead to.
       const within = completes.length
       last = within + choices.reduce((sum, { length }) => sum + length - 1, 0)
-      let state = within
+      let free = within
       for (const hashes of choices) {
         let sources = before
         for (const [at, hash] of hashes.entries()) {
-          const to = at === hashes.length - 1 ? last : state
+          const to = at === hashes.length - 1 ? last : free
           for (const from of sources) step(hash, { from, reach: at === 0 ? reach : 1, to })
-          if (to !== last) sources = [state++]
+          if (to !== last) sources = [free++]
         }
       }
       while (completes.length <= last) completes.push(-1)
@@ -163,7 +169,7 @@ type Place = {
   readonly text: string
 }
 
-function placesOf(source: string, isOpening: boolean): readonly Place[] {
+function placesOf(source: string, isOpening: boolean, choicesOf: (part: string) => Place['choices']): readonly Place[] {
   const places: Place[] = []
   let reach = 1
   for (const part of source.split(' ')) {
@@ -172,7 +178,7 @@ function placesOf(source: string, isOpening: boolean): readonly Place[] {
       continue
     }
     const isOptional = isOpening && part.startsWith('?')
-    places.push({ choices: part.split('|').map(wordHashes), reach, isOptional, text: part })
+    places.push({ choices: choicesOf(part), reach, isOptional, text: part })
     reach = 1
   }
   return places

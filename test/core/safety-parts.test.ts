@@ -161,6 +161,21 @@ describe('a secret', () => {
     expect(masked(text, leaksIn(text))).toBe(clean)
   })
 
+  test.each([
+    ['an invisible character', 'a AKIAABCD\u200bEFGHIJKLMNOP b', 'a [aws_key removed] b'],
+    ['soft hyphens', `a s\u00adk-proj-${long} b`, 'a [openai_key removed] b'],
+    ['bold marks', 'a AKIA**ABCDEFGHIJKLMNOP** b', 'a [aws_key removed]** b'],
+    ['hard blanks', 'a 4111\u00a01111\u00a01111\u00a01111 b', 'a [card removed] b'],
+    ['wide digits', 'a ４１１１ １１１１ １１１１ １１１１ b', 'a [card removed] b'],
+    [
+      'a mark beside another secret',
+      `**AKIAABCDEFGHIJKLMNOP** 4111 **1111** 1111 1111`,
+      '**[aws_key removed]** [card removed]',
+    ],
+  ])('is seen through %s, and all of it is masked', (_what, text, clean) => {
+    expect(masked(text, leaksIn(text))).toBe(clean)
+  })
+
   test('of a token is found from its beginning, and one that has none hides nothing behind it', () => {
     const token = `eyJ${long}.eyJ${long}.${long}`
     expect(masked(`-${token} x`, leaksIn(`-${token} x`))).toBe('-[jwt removed] x')
@@ -185,6 +200,9 @@ describe('a secret', () => {
       '-eyJ',
       'eyJaaaaaaaaaaa.eyJ',
       '4111 1111 1112 ',
+      '\u200b4',
+      '**',
+      'ｓｋ-',
     ]
     for (const unit of units) {
       const text = unit.repeat(100_000 / unit.length)
