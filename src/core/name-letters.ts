@@ -8,8 +8,7 @@ import { blockUnits, loadUnits, units } from './units.ts'
 /** A text of any length so. Linear: one pass, and one more where letters depend on their neighbours. */
 export function nameLetters(text: string): string {
   const folded = letterByLetter(text, false)
-  if (folded.isSettled) return folded.text
-  if (!folded.hasBeyond) return normalForm(folded.text)
+  if (!folded.hasBeyond) return folded.isSettled ? folded.text : normalForm(folded.text)
   const letters = folded.text.replace(ignorableBeyond, '').replace(sigmasBeyond, 'σ')
   return letterByLetter(lowered(normalForm(letters)), true).text
 }
@@ -43,9 +42,11 @@ function letterByLetter(text: string, isNormal: boolean) {
       const unit = units[at] ?? 0
       const look = looks[unit] || lookOf(unit)
       if (look > highestMeaning) written[count++] = look
-      else if (look === depends || look === beyond) {
+      else if (look === depends) {
         isSettled = false
-        if (look === beyond) hasBeyond = true
+        written[count++] = unit
+      } else if (look === beyond) {
+        if (!isPicture(unit, units[at + 1] ?? 0)) hasBeyond = true
         written[count++] = unit
       } else if (look === several && !isNormal) {
         const letters = spelt.get(unit) ?? noLetters
@@ -94,7 +95,7 @@ function learned(unit: number): number {
   if (isSettled(unit)) return unit
   if (isWideDot(unit)) return 46
   if (ignorable.test(character)) return nothing
-  if (unit >= 0xd800 && unit < 0xdc00) return isOfPictures(unit) ? unit : beyond
+  if (unit >= 0xd800 && unit < 0xdc00) return beyond
   if (unit >= 0xdc00 && unit < 0xe000) return unit
   const small = lowered(character)
   const isSame = sameInCapitals.test(small)
@@ -108,9 +109,10 @@ function learned(unit: number): number {
   return several
 }
 
-/** First halves of characters that are their own form, nearly all of them pictures. */
-function isOfPictures(unit: number): boolean {
-  return unit === 0xd83d || unit === 0xd83e
+/** Whether two halves are a picture or half a flag: these are their own form. */
+function isPicture(high: number, low: number): boolean {
+  if (high === 0xd83d || high === 0xd83e) return true
+  return high === 0xd83c && (low >= 0xdf00 || (low >= 0xdde6 && low <= 0xddff))
 }
 
 /** In lower case; in names, unlike in words, a last sigma is like the others. */
