@@ -96,8 +96,11 @@ export function startLane({ rules, hosts, listen }: LaneRules): Lane {
     read = to
   }
 
+  /** Whether the token may hold a blocked host. */
+  const mayPoint = (at: number) => !pointsNowhere && (mayHoldHost || (hasBracket && spelledDot.test(textOf(token, at))))
+
   const endToken = (at: number) => {
-    if (mayHoldHost && !pointsNowhere) {
+    if (mayPoint(at)) {
       advance(at)
       if (verdict === null && pointsAt(hosts, textOf(token, at))) refuse(refused('urls', 'malicious_url', 0), token)
     }
@@ -111,7 +114,7 @@ export function startLane({ rules, hosts, listen }: LaneRules): Lane {
   /** The hosts of a token that is longer than what is held back: they are known before they go out. */
   const lookInto = (at: number) => {
     looked = at
-    if (!mayHoldHost || pointsNowhere) return
+    if (!mayPoint(at)) return
     advance(at)
     const sure = textOf(token, sureEnd(kept, token - keptAt, at - keptAt) + keptAt)
     if (verdict === null && pointsAt(hosts, sure)) refuse(refused('urls', 'malicious_url', 0), token)
@@ -256,7 +259,8 @@ const marks = Uint8Array.from({ length: 128 }, (_, code) => {
 })
 
 /** A token that may still grow into an address: it has a scheme, or a dot with something behind it. */
-const mayGoOn = /:\\?\/|\.[^.\s]|^www\.?$|[[({<][.d]|%2|&[#pcs]|\\[./ux]|[a-z\d-][。．｡․﹒][a-z\d]/i
+const mayGoOn =
+  /:\\?\/|\.[^.\s]|^www\.?$|[[({<]dot[\])}>]|[[({]\.[\])}a-z]|%2|&(?:#|period;|shy;|zw)|\\(?:[./]|u00|x[2-7])|[a-z\d-][。．｡․﹒][a-z\d]/i
 
 /** Behind the last mark that ends a host; what follows it may yet become part of another. */
 function sureEnd(text: string, from: number, to: number): number {

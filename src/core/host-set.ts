@@ -36,6 +36,7 @@ export function buildHostSet(expected = 0): HostSetBuilder {
   let slots = fewestSlots
   while (slots < expected * 1.5) slots *= 2
   let high = new Uint32Array(slots)
+  /** 0 = the slot is free: what `insert` gets here is odd. */
   let low = new Uint32Array(slots)
   let entries = 0
   /** Entries that are other spellings of names. */
@@ -44,8 +45,8 @@ export function buildHostSet(expected = 0): HostSetBuilder {
 
   const insert = (first: number, second: number) => {
     let slot = first & (slots - 1)
-    while (high[slot] !== 0 || low[slot] !== 0) {
-      if (high[slot] === first && low[slot] === second) return
+    while (low[slot] !== 0) {
+      if (low[slot] === second && high[slot] === first) return
       slot = (slot + 1) & (slots - 1)
     }
     high[slot] = first
@@ -61,7 +62,7 @@ export function buildHostSet(expected = 0): HostSetBuilder {
     low = new Uint32Array(slots)
     entries = 0
     for (let slot = 0; slot < oldHigh.length; slot++)
-      if (oldHigh[slot] !== 0 || oldLow[slot] !== 0) insert(oldHigh[slot] ?? 0, oldLow[slot] ?? 0)
+      if (oldLow[slot] !== 0) insert(oldHigh[slot] ?? 0, oldLow[slot] ?? 0)
   }
 
   /** The two commonest lines, a name alone or behind `0.0.0.0`, read once from the right; false = it is another one. */
@@ -179,8 +180,8 @@ export function buildHostSet(expected = 0): HostSetBuilder {
         covers: host => longestCovered([set], host),
         has(first, second) {
           let slot = first & (slots - 1)
-          while (high[slot] !== 0 || low[slot] !== 0) {
-            if (high[slot] === first && low[slot] === second) return true
+          while (low[slot] !== 0) {
+            if (low[slot] === second && high[slot] === first) return true
             slot = (slot + 1) & (slots - 1)
           }
           return false
@@ -224,7 +225,8 @@ function spellingsOf(name: string): readonly string[] {
   let spellings = ['']
   let turned = 0
   for (const label of labels.toReversed()) {
-    const letters = nameLetters(lettersOf(label) ?? '')
+    const plain = lettersOf(label)
+    const letters = plain === null ? '' : nameLetters(plain)
     const isTurned = letters !== '' && !letters.includes(' ') && ++turned <= mostTurned
     spellings = spellings.flatMap(rest =>
       (isTurned ? [label, letters] : [label]).map(one => (rest === '' ? one : `${one}.${rest}`)),

@@ -40,6 +40,17 @@ describe.each(modes)('an answer in %s', mode => {
     ['a blocked name at the end', 'Read on at evil[.]example.', ['urls', 'malicious_url'], 'evil[.]example'],
     ['a blocked name in brackets', 'Read on at evil(dot)example. It is new.', ['urls', 'malicious_url'], 'evil(dot)'],
     ['a bare blocked name', 'Read on at evil.example today.', ['urls', 'malicious_url'], 'evil.example'],
+    [
+      'a blocked name in quotation marks',
+      'Read on at “evil.example” today.',
+      ['urls', 'malicious_url'],
+      'evil.example',
+    ],
+    ['a blocked name among Chinese', '请访问evil.example。谢谢', ['urls', 'malicious_url'], 'evil.example'],
+    ['a blocked name with a wide dot', 'Read on at evil。example today.', ['urls', 'malicious_url'], 'evil。example'],
+    ['a blocked name in JSON', '{"u":"https:\\/\\/evil.example\\/"} it is.', ['urls', 'malicious_url'], 'evil.example'],
+    ['a blocked name in escapes', 'Read on at evil\\u002eexample today.', ['urls', 'malicious_url'], 'u002eexample'],
+    ['a blocked name in references', 'Read on at evil&#46;example today.', ['urls', 'malicious_url'], '#46;example'],
     ['a vile sentence', 'Good morning. These are vile words indeed. And on.', ['classifier', 'hate'], ' And on'],
   ])('ends before %s, says so, and finishes with content_filter', (_what, text, filtered, forbidden) => {
     const whole = screened([text], mode)
@@ -122,6 +133,10 @@ test('a blocked address never shows, however long it goes on and wherever it is 
     'evil[.]example',
     '%65vil.example',
     'ev\u200bil.example',
+    'evil&#46;example',
+    'evil\\.example',
+    'evil(dot)example',
+    'evil。example',
   )
   const address = fc.tuple(
     fc.constantFrom('', 'https://', '{"url":"https://', 'https://u:p@'),
