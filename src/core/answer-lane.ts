@@ -33,6 +33,7 @@ const longestToken = 2_048
 const longestSentence = 400
 /** So much that is no longer needed is dropped at a time: after each piece it would be a new text for each. */
 const worthForgetting = 512
+const manyLooks = 32
 /** No more than this is held back for what may still come of it, in UTF-16 units. */
 const longestHold = 256
 
@@ -57,9 +58,17 @@ export function startLane({ rules, hosts, listen }: LaneRules): Lane {
   let mayHoldHost = false
   /** It was looked at as a whole before, and points at no blocked host. */
   let pointsNowhere = false
+  /** The text, where it came as a whole and that has not been asked yet; and how many tokens have. */
+  let whole: string | null = null
+  let looks = 0
   let hasBracket = false
   /** The token has something of an address: only then is it asked whether it may go on as one. */
   let hasMark = false
+  /** The token before was a dot in words: this one may end a host. */
+  let followsDot = false
+  let lastUnit = 0
+  /** Some token of the sentence may be such a dot, or hold one. */
+  let joinsTokens = false
   let sentence = 0
   let before = 0
   /** Whether the sentence may be over: `open`, or the sort of mark it had. */
@@ -96,14 +105,25 @@ export function startLane({ rules, hosts, listen }: LaneRules): Lane {
     read = to
   }
 
-  /** Whether the token may hold a blocked host. */
-  const mayPoint = (at: number) => !pointsNowhere && (mayHoldHost || (hasBracket && spelledDot.test(textOf(token, at))))
+  /** Whether the token may hold a blocked host. Of a whole text it is asked once, before it is asked of many tokens. */
+  const mayPoint = (at: number) => {
+    if (pointsNowhere || !(mayHoldHost || (hasBracket && spelledDot.test(textOf(token, at))))) return false
+    if (whole === null || ++looks < manyLooks) return true
+    pointsNowhere = !pointsAt(hosts, whole)
+    whole = null
+    return !pointsNowhere
+  }
 
-  const endToken = (at: number) => {
+  /** `last` is the unit before. */
+  const endToken = (at: number, last: number) => {
     if (mayPoint(at)) {
       advance(at)
       if (verdict === null && pointsAt(hosts, textOf(token, at))) refuse(refused('urls', 'malicious_url', 0), token)
     }
+    if (followsDot && verdict === null && !pointsNowhere && pointsAt(hosts, textOf(before, at)))
+      refuse(refused('urls', 'malicious_url', 0), token)
+    followsDot = at - token <= longestDot && endsDot(last) && dotAlone.test(textOf(token, at))
+    joinsTokens ||= followsDot || hasBracket
     mayHoldHost = false
     hasBracket = false
     hasMark = false
@@ -123,8 +143,9 @@ export function startLane({ rules, hosts, listen }: LaneRules): Lane {
   const endSentence = (at: number) => {
     advance(at)
     const said = textOf(sentence, at)
-    if (verdict === null && !pointsNowhere && spelledDot.test(said) && pointsAt(hosts, said))
-      refuse(refused('urls', 'malicious_url', 0), sentence)
+    const mayJoin = !pointsNowhere && (joinsTokens || hasBracket) && spelledDot.test(said)
+    joinsTokens = false
+    if (verdict === null && mayJoin && pointsAt(hosts, said)) refuse(refused('urls', 'malicious_url', 0), sentence)
     if (verdict === null) judge(said, () => textOf(before, at))
     before = sentence
     sentence = at
@@ -155,7 +176,8 @@ export function startLane({ rules, hosts, listen }: LaneRules): Lane {
       const isOver = mark === space ? unit === lineFeed || ended !== open : ended === wideEnd && ending === open
       if (mark === space || isOver || at >= dueAt) {
         const isFull = at - token >= longestToken || at - sentence >= longestSentence
-        if (mark === space || at - token >= longestToken) endToken(at)
+        if (mark === space || at - token >= longestToken)
+          endToken(at, index > 0 ? text.charCodeAt(index - 1) : lastUnit)
         else if (at - looked >= longestHold) lookInto(at)
         if (isOver || isFull) endSentence(at)
         if (verdict !== null) return
@@ -168,12 +190,13 @@ export function startLane({ rules, hosts, listen }: LaneRules): Lane {
       else if (mark === hostMark || (mark === dot && (hasBracket || marks[text.charCodeAt(index + 1)] !== space)))
         mayHoldHost = true
     }
+    lastUnit = text.charCodeAt(text.length - 1)
     advance(end)
   }
 
-  /** Nearly always no rule speaks anywhere in an answer, and no address is listed: then none has to be asked where. */
+  /** Nearly always no rule speaks anywhere in an answer: then none has to be asked where it does. */
   const takeInWhole = (text: string) => {
-    pointsNowhere = end === 0 && !pointsAt(hosts, text)
+    if (end === 0) whole = text
     if (end === 0 && !speaks(rules, text)) {
       quiet = text
       read = text.length
@@ -190,7 +213,7 @@ export function startLane({ rules, hosts, listen }: LaneRules): Lane {
   const free = (eager: boolean): number => {
     const held = end - out
     if (verdict !== null) return Math.max(0, Math.min(held, (eager ? cutAt : refusedSentence) - out))
-    const mayGrow = hasMark && token < end && mayGoOn.test(textOf(token, end))
+    const mayGrow = followsDot || (hasMark && token < end && mayGoOn.test(textOf(token, end)))
     const completesAt = scan?.mayCompleteAt() ?? Number.POSITIVE_INFINITY
     const doubtful = Math.min(completesAt, mayGrow ? token : Number.POSITIVE_INFINITY)
     const certain = Math.max(0, Math.min(held, doubtful - out), held - longestHold)
@@ -223,7 +246,7 @@ export function startLane({ rules, hosts, listen }: LaneRules): Lane {
     end(eager, rest) {
       if (rest !== '') takeInWhole(rest)
       if (verdict === null) scan?.end(onRule)
-      if (verdict === null) endToken(end)
+      if (verdict === null) endToken(end, lastUnit)
       if (verdict === null) endSentence(end)
       return release(verdict === null ? end - out : free(eager))
     },
@@ -272,6 +295,15 @@ function sureEnd(text: string, from: number, to: number): number {
 const hostEnds = '/\\?#&"\'<>`|,;'
 /** With blanks around it, it makes one host of several tokens. */
 const spelledDot = /[\s[({<]dot[\s\])}>]|[[({] ?\. ?[\])}]/i
+
+/** Such a dot as a token of its own, with the blank before it. */
+const dotAlone = /^\s?(?:dot|[[({<]dot[\])}>]|[[({]\.[\])}])$/i
+const longestDot = 6
+
+/** `t` or what closes brackets: spares other words the long look. */
+function endsDot(unit: number): boolean {
+  return unit === 116 || unit === 84 || unit === 93 || unit === 41 || unit === 125 || unit === 62
+}
 
 const open = 0
 /** Ends a sentence once white space follows, since `3.` may go on as `3.14`. */

@@ -155,6 +155,17 @@ test('a blocked address never shows, however long it goes on and wherever it is 
   for (const mode of modes) expect(screened(cutBy(spared, [2, 9]), mode).text).toBe(spared)
 })
 
+test.each(['Read on at evil (dot) example today.', 'Read on at evil dot example today', 'At evil [.] example'])(
+  'the end of a blocked name in words never shows, wherever it is cut: %j',
+  text => {
+    for (const mode of modes)
+      for (const size of [0, 1, 2, 6, 60]) {
+        const { text: shown, reasons } = screened(cutBy(text, [size]), mode)
+        expect([mode, size, reasons, shown.includes('example')]).toEqual([mode, size, ['content_filter'], false])
+      }
+  },
+)
+
 test('but for the first text of a stream, nothing of a refused sentence goes out before it was judged', () => {
   const clean = fc.array(
     fc.constantFrom('All is well. ', 'It is (so.) ', '一切都好。', 'Really?! ', 'Line\n', `${'word '.repeat(60)}. `),
