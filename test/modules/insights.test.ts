@@ -218,13 +218,14 @@ describe('what was learnt', () => {
       const [here, there] = [await chat(key, { strategy }), await chat(other.key, { strategy })]
       expect([here.routing.learned, here.model_used]).toEqual([false, there.model_used])
     }
-    expect((await chat(other.key)).model_used).toBe(usual.model_used)
+    expect((await chat(other.key)).routing.learned).toBe(false)
 
     const erased = await ask(gateway, 'DELETE', '/api/v1/insights/data', { token: person.token })
     expect(erased.status).toBe(204)
     expect((await insights(person.token)).entries).toBe(0)
-    const again = await chat(key)
-    expect([again.routing.learned, again.model_used]).toEqual([false, usual.model_used])
+    // Twenty at once may have shown the model slow, which is everybody's to know: whom nothing was learnt of goes the same way.
+    const [again, elsewhere] = [await chat(key), await chat(other.key)]
+    expect([again.routing.learned, again.model_used]).toEqual([false, elsewhere.model_used])
     await untilEntries(person.token, 1)
     expect((await rate(person.token, poor[0]?.request_id ?? '', 5)).status).toBe(404)
   }, 30_000)
