@@ -5,18 +5,18 @@
  */
 import { isNameUnit, normalHost } from './host-name.ts'
 import { isOfName, nameLetters } from './name-letters.ts'
-import { dressesIn, spelled, spelledOut, wide } from './spelled-out.ts'
+import { dresses, spelledOut } from './spelled-out.ts'
 
 /**
  * Calls `onHost` with each host, lower case, without a trailing dot, in ASCII or in the letters of its name (`nameLetters`), until
  * it returns false. Doubles may come.
  */
 export function hostsIn(text: string, onHost: (host: string) => boolean): void {
-  const dresses = dressesIn(text)
-  const isFolded = (dresses & wide) !== 0
+  const seen = dresses.in(text)
+  const isFolded = (seen & dresses.lone) !== 0
   const plain = isFolded ? nameLetters(text) : text
   // As it stands too: what is spelt out may join what belongs apart.
-  if (!readHosts(plain, isFolded, onHost) || (dresses & spelled) === 0) return
+  if (!readHosts(plain, isFolded, onHost) || (seen & dresses.whole) === 0) return
   let other = spelledOut(plain)
   for (let turn = 0; other !== null && turn < mostEscapes; turn++) {
     if (!readHosts(other, false, onHost)) return

@@ -2,7 +2,7 @@
 
 import type { Message } from './chat.ts'
 import type { Definition } from './definitions.ts'
-import { loadUnits, units } from './units.ts'
+import { createSignReader, type Place } from './signs.ts'
 
 export type Leak = { readonly kind: string; readonly from: number; readonly to: number }
 
@@ -11,11 +11,11 @@ export type Leak = { readonly kind: string; readonly from: number; readonly to: 
  * marks of bold text, or written in another coat. Linear: every shape has a fixed beginning and a bound.
  */
 export function leaksIn(text: string): readonly Leak[] {
-  const signs = signsIn(text)
-  const leaks = leaksAsWritten(text, signs)
-  if ((signs & isDressed) === 0 && !isParted(text)) return leaks
+  const seen = signs.in(text)
+  const leaks = leaksAsWritten(text, seen)
+  if ((seen & signs.lone) === 0 && !isParted(text)) return leaks
   const bare = bareOf(text)
-  const others = leaksAsWritten(bare.text, signsIn(bare.text)).map(({ kind, from, to }) => ({
+  const others = leaksAsWritten(bare.text, signs.in(bare.text)).map(({ kind, from, to }) => ({
     kind,
     from: bare.places[from] ?? 0,
     to: (bare.places[to - 1] ?? 0) + 1,
@@ -23,8 +23,8 @@ export function leaksIn(text: string): readonly Leak[] {
   return apart([...others, ...leaks])
 }
 
-function leaksAsWritten(text: string, signs: number): readonly Leak[] {
-  if ((signs & lasts) === 0 && !hasDigits(text)) return none
+function leaksAsWritten(text: string, seen: number): readonly Leak[] {
+  if ((seen & signs.whole) === 0 && !hasDigits(text)) return none
   if (!mayLeak.test(text)) return none
   return apart([...keysIn(text), ...cardsIn(text)])
 }
@@ -173,35 +173,7 @@ const places: readonly Place[] = [
   { units: 'y', isFirst: true },
   { units: 'J', isLast: true },
 ]
-type Place = { readonly units: string; readonly isFirst?: true; readonly isLast?: true }
-
-const isDressed = 1 << places.length
-const firsts = bitsOf(place => place.isFirst === true) | isDressed
-const lasts = bitsOf(place => place.isLast === true)
-
-function bitsOf(isMeant: (place: Place) => boolean): number {
-  return places.reduce((bits, place, at) => (isMeant(place) ? bits | (1 << at) : bits), 0)
-}
-
-const fits = Uint32Array.from({ length: 65_536 }, (_, unit) => {
-  if (unit > 127) return coatOff(unit) === unit ? 0 : isDressed
-  return bitsOf(({ units }) => units.includes(String.fromCharCode(unit)))
-})
-
-/** Which of `lasts` and `isDressed` a text has: all beginnings are followed at once, a bit moving on with each unit that fits. */
-function signsIn(text: string): number {
-  let open = 0
-  let found = 0
-  for (let from = 0; from < text.length; ) {
-    const length = loadUnits(text, from)
-    for (let at = 0; at < length; at++) {
-      open = ((open << 1) | firsts) & (fits[units[at] ?? 0] ?? 0)
-      found |= open
-    }
-    from += length
-  }
-  return found
-}
+const signs = createSignReader(places, unit => coatOff(unit) !== unit)
 
 /** Whether there may be as many digits in a row as a card has, blanks and dashes among them: such a row covers one of every so many places. */
 function hasDigits(text: string): boolean {

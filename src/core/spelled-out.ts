@@ -4,7 +4,7 @@
  * behind a `?` comes before it.
  */
 import { isOfName, isWideDot, wideDots } from './name-letters.ts'
-import { loadUnits, units } from './units.ts'
+import { createSignReader, type Place } from './signs.ts'
 
 /** The words of a text that have these, spelt plainly; null where none has. Linear. What is escaped twice is so still once. */
 export function spelledOut(text: string): string | null {
@@ -61,36 +61,8 @@ const places: readonly Place[] = [
   { units: '#pcszZ' },
   { units: '0123456789xXeohwW', isLast: true },
 ]
-type Place = { readonly units: string; readonly isFirst?: true; readonly isLast?: true }
-
-const firsts = bitsOf(place => place.isFirst === true) | (1 << places.length)
-/** A text may have something that is spelt otherwise. */
-export const spelled = bitsOf(place => place.isLast === true)
-/** A text has dots that are no full stops of ASCII. */
-export const wide = 1 << places.length
-
-function bitsOf(isMeant: (place: Place) => boolean): number {
-  return places.reduce((bits, place, at) => (isMeant(place) ? bits | (1 << at) : bits), 0)
-}
-
-const fits = new Uint32Array(65_536)
-for (let code = 0; code < 128; code++) fits[code] = bitsOf(({ units }) => units.includes(String.fromCharCode(code)))
-for (const mark of wideDots) fits[mark.charCodeAt(0)] = wide
-
-/** Which of `spelled` and `wide` a text has: all forms are followed at once, a bit moving on with each unit that fits. */
-export function dressesIn(text: string): number {
-  let open = 0
-  let found = 0
-  for (let from = 0; from < text.length; ) {
-    const length = loadUnits(text, from)
-    for (let at = 0; at < length; at++) {
-      open = ((open << 1) | firsts) & (fits[units[at] ?? 0] ?? 0)
-      found |= open
-    }
-    from += length
-  }
-  return found
-}
+/** Whether a text may have something that is spelt otherwise (`whole`), or dots that are no full stops of ASCII (`lone`). */
+export const dresses = createSignReader(places, unit => wideDots.includes(String.fromCharCode(unit)))
 
 /** What was read of a form: the character that it stands for, and how many units it takes; 0 = it is none. */
 type Form = { readonly code: number; readonly length: number }
