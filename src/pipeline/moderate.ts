@@ -30,8 +30,9 @@ export type ModerateDeps = {
 
 /**
  * Screens the whole conversation, not the last message alone: an instruction may have come in with an earlier turn or a
- * tool's result, or with a tool's definition, which callers take from others too. Throws `content_blocked` with the layer and category that refused. What a configured endpoint or model says
- * is not waited for here: the request goes on while it is asked, and ends when it refuses.
+ * tool's result, or with a tool's definition, which callers take from others too. Throws `content_blocked` with the layer and
+ * category that refused. What a configured endpoint or model says is not waited for here: the request goes on while it is
+ * asked, and ends when it refuses.
  */
 export function moderate(
   deps: ModerateDeps,

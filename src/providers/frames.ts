@@ -3,9 +3,17 @@
  * parsed, and put into the value of the frame before.
  */
 import { closingQuote, parsed } from '../core/parsed.ts'
+import { isRecord } from './json.ts'
 
 /** The object in a frame's value whose `key` is the text that changes. */
 export type Place = { readonly holder: Record<string, unknown>; readonly key: string }
+
+/** The first of `keys` that holds a text with something in it; null = `holder` is no object, or none does. */
+export function placeAmong(holder: unknown, keys: readonly string[]): Place | null {
+  if (!isRecord(holder)) return null
+  const key = keys.find(name => typeof holder[name] === 'string' && holder[name] !== '')
+  return key === undefined ? null : { holder, key }
+}
 
 /** A frame's text around its piece, and where the piece is in its value. */
 type Mould = Place & { readonly before: string; readonly after: string; readonly value: unknown }

@@ -2,6 +2,7 @@
  * The promises of every reader, kept once: it never throws, nothing follows the end or a failure, its text is well-formed
  * however a pair of surrogates was cut, and a call has a name and a place that client libraries take.
  */
+import type { Piece } from '../core/pieces.ts'
 import { failed, failureOf } from './failure.ts'
 import type { AnswerPart, StreamReader } from './provider.ts'
 
@@ -37,8 +38,6 @@ function guarded(): (read: () => readonly AnswerPart[]) => readonly AnswerPart[]
     return parts
   }
 }
-
-type Piece = Extract<AnswerPart, { readonly text: string }>
 
 /** As nearly all are: they go on as they came. */
 function areSound(parts: readonly AnswerPart[]): boolean {

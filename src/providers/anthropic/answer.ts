@@ -1,6 +1,6 @@
 import type { FinishReason } from '../../core/chat.ts'
 import { failed } from '../failure.ts'
-import { frameParser, type Place } from '../frames.ts'
+import { frameParser, placeAmong } from '../frames.ts'
 import { isRecord, type Json, nameOf, record, records, textOf } from '../json.ts'
 import type { AnswerPart, StreamReader } from '../provider.ts'
 import type { ServerSentEvent } from '../sse.ts'
@@ -43,12 +43,7 @@ function isReadable({ name, data }: ServerSentEvent): boolean {
 const texts = ['text', 'thinking', 'partial_json'] as const
 
 /** Of a block's delta the text that it adds. */
-function placeOfText(data: unknown): Place | null {
-  const { delta } = record(data)
-  if (!isRecord(delta)) return null
-  const key = texts.find(name => typeof delta[name] === 'string' && delta[name] !== '')
-  return key === undefined ? null : { holder: delta, key }
-}
+const placeOfText = (data: unknown) => placeAmong(record(data).delta, texts)
 
 function readEvent(answer: AnswerReader, name: string, data: unknown): readonly AnswerPart[] {
   if (!isRecord(data)) return [failedBy(data)]

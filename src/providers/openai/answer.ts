@@ -1,5 +1,5 @@
 import { failed, failureOf } from '../failure.ts'
-import { frameParser, type Place } from '../frames.ts'
+import { frameParser, type Place, placeAmong } from '../frames.ts'
 import { maximumIndex } from '../guard.ts'
 import { isRecord, type Json, nameOf, record, wholeNumber } from '../json.ts'
 import { uniqueNames } from '../names.ts'
@@ -157,11 +157,7 @@ const texts = ['content', 'reasoning_content', 'reasoning'] as const
 /** Of a frame with one choice the text that it says. */
 function placeOfText(payload: unknown): Place | null {
   const { choices } = record(payload)
-  if (!Array.isArray(choices) || choices.length !== 1) return null
-  const { delta } = record(choices[0])
-  if (!isRecord(delta)) return null
-  const key = texts.find(name => typeof delta[name] === 'string' && delta[name] !== '')
-  return key === undefined ? null : { holder: delta, key }
+  return Array.isArray(choices) && choices.length === 1 ? placeAmong(record(choices[0]).delta, texts) : null
 }
 
 function badAnswer(detail: string): AnswerPart {
