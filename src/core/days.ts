@@ -7,6 +7,11 @@ export function dayOf(epochMs: number): number {
   return Math.floor(epochMs / dayMs)
 }
 
+/** Milliseconds from a time to the next day. */
+export function untilMidnight(epochMs: number): number {
+  return (dayOf(epochMs) + 1) * dayMs - epochMs
+}
+
 /** Epoch milliseconds of an ISO 8601 text; NaN also for a day that is in no calendar, which `Date.parse` takes for a later one. */
 export function timeIn(text: string): number {
   const day = text.slice(0, 10)

@@ -21,8 +21,9 @@ import {
   type HandedOut,
   noAmounts,
 } from './claims.ts'
-import type { Admission, AdmitRequest, Seat } from './meter.ts'
-import { grantOf, type LocalMeter, type OpenSeat } from './meter-local.ts'
+import { grantOf } from './grant.ts'
+import type { Admission, AdmitRequest, OpenSeat, Seat } from './meter.ts'
+import type { LocalMeter } from './meter-local.ts'
 import type { Spent } from './spent.ts'
 
 export type AllowancesOptions = {

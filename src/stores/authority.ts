@@ -7,7 +7,7 @@
  * without both hands out shares.
  */
 import type { Claims, HandedOut, Others, Saying } from './claims.ts'
-import { partitions } from './meter-redis.ts'
+import { partitionsIn } from './partitions.ts'
 
 export type AuthorityOptions = {
   readonly claims: Claims
@@ -152,7 +152,7 @@ export function startAuthority({ claims, monotonic, ...options }: AuthorityOptio
       signAt = beatAt
       hasHeard = true
       if (unsaid !== 0) await leaveAll()
-      for (const partition of bitsOf(others.without & inRedis)) options.mustLeave(partition)
+      for (const partition of partitionsIn(others.without & inRedis)) options.mustLeave(partition)
     } catch {
       // Counted; the next one is due soon.
     } finally {
@@ -225,10 +225,4 @@ export function startAuthority({ claims, monotonic, ...options }: AuthorityOptio
       await inTurn(() => claims.end()).catch(() => {})
     },
   }
-}
-
-export function bitsOf(set: number): number[] {
-  return Array.from({ length: partitions }, (_, partition) => partition).filter(
-    partition => (set & (1 << partition)) !== 0,
-  )
 }

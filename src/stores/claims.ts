@@ -13,7 +13,7 @@
 import type { Sql, TransactionSql } from 'postgres'
 import type { Limits } from '../core/plans.ts'
 import type { Database } from './database.ts'
-import type { Waiting } from './meter-redis.ts'
+import type { Waiting } from './spent.ts'
 
 /** An amount of each of the four limits; money in 1e-8 USD, requests of the last minute. */
 export type Amounts = {

@@ -9,28 +9,24 @@
 import { dayOf } from '../core/days.ts'
 import { noLimits } from '../core/plans.ts'
 import type { UsageRecord } from '../core/usage.ts'
-import { createWindowLog, type WindowLog } from '../core/windows-log.ts'
 import { createAllowances, undecided } from './allowances.ts'
-import { bitsOf, startAuthority } from './authority.ts'
+import { startAuthority } from './authority.ts'
 import type { Checkpoints } from './checkpoints.ts'
-import type { Claims, HandedOut } from './claims.ts'
+import type { Claims } from './claims.ts'
+import { createHoldings, reservedOn } from './holdings.ts'
 import { type Journal, JournalUnwritable } from './journal.ts'
-import type { Admission, AdmitRequest, Meter, Seat, Settlement, Standing } from './meter.ts'
-import { createLocalMeter, type OpenSeat } from './meter-local.ts'
-import {
-  createRedisMeter,
-  defaultLeaseMs,
-  partitionOf,
-  partitions,
-  RedisEmptied,
-  type RedisMeter,
-  type Waiting,
-} from './meter-redis.ts'
+import type { Admission, AdmitRequest, Meter, Settlement, Standing } from './meter.ts'
+import { createLocalMeter } from './meter-local.ts'
+import { createRedisMeter, defaultLeaseMs, type RedisMeter } from './meter-redis.ts'
 import { createOpenings, DecidedInRedis } from './openings.ts'
+import { allPartitions, partitionOf, partitions, partitionsIn } from './partitions.ts'
+import { createRecentAdmissions } from './recent-admissions.ts'
 import { type Redis, RedisAway } from './redis.ts'
-import { remember } from './remember.ts'
 import { type RollCall, startRollCall } from './roll-call.ts'
-import { nothing, type Settled, type Spent, sumOf } from './spent.ts'
+import { createSettledAlone } from './settled-alone.ts'
+import type { Seed, Settled } from './spent.ts'
+import { RedisEmptied } from './under-epoch.ts'
+import { startUpkeep } from './upkeep.ts'
 
 export type FailoverOptions = {
   readonly redis: Redis
@@ -40,8 +36,7 @@ export type FailoverOptions = {
   /** Unique among the gateways on one Redis, and never used again. */
   readonly gatewayId: string
   readonly newName: () => string
-  /** What the ledger holds of an account's UTC day, and of these requests where it has them not yet. */
-  readonly seed: (accountId: string, day: number, waiting: readonly Waiting[]) => Promise<Spent>
+  readonly seed: Seed
   /** What is handed out while Redis cannot decide. */
   readonly claims: Claims
   /** Hears of what Postgres refuses of the claims. */
@@ -62,16 +57,8 @@ export type FailoverMeter = Meter & {
   sharedRatio(): number
 }
 
-const minuteMs = 60_000
 /** How long an admission waits while counts are being made anew; then it is decided without Redis. */
 const holdMs = 1000
-/** How often checkpoints leave, which are noted each second. */
-const tickMs = 250
-/** How often leases are renewed within each. */
-const renewals = 4
-/** How often what dead gateways have left in Redis is looked for. */
-const sweepEveryMs = 1000
-const maximumAccounts = 100_000
 /** How often an admission goes back to Redis, which came to decide again while Postgres was asked. */
 const mostTries = 4
 /** How long a caller waits for Redis in all, however often its connection breaks meanwhile. */
@@ -82,15 +69,11 @@ const lateSettlingMs = 250
 /** A meter over both. `close` ends its timers and leaves Redis' connection to its owner. */
 export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
   const { redis, clock, journal, leaseMs = defaultLeaseMs } = options
-  /** The last minute's admissions by this gateway, whichever meter decided. */
-  const recent = new Map<string, WindowLog>()
-  /** Settled between registering and the new epoch, which holds their leases. */
-  const late: Settlement[] = []
-  /** What this gateway has settled without Redis, of accounts that Redis has not spoken of since. */
-  const settledAlone = new Map<string, Settled>()
+  const recent = createRecentAdmissions(clock)
+  const alone = createSettledAlone()
 
   // Whatever Postgres answers shows that it is there.
-  const seed: FailoverOptions['seed'] = async (accountId, day, waiting) => {
+  const seed: Seed = async (accountId, day, waiting) => {
     const spent = await options.seed(accountId, day, waiting)
     authority.answered()
     return spent
@@ -111,12 +94,12 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     seed,
     leaseMs,
     epochOf: partition => calls.epochOf(partition),
-    onAdmitted,
+    onAdmitted: recent.note,
     onHeard(accountId) {
       // An answer under an epoch that has been given up since does not count what was settled alone.
-      if (isShared(accountId)) settledAlone.delete(accountId)
+      if (isShared(accountId)) alone.forget(accountId)
     },
-    onUnread: settlement => noteAlone(settlement),
+    onUnread: alone.note,
     elsewhere: { keep: (seat, progress) => local.keep(seat, progress), forget: requestId => local.forget(requestId) },
     ...(options.time === undefined ? {} : { time: options.time }),
   })
@@ -129,19 +112,21 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     adopt(accountId) {
       const seats = shared.seatsOf(accountId)
       for (const { seat } of seats) shared.drop(seat.requestId)
-      return { seats, ages: recent.get(accountId)?.ages(clock.now()) ?? [] }
+      return { seats, ages: recent.ages(accountId) }
     },
-    onAdmitted,
+    onAdmitted: recent.note,
     allowed: (accountId, limits) => allowances.allowed(accountId, limits),
   })
 
+  const holdings = createHoldings({ shared, local, recent, journal })
+
   const openings = createOpenings({
     seed,
-    waitingOf: (accountId, day) => waitingOf(accountId, day),
+    waitingOf: holdings.waitingOf,
     isShared,
     lastSpent: shared.lastSpent,
     reservedOf: (accountId, day) => reservedOn(day, shared.seatsOf(accountId)),
-    settledAlone: accountId => settledAlone.get(accountId),
+    settledAlone: alone.of,
   })
 
   const authority = startAuthority({
@@ -149,8 +134,8 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     monotonic: clock.monotonic,
     seesRedis: redis.isReady,
     outOf: partitionSet => {
-      const accounts = bitsOf(partitionSet).flatMap(partition => [...accountsOf(partition)])
-      return handedOut(accounts, today())
+      const accounts = partitionsIn(partitionSet).flatMap(partition => [...holdings.accountsOf(partition)])
+      return holdings.handedOut(accounts, today())
     },
     left: accountIds => allowances.begin(accountIds),
     mustLeave: partition => void leave(partition),
@@ -163,7 +148,7 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     local,
     clock,
     partitionOf,
-    outOf: handedOut,
+    outOf: holdings.handedOut,
     gatewaysOf: accountId => Math.max(authority.gateways(), calls.gatewaysIn(partitionOf(accountId))),
     baseOf: accountId => openings.baseOf(accountId, today()),
     deciding: accountId => calls.distrust(partitionOf(accountId)),
@@ -176,34 +161,13 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     newName: options.newName,
     monotonic: clock.monotonic,
     ...(options.rebuildMs === undefined ? {} : { rebuildMs: options.rebuildMs }),
-    hasAnything: partition => accountsOf(partition).size > 0,
+    hasAnything: partition => holdings.accountsOf(partition).size > 0,
     register,
     mayEnter: authority.mayEnter,
     isBarred: authority.isBarred,
     stands,
     oldestEntry: shared.kept.releaseBefore,
   })
-
-  const waitingOf = (accountId: string, day: number): Waiting[] => {
-    const waiting = new Map<string, Waiting>()
-    for (const record of [...journal.unshipped(accountId, day), ...shared.kept.of(accountId, day)])
-      waiting.set(record.request_id, waitingFor(record, day))
-    return [...waiting.values()]
-  }
-
-  function handedOut(accountIds: readonly string[], day: number): HandedOut[] {
-    const wanted = new Set(accountIds)
-    const seats = new Map<string, OpenSeat[]>()
-    for (const held of shared.seats())
-      if (wanted.has(held.seat.accountId))
-        seats.set(held.seat.accountId, [...(seats.get(held.seat.accountId) ?? []), held])
-    return accountIds.map(accountId => {
-      const open = [...(seats.get(accountId) ?? []), ...local.seatsOf(accountId)]
-      const reserved = reservedOn(day, open)
-      const requests = Math.max(recent.get(accountId)?.count(clock.now()) ?? 0, local.used(accountId)?.requests ?? 0)
-      return { accountId, day, out: { ...reserved, seats: open.length, requests }, waiting: waitingOf(accountId, day) }
-    })
-  }
 
   function isShared(accountId: string): boolean {
     return calls.epochOf(partitionOf(accountId)) !== null
@@ -263,10 +227,10 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     const { seat } = settlement
     const partition = partitionOf(seat.accountId)
     // Whether Redis has carried it out nobody knows: its counts are made anew.
-    if (calls.isRegistered(partition)) late.push(settlement)
+    if (calls.isRegistered(partition)) alone.postpone(settlement)
     else {
       calls.distrust(partition)
-      noteAlone(settlement)
+      alone.note(settlement)
     }
     if (await local.knows(seat.accountId)) {
       bringHome(seat.requestId)
@@ -280,49 +244,25 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     return shared.standing(seat.accountId, held?.limits ?? noLimits) ?? noStanding
   }
 
-  function noteAlone({ seat, tokens, microcents }: Settlement): void {
-    const before = settledAlone.get(seat.accountId)
-    if (before !== undefined && before.day > seat.day) return
-    const sum = sumOf([before?.day === seat.day ? before : nothing, { tokens, microcents }])
-    remember(settledAlone, seat.accountId, { ...sum, day: seat.day }, maximumAccounts)
-  }
-
-  function onAdmitted(accountId: string): void {
-    const log = recent.get(accountId) ?? createWindowLog(minuteMs)
-    log.add(clock.now())
-    remember(recent, accountId, log, maximumAccounts)
-  }
-
   /** What Redis says too late was not counted by those who have decided since. */
   function takeBack({ accountId, requestId }: AdmitRequest): void {
     if (shared.held(requestId) === null) return
     shared.drop(requestId)
-    recent.get(accountId)?.takeBack()
-  }
-
-  function accountsOf(partition: number): Set<string> {
-    const accounts = shared.accountsOf(partition)
-    const mine = (accountId: string) => partitionOf(accountId) === partition
-    for (const accountId of local.accounts()) if (mine(accountId)) accounts.add(accountId)
-    for (const accountId of shared.kept.accounts()) if (mine(accountId)) accounts.add(accountId)
-    for (const [accountId, log] of recent) if (mine(accountId) && log.count(clock.now()) > 0) accounts.add(accountId)
-    return accounts
+    recent.takeBack(accountId)
   }
 
   async function register(partition: number, epoch: string): Promise<void> {
-    const accounts = accountsOf(partition)
+    const accounts = holdings.accountsOf(partition)
     allowances.forget(partition)
     const aside = authority.standAside(partition)
     // An emptied stream has lost them: from here on the journal keeps and ships them.
     for (const record of shared.kept.takeOut(partition)) write(record)
     // Of an epoch that never came to stand: they are registered as settled now.
-    for (const settlement of takeLate(partition)) noteAlone(settlement)
+    for (const settlement of alone.takePostponed(partition)) alone.note(settlement)
     const registrations = [...accounts].map(accountId =>
       shared.register(epoch, accountId, {
-        settled: settledAlone.get(accountId) ?? null,
-        seats: [...shared.seatsOf(accountId), ...local.seatsOf(accountId)].map(({ seat }) => seat),
-        ages: recent.get(accountId)?.ages(clock.now()) ?? [],
-        waiting: [today() - 1, today()].flatMap(day => waitingOf(accountId, day)),
+        ...holdings.registered(accountId, today()),
+        settled: alone.of(accountId) ?? null,
       }),
     )
     await Promise.all([aside, shared.remind(epoch, partition, settledOf(partition)), ...registrations])
@@ -335,13 +275,6 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     return known
   }
 
-  const takeLate = (partition: number): Settlement[] => {
-    const isOurs = ({ seat }: Settlement) => partitionOf(seat.accountId) === partition
-    const taken = late.filter(isOurs)
-    late.splice(0, late.length, ...late.filter(one => !isOurs(one)))
-    return taken
-  }
-
   function stands(partition: number): void {
     allowances.forget(partition)
     for (const accountId of [...local.accounts()]) {
@@ -349,12 +282,12 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
       for (const held of local.release(accountId)) shared.adopt(held)
       openings.forget(accountId)
     }
-    for (const settlement of takeLate(partition))
+    for (const settlement of alone.takePostponed(partition))
       queueMicrotask(
         () =>
           void shared.settle(settlement).catch(() => {
             calls.distrust(partition)
-            noteAlone(settlement)
+            alone.note(settlement)
           }),
       )
   }
@@ -372,32 +305,19 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
   redis.onChange(isReady => {
     if (isReady) return authority.speak()
     // At once, and of all: whoever is the first to need a claim need not wait for this gateway.
-    for (let partition = 0; partition < partitions; partition++) void leave(partition)
-    for (let partition = 0; partition < partitions; partition++) shared.kept.takeOut(partition).forEach(write)
+    for (const partition of allPartitions) void leave(partition)
+    for (const partition of allPartitions) shared.kept.takeOut(partition).forEach(write)
   })
 
   const today = () => dayOf(clock.now())
 
-  let renewedAt = clock.monotonic()
-  const timer = setInterval(() => {
-    const isTime = clock.monotonic() - renewedAt >= leaseMs / renewals - tickMs / 2
-    if (isTime) renewedAt = clock.monotonic()
-    void shared.renew(isTime)
-  }, tickMs)
-  timer.unref()
-  const sweeper = setInterval(() => {
-    const living = authority.living()
-    if (redis.isReady())
-      for (let partition = 0; partition < partitions; partition++) void shared.sweep(partition, living).catch(() => {})
-  }, sweepEveryMs)
-  sweeper.unref()
+  const upkeep = startUpkeep({ shared, redis, monotonic: clock.monotonic, leaseMs, living: authority.living })
 
   return {
     kept: shared.kept,
     isShared,
     sharedRatio() {
-      const all = Array.from({ length: partitions }, (_, partition) => partition)
-      return all.filter(partition => calls.epochOf(partition) !== null).length / partitions
+      return allPartitions.filter(partition => calls.epochOf(partition) !== null).length / partitions
     },
 
     async admit(request) {
@@ -460,8 +380,7 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     standing: (accountId, limits) => local.standing(accountId, limits) ?? shared.standing(accountId, limits),
 
     async close() {
-      clearInterval(timer)
-      clearInterval(sweeper)
+      upkeep.close()
       allowances.close()
       await calls.close()
       await local.close()
@@ -471,15 +390,6 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
 }
 
 const isGone = (cause: unknown) => cause instanceof RedisAway || cause instanceof RedisEmptied
-
-const reservedBy = (seat: Seat): Spent => ({ tokens: seat.reservedTokens, microcents: seat.reservedMicrocents })
-const reservedOn = (day: number, open: readonly OpenSeat[]): Spent =>
-  sumOf(open.filter(({ seat }) => seat.day === day).map(({ seat }) => reservedBy(seat)))
-
-function waitingFor(record: UsageRecord, day: number): Waiting {
-  const tokens = record.input_tokens + record.output_tokens
-  return { requestId: record.request_id, tokens, microcents: record.billed_microcents, day }
-}
 
 const noStanding: Standing = {
   requests: { limit: 0, remaining: 0, resetMs: 0 },

@@ -3,20 +3,32 @@
  * hold what is spent plus what is reserved; they begin with what the ledger and the journal know of the account's day.
  *
  * Seats belong to the process and end with it; what their requests had used by then is in the checkpoints, which the next
- * start settles. One that is never settled (a defect elsewhere) is taken back after `leaseMs`, with its reservation; if it
- * is settled after all, what it used still counts.
+ * start settles. One that is never settled (a defect elsewhere) is taken back after a quarter of an hour, with its reservation;
+ * if it is settled after all, what it used still counts.
  */
-import { dayMs, dayOf } from '../core/days.ts'
+import { dayOf, untilMidnight } from '../core/days.ts'
 import { GatewayError } from '../core/errors.ts'
-import { ceilingOfMillionth } from '../core/money.ts'
 import { type Limits, noLimits } from '../core/plans.ts'
 import { createRecent } from '../core/recent.ts'
 import type { UsageRecord } from '../core/usage.ts'
-import { createWindowLog, type WindowLog } from '../core/windows-log.ts'
 import type { Checkpoints } from './checkpoints.ts'
+import { grantOf } from './grant.ts'
 import { type Journal, JournalUnwritable } from './journal.ts'
-import type { Admission, AdmitRequest, Meter, Progress, RefusalCode, Seat, Settlement, Standing } from './meter.ts'
-import type { Spent } from './spent.ts'
+import {
+  countersOf,
+  giveBack,
+  type Held,
+  type LocalAccount,
+  newAccount,
+  openSeats,
+  seatsTaken,
+  standingOf,
+  takeBackLapsed,
+} from './local-account.ts'
+import type { Admission, AdmitRequest, Meter, OpenSeat, RefusalCode, Seat, Settlement } from './meter.ts'
+import { createProgressNotes, type ProgressNotes } from './progress-notes.ts'
+import { recordOf, settledRecord, spentBy } from './settled-record.ts'
+import { nothing, type Spent } from './spent.ts'
 
 export type LocalMeterOptions = {
   readonly clock: { now(): number }
@@ -30,15 +42,6 @@ export type LocalMeterOptions = {
   readonly allowed?: (accountId: string, limits: Limits) => Limits
   /** Hears of every admission in the step that makes it. */
   readonly onAdmitted?: (accountId: string) => void
-}
-
-/** A seat that is taken, and what is needed to carry it from one meter to another. */
-export type OpenSeat = {
-  readonly seat: Seat
-  readonly limits: Limits
-  readonly admittedAt: number
-  /** Says what its request has used by then; null = nothing was ever noted. */
-  readonly progress: (() => Progress) | null
 }
 
 export type LocalMeter = Meter & {
@@ -59,83 +62,33 @@ export type LocalMeter = Meter & {
   shift(accountId: string, day: number, by: Spent): void
   /** Writes the record of a request whose account it has not seen. Rejects where no store took it in time. */
   record(settlement: Settlement): Promise<void>
-  /** Brings to disk what a request of another meter's has used, until `forget`. */
-  keep(seat: Seat, progress: () => Progress): void
-  /** That request is over, or its checkpoint is kept elsewhere. */
-  forget(requestId: string): void
   /** Forgets an account and hands over its open seats. Their checkpoints stay on disk until `forget`. */
   release(accountId: string): OpenSeat[]
-  /** Brings the checkpoints noted since the last call to disk. */
-  flush(): void
-}
+} & Pick<ProgressNotes, 'keep' | 'forget' | 'flush'>
 
-/** What a request has used, as it says itself; null = it is over, or has never said. */
-type Noted = { seat: Seat; progress: OpenSeat['progress'] }
-type Held = Omit<OpenSeat, keyof Noted> & Noted & { lapsed: boolean }
-type Counters = { tokens: number; microcents: number }
-type Account = {
-  readonly requests: WindowLog
-  /** In order of admission. */
-  readonly seats: Map<string, Held>
-  lapsedSeats: number
-  readonly days: Map<number, Counters>
-  usedAt: number
-}
-export type Grant = { readonly outputCap: number; readonly tokens: number; readonly microcents: number }
-
-const minuteMs = 60_000
 const seatRetryMs = 1000
-const leaseMs = 15 * minuteMs
-const idleMs = 10 * minuteMs
+const idleMs = 10 * 60_000
 const durableDeadlineMs = 2000
-const checkpointEveryMs = 250
 const maximumAccounts = 100_000
 /** Idle accounts looked for at a time, once there are too many. */
 const maximumSweep = 1000
 /** Seats of settled requests that are remembered, so that a repeated id is answered as before. */
 const maximumSettled = 20_000
-const perMillion = 1_000_000n
 
 /** An in-process meter. `close` ends its timer: journal, ledger and checkpoints belong to others. */
 export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
   const { clock, journal, seed, adopt, checkpoints, allowed = (_, limits) => limits, onAdmitted = () => {} } = options
-  const accounts = new Map<string, Account>()
-  const seeding = new Map<string, Promise<Account>>()
+  const accounts = new Map<string, LocalAccount>()
+  const seeding = new Map<string, Promise<LocalAccount>>()
   const settled = createRecent<Pick<Held, 'seat' | 'limits'>>(maximumSettled)
-  /** Noted, and not on disk yet. */
-  const progress = new Map<string, Noted>()
-  /** Of another meter's requests, those on disk. */
-  const keeping = new Set<string>()
-  const over: string[] = []
+  const notes = createProgressNotes(checkpoints)
 
-  const flush = () => {
-    const records = new Map<string, UsageRecord>()
-    for (const [requestId, { seat, progress: said }] of progress)
-      if (said !== null) records.set(requestId, recordSaid(seat, said()))
-    checkpoints?.write(records, over)
-    progress.clear()
-    over.length = 0
-  }
-  const timer = checkpoints === undefined ? null : setInterval(flush, checkpointEveryMs)
-  timer?.unref()
-
-  const note = (held: Held, said: () => Progress) => {
-    held.progress = said
-    progress.set(held.seat.requestId, held)
-  }
-
-  /** A map keeps for a while what is deleted from it (`core/roster.ts`): let that not be the whole request. */
-  const unnote = (requestId: string, noted = progress.get(requestId)) => {
-    if (noted !== undefined) noted.progress = null
-    progress.delete(requestId)
-  }
-
-  const seatTaken = (account: Account, open: OpenSeat) => {
+  const seatTaken = (account: LocalAccount, open: OpenSeat) => {
     const { requestId, day, reservedTokens, reservedMicrocents } = open.seat
     const held = { ...open, lapsed: false }
     account.seats.set(requestId, held)
-    keeping.delete(requestId)
-    if (open.progress !== null) note(held, open.progress)
+    notes.takeOver(requestId)
+    if (open.progress !== null) notes.note(held, open.progress)
     const counters = countersOf(account, day)
     counters.tokens += reservedTokens
     counters.microcents += reservedMicrocents
@@ -152,7 +105,7 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
     }
   }
 
-  const firstSight = (accountId: string): Promise<Account> => {
+  const firstSight = (accountId: string): Promise<LocalAccount> => {
     const running = seeding.get(accountId)
     if (running !== undefined) return running
     const now = clock.now()
@@ -172,7 +125,7 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
     return seeded
   }
 
-  const decide = (account: Account, request: AdmitRequest, within?: Limits): Admission => {
+  const decide = (account: LocalAccount, request: AdmitRequest, within?: Limits): Admission => {
     const now = clock.now()
     const { limits, requestId } = request
     const before = account.seats.get(requestId) ?? settled.get(requestId)
@@ -239,8 +192,7 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
 
     async settle(settlement) {
       const { accountId, requestId } = settlement.seat
-      const account =
-        accounts.get(accountId) ?? newAccount(settlement.seat.day, { tokens: 0, microcents: 0 }, clock.now())
+      const account = accounts.get(accountId) ?? newAccount(settlement.seat.day, nothing, clock.now())
       const held = account.seats.get(requestId)
       if (held === undefined) {
         await journal.untilDurable(requestId, durableDeadlineMs)
@@ -256,14 +208,13 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
       counters.tokens += spent.tokens
       counters.microcents += spent.microcents
       await write(recordOf(settlement.record, held.seat, spent))
-      if (held.progress !== null) over.push(requestId)
-      unnote(requestId, held)
+      notes.end(held)
       return standingOf(account, held.limits, clock.now())
     },
 
-    checkpoint(seat, said) {
+    checkpoint(seat, progress) {
       const held = accounts.get(seat.accountId)?.seats.get(seat.requestId)
-      if (held !== undefined) note(held, said)
+      if (held !== undefined) notes.note(held, progress)
     },
 
     standing(accountId, limits) {
@@ -272,11 +223,10 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
     },
 
     async close() {
-      if (timer !== null) clearInterval(timer)
-      flush()
+      notes.close()
     },
 
-    flush,
+    flush: notes.flush,
     accounts: () => accounts.keys(),
     async open(accountId) {
       if (!accounts.has(accountId)) await firstSight(accountId)
@@ -308,176 +258,38 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
       counters.tokens += by.tokens
       counters.microcents += by.microcents
     },
-    keep(seat, said) {
-      keeping.add(seat.requestId)
-      progress.set(seat.requestId, { seat, progress: said })
-    },
-    forget(requestId) {
-      if (!keeping.delete(requestId)) return
-      unnote(requestId)
-      over.push(requestId)
-    },
+    keep: notes.keep,
+    forget: notes.forget,
     holds: seat => accounts.get(seat.accountId)?.seats.has(seat.requestId) ?? false,
-    seatsOf: accountId => openSeats(accounts.get(accountId)),
-    record: settlement => write(recordOf(settlement.record, settlement.seat, spentBy(settlement, settlement.seat))),
+    seatsOf(accountId) {
+      const account = accounts.get(accountId)
+      return account === undefined ? [] : openSeats(account)
+    },
+    record: settlement => write(settledRecord(settlement.seat, settlement)),
     release(accountId) {
-      const seats = openSeats(accounts.get(accountId))
+      const account = accounts.get(accountId)
+      if (account === undefined) return []
       accounts.delete(accountId)
-      for (const { seat, progress } of seats) if (progress !== null) keeping.add(seat.requestId)
+      const seats = openSeats(account)
+      for (const { seat, progress } of seats) if (progress !== null) notes.giveUp(seat.requestId)
       return seats
     },
   }
 }
 
-function openSeats(account: Account | undefined): OpenSeat[] {
-  return account === undefined ? [] : [...account.seats.values()].filter(held => !held.lapsed)
-}
-
-/** How many output tokens an account can pay for, and what that reserves; or the limit that not even one fits under. */
-export function grantOf(
-  request: AdmitRequest,
+function refused(
+  account: LocalAccount,
   limits: Limits,
-  counters: Spent,
-  freeSeats: number,
-): Grant | RefusalCode {
-  const { choices, inputTokens } = request
-  const wanted = Math.max(1, request.outputTokens)
-
-  const tokensLeft = limits.dailyTokens - counters.tokens - inputTokens
-  const tokensShared = request.fairShare
-    ? Math.max(Math.floor(tokensLeft / freeSeats), Math.min(tokensLeft, choices))
-    : tokensLeft
-  const cap = Math.min(wanted, Math.floor(tokensShared / choices))
-  if (cap < 1) return 'daily_tokens_exceeded'
-
-  const left = limits.dailyCostMicrocents - counters.microcents - request.extraMicrocents
-  return fullGrant(request, cap, left, freeSeats) ?? partialGrant(request, cap, left, freeSeats)
-}
-
-/** All of `cap`, as nearly every account can pay it many times over; null where that is not sure in doubles. */
-function fullGrant(request: AdmitRequest, cap: number, left: number, freeSeats: number): Grant | null {
-  const { choices, inputTokens, inputPrice, outputPrice } = request
-  const inputCost = inputTokens * inputPrice
-  const outputCost = cap * choices * outputPrice
-  const needed = inputCost + outputCost * (request.fairShare ? freeSeats : 1)
-  if (needed > Number.MAX_SAFE_INTEGER || ceilingOfMillionth(needed) > left) return null
-  return {
-    outputCap: cap,
-    tokens: inputTokens + cap * choices,
-    microcents: ceilingOfMillionth(inputCost + outputCost) + request.extraMicrocents,
-  }
-}
-
-/**
- * As much of `cap` as `left` (of 1e-8 USD) pays for. Counted in 1e-8 USD times a million, where prices are whole and nothing
- * is rounded before the one ceiling at the end; such products outgrow a double.
- */
-function partialGrant(request: AdmitRequest, cap: number, left: number, freeSeats: number): Grant | RefusalCode {
-  const { choices, inputTokens } = request
-  const inputCost = BigInt(inputTokens) * BigInt(request.inputPrice)
-  const outputPrice = BigInt(choices) * BigInt(request.outputPrice)
-  const forOutput = BigInt(left) * perMillion - inputCost
-  if (forOutput < outputPrice) return 'daily_cost_exceeded'
-  const share = request.fairShare ? forOutput / BigInt(freeSeats) : forOutput
-  const affordable = outputPrice === 0n ? cap : Number(share / outputPrice)
-  const outputCap = Math.max(1, Math.min(cap, affordable))
-
-  const cost = inputCost + BigInt(outputCap) * outputPrice
-  return {
-    outputCap,
-    tokens: inputTokens + outputCap * choices,
-    microcents: Number((cost + perMillion - 1n) / perMillion) + request.extraMicrocents,
-  }
-}
-
-/** What counts: never more than was reserved, so that a settlement cannot carry an account over its limits. */
-export function spentBy(settlement: Pick<Progress, 'tokens' | 'microcents'>, seat: Seat): Spent {
-  return {
-    tokens: Math.max(0, Math.min(settlement.tokens, seat.reservedTokens)),
-    microcents: Math.max(0, Math.min(settlement.microcents, seat.reservedMicrocents)),
-  }
-}
-
-/** The record as the ledger will hold it: on the reservation's day, and billed what the meter counted. */
-export function recordOf(record: UsageRecord, seat: Seat, spent: Spent): UsageRecord {
-  const at_ms = Math.min(Math.max(record.at_ms, seat.day * dayMs), (seat.day + 1) * dayMs - 1)
-  const { microcents: billed_microcents } = spent
-  const { reservedMicrocents: reserved_microcents } = seat
-  const isSo =
-    record.at_ms === at_ms &&
-    record.billed_microcents === billed_microcents &&
-    record.reserved_microcents === reserved_microcents
-  return isSo ? record : { ...record, at_ms, billed_microcents, reserved_microcents }
-}
-
-function recordSaid(seat: Seat, said: Progress): UsageRecord {
-  return recordOf(said.record, seat, spentBy(said, seat))
-}
-
-function refused(account: Account, limits: Limits, now: number, code: RefusalCode, retryAfterMs: number): Admission {
+  now: number,
+  code: RefusalCode,
+  retryAfterMs: number,
+): Admission {
   const standing = standingOf(account, limits, now)
   return { admitted: false, code, retryAfterMs: Math.max(1, Math.ceil(retryAfterMs)), standing }
 }
 
-function standingOf(account: Account, limits: Limits, now: number): Standing {
-  const counters = account.days.get(dayOf(now))
-  return {
-    requests: {
-      limit: limits.requestsPerMinute,
-      remaining: left(limits.requestsPerMinute, account.requests.count(now)),
-      resetMs: account.requests.waitUntilEmpty(now),
-    },
-    tokens: {
-      limit: limits.dailyTokens,
-      remaining: left(limits.dailyTokens, counters?.tokens ?? 0),
-      resetMs: untilMidnight(now),
-    },
-    costMicrocents: {
-      limit: limits.dailyCostMicrocents,
-      remaining: left(limits.dailyCostMicrocents, counters?.microcents ?? 0),
-    },
-    seats: { limit: limits.concurrentRequests, remaining: left(limits.concurrentRequests, seatsTaken(account)) },
-  }
-}
-
-function newAccount(day: number, spent: Spent, now: number): Account {
-  return {
-    requests: createWindowLog(minuteMs),
-    seats: new Map(),
-    lapsedSeats: 0,
-    days: new Map([[day, { ...spent }]]),
-    usedAt: now,
-  }
-}
-
-/** The counters of a day. A new day begins with none; earlier ones go once no seat is left to settle on them. */
-function countersOf(account: Account, day: number): Counters {
-  const counters = account.days.get(day)
-  if (counters !== undefined) return counters
-  const held = new Set([...account.seats.values()].map(one => one.seat.day))
-  for (const earlier of account.days.keys()) if (!held.has(earlier)) account.days.delete(earlier)
-  const fresh = { tokens: 0, microcents: 0 }
-  account.days.set(day, fresh)
-  return fresh
-}
-
-function takeBackLapsed(account: Account, now: number): void {
-  for (const held of account.seats.values()) {
-    if (held.lapsed) continue
-    if (held.admittedAt > now - leaseMs) return
-    held.lapsed = true
-    account.lapsedSeats++
-    giveBack(countersOf(account, held.seat.day), held.seat)
-  }
-}
-
-function giveBack(counters: Counters, seat: Seat): void {
-  counters.tokens -= seat.reservedTokens
-  counters.microcents -= seat.reservedMicrocents
-}
-
 /** Accounts that have been idle are read from the ledger again, should they come back. */
-function evictIdle(accounts: Map<string, Account>, now: number): void {
+function evictIdle(accounts: Map<string, LocalAccount>, now: number): void {
   let swept = 0
   for (const [id, account] of accounts) {
     accounts.delete(id)
@@ -493,7 +305,3 @@ function journalGone(): GatewayError {
     detail: 'the usage journal cannot be written',
   })
 }
-
-const left = (limit: number, used: number) => Math.max(0, limit - used)
-const seatsTaken = (account: Account) => account.seats.size - account.lapsedSeats
-const untilMidnight = (now: number) => (dayOf(now) + 1) * dayMs - now

@@ -64,6 +64,15 @@ export type Settlement = {
 /** What an open request has used so far, as it would be settled if it ended now. */
 export type Progress = Pick<Settlement, 'tokens' | 'microcents' | 'record'>
 
+/** A seat that is taken, and what is needed to carry it from one meter to another. */
+export type OpenSeat = {
+  readonly seat: Seat
+  readonly limits: Limits
+  readonly admittedAt: number
+  /** Says what its request has used by then; null = nothing was ever noted. */
+  readonly progress: (() => Progress) | null
+}
+
 export type Meter = {
   /** A repeated request id is answered as before. A refusal writes nothing. */
   admit(request: AdmitRequest): Promise<Admission>

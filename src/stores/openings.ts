@@ -3,13 +3,11 @@
  * lately, what others have open beside it. Where Postgres is gone too, what Redis last said is all there is.
  */
 import { GatewayError } from '../core/errors.ts'
-import type { Waiting } from './meter-redis.ts'
-import { remember } from './remember.ts'
-import { less, mostOf, nothing, type Settled, type Spent, sumOf } from './spent.ts'
+import { maximumAccounts, remember } from './remember.ts'
+import { less, mostOf, nothing, type Seed, type Settled, type Spent, sumOf, type Waiting } from './spent.ts'
 
 export type OpeningsOptions = {
-  /** What the ledger holds of an account's UTC day, and of these requests where it has them not yet. */
-  readonly seed: (accountId: string, day: number, waiting: readonly Waiting[]) => Promise<Spent>
+  readonly seed: Seed
   /** Settled here, and perhaps not in the ledger yet. */
   readonly waitingOf: (accountId: string, day: number) => readonly Waiting[]
   readonly isShared: (accountId: string) => boolean
@@ -34,8 +32,6 @@ export type Openings = {
 
 /** An account was to come under local limits, and Redis decides for it again. */
 export class DecidedInRedis extends Error {}
-
-const maximumAccounts = 100_000
 
 export function createOpenings(options: OpeningsOptions): Openings {
   const { seed, waitingOf } = options

@@ -4,7 +4,7 @@
  * could not reach Redis takes it away. Then a new one is announced, everybody goes on under local limits, stops admitting
  * for a moment, registers what it knows, and when all that are alive have, the new epoch stands.
  */
-import { keysOf, partitions } from './meter-redis.ts'
+import { allPartitions, keysOf } from './partitions.ts'
 import type { Redis } from './redis.ts'
 import { beatScript } from './scripts/meter.ts'
 
@@ -69,9 +69,8 @@ const beatDeadlineMs = 100
 /** Starts calling. The timer does not keep the process alive. */
 export function startRollCall(options: RollCallOptions): RollCall {
   const { redis, gatewayId, monotonic, rebuildMs = defaultRebuildMs } = options
-  const all = Array.from(
-    { length: partitions },
-    (_, index): Partition => ({
+  const all = allPartitions.map(
+    (index): Partition => ({
       index,
       epoch: null,
       registeredFor: '',

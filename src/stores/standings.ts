@@ -1,8 +1,8 @@
-import { dayMs } from '../core/days.ts'
+import { dayMs, dayOf } from '../core/days.ts'
 import type { Limits } from '../core/plans.ts'
 import type { Standing } from './meter.ts'
-import { remember } from './remember.ts'
-import type { Spent } from './spent.ts'
+import { maximumAccounts, remember } from './remember.ts'
+import type { Settled, Spent } from './spent.ts'
 
 /** What was said of an account: `at`, by this process' clock, and how long minute and day went on from there. */
 export type Noted = Spent & {
@@ -20,13 +20,15 @@ export type Standings = {
   note(accountId: string, noted: Noted): void
   /** As it was said; null = never. */
   last(accountId: string): Noted | null
-  all(): Iterable<[accountId: string, Noted]>
+  /** What was used of today when it was said; null = never said, or on another day. */
+  lastSpent(accountId: string): Spent | null
+  /** What was said to be settled of these accounts. */
+  lastSettled(isWanted: (accountId: string) => boolean): Map<string, Settled>
   /** As it is by now; null = never heard of. */
   now(accountId: string, limits: Limits): Standing | null
 }
 
 const minuteMs = 60_000
-const maximumAccounts = 100_000
 
 /** Those heard of longest ago are forgotten first. */
 export function createStandings(clock: { now(): number }): Standings {
@@ -34,7 +36,16 @@ export function createStandings(clock: { now(): number }): Standings {
   return {
     note: (accountId, noted) => remember(memory, accountId, noted, maximumAccounts),
     last: accountId => memory.get(accountId) ?? null,
-    all: () => memory,
+    lastSpent(accountId) {
+      const noted = memory.get(accountId)
+      return noted === undefined || noted.day !== dayOf(clock.now()) ? null : noted
+    },
+    lastSettled(isWanted) {
+      const known = new Map<string, Settled>()
+      for (const [accountId, { day, settled }] of memory)
+        if (isWanted(accountId)) known.set(accountId, { ...settled, day })
+      return known
+    },
     now(accountId, limits) {
       const noted = memory.get(accountId)
       return noted === undefined ? null : standingAfter(noted, clock.now() - noted.at, limits)

@@ -6,7 +6,7 @@ import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { type UsageRecord, usageRecordSchema } from '../core/usage.ts'
 import type { JournalBatch } from './journal.ts'
 import type { KeptRecords } from './kept-records.ts'
-import { keysOf, partitions } from './meter-redis.ts'
+import { allPartitions, keysOf } from './partitions.ts'
 import type { Redis } from './redis.ts'
 
 export type UsageStreamOptions = {
@@ -75,15 +75,14 @@ export function createUsageStream({
 
   const fill = async () => {
     const now = monotonic()
-    const all = Array.from({ length: partitions }, (_, partition) => partition)
     const own = kept.partitions()
     const isTime = now - lookedAt >= lookEveryMs
     if (isTime) lookedAt = now
     // One tick, one write: a round trip for all of them.
-    const found = await Promise.all((isTime ? all : all.filter(one => own.has(one))).map(read))
+    const found = await Promise.all((isTime ? allPartitions : allPartitions.filter(one => own.has(one))).map(read))
     if (now - claimedAt >= claimEveryMs) {
       claimedAt = now
-      found.push(...(await Promise.all(all.map(claim))))
+      found.push(...(await Promise.all(allPartitions.map(claim))))
     }
     queue = found.flat()
   }

@@ -7,12 +7,10 @@ import { createLocalMeter } from '../../src/stores/meter-local.ts'
 import {
   createRedisMeter,
   defaultLeaseMs,
-  keysOf,
-  partitionOf,
-  partitions,
   type RedisMeter,
   type RedisMeterOptions,
 } from '../../src/stores/meter-redis.ts'
+import { keysOf, partitionOf, partitions } from '../../src/stores/partitions.ts'
 import { openRedis, type Redis } from '../../src/stores/redis.ts'
 import { counterFormat } from '../../src/stores/scripts/account.ts'
 import { meterScripts } from '../../src/stores/scripts/meter.ts'

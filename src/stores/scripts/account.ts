@@ -28,6 +28,9 @@ export const counterFormat = '<ddddddd'
 /** How long nobody must have asked about an account for its hash to go: no lease and no day is older. */
 export const keepMs = 172_800_000
 
+/** A number as the scripts are told it. */
+export const whole = (number: number) => String(Math.round(number))
+
 /** Needs `account`. */
 export const helpers = `
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
