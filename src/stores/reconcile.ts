@@ -3,17 +3,10 @@
  * micro-cent, and says where they do not. It only reads, and may run beside busy gateways: what is on its way from a stream
  * or a journal to the ledger is counted once, wherever it is seen.
  */
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { dayMs, dayOf } from '../core/days.ts'
-import { type UsageRecord, usageRecordSchema } from '../core/usage.ts'
+import type { UsageRecord } from '../core/usage.ts'
 import type { Database } from './database.ts'
-import { decodeLine } from './journal.ts'
-import { keysOf, partitionOf, partitions } from './partitions.ts'
-import { type Redis, script } from './redis.ts'
-import { counterFormat } from './scripts/account.ts'
-import type { Spent } from './spent.ts'
+import { nothing, type Spent, spentOf } from './spent.ts'
 
 /** UTC days, `YYYY-MM-DD`, both included; an account's alone where it is named. */
 export type AuditScope = { readonly from: string; readonly to: string; readonly accountId: string | null }
@@ -189,33 +182,20 @@ async function compareCounters(database: Database, sources: readonly UsageSource
     .filter(({ day }) => dayText(day) >= scope.from && dayText(day) <= scope.to)
   const { spent, present } = await ledgerOf(database, counted, [...waiting.values(), ...refused.values()])
 
-  const differences: Difference[] = []
-  const compareRecord = (kind: 'refused' | 'record', record: UsageRecord) => {
-    const ledger = present.get(record.request_id) ?? null
-    const recorded = spentOf(record)
-    const isSame = ledger !== null && ledger.microcents === recorded.microcents && ledger.tokens === recorded.tokens
-    if (!isSame && (kind === 'refused' || ledger !== null))
-      differences.push({ kind, ...placeOf(record), request_id: record.request_id, ledger, recorded })
-  }
-  for (const record of refused.values()) compareRecord('refused', record)
-  for (const record of waiting.values()) compareRecord('record', record)
-
   const onTheWay = [...waiting.values()].filter(record => !present.has(record.request_id))
   for (const record of onTheWay) {
     const sums = spent.get(`${dayOfRecord(record)} ${record.account_id}`)
     if (sums === undefined) continue
-    sums.tokens += record.input_tokens + record.output_tokens
-    sums.microcents += record.billed_microcents
-  }
-  for (const { accountId, day, tokens, microcents } of counted) {
-    const sums = spent.get(`${day} ${accountId}`) ?? { tokens: 0, microcents: 0 }
-    // Tokens beyond a reservation are told in the ledger and counted against no limit: there the counter may be less.
-    if (sums.microcents === microcents && sums.tokens >= tokens) continue
-    const counter = { tokens, microcents }
-    differences.push({ kind: 'counter', account_id: accountId, day: dayText(day), ledger: sums, counter })
+    const { tokens, microcents } = spentOf(record)
+    sums.tokens += tokens
+    sums.microcents += microcents
   }
   return {
-    differences,
+    differences: [
+      ...[...refused.values()].flatMap(record => differentRecord('refused', record, present) ?? []),
+      ...[...waiting.values()].flatMap(record => differentRecord('record', record, present) ?? []),
+      ...counted.flatMap(one => differentCounter(one, spent) ?? []),
+    ],
     compared: sources.some(source => source.keepsCounters) ? counted.length : null,
     waiting: {
       requests: onTheWay.length,
@@ -223,6 +203,28 @@ async function compareCounters(database: Database, sources: readonly UsageSource
     },
     damagedLines: readings.reduce((sum, reading) => sum + reading.damagedLines, 0),
   }
+}
+
+/** What was set aside must have arrived some other way; what waits need not have. */
+function differentRecord(
+  kind: 'refused' | 'record',
+  record: UsageRecord,
+  present: ReadonlyMap<string, Spent>,
+): Difference | null {
+  const ledger = present.get(record.request_id) ?? null
+  const recorded = spentOf(record)
+  const isSame = ledger !== null && ledger.microcents === recorded.microcents && ledger.tokens === recorded.tokens
+  if (isSame || (kind === 'record' && ledger === null)) return null
+  return { kind, ...placeOf(record), request_id: record.request_id, ledger, recorded }
+}
+
+/** `spent` is the ledger's, and of what is on the way to it, by `day account`. */
+function differentCounter(counted: Counted, spent: ReadonlyMap<string, Spent>): Difference | null {
+  const { accountId, day, tokens, microcents } = counted
+  const ledger = spent.get(`${day} ${accountId}`) ?? nothing
+  // Tokens beyond a reservation are told in the ledger and counted against no limit: there the counter may be less.
+  if (ledger.microcents === microcents && ledger.tokens >= tokens) return null
+  return { kind: 'counter', account_id: accountId, day: dayText(day), ledger, counter: { tokens, microcents } }
 }
 
 /** Accounts with usage within the scope's last two days: no counter is kept for longer. */
@@ -264,139 +266,9 @@ async function ledgerOf(database: Database, days: readonly Counted[], records: r
   return { spent, present }
 }
 
-/** The journal of one gateway, read beside it. Its counters are in its memory, begun from the ledger and this journal. */
-export function journalSource(directory: string): UsageSource {
-  return {
-    keepsCounters: false,
-    async read() {
-      const names = existsSync(directory) ? readdirSync(directory) : []
-      const segments = names.filter(name => /^\d{12}\.log$/.test(name)).map(name => readLines(join(directory, name)))
-      const aside = readLines(join(directory, 'refused.log'))
-      return {
-        counted: [],
-        waiting: segments.flatMap(segment => segment.records),
-        refused: aside.records,
-        damagedLines: [...segments, aside].reduce((sum, one) => sum + one.damaged, 0),
-      }
-    },
-  }
-}
-
-/** A file of the journal as it is now: its writer may be at the last line, and its shipper may take it away. */
-function readLines(path: string): { readonly records: UsageRecord[]; readonly damaged: number } {
-  const records: UsageRecord[] = []
-  let damaged = 0
-  const bytes = existsSync(path) ? readIfThere(path) : new Uint8Array()
-  for (let start = 0, end = bytes.indexOf(0x0a); end !== -1; start = end + 1, end = bytes.indexOf(0x0a, start)) {
-    const record = decodeLine(bytes.subarray(start, end))
-    if (record === null) damaged++
-    else records.push(record)
-  }
-  return { records, damaged }
-}
-
-function readIfThere(path: string): Uint8Array {
-  try {
-    return readFileSync(path)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return new Uint8Array()
-    throw error
-  }
-}
-
-const redisDeadlineMs = 2_000
-const accountsAtOnce = 200
-/** Redis does nothing else while it tells them. */
-const maximumWaiting = 20_000
-
-/**
- * KEYS: a partition's epoch and stream, then accounts of it. Replies the stream's entries, then for each account {y, t, c},
- * the counters without what open leases reserve, or {} where none are kept under this epoch.
- */
-const readingScript = script(`
-local epoch = redis.call('GET', KEYS[1])
-local reply = {redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', ${maximumWaiting})}
-for i = 3, #KEYS do
-  local has = redis.call('HMGET', KEYS[i], 'e', 'm')
-  local counted = {}
-  local y, t, c = -1, 0, 0
-  if has[2] and has[1] == epoch then y, t, c = struct.unpack('${counterFormat}', has[2]) end
-  if y ~= -1 then
-    local all = redis.call('HGETALL', KEYS[i])
-    for at = 1, #all, 2 do
-      if string.sub(all[at], 1, 2) == 'l:' then
-        local tokens, cost, day = string.match(all[at + 1], '^%d+:(%d+):(%d+):%d+:(%d+)$')
-        if tonumber(day) == y then t, c = t - tonumber(tokens), c - tonumber(cost) end
-      end
-    end
-    counted = {y, string.format('%.0f', t), string.format('%.0f', c)}
-  end
-  reply[#reply + 1] = counted
-end
-return reply
-`)
-
-/** The counters and streams of all gateways on one Redis. Throws `RedisAway`. */
-export function redisSource(redis: Redis): UsageSource {
-  return {
-    keepsCounters: true,
-    async read(accountIds) {
-      const counted: Counted[] = []
-      const waiting: UsageRecord[] = []
-      let damaged = 0
-      for (let partition = 0; partition < partitions; partition++) {
-        const own = accountIds.filter(accountId => partitionOf(accountId) === partition)
-        // At least once, for what waits of accounts that nobody named.
-        for (let at = 0; at === 0 || at < own.length; at += accountsAtOnce) {
-          const some = own.slice(at, at + accountsAtOnce)
-          const keys = keysOf(partition)
-          const reply = await redis.evaluate(
-            readingScript,
-            [keys.epoch, keys.stream, ...some.map(keys.account)],
-            [],
-            redisDeadlineMs,
-          )
-          const [entries, ...accounts] = reply as [[string, string[]][], ...string[][]]
-          if (entries.length === maximumWaiting)
-            throw new Error(`more than ${maximumWaiting} records wait in ${keys.stream}: let them be shipped first`)
-          for (const [, fields] of entries) {
-            const record = recordIn(fields[1])
-            if (record === null) damaged++
-            else waiting.push(record)
-          }
-          for (const [index, [day, tokens, microcents]] of accounts.entries())
-            if (day !== undefined)
-              counted.push({
-                accountId: some[index] ?? '',
-                day: Number(day),
-                tokens: Number(tokens),
-                microcents: Number(microcents),
-              })
-        }
-      }
-      return { counted, waiting, refused: [], damagedLines: damaged }
-    },
-  }
-}
-
-const isRecord = TypeCompiler.Compile(usageRecordSchema)
-
-function recordIn(text: string | undefined): UsageRecord | null {
-  try {
-    const value: unknown = JSON.parse(text ?? '')
-    return isRecord.Check(value) ? value : null
-  } catch {
-    return null
-  }
-}
-
 const dayOfRecord = (record: UsageRecord) => dayOf(record.at_ms)
 const dayText = (day: number) => new Date(day * dayMs).toISOString().slice(0, 10)
 const byId = (records: readonly UsageRecord[]) => new Map(records.map(record => [record.request_id, record]))
-
-function spentOf(record: UsageRecord): Spent {
-  return { tokens: record.input_tokens + record.output_tokens, microcents: record.billed_microcents }
-}
 
 function placeOf(record: UsageRecord): Place {
   const model = record.model === '' ? '' : `${record.provider}/${record.model}`

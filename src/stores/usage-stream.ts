@@ -131,7 +131,8 @@ function entriesOf(partition: number, entries: unknown): Entry[] {
   )
 }
 
-function recordIn(text: string): UsageRecord | null {
+/** The record that an entry carries; null = it carries something else. */
+export function recordIn(text: string): UsageRecord | null {
   try {
     const value: unknown = JSON.parse(text)
     return isRecord.Check(value) ? value : null
