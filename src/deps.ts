@@ -6,25 +6,24 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import packageJson from '../package.json'
 import type { Config } from './config.ts'
-import { catalogue as publishedModels } from './core/catalogue.ts'
 import type { Reader } from './core/classify.ts'
-import { toModel, withChanges } from './core/configured-models.ts'
 import { createDigests } from './core/digests.ts'
-import type { Ending } from './core/ending.ts'
-import type { GatewayError } from './core/errors.ts'
 import { createFeatureReader } from './core/features.ts'
 import type { LevelShares } from './core/levels.ts'
 import { localLimits, type OpenLimit } from './core/limits.ts'
-import { buildCatalogue, type Catalogue } from './core/models.ts'
-import { toUsd } from './core/money.ts'
-import { createRoster } from './core/roster.ts'
+import type { Catalogue } from './core/models.ts'
 import { type RandomBytes, randomBase62 } from './core/secrets.ts'
 import { type Clock, systemClock } from './deps/clock.ts'
 import { type FirstAccount, makeFirstAccount } from './deps/first-account.ts'
+import { createInFlight, type InFlight } from './deps/in-flight.ts'
 import { keptSecret } from './deps/kept-secret.ts'
 import { letGo } from './deps/let-go.ts'
 import { type Network, systemNetwork } from './deps/network.ts'
+import { openBudget } from './deps/open-budget.ts'
+import { openCatalogue } from './deps/open-catalogue.ts'
 import { openMeter } from './deps/open-meter.ts'
+import { openPayments } from './deps/open-payments.ts'
+import { openPost } from './deps/open-post.ts'
 import { openProviders } from './deps/open-providers.ts'
 import { openSafety } from './deps/open-safety.ts'
 import { openStores } from './deps/open-stores.ts'
@@ -33,11 +32,11 @@ import { createPasswords, type Passwords } from './deps/passwords.ts'
 import { openReader } from './deps/reader.ts'
 import { createSharedClock } from './deps/shared-clock.ts'
 import { createSite } from './deps/site.ts'
+import { type Stores, stores } from './deps/stores.ts'
 import { createTokenizer, type Tokenizer } from './deps/tokenizer.ts'
 import { callerAddress, createTokens, type Tokens } from './http/callers.ts'
 import { allowedHosts } from './http/hosts.ts'
-import { createMail } from './mail/mail.ts'
-import { createPost, type Post } from './mail/post.ts'
+import type { Post } from './mail/post.ts'
 import type { Site } from './modules/dashboard.ts'
 import { createLog, type Log } from './observe/log.ts'
 import { createObserve, type Observe } from './observe/observe.ts'
@@ -49,51 +48,24 @@ import { healthKey } from './pipeline/health-key.ts'
 import { createTicker, type PaceClock } from './pipeline/pace.ts'
 import type { Simulator } from './providers/simulator/simulator.ts'
 import type { Safety } from './safety/safety.ts'
-import * as accounts from './stores/accounts.ts'
-import * as billing from './stores/billing.ts'
-import * as budgets from './stores/budgets.ts'
-import { type BudgetBook, createBudgetBook } from './stores/budgets.ts'
+import type { BudgetBook } from './stores/budgets.ts'
 import { openChannel } from './stores/channel.ts'
 import type { Database } from './stores/database.ts'
 import { createForesightBook, type ForesightBook } from './stores/foresight.ts'
 import { createHealthBook, type HealthBook } from './stores/health.ts'
 import { createIdempotencyBook, type IdempotencyBook } from './stores/idempotency.ts'
-import * as invitations from './stores/invitations.ts'
-import * as invoices from './stores/invoices.ts'
 import { openJournal } from './stores/journal.ts'
-import * as keyLines from './stores/key-lines.ts'
-import * as keyRecords from './stores/keys.ts'
 import { createKeyDirectory, type KeyDirectory } from './stores/keys.ts'
 import { createLearningBook, type LearningBook } from './stores/learned.ts'
 import { createLedgerReader, type LedgerReader, seedFrom } from './stores/ledger.ts'
 import type { Meter } from './stores/meter.ts'
-import * as paymentEvents from './stores/payment-events.ts'
 import { createPromptBook, type PromptBook } from './stores/prompts.ts'
-import * as resets from './stores/resets.ts'
-import * as sessions from './stores/sessions.ts'
 import { createSessionDirectory, type SessionDirectory } from './stores/sessions.ts'
 import { sharedLimits } from './stores/shared-limits.ts'
 import { createShipper } from './stores/shipper.ts'
 import type { Spent } from './stores/spent.ts'
 import { createTieBook, type TieBook } from './stores/ties.ts'
-import * as users from './stores/users.ts'
 import type { Web } from './web/web.ts'
-
-/** What modules may do with the database: they import no store themselves. */
-const stores = {
-  accounts,
-  billing,
-  budgets,
-  invitations,
-  invoices,
-  keyLines,
-  keys: keyRecords,
-  paymentEvents,
-  resets,
-  sessions,
-  users,
-} as const
-export type Stores = typeof stores
 
 export type Deps = {
   readonly config: Config
@@ -165,13 +137,6 @@ export type Deps = {
   close(): Promise<void>
 }
 
-/** The requests now being answered. */
-export type InFlight = {
-  add(ending: Ending): void
-  delete(ending: Ending): void
-  endAll(reason: GatewayError): void
-}
-
 const shippingDeadlineMs = 5_000
 
 /**
@@ -218,13 +183,8 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     })
     undo.push(() => journal.close())
     const { meter, stream, redis, sharedRatio } = openMeter(config, { database, journal, clock, log }, undo)
-    const configured = config.extraModels.map(({ provider, row }) => toModel(provider, row))
-    const offered = buildCatalogue(
-      [...withChanges(publishedModels, config.modelChanges), ...configured].filter(model =>
-        endpoints.has(model.provider),
-      ),
-    )
-    const figureOf = (name: string) => offered.resolve(name)?.figures.quality ?? null
+    const catalogue = openCatalogue(config, endpoints)
+    const figureOf = (name: string) => catalogue.resolve(name)?.figures.quality ?? null
     const learning = createLearningBook({ database, clock, figureOf, log })
     undo.push(() => learning.close())
     const { take: learn } = learning
@@ -259,18 +219,17 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     const readFeatures = createFeatureReader()
     const digests = createDigests(randomBytes(32))
     const read = openReader(readFeatures)
-    const asking = { clock, network, log, catalogue: offered, endpoints }
+    const asking = { clock, network, log, catalogue, endpoints }
     const safety = openSafety(config, asking, { digests, readFeatures })
     undo.push(() => safety.close())
     const web = openWeb(config, { ...options, network, clock, log, simulator, safety })
     undo.push(() => web.pages.close())
-    const endings = createRoster<Ending>()
     const health = createHealthBook({ clock })
     const readiness = { isReady: false }
     const observe = createObserve({
       state: {
         version: packageJson.version,
-        models: offered.list,
+        models: catalogue.list,
         healthOf: model => health.stateOf(healthKey({ model })),
         isReady: () => readiness.isReady,
         usage: shipper,
@@ -293,7 +252,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       log,
       observe,
       newRequestId: () => `req_${Bun.randomUUIDv7().replaceAll('-', '')}`,
-      catalogue: offered,
+      catalogue,
       endpoints,
       simulator,
       simulatedProviders: new Set([...endpoints.values()].filter(one => one.simulated).map(one => one.id)),
@@ -334,7 +293,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       post,
       payments,
       billingWorker,
-      budget: createBudgetBook(database, clock, tellMilestones(database, post, log)),
+      budget: openBudget(database, { clock, log, post }),
       health,
       learning,
       prompts: createPromptBook(read, digests),
@@ -345,13 +304,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       firstAccount,
       storage,
       site: createSite(),
-      inFlight: {
-        add: endings.add,
-        delete: endings.delete,
-        endAll: reason => {
-          for (const ending of [...endings]) ending.abort(reason)
-        },
-      },
+      inFlight: createInFlight(),
       readiness,
       async close() {
         if (!(await shipper.drain(shippingDeadlineMs)))
@@ -363,39 +316,6 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     // Why the start failed matters more than what failed behind it.
     await letGo(undo).catch(() => {})
     throw cause
-  }
-}
-
-/** By hand, or through Stripe, whose library is loaded only where it is wanted. */
-async function openPayments({ stripe }: Config, network: Network, clock: Clock): Promise<Payments> {
-  if (stripe === null) return manualPayments
-  const { stripePayments } = await import('./payments/stripe.ts')
-  return stripePayments(stripe, { fetch: network.fetch, now: clock.now })
-}
-
-/** Letters, where a mail server is configured; its library is loaded only there. */
-async function openPost(
-  { mail }: Config,
-  { clock, log }: { clock: Clock; log: Log },
-  undo: (() => unknown)[],
-): Promise<Post | null> {
-  if (mail === null) return null
-  const { smtpTransport } = await import('./mail/smtp.ts')
-  const { smtpUrl: url, from, requireTls, publicUrl } = mail
-  const queue = createMail({ transport: smtpTransport({ url, from, requireTls }), clock, log })
-  undo.push(() => queue.close())
-  return createPost(queue, publicUrl)
-}
-
-function tellMilestones(database: Database, post: Post | null, log: Log) {
-  if (post === null) return undefined
-  return (accountId: string, month: string, percent: number, capMicrocents: number) => {
-    budgets.noteMilestone(database, accountId, month, percent).then(
-      owners => {
-        for (const to of owners) post.softCap(to, percent, toUsd(capMicrocents), month)
-      },
-      () => log.warn('milestone_not_told'),
-    )
   }
 }
 
