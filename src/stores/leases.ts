@@ -4,7 +4,7 @@
  */
 import type { Meter, OpenSeat, Progress, Seat } from './meter.ts'
 import { partitionOf } from './partitions.ts'
-import type { ProgressNotes } from './progress-notes.ts'
+import type { Noted, ProgressNotes } from './progress-notes.ts'
 import { whole } from './scripts/account.ts'
 import { renewScript } from './scripts/meter.ts'
 import { recordOf, spentBy } from './settled-record.ts'
@@ -18,14 +18,13 @@ export type LeasesOptions = Pick<UnderEpochOptions, 'epochOf'> & {
   readonly elsewhere: Pick<ProgressNotes, 'keep' | 'forget'> | undefined
 }
 
-export type Lease = Omit<OpenSeat, 'seat' | 'progress'> & {
-  seat: Seat
-  progress: OpenSeat['progress']
-  /** There is something new to say. */
-  isDue: boolean
-  /** What was said last Redis has not heard. */
-  isUnheard: boolean
-}
+export type Lease = Omit<OpenSeat, keyof Noted> &
+  Noted & {
+    /** There is something new to say. */
+    isDue: boolean
+    /** What was said last Redis has not heard. */
+    isUnheard: boolean
+  }
 
 export type Leases = Pick<Meter, 'checkpoint'> & {
   held(requestId: string): OpenSeat | null

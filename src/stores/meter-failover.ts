@@ -173,10 +173,38 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     return calls.epochOf(partitionOf(accountId)) !== null
   }
 
+  const today = () => dayOf(clock.now())
+
   /** Redis is not used for a partition until its counts are made anew. */
   function leave(partition: number): Promise<void> {
     calls.distrust(partition)
     return authority.leave(partition)
+  }
+
+  /**
+   * What Redis decides; null = it cannot be asked, or no longer decides by the time it answers. Asked again where its connection
+   * broke and is there again: a repeated id is answered as before.
+   */
+  const fromRedis = async <T>(partition: number, patienceMs: number, ask: () => Promise<T>): Promise<T | null> => {
+    const until = clock.monotonic() + patienceMs
+    for (let epoch = calls.epochOf(partition); epoch !== null; epoch = calls.epochOf(partition)) {
+      try {
+        const answer = await ask()
+        return calls.epochOf(partition) === epoch ? answer : null
+      } catch (cause) {
+        if (!isGone(cause)) throw cause
+        if (cause instanceof RedisEmptied) calls.lost(partition)
+      }
+      if (clock.monotonic() >= until) return null
+    }
+    return null
+  }
+
+  /** What Redis says too late was not counted by those who have decided since. */
+  function takeBack({ accountId, requestId }: AdmitRequest): void {
+    if (shared.held(requestId) === null) return
+    shared.drop(requestId)
+    recent.takeBack(accountId)
   }
 
   /** Null = while this was being prepared Redis has come to decide again. */
@@ -204,25 +232,6 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     if (held !== null && local.take(held)) shared.drop(requestId)
   }
 
-  /**
-   * What Redis decides; null = it cannot be asked, or no longer decides by the time it answers. Asked again where its connection
-   * broke and is there again: a repeated id is answered as before.
-   */
-  const fromRedis = async <T>(partition: number, patienceMs: number, ask: () => Promise<T>): Promise<T | null> => {
-    const until = clock.monotonic() + patienceMs
-    for (let epoch = calls.epochOf(partition); epoch !== null; epoch = calls.epochOf(partition)) {
-      try {
-        const answer = await ask()
-        return calls.epochOf(partition) === epoch ? answer : null
-      } catch (cause) {
-        if (!isGone(cause)) throw cause
-        if (cause instanceof RedisEmptied) calls.lost(partition)
-      }
-      if (clock.monotonic() >= until) return null
-    }
-    return null
-  }
-
   const settleLocally = async (settlement: Settlement): Promise<Standing> => {
     const { seat } = settlement
     const partition = partitionOf(seat.accountId)
@@ -242,13 +251,6 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     await local.record({ ...settlement, seat: held?.seat ?? seat })
     shared.drop(seat.requestId)
     return shared.standing(seat.accountId, held?.limits ?? noLimits) ?? noStanding
-  }
-
-  /** What Redis says too late was not counted by those who have decided since. */
-  function takeBack({ accountId, requestId }: AdmitRequest): void {
-    if (shared.held(requestId) === null) return
-    shared.drop(requestId)
-    recent.takeBack(accountId)
   }
 
   async function register(partition: number, epoch: string): Promise<void> {
@@ -308,8 +310,6 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     for (const partition of allPartitions) void leave(partition)
     for (const partition of allPartitions) shared.kept.takeOut(partition).forEach(write)
   })
-
-  const today = () => dayOf(clock.now())
 
   const upkeep = startUpkeep({ shared, redis, monotonic: clock.monotonic, leaseMs, living: authority.living })
 

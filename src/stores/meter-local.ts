@@ -9,7 +9,6 @@
 import { dayOf, untilMidnight } from '../core/days.ts'
 import { GatewayError } from '../core/errors.ts'
 import { type Limits, noLimits } from '../core/plans.ts'
-import { createRecent } from '../core/recent.ts'
 import type { UsageRecord } from '../core/usage.ts'
 import type { Checkpoints } from './checkpoints.ts'
 import { grantOf } from './grant.ts'
@@ -17,7 +16,6 @@ import { type Journal, JournalUnwritable } from './journal.ts'
 import {
   countersOf,
   giveBack,
-  type Held,
   type LocalAccount,
   newAccount,
   openSeats,
@@ -28,6 +26,7 @@ import {
 import type { Admission, AdmitRequest, Meter, OpenSeat, RefusalCode, Seat, Settlement } from './meter.ts'
 import { createProgressNotes, type ProgressNotes } from './progress-notes.ts'
 import { recordOf, settledRecord, spentBy } from './settled-record.ts'
+import { createSettledSeats } from './settled-seats.ts'
 import { nothing, type Spent } from './spent.ts'
 
 export type LocalMeterOptions = {
@@ -72,15 +71,13 @@ const durableDeadlineMs = 2000
 const maximumAccounts = 100_000
 /** Idle accounts looked for at a time, once there are too many. */
 const maximumSweep = 1000
-/** Seats of settled requests that are remembered, so that a repeated id is answered as before. */
-const maximumSettled = 20_000
 
 /** An in-process meter. `close` ends its timer: journal, ledger and checkpoints belong to others. */
 export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
   const { clock, journal, seed, adopt, checkpoints, allowed = (_, limits) => limits, onAdmitted = () => {} } = options
   const accounts = new Map<string, LocalAccount>()
   const seeding = new Map<string, Promise<LocalAccount>>()
-  const settled = createRecent<Pick<Held, 'seat' | 'limits'>>(maximumSettled)
+  const settled = createSettledSeats()
   const notes = createProgressNotes(checkpoints)
 
   const seatTaken = (account: LocalAccount, open: OpenSeat) => {

@@ -1,6 +1,6 @@
 /**
  * The meter in Redis, for any number of gateways: an account's counts are one hash, every decision one script
- * (`scripts/meter.ts`). A warm request costs two round trips, one to admit and one to settle; the usage record enters a
+ * (`scripts/requests.ts`). A warm request costs two round trips, one to admit and one to settle; the usage record enters a
  * stream in the second.
  */
 import { dayMs, dayOf } from '../core/days.ts'
