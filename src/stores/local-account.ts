@@ -68,7 +68,7 @@ export function seatsTaken(account: LocalAccount): number {
   return account.seats.size - account.lapsedSeats
 }
 
-/** Those that are. */
+/** Those that have not lapsed. */
 export function openSeats(account: LocalAccount): OpenSeat[] {
   return [...account.seats.values()].filter(held => !held.lapsed)
 }

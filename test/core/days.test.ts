@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { timeIn } from '../../src/core/days.ts'
+import { dayMs, timeIn, untilMidnight } from '../../src/core/days.ts'
 
 test.each([
   ['2026-02-28', Date.UTC(2026, 1, 28)],
@@ -19,4 +19,9 @@ test.each([
   '',
 ])('“%s” is in no calendar', text => {
   expect(timeIn(text)).toBeNaN()
+})
+
+test('at midnight a whole day is left, a moment earlier that moment', () => {
+  const midnight = Date.UTC(2026, 2, 1)
+  expect([midnight, midnight + 1, midnight - 1].map(untilMidnight)).toEqual([dayMs, dayMs - 1, 1])
 })
