@@ -12,8 +12,8 @@ const patienceMs = 3_000
 // What these two need takes longer to load than all other commands together, which therefore load none of it.
 const auditing = async () => ({
   ...(await import('./usage.ts')),
-  ...(await import('../stores/journal-source.ts')),
-  ...(await import('../stores/redis-source.ts')),
+  ...(await import('../stores/reconcile/journal-source.ts')),
+  ...(await import('../stores/reconcile/redis-source.ts')),
   ...(await import('../stores/redis.ts')),
 })
 const dataDirectory = () => resolve(readStoreConfig().dataDirectory)

@@ -11,7 +11,7 @@ import { type Entry, type Evidence, learn, ratingWeight, revalue } from '../core
 import { ratedQuality, repeatCost } from '../core/quality.ts'
 import type { UsageRecord } from '../core/usage.ts'
 import type { Database } from './database.ts'
-import { type CellPlace, changeCell, lockCells, placeIn, writeCells } from './learning-cells.ts'
+import { type CellPlace, changeCell, lockCells, placeIn, writeCells } from './learning/learning-cells.ts'
 import { onAccount } from './on-account.ts'
 
 export type Rating = { readonly stars: number; readonly isHelpful: boolean | null }

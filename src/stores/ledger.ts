@@ -3,8 +3,8 @@ import type { Sql, TransactionSql } from 'postgres'
 import type { Tried, UsageRecord } from '../core/usage.ts'
 import type { Database } from './database.ts'
 import type { Journal } from './journal.ts'
+import { type Spent, sumOf } from './meter/spent.ts'
 import { onAccount } from './on-account.ts'
-import { type Spent, sumOf } from './spent.ts'
 import { readUsage, type UsagePeriod, type UsageScope } from './usage-totals.ts'
 
 /** The reads that callers may make, over one database. */

@@ -2,31 +2,31 @@
  * Redis while it answers, this process while it does not. A request is never lost between the two: a seat is settled by
  * whichever meter has it, and what Redis may or may not have carried out is keyed by request id.
  *
- * Without Redis gateways hand out what they have claimed in Postgres (`allowances.ts`), once none of them uses Redis any more
- * (`authority.ts`). Counts are made anew, from the ledger and from what every gateway registers, before Redis decides again
- * (`roll-call.ts`), so that nothing is counted twice and nothing is missed.
+ * Without Redis gateways hand out what they have claimed in Postgres (`meter/allowances.ts`), once none of them uses Redis any more
+ * (`meter/authority.ts`). Counts are made anew, from the ledger and from what every gateway registers, before Redis decides again
+ * (`meter/roll-call.ts`), so that nothing is counted twice and nothing is missed.
  */
 import { dayOf } from '../core/days.ts'
 import { noLimits } from '../core/plans.ts'
 import type { UsageRecord } from '../core/usage.ts'
-import { createAllowances, undecided } from './allowances.ts'
-import { startAuthority } from './authority.ts'
 import type { Checkpoints } from './checkpoints.ts'
-import type { Claims } from './claims.ts'
-import { createHoldings, reservedOn } from './holdings.ts'
 import { type Journal, JournalUnwritable } from './journal.ts'
+import { createAllowances, undecided } from './meter/allowances.ts'
+import { startAuthority } from './meter/authority.ts'
+import type { Claims } from './meter/claims.ts'
+import { createHoldings, reservedOn } from './meter/holdings.ts'
+import { createOpenings, DecidedInRedis } from './meter/openings.ts'
+import { allPartitions, partitionOf, partitions, partitionsIn } from './meter/partitions.ts'
+import { createRecentAdmissions } from './meter/recent-admissions.ts'
+import { type RollCall, startRollCall } from './meter/roll-call.ts'
+import { createSettledAlone } from './meter/settled-alone.ts'
+import type { Seed, Settled } from './meter/spent.ts'
+import { RedisEmptied } from './meter/under-epoch.ts'
+import { startUpkeep } from './meter/upkeep.ts'
 import type { Admission, AdmitRequest, Meter, Settlement, Standing } from './meter.ts'
 import { createLocalMeter } from './meter-local.ts'
 import { createRedisMeter, defaultLeaseMs, type RedisMeter } from './meter-redis.ts'
-import { createOpenings, DecidedInRedis } from './openings.ts'
-import { allPartitions, partitionOf, partitions, partitionsIn } from './partitions.ts'
-import { createRecentAdmissions } from './recent-admissions.ts'
 import { type Redis, RedisAway } from './redis.ts'
-import { type RollCall, startRollCall } from './roll-call.ts'
-import { createSettledAlone } from './settled-alone.ts'
-import type { Seed, Settled } from './spent.ts'
-import { RedisEmptied } from './under-epoch.ts'
-import { startUpkeep } from './upkeep.ts'
 
 export type FailoverOptions = {
   readonly redis: Redis

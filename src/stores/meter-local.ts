@@ -11,8 +11,8 @@ import { GatewayError } from '../core/errors.ts'
 import { type Limits, noLimits } from '../core/plans.ts'
 import type { UsageRecord } from '../core/usage.ts'
 import type { Checkpoints } from './checkpoints.ts'
-import { grantOf } from './grant.ts'
 import { type Journal, JournalUnwritable } from './journal.ts'
+import { grantOf } from './meter/grant.ts'
 import {
   countersOf,
   giveBack,
@@ -22,12 +22,12 @@ import {
   seatsTaken,
   standingOf,
   takeBackLapsed,
-} from './local-account.ts'
+} from './meter/local-account.ts'
+import { createProgressNotes, type ProgressNotes } from './meter/progress-notes.ts'
+import { recordOf, settledRecord, spentBy } from './meter/settled-record.ts'
+import { createSettledSeats } from './meter/settled-seats.ts'
+import { nothing, type Spent } from './meter/spent.ts'
 import type { Admission, AdmitRequest, Meter, OpenSeat, RefusalCode, Seat, Settlement } from './meter.ts'
-import { createProgressNotes, type ProgressNotes } from './progress-notes.ts'
-import { recordOf, settledRecord, spentBy } from './settled-record.ts'
-import { createSettledSeats } from './settled-seats.ts'
-import { nothing, type Spent } from './spent.ts'
 
 export type LocalMeterOptions = {
   readonly clock: { now(): number }

@@ -6,7 +6,7 @@
 import { dayMs, dayOf } from '../core/days.ts'
 import type { UsageRecord } from '../core/usage.ts'
 import type { Database } from './database.ts'
-import { nothing, type Spent, spentOf } from './spent.ts'
+import { nothing, type Spent, spentOf } from './meter/spent.ts'
 
 /** UTC days, `YYYY-MM-DD`, both included; an account's alone where it is named. */
 export type AuditScope = { readonly from: string; readonly to: string; readonly accountId: string | null }

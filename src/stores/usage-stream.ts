@@ -5,8 +5,8 @@
 import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { type UsageRecord, usageRecordSchema } from '../core/usage.ts'
 import type { JournalBatch } from './journal.ts'
-import type { KeptRecords } from './kept-records.ts'
-import { allPartitions, keysOf } from './partitions.ts'
+import type { KeptRecords } from './meter/kept-records.ts'
+import { allPartitions, keysOf } from './meter/partitions.ts'
 import type { Redis } from './redis.ts'
 
 export type UsageStreamOptions = {

@@ -5,7 +5,7 @@
  */
 import { migrate, openDatabase } from '../../src/stores/database.ts'
 import { spentOn } from '../../src/stores/ledger.ts'
-import { keysOf, partitionOf } from '../../src/stores/partitions.ts'
+import { keysOf, partitionOf } from '../../src/stores/meter/partitions.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { type PrivateRedis, startRedis, startRedisCluster } from '../harness/redis.ts'
 import { startRacers, unit } from '../stores/racers.ts'

@@ -10,7 +10,7 @@ import { openReader } from '../../src/deps/reader.ts'
 import { createTokenizer } from '../../src/deps/tokenizer.ts'
 import { failureResponse, toGatewayError } from '../../src/http/failures.ts'
 import { estimate } from '../../src/modules/estimate/routes.ts'
-import { createForesightBook } from '../../src/stores/foresight.ts'
+import { createForesightBook } from '../../src/stores/learning/foresight.ts'
 
 const readPrompt = openReader()
 const tokenizer = createTokenizer()

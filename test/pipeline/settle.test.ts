@@ -18,11 +18,11 @@ import type { Candidate } from '../../src/pipeline/candidate.ts'
 import type { Route } from '../../src/pipeline/route.ts'
 import { checkpoint, settle } from '../../src/pipeline/settle.ts'
 import { startServing, startTally, type Tally } from '../../src/pipeline/tally.ts'
-import { createForesightBook } from '../../src/stores/foresight.ts'
+import { createForesightBook } from '../../src/stores/learning/foresight.ts'
+import { createTieBook } from '../../src/stores/learning/ties.ts'
 import type { Progress } from '../../src/stores/meter.ts'
 import { createLocalMeter } from '../../src/stores/meter-local.ts'
 import { createPromptBook } from '../../src/stores/prompts.ts'
-import { createTieBook } from '../../src/stores/ties.ts'
 
 const read = openReader()
 

@@ -2,6 +2,7 @@ import { afterAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { GatewayError } from '../../src/core/errors.ts'
 import type { UsageRecord } from '../../src/core/usage.ts'
+import { keysOf, partitionOf, partitions } from '../../src/stores/meter/partitions.ts'
 import type { Seat } from '../../src/stores/meter.ts'
 import { createLocalMeter } from '../../src/stores/meter-local.ts'
 import {
@@ -10,7 +11,6 @@ import {
   type RedisMeter,
   type RedisMeterOptions,
 } from '../../src/stores/meter-redis.ts'
-import { keysOf, partitionOf, partitions } from '../../src/stores/partitions.ts'
 import { openRedis, type Redis } from '../../src/stores/redis.ts'
 import { counterFormat } from '../../src/stores/scripts/account.ts'
 import { meterScripts } from '../../src/stores/scripts/meter.ts'

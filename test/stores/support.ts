@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { GatewayError } from '../../src/core/errors.ts'
 import type { UsageRecord } from '../../src/core/usage.ts'
-import type { Claims } from '../../src/stores/claims.ts'
+import type { Claims } from '../../src/stores/meter/claims.ts'
 
 /** A clock that stands still until it is moved. */
 export function movableClock(start = Date.UTC(2026, 4, 5, 12)) {
