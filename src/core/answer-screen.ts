@@ -1,11 +1,12 @@
 /**
- * Screens an answer while it is written: each of its texts in a lane of its own (`answer-lane.ts`). A JSON answer is gathered
+ * Screens an answer while it is written: each of its texts in a lane of its own (`screening/answer-lane.ts`). A JSON answer is gathered
  * and screened in one go.
  */
-import { type Lane, type LaneRules, startLane } from './answer-lane.ts'
+
 import type { ChatEvent, StreamMode } from './chat.ts'
 import { goesOn, isPiece, type Piece } from './pieces.ts'
 import type { Verdict } from './screen.ts'
+import { type Lane, type LaneRules, startLane } from './screening/answer-lane.ts'
 
 export type AnswerScreen = {
   /** What of a batch may go out now; after a hit nothing more. */

@@ -1,7 +1,7 @@
 import { queryTypes } from './chat.ts'
-import { concepts, type Meaning, wordPair } from './concepts.ts'
-import type { Features } from './features.ts'
-import { createSlots, keepFirst, note, noteIf, type Slots, sumOf } from './slots.ts'
+import { concepts, type Meaning, wordPair } from './reading/concepts.ts'
+import type { Features } from './reading/features.ts'
+import { createSlots, keepFirst, note, noteIf, type Slots, sumOf } from './reading/slots.ts'
 import { bytesOf, type KeptWeights } from './weights.ts'
 
 /** How probable it is that a right answer to a text changes with time, 0–1. */

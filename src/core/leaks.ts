@@ -2,7 +2,7 @@
 
 import type { Message } from './chat.ts'
 import type { Definition } from './definitions.ts'
-import { createSignReader, type Place } from './signs.ts'
+import { createSignReader, type Place } from './screening/signs.ts'
 
 export type Leak = { readonly kind: string; readonly from: number; readonly to: number }
 

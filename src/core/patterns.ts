@@ -12,7 +12,16 @@
  * one character a word, so `代码` is two adjacent words.
  */
 
-import { endWord, everyWord, found, noWord, type OnWords, readWords, sieveSize, startReading } from './words.ts'
+import {
+  endWord,
+  everyWord,
+  found,
+  noWord,
+  type OnWords,
+  readWords,
+  sieveSize,
+  startReading,
+} from './screening/words.ts'
 
 export type PatternSet = {
   readonly count: number

@@ -1,10 +1,10 @@
 /** The three layers over a text, in process: rules, classifier, blocked domains. Linear, without a wait. */
 import type { Message } from './chat.ts'
 import type { Definition } from './definitions.ts'
-import { undisguised } from './disguise.ts'
-import type { HarmVerdict } from './harm-verdict.ts'
-import { hostsIn } from './hosts-in-text.ts'
-import { firstBroken, type SafetyRule, type SafetyRules } from './safety-rules.ts'
+import { undisguised } from './screening/disguise.ts'
+import type { HarmVerdict } from './screening/harm-verdict.ts'
+import { hostsIn } from './screening/hosts-in-text.ts'
+import { firstBroken, type SafetyRule, type SafetyRules } from './screening/safety-rules.ts'
 
 type SafetyLayer = 'patterns' | 'classifier' | 'urls'
 

@@ -1,5 +1,5 @@
 import { createReader, type Reader } from '../core/classify.ts'
-import type { FeatureReader } from '../core/features.ts'
+import type { FeatureReader } from '../core/reading/features.ts'
 import freshness from '../core/weights/freshness.json'
 import gain from '../core/weights/gain.json'
 import queryTypes from '../core/weights/query-types.json'

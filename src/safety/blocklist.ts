@@ -5,9 +5,9 @@
  */
 import { createReadStream } from 'node:fs'
 import type { Readable } from 'node:stream'
-import { normalHost } from '../core/host-name.ts'
-import { buildHostSet, type HostSet, longestCovered } from '../core/host-set.ts'
 import type { BlockedHosts } from '../core/screen.ts'
+import { normalHost } from '../core/screening/host-name.ts'
+import { buildHostSet, type HostSet, longestCovered } from '../core/screening/host-set.ts'
 import { allowedHosts, blockedHosts } from './own-hosts.ts'
 
 export type Blocklist = BlockedHosts & {

@@ -1,8 +1,8 @@
 /** The `safety` part of GATEWAY_CONFIG: its schema, its defaults, and what is wrong with a value that has the right shape. */
 import { type Static, Type } from '@sinclair/typebox'
-import { compileExpression } from '../core/expression.ts'
-import { normalHost } from '../core/host-name.ts'
 import { compilePatterns } from '../core/patterns.ts'
+import { compileExpression } from '../core/screening/expression.ts'
+import { normalHost } from '../core/screening/host-name.ts'
 
 const strict = { additionalProperties: false } as const
 const category = Type.String({ pattern: '^[a-z][a-z0-9_]{0,39}$' })
@@ -16,7 +16,7 @@ const ruleSchema = Type.Object(
     patterns: Type.Optional(
       Type.Array(Type.String({ minLength: 1, maxLength: 1_024 }), { minItems: 1, maxItems: 256 }),
     ),
-    /** Regular expressions in RE2's manner (`core/expression.ts`). */
+    /** Regular expressions in RE2's manner (`core/screening/expression.ts`). */
     expressions: Type.Optional(
       Type.Array(Type.String({ minLength: 1, maxLength: 512 }), { minItems: 1, maxItems: 64 }),
     ),

@@ -1,5 +1,5 @@
-import { type KeptGain, strays } from '../core/gain.ts'
-import { plainCues } from '../core/gain-cues.ts'
+import { type KeptGain, strays } from '../core/reading/gain.ts'
+import { plainCues } from '../core/reading/gain-cues.ts'
 import { kept } from '../core/weights.ts'
 import { askForest, type Forest, growForest } from './forest.ts'
 import { bits, type GainRow } from './gain-rows.ts'

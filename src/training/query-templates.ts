@@ -3,7 +3,7 @@
  * have too few of. `(a|b)` is one of several, `{name}` one of a list; `…` at the end goes on with some material.
  */
 import { type QueryType, queryTypes } from '../core/chat.ts'
-import { hashOf } from '../core/features.ts'
+import { hashOf } from '../core/reading/features.ts'
 import { seededRandom } from './folds.ts'
 
 const lists: Readonly<Record<string, string>> = {

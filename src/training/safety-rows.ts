@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { createFeatureReader } from '../core/features.ts'
-import { createHarmReader, type HarmHead } from '../core/harm.ts'
+import { createFeatureReader } from '../core/reading/features.ts'
+import { createHarmReader, type HarmHead } from '../core/screening/harm.ts'
 import { readRows } from './data.ts'
 import { type Example, lessons } from './safety-examples.ts'
 

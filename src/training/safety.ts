@@ -1,10 +1,10 @@
 /**
- * The three heads of `core/harm.ts`. Beside the labelled sets they learn from sentences of our own (`safety-examples.ts`) and,
+ * The three heads of `core/screening/harm.ts`. Beside the labelled sets they learn from sentences of our own (`safety-examples.ts`) and,
  * as harmless, from every other prompt there is: what must not be refused is what people ask all day.
  */
-import { type HarmHead, harmHeads, harmSlots, loudness, regionOf } from '../core/harm.ts'
-import { blocks, scoreOf } from '../core/harm-verdict.ts'
-import { compileRules, firstBroken, safetyRules } from '../core/safety-rules.ts'
+import { type HarmHead, harmHeads, harmSlots, loudness, regionOf } from '../core/screening/harm.ts'
+import { blocks, scoreOf } from '../core/screening/harm-verdict.ts'
+import { compileRules, firstBroken, safetyRules } from '../core/screening/safety-rules.ts'
 import { kept } from '../core/weights.ts'
 import type { Course, Trained } from './course.ts'
 import { digestOf } from './digest.ts'

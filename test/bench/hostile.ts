@@ -3,12 +3,12 @@
  * the wall; the median of nine turns after a warm-up. Lists all layers over all texts from `BENCH_LEAST_MS` on.
  */
 import { type AnswerRules, startAnswerScreen } from '../../src/core/answer-screen.ts'
-import { undisguised } from '../../src/core/disguise.ts'
-import { createHarmClassifier } from '../../src/core/harm-verdict.ts'
-import { buildHostSet, longestCovered } from '../../src/core/host-set.ts'
 import { leaksIn } from '../../src/core/leaks.ts'
-import { compileRules, firstBroken, safetyRules } from '../../src/core/safety-rules.ts'
 import { pointsAt } from '../../src/core/screen.ts'
+import { undisguised } from '../../src/core/screening/disguise.ts'
+import { createHarmClassifier } from '../../src/core/screening/harm-verdict.ts'
+import { buildHostSet, longestCovered } from '../../src/core/screening/host-set.ts'
+import { compileRules, firstBroken, safetyRules } from '../../src/core/screening/safety-rules.ts'
 import { safetyFor } from '../safety/support.ts'
 import { hostileTexts } from './hostile-texts.ts'
 

@@ -5,7 +5,7 @@
  */
 import { Type } from '@sinclair/typebox'
 import type { Message } from '../../src/core/chat.ts'
-import { createFeatureReader } from '../../src/core/features.ts'
+import { createFeatureReader } from '../../src/core/reading/features.ts'
 import { openReader } from '../../src/deps/reader.ts'
 import { isThere, readRows } from '../../src/training/data.ts'
 import { safetyFor } from '../safety/support.ts'

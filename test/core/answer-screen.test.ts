@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { type AnswerRules, startAnswerScreen } from '../../src/core/answer-screen.ts'
 import type { ChatEvent, StreamMode } from '../../src/core/chat.ts'
-import { compileRules } from '../../src/core/safety-rules.ts'
+import { compileRules } from '../../src/core/screening/safety-rules.ts'
 
 const rules: AnswerRules = {
   rules: compileRules([

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { compilePatterns, scan } from '../../src/core/patterns.ts'
-import { compileRules, firstBroken, safetyRules } from '../../src/core/safety-rules.ts'
+import { compileRules, firstBroken, safetyRules } from '../../src/core/screening/safety-rules.ts'
 
 function matches(patterns: readonly string[], text: string): number[] {
   const found: number[] = []

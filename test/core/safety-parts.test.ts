@@ -1,9 +1,9 @@
 /** The small parts of the safety layers: expressions, disguises, leaks. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { undisguised } from '../../src/core/disguise.ts'
-import { compileExpression } from '../../src/core/expression.ts'
 import { leaksIn, masked } from '../../src/core/leaks.ts'
+import { undisguised } from '../../src/core/screening/disguise.ts'
+import { compileExpression } from '../../src/core/screening/expression.ts'
 
 describe('an expression', () => {
   test.each([

@@ -1,7 +1,7 @@
 /** The safety layers for a test: real ones, on a network and a clock that the test hands in. */
 import { readConfig } from '../../src/config.ts'
 import { createDigests } from '../../src/core/digests.ts'
-import { createFeatureReader } from '../../src/core/features.ts'
+import { createFeatureReader } from '../../src/core/reading/features.ts'
 import { createSafety, type Safety, type SafetyDeps } from '../../src/safety/safety.ts'
 import type { SafetySettings } from '../../src/safety/settings.ts'
 

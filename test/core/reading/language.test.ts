@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { createFeatureReader } from '../../src/core/features.ts'
-import { languageOf } from '../../src/core/language.ts'
+import { createFeatureReader } from '../../../src/core/reading/features.ts'
+import { languageOf } from '../../../src/core/reading/language.ts'
 
 const read = createFeatureReader()
 const readAside = createFeatureReader()

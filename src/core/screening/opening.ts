@@ -2,8 +2,9 @@
  * What a text opens with: patterns that count only from its first word on, behind greetings and courtesies. Words are read only
  * as long as some pattern may go on with the next, for nearly every text one or two, whatever its length.
  */
+
+import { compilePatterns, type PatternSet, scan, wordHashes } from '../patterns.ts'
 import { courtesies, stop } from './opening-orders.ts'
-import { compilePatterns, type PatternSet, scan, wordHashes } from './patterns.ts'
 import { noWord, sieveSize, wordFrom } from './words.ts'
 
 export type Openings<Owner> = {

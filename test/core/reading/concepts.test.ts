@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
-import { type Concept, concepts, createConceptReader } from '../../src/core/concepts.ts'
-import { createFeatureReader } from '../../src/core/features.ts'
-import { lexicon } from '../../src/core/lexicon.ts'
+import { type Concept, concepts, createConceptReader } from '../../../src/core/reading/concepts.ts'
+import { createFeatureReader } from '../../../src/core/reading/features.ts'
+import { lexicon } from '../../../src/core/reading/lexicon.ts'
 
 const readFeatures = createFeatureReader()
 const readMeaning = createConceptReader(readFeatures)

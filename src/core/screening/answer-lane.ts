@@ -6,11 +6,12 @@
  * waits for. Otherwise sentences go once they have been judged, in a stream the first text at once. What an answer merely
  * reports or refuses is no hit: a sentence that says "I cannot" before the words, or quotes them, is let through.
  */
+
+import { type RunningScan, scan as scanWhole, startScan } from '../patterns.ts'
+import { type BlockedHosts, pointsAt, refused, type Verdict } from '../screen.ts'
 import type { Listener } from './harm-verdict.ts'
 import { isWideDot } from './name-letters.ts'
-import { type RunningScan, scan as scanWhole, startScan } from './patterns.ts'
 import { firstMatched, type SafetyRules } from './safety-rules.ts'
-import { type BlockedHosts, pointsAt, refused, type Verdict } from './screen.ts'
 
 export type LaneRules = {
   readonly rules: SafetyRules

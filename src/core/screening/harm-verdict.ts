@@ -1,5 +1,5 @@
 /** When the classifier's numbers become a refusal, in which category, and the one number that stands for them. */
-import { createFeatureReader, type FeatureReader, type Features, opensPolitely } from './features.ts'
+import { createFeatureReader, type FeatureReader, type Features, opensPolitely } from '../reading/features.ts'
 import { createHarmJudge, type Harm, type HarmHead, timesOf } from './harm.ts'
 import type { HarmKind } from './harm-words.ts'
 import type { SafetyCategory } from './safety-rules.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { createForest } from '../../src/core/gain-forest.ts'
-import { askForest } from '../../src/training/forest.ts'
+import { createForest } from '../../../src/core/reading/gain-forest.ts'
+import { askForest } from '../../../src/training/forest.ts'
 
 // Few values, so that cues often equal what they are asked for.
 const value = fc.integer({ min: -4, max: 4 }).map(steps => steps / 4)

@@ -1,11 +1,11 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { createFeatureReader } from '../../src/core/features.ts'
-import { createHarmJudge } from '../../src/core/harm.ts'
-import { createHarmClassifier } from '../../src/core/harm-verdict.ts'
-import { harmKinds, wordsOf } from '../../src/core/harm-words.ts'
-import { everydayRequests } from './everyday-requests.ts'
-import { instructionRequests } from './instruction-requests.ts'
+import { createFeatureReader } from '../../../src/core/reading/features.ts'
+import { createHarmJudge } from '../../../src/core/screening/harm.ts'
+import { createHarmClassifier } from '../../../src/core/screening/harm-verdict.ts'
+import { harmKinds, wordsOf } from '../../../src/core/screening/harm-words.ts'
+import { everydayRequests } from '../everyday-requests.ts'
+import { instructionRequests } from '../instruction-requests.ts'
 
 const known = harmKinds.flatMap(kind => [...wordsOf(kind)])
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { compileOpenings } from '../../src/core/opening.ts'
-import { compileRules, firstBroken, safetyRules } from '../../src/core/safety-rules.ts'
+import { compileOpenings } from '../../../src/core/screening/opening.ts'
+import { compileRules, firstBroken, safetyRules } from '../../../src/core/screening/safety-rules.ts'
 
 const rules = compileRules(safetyRules)
 const ruleFor = (text: string) => firstBroken(rules, text)?.category ?? null

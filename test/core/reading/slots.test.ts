@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { slotOf } from '../../src/core/features.ts'
-import { createSlots, keepFirst, note, sumOf } from '../../src/core/slots.ts'
+import { slotOf } from '../../../src/core/reading/features.ts'
+import { createSlots, keepFirst, note, sumOf } from '../../../src/core/reading/slots.ts'
 
 const bits = 6
 

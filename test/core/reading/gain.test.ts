@@ -2,11 +2,11 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { createFeatureReader } from '../../src/core/features.ts'
-import { createGainHead, createSlotReader, rankIn } from '../../src/core/gain.ts'
-import { createCueReader } from '../../src/core/gain-cues.ts'
-import kept from '../../src/core/weights/gain.json'
-import { areaRecovered } from '../../src/training/recovery.ts'
+import { createFeatureReader } from '../../../src/core/reading/features.ts'
+import { createGainHead, createSlotReader, rankIn } from '../../../src/core/reading/gain.ts'
+import { createCueReader } from '../../../src/core/reading/gain-cues.ts'
+import kept from '../../../src/core/weights/gain.json'
+import { areaRecovered } from '../../../src/training/recovery.ts'
 
 const read = createFeatureReader()
 const head = createGainHead(kept)
@@ -110,7 +110,7 @@ describe('cues', () => {
   })
 })
 
-const folder = join(import.meta.dir, '../../../shared/data')
+const folder = join(import.meta.dir, '../../../../shared/data')
 const isThere = existsSync(folder)
 
 /** The kept weights have seen these rows: lower bounds on what they must still say of them, not what they are worth elsewhere. */

@@ -1,8 +1,8 @@
-import { queryTypes } from './chat.ts'
+import { queryTypes } from '../chat.ts'
+import { bytesOf, type KeptWeights } from '../weights.ts'
 import { concepts, type Meaning } from './concepts.ts'
 import type { Features } from './features.ts'
 import { createSlots, keepFirst, note, type Slots } from './slots.ts'
-import { bytesOf, type KeptWeights } from './weights.ts'
 
 /** Probabilities by type, in the order of `queryTypes`; overwritten by the next reading. */
 export type TypeHead = (features: Features, meaning: Meaning) => Float64Array

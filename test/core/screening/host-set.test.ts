@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { normalHost } from '../../src/core/host-name.ts'
-import { buildHostSet } from '../../src/core/host-set.ts'
-import { hostsIn } from '../../src/core/hosts-in-text.ts'
+import { normalHost } from '../../../src/core/screening/host-name.ts'
+import { buildHostSet } from '../../../src/core/screening/host-set.ts'
+import { hostsIn } from '../../../src/core/screening/hosts-in-text.ts'
 
 function setOf(list: string, pieceBytes = 1_000_000) {
   const builder = buildHostSet()

@@ -1,8 +1,8 @@
+import { bytesOf, type KeptWeights } from '../weights.ts'
 import { type Features, maximumWords } from './features.ts'
 import { courtesyWords, createCueReader, plainCues } from './gain-cues.ts'
 import { createForest, type KeptForest } from './gain-forest.ts'
 import { createSlots, keepFirst, note, type Slots, sumOf } from './slots.ts'
-import { bytesOf, type KeptWeights } from './weights.ts'
 
 /** What `bun run train` keeps of the gain head: a table over hashed words, weights of the plain cues, and a forest over all cues. */
 export type KeptGain = KeptWeights & {

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { plainLetters } from '../../src/core/plain-letters.ts'
-import { respelt } from '../../src/core/respelt.ts'
+import { plainLetters } from '../../../src/core/screening/plain-letters.ts'
+import { respelt } from '../../../src/core/screening/respelt.ts'
 
 /** What is undone, said by regular expressions: plain, and too slow for every request. */
 function respeltPlainly(text: string): string | null {

@@ -3,10 +3,10 @@
  * model's rules away. Three linear heads over one set of hashed features: words, their neighbours, and what the words speak
  * of (`harm-words.ts`), so that a word never seen in training counts like its kin. Linear in the text, nothing allocated a word.
  */
-import { type Features, hashOf, sieveOf, sieveSize, slotOf } from './features.ts'
+import { type Features, hashOf, sieveOf, sieveSize, slotOf } from '../reading/features.ts'
+import kept from '../weights/safety.json'
+import { bytesOf } from '../weights.ts'
 import { type HarmKind, harmKinds, wordsOf } from './harm-words.ts'
-import kept from './weights/safety.json'
-import { bytesOf } from './weights.ts'
 
 export const harmHeads = ['request', 'content', 'jailbreak'] as const
 export type HarmHead = (typeof harmHeads)[number]

@@ -2,10 +2,11 @@
  * Layer 1: rules as data. Templates and requests that have hardly another meaning: the table is meant to be right whenever
  * it speaks, not to find everything; the layers after it read what it leaves.
  */
+
+import { compilePatterns, type PatternSet, scan } from '../patterns.ts'
 import { compileExpression, type Expression } from './expression.ts'
 import { compileOpenings, type Openings } from './opening.ts'
 import { openingOrders, sparedOrders, takenBack } from './opening-orders.ts'
-import { compilePatterns, type PatternSet, scan } from './patterns.ts'
 
 export const safetyCategories = [
   'jailbreak',

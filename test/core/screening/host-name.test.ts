@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { normalHost } from '../../src/core/host-name.ts'
-import { hostsIn } from '../../src/core/hosts-in-text.ts'
+import { normalHost } from '../../../src/core/screening/host-name.ts'
+import { hostsIn } from '../../../src/core/screening/hosts-in-text.ts'
 
 /** What a browser asks DNS for; null where it asks for nothing. */
 const byBrowser = (host: string) => URL.parse(`http://${host}/`)?.hostname ?? null

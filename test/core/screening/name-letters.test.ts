@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { nameLetters } from '../../src/core/name-letters.ts'
-import { lettersOf, punycodeOf } from '../../src/core/punycode.ts'
+import { nameLetters } from '../../../src/core/screening/name-letters.ts'
+import { lettersOf, punycodeOf } from '../../../src/core/screening/punycode.ts'
 
 test.each([
   ['Straße ÉTÉ', 'straße été'],

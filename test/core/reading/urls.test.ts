@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { urlsIn } from '../../src/core/urls.ts'
+import { urlsIn } from '../../../src/core/reading/urls.ts'
 
 test('addresses are found in order, without the punctuation after them', () => {
   const text =

@@ -1,4 +1,4 @@
-import { type QueryType, queryTypes } from './chat.ts'
+import { type QueryType, queryTypes } from '../chat.ts'
 import { concepts, type Meaning } from './concepts.ts'
 import type { Features } from './features.ts'
 

@@ -1,4 +1,4 @@
-import type { QueryType } from './chat.ts'
+import type { QueryType } from '../chat.ts'
 import { type Concept, concepts, type Meaning } from './concepts.ts'
 
 /**
