@@ -23,7 +23,7 @@ export type Recording = {
   readonly request: unknown
 }
 
-const folder = new URL('../../../shared/fixtures', import.meta.url)
+const folder = new URL('../../../shared/fixtures/', import.meta.url)
 
 /** All recordings of one provider. Where the shared folder is absent: none, and one line on stderr that says so. */
 export function recordings(provider: RecordedProvider): readonly Recording[] {
