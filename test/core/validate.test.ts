@@ -4,6 +4,7 @@ import { Value } from '@sinclair/typebox/value'
 import fc from 'fast-check'
 import { GatewayError } from '../../src/core/errors.ts'
 import { checker, headerChoice, headerFlag, oneOf, parseJson } from '../../src/core/validate.ts'
+import { cpuMs } from '../harness/cpu.ts'
 
 const part = Type.Union([
   Type.Object({ type: oneOf(['text'], 'unsupported_parameter'), text: Type.String({ maxLength: 5 }) }),
@@ -153,11 +154,11 @@ test('a large wrong body is refused within a breath: the walk ends at the first 
   const wide = { messages: new Array(1_000_000).fill(7) }
   const nested = user(new Array(200_000).fill({ type: 'image_url', image_url: 7 }))
   const late = user([...new Array(50_000).fill({ type: 'text', text: 'x' }), { type: 'text', text: 7 }])
-  const start = performance.now()
+  const start = cpuMs()
   failure(() => check(wide))
   failure(() => check(nested))
   expect(failure(() => check(late)).param).toBe('messages.0.content.50000.text')
-  expect(performance.now() - start).toBeLessThan(250)
+  expect(cpuMs() - start).toBeLessThan(250)
 })
 
 describe('a JSON body', () => {

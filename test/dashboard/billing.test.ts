@@ -9,7 +9,7 @@ import { type StripeServer, startStripe } from '../modules/billing-stripe.ts'
 import { newVisitor, openBrowser, type Visitor } from './browser.ts'
 import { chromiumPath } from './chromium.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 const chromium = chromiumPath()
 if (chromium === null)

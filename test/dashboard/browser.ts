@@ -3,7 +3,7 @@ import { type Browser, type BrowserContextOptions, chromium, type Page } from 'p
 import type { Gateway } from '../harness/gateway.ts'
 
 /** Whatever a page shows, it shows within this. */
-const deadlineMs = 8_000
+const deadlineMs = 20_000
 
 /** With a user data folder of its own that goes when it is closed. */
 export function openBrowser(executablePath: string): Promise<Browser> {

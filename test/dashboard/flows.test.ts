@@ -7,7 +7,7 @@ import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { firstOwner, newVisitor, openBrowser, type Visitor } from './browser.ts'
 import { chromiumPath } from './chromium.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 const chromium = chromiumPath()
 if (chromium === null)

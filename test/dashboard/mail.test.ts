@@ -6,7 +6,7 @@ import { type SmtpServer, startSmtpServer } from '../harness/smtp.ts'
 import { firstOwner, newVisitor, openBrowser } from './browser.ts'
 import { chromiumPath } from './chromium.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 const chosen = 'chosen in a browser'
 

@@ -75,7 +75,8 @@ export async function throughOutage(
   expect(during).toBeGreaterThan(100)
   for (const { status, code, waited, retryAfter } of strangers) {
     expect({ status, code, retryAfter }).toEqual({ status: 503, code: 'service_unavailable', retryAfter: '1' })
-    expect(waited).toBeLessThan(1_100)
+    // A query's deadline is a second; the rest is for a busy machine.
+    expect(waited).toBeLessThan(3_000)
   }
 
   const database = openDatabase(server.url, { connections: 1 })

@@ -131,7 +131,7 @@ describe('Redis', () => {
   async function servesInTime(gateway: GatewayProcess, key: string): Promise<void> {
     const asked = performance.now()
     expect((await gateway.chat(key, 'hello')).status).toBe(200)
-    expect(performance.now() - asked).toBeLessThan(1_000)
+    expect(performance.now() - asked).toBeLessThan(5_000)
     expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200)
   }
 })

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { normalHost } from '../../../src/core/screening/host-name.ts'
 import { buildHostSet } from '../../../src/core/screening/host-set.ts'
 import { hostsIn } from '../../../src/core/screening/hosts-in-text.ts'
+import { cpuMs } from '../../harness/cpu.ts'
 
 function setOf(list: string, pieceBytes = 1_000_000) {
   const builder = buildHostSet()
@@ -205,9 +206,9 @@ test('a text made to stall is read in time linear in its length', () => {
     const text = unit.repeat(100_000 / unit.length)
     hostsIn(text, () => true)
     const times = Array.from({ length: 5 }, () => {
-      const start = Bun.nanoseconds()
+      const start = cpuMs()
       hostsIn(text, () => true)
-      return (Bun.nanoseconds() - start) / 1e6
+      return cpuMs() - start
     })
     expect([unit, Math.min(...times) < 50]).toEqual([unit, true])
   }
@@ -218,10 +219,10 @@ test('a label that no name can hold costs no more than its characters', () => {
   for (const unit of [`${letters}.a `, `${'a'.repeat(2_040)}=%a.a `, `${'='.repeat(1_020)}${'a'.repeat(1_020)}é.a `]) {
     const text = unit.repeat(100_000 / unit.length)
     hosts(text)
-    const start = Bun.nanoseconds()
+    const start = cpuMs()
     hosts(text)
     // A square of their number would be two seconds.
-    expect((Bun.nanoseconds() - start) / 1e6).toBeLessThan(400)
+    expect(cpuMs() - start).toBeLessThan(400)
   }
   expect(hosts(`https://${letters}.evil.com/`)).toContain('evil.com')
   expect(hosts(`https://${letters.slice(0, 55)}.${letters.slice(60, 115)}.${'a'.repeat(150)}.evil.com/`)).toContain(
