@@ -104,7 +104,7 @@ export async function serve(config: Config): Promise<void> {
     deps.readiness.isReady = !draining
   })
   const url = `http://${urlHost(config.host)}:${server.port}`
-  const words = banner({ baseUrl: url, version, deps, keyOwner: await keyOwner(deps, config) })
+  const words = banner({ baseUrl: url, version, deps, keyOwner: await keyOwner(deps) })
   if (config.worker === null) {
     process.stdout.write(`${words}\n`)
     for (const warning of config.warnings) deps.log.warn('configuration', { warning })
@@ -138,12 +138,8 @@ function urlHost(host: string): string {
   return host.includes(':') ? `[${host}]` : host
 }
 
-/** The embedded database answers for sure, on a busy machine late; nobody's start waits so long for one elsewhere. */
-const embeddedDeadlineMs = 10_000
-
 /** Whose further keys a later start advises on; null where only the operator knows. */
-async function keyOwner({ database }: Pick<Deps, 'database'>, { databaseUrl }: Config): Promise<string | null> {
-  const deadlineMs = databaseUrl === null ? embeddedDeadlineMs : undefined
-  const found = await findAccountByEmail(database, localOwner, deadlineMs).catch(() => null)
+async function keyOwner({ database }: Pick<Deps, 'database'>): Promise<string | null> {
+  const found = await findAccountByEmail(database, localOwner).catch(() => null)
   return found?.user.email ?? null
 }

@@ -20,20 +20,14 @@ export function createAccount(database: Database, account: NewAccount, owner: Ne
 }
 
 /** The account and user behind an e-mail address, in any case of its letters; null where there is none. */
-export async function findAccountByEmail(
-  database: Database,
-  email: string,
-  deadlineMs?: number,
-): Promise<AccountWithUser | null> {
-  const rows = await database.run(
-    ({ orm }) =>
-      orm
-        .select({ account: accounts, user: users })
-        .from(users)
-        .innerJoin(accounts, eq(accounts.id, users.accountId))
-        .where(eq(users.email, mailbox(email)))
-        .limit(1),
-    deadlineMs,
+export async function findAccountByEmail(database: Database, email: string): Promise<AccountWithUser | null> {
+  const rows = await database.run(({ orm }) =>
+    orm
+      .select({ account: accounts, user: users })
+      .from(users)
+      .innerJoin(accounts, eq(accounts.id, users.accountId))
+      .where(eq(users.email, mailbox(email)))
+      .limit(1),
   )
   return rows[0] ?? null
 }

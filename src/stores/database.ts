@@ -17,7 +17,8 @@ export type Connected = { readonly sql: Sql; readonly orm: PostgresJsDatabase }
 export type Database = {
   /**
    * Runs `work` on the pool. Throws `GatewayError` `service_unavailable` where Postgres does not answer within
-   * `deadlineMs` (1 s unless told) or cannot be reached; what Postgres itself refuses is thrown as it comes.
+   * `deadlineMs` (unless told 1 s, of the embedded one 10) or cannot be reached; what Postgres itself refuses is thrown as
+   * it comes.
    */
   run<T>(work: (connected: Connected) => PromiseLike<T>, deadlineMs?: number): Promise<T>
   readonly address: DatabaseAddress
@@ -29,7 +30,8 @@ export type DatabaseOptions = {
   readonly connections?: number
 }
 
-const requestDeadlineMs = 1000
+/** Postgres may be gone; the embedded one is a thread of this machine, which answers for sure, while it is busy late. */
+const requestDeadlineMs = { postgres: 1000, embedded: 10_000 }
 const migrationDeadlineMs = 60_000
 const lockTimeoutMs = 2000
 const lockTries = 5
@@ -39,6 +41,7 @@ const migrationLock = 7_245_001_501
 /** A pool on `address`. Nothing is dialled before the first query. */
 export function openDatabase(address: DatabaseAddress, options: DatabaseOptions = {}): Database {
   const connections = options.connections ?? (typeof address === 'string' ? 10 : 4)
+  const usualDeadlineMs = deadlineOf(address)
   const open = (): Connected => {
     const sql = dial(address, connections)
     return { sql, orm: drizzle(sql) }
@@ -48,7 +51,7 @@ export function openDatabase(address: DatabaseAddress, options: DatabaseOptions 
 
   return {
     address,
-    async run(work, deadlineMs = requestDeadlineMs) {
+    async run(work, deadlineMs = usualDeadlineMs) {
       const used = current
       try {
         return await deadline(Promise.resolve(work(used)), deadlineMs)
@@ -162,10 +165,14 @@ function unavailable(error: unknown): GatewayError {
   )
 }
 
+function deadlineOf(address: DatabaseAddress): number {
+  return typeof address === 'string' ? requestDeadlineMs.postgres : requestDeadlineMs.embedded
+}
+
 function dial(address: DatabaseAddress, connections: number): Sql {
   const options = {
     max: connections,
-    connect_timeout: 1,
+    connect_timeout: deadlineOf(address) / 1000,
     // One round trip less at each connection; no array type of ours needs it.
     fetch_types: false,
     onnotice: () => {},

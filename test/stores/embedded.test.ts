@@ -77,6 +77,14 @@ const parse = (sql: string) => message('P', Buffer.from(`\0${sql}\0\0\0`))
 const bind = message('B', Buffer.alloc(8))
 const executeAndSync = Buffer.concat([message('E', Buffer.alloc(5)), message('S', Buffer.alloc(0))])
 
+test('what a busy machine makes late is waited for, and fails nothing beside it', async () => {
+  const [late, beside] = await Promise.all([
+    database?.run(({ sql }) => sql`select 'late' as word from pg_sleep(1.2)`),
+    database?.run(({ sql }) => sql`select 'beside' as word`),
+  ])
+  expect([late?.[0]?.word, beside?.[0]?.word]).toEqual(['late', 'beside'])
+})
+
 test('C5 whoever takes a folder that is not there makes it 0700', () => {
   const path = join(folder.path, 'private')
   lockDataFolder(path)()
