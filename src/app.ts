@@ -14,7 +14,7 @@ import type { Deps } from './deps.ts'
 import { serverBodyLimit } from './http/body.ts'
 import { authenticate, authenticateSession, presentsKey } from './http/callers.ts'
 import { documented } from './http/documented.ts'
-import { endpointsAt, endpointsOf } from './http/endpoints.ts'
+import { endpointsOf, nothingThere } from './http/endpoints.ts'
 import type { ChatRouteDeps } from './http/exchange.ts'
 import { failureResponse, toGatewayError } from './http/failures.ts'
 import { deprecationHeaders, writeCaller } from './http/headers.ts'
@@ -119,7 +119,9 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
       .onError(async ({ error, code, request }) => {
         const requestId = deps.newRequestId()
         const thrown =
-          code === 'NOT_FOUND' ? notFound(endpointsAt(routes(), new URL(request.url).pathname)) : toGatewayError(error)
+          code === 'NOT_FOUND'
+            ? new GatewayError('not_found', nothingThere(routes(), new URL(request.url).pathname))
+            : toGatewayError(error)
         const refusal = await told(thrown, () => deps.addressOf(request, root.server))
         logFailure(deps, requestId, refusal)
         deps.observe.failed('other', refusal)
@@ -288,15 +290,6 @@ async function withStanding(deps: Deps, headers: Headers, response: Response, re
     // What keeps the key from being found is told by the answer already.
   }
   return response
-}
-
-function notFound(known: readonly string[]): GatewayError {
-  return new GatewayError(
-    'not_found',
-    known.length === 0
-      ? 'There is nothing at this address. GET / lists the endpoints.'
-      : `This address takes another method: ${known.join(' or ')}.`,
-  )
 }
 
 function logFailure(deps: Pick<Deps, 'log'>, requestId: string, error: GatewayError): void {

@@ -103,6 +103,25 @@ test('`GET /` names every endpoint, and a wrong method those that the address ta
   expect((await ask('/api/v1/nowhere')).error.message).toContain('nothing at this address')
 })
 
+test('a client library that asks for what is not served, or at a wrong base address, is told what to ask', async () => {
+  const told = async (path: string) => {
+    const answer = await fetch(gateway.url + path, { method: 'POST', body: '{}' })
+    const { error } = (await answer.json()) as { readonly error: { readonly code: string; readonly message: string } }
+    expect([answer.status, error.code]).toEqual([404, 'not_found'])
+    return error.message
+  }
+  for (const path of ['/v1/responses', '/v1/responses/resp_1/cancel', '/responses'])
+    expect(await told(path)).toMatch(
+      /Responses API is not served.*POST \/v1\/chat\/completions.*`openai\.chat\(model\)`/,
+    )
+  for (const path of ['/chat/completions', '/api/v1/chat/completions', '/v1/v1/chat/completions', '/models'])
+    expect(await told(path)).toContain('a base URL that ends in /v1')
+  for (const path of ['/v1/embeddings', '/v1/messages', '/v1/audio/speech'])
+    expect(await told(path)).toBe(
+      'Of the compatible API only POST /v1/chat/completions, GET /v1/models, GET /v1/models/{id} are served.',
+    )
+})
+
 test('simulator routes exist only while simulating', async () => {
   const real = createApp({ ...gateway.deps, simulator: null })
   expect(

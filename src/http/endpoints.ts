@@ -6,8 +6,33 @@ export function endpointsOf(routes: readonly Route[]): string[] {
   return routes.filter(({ method, path }) => method !== 'OPTIONS' && !isOfPage(path)).map(written)
 }
 
+/** What is to be said where a request meets no route: the methods that its address takes, or what its client should ask instead. */
+export function nothingThere(routes: readonly Route[], pathname: string): string {
+  const known = endpointsAt(routes, pathname)
+  if (known.length > 0) return `This address takes another method: ${known.join(' or ')}.`
+  const advice = advices.find(({ path }) => path.test(pathname))?.words
+  if (advice !== undefined) return advice
+  if (!pathname.startsWith('/v1/')) return 'There is nothing at this address. GET / lists the endpoints.'
+  const compatible = endpointsOf(routes.filter(({ path }) => path.startsWith('/v1/')))
+  return `Of the compatible API only ${compatible.join(', ')} are served.`
+}
+
+/** Where client libraries go by themselves, or by a base address that is not quite right. The first that fits speaks. */
+const advices: readonly { readonly path: RegExp; readonly words: string }[] = [
+  {
+    path: /\/responses(\/|$)/,
+    words:
+      'The Responses API is not served. Have the client ask POST /v1/chat/completions: by `openai.chat(model)` in the Vercel AI SDK, by `useResponsesApi: false` in LangChain.',
+  },
+  {
+    path: /\/(chat\/completions|models)\/?$/,
+    words:
+      'Compatible clients ask POST /v1/chat/completions and GET /v1/models: give them a base URL that ends in /v1.',
+  },
+]
+
 /** What is at this very address, whatever its method. */
-export function endpointsAt(routes: readonly Route[], pathname: string): string[] {
+function endpointsAt(routes: readonly Route[], pathname: string): string[] {
   const exact = routes.filter(({ path }) => path === pathname)
   return (exact.length > 0 ? exact : routes.filter(({ path }) => isAt(path, pathname))).map(written)
 }
