@@ -21,7 +21,7 @@ import { deprecationHeaders, writeCaller } from './http/headers.ts'
 import { checkHost } from './http/hosts.ts'
 import { policies } from './http/policies.ts'
 import type { Identify } from './http/session-routes.ts'
-import { list, shape, text } from './http/shapes.ts'
+import { shape, text } from './http/shapes.ts'
 import { tooHasty } from './http/too-hasty.ts'
 import { account } from './modules/account/routes.ts'
 import { auth } from './modules/auth/routes.ts'
@@ -259,11 +259,10 @@ function probes(deps: Deps) {
   if (directives === undefined) return app
   return app.get(
     '/simulator/directives',
-    () => json({ data: directives }),
+    () => json({ usage: directivesUsage, data: directives }),
     documented(policies.open, {
       summary: 'What a prompt can make a simulated provider do',
-      description:
-        'There only while the providers are simulated. Written into a prompt: `[[sim:status=503, only=openai]]`.',
+      description: `There only while the providers are simulated. ${directivesUsage}`,
       answer: directivesShape,
     }),
   )
@@ -271,9 +270,12 @@ function probes(deps: Deps) {
 
 const aliveShape = shape({ status: Type.Literal('ok'), version: text(version) })
 const readyShape = shape({ status: oneOf(['ready', 'not_ready']) })
-const directivesShape = list(
-  shape({ name: text('status'), value: text('number'), meaning: text('fails with that status') }),
-)
+const directivesUsage =
+  'Written into a user message: `[[sim:tokens=200, pace_ms=20]]`, or `[[sim:status=503, only=openai]]`. A flag is its name alone: `[[sim:hang]]`.'
+const directivesShape = shape({
+  usage: text(directivesUsage),
+  data: Type.Array(shape({ name: text('status'), value: text('number'), meaning: text('fails with that status') })),
+})
 
 function json(body: object, status = 200, headers: Readonly<Record<string, string>> = {}): Response {
   return Response.json(body, { status, headers: { 'cache-control': 'no-store', ...headers } })

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { randomBytes } from 'node:crypto'
 import { createApp } from '../src/app.ts'
 import { mintApiKey } from '../src/core/secrets.ts'
+import { readDirectives } from '../src/providers/simulator/directives.ts'
 import { createKey, listKeys, revokeKey } from '../src/stores/keys.ts'
 import { type Gateway, startGateway } from './harness/gateway.ts'
 import { exchangeRaw, rawText } from './harness/raw.ts'
@@ -120,6 +121,16 @@ test('a client library that asks for what is not served, or at a wrong base addr
     expect(await told(path)).toBe(
       'Of the compatible API only POST /v1/chat/completions, GET /v1/models, GET /v1/models/{id} are served.',
     )
+})
+
+test('whoever reads the simulator’s directives is told how to write one, by an example that works', async () => {
+  const { usage, data } = (await (await fetch(`${gateway.url}/simulator/directives`)).json()) as {
+    readonly usage: string
+    readonly data: readonly { readonly name: string }[]
+  }
+  expect(data.length).toBeGreaterThan(40)
+  const examples = readDirectives([usage])
+  expect(examples).toMatchObject({ kind: 'read', groups: { length: 3 } })
 })
 
 test('simulator routes exist only while simulating', async () => {

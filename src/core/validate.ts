@@ -305,9 +305,9 @@ function described(shape: Shape): string {
     case 'Literal':
       return quoted(shape.const)
     case 'String':
-      return `a string${ranged(shape.minLength, shape.maxLength, 'of', ' characters')}`
+      return `a string${ranged(shape.minLength, shape.maxLength, 'of', ' character')}`
     case 'Array':
-      return `an array${ranged(shape.minItems, shape.maxItems, 'of', ' items')}`
+      return `an array${ranged(shape.minItems, shape.maxItems, 'of', ' item')}`
     case 'Number':
       return `a number${ranged(shape.minimum, shape.maximum, 'from', '')}`
     case 'Integer':
@@ -317,16 +317,17 @@ function described(shape: Shape): string {
     case 'Null':
       return 'null'
     case 'Record':
-      return `an object${ranged(shape.minProperties, shape.maxProperties, 'of', ' fields')}`
+      return `an object${ranged(shape.minProperties, shape.maxProperties, 'of', ' field')}`
     default:
       return 'an object'
   }
 }
 
 function ranged(minimum: number | undefined, maximum: number | undefined, lead: string, unit: string): string {
-  if (minimum !== undefined && maximum !== undefined) return ` ${lead} ${minimum} to ${maximum}${unit}`
-  if (maximum !== undefined) return ` of at most ${maximum}${unit}`
-  return minimum === undefined ? '' : ` of at least ${minimum}${unit}`
+  const counted = (count: number) => `${count}${unit === '' || count === 1 ? unit : `${unit}s`}`
+  if (minimum !== undefined && maximum !== undefined) return ` ${lead} ${minimum} to ${counted(maximum)}`
+  if (maximum !== undefined) return ` of at most ${counted(maximum)}`
+  return minimum === undefined ? '' : ` of at least ${counted(minimum)}`
 }
 
 function listed(words: readonly string[]): string {

@@ -40,7 +40,7 @@ export function notConfigured(model: Model): GatewayError {
 export function unknownModel(catalogue: Catalogue, name: string): GatewayError {
   const near = nearNames(catalogue, name)
   const hint = near.length === 0 ? '' : ` Did you mean ${near.join(' or ')}?`
-  const message = `There is no model of that name.${hint} GET /api/v1/models lists them; leave \`model\` out to have one chosen.`
+  const message = `There is no model of that name.${hint} GET /v1/models lists them; \`gateway-ai\` has one chosen.`
   return new GatewayError('model_not_found', message, { param: 'model' })
 }
 

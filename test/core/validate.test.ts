@@ -31,6 +31,7 @@ const schema = Type.Object(
       }),
     ),
     flags: Type.Optional(Type.Object({ on: Type.Boolean() }, { additionalProperties: false })),
+    note: Type.Optional(Type.String({ minLength: 1 })),
   },
   { additionalProperties: false },
 )
@@ -89,6 +90,7 @@ describe('a refused value names its field and what it must be', () => {
     [{ ...user('x'), labels: { a: '123' } }, 'labels.a', null],
     [{ ...user('x'), flags: { on: 1 } }, 'flags.on', '`flags.on` must be true or false.'],
     [{ ...user('x'), flags: { on: true, of: 1 } }, 'flags.of', null],
+    [{ ...user('x'), note: '' }, 'note', '`note` must be a string of at least 1 character.'],
     [{ ...user('x'), extra: 1 }, 'extra', '`extra` is not a known field here: remove it or correct its name.'],
     [7, null, 'The body must be an object.'],
   ])('%j → %s', (value, param, message) => {

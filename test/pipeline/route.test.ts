@@ -165,7 +165,9 @@ describe('a named model', () => {
     expect([error.code, error.status, error.param]).toEqual(['model_not_found', 404, 'model'])
     expect(error.message).toContain('openai/gpt-5.5')
     expect(error.message).not.toContain('canary')
-    expect(refused({ model: '?' }).message).not.toContain('Did you mean')
+    const { message } = refused({ model: '?' })
+    expect(message).not.toContain('Did you mean')
+    expect(message).toContain('`gateway-ai` has one chosen')
     expect(refused({ model: 'x'.repeat(100_000) }).code).toBe('model_not_found')
   })
 

@@ -809,6 +809,11 @@ describe('instances of JSON schemas', () => {
     if (!ajv.validate(schema, instance)) throw new Error(`${JSON.stringify(instance)}: ${ajv.errorsText()}`)
   }
 
+  test('hold numbers that a reader may take for real where only the bounds of the type are given', () => {
+    const safe = { minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }
+    expect([instanceOf({ type: 'integer', ...safe }), instanceOf({ type: 'number', minimum: 0 })]).toEqual([1, 1])
+  })
+
   test('are valid for schemas of every kind, nested at will', () => {
     const bounds = fc.tuple(fc.integer({ min: -100, max: 100 }), fc.integer({ min: 0, max: 50 }))
     const { schema } = fc.letrec<{ schema: object }>(tie => ({

@@ -127,7 +127,11 @@ function numberOf(schema: Schema, step: 0 | 1): number {
   const exclusiveHigh = bound(schema.exclusiveMaximum)
   const low = bound(schema.minimum) ?? exclusiveLow
   const high = bound(schema.maximum) ?? exclusiveHigh
-  if (low === null && high === null) return multiple === 0 ? 1 : multiple
+  // Bounds are often no more than those of the type, and nobody wants to read them.
+  const usual = multiple === 0 ? 1 : multiple
+  const isTooLow = low !== null && (usual < low || usual === exclusiveLow)
+  const isTooHigh = high !== null && (usual > high || usual === exclusiveHigh)
+  if (!isTooLow && !isTooHigh) return usual
   if (multiple > 0) {
     if (low !== null) {
       const first = Math.ceil(low / multiple) * multiple

@@ -116,7 +116,8 @@ function subjectOf({ toolResults, images }: Question, asked: string): string {
   if (toolResults.length > 0) return `The tool answered: ${toolResults.map(result => quote(result, 200)).join(', ')}.`
   const seen =
     images === 0 ? '' : ` You sent ${images === 1 ? 'an image' : `${images} images`}, which a simulator cannot see.`
-  return asked === '' ? `You asked nothing.${seen}` : `You asked: ${quote(asked, 120)}.${seen}`
+  if (asked === '') return `You asked nothing.${seen}`
+  return `You asked: ${quote(asked, 120)}${/[.!?…]$/.test(asked) ? '' : '.'}${seen}`
 }
 
 function quote(text: string, most: number): string {
