@@ -129,8 +129,8 @@ describe('tools', () => {
     }
   })
 
-  test('a tool may be demanded', async () => {
-    for (const model of oneEach) {
+  test('a tool may be demanded, also of a model that is only told so', async () => {
+    for (const model of [...oneEach, 'anthropic/claude-sonnet-5-5']) {
       for (const tool_choice of ['weather', 'any'] as const) {
         const reply = await chat(model).bindTools([weather], { tool_choice }).invoke('Weather?')
         expect(reply.tool_calls).toHaveLength(1)

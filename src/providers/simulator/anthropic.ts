@@ -102,7 +102,7 @@ function read({ headers }: RawRequest, body: Json, mint: Turn['mint']): ReturnTy
     images: blocks.flat().filter(block => block.type === 'image').length,
     toolResults: results.map(result => textOf(blocksOf(result.content))),
     tools: tools.map(tool => ({ name: String(tool.name), schema: tool.input_schema })),
-    toolChoice: toolChoiceOf(body.tool_choice),
+    toolChoice: toldChoice(textOf(instructions)) ?? toolChoiceOf(body.tool_choice),
     parallelCalls: !(isJson(body.tool_choice) && body.tool_choice.disable_parallel_tool_use === true),
     json: isJson(config.format) ? { schema: config.format.schema ?? null } : toldJson(textOf(instructions)),
     reasoningTokens: thinkingTokens(thinking, config.effort),
@@ -127,6 +127,13 @@ function toldJson(instructions: string): Question['json'] {
   } catch {
     return { schema: null }
   }
+}
+
+/** Nor may a call be forced on models that think: they are told as well. */
+function toldChoice(instructions: string): Question['toolChoice'] | null {
+  const told = instructions.match(/^Answer by calling (?:one of the tools|the tool `(.+)`)\.$/m)
+  if (told === null) return null
+  return told[1] === undefined ? 'required' : { name: told[1] }
 }
 
 const keyMissing: Failure = {
