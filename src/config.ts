@@ -9,19 +9,13 @@ import { type ConfigFile, readConfigFile } from './config/config-file.ts'
 import { type Environment, environmentReader, type Reader } from './config/environment.ts'
 import { type MailConfig, readMail } from './config/mail.ts'
 import { type OtlpConfig, readOtlp } from './config/otlp.ts'
-import { builtIn, nameProblems, type ProviderSettings, readProviders } from './config/providers.ts'
+import { builtIn, nameProblems, offeredModels, type ProviderSettings, readProviders } from './config/providers.ts'
 import { readSearch, type SearchSettings } from './config/search.ts'
 import { readStripe, type StripeConfig } from './config/stripe.ts'
 import { catalogue } from './core/catalogue.ts'
-import {
-  type ConfiguredModel,
-  changeProblems,
-  type ModelChange,
-  toModel,
-  withChanges,
-} from './core/configured-models.ts'
+import { type ConfiguredModel, changeProblems, type ModelChange, withChanges } from './core/configured-models.ts'
 import { type LevelShares, sharesOf, usualShares } from './core/levels.ts'
-import { buildCatalogue, fullName } from './core/models.ts'
+import { fullName } from './core/models.ts'
 import { fromUsd } from './core/money.ts'
 import { type Plans, plansWith } from './core/plans.ts'
 import { type WebPrices, webPrices } from './core/web.ts'
@@ -192,6 +186,18 @@ export function readConfig(environment: Environment = process.env): Config {
     for (const name of nameProblems(withChanges(catalogue, file.models).filter(model => model.provider === id)))
       problems.push(`GATEWAY_CONFIG: models: provider "${id}": ${name}`)
 
+  const safety = safetySettings(file.safety, { secret: read.secret, urlProblem: baseUrlProblem }, problems)
+  const offered = offeredModels(settings, models, file.models)
+  /** A model that the file names, in full; null = it names none, or one that is not there. */
+  const modelOf = (place: string, name: string | undefined): string | null => {
+    const model = name === undefined ? null : offered.resolve(name)
+    if (name !== undefined && model === null)
+      problems.push(`GATEWAY_CONFIG: ${place}: no provider configured here has a model of that name`)
+    return model === null ? null : fullName(model)
+  }
+  // Beside an address the name is the endpoint's own affair.
+  if (safety.moderation?.url === null) modelOf('safety.moderation.model', safety.moderation.model ?? undefined)
+
   const config: Config = {
     port: read.integer('PORT', 3000, 0, 65_535),
     host,
@@ -208,8 +214,8 @@ export function readConfig(environment: Environment = process.env): Config {
     modelChanges: file.models,
     plans: plansWith(file.plans),
     web: { search: readSearch(read), prices: pricesOf(file) },
-    safety: safetySettings(file.safety, { secret: read.secret, urlProblem: baseUrlProblem }, problems),
-    rewriter: rewriterOf(file, settings, models, problems),
+    safety,
+    rewriter: modelOf('enhancement.model', file.enhancement.model),
     routing: readShares(file, problems),
     stripe: readStripe(read, problems),
     mail: readMail(read, problems, warnings),
@@ -278,21 +284,4 @@ function pricesOf({ web }: ConfigFile): WebPrices {
     search: web.search_usd === undefined ? webPrices.search : fromUsd(web.search_usd),
     fetch: web.fetch_usd === undefined ? webPrices.fetch : fromUsd(web.fetch_usd),
   }
-}
-
-/** Without providers of its own a gateway simulates those built in, so their models are there too. */
-function rewriterOf(
-  { enhancement, models: changes }: ConfigFile,
-  settings: readonly ProviderSettings[],
-  extra: Config['extraModels'],
-  problems: string[],
-): string | null {
-  if (enhancement.model === undefined) return null
-  const ids = new Set<string>((settings.length > 0 ? settings : builtIn).map(({ id }) => id))
-  const configured = extra.map(({ provider, row }) => toModel(provider, row))
-  const offered = [...withChanges(catalogue, changes), ...configured].filter(({ provider }) => ids.has(provider))
-  const model = buildCatalogue(offered).resolve(enhancement.model)
-  if (model === null)
-    problems.push('GATEWAY_CONFIG: enhancement.model: no provider configured here has a model of that name')
-  return model === null ? null : fullName(model)
 }

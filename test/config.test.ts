@@ -156,6 +156,10 @@ describe('a wrong value', () => {
       'GATEWAY_CONFIG: enhancement.model: no provider configured here has a model of that name',
     ],
     [
+      { GATEWAY_CONFIG: file('judge.json', { safety: { moderation: { model: 'nobody' } } }) },
+      'GATEWAY_CONFIG: safety.moderation.model: no provider configured here has a model of that name',
+    ],
+    [
       { GATEWAY_CONFIG: file('far.json', { enhancement: { model: 'openai/gpt-5.5' } }), ANTHROPIC_API_KEY: 'key' },
       'GATEWAY_CONFIG: enhancement.model: no provider configured here has a model of that name',
     ],
@@ -241,6 +245,7 @@ describe('a wrong value', () => {
         provider({ id: 'Bad Id', base_url: 7 }),
         provider({ id: 'plain', base_url: 'http://example.com/v1', api_key_env: 'PLAIN_KEY' }),
         provider({ id: 'few', models: [], colour: 'red' }),
+        provider({ id: 'priceless', base_url: 'http://example.com/v1', models: [{ id: 'x' }] }),
       ],
       models: [
         { provider: 'openai', id: 'gpt-7' },
@@ -248,6 +253,7 @@ describe('a wrong value', () => {
       ],
       plans: { usage: { daily_cost_usd: -1 }, gold: {} },
       safety: {
+        secrets: 'maybe',
         moderation: { url: 'http://example.com/v1', model: 'judge' },
         allow: ['not a host!', 'partner.example', '*.пример.example'],
         rules: [{ id: 'torn', category: 'internal', patterns: ['a|', 'a ~254 b'], expressions: ['[а-я]+', '[😀]'] }],
@@ -258,18 +264,21 @@ describe('a wrong value', () => {
       'providers.0.base_url: must be a string of 8 to 2048 characters',
       'providers.2.colour: is not known here; remove it, or take one of id, base_url, api_key_env, models',
       'providers.2.models: must be an array of 1 to 256 items',
+      'providers.3.models.0.pricing: is missing; it must be an object',
       'models.1.provider: must be "openai", "anthropic" or "google"',
       'plans.gold: is not known here; remove it, or take one of evaluation, usage',
       'plans.usage.daily_cost_usd: must be a number from 0 to 20000000',
+      'safety.secrets: must be "warn", "mask" or "block"',
       'provider "plain" names PLAIN_KEY, which is not set',
       'provider "plain": base_url must be https; plain http is taken only on loopback or private networks',
+      'provider "priceless": base_url must be https; plain http is taken only on loopback or private networks',
       'models.0: openai/gpt-7 is new and has no `pricing`: a model without a known price is not routable',
       'models.0: openai/gpt-7 is new: `like` must name a model of openai in the catalogue, whose parameters it takes',
-      'PORT: must be a whole number from 0 to 65535',
       'safety.allow: "not a host!" is no host name: write it as in partner.example',
       'safety.rules: "torn": the pattern "a|" has a place or a choice without a word: one blank stands between places, one | between choices',
       'safety.rules: "torn": a class knows no character beyond U+FFFF: write a choice, (a|b) (in "[😀]"); only what runs in linear time is taken',
       'safety.moderation: url must be https; plain http is taken only on loopback or private networks',
+      'PORT: must be a whole number from 0 to 65535',
     ])
   })
 

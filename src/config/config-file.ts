@@ -3,7 +3,7 @@
  * values mean beside the rest of the configuration is checked in `config.ts`.
  */
 import { readFileSync } from 'node:fs'
-import { type Static, type TArray, type TSchema, Type, TypeGuard } from '@sinclair/typebox'
+import { type Static, type TArray, type TObject, type TSchema, Type, TypeGuard } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { configuredModelSchema, modelChangeSchema } from '../core/configured-models.ts'
 import { routingSchema } from '../core/levels.ts'
@@ -12,25 +12,29 @@ import { expectationOf } from '../core/validate.ts'
 import { safetySchema } from '../safety/settings.ts'
 import { systemErrorText } from './system-errors.ts'
 
-/** An OpenAI-compatible provider next to the three built in. */
-const providerSchema = Type.Object(
-  {
-    id: Type.String({
-      pattern: '^[a-z][a-z0-9-]{0,31}$',
-      description: 'a name of at most 32 lower-case letters, digits and hyphens that begins with a letter',
-    }),
-    base_url: Type.String({ minLength: 8, maxLength: 2048 }),
-    /** Absent = no key is sent. */
-    api_key_env: Type.Optional(
-      Type.String({
-        pattern: '^[A-Z][A-Z0-9_]{0,63}$',
-        description: 'the name of the environment variable that holds the key, in capitals',
+/** An OpenAI-compatible provider next to the three built in, with `models`. */
+const providerWith = <S extends TSchema>(models: S) =>
+  Type.Object(
+    {
+      id: Type.String({
+        pattern: '^[a-z][a-z0-9-]{0,31}$',
+        description: 'a name of at most 32 lower-case letters, digits and hyphens that begins with a letter',
       }),
-    ),
-    models: Type.Array(configuredModelSchema, { minItems: 1, maxItems: 256 }),
-  },
-  { additionalProperties: false },
-)
+      base_url: Type.String({ minLength: 8, maxLength: 2048 }),
+      /** Absent = no key is sent. */
+      api_key_env: Type.Optional(
+        Type.String({
+          pattern: '^[A-Z][A-Z0-9_]{0,63}$',
+          description: 'the name of the environment variable that holds the key, in capitals',
+        }),
+      ),
+      models,
+    },
+    { additionalProperties: false },
+  )
+const providerSchema = providerWith(Type.Array(configuredModelSchema, { minItems: 1, maxItems: 256 }))
+/** What is left of one whose models are wrong: its address and its key can be all the same. */
+const bareProviderSchema = providerWith(Type.Array(configuredModelSchema))
 
 /** US dollars for a search, and for a page. */
 const webPricesSchema = Type.Object(
@@ -72,11 +76,11 @@ export function readConfigFile(path: string | null, problems: string[]): ConfigF
   for (const fault of faultsOf(fileSchema, file, '')) problems.push(`GATEWAY_CONFIG: ${fault}`)
   const { providers, models, plans, web, safety, enhancement, routing } = isRecord(file) ? file : {}
   return {
-    providers: rightItems(providerSchema, providers),
+    providers: rightItems(bareProviderSchema, Array.isArray(providers) ? providers.map(withRightModels) : []),
     models: rightItems(modelChangeSchema, models),
     plans: Value.Check(planFiguresSchema, plans) ? plans : {},
     web: Value.Check(webPricesSchema, web) ? web : {},
-    safety: Value.Check(safetySchema, safety) ? safety : {},
+    safety: rightFields(safetySchema, safety),
     enhancement: Value.Check(enhancementSchema, enhancement) ? enhancement : {},
     routing: Value.Check(routingSchema, routing) ? routing : {},
   }
@@ -91,6 +95,21 @@ function parsedFile(path: string, problems: string[]): unknown {
     problems.push(`GATEWAY_CONFIG: cannot read ${path}: ${why}`)
     return {}
   }
+}
+
+function withRightModels(provider: unknown): unknown {
+  return isRecord(provider) ? { ...provider, models: rightItems(configuredModelSchema, provider.models) } : provider
+}
+
+/** Those fields that are right by themselves, of lists the items that are; all of them are such as may be left out. */
+function rightFields<S extends TObject>(schema: S, value: unknown): Partial<Static<S>> {
+  if (!isRecord(value)) return {}
+  const right: Record<string, unknown> = {}
+  for (const [name, part] of Object.entries(schema.properties)) {
+    const field = TypeGuard.IsArray(part) ? rightItems(part.items, value[name]) : value[name]
+    if (Object.hasOwn(value, name) && Value.Check(part, field)) right[name] = field
+  }
+  return Value.Check(schema, right) ? right : {}
 }
 
 function rightItems<S extends TSchema>(schema: S, list: unknown): Static<S>[] {

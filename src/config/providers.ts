@@ -1,5 +1,6 @@
-import type { ConfiguredModel } from '../core/configured-models.ts'
-import { autoModel } from '../core/models.ts'
+import { catalogue } from '../core/catalogue.ts'
+import { type ConfiguredModel, type ModelChange, toModel, withChanges } from '../core/configured-models.ts'
+import { autoModel, buildCatalogue, type Catalogue } from '../core/models.ts'
 import { baseUrlProblem, withoutTrailingSlash } from './addresses.ts'
 import type { ConfigFile } from './config-file.ts'
 import type { Reader } from './environment.ts'
@@ -46,6 +47,17 @@ export function readProviders(read: Reader, file: ConfigFile, problems: string[]
     for (const row of provider.models) models.push({ provider: provider.id, row })
   }
   return { settings, models }
+}
+
+/** The models of those who are configured; where nobody is, those built in are simulated, and so their models are there. */
+export function offeredModels(
+  settings: readonly ProviderSettings[],
+  extra: readonly { readonly provider: string; readonly row: ConfiguredModel }[],
+  changes: readonly ModelChange[],
+): Catalogue {
+  const ids = new Set<string>((settings.length > 0 ? settings : builtIn).map(({ id }) => id))
+  const models = [...withChanges(catalogue, changes), ...extra.map(({ provider, row }) => toModel(provider, row))]
+  return buildCatalogue(models.filter(({ provider }) => ids.has(provider)))
 }
 
 /** A name that two models of a provider have would always mean the first; the one of auto-routing would never mean either. */

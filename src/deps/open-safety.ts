@@ -1,4 +1,4 @@
-import { type Config, ConfigError } from '../config.ts'
+import type { Config } from '../config.ts'
 import type { Catalogue } from '../core/models.ts'
 import type { Log } from '../observe/log.ts'
 import type { Endpoint } from '../pipeline/candidate.ts'
@@ -15,10 +15,7 @@ export function openSafety(
   deps: { clock: Clock; network: Network; log: Log; catalogue: Catalogue; endpoints: ReadonlyMap<string, Endpoint> },
   reading: Pick<SafetyDeps, 'digests' | 'readFeatures'>,
 ): Safety {
-  const { clock, network, log, catalogue } = deps
-  const { moderation } = config.safety
-  if (moderation !== null && moderation.url === null && catalogue.resolve(moderation.model ?? '') === null)
-    throw new ConfigError([`GATEWAY_CONFIG: safety.moderation: no model is named "${moderation.model}" here`])
+  const { clock, network, log } = deps
   const asking = { ...deps, deadlines: config.deadlines }
   return createSafety(
     {
