@@ -493,6 +493,12 @@ describe('models and headers', () => {
     expect(response.headers.get('content-type')).toStartWith('text/event-stream')
     expect((await Array.fromAsync(data)).length).toBeGreaterThan(2)
   })
+
+  test('a client that sends them always still has its answers whole where it asks for no stream', async () => {
+    const paced = client.withOptions({ defaultHeaders: { 'X-Gateway-Stream-Mode': 'realtime' } })
+    const whole = await paced.chat.completions.create({ model: 'gateway-ai', messages: [user('Hi')] })
+    expect(whole.choices[0]?.message.content).toContain('“Hi”')
+  })
 })
 
 /** No part of the official shape, but what clients of other reasoning models read. */

@@ -88,7 +88,7 @@ describe('200', () => {
       'x-gateway-strategy': 'speed',
       'x-gateway-test-mode': 'true',
     }
-    const streamed = await post({ messages: [{ role: 'user', content: 'Hi' }] }, headers)
+    const streamed = await post({ messages: [{ role: 'user', content: 'Hi' }], stream: true }, headers)
     expect(streamed.headers.get('content-type')).toStartWith('text/event-stream')
     expect(await streamed.text()).toEndWith('data: [DONE]\n\n')
   })

@@ -155,8 +155,12 @@ export function readCompatible(value: unknown, headers: Headers, bodyCharacters:
   checkTogether(body)
   const legacyFunctions = (body.functions?.length ?? 0) > 0
   const cap = capFields.find(name => body[name] != null)
+  const fields = readAskFields(legacyFunctions ? withTools(body) : body, headers)
+  // A client that sends the header with whatever it asks still reads JSON where it did not ask for a stream.
+  const streams = body.stream != null || body.stream_mode != null
   const ask: Ask = {
-    ...readAskFields(legacyFunctions ? withTools(body) : body, headers),
+    ...fields,
+    stream: streams ? fields.stream : null,
     messages: readConversation(body.messages ?? null, body.prompt ?? null),
     maxOutputTokens: cap === undefined ? null : (body[cap] ?? null),
     presencePenalty: body.presence_penalty ?? null,
