@@ -342,23 +342,27 @@ function midStreamError(failure: ProviderFailure, candidate: Candidate): Gateway
 
 /** The error of a request that no candidate answered, from what each of them said. */
 function exhausted(failed: readonly Failed[], isLate: boolean): GatewayError {
-  const last = failed.at(-1)?.failure ?? null
+  const last = failed.at(-1) ?? null
   const options = { shouldRetry: false, detail: failed.map(({ failure }) => failure.detail).join('; ') }
   if (last === null)
     return new GatewayError('no_model_available', messages.none, { ...options, retryAfterMs: usualWaitMs })
-  switch (last.kind) {
+  const { model } = last.candidate
+  switch (last.failure.kind) {
     case 'context_overflow':
-      return new GatewayError('context_length_exceeded', messages.context, { ...options, param: 'messages' })
+      return new GatewayError('context_length_exceeded', messages.context(fullName(model)), {
+        ...options,
+        param: 'messages',
+      })
     case 'request_too_large':
-      return new GatewayError('body_too_large', messages.large, options)
+      return new GatewayError('body_too_large', messages.large(model.provider), options)
     case 'content_filtered':
-      return new GatewayError('content_blocked', messages.filtered, {
+      return new GatewayError('content_blocked', messages.filtered(model.provider), {
         ...options,
         layer: 'provider',
         category: 'provider',
       })
     case 'request_refused':
-      return new GatewayError('invalid_request', messages.refused, options)
+      return new GatewayError('invalid_request', messages.refused(fullName(model)), options)
     default: {
       if (isLate || failed.every(({ failure }) => failure.kind === 'timeout'))
         return new GatewayError('upstream_timeout', messages.timeout, options)
@@ -383,10 +387,13 @@ function asksToWait({ failure, status }: Failed): boolean {
 
 const messages = {
   none: 'No model can take this request right now. Try again after the time in retry-after.',
-  context: 'The conversation exceeds the context window of the model. Shorten it, or name a model with a larger one.',
-  large: 'The request is larger than the provider takes. Send fewer or smaller images or less text.',
-  filtered: "The provider's own content filter refused this request. Change the prompt.",
-  refused: 'The provider refused the request as invalid. Check its parameters against the documentation of the model.',
+  context: (model: string) =>
+    `The conversation exceeds the context window of ${model}. Shorten it, or name a model with a larger one.`,
+  large: (provider: string) =>
+    `The request is larger than ${provider} takes. Send fewer or smaller images or less text.`,
+  filtered: (provider: string) => `The content filter of ${provider} itself refused this request. Change the prompt.`,
+  refused: (model: string) =>
+    `${model} refused the request as invalid. Check its parameters against the documentation of that model.`,
   timeout: 'No model answered in time. Try again, or ask for less output.',
   failed: 'Every model that was asked failed to answer. Try again in a moment.',
 }

@@ -128,7 +128,17 @@ describe('refusals arrive as their class, are not repeated, and name their reque
       )
       const error = await caught(OpenAI.BadRequestError, ask)
       expect(told(error)).toMatchObject({ code: 'context_length_exceeded', param: 'messages' })
+      expect(error.message).toContain(model)
     }
+  })
+
+  test('what an upstream refuses says which model did, also where the gateway chose it', async () => {
+    const { client, seen } = clientOf(gateway)
+    const ask = client.chat.completions.create({ model: 'gateway-ai', messages: [user('Hi [[sim:status=400]]')] })
+    const error = await caught(OpenAI.BadRequestError, ask)
+    expect(told(error)).toMatchObject({ code: 'invalid_request', param: null })
+    expect(error.message).toMatch(/(openai|anthropic|google)\/\S+ refused the request as invalid/)
+    expect(seen.requests).toBe(1)
   })
 })
 
