@@ -152,6 +152,9 @@ const unknownModel = {
 /** A configured row as a model. What the row leaves open is filled in; nothing is checked here but by the schema. */
 export function toModel(providerId: string, row: ConfiguredModel): Model {
   const { efforts = safeCore.efforts, ...rules } = camelKeys(row.parameters ?? {})
+  // Whoever says that it can answer by a schema says that it takes one.
+  const responseFormat =
+    rules.responseFormat ?? (row.capabilities?.json_schema === true ? 'json_schema' : safeCore.responseFormat)
   const contextWindow = row.context_window ?? unknownModel.contextWindow
   return {
     id: row.id,
@@ -166,7 +169,7 @@ export function toModel(providerId: string, row: ConfiguredModel): Model {
     capabilities: {
       vision: false,
       tools: true,
-      jsonSchema: rules.responseFormat === 'json_schema',
+      jsonSchema: responseFormat === 'json_schema',
       reasoning: efforts.length > 0,
       streaming: true,
       webSearch: false,
@@ -175,6 +178,7 @@ export function toModel(providerId: string, row: ConfiguredModel): Model {
     parameters: {
       ...safeCore,
       ...rules,
+      responseFormat,
       efforts: inOrder(efforts),
       reasoning: { kind: efforts.length > 0 ? 'effort' : 'none' },
     },

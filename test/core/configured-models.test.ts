@@ -32,6 +32,14 @@ describe('a configured model', () => {
     expect(model.pricing).toEqual({ input: 0, output: 0, cachedInput: null, cacheWrite: null, longContext: null })
   })
 
+  test('that answers by JSON schemas takes them, whichever way its operator says so', () => {
+    for (const said of [{ capabilities: { json_schema: true } }, { parameters: { response_format: 'json_schema' } }])
+      expect(toModel('vllm', check({ id: 'big', pricing, ...said }))).toMatchObject({
+        capabilities: { jsonSchema: true },
+        parameters: { responseFormat: 'json_schema' },
+      })
+  })
+
   test('takes what its operator says it takes', () => {
     const model = toModel(
       'vllm',
