@@ -24,9 +24,9 @@ export function checkHost(request: Request, allowed: ReadonlySet<string> | null)
     throw new GatewayError('invalid_request', 'The Host header must name exactly one host.', { param: 'host' })
   if (allowed === null) return
   const name = host.replace(port, '').toLowerCase()
-  if (!allowed.has(name))
-    throw new GatewayError(
-      'misdirected',
-      'This gateway does not answer under that host name. Use one of ALLOWED_HOSTS.',
-    )
+  if (!allowed.has(name)) throw new GatewayError('misdirected', allowed === loopback ? atHome : notNamed)
 }
+
+const atHome =
+  'This gateway listens on its own machine alone and answers there, as localhost or 127.0.0.1. Under another name it does once ALLOWED_HOSTS has it.'
+const notNamed = 'This gateway does not answer under that host name. Use one of ALLOWED_HOSTS.'
