@@ -15,6 +15,7 @@ import type { Account } from '../stores/tables.ts'
 import { changePassword } from '../stores/users.ts'
 import { CommandFailure, choice, columns, command, json, print, printJson, UsageError } from './command.ts'
 import { withAccount, withDatabase } from './store.ts'
+import { typed } from './typed.ts'
 
 const email = '<email>'
 const planNames = Object.keys(publishedPlans) as PlanName[]
@@ -69,7 +70,7 @@ const create = command({
         ['password', `${password}  (shown once)`],
       ]),
       '',
-      `A key for it:  bun run gateway keys create ${address}`,
+      `A key for it:  ${typed(`keys create ${address}`)}`,
     )
   },
 })

@@ -1,3 +1,4 @@
+import { typed } from '../commands/typed.ts'
 import type { FirstAccount } from '../deps/first-account.ts'
 import type { Deps } from '../deps.ts'
 
@@ -26,7 +27,7 @@ export function banner(options: {
     `  storage     ${deps.storage}`,
     '',
     ...(firstAccount === null
-      ? [`  Another key:  bun run gateway keys create ${options.keyOwner ?? '<email>'}`]
+      ? [`  Another key:  ${typed(`keys create ${options.keyOwner ?? '<email>'}`)}`]
       : [...firstAccountLines(firstAccount), '', '  Try it:', '', ...curl(baseUrl, firstAccount.key)]),
     '',
   ].join('\n')

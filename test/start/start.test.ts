@@ -113,7 +113,7 @@ describe('stopping and coming back', () => {
     const second = await startProcess(original)
     // Promised are 10 s and 2 s to whoever runs nothing beside it, as the other tests do.
     process.stdout.write(`ready in ${first.startedInMs} ms the first time, in ${second.startedInMs} ms later\n`)
-    expect(second.output()).toContain('bun run gateway keys create owner@gateway.local')
+    expect(second.output()).toContain('run gateway keys create owner@gateway.local')
     expect(second.output()).not.toContain('gw_live_')
     expect((await second.chat(key, 'hello')).status).toBe(200)
     second.kill('SIGTERM')
