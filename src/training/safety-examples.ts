@@ -9,6 +9,7 @@ import { contrastFrames } from './contrast-examples.ts'
 import { distressFrames } from './distress-examples.ts'
 import { everydayFrames } from './everyday-examples.ts'
 import type { Frame, Lesson } from './frame.ts'
+import { machineFrames } from './machine-examples.ts'
 import { orderFrames } from './order-examples.ts'
 import { paired } from './paired-deeds.ts'
 
@@ -434,6 +435,6 @@ function allFrames(): readonly Frame[] {
     ...contrastFrames,
     ...claimFrames,
     ...distressFrames,
-    ...everydayFrames.map(frame => ({ ...frame, lesson: 'everyday', harmful: false }) as const),
+    ...[...everydayFrames, ...machineFrames].map(frame => ({ ...frame, lesson: 'everyday', harmful: false }) as const),
   ]
 }

@@ -6,6 +6,7 @@ import { createHarmClassifier } from '../../../src/core/screening/harm-verdict.t
 import { harmKinds, wordsOf } from '../../../src/core/screening/harm-words.ts'
 import { everydayRequests } from '../everyday-requests.ts'
 import { instructionRequests } from '../instruction-requests.ts'
+import { machineTexts } from '../machine-texts.ts'
 
 const known = harmKinds.flatMap(kind => [...wordsOf(kind)])
 
@@ -27,6 +28,12 @@ test('ordinary requests that nothing was learnt from are let through, but for on
   const { prompt } = createHarmClassifier()
   const refused = everydayRequests.filter(text => prompt(text).category !== null)
   expect(refused.length, refused.join('\n')).toBeLessThanOrEqual(everydayRequests.length / 200)
+})
+
+test('log lines, queries, records, source and commands are let through, but for one in two hundred', () => {
+  const { prompt } = createHarmClassifier()
+  const refused = machineTexts.filter(text => prompt(text).category !== null)
+  expect(refused.length, refused.join('\n')).toBeLessThanOrEqual(machineTexts.length / 200)
 })
 
 test('harmless orders that are built like harmful ones are let through, but for one in fifteen', () => {
