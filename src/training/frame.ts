@@ -10,3 +10,24 @@ export type Filled = {
 
 /** Sentences that are all harmful, or none of them; without `lesson`, requests. */
 export type Frame = Filled & { readonly lesson?: Lesson; readonly harmful: boolean }
+
+/** The sentences, in a fixed order. */
+export function* textsOf({ forms, fill, take }: Filled): Generator<string> {
+  const lists = Object.entries(fill).map(([name, fillers]) => ({ name, fillers: fillers.split('|') }))
+  const shapes = forms.split('|')
+  const total = lists.reduce((product, { fillers }) => product * fillers.length, shapes.length)
+  const count = Math.min(take, total)
+  for (let index = 0; index < count; index++) {
+    // A stride without a common divisor walks every list evenly.
+    let rest = (index * stride) % total
+    let text = shapes[rest % shapes.length] ?? ''
+    rest = Math.floor(rest / shapes.length)
+    for (const { name, fillers } of lists) {
+      text = text.replace(`{${name}}`, fillers[rest % fillers.length] ?? '')
+      rest = Math.floor(rest / fillers.length)
+    }
+    yield text
+  }
+}
+
+const stride = 7_919

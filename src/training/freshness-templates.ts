@@ -25,7 +25,12 @@ const lists: Readonly<Record<string, string>> = {
     'water|gold|hydrogen|light|the human heart|the moon|a triangle|the sun|carbon|oxygen|a whale|diamond|iron|an octopus',
 }
 
-const current = `who is (the|the current|now the|currently the) {office} of ({country}|{firm}|{city})
+const current = `(what is|what's|tell me|give me) the (current|latest|present|) status of (the strike|the peace talks|the {past} mission|the trial|the wildfire|the merger|the road to {city}|the train to {city}|the {firm} recall)
+  (flight|train|ferry|road|border) status (to|from|) (lh 2030|ba 117|{city}|{country})
+  is (aws|slack|github|{firm}|the airport in {city}|the metro in {city}) (down|open|closed|delayed|working) (right now|today|again|)
+  (latest|newest|current) ({product}|chromium|kernel) (version|release|update)
+  wie ist der (aktuelle|) (status|stand) (der verhandlungen|des streiks|der bauarbeiten|der mission)
+  who is (the|the current|now the|currently the) {office} of ({country}|{firm}|{city})
   (what is|what's|tell me) the (latest|newest|current|most recent) (version|release|model) of {product}
   (when is|when does|what date is) (the next|this year's) (solar eclipse|election|olympics|full moon|easter|lunar new year|black friday|leap year|ramadan|{cup}|iphone event)
   who (won|is leading|is favored in) (the latest|the last|this year's|last year's|the most recent) (election|season|final|race|tournament|grand prix|oscar for best picture|award)

@@ -9,8 +9,10 @@ import { readRows } from './data.ts'
 import { digestOf, partsOf } from './digest.ts'
 import { type Figure, f1, weightedF1 } from './figures.ts'
 import { foldOf } from './folds.ts'
+import { textsOf } from './frame.ts'
 import { questionsOfOurOwn } from './freshness-templates.ts'
 import { type Example, probabilities, quantised } from './linear.ts'
+import { machineFrames } from './machine-examples.ts'
 import { sentencesOfOurOwn } from './query-templates.ts'
 import { heldOutTypes } from './query-types.ts'
 
@@ -54,6 +56,8 @@ export async function readFreshness(): Promise<Course> {
       .filter(({ text }) => !asked.has(plain(text)))
       .map(({ text, isCurrent }) => exampleOf(text, isCurrent, 0.4)),
     ...sentencesOfOurOwn(3).map(({ text }) => exampleOf(text, false, 0.3)),
+    // A status that stands in a log or a line of code is nothing to look up.
+    ...machineFrames.flatMap(frame => [...textsOf(frame)]).map(text => exampleOf(text, false, 0.12)),
   ]
   const examples = [...rows.map(row => row.example), ...own]
   return {

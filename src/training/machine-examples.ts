@@ -1,6 +1,7 @@
 /**
- * What people paste from their screens: log lines, queries, records, source, commands. Full of words that crime has too (status,
- * id, address, kill, attack), asks for nothing, and no labelled set has it alone. Judged by `test/core/machine-texts.ts`.
+ * What people paste from their screens: log lines, queries, records, source, commands. Full of words that crime and news have
+ * too (status, id, address, kill, attack), it asks for nothing: it is neither harmful nor to be looked up, and no labelled set
+ * has it alone. Judged by `test/core/machine-texts.ts`.
  */
 import type { Filled } from './frame.ts'
 

@@ -8,7 +8,7 @@ import { claimFrames } from './claim-examples.ts'
 import { contrastFrames } from './contrast-examples.ts'
 import { distressFrames } from './distress-examples.ts'
 import { everydayFrames } from './everyday-examples.ts'
-import type { Frame, Lesson } from './frame.ts'
+import { type Frame, type Lesson, textsOf } from './frame.ts'
 import { machineFrames } from './machine-examples.ts'
 import { orderFrames } from './order-examples.ts'
 import { paired } from './paired-deeds.ts'
@@ -402,26 +402,9 @@ const cruelFrames: readonly Frame[] = [
 
 /** All examples, in a fixed order. */
 export function* lessons(): Generator<Example> {
-  for (const { lesson = 'request', harmful, forms, fill, take } of allFrames()) {
-    const lists = Object.entries(fill).map(([name, fillers]) => ({ name, fillers: fillers.split('|') }))
-    const shapes = forms.split('|')
-    const total = lists.reduce((product, { fillers }) => product * fillers.length, shapes.length)
-    const count = Math.min(take, total)
-    for (let index = 0; index < count; index++) {
-      // A stride without a common divisor walks every list evenly.
-      let rest = (index * stride) % total
-      let text = shapes[rest % shapes.length] ?? ''
-      rest = Math.floor(rest / shapes.length)
-      for (const { name, fillers } of lists) {
-        text = text.replace(`{${name}}`, fillers[rest % fillers.length] ?? '')
-        rest = Math.floor(rest / fillers.length)
-      }
-      yield { text, lesson, harmful }
-    }
-  }
+  for (const { lesson = 'request', harmful, ...filled } of allFrames())
+    for (const text of textsOf(filled)) yield { text, lesson, harmful }
 }
-
-const stride = 7_919
 
 function allFrames(): readonly Frame[] {
   return [
