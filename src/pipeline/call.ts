@@ -6,8 +6,6 @@
  */
 import type { AttemptFailure, ChatEvent, ChatEvents, Opening } from '../core/chat.ts'
 import { type EndingSignal, endedFromOutside } from '../core/ending.ts'
-import { GatewayError } from '../core/errors.ts'
-import type { HealthOutcome } from '../core/health.ts'
 import { fullName } from '../core/models.ts'
 import { highestCostOf } from '../core/money.ts'
 import type { Deps } from '../deps.ts'
@@ -17,8 +15,10 @@ import { startAttempt } from './attempt.ts'
 import type { Candidate } from './candidate.ts'
 import type { Prepared } from './enrich.ts'
 import { healthKey } from './health-key.ts'
+import { reportFailure, reportSuccess } from './report.ts'
 import type { Route } from './route.ts'
 import { type Serving, startServing, type Tally, takeIn } from './tally.ts'
+import { brokenOff, type Failed, unanswered } from './unanswered.ts'
 
 const maximumAttempts = 3
 
@@ -37,8 +37,6 @@ const checkpointEveryMs = 1000
 const firstCheckpointMs = 250
 /** 256 tokens of text, as a rule. */
 const checkpointEveryCharacters = 1024
-
-type Failed = { readonly candidate: Candidate; readonly failure: ProviderFailure; readonly status: number | null }
 
 /**
  * Asks the plan's candidates for an answer and yields it: `opened` and the first content in one batch, then content, then
@@ -117,16 +115,15 @@ export async function* call(
       // A caller who leaves is not a sick upstream.
       if (failure !== null && signal.aborted) throw endedFromOutside(signal)
       if (failure === null) {
-        const waitedMs = attempt.waitedMs()
         const endedAt = deps.clock.monotonic()
-        deps.health.report(key, { outcome: 'ok', ...(stream ? speedOf(serving, waitedMs, endedAt) : {}) })
+        reportSuccess(deps, serving, stream ? { waitedMs: attempt.waitedMs(), endedAt } : null)
         if (!isEmpty(serving) || empty !== null || !ask.fallback) {
           yield committed ? finishesOf(serving) : [...opened(deps, tally, serving, held), ...finishesOf(serving)]
           return
         }
       } else {
         reportFailure(deps, tally, candidate, failure, attempt.status())
-        if (committed) throw midStreamError(failure, candidate)
+        if (committed) throw brokenOff(failure, candidate)
       }
       const durationMs = deps.clock.monotonic() - serving.startedAt
       note(tally, candidate, failure?.kind ?? 'empty_answer', serving.startedAt, durationMs)
@@ -142,7 +139,7 @@ export async function* call(
   } finally {
     active.end()
   }
-  if (empty === null) throw exhausted(failed, deps.clock.monotonic() >= deadlineAt)
+  if (empty === null) throw unanswered(failed, deps.clock.monotonic() >= deadlineAt)
   // It served after all.
   tally.serving = empty
   const noted = tally.attempts.findIndex(({ outcome }) => outcome === 'empty_answer')
@@ -242,23 +239,6 @@ function opened(deps: Deps, tally: Tally, serving: Serving, held: readonly ChatE
   return [{ type: 'opened', opening }, ...held]
 }
 
-/** Fewer tokens than this tell no pace. */
-const leastPacedTokens = 32
-/** Share of the answer's time that its reader may have kept us waiting. */
-const mostIdle = 0.25
-
-/** How fast a streamed answer came: to its first content, and from there on where the upstream counted and set the pace. */
-function speedOf({ firstContentAt, startedAt, usage, reasoning }: Serving, waitedMs: number, endedAt: number) {
-  if (firstContentAt === null) return {}
-  const firstTokenMs = firstContentAt - startedAt
-  // Reasoning that is not shown was done before the first content.
-  const tokens = (usage?.outputTokens ?? 0) - (reasoning === '' ? (usage?.reasoningTokens ?? 0) : 0)
-  const lasted = endedAt - firstContentAt
-  const idle = Math.max(0, endedAt - startedAt - waitedMs)
-  if (tokens < leastPacedTokens || idle > mostIdle * lasted) return { firstTokenMs }
-  return { firstTokenMs, tokensPerSecond: (1000 * tokens) / Math.max(1, lasted - idle) }
-}
-
 /**
  * The model that truly served: where the provider answers with another one of its catalogue (a retired model's successor),
  * that one is named and priced; a dated snapshot of the asked one is the asked one.
@@ -289,111 +269,3 @@ const truncated: ProviderFailure = {
   detail: 'the answer ended without its terminal event',
 }
 const endless: ProviderFailure = { ...truncated, kind: 'bad_answer', detail: 'the answer went on past its output cap' }
-
-/** What a failure says about the model's health, and to the operator. The caller's own mistakes say nothing of health. */
-function reportFailure(
-  deps: Deps,
-  tally: Tally,
-  candidate: Candidate,
-  failure: ProviderFailure,
-  status: number | null,
-): void {
-  const { kind, detail, blame, retryAfterMs } = failure
-  const fields = { request_id: tally.requestId, model: fullName(candidate.model), kind, detail }
-  if (blame === 'caller') {
-    deps.log.info('request_refused_upstream', fields)
-    return
-  }
-  // Our own credential or bill: nobody but the operator can mend it.
-  if (blame === 'us') deps.log.error('provider_switched_off', fields)
-  else deps.log.warn('attempt_failed', fields)
-  const key = healthKey(candidate)
-  const outcome = healthOutcome(failure, status)
-  deps.health.report(key, { outcome, retryAfterMs })
-  // An unhealthy one that says when to come back is left alone until then.
-  if (outcome === 'unhealthy' && retryAfterMs !== null) deps.health.report(key, { outcome: 'cooling', retryAfterMs })
-}
-
-function healthOutcome({ kind }: ProviderFailure, status: number | null): HealthOutcome {
-  switch (kind) {
-    case 'rate_limited':
-      return 'cooling'
-    case 'quota_exhausted':
-    case 'credential_refused':
-      return 'switched_off'
-    case 'overloaded':
-    case 'model_missing':
-      return 'unhealthy'
-    default:
-      return status === 503 ? 'unhealthy' : 'soft_failure'
-  }
-}
-
-function midStreamError(failure: ProviderFailure, candidate: Candidate): GatewayError {
-  const options = { shouldRetry: false, detail: `${fullName(candidate.model)}: ${failure.detail}` }
-  return failure.kind === 'timeout'
-    ? new GatewayError(
-        'upstream_timeout',
-        'The model stopped answering. What came before is incomplete; ask again.',
-        options,
-      )
-    : new GatewayError('upstream_failed', 'The answer broke off. What came before is incomplete; ask again.', options)
-}
-
-/** The error of a request that no candidate answered, from what each of them said. */
-function exhausted(failed: readonly Failed[], isLate: boolean): GatewayError {
-  const last = failed.at(-1) ?? null
-  const options = { shouldRetry: false, detail: failed.map(({ failure }) => failure.detail).join('; ') }
-  if (last === null)
-    return new GatewayError('no_model_available', messages.none, { ...options, retryAfterMs: usualWaitMs })
-  const { model } = last.candidate
-  switch (last.failure.kind) {
-    case 'context_overflow':
-      return new GatewayError('context_length_exceeded', messages.context(fullName(model)), {
-        ...options,
-        param: 'messages',
-      })
-    case 'request_too_large':
-      return new GatewayError('body_too_large', messages.large(model.provider), options)
-    case 'content_filtered':
-      return new GatewayError('content_blocked', messages.filtered(model.provider), {
-        ...options,
-        layer: 'provider',
-        category: 'provider',
-      })
-    case 'request_refused':
-      return new GatewayError('invalid_request', messages.refused(fullName(model)), options)
-    default: {
-      if (isLate || failed.every(({ failure }) => failure.kind === 'timeout'))
-        return new GatewayError('upstream_timeout', messages.timeout, options)
-      if (failed.every(asksToWait)) {
-        const waits = failed.map(({ failure }) => failure.retryAfterMs ?? usualWaitMs)
-        const retryAfterMs = Math.min(maximumWaitMs, ...waits)
-        return new GatewayError('no_model_available', messages.none, { ...options, retryAfterMs })
-      }
-      return new GatewayError('upstream_failed', messages.failed, options)
-    }
-  }
-}
-
-const usualWaitMs = 5_000
-/** No model is left alone for longer. */
-const maximumWaitMs = 60_000
-
-/** It would have answered, but not now. A 503 is an upstream that is down, however it words it. */
-function asksToWait({ failure, status }: Failed): boolean {
-  return ['rate_limited', 'quota_exhausted', 'overloaded'].includes(failure.kind) && status !== 503
-}
-
-const messages = {
-  none: 'No model can take this request right now. Try again after the time in retry-after.',
-  context: (model: string) =>
-    `The conversation exceeds the context window of ${model}. Shorten it, or name a model with a larger one.`,
-  large: (provider: string) =>
-    `The request is larger than ${provider} takes. Send fewer or smaller images or less text.`,
-  filtered: (provider: string) => `The content filter of ${provider} itself refused this request. Change the prompt.`,
-  refused: (model: string) =>
-    `${model} refused the request as invalid. Check its parameters against the documentation of that model.`,
-  timeout: 'No model answered in time. Try again, or ask for less output.',
-  failed: 'Every model that was asked failed to answer. Try again in a moment.',
-}
