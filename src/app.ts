@@ -72,7 +72,8 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
   const strangers = deps.limits('refused', refusedCredentials)
   const told = async (error: GatewayError, address: () => string) => {
     const wait = error.status === 401 ? await strangers.take(address()) : 0
-    return wait === 0 ? error : tooHasty(wait)
+    // The same credential would be refused again.
+    return wait === 0 ? error : tooHasty(wait, false)
   }
   const identify: Identify = headers => authenticateSession(deps.tokens, deps.sessions, headers)
   const leaving = new Map(

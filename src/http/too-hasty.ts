@@ -1,12 +1,12 @@
 import { GatewayError } from '../core/errors.ts'
 import type { Limit } from '../core/limits.ts'
 
-/** The refusal of an address that asks too often. */
-export function tooHasty(retryAfterMs: number): GatewayError {
+/** The refusal of an address that asks too often; `shouldRetry` as client libraries are told, null = as they see fit. */
+export function tooHasty(retryAfterMs: number, shouldRetry: boolean | null = null): GatewayError {
   return new GatewayError(
     'ip_rate_limited',
     'Too many requests from this address: wait as long as `retry-after` says.',
-    { retryAfterMs, shouldRetry: false },
+    { retryAfterMs, shouldRetry },
   )
 }
 

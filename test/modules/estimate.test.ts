@@ -169,6 +169,7 @@ describe('POST /api/v1/chat/estimate', () => {
     for (let count = 0; count < 5; count += 1) expect((await post({ prompt: 'hi' })).status).toBe(200)
     const refused = await post({ prompt: 'hi' })
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '3'])
+    expect(refused.headers.get('x-should-retry')).toBeNull()
     expect((await read(refused)).error.code).toBe('ip_rate_limited')
     expect((await send('{"prompt":"hi"}', { 'x-test-address': 'two' })).status).toBe(200)
     clock.time += 3_000
