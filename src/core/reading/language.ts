@@ -1,5 +1,6 @@
 import { withoutAddresses } from './addresses.ts'
 import { type FeatureReader, type Features, hashOf, sieveOf, sieveSize } from './features.ts'
+import { borrowedWords, requestWords } from './request-words.ts'
 
 /** Not to be told: too little text, or no script and no word that speaks for one language. */
 const undetermined = 'und'
@@ -97,9 +98,9 @@ const ownScripts: readonly (readonly [number, number, string])[] = [
 const commonWords: Readonly<Record<string, string>> = {
   en: 'the of a and to in is that for it with as are this be on by not you what how my your can do does from have has which who when where why write an or at was were i me we if use using about between give make please list tell show create generate explain summarize summarise bullets translate compare recommend describe thanks hello good three some me code should would could there their our they them into without through best better ways steps ideas tips names examples short simple easy quick develop implement build calculate find fix solve improve discuss suggest outline prepare optimize convert extract visualize change running making getting building writing planning creating cooking learning teaching travel trip story poem letter speech recipe week weekend month year birthday wedding family friend friends house home school work business company customer people children kids book books games world efficient important',
   de: 'der die das und ist nicht ein eine einen einem einer zu mit auf für von im den dem des wie was ich sie es wir ihr auch bei aus nach über wenn kann bitte warum welche mir mich dass sind wird haben schreibe erkläre wo wer wann welchem welchen welcher welches wurde wurden wie viele hat als am an gibt heißt um einer woher alt wo liegt mach gib fasse zusammen',
-  fr: 'le la les des et est un une du de que qui dans pour pas sur avec ce cette il elle nous vous je mon ma mes son au aux plus comment pourquoi quel quelle quels écris quelle sont être avoir où ou ne se en par à explique entre quand combien lieu y c d l qu fut était ont été peut aussi sa ses leur fasse donne',
+  fr: 'le la les des et est un une du de que qui dans pour pas sur avec ce cette il elle nous vous je mon ma mes son au aux plus comment pourquoi quel quelle quels écris quelle sont être avoir où ou ne se en par à explique entre quand combien lieu y d l qu fut était ont été peut aussi sa ses leur fasse donne',
   es: 'el la los las y es un una de del que en por para con no se su al lo como más qué cómo cuál cuáles por quién dónde cuándo mi escribe está son explica entre o sobre hay ser este esta puedo cuánto cuántos cuántas fue tiene han sido son año dame',
-  pt: 'o a os as e é um uma de do da dos das que em por para com não se no na nos nas como mais qual quais quem onde quando meu minha escreva são está explique entre ou sobre você isso este esta posso quanto quantos foi tem ano dê me uma',
+  pt: 'o a os as e é um uma de do da dos das que em por para com não se no na nos nas como mais qual quais quem onde quando meu minha escreva são está explique explica entre ou sobre você isso este esta posso quanto quantos foi tem ano dê me uma',
   it: 'il lo la gli le e è un una di del della dei che in per con non si su al come più quale quali chi dove quando perché mio mia scrivi sono spiega tra o questo questa nel cosa posso mi quanto quanti anno ha stato è dammi fammi sulla della',
   nl: 'de het een en is van in op te dat niet met voor zijn aan ik je wat hoe waarom welke wie waar wanneer mijn schrijf er als maar om ook bij uit of kan naar dit deze tussen wanneer hoeveel heeft werd geef',
   sv: 'och att det är en ett som på av för med den inte jag du vad hur varför vilken vem var när min skriv från till har kan om eller mellan',
@@ -116,15 +117,23 @@ const commonWords: Readonly<Record<string, string>> = {
 }
 
 const languages = Object.keys(commonWords)
+const english = languages.indexOf('en')
 
-/** By a word's hash, as a signed number: maps find those the sooner. */
-const speakers: ReadonlyMap<number, readonly number[]> = (() => {
+/** Who speaks a word, by its hash as a signed number: maps find those the sooner. */
+type Speakers = ReadonlyMap<number, readonly number[]>
+
+const speakers = speakersOf(commonWords)
+const requesters = speakersOf(requestWords)
+
+const borrowed: ReadonlySet<number> = new Set(borrowedWords.split(/\s+/).map(word => hashOf(word) | 0))
+
+function speakersOf(spoken: Readonly<Record<string, string>>): Speakers {
   const table = new Map<number, number[]>()
   for (const [index, language] of languages.entries())
-    for (const word of new Set(commonWords[language]?.split(' ')))
+    for (const word of new Set(spoken[language]?.split(/\s+/)))
       table.set(hashOf(word) | 0, [...(table.get(hashOf(word) | 0) ?? []), index])
   return table
-})()
+}
 
 const nobody: readonly number[] = []
 const sieve = sieveOf(speakers.keys())
@@ -133,7 +142,8 @@ const sieve = sieveOf(speakers.keys())
 const votes = new Float64Array(languages.length)
 const common = new Int32Array(wordsRead)
 
-function latinLanguage({ count, words }: Features): string {
+function latinLanguage(features: Features): string {
+  const { count, words } = features
   // First the common words alone, without a branch: one word in two is common, and nobody could guess which.
   const limit = Math.min(count, wordsRead)
   let found = 0
@@ -143,10 +153,40 @@ function latinLanguage({ count, words }: Features): string {
     found += sieve[word & (sieveSize - 1)] ?? 0
   }
   votes.fill(0)
-  for (let at = 0; at < found; at++) {
-    const spoken = speakers.get(common[at] ?? 0) ?? nobody
-    for (const index of spoken) votes[index] = (votes[index] ?? 0) + 1 / spoken.length
+  for (let at = 0; at < found; at++) vote(speakers, common[at] ?? 0)
+  const told = mostVoted()
+  if (told !== undetermined || count > fewWords) return told
+  for (let at = 0; at < count; at++) vote(requesters, words[at] ?? 0)
+  const asked = mostVoted()
+  return asked === undetermined && isAllEnglish(features) ? 'en' : asked
+}
+
+/**
+ * Whether there are several words, and English has all that are no numbers, its own or what others borrowed: none tells alone,
+ * but together.
+ */
+function isAllEnglish({ count, numbers, words }: Features): boolean {
+  let known = 0
+  for (let at = 0; at < count; at++) {
+    const word = (words[at] ?? 0) | 0
+    if (borrowed.has(word) || speaks(speakers, word, english) || speaks(requesters, word, english)) known++
   }
+  return known > 1 && known + numbers >= count
+}
+
+function speaks(table: Speakers, word: number, language: number): boolean {
+  return table.get(word)?.includes(language) ?? false
+}
+
+/** A request of a few words may have no common one; a longer text is not told by what it is about. */
+const fewWords = 8
+
+function vote(table: Speakers, word: number): void {
+  const spoken = table.get(word | 0) ?? nobody
+  for (const index of spoken) votes[index] = (votes[index] ?? 0) + 1 / spoken.length
+}
+
+function mostVoted(): string {
   let best = 0
   for (let index = 1; index < votes.length; index++) if ((votes[index] ?? 0) > (votes[best] ?? 0)) best = index
   const most = votes[best] ?? 0

@@ -37,13 +37,39 @@ describe('the language of a text', () => {
     expect(language(text)).toBe(code)
   })
 
+  test.each([
+    ['en', 'resignation letter'],
+    ['en', 'javascript remove duplicates'],
+    ['en', 'marketing plan'],
+    ['en', 'dockerfile for node'],
+    ['de', 'Lebenslauf schreiben'],
+    ['fr', 'lettre de motivation'],
+    ['es', 'traduce hola'],
+    ['pt', 'plano de estudos'],
+    ['it', 'lettera di dimissioni'],
+    ['nl', 'motivatiebrief schrijven'],
+    ['pl', 'napisz wiersz'],
+    ['tr', 'gezi planı'],
+  ])('%s, of a few words without a common one: %s', (code, text) => {
+    expect(language(text)).toBe(code)
+  })
+
+  test.each([
+    ['that many borrow, beside one that nobody knows', 'budget tabulka'],
+    ['that several languages have', 'ordenar lista python'],
+    ['that are a name', 'Nelson Mandela'],
+    ['of which there is one', 'marketing'],
+  ])('is undetermined of a few words %s', (_, text) => {
+    expect(language(text)).toBe('und')
+  })
+
   test.each(['', '42 + 17', 'python', '{ } ;', '🙂🙂'])('is undetermined where nothing tells: %j', text => {
     expect(language(text)).toBe('und')
   })
   test.each([
     ['en', 'Summarise https://example.com/article in 3 bullets'],
     ['en', 'compare https://a.com and https://b.com'],
-    ['und', 'Debug nginx for api.example.com'],
+    ['en', 'Debug nginx for api.example.com'],
     ['en', 'Send a reminder email to john@example.com'],
     ['en', 'Write a tweet promoting https://shop.example.com'],
     ['de', 'Fasse https://example.de/artikel zusammen'],
