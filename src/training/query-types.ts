@@ -16,6 +16,7 @@ import { foldOf } from './folds.ts'
 import { questionsOfOurOwn } from './freshness-templates.ts'
 import { type Example, probabilities, quantised } from './linear.ts'
 import { sentencesOfOurOwn } from './query-templates.ts'
+import { shortRequestsOfOurOwn } from './short-templates.ts'
 
 const LabelledQuery = Type.Object({ prompt: Type.String(), type: Type.String(), detail: Type.String() })
 const FamilyQuery = Type.Object({ prompt: Type.String(), family: Type.String() })
@@ -38,9 +39,12 @@ const typesOf: Readonly<Record<string, readonly QueryType[]>> = {
 /** A family's name says less than a label of its own, and there are many; our own sentences are no real prompts. */
 const familyWeight = 0.1
 const ownWeight = 0.15
+const shortWeight = 0.03
 
 /** So many questions about facts would make all of them, and all short prompts, `other`. */
 const questionWeight = 0.015
+
+type Sentence = { readonly type: QueryType; readonly text: string }
 
 type Row = {
   /** Decides the fold; null = always learned from: of our own making. */
@@ -108,12 +112,16 @@ async function readMaterial(exampleOf: ExampleOf): Promise<Material> {
     const type = indexOf('other')
     return { text: asked, example: exampleOf(text, [type], questionWeight), type, isCode: false }
   }
-  const own: Row[] = sentencesOfOurOwn(12).map(({ type, text }) => ({
+  const ownRow = ({ type, text }: Sentence, weight: number): Row => ({
     text: null,
-    example: exampleOf(text, [indexOf(type)], ownWeight),
+    example: exampleOf(text, [indexOf(type)], weight),
     type: indexOf(type),
     isCode: codeTypes.includes(indexOf(type)),
-  }))
+  })
+  const own: Row[] = [
+    ...sentencesOfOurOwn(12).map(sentence => ownRow(sentence, ownWeight)),
+    ...shortRequestsOfOurOwn(8).map(sentence => ownRow(sentence, shortWeight)),
+  ]
   const others = [
     ...own,
     ...questionsOfOurOwn(2).map(({ text }) => question(text, null)),
