@@ -1,6 +1,6 @@
 import type { Ask, ContentPart, Receipt } from './chat.ts'
 import { lastUserText } from './classify.ts'
-import { enhance, maximumGrowth, mayGain, type PromptReading, typeToFit } from './enhance.ts'
+import { enhance, maximumGrowth, mayGain, type PromptReading } from './enhance.ts'
 import { estimateInputTokens } from './tokens.ts'
 
 /** What enhancement makes of an ask: settled from the caller's own words, before anything is reserved. */
@@ -35,11 +35,10 @@ export function planEnhancement(ask: Ask, reading: PromptReading, canRewrite: bo
 
 /** What rules make of an ask's last words, whether the caller wants it or not. */
 export function enhancementOf(ask: Ask, reading: PromptReading): NonNullable<Receipt['enhancement']> {
-  const { queryType } = reading
   const text = enhanceableText(ask)
-  if (text === null) return { changed: false, enhancedPrompt: lastUserText(ask.messages), queryType }
-  const { changed, prompt } = enhance(text, reading)
-  return { changed, enhancedPrompt: prompt, queryType: changed ? typeToFit(reading) : queryType }
+  if (text === null) return { changed: false, enhancedPrompt: lastUserText(ask.messages), queryType: reading.queryType }
+  const { changed, prompt, queryType } = enhance(text, reading)
+  return { changed, enhancedPrompt: prompt, queryType }
 }
 
 /**

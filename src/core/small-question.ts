@@ -33,27 +33,33 @@ function isLong(text: string): boolean {
 const maximumWords = 16
 
 function isCourtesy(text: string): boolean {
-  return (text.split(/\s+/).length <= courtesyWords && greeting.test(text)) || politeness.test(text)
+  const isShort = text.split(/\s+/).length <= courtesyWords
+  return (isShort && (greeting.test(text) || thanks.test(text))) || politeness.test(text)
 }
 
 /** A longer prompt that opens with a greeting goes on to ask something. */
 const courtesyWords = 5
 
 const greeting = opening(
-  `hi|hello|hey|hiya|howdy|yo|sup|greetings|welcome|thanks|thank you|thx|ty|cheers|good (?:morning|afternoon|evening|night|day)|bye|goodbye|see you|ok|okay|yes|no|yep|nope|sure|great|cool|nice|perfect|sorry|please|
+  `hi|hello|hey|hiya|howdy|yo|sup|greetings|welcome|thanks|thank you|thx|ty|cheers|good (?:morning|afternoon|evening|night|day)|bye|goodbye|see you|ok|okay|yes|no|yep|nope|sure|great|cool|nice|perfect|sorry|(?:please|why not|how so|says who|not yet|not now|good bot|well done)(?=[.!?]*$)|
   hola|buenos días|buenas(?: tardes| noches)?|gracias|muchas gracias|adiós|bonjour|bonsoir|salut|coucou|merci|au revoir|hallo|guten (?:morgen|tag|abend)|gute nacht|servus|moin|danke|vielen dank|tschüss|olá|oi|bom dia|boa (?:tarde|noite)|obrigad[oa]|muito obrigad[oa]|valeu|tchau|
   ciao|salve|buongiorno|buonasera|buonanotte|grazie|arrivederci|hoi|goedemorgen|goedemiddag|goedenavond|goedendag|bedankt|dank (?:je|u)|dag|cześć|dzień dobry|dobry wieczór|dziękuję|dzięki|witam|merhaba|selam|günaydın|iyi (?:akşamlar|günler|geceler)|teşekkürler|teşekkür ederim|sağ ol|
-  привет|здравствуйте?|добрый (?:день|вечер)|доброе утро|спасибо|пока|до свидания|привіт|вітаю|доброго (?:дня|ранку|вечора)|добрий (?:день|вечір|ранок)|дякую|
+  привет|здравствуйте?|до (?:завтра|встречи)|добрый (?:день|вечер)|доброе утро|спасибо|пока|до свидания|привіт|вітаю|доброго (?:дня|ранку|вечора)|добрий (?:день|вечір|ранок)|дякую|
+  hasta (?:mañana|luego|pronto)|à (?:demain|bientôt)|bonne (?:nuit|journée)|bis (?:morgen|bald|später)|até (?:amanhã|logo)|a (?:domani|presto)|buona notte|tot (?:ziens|morgen)|welterusten|do (?:zobaczenia|jutra)|dobranoc|görüşürüz|спокойной ночи|добраніч|на добраніч|до побачення|
   안녕|안녕하세요|감사합니다|고마워|고맙습니다|مرحبا|مرحباً|أهلا|أهلاً|السلام عليكم|صباح الخير|مساء الخير|شكرا|شكراً|नमस्ते|नमस्कार|धन्यवाद|शुक्रिया|सुप्रभात`,
 )
+
+/** Thanks that open with how great they are, or what for. */
+const thanks =
+  /^(?:many|большое|огромное|велике|щиро|정말|너무|도와주셔서|बहुत|आपका|bardzo|çok) (?:thanks|спасибо|дякую|고마워요?|고맙습니다|감사합니다|धन्यवाद|शुक्रिया|dziękuję|teşekkürler|teşekkür ederim)[.!…。！\s]*$/iu
 
 /** Polite phrases of any length, and greetings where words are not parted. */
 const politeness =
   /^(?:(?:hi|hello|hey)[,!. ]+)?(?:thanks|thank you|how are you|how(?:'|’)?s it going|what(?:'|’)s up|nice to meet you|good to see you|see you|have a (?:nice|good|great)|are you there)(?![\p{L}])[^,;:.]{0,60}[.!?]*$|^(?:(?:你好|您好|大家好|早上好|早安|晚上好|晚安|下午好|再见|谢谢|多谢|非常感谢|感谢|不客气|こんにちは|こんばんは|おはよう|さようなら|ありがとう|どうも|おやすみ|はじめまして|よろしくお願いします)(?:[你您啊呀吗！!。，、,～\s]|ございます|ございました|なさい|你的帮助|您的帮助|大家)*)+$/iu
 
-/** Its answer is one number, one pick or one sentence, in whatever language it is asked. */
+/** Its answer is one number, word, pick or sentence, in whatever language it is asked. */
 function isOneThing(text: string): boolean {
-  return sum.test(text) || conversion.test(text) || pick.test(text) || oneSentence.test(text)
+  return [sum, conversion, pick, lookUp, current, oneSentence].some(kind => kind.test(text))
 }
 
 /** Numbers and what joins them, each unit read in one way only. */
@@ -69,7 +75,15 @@ const conversion = new RegExp(
 )
 
 const pick =
-  /^(?:(?:give|tell|pick|choose|name|say|think of|generate|guess)(?: me)? (?:a|any|one)(?: random)? (?:number|integer|digit|letter|colou?r|playing card)(?: (?:between|from) \d+ (?:and|to) \d+)?|(?:flip|toss) a coin|roll (?:a|the) (?:die|dice))[.!?]*$/i
+  /^(?:(?:give|tell|pick|choose|name|say|think of|generate|guess)(?: me)? (?:a|any|one)(?: random)? (?:number|integer|digit|letter|colou?r|playing card)(?: (?:between|from) \d+ (?:and|to) \d+)?|(?:flip|toss) a coin|roll (?:a|the) (?:die|dice)|(?:the )?(?:option|number|answer|choice|version|step|page|chapter|part|question|example|line) (?:\d{1,4}|[a-e]))[.!?]*$/i
+
+/** What a dictionary says of a word. */
+const lookUp =
+  /^(?:(?:what|which|give me|find|words?|a word)[’'s]* )*(?:(?:is |that )?(?:rhymes?|rhyming)(?: words)? (?:with|for)|(?:an? |the )?(?:synonyms?|antonyms?|opposite|plural|past tense)(?: (?:for|of))?|spell|pronounce|sin[óôo]nimos? de|ant[óôo]nimos? de|synonyme? (?:de|für)|contraire de|gegenteil von|mehrzahl von|plural (?:de|von)|contrario d[ei]|sinonim[oi] di)\s+["“«„]?[\p{L}’'-]+["”»“]?[?.!]*$/iu
+
+/** What holds today and is one figure. */
+const current =
+  /^(?:the |what(?:['’]s| is) the )?(?:weather|temperature|forecast|time|date|score|news|[\p{L}]+ (?:price|stock|weather))(?: (?:in|of|for|at|on))?(?: [\p{L}]+){0,2}(?: (?:today|tomorrow|now|tonight))?[?.!]*$/iu
 
 /** A form of the caller's own, which leaves no room for another. */
 const oneSentence = within(

@@ -68,9 +68,16 @@ describe('POST /api/v1/chat/enhance', () => {
   })
 
   test('200: what reads as nothing in particular is told as the kind that it was enhanced as', async () => {
-    const prompt = 'Tell me about gravity'
+    const prompt = 'a quick toast for my sister'
     expect(read([{ role: 'user', content: [{ type: 'text', text: prompt }], name: null }]).queryType).toBe('other')
-    expect(await (await start()({ prompt })).json()).toMatchObject({ changed: true, query_type: 'creative' })
+    expect(await (await start()({ prompt })).json()).toMatchObject({ changed: true, query_type: 'writing' })
+  })
+
+  test('200: an explanation is told as the type that it was read as', async () => {
+    const prompt = 'Tell me about gravity'
+    const enhanced = { changed: true, enhanced_prompt: enhancedOf(prompt), query_type: 'other' }
+    expect(await (await start()({ prompt })).json()).toEqual(enhanced)
+    expect(enhanced.enhanced_prompt).toContain('example')
   })
 
   test('200: a greeting comes back as it is, and so does what is long', async () => {

@@ -1,4 +1,4 @@
-import type { EnhancementWords } from './language.ts'
+import type { TypeWords } from './language.ts'
 
 export const eastern = {
   tr: {
@@ -31,7 +31,7 @@ export const eastern = {
       },
       writing: {
         audience: 'okura uygun bir üslup.',
-        format: 'tamamlanmış, gönderilmeye hazır bir metin.',
+        format: 'tamamlanmış, kullanıma hazır bir metin.',
         constraints: 'açık ve öz.',
       },
       math: {
@@ -84,7 +84,7 @@ export const eastern = {
       },
       writing: {
         audience: 'أسلوب يناسب القارئ.',
-        format: 'نص كامل جاهز للإرسال.',
+        format: 'نص كامل جاهز للاستعمال.',
         constraints: 'واضح وموجز.',
       },
       math: {
@@ -271,4 +271,4 @@ export const eastern = {
       },
     },
   },
-} as const satisfies Readonly<Record<string, EnhancementWords>>
+} as const satisfies Readonly<Record<string, TypeWords>>

@@ -1,4 +1,4 @@
-import type { EnhancementWords } from './language.ts'
+import type { TypeWords } from './language.ts'
 
 export const germanic = {
   en: {
@@ -33,7 +33,7 @@ export const germanic = {
       },
       writing: {
         audience: 'match the occasion and its reader.',
-        format: 'a complete text, ready to send.',
+        format: 'a complete text, ready to use.',
         constraints: 'clear and concise; placeholders for unknown details.',
       },
       math: {
@@ -87,7 +87,7 @@ export const germanic = {
       },
       writing: {
         audience: 'Ton passend zum Leser.',
-        format: 'ein vollständiger Text, fertig zum Versenden.',
+        format: 'ein vollständiger Text, fertig zum Gebrauch.',
         constraints: 'klar und knapp.',
       },
       math: {
@@ -140,7 +140,7 @@ export const germanic = {
       },
       writing: {
         audience: 'een toon die bij de lezer past.',
-        format: 'een volledige tekst, klaar om te versturen.',
+        format: 'een volledige tekst, klaar voor gebruik.',
         constraints: 'helder en bondig.',
       },
       math: {
@@ -163,4 +163,4 @@ export const germanic = {
       },
     },
   },
-} as const satisfies Readonly<Record<string, EnhancementWords>>
+} as const satisfies Readonly<Record<string, TypeWords>>

@@ -1,4 +1,4 @@
-import type { EnhancementWords } from './language.ts'
+import type { TypeWords } from './language.ts'
 
 export const romance = {
   es: {
@@ -31,7 +31,7 @@ export const romance = {
       },
       writing: {
         audience: 'adapta el texto a su lector.',
-        format: 'un texto completo, listo para enviar.',
+        format: 'un texto completo, listo para usar.',
         constraints: 'claro y conciso.',
       },
       math: {
@@ -84,7 +84,7 @@ export const romance = {
       },
       writing: {
         audience: 'adapte le texte à son lecteur.',
-        format: 'un texte complet, prêt à envoyer.',
+        format: 'un texte complet, prêt à l’emploi.',
         constraints: 'clair et concis.',
       },
       math: {
@@ -137,7 +137,7 @@ export const romance = {
       },
       writing: {
         audience: 'adapte o texto ao leitor.',
-        format: 'um texto completo, pronto para enviar.',
+        format: 'um texto completo, pronto para usar.',
         constraints: 'claro e conciso.',
       },
       math: {
@@ -190,7 +190,7 @@ export const romance = {
       },
       writing: {
         audience: 'adatta il testo al lettore.',
-        format: 'un testo completo, pronto da inviare.',
+        format: 'un testo completo, pronto all’uso.',
         constraints: 'chiaro e conciso.',
       },
       math: {
@@ -213,4 +213,4 @@ export const romance = {
       },
     },
   },
-} as const satisfies Readonly<Record<string, EnhancementWords>>
+} as const satisfies Readonly<Record<string, TypeWords>>

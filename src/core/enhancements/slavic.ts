@@ -1,4 +1,4 @@
-import type { EnhancementWords } from './language.ts'
+import type { TypeWords } from './language.ts'
 
 export const slavic = {
   ru: {
@@ -31,7 +31,7 @@ export const slavic = {
       },
       writing: {
         audience: 'тон под читателя.',
-        format: 'законченный текст, готовый к отправке.',
+        format: 'законченный текст, готовый к использованию.',
         constraints: 'ясно и кратко.',
       },
       math: {
@@ -84,7 +84,7 @@ export const slavic = {
       },
       writing: {
         audience: 'тон відповідно до читача.',
-        format: 'завершений текст, готовий до надсилання.',
+        format: 'завершений текст, готовий до використання.',
         constraints: 'ясно й стисло.',
       },
       math: {
@@ -137,7 +137,7 @@ export const slavic = {
       },
       writing: {
         audience: 'ton dopasowany do czytelnika.',
-        format: 'pełny tekst, gotowy do wysłania.',
+        format: 'pełny tekst, gotowy do użycia.',
         constraints: 'jasno i zwięźle.',
       },
       math: {
@@ -160,4 +160,4 @@ export const slavic = {
       },
     },
   },
-} as const satisfies Readonly<Record<string, EnhancementWords>>
+} as const satisfies Readonly<Record<string, TypeWords>>

@@ -1,6 +1,6 @@
 import { Elysia } from 'elysia'
 import type { Reader } from '../../core/classify.ts'
-import { enhance, typeToFit } from '../../core/enhance.ts'
+import { enhance } from '../../core/enhance.ts'
 import { checker } from '../../core/validate.ts'
 import { documented } from '../../http/documented.ts'
 import { createFreeEndpoint, type FreeDeps } from '../../http/free.ts'
@@ -39,6 +39,6 @@ export function enhancement(deps: FreeDeps & { readonly read: Reader }) {
 function enhanced(read: Reader, body: unknown): ShownEnhancement {
   const { prompt } = checkRequest(body)
   const reading = read([{ role: 'user', content: [{ type: 'text', text: prompt }], name: null }])
-  const { changed, prompt: enhanced_prompt } = enhance(prompt, reading)
-  return { changed, enhanced_prompt, query_type: changed ? typeToFit(reading) : reading.queryType }
+  const { changed, prompt: enhanced_prompt, queryType } = enhance(prompt, reading)
+  return { changed, enhanced_prompt, query_type: queryType }
 }
