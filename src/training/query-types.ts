@@ -39,6 +39,7 @@ const typesOf: Readonly<Record<string, readonly QueryType[]>> = {
 /** A family's name says less than a label of its own, and there are many; our own sentences are no real prompts. */
 const familyWeight = 0.1
 const ownWeight = 0.15
+/** Louder, they would take longer prompts for what their few words say. */
 const shortWeight = 0.03
 
 /** So many questions about facts would make all of them, and all short prompts, `other`. */
