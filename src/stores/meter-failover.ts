@@ -63,6 +63,8 @@ const holdMs = 1000
 const mostTries = 4
 /** How long a caller waits for Redis in all, however often its connection breaks meanwhile. */
 const decisionMs = 50
+/** While Postgres is away nobody else can say what an account has left that this process has not seen. */
+const soleDecisionMs = 1_000
 /** How long Redis is asked to settle what is in the journal already. */
 const lateSettlingMs = 250
 
@@ -186,7 +188,7 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
    * broke and is there again: a repeated id is answered as before.
    */
   const fromRedis = async <T>(partition: number, patienceMs: number, ask: () => Promise<T>): Promise<T | null> => {
-    const until = clock.monotonic() + patienceMs
+    const since = clock.monotonic()
     for (let epoch = calls.epochOf(partition); epoch !== null; epoch = calls.epochOf(partition)) {
       try {
         const answer = await ask()
@@ -195,7 +197,8 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
         if (!isGone(cause)) throw cause
         if (cause instanceof RedisEmptied) calls.lost(partition)
       }
-      if (clock.monotonic() >= until) return null
+      const patient = authority.readiness() === 'away' ? Math.max(patienceMs, soleDecisionMs) : patienceMs
+      if (clock.monotonic() - since >= patient) return null
     }
     return null
   }

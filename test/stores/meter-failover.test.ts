@@ -3,6 +3,7 @@ import type { Limits } from '../../src/core/plans.ts'
 import type { UsageRecord } from '../../src/core/usage.ts'
 import { migrate, openDatabase } from '../../src/stores/database.ts'
 import { spentOn } from '../../src/stores/ledger.ts'
+import type { Claims } from '../../src/stores/meter/claims.ts'
 import { keysOf, partitions } from '../../src/stores/meter/partitions.ts'
 import { createFailoverMeter } from '../../src/stores/meter-failover.ts'
 import { openRedis, type Redis } from '../../src/stores/redis.ts'
@@ -30,11 +31,15 @@ afterAll(async () => {
 })
 
 /** A failover meter over the real Redis, on a clock that both of its sides believe in. */
-async function rig({ url, command }: PrivateRedis, ledger: () => Promise<void> = async () => {}) {
+async function rig(
+  { url, command }: PrivateRedis,
+  ledger: () => Promise<void> = async () => {},
+  { claims = noClaims, ...more }: { readonly claims?: Claims; readonly commandDeadlineMs?: number } = {},
+) {
   await command('FLUSHALL')
   const written: UsageRecord[] = []
   const clock = movableClock()
-  const opened = openRedis({ urls: [url], scripts: meterScripts })
+  const opened = openRedis({ urls: [url], scripts: meterScripts, ...more })
   let asked = 0
   const redis: Redis = {
     ...opened,
@@ -57,7 +62,7 @@ async function rig({ url, command }: PrivateRedis, ledger: () => Promise<void> =
     },
     gatewayId: 'only',
     newName: Bun.randomUUIDv7,
-    claims: noClaims,
+    claims,
     async seed(_, day, waiting) {
       await ledger()
       return sum(waiting.filter(one => one.day === day))
@@ -141,6 +146,25 @@ if (server !== null) {
       server.thaw()
       await close()
     }
+  })
+
+  test('while Postgres is away a Redis that is late is waited for: nobody else knows what an account has left', async () => {
+    let isAway = false
+    const present = async () => {
+      if (isAway) throw new Error('nobody is there')
+    }
+    const beat = () => present().then(() => noClaims.beat({ inRedis: 0, without: 0, seesRedis: true }))
+    const { meter, close } = await rig(server, present, { claims: { ...noClaims, beat }, commandDeadlineMs: 200 })
+    expect((await meter.admit(ask('r1'))).admitted).toBe(true)
+    isAway = true
+    await Bun.sleep(900)
+    server.freeze()
+    const second = meter.admit(ask('r2'))
+    await Bun.sleep(250)
+    server.thaw()
+    expect((await second).admitted).toBe(true)
+    expect(meter.isShared('acc_1')).toBe(true)
+    await close()
   })
 
   test('an account that Redis decides for again before the ledger has answered stays with Redis', async () => {
