@@ -9,9 +9,11 @@ import { contrastFrames } from './contrast-examples.ts'
 import { distressFrames } from './distress-examples.ts'
 import { everydayFrames } from './everyday-examples.ts'
 import { type Frame, type Lesson, textsOf } from './frame.ts'
+import { honestDeeds, honestFrames } from './honest-examples.ts'
 import { machineFrames } from './machine-examples.ts'
 import { orderFrames } from './order-examples.ts'
 import { paired } from './paired-deeds.ts'
+import { worriedFrames } from './worried-examples.ts'
 
 export type Example = { readonly text: string; readonly lesson: Lesson; readonly harmful: boolean }
 
@@ -414,10 +416,15 @@ function allFrames(): readonly Frame[] {
     ...chatFrames,
     ...carefulFrames,
     ...cruelFrames,
-    ...orderFrames({ harmful: `${crimes}|${moreCrimes}|${paired.harmful}`, harmless: `${chores}|${paired.harmless}` }),
+    ...orderFrames({
+      harmful: `${crimes}|${moreCrimes}|${paired.harmful}`,
+      harmless: `${chores}|${paired.harmless}|${honestDeeds}`,
+    }),
     ...contrastFrames,
     ...claimFrames,
     ...distressFrames,
+    ...honestFrames,
+    ...worriedFrames,
     ...[...everydayFrames, ...machineFrames].map(frame => ({ ...frame, lesson: 'everyday', harmful: false }) as const),
   ]
 }

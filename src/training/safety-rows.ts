@@ -67,7 +67,7 @@ async function harmfulRequests(): Promise<Labelled[]> {
     source,
     real: false,
     truth: truth(unsafe, 0, 0),
-    weight: weight(unsafe === 1 ? 5 : 1, unsafe === 1 ? 0 : 0.5, 1),
+    weight: weight(unsafe === 1 ? 7 : 1, unsafe === 1 ? 0 : 0.5, 1),
   }))
 }
 
@@ -115,7 +115,7 @@ function isKnownJailbreak(text: string): boolean {
 
 /** Exam questions: about anything, morals and crime among it, yet nobody's way of asking for it. */
 const examSet = 'routellm-mmlu'
-/** Sets of prompts that people or tests really asked; of the large ones every fourth. */
+/** Sets of prompts that people or tests really asked, which none of our own sentences may drown; of the large ones every fourth. */
 const everydaySets = ['query-types', 'query-families', 'enhance-gate', 'freshqa', 'retrievalqa', 'routellm-mtbench']
 const largeSets = ['evergreenqa', 'llmrouter-9models', examSet]
 
@@ -124,7 +124,7 @@ async function everydayPrompts(): Promise<Labelled[]> {
   const seen = new Set<string>()
   for (const set of [...everydaySets, ...largeSets]) {
     const isLarge = largeSets.includes(set)
-    const counts = isLarge ? weight(set === examSet ? 0 : 0.5, 0.1, 0.3) : weight(1, 0.3, 1)
+    const counts = isLarge ? weight(set === examSet ? 0 : 0.5, 0.1, 0.3) : weight(3, 0.3, 1)
     for (const [index, { prompt: text }] of (await readRows(set, everyday)).entries()) {
       if ((isLarge && index % 4 !== 0) || seen.has(text) || isKnownJailbreak(text)) continue
       seen.add(text)
@@ -143,7 +143,7 @@ function rowOfLesson({ text, lesson, harmful: isHarmful }: Example): Labelled {
       return {
         ...own,
         truth: truth(is, 0, 0),
-        weight: weight(isHarmful ? 0.25 : 0.9, isHarmful ? 0 : 0.1, isHarmful ? 0.1 : 0.3),
+        weight: weight(isHarmful ? 0.25 : 0.9, isHarmful ? 0 : 0.06, isHarmful ? 0.1 : 0.3),
       }
     case 'everyday':
       return { ...own, truth: truth(0, 0, 0), weight: weight(3, 0, 0.05) }

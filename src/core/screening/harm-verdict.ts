@@ -15,7 +15,7 @@ export type HarmVerdict = {
  * Log-odds from which a text is refused, fixed by cross-validation (`training/safety.ts`): requests so that hardly any
  * everyday prompt reaches them, content higher, since speaking of bad things is not doing them.
  */
-export const thresholds: Readonly<Record<HarmHead, number>> = { request: -0.55, content: 2.5, jailbreak: -1.4 }
+export const thresholds: Readonly<Record<HarmHead, number>> = { request: -0.85, content: 2.5, jailbreak: -1.4 }
 
 export type HarmClassifier = {
   /** What someone asks, or brings into the conversation. */
