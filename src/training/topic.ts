@@ -10,6 +10,7 @@ export type Topic = {
   readonly fill: Readonly<Record<string, string>>
 }
 
+/** A frame for each side of each topic. */
 export function topicFrames(topics: readonly Topic[]): readonly Frame[] {
   return topics.flatMap(({ honest, harmful, take, fill }): Frame[] => [
     { harmful: false, forms: honest, fill, take: take.honest },
