@@ -58,6 +58,8 @@ export class ChatStream implements AsyncIterable<ChatDelta | ChatFiltered | Chat
     const incoming = await this.#open(this.#abort.signal)
     try {
       for await (const data of eventData(incoming)) {
+        // What had come with the rest before is nothing to a reader who has given it up.
+        this.#abort.signal.throwIfAborted()
         const event = JSON.parse(data) as ChatEvent
         if (event.type === 'error') throw errorOfEvent(event, incoming.response.headers)
         yield event

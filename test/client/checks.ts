@@ -96,6 +96,21 @@ export const checks: Readonly<Record<string, Check>> = {
       { name: 'AbortError' },
     )
     assert.equal(seen, 3)
+    const atOnce: Fetch = async (...call) => {
+      const answer = await fetch(...call)
+      return new Response(await answer.text(), answer)
+    }
+    const whole = client({ fetch: atOnce }).stream('Hi', { stream_mode: 'realtime' })
+    await assert.rejects(
+      async () => {
+        for await (const _ of whole) {
+          seen++
+          whole.abort()
+        }
+      },
+      { name: 'AbortError' },
+    )
+    assert.equal(seen, 4)
   },
   'the caller’s signal ends a stream, a chat, and a wait between tries, with its own reason': async ({
     client,
