@@ -86,7 +86,7 @@ if (server !== null) {
 test('on a cluster every account is metered, each on its partition’s node', async () => {
   const nodes = await startRedisCluster()
   if (nodes === null) return
-  const redis = openRedis({ urls: nodes.map(node => node.url), scripts: meterScripts })
+  const redis = openRedis({ urls: nodes.map(node => node.url), scripts: meterScripts, commandDeadlineMs: 2_000 })
   const meter = createFailoverMeter({
     redis,
     clock: { now: () => Date.now(), monotonic: () => performance.now() },
