@@ -21,6 +21,7 @@ import { createRecentAdmissions } from './meter/recent-admissions.ts'
 import { type RollCall, startRollCall } from './meter/roll-call.ts'
 import { createSettledAlone } from './meter/settled-alone.ts'
 import type { Seed, Settled } from './meter/spent.ts'
+import { noStanding } from './meter/standings.ts'
 import { RedisEmptied } from './meter/under-epoch.ts'
 import { startUpkeep } from './meter/upkeep.ts'
 import type { Admission, AdmitRequest, Meter, Settlement, Standing } from './meter.ts'
@@ -393,10 +394,3 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
 }
 
 const isGone = (cause: unknown) => cause instanceof RedisAway || cause instanceof RedisEmptied
-
-const noStanding: Standing = {
-  requests: { limit: 0, remaining: 0, resetMs: 0 },
-  tokens: { limit: 0, remaining: 0, resetMs: 0 },
-  costMicrocents: { limit: 0, remaining: 0 },
-  seats: { limit: 0, remaining: 0 },
-}

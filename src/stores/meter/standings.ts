@@ -86,3 +86,11 @@ function standingAfter(noted: Noted, elapsed: number, limits: Limits): Standing 
 }
 
 const left = (limit: number, used: number) => Math.max(0, limit - used)
+
+/** Of an account that nobody here has heard of. */
+export const noStanding: Standing = {
+  requests: { limit: 0, remaining: 0, resetMs: 0 },
+  tokens: { limit: 0, remaining: 0, resetMs: 0 },
+  costMicrocents: { limit: 0, remaining: 0 },
+  seats: { limit: 0, remaining: 0 },
+}
