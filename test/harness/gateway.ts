@@ -8,7 +8,6 @@ import { makeFirstAccount } from '../../src/deps/first-account.ts'
 import { createPasswords } from '../../src/deps/passwords.ts'
 import { createDeps, type Deps, type DepsOptions } from '../../src/deps.ts'
 import { changeAccount, findAccountByEmail } from '../../src/stores/accounts.ts'
-import type { Database } from '../../src/stores/database.ts'
 import { freshDataFolder } from './data-folder.ts'
 import { newDatabase } from './database.ts'
 
@@ -61,10 +60,10 @@ export async function startGateway(
     passwords: createPasswords(cheap),
     ...options,
   })
-  await answering(deps.database)
-  const account = deps.firstAccount ?? (await makeFirstAccount(deps.database, deps.passwords, deps.clock, deps.newId))
+  const account =
+    deps.firstAccount ?? (await answered(() => makeFirstAccount(deps.database, deps.passwords, deps.clock, deps.newId)))
   if (account === null) throw new Error('a fresh folder makes a first account')
-  const found = await findAccountByEmail(deps.database, account.email)
+  const found = await answered(() => findAccountByEmail(deps.database, account.email))
   if (found === null) throw new Error('the first account is in the database')
   await changeAccount(deps.database, found.account.id, { ...unlimited, ...options.limits })
   const app = createApp(deps).listen({ port: 0, hostname: '127.0.0.1' })
@@ -94,11 +93,11 @@ export async function startGateway(
   }
 }
 
-/** Resolves once the database answers: the first to dial, on a busy machine, takes longer than a query may. */
-async function answering(database: Database): Promise<void> {
+/** What the database answers: the first to dial, on a busy machine, takes longer than a query may. */
+async function answered<T>(ask: () => Promise<T>): Promise<T> {
   for (const until = performance.now() + 60_000; ; await Bun.sleep(50))
     try {
-      return void (await database.run(({ sql }) => sql`select 1`))
+      return await ask()
     } catch (cause) {
       if (performance.now() > until) throw cause
     }
