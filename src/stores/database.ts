@@ -1,12 +1,13 @@
 /**
- * The one way to Postgres: a pool behind a deadline. A frozen server hangs a query for ever and its driver with it, so a
- * missed deadline ends the wait, and the pool is replaced. What was given up on may still be carried out: every write is
- * safe to repeat by its id.
+ * The one way to Postgres: a pool behind a bounded queue and a deadline. A query that is late fails alone. A frozen server hangs
+ * queries for ever and the driver with them, so a pool in which nothing was answered for as long as a deadline is replaced. A
+ * query that was given up may still be carried out: every write is safe to repeat by its id.
  */
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import { migrate as applyMigrations } from 'drizzle-orm/postgres-js/migrator'
 import postgres, { type Sql } from 'postgres'
 import { GatewayError } from '../core/errors.ts'
+import { createWorkQueue, QueueFull } from './work-queue.ts'
 
 /** A connection string, or the embedded database's socket. */
 export type DatabaseAddress = string | { readonly socketPath: string }
@@ -17,8 +18,8 @@ export type Connected = { readonly sql: Sql; readonly orm: PostgresJsDatabase }
 export type Database = {
   /**
    * Runs `work` on the pool. Throws `GatewayError` `service_unavailable` where Postgres does not answer within
-   * `deadlineMs` (unless told 1 s, of the embedded one 10) or cannot be reached; what Postgres itself refuses is thrown as
-   * it comes.
+   * `deadlineMs` (unless told 1 s, of the embedded one 10), cannot be reached, or 1,000 others wait already; what Postgres
+   * itself refuses is thrown as it comes.
    */
   run<T>(work: (connected: Connected) => PromiseLike<T>, deadlineMs?: number): Promise<T>
   readonly address: DatabaseAddress
@@ -32,34 +33,83 @@ export type DatabaseOptions = {
 
 /** Postgres may be gone; the embedded one is a thread of this machine, which answers for sure, while it is busy late. */
 const requestDeadlineMs = { postgres: 1000, embedded: 10_000 }
+/** Part of a deadline without any answer that counts as all of it: timers and answers are not told in the same moment. */
+const almost = 0.9
+/** Queries that may wait for a connection. Ten connections answer as many within a deadline, unless each takes 10 ms. */
+const maximumWaiting = 1_000
 const migrationDeadlineMs = 60_000
 const lockTimeoutMs = 2000
 const lockTries = 5
 /** Any number will do that no one else uses on this database. */
 const migrationLock = 7_245_001_501
 
+type Pool = Connected & {
+  /** Queries that were sent and have not ended; of these, those that missed their deadline. */
+  unsettled: number
+  overdue: number
+  /** When it last answered anything, or was asked after a rest, by `performance.now()`. */
+  heardAt: number
+}
+/** One query: the pool that it was sent to, null while it waits for a connection. */
+type Query = { pool: Pool | null; isOverdue: boolean }
+
 /** A pool on `address`. Nothing is dialled before the first query. */
 export function openDatabase(address: DatabaseAddress, options: DatabaseOptions = {}): Database {
   const connections = options.connections ?? (typeof address === 'string' ? 10 : 4)
   const usualDeadlineMs = deadlineOf(address)
-  const open = (): Connected => {
+  const open = (): Pool => {
     const sql = dial(address, connections)
-    return { sql, orm: drizzle(sql) }
+    return { sql, orm: drizzle(sql), unsettled: 0, overdue: 0, heardAt: 0 }
   }
+  const queue = createWorkQueue({ places: connections, maximumWaiting })
   let current = open()
   let closed = false
+
+  const send = async <T>(work: (connected: Connected) => PromiseLike<T>, query: Query): Promise<T> => {
+    const pool = current
+    query.pool = pool
+    if (pool.unsettled++ === 0) pool.heardAt = performance.now()
+    try {
+      const answer = await work(pool)
+      pool.heardAt = performance.now()
+      return answer
+    } catch (error) {
+      if (!isUnavailable(error)) pool.heardAt = performance.now()
+      throw error
+    } finally {
+      pool.unsettled--
+      if (query.isOverdue) pool.overdue--
+    }
+  }
+
+  const replace = () => {
+    const frozen = current
+    current = open()
+    queue.reset()
+    // Rejects what is pending at once; waiting for it would be waiting for the frozen server.
+    frozen.sql.end({ timeout: 0 }).catch(() => {})
+  }
+
+  /** A late query is no evidence while others are answered: it may be a slow one, or one that waited for its turn. */
+  const noteOverdue = (query: Query) => {
+    query.isOverdue = true
+    if (query.pool !== null) query.pool.overdue++
+    const silentMs = performance.now() - current.heardAt
+    if (current.overdue > 0 && silentMs >= usualDeadlineMs * almost && !closed) replace()
+  }
 
   return {
     address,
     async run(work, deadlineMs = usualDeadlineMs) {
-      const used = current
+      const query: Query = { pool: null, isOverdue: false }
+      const givenUp = new AbortController()
+      const answer = queue.run(() => send(work, query), givenUp.signal)
       try {
-        return await deadline(Promise.resolve(work(used)), deadlineMs)
+        return await deadline(answer, deadlineMs)
       } catch (error) {
-        if (error instanceof MissedDeadline && used === current && !closed) {
-          current = open()
-          // Rejects what is pending at once; waiting for it would be waiting for the frozen server.
-          used.sql.end({ timeout: 0 }).catch(() => {})
+        if (error instanceof MissedDeadline) {
+          givenUp.abort(error)
+          noteOverdue(query)
         }
         throw isUnavailable(error) ? unavailable(error) : error
       }
@@ -124,7 +174,7 @@ export function deadline<T>(promise: Promise<T>, deadlineMs: number): Promise<T>
 
 /** Whether a failure says that Postgres is not there (gone, frozen, starting, full), rather than that it refused. */
 export function isUnavailable(error: unknown): boolean {
-  if (error instanceof MissedDeadline) return true
+  if (error instanceof MissedDeadline || error instanceof QueueFull) return true
   const code = codeOf(error)
   return code !== null && (networkCodes.has(code) || /^(08|53|57P0)/.test(code))
 }

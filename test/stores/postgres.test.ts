@@ -102,6 +102,24 @@ onServer(
   },
 )
 
+onServer('database: fails a late query alone while others are answered', async (_, live) => {
+  const others = Array.from({ length: 6 }, () => live.run(({ sql }) => sql`select pg_sleep(0.6)`))
+  await expect(live.run(({ sql }) => sql`select pg_sleep(5)`, 100)).rejects.toMatchObject({
+    code: 'service_unavailable',
+  })
+  // A second one, when nothing was answered for a while: the six are under way, and none of them is late.
+  await expect(live.run(({ sql }) => sql`select pg_sleep(5)`, 200)).rejects.toMatchObject({
+    code: 'service_unavailable',
+  })
+  expect((await Promise.allSettled(others)).filter(({ status }) => status === 'rejected')).toEqual([])
+  expect(await live.run(({ sql }) => sql`select 1 as one`)).toMatchObject([{ one: 1 }])
+})
+
+onServer('database: answers more queries at once than it has connections', async (_, live) => {
+  const many = Array.from({ length: 300 }, () => live.run(({ sql }) => sql`select pg_sleep(0.001)`, 10_000))
+  expect((await Promise.allSettled(many)).filter(({ status }) => status === 'rejected')).toEqual([])
+})
+
 onServer('a long transaction makes the migrator give up rather than queue', async (_, live) => {
   const blocker = live.run(
     ({ sql }) =>
