@@ -63,7 +63,7 @@ const holdMs = 1000
 /** How often an admission goes back to Redis, which came to decide again while Postgres was asked. */
 const mostTries = 4
 /** How long a caller waits for Redis in all, however often its connection breaks meanwhile. */
-const decisionMs = 50
+const decisionMs = 250
 /** While Postgres is away nobody else can say what an account has left that this process has not seen. */
 const soleDecisionMs = 1_000
 /** How long Redis is asked to settle what is in the journal already. */

@@ -5,21 +5,17 @@
  */
 import { createHash } from 'node:crypto'
 import { createClient, createCluster } from 'redis'
+import { createPatience } from './patience.ts'
+import { RedisAway } from './redis-away.ts'
 
-/** Redis did not answer in time, cannot be reached, or is being left alone after it did so too often. */
-export class RedisAway extends Error {
-  constructor(reason: string) {
-    super(`redis: ${reason}`)
-    this.name = 'RedisAway'
-  }
-}
+export { RedisAway } from './redis-away.ts'
 
 export type Script = { readonly source: string; readonly digest: string }
 
 export type Redis = {
   /**
    * One command on the node that holds `key`. Throws `RedisAway`, or what Redis itself refused it with. Waits `deadlineMs`
-   * at most, 50 unless told.
+   * at most, 250 unless told, of the time that this process is not busy with other work.
    */
   send(key: string, command: readonly string[], deadlineMs?: number): Promise<unknown>
   /** One script, by its digest; loaded where Redis does not know it yet. All `keys` are in one slot. */
@@ -35,7 +31,7 @@ export type RedisOptions = {
   readonly scripts?: readonly Script[]
   /** `redis://` or `rediss://` addresses: one server, or some nodes of a cluster. */
   readonly urls: readonly string[]
-  /** What a command is given unless it says otherwise: 50 ms. */
+  /** What a command is given unless it says otherwise: 250 ms. */
   readonly commandDeadlineMs?: number
   /** Hears of every opening and closing of the breaker. */
   readonly onEvent?: (event: 'redis_away' | 'redis_back', detail: string) => void
@@ -47,7 +43,7 @@ type Client = {
   destroy(): void
 }
 
-const defaultCommandDeadlineMs = 50
+const defaultCommandDeadlineMs = 250
 const connectDeadlineMs = 500
 const failuresUntilOpen = 5
 const probeEveryMs = 1000
@@ -63,6 +59,7 @@ export function script(source: string): Script {
 export function openRedis(options: RedisOptions): Redis {
   const { urls, scripts = [], commandDeadlineMs = defaultCommandDeadlineMs, onEvent = () => {} } = options
   const listeners: ((isReady: boolean) => void)[] = []
+  const { within } = createPatience()
   let current: Client | null = null
   let failures = 0
   let failedAt = Number.NEGATIVE_INFINITY
@@ -211,24 +208,6 @@ function reasonOf(cause: unknown): string {
 function isRefusal(cause: unknown): boolean {
   if (!(cause instanceof Error) || !/^[A-Z]+ /.test(cause.message)) return false
   return !/^(LOADING|READONLY|CLUSTERDOWN|MASTERDOWN|MISCONF|OOM|BUSY|TRYAGAIN|NOREPLICAS) /.test(cause.message)
-}
-
-function within<T>(promise: Promise<T>, deadlineMs: number): Promise<T> {
-  return new Promise((done, fail) => {
-    // One more turn of the loop before giving up: where it was this process that stalled, the reply is there to be read.
-    const late = () => setImmediate(() => fail(new RedisAway(`no answer within ${deadlineMs} ms`)))
-    const timer = setTimeout(late, deadlineMs)
-    promise.then(
-      value => {
-        clearTimeout(timer)
-        done(value)
-      },
-      cause => {
-        clearTimeout(timer)
-        fail(cause)
-      },
-    )
-  })
 }
 
 function quietly(action: () => void): void {

@@ -20,7 +20,7 @@ if (server !== null) {
     return { outcome, ms: performance.now() - startedAt }
   }
 
-  test('B22a B22b a frozen server costs 50 ms a command, after five nothing; thawed it is back within 2 s', async () => {
+  test('B22a B22b a frozen server costs 250 ms a command, after five nothing; thawed it is back within 2 s', async () => {
     const events: string[] = []
     const redis = openRedis({ urls: [server.url], onEvent: event => events.push(event) })
     await eventually(redis.isReady, 2000)
@@ -28,7 +28,7 @@ if (server !== null) {
     for (let index = 0; index < 5; index++) {
       const { outcome, ms } = await timed(() => redis.send('k', ['INCR', 'given-up']))
       expect(outcome).toBeInstanceOf(RedisAway)
-      expect(ms).toBeLessThan(100)
+      expect(ms).toBeLessThan(1_000)
     }
     expect(redis.isReady()).toBe(false)
     const { outcome, ms } = await timed(() => redis.send('k', ['PING']))
@@ -62,7 +62,7 @@ if (server !== null) {
   test('a hundred commands that are late together are late once', async () => {
     const redis = openRedis({ urls: [server.url] })
     await eventually(redis.isReady, 2000)
-    await server.command('CLIENT', 'PAUSE', '80', 'ALL')
+    await server.command('CLIENT', 'PAUSE', '400', 'ALL')
     const all = await Promise.all(Array.from({ length: 100 }, () => redis.send('k', ['PING']).catch(() => 'late')))
     expect(all).toContain('late')
     expect(redis.isReady()).toBe(true)
