@@ -1,19 +1,17 @@
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import { dayOf } from '../core/days.ts'
+import { FailoverMeter } from '../limits/failover.ts'
+import { createLocalMeter } from '../limits/local/meter.ts'
+import type { Meter } from '../limits/meter.ts'
+import { meterScripts } from '../limits/redis/upkeep-scripts.ts'
 import type { Log } from '../observe/log.ts'
 import { openCheckpoints } from '../stores/checkpoints.ts'
 import type { Database } from '../stores/database.ts'
 import type { Journal } from '../stores/journal.ts'
-import { seedFrom, spentWith } from '../stores/ledger.ts'
-import { createClaims } from '../stores/meter/claims.ts'
-import { partitionOf } from '../stores/meter/partitions.ts'
-import type { Meter } from '../stores/meter.ts'
-import { createFailoverMeter } from '../stores/meter-failover.ts'
-import { createLocalMeter } from '../stores/meter-local.ts'
+import { seedFrom } from '../stores/ledger.ts'
 import { openRedis, type Redis } from '../stores/redis.ts'
 import { limitScripts } from '../stores/scripts/limits.ts'
-import { meterScripts } from '../stores/scripts/meter.ts'
 import { createUsageStream, type UsageStream } from '../stores/usage-stream.ts'
 import type { Clock } from './clock.ts'
 
@@ -45,8 +43,7 @@ export function openMeter(
     scripts: [...meterScripts, ...limitScripts],
     onEvent: (event, detail) =>
       log.warn(event, {
-        detail:
-          event === 'redis_away' ? `REDIS_URL: ${detail}; limits are kept in this process until it answers` : detail,
+        detail: event === 'redis_away' ? `REDIS_URL: ${detail}; Postgres decides limits until it answers` : detail,
       }),
   })
   undo.push(async () => {
@@ -55,19 +52,17 @@ export function openMeter(
     redis.close()
   })
   const gatewayId = Bun.randomUUIDv7()
-  const meter = createFailoverMeter({
+  const meter = new FailoverMeter({
     redis,
+    database,
     clock,
     journal,
     checkpoints,
     gatewayId,
-    newName: Bun.randomUUIDv7,
-    claims: createClaims({ database, gatewayId, partitionOf }),
-    onTrouble: detail => log.error('limit_claims_failed', { detail }),
-    seed: (accountId, day, waiting) => spentWith(database, accountId, day, waiting),
+    onEvent: (event, detail) => log.warn(event, { detail }),
   })
   undo.push(() => meter.close())
   const onDamage = (detail: string) => log.error('usage_stream_damaged', { detail })
   const stream = createUsageStream({ redis, gatewayId, monotonic: clock.monotonic, kept: meter.kept, onDamage })
-  return { meter, stream, redis, sharedRatio: meter.sharedRatio }
+  return { meter, stream, redis, sharedRatio: () => (meter.isShared() ? 1 : 0) }
 }

@@ -7,7 +7,7 @@ import { type ErrorCode, errorTable, type GatewayError, wireCode } from '../core
 import { fullName, type Model } from '../core/models.ts'
 import { microcentsPerUsd } from '../core/money.ts'
 import type { UsageRecord } from '../core/usage.ts'
-import type { RefusalCode } from '../stores/meter.ts'
+import type { RefusalCode } from '../limits/meter.ts'
 import { type Axis, createCounter, createHistogram, type Family } from './instruments.ts'
 import type { Settled } from './settled.ts'
 

@@ -5,7 +5,7 @@ import type { Caller, Limits } from '../core/plans.ts'
 import type { LeftOut } from '../core/web.ts'
 import { noWeb, type WebPlan } from '../core/web-plan.ts'
 import type { Deps } from '../deps.ts'
-import type { Admission, RefusalCode, Seat } from '../stores/meter.ts'
+import type { Admission, RefusalCode, Seat } from '../limits/meter.ts'
 import type { Route } from './route.ts'
 import type { Tally } from './tally.ts'
 

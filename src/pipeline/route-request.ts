@@ -8,7 +8,7 @@ import type { Leaning } from '../core/nudge.ts'
 import type { Caller, Limits } from '../core/plans.ts'
 import type { Figures } from '../core/scoring.ts'
 import type { Tie } from '../core/ties.ts'
-import type { Standing } from '../stores/meter.ts'
+import type { Standing } from '../limits/meter.ts'
 import type { Endpoint } from './candidate.ts'
 
 export type RouteRequest = {

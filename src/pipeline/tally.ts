@@ -5,9 +5,9 @@ import { addJoined } from '../core/pieces.ts'
 import type { Listed } from '../core/roster.ts'
 import type { LeftOut, WebSource } from '../core/web.ts'
 import type { Clock } from '../deps/clock.ts'
+import type { Seat } from '../limits/meter.ts'
 import type { TraceParent } from '../observe/traceparent.ts'
 import type { AnswerPart, ProviderFailure } from '../providers/provider.ts'
-import type { Seat } from '../stores/meter.ts'
 import type { Candidate } from './candidate.ts'
 
 /** In this order. */

@@ -54,6 +54,8 @@ export type Journal = {
   take(maximum: number): JournalBatch | null
   /** Records not yet released whose account and UTC day (since the epoch) are these. */
   unshipped(accountId: string, day: number): UsageRecord[]
+  /** All records not yet released. Reads what is on disk only. */
+  waiting(): UsageRecord[]
   /** How many records are not yet released. */
   backlog(): number
   /** Sets a record aside that the ledger refuses for what it is, in a file of its own that nobody deletes. */
@@ -308,6 +310,11 @@ export function openJournal(options: JournalOptions): Journal {
         record => record.account_id === accountId && dayOf(record.at_ms) === day,
       )
     },
+    waiting: () => [
+      ...segments.flatMap(one => (one.records ?? readRecords(one.path, () => {})).slice(one.shipped)),
+      ...stranded,
+      ...(together?.records ?? []),
+    ],
     backlog: () =>
       segments.reduce((sum, one) => sum + one.count - one.shipped, stranded.length + (together?.records.length ?? 0)),
     setAside(record) {

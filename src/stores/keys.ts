@@ -7,12 +7,12 @@ import { and, desc, eq, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
 import { refusedFrom } from '../core/billing.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Caller, Plans } from '../core/plans.ts'
+import { remember } from '../core/remember.ts'
 import { digestOf, isKeyLong, parseApiKey } from '../core/secrets.ts'
 import { limitsOf } from './accounts.ts'
 import type { Database } from './database.ts'
 import { databaseTime } from './database-time.ts'
 import { onAccount } from './on-account.ts'
-import { remember } from './remember.ts'
 import { type ApiKey, accounts, apiKeys, type NewApiKey } from './tables.ts'
 
 /** Stores a key's record; the same id again changes nothing. */

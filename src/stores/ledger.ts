@@ -1,9 +1,9 @@
 /** The read side of the ledger: what an account has used, request by request and summed up. */
 import type { Sql, TransactionSql } from 'postgres'
+import type { Spent } from '../core/limits/spent.ts'
 import type { Tried, UsageRecord } from '../core/usage.ts'
 import type { Database } from './database.ts'
 import type { Journal } from './journal.ts'
-import { type Spent, sumOf } from './meter/spent.ts'
 import { onAccount } from './on-account.ts'
 import { readUsage, type UsagePeriod, type UsageScope } from './usage-totals.ts'
 
@@ -212,27 +212,6 @@ function isBelow(row: Placed, other: Placed): boolean {
 /** Microseconds as Postgres' own time, exact: the driver's dates are good for milliseconds only. */
 const instant = (sql: Queries, micros: number) =>
   sql`(timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond')`
-
-/**
- * What the ledger holds of an account's UTC day, and on top what it does not hold yet of these requests. One snapshot tells
- * both: a record may be on its way while it is asked.
- */
-export async function spentWith(
-  database: Database,
-  accountId: string,
-  day: number,
-  waiting: readonly (Spent & { readonly requestId: string; readonly day: number })[],
-): Promise<Spent> {
-  const ofDay = waiting.filter(one => one.day === day)
-  const { spent, present } = await spentBeside(
-    database,
-    accountId,
-    day,
-    ofDay.map(one => one.requestId),
-  )
-  const inLedger = new Set(present)
-  return sumOf([spent, ...ofDay.filter(one => !inLedger.has(one.requestId))])
-}
 
 /**
  * The seed of a local meter's day counters: the ledger plus what the journal has not shipped. A record may be on its way

@@ -3,7 +3,7 @@
  * while the event loop is at other work. So one timer ticks for all waits, and a wait ends after so many ticks; between two ticks
  * the loop has read what had arrived. A loop that is blocked for two seconds makes one tick of them.
  */
-import { RedisAway } from './redis-away.ts'
+import { RedisAway } from '../core/limits/redis-away.ts'
 
 /** Milliseconds between two ticks of an idle process. */
 const tickMs = 10

@@ -4,9 +4,9 @@
  * or a journal to the ledger is counted once, wherever it is seen.
  */
 import { dayMs, dayOf } from '../core/days.ts'
+import { nothing, type Spent, spentOf } from '../core/limits/spent.ts'
 import type { UsageRecord } from '../core/usage.ts'
 import type { Database } from './database.ts'
-import { nothing, type Spent, spentOf } from './meter/spent.ts'
 
 /** UTC days, `YYYY-MM-DD`, both included; an account's alone where it is named. */
 export type AuditScope = { readonly from: string; readonly to: string; readonly accountId: string | null }

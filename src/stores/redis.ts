@@ -3,14 +3,10 @@
  * client none the wiser, so a missed deadline ends the wait, and after a few the client is thrown away; a new one is tried
  * once a second. What was given up on may still be carried out: every script is keyed by request id and safe to repeat.
  */
-import { createHash } from 'node:crypto'
 import { createClient, createCluster } from 'redis'
+import { RedisAway } from '../core/limits/redis-away.ts'
+import type { Script } from '../core/limits/script.ts'
 import { createPatience } from './patience.ts'
-import { RedisAway } from './redis-away.ts'
-
-export { RedisAway } from './redis-away.ts'
-
-export type Script = { readonly source: string; readonly digest: string }
 
 export type Redis = {
   /**
@@ -45,15 +41,10 @@ type Client = {
 
 const defaultCommandDeadlineMs = 250
 const connectDeadlineMs = 500
-const failuresUntilOpen = 5
+const failuresUntilOpen = 3
 const probeEveryMs = 1000
 /** A connection that merely broke is most likely to be had again at once. */
 const firstProbeMs = 20
-
-/** A script with the digest that Redis will know it by. */
-export function script(source: string): Script {
-  return { source, digest: createHash('sha1').update(source).digest('hex') }
-}
 
 /** Starts dialling and returns at once; commands throw `RedisAway` until Redis has answered. */
 export function openRedis(options: RedisOptions): Redis {

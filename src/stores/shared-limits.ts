@@ -1,8 +1,9 @@
+import type { Script } from '../core/limits/script.ts'
 import { createTally, type LimitRule, type OpenLimit } from '../core/limits.ts'
 import { intervalMs } from '../core/named-buckets.ts'
 import { digestOf } from '../core/secrets.ts'
 import { takeFrom } from '../core/tally.ts'
-import type { Redis, Script } from './redis.ts'
+import type { Redis } from './redis.ts'
 import { bucketScript, windowScript } from './scripts/limits.ts'
 
 export type SharedLimitsOptions = {

@@ -516,7 +516,7 @@ export const budgetNotices = pgTable(
   table => [primaryKey({ name: 'budget_notices_key', columns: [table.accountId, table.month, table.percent] })],
 )
 
-/** Gateways that share limits through Redis: who lives, and who decides where. Sets of partitions have a bit for each. */
+/** Release 1.5 and older: heartbeats of gateways. Kept while such gateways may run beside newer ones. */
 export const gateways = pgTable('gateways', {
   id: text('id').primaryKey(),
   at: time('at').notNull(),
@@ -527,7 +527,7 @@ export const gateways = pgTable('gateways', {
   seesRedis: boolean('sees_redis').notNull(),
 })
 
-/** What each gateway may have handed out of an account while Redis cannot decide. */
+/** Release 1.5 and older: quota allocations of gateways without Redis. */
 export const limitClaims = pgTable(
   'limit_claims',
   {
@@ -546,6 +546,58 @@ export const limitClaims = pgTable(
   table => [
     primaryKey({ name: 'limit_claims_key', columns: [table.accountId, table.gatewayId] }),
     index('limit_claims_gateway').on(table.gatewayId),
+  ],
+)
+
+/** Who decides limits, and since which epoch: one row. `core/limits` has no state beside it. */
+export const limitAuthority = pgTable(
+  'limit_authority',
+  {
+    id: smallint('id').primaryKey(),
+    /** Grows with each change of the holder, and when Redis has lost its counters. */
+    epoch: whole('epoch').notNull(),
+    holder: text('holder', { enum: ['redis', 'postgres'] }).notNull(),
+    /** False until all gateways have registered for the epoch: until then no gateway admits requests. */
+    isOpen: boolean('is_open').notNull(),
+    changedAt: time('changed_at').notNull(),
+  },
+  table => [check('limit_authority_row', sql`${table.id} = 1`)],
+)
+
+/** Gateways that share limits: heartbeats, and the epoch that each has registered for. */
+export const limitGateways = pgTable('limit_gateways', {
+  id: text('id').primaryKey(),
+  epoch: whole('epoch').notNull(),
+  /** Whether it has reached Redis for long enough to return to it. */
+  seesRedis: boolean('sees_redis').notNull(),
+  at: time('at').notNull(),
+})
+
+/**
+ * Requests that count against limits beside the ledger, while Postgres decides or Redis loads accounts. Open ones hold their
+ * reservation, settled ones what they used until the ledger has them, and each counts for the minute after its admission.
+ */
+export const limitReservations = pgTable(
+  'limit_reservations',
+  {
+    requestId: text('request_id').primaryKey(),
+    accountId: text('account_id').notNull(),
+    gatewayId: text('gateway_id').notNull(),
+    /** Days since the epoch, UTC. */
+    day: integer('day').notNull(),
+    tokens: whole('tokens').notNull(),
+    microcents: whole('microcents').notNull(),
+    outputCap: whole('output_cap').notNull(),
+    isOpen: boolean('is_open').notNull(),
+    /** Epoch milliseconds by the database's clock. */
+    admittedMs: whole('admitted_ms').notNull(),
+    /** A reservation that is not renewed ends here. */
+    leaseUntilMs: whole('lease_until_ms').notNull(),
+  },
+  table => [
+    index('limit_reservations_account').on(table.accountId),
+    index('limit_reservations_lease').on(table.leaseUntilMs),
+    check('limit_reservations_sums', sql`${table.tokens} >= 0 and ${table.microcents} >= 0`),
   ],
 )
 

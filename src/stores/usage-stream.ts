@@ -3,10 +3,10 @@
  * deleted once Postgres has committed its record; what a dead consumer was given is claimed by another.
  */
 import { TypeCompiler } from '@sinclair/typebox/compiler'
+import { allPartitions, keysOf } from '../core/limits/partitions.ts'
 import { type UsageRecord, usageRecordSchema } from '../core/usage.ts'
+import type { KeptRecords } from '../limits/redis/kept-records.ts'
 import type { JournalBatch } from './journal.ts'
-import type { KeptRecords } from './meter/kept-records.ts'
-import { allPartitions, keysOf } from './meter/partitions.ts'
 import type { Redis } from './redis.ts'
 
 export type UsageStreamOptions = {

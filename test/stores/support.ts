@@ -1,9 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { GatewayError } from '../../src/core/errors.ts'
 import type { UsageRecord } from '../../src/core/usage.ts'
-import type { Claims } from '../../src/stores/meter/claims.ts'
 
 /** A clock that stands still until it is moved. */
 export function movableClock(start = Date.UTC(2026, 4, 5, 12)) {
@@ -16,11 +14,6 @@ export function movableClock(start = Date.UTC(2026, 4, 5, 12)) {
     },
   }
 }
-
-const away = () => Promise.reject(new GatewayError('service_unavailable', 'Postgres is away.'))
-
-/** Claims where Postgres is away. */
-export const noClaims: Claims = { beat: away, leave: away, enter: away, claim: away, end: away }
 
 export function temporaryFolder(): { readonly path: string; remove(): void } {
   const path = mkdtempSync(join(tmpdir(), 'gateway-test-'))

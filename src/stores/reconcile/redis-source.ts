@@ -1,8 +1,8 @@
+import { allPartitions, counterFormat, keysOf, partitionOf } from '../../core/limits/partitions.ts'
+import { script } from '../../core/limits/script.ts'
 import type { UsageRecord } from '../../core/usage.ts'
-import { allPartitions, keysOf, partitionOf } from '../meter/partitions.ts'
 import type { Counted, UsageSource } from '../reconcile.ts'
-import { type Redis, script } from '../redis.ts'
-import { counterFormat } from '../scripts/account.ts'
+import type { Redis } from '../redis.ts'
 import { recordIn } from '../usage-stream.ts'
 
 const deadlineMs = 2_000

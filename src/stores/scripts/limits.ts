@@ -3,7 +3,7 @@
  * reply the milliseconds to wait, 0 = one was taken. The rules are those of `core/named-buckets.ts` and
  * `core/named-windows.ts`.
  */
-import { script } from '../redis.ts'
+import { script } from '../../core/limits/script.ts'
 
 const begin = `
 local call, key, now, first, second = redis.call, KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])

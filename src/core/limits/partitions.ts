@@ -1,0 +1,36 @@
+/**
+ * Accounts are spread over partitions, each with an epoch and a usage stream of its own in one slot of a cluster: a script cannot
+ * reach beyond its slot, and one stream per account would be too many to read.
+ */
+
+export const partitions = 16
+
+/** Format of an account's seven counters in Redis, for its `struct`: y t c s z n x (`limits/redis/account-script.ts`). */
+export const counterFormat = '<ddddddd'
+
+export const allPartitions: readonly number[] = Array.from({ length: partitions }, (_, partition) => partition)
+
+/** Returns the partition of an account: the same for every gateway, and it never changes. */
+export function partitionOf(accountId: string): number {
+  return Bun.hash.crc32(accountId) % partitions
+}
+
+export type PartitionKeys = ReturnType<typeof namesIn>
+
+/** Returns the names of a partition's keys. */
+export function keysOf(partition: number): PartitionKeys {
+  return allKeys[partition] ?? namesIn(partition)
+}
+
+const allKeys = allPartitions.map(namesIn)
+
+/** A cluster hashes the part between the braces. */
+function namesIn(partition: number) {
+  const prefix = `gateway:{${partition}}:`
+  return {
+    account: (accountId: string) => `${prefix}account:${accountId}`,
+    epoch: `${prefix}epoch`,
+    stream: `${prefix}usage`,
+    checkpointed: `${prefix}checkpointed`,
+  }
+}

@@ -1,0 +1,7 @@
+/** A script for Redis, with the digest that Redis knows it by. */
+export type Script = { readonly source: string; readonly digest: string }
+
+/** Returns the script of a Lua source. */
+export function script(source: string): Script {
+  return { source, digest: new Bun.CryptoHasher('sha1').update(source).digest('hex') }
+}

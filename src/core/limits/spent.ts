@@ -1,0 +1,11 @@
+import type { UsageRecord } from '../usage.ts'
+
+/** What an account has used of a day. Money is an integer of 1e-8 USD. */
+export type Spent = { readonly tokens: number; readonly microcents: number }
+
+export const nothing: Spent = { tokens: 0, microcents: 0 }
+
+/** Returns what a record counts against the day. */
+export function spentOf(record: UsageRecord): Spent {
+  return { tokens: record.input_tokens + record.output_tokens, microcents: record.billed_microcents }
+}

@@ -1,0 +1,92 @@
+/**
+ * What one process counts of an account: the last minute's admissions, the seats that are taken, and what is spent and reserved
+ * of each day.
+ */
+import { dayOf, untilMidnight } from '../../core/days.ts'
+import type { Spent } from '../../core/limits/spent.ts'
+import type { Limits, Standing } from '../../core/plans.ts'
+import { createWindowLog, type WindowLog } from '../../core/windows-log.ts'
+import type { OpenSeat, Seat } from '../meter.ts'
+import type { Noted } from './progress-notes.ts'
+
+export type LocalAccount = {
+  readonly requests: WindowLog
+  /** In order of admission. */
+  readonly seats: Map<string, Held>
+  lapsedSeats: number
+  readonly days: Map<number, Counters>
+  usedAt: number
+}
+export type Held = Omit<OpenSeat, keyof Noted> & Noted & { lapsed: boolean }
+/** What is spent plus what is reserved. */
+export type Counters = { tokens: number; microcents: number }
+
+const minuteMs = 60_000
+const leaseMs = 15 * minuteMs
+
+/** One with no seat taken, of which so much of a day is spent. */
+export function newAccount(day: number, spent: Spent, now: number): LocalAccount {
+  return {
+    requests: createWindowLog(minuteMs),
+    seats: new Map(),
+    lapsedSeats: 0,
+    days: new Map([[day, { ...spent }]]),
+    usedAt: now,
+  }
+}
+
+/** Seats of which nobody has heard the end, long after any request is over, go back with what they reserve. */
+export function takeBackLapsed(account: LocalAccount, now: number): void {
+  for (const held of account.seats.values()) {
+    if (held.lapsed) continue
+    if (held.admittedAt > now - leaseMs) return
+    held.lapsed = true
+    account.lapsedSeats++
+    giveBack(countersOf(account, held.seat.day), held.seat)
+  }
+}
+
+/** The counters of a day. A new day begins with none; earlier ones go once no seat is left to settle on them. */
+export function countersOf(account: LocalAccount, day: number): Counters {
+  const counters = account.days.get(day)
+  if (counters !== undefined) return counters
+  const held = new Set([...account.seats.values()].map(one => one.seat.day))
+  for (const earlier of account.days.keys()) if (!held.has(earlier)) account.days.delete(earlier)
+  const fresh = { tokens: 0, microcents: 0 }
+  account.days.set(day, fresh)
+  return fresh
+}
+
+/** What a seat reserves is not reserved any more. */
+export function giveBack(counters: Counters, seat: Seat): void {
+  counters.tokens -= seat.reservedTokens
+  counters.microcents -= seat.reservedMicrocents
+}
+
+/** How many seats are taken. */
+export function seatsTaken(account: LocalAccount): number {
+  return account.seats.size - account.lapsedSeats
+}
+
+export function standingOf(account: LocalAccount, limits: Limits, now: number): Standing {
+  const counters = account.days.get(dayOf(now))
+  return {
+    requests: {
+      limit: limits.requestsPerMinute,
+      remaining: left(limits.requestsPerMinute, account.requests.count(now)),
+      resetMs: account.requests.waitUntilEmpty(now),
+    },
+    tokens: {
+      limit: limits.dailyTokens,
+      remaining: left(limits.dailyTokens, counters?.tokens ?? 0),
+      resetMs: untilMidnight(now),
+    },
+    costMicrocents: {
+      limit: limits.dailyCostMicrocents,
+      remaining: left(limits.dailyCostMicrocents, counters?.microcents ?? 0),
+    },
+    seats: { limit: limits.concurrentRequests, remaining: left(limits.concurrentRequests, seatsTaken(account)) },
+  }
+}
+
+const left = (limit: number, used: number) => Math.max(0, limit - used)

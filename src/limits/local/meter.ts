@@ -1,0 +1,192 @@
+/**
+ * The meter in one process: every decision is synchronous, so taking all four limits or none needs no lock. Day counters
+ * hold what is spent plus what is reserved; they begin with what the ledger and the journal know of the account's day.
+ *
+ * Seats belong to the process and end with it; what their requests had used by then is in the checkpoints, which the next
+ * start settles. One that is never settled (a defect elsewhere) is taken back after a quarter of an hour, with its reservation;
+ * if it is settled after all, what it used still counts.
+ */
+import { dayOf, untilMidnight } from '../../core/days.ts'
+import { nothing, type Spent } from '../../core/limits/spent.ts'
+import { type Limits, noLimits } from '../../core/plans.ts'
+import { journalGone, type RecordJournal, untilDurable, writeDurably } from '../durable-record.ts'
+import type { Admission, AdmitRequest, Meter, RefusalCode, Seat } from '../meter.ts'
+import { recordOf, spentBy } from '../settled-record.ts'
+import { createSettledSeats } from '../settled-seats.ts'
+import {
+  countersOf,
+  giveBack,
+  type LocalAccount,
+  newAccount,
+  seatsTaken,
+  standingOf,
+  takeBackLapsed,
+} from './account.ts'
+import { grantOf } from './grant.ts'
+import { createProgressNotes, type NotesStore, type ProgressNotes } from './progress-notes.ts'
+
+export type LocalMeterOptions = {
+  readonly clock: { now(): number }
+  readonly journal: RecordJournal
+  /** What ledger and journal know of an account's UTC day (since the epoch). Asked once, on first sight. */
+  readonly seed: (accountId: string, day: number) => Promise<Spent>
+  readonly checkpoints?: NotesStore
+}
+
+export type LocalMeter = Meter & Pick<ProgressNotes, 'flush'>
+
+const seatRetryMs = 1000
+const idleMs = 10 * 60_000
+const maximumAccounts = 100_000
+/** Idle accounts looked for at a time, once there are too many. */
+const maximumSweep = 1000
+
+/** An in-process meter. `close` ends its timer: journal, ledger and checkpoints belong to others. */
+export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
+  const { clock, journal, seed, checkpoints } = options
+  const accounts = new Map<string, LocalAccount>()
+  const seeding = new Map<string, Promise<LocalAccount>>()
+  const settled = createSettledSeats()
+  const notes = createProgressNotes(checkpoints)
+
+  const firstSight = (accountId: string): Promise<LocalAccount> => {
+    const running = seeding.get(accountId)
+    if (running !== undefined) return running
+    const now = clock.now()
+    const day = dayOf(now)
+    const seeded = seed(accountId, day)
+      .then(spent => {
+        if (accounts.size >= maximumAccounts) evictIdle(accounts, now)
+        const account = newAccount(day, spent, now)
+        accounts.set(accountId, account)
+        return account
+      })
+      .finally(() => seeding.delete(accountId))
+    seeding.set(accountId, seeded)
+    return seeded
+  }
+
+  const decide = (account: LocalAccount, request: AdmitRequest): Admission => {
+    const now = clock.now()
+    const { limits, requestId } = request
+    const before = account.seats.get(requestId) ?? settled.get(requestId)
+    if (before !== undefined) return { admitted: true, seat: before.seat, standing: standingOf(account, limits, now) }
+    if (!journal.isWritable()) throw journalGone()
+
+    account.usedAt = now
+    takeBackLapsed(account, now)
+    const day = dayOf(now)
+    const wait = account.requests.waitUntilUnder(limits.requestsPerMinute, now)
+    if (wait > 0) return refused(account, limits, now, 'requests_per_minute_exceeded', wait)
+    const freeSeats = limits.concurrentRequests - seatsTaken(account)
+    if (freeSeats <= 0) return refused(account, limits, now, 'concurrent_requests_exceeded', seatRetryMs)
+    const counters = countersOf(account, day)
+    const grant = grantOf(request, limits, counters, freeSeats)
+    if (typeof grant === 'string') return refused(account, limits, now, grant, untilMidnight(now))
+
+    account.requests.add(now)
+    counters.tokens += grant.tokens
+    counters.microcents += grant.microcents
+    const seat: Seat = {
+      requestId,
+      accountId: request.accountId,
+      outputCap: grant.outputCap,
+      reservedTokens: grant.tokens,
+      reservedMicrocents: grant.microcents,
+      day,
+    }
+    account.seats.set(requestId, { seat, limits, admittedAt: now, progress: null, lapsed: false })
+    return { admitted: true, seat, standing: standingOf(account, limits, now) }
+  }
+
+  return {
+    admit(request) {
+      const account = accounts.get(request.accountId)
+      if (account === undefined) return firstSight(request.accountId).then(seen => decide(seen, request))
+      try {
+        return Promise.resolve(decide(account, request))
+      } catch (error) {
+        return Promise.reject(error)
+      }
+    },
+
+    raise(seat, reservedTokens, reservedMicrocents) {
+      const account = accounts.get(seat.accountId)
+      const held = account?.seats.get(seat.requestId)
+      if (account === undefined || held === undefined || held.lapsed) return Promise.resolve(null)
+      const counters = countersOf(account, held.seat.day)
+      const tokens = counters.tokens + Math.max(0, reservedTokens - held.seat.reservedTokens)
+      const microcents = counters.microcents + Math.max(0, reservedMicrocents - held.seat.reservedMicrocents)
+      const { dailyTokens, dailyCostMicrocents } = held.limits
+      if (tokens > dailyTokens || microcents > dailyCostMicrocents) return Promise.resolve(null)
+      held.seat = {
+        ...held.seat,
+        reservedTokens: held.seat.reservedTokens + tokens - counters.tokens,
+        reservedMicrocents: held.seat.reservedMicrocents + microcents - counters.microcents,
+      }
+      counters.tokens = tokens
+      counters.microcents = microcents
+      return Promise.resolve(held.seat)
+    },
+
+    async settle(settlement) {
+      const { accountId, requestId } = settlement.seat
+      const account = accounts.get(accountId) ?? newAccount(settlement.seat.day, nothing, clock.now())
+      const held = account.seats.get(requestId)
+      if (held === undefined) {
+        await untilDurable(journal, requestId)
+        return standingOf(account, settled.get(requestId)?.limits ?? noLimits, clock.now())
+      }
+      // The seat first: whatever fails from here on, it is free and settled once.
+      account.seats.delete(requestId)
+      settled.set(requestId, { seat: held.seat, limits: held.limits })
+      const spent = spentBy(settlement, held.seat)
+      const counters = countersOf(account, held.seat.day)
+      if (held.lapsed) account.lapsedSeats--
+      else giveBack(counters, held.seat)
+      counters.tokens += spent.tokens
+      counters.microcents += spent.microcents
+      await writeDurably(journal, recordOf(settlement.record, held.seat, spent))
+      notes.end(held)
+      return standingOf(account, held.limits, clock.now())
+    },
+
+    checkpoint(seat, progress) {
+      const held = accounts.get(seat.accountId)?.seats.get(seat.requestId)
+      if (held !== undefined) notes.note(held, progress)
+    },
+
+    standing(accountId, limits) {
+      const account = accounts.get(accountId)
+      return account === undefined ? null : standingOf(account, limits, clock.now())
+    },
+
+    async close() {
+      notes.close()
+    },
+
+    flush: notes.flush,
+  }
+}
+
+function refused(
+  account: LocalAccount,
+  limits: Limits,
+  now: number,
+  code: RefusalCode,
+  retryAfterMs: number,
+): Admission {
+  const standing = standingOf(account, limits, now)
+  return { admitted: false, code, retryAfterMs: Math.max(1, Math.ceil(retryAfterMs)), standing }
+}
+
+/** Accounts that have been idle are read from the ledger again, should they come back. */
+function evictIdle(accounts: Map<string, LocalAccount>, now: number): void {
+  let swept = 0
+  for (const [id, account] of accounts) {
+    accounts.delete(id)
+    // Behind the others, so that the next sweep looks at those that this one did not come to.
+    if (account.seats.size > 0 || account.usedAt >= now - idleMs) accounts.set(id, account)
+    if (++swept === maximumSweep) return
+  }
+}

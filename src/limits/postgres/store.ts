@@ -1,0 +1,214 @@
+/**
+ * Limits in Postgres: who decides, and the decisions while Redis does not. Each is one function call (migration 0008), so that
+ * the rules hold under any number of gateways without a lock that outlives a statement.
+ */
+
+import type { Spent } from '../../core/limits/spent.ts'
+import type { Limits } from '../../core/plans.ts'
+import type { Epoch } from '../epoch.ts'
+import type { AdmitRequest, Seat } from '../meter.ts'
+import type { LimitDatabase } from '../ports.ts'
+import { type Numbers, numbersOf, StaleEpoch } from '../reply.ts'
+
+export type PostgresStoreOptions = {
+  readonly database: LimitDatabase
+  /** Unique among the gateways on one database, and never used again. */
+  readonly gatewayId: string
+  readonly leaseMs: number
+  /** Tests: the time that Postgres is to use, in epoch milliseconds. */
+  readonly time?: (() => number) | undefined
+}
+
+/** What a heartbeat replies. */
+export type Beat = {
+  readonly epoch: number
+  readonly holder: Epoch['holder']
+  /** Whether requests are admitted under this epoch. */
+  readonly isOpen: boolean
+  /** Whether all living gateways have registered for it, or had the time to. */
+  readonly isComplete: boolean
+  readonly living: readonly string[]
+}
+
+/** A request of this gateway that counts besides the ledger. */
+export type Registered = {
+  readonly requestId: string
+  readonly accountId: string
+  readonly day: number
+  readonly tokens: number
+  readonly microcents: number
+  readonly outputCap: number
+  readonly isOpen: boolean
+  /** Milliseconds since its admission. */
+  readonly ageMs: number
+}
+
+/** What an account begins with under a new epoch: the ledger's day, and rows as the script takes them. */
+export type Loaded = { readonly tokens: number; readonly cost: number; readonly rows: readonly (readonly unknown[])[] }
+
+export type PostgresStore = ReturnType<typeof createPostgresStore>
+
+const cleanEveryBeats = 20
+
+/** Returns the calls on one database. All throw `GatewayError` `service_unavailable` if Postgres is away. */
+export function createPostgresStore({ database, gatewayId, leaseMs, time }: PostgresStoreOptions) {
+  const now = () => (time === undefined ? null : time())
+  let beats = 0
+  /** Settled in one turn of the event loop, and released in one statement. */
+  let batch: { readonly rows: (readonly unknown[])[]; readonly epoch: Epoch; readonly sent: Promise<boolean> } | null =
+    null
+
+  const release = async (epoch: Epoch, rows: readonly (readonly unknown[])[]) => {
+    const [reply] = await database.run(
+      ({ sql }) => sql<{ done: boolean }[]>`
+        select limit_settle(${epoch.number}, ${JSON.stringify(rows)}::text::json) as done`,
+    )
+    return reply?.done === true
+  }
+
+  return {
+    /** Reserves, if all limits allow it. A repeated request id is answered as before. Throws `StaleEpoch`. */
+    async admit(epoch: Epoch, request: AdmitRequest): Promise<Numbers> {
+      const { limits } = request
+      const [row] = await database.run(
+        ({ sql }) => sql<{ reply: number[] }[]>`
+          select to_json(limit_admit(
+            ${epoch.number}, ${now()}, ${request.requestId}, ${request.accountId}, ${gatewayId}, ${leaseMs},
+            ${list(limits)}::text::bigint[], ${request.inputTokens}, ${Math.max(1, Math.round(request.outputTokens))},
+            ${request.choices}, ${request.fairShare}, ${request.inputPrice}, ${request.outputPrice},
+            ${request.extraMicrocents}
+          )) as reply`,
+      )
+      return valid(row?.reply)
+    },
+
+    /** Enlarges a reservation; null = the account cannot pay for it. Throws `StaleEpoch`. */
+    async raise(epoch: Epoch, seat: Seat, limits: Limits, wanted: Spent): Promise<Numbers | null> {
+      const [row] = await database.run(
+        ({ sql }) => sql<{ reply: number[] }[]>`
+          select to_json(limit_raise(
+            ${epoch.number}, ${now()}, ${seat.requestId}, ${wanted.tokens}, ${wanted.microcents},
+            ${list(limits)}::text::bigint[]
+          )) as reply`,
+      )
+      const numbers = valid(row?.reply)
+      return numbers[0] === 1 ? numbers : null
+    },
+
+    /** Releases a reservation; what was used counts until the ledger has it. Throws `StaleEpoch`. */
+    async settle(epoch: Epoch, requestId: string, spent: Spent): Promise<void> {
+      if (batch === null || batch.epoch !== epoch) {
+        const rows: (readonly unknown[])[] = []
+        const sent = new Promise<void>(done => setImmediate(done)).then(() => {
+          if (batch?.rows === rows) batch = null
+          return release(epoch, rows)
+        })
+        batch = { rows, epoch, sent }
+      }
+      batch.rows.push([requestId, spent.tokens, spent.microcents])
+      if (!(await batch.sent)) throw new StaleEpoch()
+    },
+
+    /** Renews the leases of these open requests. */
+    async renew(requestIds: readonly string[]): Promise<void> {
+      if (requestIds.length === 0) return
+      await database.run(
+        ({ sql }) => sql`
+          update limit_reservations set lease_until_ms = limit_now(${now()}) + ${leaseMs}
+          where is_open and request_id in (select json_array_elements_text(${JSON.stringify(requestIds)}::text::json))`,
+      )
+    },
+
+    /** Writes a heartbeat and returns who decides. `seesRedis` = it has reached Redis for long enough to return to it. */
+    async beat(registered: number, seesRedis: boolean, pauseMs: number): Promise<Beat> {
+      const [row] = await database.run(
+        ({ sql }) =>
+          sql<{ beat: Beat }[]>`select limit_beat(${gatewayId}, ${registered}, ${seesRedis}, ${pauseMs}) as beat`,
+      )
+      if (row === undefined) throw new StaleEpoch()
+      if (++beats % cleanEveryBeats === 0) await clean(database)
+      return row.beat
+    },
+
+    /** Makes `holder` decide under a new epoch, `atLeast` that number, unless another gateway was first. */
+    async change(known: number, holder: Epoch['holder'], atLeast = 0): Promise<void> {
+      await database.run(({ sql }) => sql`select limit_switch(${known}, ${holder}, ${atLeast})`)
+    },
+
+    /** Opens an epoch of Redis: from now on requests are admitted under it. */
+    async open(epoch: number): Promise<void> {
+      await database.run(({ sql }) => sql`update limit_authority set is_open = true where epoch = ${epoch}`)
+    },
+
+    /** Registers this gateway's requests for an epoch. Returns false if there is a newer one. */
+    async register(epoch: number, all: readonly Registered[]): Promise<boolean> {
+      const rows = all.map(one => [
+        one.requestId,
+        one.accountId,
+        one.day,
+        one.tokens,
+        one.microcents,
+        one.outputCap,
+        one.isOpen ? 1 : 0,
+        Math.max(0, Math.round(one.ageMs)),
+      ])
+      const [row] = await database.run(
+        ({ sql }) => sql<{ done: boolean }[]>`
+          select limit_register(${gatewayId}, ${now()}, ${epoch}, ${leaseMs}, ${JSON.stringify(rows)}::text::json) as done`,
+        registerDeadlineMs,
+      )
+      return row?.done === true
+    },
+
+    /** Reads what an account begins with: one statement, hence one moment of ledger and reservations. */
+    async load(accountId: string, day: number): Promise<Loaded> {
+      const [row] = await database.run(
+        ({ sql }) => sql<{ tokens: number; cost: number; rows: Loaded['rows'] }[]>`
+          select
+            (select coalesce(sum(input_tokens + output_tokens), 0)::float8 from usage_daily
+              where account_id = ${accountId} and day = date '1970-01-01' + ${day}::int) as tokens,
+            (select coalesce(sum(billed_microcents), 0)::float8 from usage_daily
+              where account_id = ${accountId} and day = date '1970-01-01' + ${day}::int) as cost,
+            (select coalesce(json_agg(json_build_array(
+              request_id, case when counts then tokens else 0 end, case when counts then microcents else 0 end, output_cap, day,
+              case when counts and is_open then 1 else 0 end, greatest(0, now_ms - admitted_ms))), '[]')
+            from (
+              select one.*, limit_now(${now()}) as now_ms, lease_until_ms > limit_now(${now()}) and not exists (
+                select from usage_records where usage_records.request_id = one.request_id
+                  and at >= to_timestamp(one.day * 86400.0) and at < to_timestamp((one.day + 1) * 86400.0)
+              ) as counts
+              from limit_reservations as one
+              where account_id = ${accountId} and greatest(lease_until_ms, admitted_ms + 60000) > limit_now(${now()})
+            ) as beside) as rows`,
+      )
+      return row ?? { tokens: 0, cost: 0, rows: [] }
+    },
+  }
+}
+
+const registerDeadlineMs = 5_000
+
+/** Removes rows that count no more, and gateways that ended long ago. */
+function clean(database: LimitDatabase): Promise<unknown> {
+  return database.run(
+    ({ sql }) => sql`
+      with over as (
+        delete from limit_reservations where request_id in (
+          select request_id from limit_reservations as one
+          where admitted_ms < limit_now(null) - 60000 and (lease_until_ms < limit_now(null)
+            or not is_open and exists (select from usage_records where usage_records.request_id = one.request_id))
+          limit 1000)
+      )
+      delete from limit_gateways where at < clock_timestamp() - interval '1 hour'`,
+  )
+}
+
+function valid(reply: readonly number[] | undefined): Numbers {
+  if (reply === undefined || reply[0] === -1) throw new StaleEpoch()
+  return numbersOf(reply)
+}
+
+function list(limits: Limits): string {
+  const { requestsPerMinute, concurrentRequests, dailyTokens, dailyCostMicrocents } = limits
+  return `{${requestsPerMinute},${concurrentRequests},${dailyTokens},${dailyCostMicrocents}}`
+}

@@ -1,0 +1,244 @@
+/** The scripts of a request: admission, a larger reservation, settlement (`account-script.ts` has the fields). */
+import { counterFormat } from '../../core/limits/partitions.ts'
+import { script } from '../../core/limits/script.ts'
+import { common, expire, guard, helpers, keepMs } from './account-script.ts'
+
+/**
+ * The beginning of what every request runs. Such scripts make no function and convert nothing that a plain request does not
+ * need: arithmetic takes numbers in words as they are.
+ */
+const plain = `
+local call, unpack_, account, epoch = redis.call, struct.unpack, KEYS[1], ARGV[1]
+if call('GET', KEYS[2]) ~= epoch then return {-1} end
+`
+
+/** Before an admission: ends leases that ran out, and begins a new day. */
+const upToDate = `
+  ${helpers}
+  local day = max(y, floor(now / 86400000))
+  ${expire}
+  fresh = y < day
+  if x > 0 and now >= x then expire() end
+  if fresh then y, t, c, s, z = day, 0, 0, 0, 0 end
+`
+
+/** The log of the last minute's admissions, where it was kept in the other form. */
+const otherLog = `
+  if bucketed then
+    log = struct.pack('<I4I4', 0, 0)
+    for at = 1, #other, 4 do log = log .. struct.pack('<I4I4', unpack_('<I4', other, at), (at + 3) / 4) end
+  else
+    local before = unpack_('<I4', other, 5)
+    for at = 9, #other, 8 do
+      local time, admissions = unpack_('<I4I4', other, at)
+      log = log .. string.rep(struct.pack('<I4', time), math.min((admissions - before) % 4294967296, 1000))
+      before = admissions
+    end
+  end
+`
+
+/** How much of a wish there is room for, or which limit is in the way. */
+const decided = `
+  ${helpers}
+  local function untilOver(at) return 60000 - (now - unpack_('<I4', log, at)) % 4294967296 end
+  local reset = count > 0 and untilOver(#log - width + 1) or 0
+  local function answer(code, wait, cap, tokens, total, leaseDay)
+    return {code, wait, cap, tokens, total, leaseDay, count, reset, t, c, n, now, s, z}
+  end
+  local function refuse(code, wait) return answer(code, wait, 0, 0, 0, y) end
+
+  if held then
+    local tokens, cost, cap, leaseDay = match(held, '^%d+:(%d+):(%d+):(%d+):(%d+)$')
+    return answer(1, 0, cap, tokens, cost, leaseDay)
+  end
+  if count >= limitRequests then
+    local wait = 60000
+    if limitRequests > 0 and bucketed then
+      local admissions = unpack_('<I4', log, #log - 3)
+      for at = 9, #log, 8 do
+        if (admissions - unpack_('<I4', log, at + 4)) % 4294967296 < limitRequests then
+          wait = untilOver(at)
+          break
+        end
+      end
+    elseif limitRequests > 0 then
+      wait = untilOver((over + count - limitRequests) * 4 + 1)
+    end
+    return refuse(2, wait)
+  end
+  if free <= 0 then return refuse(3, 1000) end
+
+  local midnight = (y + 1) * 86400000 - now
+  local input, choices, inputHigh, inputLow, priceHigh, priceLow = match(ARGV[13], '(%d+):(%d+):(%d+):(%d+):(%d+):(%d+)')
+  input, choices, inputHigh, inputLow = tonumber(input), tonumber(choices), tonumber(inputHigh), tonumber(inputLow)
+  priceHigh, priceLow = tonumber(priceHigh), tonumber(priceLow)
+  local left = ARGV[6] - t - input
+  local share = fair and max(floor(left / free), min(left, choices)) or left
+  cap = min(tonumber(cap), floor(share / choices))
+  if cap < 1 then return refuse(4, midnight) end
+
+  local leftCost = ARGV[7] - c - inputHigh
+  local function cost(tokens, high, low) return tokens * high + ceil((inputLow + tokens * low) / 1000000) end
+  if cost(1, priceHigh, priceLow) > leftCost then return refuse(5, midnight) end
+  local high, low = parts * priceHigh + floor(parts * priceLow / 1000000), parts * priceLow % 1000000
+  if cost(cap, high, low) > leftCost then
+    local most = cap
+    cap = min(most, floor((leftCost * 1000000 - inputLow) / (high * 1000000 + low)))
+    while cap > 1 and cost(cap, high, low) > leftCost do cap = cap - 1 end
+    while cap < most and cost(cap + 1, high, low) <= leftCost do cap = cap + 1 end
+    cap = max(1, cap)
+  end
+  tokens, total = whole(input + cap * choices), whole(inputHigh + cost(cap, priceHigh, priceLow))
+  cap = whole(cap)
+`
+
+/**
+ * ARGV 3…: id, limits (requests, seats, tokens, cost), wanted cap, tokens and cost of what is wanted, fair share (1 or 0), lease
+ * in ms, and `input tokens:choices:` cost of the input and of one token of every answer, each as `quotient:remainder` of a
+ * million (so that every product is exact).
+ *
+ * Replies {1, 0, cap, tokens, cost, day, counters…}, {2…5, wait, 0, 0, 0, day, counters…} if a limit is reached, {0, day} if the
+ * account is not loaded, {-1} under another epoch.
+ */
+export const admitScript = script(`${plain}
+local now = ARGV[2]
+if now == '' then
+  local time = call('TIME')
+  now = (time[1] * 1000000 + time[2]) / 1000
+end
+now = now - now % 1
+local lease, limitRequests = 'l:' .. ARGV[3], ARGV[4] - 0
+local bucketed = limitRequests > 1000
+local field, otherField, width, first = 'a', 'b', 4, 0
+if bucketed then field, otherField, width, first = 'b', 'a', 8, 1 end
+local has = call('HMGET', account, 'e', 'm', field, lease)
+if has[1] ~= epoch then return {0, math.floor(now / 86400000)} end
+local y, t, c, s, z, n, x = unpack_('${counterFormat}', has[2])
+local log, held, fresh = has[3], has[4], false
+if now - y * 86400000 >= 86400000 or (n > 0 and now >= x) then
+  ${upToDate}
+end
+
+local other = false
+if not log then
+  log, other = '', call('HGET', account, otherField)
+end
+if other then
+  ${otherLog}
+end
+local times, over = #log / width, 0
+if times > first then
+  local ahead = (unpack_('<I4', log, #log - width + 1) - now) % 4294967296
+  if ahead < 2147483648 then now = now + ahead end
+  if (now - unpack_('<I4', log, first * width + 1)) % 4294967296 >= 60000 then
+    -- Most often it is one or two that are over.
+    local low, high = first + 1, first + 2
+    while high < times and (now - unpack_('<I4', log, high * width + 1)) % 4294967296 >= 60000 do low, high = high + 1, high * 2 end
+    if high > times then high = times end
+    while low < high do
+      local middle = (low + high - (low + high) % 2) / 2
+      if (now - unpack_('<I4', log, middle * width + 1)) % 4294967296 >= 60000 then low = middle + 1 else high = middle end
+    end
+    over = low - first
+    -- Copying a long one costs more than finding its place.
+    if bucketed or over * 8 > times then
+      log, over = string.sub(log, over * width + 1), 0
+    end
+  end
+end
+local count = #log / 4 - over
+if bucketed then
+  count = log == '' and 0 or (unpack_('<I4', log, #log - 3) - unpack_('<I4', log, 5)) % 4294967296
+end
+
+local cap, tokens, total, fair, free = ARGV[8], ARGV[9], ARGV[10], ARGV[11] == '1', ARGV[5] - n
+local parts = fair and free or 1
+if held or count >= limitRequests or free <= 0 or tokens * parts > ARGV[6] - t or total * parts > ARGV[7] - c then
+  ${decided}
+end
+
+if bucketed then
+  if log == '' then log = struct.pack('<I4I4', 0, 0) end
+  local time, admissions = unpack_('<I4I4', log, #log - 7)
+  time = now - (now - time) % 4294967296
+  if #log > 8 and time - time % 1000 == now - now % 1000 then log = string.sub(log, 1, #log - 8) end
+  log = log .. struct.pack('<I4I4', now % 4294967296, (admissions + 1) % 4294967296)
+else
+  log = log .. struct.pack('<I4', now % 4294967296)
+end
+local expiry = now + ARGV[12]
+if n == 0 or expiry < x then x = expiry end
+t, c, n = t + tokens, c + total, n + 1
+call('HSET', account, 'm', struct.pack('${counterFormat}', y, t, c, s, z, n, x), field, log,
+  lease, string.format('%.0f:%s:%s:%s:%d', expiry, tokens, total, cap, y))
+if other then call('HDEL', account, otherField) end
+if fresh then call('PEXPIRE', account, ${keepMs}) end
+return {1, 0, cap, tokens, total, y, count + 1, 60000, t, c, n, now, s, z}
+`)
+
+/**
+ * ARGV 3…: id, tokens, cost, record (empty = it is kept elsewhere), 1 = it may have a checkpoint. Replies {1, entry id or '', y,
+ * t, c, n, now, s, z}, {2, '', …} if there was nothing to settle, {0, day} if the account is not loaded, {-1} under another epoch. The
+ * time is empty if the entry's id shows it.
+ */
+export const settleScript = script(`${plain}
+local now, id, tokens, cost = ARGV[2], ARGV[3], ARGV[4] - 0, ARGV[5] - 0
+local lease = 'l:' .. id
+local has = call('HMGET', account, 'e', 'm', lease)
+if has[1] ~= epoch then
+  return {0, math.floor((now == '' and call('TIME')[1] * 1000 or now) / 86400000)}
+end
+local y, t, c, s, z, n, x = unpack_('${counterFormat}', has[2])
+local entry, status = '', 2
+if has[3] then
+  local reserved, reservedCost, leaseDay = string.match(has[3], '^%d+:(%d+):(%d+):%d+:(%d+)$')
+  n = n - 1
+  if leaseDay - y == 0 then
+    local usedTokens, usedCost = tokens, cost
+    if usedTokens - reserved > 0 then usedTokens = reserved end
+    if usedCost - reservedCost > 0 then usedCost = reservedCost end
+    t, c, s, z = t - reserved + usedTokens, c - reservedCost + usedCost, s + usedTokens, z + usedCost
+  end
+  call('HSET', account, 'm', struct.pack('${counterFormat}', y, t, c, s, z, n, x))
+  if ARGV[7] == '1' then call('HDEL', account, lease, 'p:' .. id, 'o:' .. id) else call('HDEL', account, lease) end
+  status = 1
+  if ARGV[6] ~= '' then entry = call('XADD', KEYS[3], '*', 'r', ARGV[6]) end
+else
+  local over = call('HGET', account, 'g:' .. id)
+  if over then
+    local leaseDay, recorded = string.match(over, '^(%d+):(%d)$')
+    call('HDEL', account, 'g:' .. id)
+    if recorded == '0' then
+      if leaseDay - y == 0 then
+        t, c, s, z = t + tokens, c + cost, s + tokens, z + cost
+        call('HSET', account, 'm', struct.pack('${counterFormat}', y, t, c, s, z, n, x))
+      end
+      status = 1
+      if ARGV[6] ~= '' then entry = call('XADD', KEYS[3], '*', 'r', ARGV[6]) end
+    end
+  end
+end
+if now == '' and entry == '' then
+  local time = call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+return {status, entry, y, t, c, n, now, s, z}
+`)
+
+/** ARGV 3…: id, tokens, cost, limits of both. Replies {1, tokens, cost, t, c}, {0} if the account cannot pay for it, {-1}. */
+export const raiseScript = script(`${common}${guard}
+local lease = 'l:' .. ARGV[3]
+local has = call('HMGET', account, 'e', 'm', lease)
+if has[1] ~= epoch or not has[3] then return {0} end
+local expiry, tokens, cost, cap, leaseDay = match(has[3], '^(%d+):(%d+):(%d+):(%d+):(%d+)$')
+local y, t, c, s, z, n, x = unpack_('${counterFormat}', has[2])
+if tonumber(leaseDay) ~= y then return {0} end
+tokens, cost = tonumber(tokens), tonumber(cost)
+local moreTokens, moreCost = max(0, tonumber(ARGV[4]) - tokens), max(0, tonumber(ARGV[5]) - cost)
+t, c = t + moreTokens, c + moreCost
+if t > tonumber(ARGV[6]) or c > tonumber(ARGV[7]) then return {0} end
+tokens, cost = tokens + moreTokens, cost + moreCost
+setCounters(y, t, c, s, z, n, x)
+call('HSET', account, lease, expiry .. ':' .. whole(tokens) .. ':' .. whole(cost) .. ':' .. cap .. ':' .. leaseDay)
+return {1, tokens, cost, t, c}
+`)

@@ -1,0 +1,160 @@
+/** The scripts beside requests: loading an account, leases of dead gateways, and the epoch (`account-script.ts` has the fields). */
+import { counterFormat } from '../../core/limits/partitions.ts'
+import { script } from '../../core/limits/script.ts'
+import { common, expire, guard, keepMs } from './account-script.ts'
+import { admitScript, raiseScript, settleScript } from './request-scripts.ts'
+
+/**
+ * Loads an account under a new epoch, unless another gateway has. ARGV 3…: lease in ms, and JSON: `day`, `tokens`, `cost` that the
+ * ledger has of it, `rows` of limit_reservations [id, tokens, cost, cap, day, 1 = open, age of the admission in ms], and `living`
+ * gateways. Leases of dead gateways stay, with their checkpoints: no gateway registers them. So do the marks of ended ones, which
+ * keep a gateway that was only suspended from settling twice. Replies {1} or {-1}.
+ */
+export const loadScript = script(`${common}${guard}
+local had = call('HGET', account, 'e')
+if had == epoch then return {1} end
+local known, expiry = cjson.decode(ARGV[4]), now + tonumber(ARGV[3])
+local y, t, c, n, x = known.day, known.tokens, known.cost, 0, 0
+local s, z = t, c
+local fields, listed, living, times = {}, {}, {}, {}
+for _, gateway in ipairs(known.living) do living[gateway] = true end
+for _, row in ipairs(known.rows) do
+  local id, tokens, cost, cap, leaseDay, isOpen, age = row[1], row[2], row[3], row[4], row[5], row[6] == 1, row[7]
+  listed[id] = true
+  if leaseDay == y then
+    t, c = t + tokens, c + cost
+    if not isOpen then s, z = s + tokens, z + cost end
+  end
+  if isOpen then
+    n, x = n + 1, expiry
+    fields[#fields + 1] = 'l:' .. id
+    fields[#fields + 1] = whole(expiry) .. ':' .. whole(tokens) .. ':' .. whole(cost) .. ':' .. whole(cap) .. ':' .. whole(leaseDay)
+  end
+  if age < 60000 then times[#times + 1] = now - age end
+end
+local all, value = call('HGETALL', account), {}
+for i = 1, #all, 2 do value[all[i]] = all[i + 1] end
+for field, text in pairs(value) do
+  local kind, id = sub(field, 1, 2), sub(field, 3)
+  local lease, owner = value['l:' .. id], value['o:' .. id]
+  if kind == 'g:' then
+    fields[#fields + 1] = field
+    fields[#fields + 1] = text
+  elseif kind == 'p:' and lease and not listed[id] and not (owner and living[owner]) then
+    local ends, tokens, cost, _, leaseDay = match(lease, '^(%d+):(%d+):(%d+):(%d+):(%d+)$')
+    n, x = n + 1, x > 0 and min(x, tonumber(ends)) or tonumber(ends)
+    if tonumber(leaseDay) == y then t, c = t + tonumber(tokens), c + tonumber(cost) end
+    for _, one in ipairs({field, text, 'l:' .. id, lease, 'o:' .. id, owner or ''}) do fields[#fields + 1] = one end
+  end
+end
+call('DEL', account)
+call('HSET', account, 'e', epoch)
+setCounters(y, t, c, s, z, n, x)
+for i = 1, #fields, 2 do call('HSET', account, fields[i], fields[i + 1]) end
+if #times > 0 then
+  table.sort(times)
+  for i, time in ipairs(times) do times[i] = pack('<I4', time % 4294967296) end
+  call('HSET', account, 'a', table.concat(times))
+end
+call('PEXPIRE', account, ${keepMs})
+return {1}
+`)
+
+/**
+ * KEYS 3: the set of accounts with checkpoints. ARGV 3…: lease in ms, account id, gateway id, then pairs of an id and its
+ * checkpoint (`tokens:cost:record`, empty = no new one). An ended lease stays ended. Replies {1}, {0, day} if the account is not
+ * loaded, or {-1}.
+ */
+export const renewScript = script(`${common}${guard}
+if call('HGET', account, 'e') ~= epoch then return {0, day} end
+local expiry = whole(now + tonumber(ARGV[3]))
+local checkpointed = false
+for i = 6, #ARGV, 2 do
+  local id = ARGV[i]
+  local rest = call('HGET', account, 'l:' .. id)
+  if rest then
+    rest = match(rest, '^%d+(:.*)$')
+    if ARGV[i + 1] == '' then
+      call('HSET', account, 'l:' .. id, expiry .. rest)
+    else
+      call('HSET', account, 'l:' .. id, expiry .. rest, 'p:' .. id, ARGV[i + 1], 'o:' .. id, ARGV[5])
+      checkpointed = true
+    end
+  end
+end
+if checkpointed then call('ZADD', KEYS[3], 'LT', expiry, ARGV[4]) end
+return {1}
+`)
+
+/**
+ * KEYS 1: the set of accounts with checkpoints. ARGV 1: the time (empty = the server's own). Replies at most 100 accounts with a
+ * lease that may have run out. Another gateway that asks within a second gets others.
+ */
+export const dueScript = script(`
+local now = tonumber(ARGV[1])
+if not now then
+  local time = redis.call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, 100)
+for _, account in ipairs(due) do redis.call('ZADD', KEYS[1], 'XX', string.format('%.0f', now + 1000), account) end
+return due
+`)
+
+/**
+ * Ends the leases that ran out on an account without requests. KEYS 4: the set of accounts with checkpoints. ARGV 3…: account
+ * id, and the gateways that are alive. Under an older epoch it ends only leases of dead gateways: the living ones have
+ * registered theirs elsewhere.
+ */
+export const sweepScript = script(`${common}
+local has = call('HMGET', account, 'e', 'm')
+if not has[2] then
+  call('ZREM', KEYS[4], ARGV[3])
+  return {1}
+end
+local y, t, c, s, z, n, x = unpack_('${counterFormat}', has[2])
+${expire}
+if has[1] == epoch and call('GET', KEYS[2]) == epoch then
+  expire()
+elseif #ARGV > 3 then
+  local living = {}
+  for i = 4, #ARGV do living[ARGV[i]] = true end
+  expire(living)
+end
+if x > 0 then call('ZADD', KEYS[4], whole(max(x, now + 1000)), ARGV[3]) else call('ZREM', KEYS[4], ARGV[3]) end
+return {1}
+`)
+
+/**
+ * Compares a partition's epoch with the one that Postgres names. KEYS: epoch, usage stream. ARGV: the number of the epoch, 1 =
+ * set it unless a newer one is set. The key holds `number@run`: a server that was restarted may have forgotten its last second,
+ * and a replica that took over its last moments. Replies {state, the key's text, oldest entry id or ''}; state 1 = it is valid,
+ * 0 = it is lost, 2 = a newer one is set.
+ */
+export const epochScript = script(`
+local call = redis.call
+local run = string.match(call('INFO', 'server'), 'run_id:(%x+)')
+local wanted, text = tonumber(ARGV[1]), call('GET', KEYS[1]) or ''
+local number, of = string.match(text, '^(%d+)@(%x+)$')
+number = tonumber(number) or -1
+if number > wanted then return {2, text, ''} end
+if number < wanted or of ~= run then
+  if ARGV[2] ~= '1' then return {0, text, ''} end
+  text = string.format('%.0f', wanted) .. '@' .. run
+  call('SET', KEYS[1], text)
+end
+local oldest = call('XRANGE', KEYS[2], '-', '+', 'COUNT', 1)
+return {1, text, oldest[1] and oldest[1][1] or ''}
+`)
+
+/** All scripts of the meter, to be loaded with each new connection. */
+export const meterScripts = [
+  admitScript,
+  settleScript,
+  raiseScript,
+  loadScript,
+  renewScript,
+  dueScript,
+  sweepScript,
+  epochScript,
+]

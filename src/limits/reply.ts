@@ -1,0 +1,46 @@
+/** How the stores reply to an admission: the same numbers in the same order from Redis' script and Postgres' function. */
+import { dayMs, dayOf } from '../core/days.ts'
+import type { AdmitRequest, RefusalCode, Seat } from './meter.ts'
+import type { Noted } from './standings.ts'
+
+export type Numbers = readonly [
+  ...(readonly [number, number, number, number, number, number, number]),
+  ...(readonly [number, number, number, number, number, number, number]),
+]
+
+/** The store does not decide under the epoch that it was asked under. */
+export class StaleEpoch extends Error {
+  constructor() {
+    super('another epoch of the limit authority')
+    this.name = 'StaleEpoch'
+  }
+}
+
+const refusals: readonly (RefusalCode | null)[] = [
+  null,
+  null,
+  'requests_per_minute_exceeded',
+  'concurrent_requests_exceeded',
+  'daily_tokens_exceeded',
+  'daily_cost_exceeded',
+]
+
+/** Returns a reply as numbers; what it leaves out is 0. */
+export function numbersOf(reply: readonly unknown[]): Numbers {
+  const at = (index: number) => Number(reply[index] ?? 0)
+  return [at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7), at(8), at(9), at(10), at(11), at(12), at(13)]
+}
+
+/** Returns what a store decided on `request`, and the account's counters after it. `now` is this process' time in ms. */
+export function decisionOf(request: AdmitRequest, numbers: Numbers, now: number) {
+  const { requestId, accountId } = request
+  const [status, wait, outputCap, reservedTokens, reservedMicrocents, day] = numbers
+  const code = refusals[status] ?? null
+  const seat: Seat = { requestId, accountId, outputCap, reservedTokens, reservedMicrocents, day }
+  return { code, retryAfterMs: Math.max(1, Math.ceil(wait)), seat, noted: countersOf(numbers, now) }
+}
+
+function countersOf(numbers: Numbers, now: number): Noted {
+  const [, , , , , , requests, resetMs, tokens, microcents, seats, at] = numbers
+  return { at: now, day: dayOf(at), requests, resetMs, tokens, microcents, seats, dayEndsInMs: dayMs - (at % dayMs) }
+}

@@ -1,0 +1,29 @@
+import { dayMs } from '../core/days.ts'
+import type { Spent } from '../core/limits/spent.ts'
+import type { UsageRecord } from '../core/usage.ts'
+import type { Progress, Seat } from './meter.ts'
+
+/** The record as the ledger will hold it, of a request that has used so much. */
+export function settledRecord(seat: Seat, used: Progress): UsageRecord {
+  return recordOf(used.record, seat, spentBy(used, seat))
+}
+
+/** What counts: never more than was reserved, so that a settlement cannot carry an account over its limits. */
+export function spentBy(used: Spent, seat: Seat): Spent {
+  return {
+    tokens: Math.max(0, Math.min(used.tokens, seat.reservedTokens)),
+    microcents: Math.max(0, Math.min(used.microcents, seat.reservedMicrocents)),
+  }
+}
+
+/** The record on the reservation's day, and billed what the meter counted. */
+export function recordOf(record: UsageRecord, seat: Seat, spent: Spent): UsageRecord {
+  const at_ms = Math.min(Math.max(record.at_ms, seat.day * dayMs), (seat.day + 1) * dayMs - 1)
+  const { microcents: billed_microcents } = spent
+  const { reservedMicrocents: reserved_microcents } = seat
+  const isSo =
+    record.at_ms === at_ms &&
+    record.billed_microcents === billed_microcents &&
+    record.reserved_microcents === reserved_microcents
+  return isSo ? record : { ...record, at_ms, billed_microcents, reserved_microcents }
+}

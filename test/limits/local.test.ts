@@ -1,0 +1,282 @@
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import type { UsageRecord } from '../../src/core/usage.ts'
+import { createLocalMeter, type LocalMeter, type LocalMeterOptions } from '../../src/limits/local/meter.ts'
+import type { Admission, Seat } from '../../src/limits/meter.ts'
+import type { Checkpoints } from '../../src/stores/checkpoints.ts'
+import { JournalUnwritable } from '../../src/stores/journal.ts'
+import { movableClock } from '../stores/support.ts'
+import { admitted, ask, meterContract, settlement, wide } from './meter.contract.ts'
+
+const settleNow = (meter: LocalMeter, admission: Admission, now: number) =>
+  meter.settle(settlement(admitted(admission), 10, 10, now))
+
+function rig(seed: LocalMeterOptions['seed'] = async () => ({ tokens: 0, microcents: 0 }), checkpoints?: Checkpoints) {
+  const written: UsageRecord[] = []
+  const clock = movableClock()
+  const disk = { full: false, rescued: null as (() => void) | null }
+  const journal = {
+    async appendTogether(record: UsageRecord) {
+      if (disk.full) throw new JournalUnwritable('disk full')
+      written.push(record)
+    },
+    isWritable: () => !disk.full,
+    untilDurable: () =>
+      disk.full
+        ? new Promise<void>((done, fail) => {
+            disk.rescued = done
+            setTimeout(() => fail(new JournalUnwritable('late')), 200)
+          })
+        : Promise.resolve(),
+  }
+  const meter = createLocalMeter({ clock, journal, seed, ...(checkpoints === undefined ? {} : { checkpoints }) })
+  return { meter, clock, disk, written, records: async () => written, close: () => meter.close() }
+}
+
+meterContract('in process', async () => rig())
+
+test('the day begins with what the ledger knows, asked once however many come at once', async () => {
+  let asked = 0
+  const { meter } = rig(async () => {
+    asked++
+    await Bun.sleep(5)
+    return { tokens: 999_000, microcents: 5 }
+  })
+  await Promise.all(['a', 'b', 'c'].map(id => meter.admit(ask(id))))
+  expect(asked).toBe(1)
+  expect(meter.standing('acc_1', wide)).toMatchObject({ tokens: { remaining: 100 } })
+})
+
+test('an account whose ledger cannot be read is not let in, and is asked for again', async () => {
+  let answers = false
+  const { meter } = rig(async () => {
+    if (!answers) throw new Error('away')
+    return { tokens: 0, microcents: 0 }
+  })
+  await expect(meter.admit(ask('a'))).rejects.toThrow('away')
+  answers = true
+  expect((await meter.admit(ask('a'))).admitted).toBe(true)
+})
+
+test('while the journal takes nothing, nobody is let in and the end of an answer is withheld', async () => {
+  const { meter, clock, disk } = rig()
+  const seat = admitted(await meter.admit(ask('a')))
+  const other = admitted(await meter.admit(ask('b')))
+  disk.full = true
+  await expect(meter.admit(ask('c'))).rejects.toMatchObject({ code: 'service_unavailable', retryAfterMs: 1000 })
+  await expect(meter.settle(settlement(seat, 1, 1, clock.now()))).rejects.toMatchObject({ code: 'service_unavailable' })
+  const saved = meter.settle(settlement(other, 1, 1, clock.now()))
+  // The journal has said no by then.
+  await Bun.sleep(0)
+  disk.rescued?.()
+  expect((await saved).seats.remaining).toBe(10)
+})
+
+test('a seat that nobody settles is taken back, and still counts if it is settled after all', async () => {
+  const { meter, clock } = rig()
+  const limits = { ...wide, concurrentRequests: 1 }
+  const seat = admitted(await meter.admit(ask('a', { limits })))
+  clock.move(15 * 60_000)
+  admitted(await meter.admit(ask('b', { limits })))
+  const standing = await meter.settle(settlement(seat, 300, 100, clock.now()))
+  expect(standing).toMatchObject({ tokens: { remaining: wide.dailyTokens - 600 }, seats: { remaining: 0 } })
+})
+
+test('local meter: reads an idle account again when it had to make room for others', async () => {
+  const seeded: string[] = []
+  const { meter, clock } = rig(async accountId => {
+    seeded.push(accountId)
+    return { tokens: 0, microcents: 0 }
+  })
+  const admit = (accountId: string) => meter.admit(ask(`${accountId}-${seeded.length}`, { accountId }))
+  for (let index = 0; index < 100_000; index++) await admit(`acc_${index}`).then(one => settleNow(meter, one, clock.now()))
+  clock.move(11 * 60_000)
+  for (let index = 0; index < 1_000; index++) await admit(`acc_${index}`)
+  for (const id of ['one', 'two', 'three']) await admit(id)
+  seeded.length = 0
+  for (let index = 0; index < 1_000; index++) await admit(`acc_${index}`)
+  expect(seeded).toEqual([])
+  for (let index = 1_000; index < 3_000; index++) await admit(`acc_${index}`)
+  expect(seeded.length).toBeGreaterThan(0)
+})
+
+test('a known account is answered without waiting', async () => {
+  const { meter } = rig()
+  await meter.admit(ask('a'))
+  expect(Bun.peek(meter.admit(ask('b')))).toMatchObject({ admitted: true })
+})
+
+test('prices and limits beyond a double are still exact', async () => {
+  const { meter } = rig()
+  const limits = { ...wide, dailyTokens: 10_000_000, dailyCostMicrocents: Number.MAX_SAFE_INTEGER }
+  const seat = admitted(
+    await meter.admit(
+      ask('a', { limits, inputTokens: 3_000_001, outputTokens: 1, inputPrice: 7_500_000_001, outputPrice: 1 }),
+    ),
+  )
+  expect(seat.reservedMicrocents).toBe(Number((3_000_001n * 7_500_000_001n + 1n + 999_999n) / 1_000_000n))
+})
+
+/** The plainest possible meter: everything is recomputed from the list of what happened. */
+type Line = {
+  id: string
+  at: number
+  day: number
+  tokens: number
+  cost: number
+  open: boolean
+  /** What was reserved, of a line whose lease has run out; it counts nothing until it is settled after all. */
+  lapsed: { readonly tokens: number; readonly cost: number } | null
+}
+
+test('against a naive model: never over a limit, billed ≤ reserved, settled once', async () => {
+  const limits = { requestsPerMinute: 4, concurrentRequests: 3, dailyTokens: 3000, dailyCostMicrocents: 3000 }
+  const command = fc.oneof(
+    fc.record({
+      kind: fc.constant('admit' as const),
+      id: fc.integer({ min: 0, max: 25 }),
+      input: fc.integer({ min: 0, max: 900 }),
+      output: fc.integer({ min: 1, max: 900 }),
+      choices: fc.integer({ min: 1, max: 3 }),
+      fairShare: fc.boolean(),
+      inputPrice: fc.integer({ min: 0, max: 3_000_000 }),
+      outputPrice: fc.integer({ min: 0, max: 3_000_000 }),
+    }),
+    fc.record({
+      kind: fc.constant('settle' as const),
+      id: fc.integer({ min: 0, max: 25 }),
+      tokens: fc.nat(3000),
+      cost: fc.nat(3000),
+    }),
+    fc.record({
+      kind: fc.constant('raise' as const),
+      id: fc.integer({ min: 0, max: 25 }),
+      tokens: fc.nat(3000),
+      cost: fc.nat(3000),
+    }),
+    fc.record({
+      kind: fc.constant('move' as const),
+      by: fc.oneof(fc.nat(40_000), fc.constantFrom(600_000, 43_200_000)),
+    }),
+  )
+  await fc.assert(
+    fc.asyncProperty(fc.array(command, { maxLength: 80, size: 'max' }), async commands => {
+      const { meter, clock, written } = rig()
+      const lines: Line[] = []
+      const seats = new Map<string, Seat>()
+      const dayOf = (time: number) => Math.floor(time / 86_400_000)
+      const used = (day: number) =>
+        lines
+          .filter(line => line.day === day)
+          .reduce((sum, line) => ({ tokens: sum.tokens + line.tokens, cost: sum.cost + line.cost }), {
+            tokens: 0,
+            cost: 0,
+          })
+      const taken = () => lines.filter(one => one.open && one.lapsed === null).length
+      for (const step of commands) {
+        const now = clock.now()
+        if (step.kind === 'move') {
+          clock.move(step.by)
+          continue
+        }
+        const id = `r${step.id}`
+        const line = lines.find(one => one.id === id)
+        if (step.kind === 'admit') {
+          const answer = await meter.admit(
+            ask(id, {
+              limits,
+              inputTokens: step.input,
+              outputTokens: step.output,
+              choices: step.choices,
+              fairShare: step.fairShare,
+              inputPrice: step.inputPrice,
+              outputPrice: step.outputPrice,
+            }),
+          )
+          if (line !== undefined) {
+            expect(answer.admitted).toBe(true)
+            continue
+          }
+          for (const one of lines)
+            if (one.open && one.lapsed === null && one.at <= now - 900_000)
+              Object.assign(one, { lapsed: { tokens: one.tokens, cost: one.cost }, tokens: 0, cost: 0 })
+          const before = used(dayOf(now))
+          const price = (cap: number) =>
+            Math.ceil((step.input * step.inputPrice + cap * step.choices * step.outputPrice) / 1_000_000)
+          const expected =
+            lines.filter(one => one.at > now - 60_000).length >= limits.requestsPerMinute
+              ? 'requests_per_minute_exceeded'
+              : taken() >= limits.concurrentRequests
+                ? 'concurrent_requests_exceeded'
+                : before.tokens + step.input + step.choices > limits.dailyTokens
+                  ? 'daily_tokens_exceeded'
+                  : before.cost + price(1) > limits.dailyCostMicrocents
+                    ? 'daily_cost_exceeded'
+                    : null
+          expect(answer.admitted ? null : answer.code).toBe(expected)
+          if (!answer.admitted) continue
+          const { seat } = answer
+          expect(seat.outputCap).toBeGreaterThanOrEqual(1)
+          expect(seat.outputCap).toBeLessThanOrEqual(step.output)
+          expect(seat.reservedMicrocents).toBe(price(seat.outputCap))
+          const isLargest =
+            seat.outputCap === step.output ||
+            before.tokens + step.input + (seat.outputCap + 1) * step.choices > limits.dailyTokens ||
+            before.cost + price(seat.outputCap + 1) > limits.dailyCostMicrocents
+          if (!step.fairShare) expect(isLargest).toBe(true)
+          seats.set(id, seat)
+          lines.push({
+            id,
+            at: now,
+            day: seat.day,
+            tokens: seat.reservedTokens,
+            cost: seat.reservedMicrocents,
+            open: true,
+            lapsed: null,
+          })
+        } else {
+          const seat = seats.get(id)
+          if (seat === undefined || line === undefined) continue
+          if (step.kind === 'raise') {
+            const raised = await meter.raise(seat, step.tokens, step.cost)
+            const rest = used(line.day)
+            const tokens = Math.max(line.tokens, step.tokens)
+            const cost = Math.max(line.cost, step.cost)
+            const fits =
+              rest.tokens - line.tokens + tokens <= limits.dailyTokens &&
+              rest.cost - line.cost + cost <= limits.dailyCostMicrocents
+            expect(raised !== null).toBe(line.open && line.lapsed === null && fits)
+            if (raised !== null) {
+              seats.set(id, raised)
+              Object.assign(line, { tokens, cost })
+            }
+          } else {
+            await meter.settle(settlement(seat, step.tokens, step.cost, now))
+            if (line.open)
+              Object.assign(line, {
+                tokens: Math.min(step.tokens, (line.lapsed ?? line).tokens),
+                cost: Math.min(step.cost, (line.lapsed ?? line).cost),
+                open: false,
+              })
+          }
+        }
+        const today = used(dayOf(now))
+        // What lapsed was given to others, and counts once more where it is settled after all.
+        if (lines.every(one => one.lapsed === null)) {
+          expect(today.tokens).toBeLessThanOrEqual(limits.dailyTokens)
+          expect(today.cost).toBeLessThanOrEqual(limits.dailyCostMicrocents)
+        }
+        const standing = meter.standing('acc_1', limits)
+        if (standing !== null) {
+          expect(standing.tokens.remaining).toBe(Math.max(0, limits.dailyTokens - today.tokens))
+          expect(standing.costMicrocents.remaining).toBe(Math.max(0, limits.dailyCostMicrocents - today.cost))
+          expect(standing.seats.remaining).toBe(limits.concurrentRequests - taken())
+        }
+      }
+      expect(new Set(written.map(record => record.request_id)).size).toBe(written.length)
+      expect(written.length).toBe(lines.filter(one => !one.open).length)
+      for (const record of written) expect(record.billed_microcents).toBeLessThanOrEqual(record.reserved_microcents)
+    }),
+    { numRuns: 300 },
+  )
+})

@@ -1,0 +1,299 @@
+/** What every meter promises, whichever store it keeps its counts in. */
+import { describe, expect, test } from 'bun:test'
+import { type Limits, plans } from '../../src/core/plans.ts'
+import type { UsageRecord } from '../../src/core/usage.ts'
+import type { Admission, AdmitRequest, Meter, Seat } from '../../src/limits/meter.ts'
+import { usageRecord } from '../stores/support.ts'
+
+export type MeterRig = {
+  readonly meter: Meter
+  readonly clock: { now(): number; move(milliseconds: number): void }
+  /** Records made durable so far, in order. */
+  records(): Promise<readonly UsageRecord[]>
+  close(): Promise<void>
+}
+
+export const wide: Limits = {
+  requestsPerMinute: 1000,
+  concurrentRequests: 10,
+  dailyTokens: 1_000_000,
+  dailyCostMicrocents: 1_000_000_000,
+}
+
+export function ask(requestId: string, changes: Partial<AdmitRequest> = {}): AdmitRequest {
+  return {
+    requestId,
+    accountId: 'acc_1',
+    limits: wide,
+    inputTokens: 100,
+    outputTokens: 200,
+    choices: 1,
+    fairShare: false,
+    inputPrice: 100_000_000,
+    outputPrice: 500_000_000,
+    extraMicrocents: 0,
+    ...changes,
+  }
+}
+
+export function settlement(seat: Seat, tokens: number, microcents: number, now: number) {
+  return {
+    seat,
+    tokens,
+    microcents,
+    record: usageRecord({
+      request_id: seat.requestId,
+      account_id: seat.accountId,
+      at_ms: now,
+      billed_microcents: microcents,
+      reserved_microcents: seat.reservedMicrocents,
+    }),
+  }
+}
+
+export function admitted(admission: Admission): Seat {
+  if (!admission.admitted) throw new Error(`refused: ${admission.code}`)
+  return admission.seat
+}
+
+export function meterContract(name: string, open: () => Promise<MeterRig>): void {
+  const rigged = (title: string, body: (rig: MeterRig) => Promise<void>) =>
+    test(title, async () => {
+      const rig = await open()
+      try {
+        await body(rig)
+      } finally {
+        await rig.close()
+      }
+    })
+
+  describe(name, () => {
+    rigged('a seat reserves input plus cap, at a price rounded up once', async ({ meter }) => {
+      const seat = admitted(
+        await meter.admit(
+          ask('a', { inputTokens: 1, outputTokens: 3, inputPrice: 1, outputPrice: 1, extraMicrocents: 7 }),
+        ),
+      )
+      expect(seat).toMatchObject({ outputCap: 3, reservedTokens: 4, reservedMicrocents: 8 })
+    })
+
+    rigged(
+      'asking for a seat where there is none tells how an account stands, and takes nothing',
+      async ({ meter }) => {
+        const look = () =>
+          meter.admit(ask(crypto.randomUUID(), { limits: { ...wide, concurrentRequests: 0 }, outputTokens: 1 }))
+        expect(meter.standing('acc_1', wide)).toBeNull()
+        for (let times = 0; times < 3; times++) expect((await look()).admitted).toBe(false)
+        expect(meter.standing('acc_1', wide)).toMatchObject({
+          requests: { limit: 1000, remaining: 1000 },
+          tokens: { remaining: 1_000_000 },
+          costMicrocents: { remaining: 1_000_000_000 },
+          seats: { limit: 10, remaining: 10 },
+        })
+        admitted(await meter.admit(ask('a')))
+        await look()
+        expect(meter.standing('acc_1', wide)).toMatchObject({ requests: { remaining: 999 }, seats: { remaining: 9 } })
+      },
+    )
+
+    rigged('output is reserved for every answer asked for', async ({ meter }) => {
+      const seat = admitted(await meter.admit(ask('a', { choices: 4 })))
+      expect(seat).toMatchObject({ outputCap: 200, reservedTokens: 900, reservedMicrocents: 410_000 })
+    })
+
+    rigged('the minute slides: a place opens exactly when the oldest request leaves it', async ({ meter, clock }) => {
+      const limits = { ...wide, requestsPerMinute: 2 }
+      await meter.admit(ask('a', { limits }))
+      clock.move(10_000)
+      await meter.admit(ask('b', { limits }))
+      clock.move(5_000)
+      expect(await meter.admit(ask('c', { limits }))).toMatchObject({
+        admitted: false,
+        code: 'requests_per_minute_exceeded',
+        retryAfterMs: 45_000,
+        standing: { requests: { limit: 2, remaining: 0, resetMs: 55_000 } },
+      })
+      clock.move(44_999)
+      expect((await meter.admit(ask('c', { limits }))).admitted).toBe(false)
+      clock.move(1)
+      expect((await meter.admit(ask('c', { limits }))).admitted).toBe(true)
+    })
+
+    rigged('a seat is free again once its request is settled', async ({ meter, clock }) => {
+      const limits = { ...wide, concurrentRequests: 1 }
+      const seat = admitted(await meter.admit(ask('a', { limits })))
+      expect(await meter.admit(ask('b', { limits }))).toMatchObject({
+        admitted: false,
+        code: 'concurrent_requests_exceeded',
+        retryAfterMs: 1000,
+      })
+      await meter.settle(settlement(seat, 10, 10, clock.now()))
+      expect((await meter.admit(ask('b', { limits }))).admitted).toBe(true)
+    })
+
+    rigged(
+      'the day runs out by tokens, with the time until midnight UTC, and comes back then',
+      async ({ meter, clock }) => {
+        const limits = { ...wide, dailyTokens: 300 }
+        const seat = admitted(await meter.admit(ask('a', { limits })))
+        await meter.settle(settlement(seat, 300, 10, clock.now()))
+        const untilMidnight = 86_400_000 - (clock.now() % 86_400_000)
+        expect(await meter.admit(ask('b', { limits }))).toMatchObject({
+          admitted: false,
+          code: 'daily_tokens_exceeded',
+          retryAfterMs: untilMidnight,
+        })
+        clock.move(untilMidnight)
+        expect((await meter.admit(ask('b', { limits }))).admitted).toBe(true)
+      },
+    )
+
+    rigged('the day runs out by cost', async ({ meter, clock }) => {
+      const limits = { ...wide, dailyCostMicrocents: 110_000 }
+      const seat = admitted(await meter.admit(ask('a', { limits })))
+      await meter.settle(settlement(seat, 300, 110_000, clock.now()))
+      expect(await meter.admit(ask('b', { limits }))).toMatchObject({ admitted: false, code: 'daily_cost_exceeded' })
+    })
+
+    rigged('refusals are told in the order requests, seats, tokens, cost', async ({ meter }) => {
+      const none = { requestsPerMinute: 1, concurrentRequests: 1, dailyTokens: 300, dailyCostMicrocents: 110_000 }
+      await meter.admit(ask('a', { limits: none }))
+      const code = async (limits: Limits) => {
+        const admission = await meter.admit(ask('b', { limits }))
+        return admission.admitted ? null : admission.code
+      }
+      expect(await code(none)).toBe('requests_per_minute_exceeded')
+      expect(await code({ ...none, requestsPerMinute: 9 })).toBe('concurrent_requests_exceeded')
+      expect(await code({ ...none, requestsPerMinute: 9, concurrentRequests: 9 })).toBe('daily_tokens_exceeded')
+      expect(await code({ ...wide, dailyCostMicrocents: 110_000 })).toBe('daily_cost_exceeded')
+    })
+
+    rigged('a refusal costs nothing', async ({ meter }) => {
+      const limits = { ...wide, requestsPerMinute: 3 }
+      await meter.admit(ask('a', { limits }))
+      const before = meter.standing('acc_1', limits)
+      for (let round = 0; round < 10; round++) {
+        expect((await meter.admit(ask(`r${round}`, { limits, inputTokens: 2_000_000 }))).admitted).toBe(false)
+      }
+      expect(meter.standing('acc_1', limits)).toEqual(before)
+    })
+
+    rigged('a given cap is clamped to what remains, by tokens and by cost', async ({ meter }) => {
+      const byTokens = admitted(await meter.admit(ask('a', { limits: { ...wide, dailyTokens: 150 } })))
+      expect(byTokens).toMatchObject({ outputCap: 50, reservedTokens: 150 })
+      const byCost = admitted(
+        await meter.admit(
+          ask('b', { accountId: 'acc_2', limits: { ...wide, dailyCostMicrocents: 10_000 + 3 * 500 + 499 } }),
+        ),
+      )
+      expect(byCost).toMatchObject({ outputCap: 3, reservedMicrocents: 11_500 })
+    })
+
+    rigged('without a cap of its own a request gets a fair share of what its account has left', async ({ meter }) => {
+      const limits = { ...plans.usage, dailyCostMicrocents: 1_000_000_000 }
+      const first = admitted(
+        await meter.admit(ask('a', { limits, fairShare: true, outputTokens: 1_000_000, outputPrice: 0 })),
+      )
+      expect(first.outputCap).toBe((500_000 - 100) / 5)
+      const second = admitted(
+        await meter.admit(ask('b', { limits, fairShare: true, outputTokens: 1_000_000, outputPrice: 0 })),
+      )
+      expect(second.outputCap).toBe((500_000 - first.reservedTokens - 100) / 4)
+      const limited = { ...wide, dailyCostMicrocents: 10_000 + 10 * 500 * 7 }
+      const byCost = admitted(await meter.admit(ask('c', { accountId: 'acc_2', limits: limited, fairShare: true })))
+      expect(byCost.outputCap).toBe(7)
+    })
+
+    rigged('a share smaller than one token is still one where that much is left', async ({ meter }) => {
+      const limits = { ...wide, dailyTokens: 103 }
+      expect(admitted(await meter.admit(ask('a', { limits, fairShare: true }))).outputCap).toBe(1)
+    })
+
+    rigged(
+      'a repeated id gets the seat it has and takes nothing again, before and after settling',
+      async ({ meter, clock }) => {
+        const first = admitted(await meter.admit(ask('a')))
+        const standing = meter.standing('acc_1', wide)
+        expect(admitted(await meter.admit(ask('a')))).toEqual(first)
+        expect(meter.standing('acc_1', wide)).toEqual(standing)
+        const settled = await meter.settle(settlement(first, 10, 10, clock.now()))
+        expect(admitted(await meter.admit(ask('a')))).toEqual(first)
+        expect(meter.standing('acc_1', wide)).toEqual(settled)
+      },
+    )
+
+    rigged('a request is settled once, to what it really used', async ({ meter, clock, records }) => {
+      const seat = admitted(await meter.admit(ask('a')))
+      const once = await meter.settle(settlement(seat, 120, 20_000, clock.now()))
+      expect(once).toMatchObject({
+        tokens: { remaining: 999_880 },
+        costMicrocents: { remaining: 999_980_000 },
+        seats: { remaining: 10 },
+      })
+      expect(await meter.settle(settlement(seat, 300, 110_000, clock.now()))).toEqual(once)
+      expect((await records()).map(record => [record.request_id, record.billed_microcents])).toEqual([['a', 20_000]])
+    })
+
+    rigged(
+      'what is billed is never more than was reserved, in the counters and in the record',
+      async ({ meter, clock, records }) => {
+        const seat = admitted(await meter.admit(ask('a')))
+        const standing = await meter.settle(settlement(seat, 5_000_000, 9_000_000, clock.now()))
+        expect(standing.costMicrocents.remaining).toBe(wide.dailyCostMicrocents - seat.reservedMicrocents)
+        expect(standing.tokens.remaining).toBe(wide.dailyTokens - seat.reservedTokens)
+        expect((await records())[0]).toMatchObject({
+          billed_microcents: seat.reservedMicrocents,
+          reserved_microcents: seat.reservedMicrocents,
+        })
+      },
+    )
+
+    rigged('a reservation is raised whole or not at all', async ({ meter, clock, records }) => {
+      const limits = { ...wide, dailyTokens: 1000, dailyCostMicrocents: 200_000 }
+      const seat = admitted(await meter.admit(ask('a', { limits })))
+      expect(await meter.raise(seat, 300, 200_001)).toBeNull()
+      expect(await meter.raise(seat, 1001, 110_000)).toBeNull()
+      expect(meter.standing('acc_1', limits)).toMatchObject({
+        tokens: { remaining: 700 },
+        costMicrocents: { remaining: 90_000 },
+      })
+      const raised = await meter.raise(seat, 300, 200_000)
+      expect(raised).toEqual({ ...seat, reservedMicrocents: 200_000 })
+      expect(meter.standing('acc_1', limits)).toMatchObject({ costMicrocents: { remaining: 0 } })
+      await meter.settle(settlement(raised ?? seat, 300, 150_000, clock.now()))
+      expect((await records())[0]).toMatchObject({ billed_microcents: 150_000, reserved_microcents: 200_000 })
+      expect(await meter.raise(seat, 900, 200_000)).toBeNull()
+    })
+
+    rigged('a request belongs to the day of its reservation and settles there', async ({ meter, clock, records }) => {
+      clock.move(86_400_000 - (clock.now() % 86_400_000) - 1)
+      const seat = admitted(await meter.admit(ask('a')))
+      clock.move(5_000)
+      const standing = await meter.settle(settlement(seat, 300, 100_000, clock.now()))
+      expect(standing.tokens.remaining).toBe(wide.dailyTokens)
+      const record = (await records())[0]
+      expect(Math.floor((record?.at_ms ?? 0) / 86_400_000)).toBe(seat.day)
+    })
+
+    rigged('accounts do not touch each other', async ({ meter }) => {
+      const limits = { ...wide, concurrentRequests: 1 }
+      admitted(await meter.admit(ask('a', { limits })))
+      expect((await meter.admit(ask('b', { limits, accountId: 'acc_2' }))).admitted).toBe(true)
+      expect(meter.standing('acc_3', limits)).toBeNull()
+    })
+
+    rigged('of many at once exactly as many are let in as there are seats', async ({ meter }) => {
+      const many = await Promise.all(Array.from({ length: 100 }, (_, index) => meter.admit(ask(`r${index}`))))
+      expect(many.filter(one => one.admitted)).toHaveLength(wide.concurrentRequests)
+    })
+
+    rigged('lowered limits act on the next request', async ({ meter }) => {
+      admitted(await meter.admit(ask('a')))
+      admitted(await meter.admit(ask('b')))
+      expect(await meter.admit(ask('c', { limits: { ...wide, concurrentRequests: 1 } }))).toMatchObject({
+        code: 'concurrent_requests_exceeded',
+        standing: { seats: { limit: 1, remaining: 0 } },
+      })
+    })
+  })
+}

@@ -1,0 +1,127 @@
+/** One gateway's meter, journal and shipper in a process of its own, told by its parent what to do. */
+import { join } from 'node:path'
+import { GatewayError } from '../../src/core/errors.ts'
+import { systemClock } from '../../src/deps/clock.ts'
+import { FailoverMeter } from '../../src/limits/failover.ts'
+import type { AdmitRequest, Seat } from '../../src/limits/meter.ts'
+import { meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
+import { openCheckpoints } from '../../src/stores/checkpoints.ts'
+import { openDatabase } from '../../src/stores/database.ts'
+import { openJournal } from '../../src/stores/journal.ts'
+import { openRedis } from '../../src/stores/redis.ts'
+import { createShipper } from '../../src/stores/shipper.ts'
+import { createUsageStream } from '../../src/stores/usage-stream.ts'
+import { settlement } from './meter.contract.ts'
+
+export type RacerSettings = {
+  /** One address, or those of a cluster's nodes with commas between. */
+  readonly redis: string
+  readonly database: string
+  readonly folder: string
+  readonly id: string
+  readonly leaseMs?: number
+  /** Where busy neighbours must not look like a slow Redis. */
+  readonly commandDeadlineMs?: number
+}
+
+/** What a racer is told. */
+export type Order =
+  | { readonly kind: 'shared' }
+  | { readonly kind: 'race'; readonly request: AdmitRequest; readonly count: number; readonly withinMs: number }
+  | { readonly kind: 'settle'; readonly tokens: number; readonly microcents: number }
+  | { readonly kind: 'checkpoint'; readonly tokens: number; readonly microcents: number }
+  | { readonly kind: 'drain' }
+
+/** What it answers: of a race what was admitted and how the rest ended, by code. */
+export type Outcome = {
+  readonly ok: boolean
+  readonly admitted: number
+  readonly refused: Readonly<Record<string, number>>
+  readonly slowestMs: number
+}
+
+const settings = JSON.parse(process.argv[2] ?? '{}') as RacerSettings
+const log = { warn() {}, error() {} }
+const database = openDatabase(settings.database)
+const journal = openJournal({ directory: join(settings.folder, 'journal') })
+const checkpoints = openCheckpoints(join(settings.folder, 'journal'))
+checkpoints.settleLeft(record => journal.append(record))
+const redis = openRedis({
+  urls: settings.redis.split(','),
+  scripts: meterScripts,
+  ...(settings.commandDeadlineMs === undefined ? {} : { commandDeadlineMs: settings.commandDeadlineMs }),
+})
+const meter = new FailoverMeter({
+  redis,
+  database,
+  clock: systemClock,
+  journal,
+  checkpoints,
+  gatewayId: settings.id,
+  leaseMs: settings.leaseMs ?? 15_000,
+  onEvent: (event, detail) => {
+    if (process.env.RACER_EVENTS !== undefined) process.stderr.write(`${settings.id} ${event}: ${detail}\n`)
+  },
+})
+const stream = createUsageStream({ redis, gatewayId: settings.id, monotonic: systemClock.monotonic, kept: meter.kept })
+const shipper = createShipper({ journal, stream, database, clock: systemClock, log })
+
+const seats: Seat[] = []
+let asked = 0
+
+async function race(request: AdmitRequest, count: number, withinMs: number): Promise<Outcome> {
+  const refused: Record<string, number> = {}
+  let admitted = 0
+  let slowestMs = 0
+  const one = async (index: number) => {
+    await Bun.sleep((withinMs * index) / count)
+    const startedAt = performance.now()
+    try {
+      const admission = await meter.admit({ ...request, requestId: `${settings.id}-${asked++}` })
+      if (admission.admitted) {
+        admitted++
+        seats.push(admission.seat)
+      } else refused[admission.code] = (refused[admission.code] ?? 0) + 1
+    } catch (cause) {
+      const code = cause instanceof GatewayError ? cause.code : String(cause)
+      refused[code] = (refused[code] ?? 0) + 1
+    }
+    slowestMs = Math.max(slowestMs, performance.now() - startedAt)
+  }
+  await Promise.all(Array.from({ length: count }, (_, index) => one(index)))
+  return { ok: true, admitted, refused, slowestMs }
+}
+
+async function obey(order: Order): Promise<Outcome> {
+  const done = { ok: true, admitted: 0, refused: {}, slowestMs: 0 }
+  switch (order.kind) {
+    case 'shared':
+      return { ...done, ok: meter.isShared() }
+    case 'race':
+      return race(order.request, order.count, order.withinMs)
+    case 'settle': {
+      const { tokens, microcents } = order
+      await Promise.all(seats.splice(0).map(seat => meter.settle(settlement(seat, tokens, microcents, Date.now()))))
+      return done
+    }
+    case 'checkpoint':
+      for (const seat of seats)
+        meter.checkpoint(seat, () => settlement(seat, order.tokens, order.microcents, seat.day * 86_400_000))
+      return done
+    case 'drain':
+      return { ...done, ok: await shipper.drain(5000) }
+    default:
+      return order satisfies never
+  }
+}
+
+process.on('message', (message: { readonly id: number; readonly order: Order }) => {
+  obey(message.order).then(
+    outcome => process.send?.({ id: message.id, outcome }),
+    cause =>
+      process.send?.({
+        id: message.id,
+        outcome: { ok: false, admitted: 0, refused: { [String(cause)]: 1 }, slowestMs: 0 },
+      }),
+  )
+})

@@ -1,0 +1,106 @@
+/** Gateways' meters in processes of their own, which race for what one account may have. */
+import { join } from 'node:path'
+import type { AdmitRequest } from '../../src/limits/meter.ts'
+import { eventually } from '../stores/database.contract.ts'
+import { temporaryFolder } from '../stores/support.ts'
+import { ask } from './meter.contract.ts'
+import type { Order, Outcome, RacerSettings } from './racer.ts'
+
+export type Race = {
+  readonly admitted: number
+  readonly refused: Readonly<Record<string, number>>
+  readonly slowestMs: number
+}
+
+export type Racer = {
+  readonly pid: number
+  tell(order: Order): Promise<Outcome>
+  kill(): Promise<void>
+}
+
+type Stores = {
+  /** One address, or one for each of them. */
+  readonly redis: string | readonly string[]
+  readonly database: string
+  readonly leaseMs?: number
+  readonly commandDeadlineMs?: number
+}
+
+/** Starts `count` of them. `stop` ends them and removes their folders. */
+export function startRacers(count: number, { redis: redisAt, ...stores }: Stores) {
+  const folder = temporaryFolder()
+  const all = Array.from({ length: count }, (_, index) => {
+    const redis = typeof redisAt === 'string' ? redisAt : (redisAt[index] ?? '')
+    const id = `gateway${index}-${Bun.randomUUIDv7().slice(-8)}`
+    return startRacer({ ...stores, redis, folder: join(folder.path, `gateway${index}`), id })
+  })
+  const everyone = (order: Order) => Promise.all(all.map(one => one.tell(order)))
+  return {
+    all,
+    everyone,
+    /** Resolves when all of them see that Redis decides. */
+    shared: (withinMs: number) =>
+      eventually(async () => (await everyone({ kind: 'shared' })).every(one => one.ok), withinMs),
+    race: async (request: AdmitRequest, each: number, withinMs = 0): Promise<Race> =>
+      totals(await everyone({ kind: 'race', request, count: each, withinMs })),
+    async stop() {
+      await Promise.all(all.map(one => one.kill()))
+      folder.remove()
+    },
+  }
+}
+
+function startRacer(settings: RacerSettings): Racer {
+  const waiting = new Map<number, (outcome: Outcome) => void>()
+  let orders = 0
+  const child = Bun.spawn([process.execPath, new URL('racer.ts', import.meta.url).pathname, JSON.stringify(settings)], {
+    stdout: 'inherit',
+    stderr: 'inherit',
+    ipc(message: { id: number; outcome: Outcome }) {
+      waiting.get(message.id)?.(message.outcome)
+      waiting.delete(message.id)
+    },
+  })
+  return {
+    pid: child.pid,
+    tell: order =>
+      new Promise<Outcome>(done => {
+        waiting.set(++orders, done)
+        child.send({ id: orders, order })
+      }),
+    async kill() {
+      child.kill('SIGKILL')
+      await child.exited
+    },
+  }
+}
+
+function totals(outcomes: readonly Outcome[]): Race {
+  const refused: Record<string, number> = {}
+  for (const one of outcomes)
+    for (const [code, times] of Object.entries(one.refused)) refused[code] = (refused[code] ?? 0) + times
+  return {
+    admitted: outcomes.reduce((total, one) => total + one.admitted, 0),
+    refused,
+    slowestMs: Math.max(...outcomes.map(one => one.slowestMs)),
+  }
+}
+
+const roomy = {
+  requestsPerMinute: 100_000,
+  concurrentRequests: 100_000,
+  dailyTokens: 1_000_000_000,
+  dailyCostMicrocents: 1_000_000_000,
+}
+
+/** Each costs exactly 1,000 of 1e-8 USD and 11 tokens, and none can be made cheaper. */
+export function unit(accountId: string, limits: Partial<AdmitRequest['limits']>): AdmitRequest {
+  return ask('', {
+    accountId,
+    limits: { ...roomy, ...limits },
+    inputTokens: 10,
+    outputTokens: 1,
+    inputPrice: 0,
+    outputPrice: 1_000_000_000,
+  })
+}
