@@ -37,29 +37,25 @@ CREATE POLICY own_account ON limit_reservations USING (coalesce(account_id = cur
 CREATE FUNCTION limit_now(given bigint) RETURNS bigint LANGUAGE sql AS $$
 	SELECT coalesce(given, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)
 $$;--> statement-breakpoint
--- What limits count of an account, in one snapshot: the ledger's day, and the reservations that the ledger does not have.
+-- What limits count of an account: the ledger's day, and the reservations beside it. One statement, hence one snapshot: the
+-- statement that writes a record into the ledger ends its reservation.
 CREATE FUNCTION limit_counts(account text, now_ms bigint, OUT tokens bigint, OUT microcents bigint, OUT settled_tokens bigint,
 	OUT settled_microcents bigint, OUT open integer, OUT requests integer, OUT newest_ms bigint)
 LANGUAGE sql AS $$
 	WITH ledger AS (
 		SELECT coalesce(sum(input_tokens + output_tokens), 0)::bigint AS tokens, coalesce(sum(billed_microcents), 0)::bigint AS microcents
 		FROM usage_daily WHERE account_id = account AND day = date '1970-01-01' + (now_ms / 86400000)::int
-	), beside AS (
-		SELECT one.*, lease_until_ms > now_ms AND NOT EXISTS (
-			SELECT FROM usage_records WHERE usage_records.request_id = one.request_id
-				AND at >= to_timestamp(one.day * 86400.0) AND at < to_timestamp((one.day + 1) * 86400.0)
-		) AS counts
-		FROM limit_reservations AS one WHERE account_id = account AND (lease_until_ms > now_ms OR admitted_ms > now_ms - 60000)
 	), sums AS (
 		SELECT
-			coalesce(sum(beside.tokens) FILTER (WHERE counts AND day = now_ms / 86400000), 0)::bigint AS tokens,
-			coalesce(sum(beside.microcents) FILTER (WHERE counts AND day = now_ms / 86400000), 0)::bigint AS microcents,
-			coalesce(sum(beside.tokens) FILTER (WHERE counts AND day = now_ms / 86400000 AND NOT is_open), 0)::bigint AS settled_tokens,
-			coalesce(sum(beside.microcents) FILTER (WHERE counts AND day = now_ms / 86400000 AND NOT is_open), 0)::bigint AS settled_microcents,
+			coalesce(sum(one.tokens) FILTER (WHERE counts AND day = now_ms / 86400000), 0)::bigint AS tokens,
+			coalesce(sum(one.microcents) FILTER (WHERE counts AND day = now_ms / 86400000), 0)::bigint AS microcents,
+			coalesce(sum(one.tokens) FILTER (WHERE counts AND day = now_ms / 86400000 AND NOT is_open), 0)::bigint AS settled_tokens,
+			coalesce(sum(one.microcents) FILTER (WHERE counts AND day = now_ms / 86400000 AND NOT is_open), 0)::bigint AS settled_microcents,
 			count(*) FILTER (WHERE counts AND is_open)::int AS open,
 			count(*) FILTER (WHERE admitted_ms > now_ms - 60000)::int AS requests,
 			max(admitted_ms) AS newest_ms
-		FROM beside
+		FROM (SELECT *, lease_until_ms > now_ms AS counts FROM limit_reservations WHERE account_id = account) AS one
+		WHERE counts OR admitted_ms > now_ms - 60000
 	)
 	SELECT ledger.tokens + sums.tokens, ledger.microcents + sums.microcents, ledger.tokens + sums.settled_tokens,
 		ledger.microcents + sums.settled_microcents, sums.open, sums.requests, coalesce(sums.newest_ms, 0)
@@ -168,6 +164,14 @@ BEGIN
 	WHERE request_id = one->>0 AND is_open;
 	RETURN true;
 END $$;--> statement-breakpoint
+-- Ends reservations of requests that the ledger has: a record may have been shipped while its request was being registered.
+CREATE FUNCTION limit_end_shipped(gateway text) RETURNS void LANGUAGE sql AS $$
+	UPDATE limit_reservations AS one SET is_open = false, tokens = 0, microcents = 0
+	WHERE gateway_id = gateway AND (is_open OR tokens + microcents > 0) AND EXISTS (
+		SELECT FROM usage_records WHERE usage_records.request_id = one.request_id
+			AND at >= to_timestamp(one.day * 86400.0) AND at < to_timestamp((one.day + 1) * 86400.0)
+	)
+$$;--> statement-breakpoint
 -- What one gateway has open, has settled, and has admitted in the last minute, ahead of the decisions of a new epoch:
 -- [id, account, day, tokens, cost, cap, 1 = open, age in ms] each. False if there is a newer epoch.
 CREATE FUNCTION limit_register(gateway text, given_now bigint, wanted bigint, lease_ms bigint, rows json) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -185,6 +189,7 @@ BEGIN
 	ORDER BY 1
 	ON CONFLICT (request_id) DO UPDATE SET gateway_id = excluded.gateway_id, is_open = excluded.is_open, tokens = excluded.tokens,
 		microcents = excluded.microcents, lease_until_ms = excluded.lease_until_ms;
+	PERFORM limit_end_shipped(gateway);
 	UPDATE limit_gateways SET epoch = wanted WHERE id = gateway;
 	RETURN true;
 END $$;--> statement-breakpoint
@@ -212,6 +217,7 @@ BEGIN
 		PERFORM limit_switch(authority.epoch, 'redis', 0);
 		SELECT * INTO authority FROM limit_authority;
 	END IF;
+	IF authority.changed_at > now - interval '10 seconds' THEN PERFORM limit_end_shipped(gateway); END IF;
 	complete := authority.changed_at < now - pause_ms * interval '1 millisecond'
 		OR NOT EXISTS (SELECT FROM limit_gateways WHERE at > now - interval '3 seconds' AND epoch < authority.epoch);
 	IF complete AND NOT authority.is_open AND authority.holder = 'postgres' THEN

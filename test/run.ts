@@ -79,7 +79,7 @@ async function runFiles(files: readonly string[], reports: string): Promise<Tota
   return sum
 }
 
-const racesForMoney = (file: string) => file === 'test/stores/meter-failover.test.ts'
+const racesForMoney = (file: string) => file === 'test/limits/failover.test.ts'
 const mostlyWaits = (file: string) => waiters.includes(file)
 const needsBrowser = (file: string) => file.startsWith('test/dashboard/')
 
@@ -128,7 +128,7 @@ await install(missing)
 /** Those that take longest, which must not be left to run at the end, while a core is idle. */
 const longest = [
   'test/start/workers.test.ts',
-  'test/stores/meter-failover.test.ts',
+  'test/limits/failover.test.ts',
   'test/faults/postgres-away.test.ts',
   'test/start/start.test.ts',
   'test/dashboard/',

@@ -51,6 +51,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   safety: ['core'],
   web: ['core'],
   stores: ['core'],
+  limits: ['core'],
   observe: ['core'],
   payments: ['core'],
   mail: ['core'],

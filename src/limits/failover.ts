@@ -43,6 +43,8 @@ export type FailoverOptions = {
   readonly returnAfterMs?: number
   /** Tests: the time that both stores are to use. */
   readonly time?: () => number
+  /** Tests: leases are renewed, and those of dead gateways ended, by `renew` and `sweep` only. */
+  readonly isManual?: boolean
 }
 
 type Lease = { seat: Seat; readonly limits: Limits; readonly admittedAt: number; progress: (() => Progress) | null } & {
@@ -77,6 +79,8 @@ export class FailoverMeter implements Meter {
   /** The last minute's admissions, oldest first. */
   private recent: { readonly requestId: string; readonly accountId: string; readonly at: number }[] = []
   private renewedAt = 0
+  /** Reservations of settled requests that are not released yet. */
+  private readonly releases = new Set<Promise<void>>()
 
   constructor(private readonly options: FailoverOptions) {
     const { redis, database, clock, gatewayId, time, leaseMs = defaultLeaseMs } = options
@@ -110,8 +114,21 @@ export class FailoverMeter implements Meter {
       // A dead Redis may never give them back. Shipped twice, a record is in the ledger once.
       if (!isReady) this.keepHere()
     })
-    this.timers = [setInterval(() => this.upkeep(), upkeepMs), setInterval(() => this.sweep(), sweepEveryMs)]
+    this.timers = options.isManual
+      ? []
+      : [setInterval(() => this.upkeep(), upkeepMs), setInterval(() => void this.sweep(), sweepEveryMs)]
     for (const timer of this.timers) timer.unref()
+  }
+
+  /** The name that other gateways know it by. */
+  get id(): string {
+    return this.options.gatewayId
+  }
+
+  /** Resolves when a store decides, at most after 10 s, and all reservations of settled requests are released. */
+  async whenSettled(): Promise<void> {
+    await this.authority.ready(10_000)
+    await Promise.all(this.releases)
   }
 
   /** The store that decides now; null = it is changing, or unknown. */
@@ -176,7 +193,8 @@ export class FailoverMeter implements Meter {
     const isInRedis = epoch?.holder === 'redis' && (await this.settleInRedis(epoch, seat, spent, record, hasCheckpoint))
     if (!isInRedis) {
       await writeDurably(this.options.journal, record)
-      const released = this.release(seat, spent, hasCheckpoint)
+      const released = this.release(seat, spent, hasCheckpoint).finally(() => this.releases.delete(released))
+      this.releases.add(released)
       if (epoch?.holder === 'postgres') await Promise.race([released, Bun.sleep(releaseWaitMs)])
     }
     this.notes.forget(requestId)
@@ -216,7 +234,7 @@ export class FailoverMeter implements Meter {
       return await ask()
     } catch (cause) {
       if (cause instanceof StaleEpoch) this.authority.stale(epoch)
-      else if (cause instanceof RedisAway) this.authority.hurry()
+      else if (cause instanceof RedisAway || epoch.holder === 'postgres') this.authority.hurry()
       else throw cause
       return null
     }
@@ -352,7 +370,6 @@ export class FailoverMeter implements Meter {
     this.recent = first === -1 ? [] : this.recent.slice(Math.max(first, this.recent.length - maximumRecent))
   }
 
-  /** Renews leases, and brings checkpoints to Redis, or to disk while Redis does not decide. Never throws. */
   private upkeep(): void {
     const { clock, leaseMs = defaultLeaseMs } = this.options
     const isTime = clock.monotonic() - this.renewedAt >= leaseMs / renewals - upkeepMs / 2
@@ -360,14 +377,19 @@ export class FailoverMeter implements Meter {
       this.renewedAt = clock.monotonic()
       this.forgetOld(clock.now())
     }
+    void this.renew(isTime)
+  }
+
+  /** Renews leases, and brings checkpoints to Redis, or to disk while Redis does not decide. Never throws. */
+  async renew(all: boolean): Promise<void> {
     const epoch = this.authority.current
-    if (epoch?.holder === 'redis') return void this.renewInRedis(epoch, isTime)
+    if (epoch?.holder === 'redis') return this.renewInRedis(epoch, all)
     for (const lease of this.open.values()) {
       if (!lease.isDue || lease.progress === null) continue
       lease.isDue = false
       this.notes.keep(lease.seat, lease.progress)
     }
-    if (isTime && epoch !== null) void this.postgresStore.renew([...this.open.keys()]).catch(() => {})
+    if (all && epoch !== null) await this.postgresStore.renew([...this.open.keys()]).catch(() => {})
   }
 
   /** One tick, one write: the client sends all accounts as one pipeline. */
@@ -397,10 +419,11 @@ export class FailoverMeter implements Meter {
     }
   }
 
-  private sweep(): void {
+  /** Settles what dead gateways left open in Redis. Never throws. */
+  async sweep(): Promise<void> {
     const epoch = this.authority.current
     if (epoch?.holder !== 'redis') return
-    for (const partition of allPartitions) void this.redisStore.sweep(epoch, partition).catch(() => {})
+    await Promise.all(allPartitions.map(partition => this.redisStore.sweep(epoch, partition).catch(() => {})))
   }
 }
 

@@ -161,7 +161,7 @@ export function createShipper({
 }
 
 /**
- * Records into the ledger, and what is new of them into the daily sums. Ordered, so that two gateways cannot deadlock. Of
+ * Records into the ledger, and what is new of them into the daily sums. Ends their reservations. Ordered, so that two gateways cannot deadlock. Of
  * two copies that name the two sides of a midnight the first one counts.
  */
 function insert(database: Database, records: readonly UsageRecord[]): Promise<unknown> {
@@ -196,7 +196,11 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
         where not near_midnight or (request_id, to_timestamp(at_ms / 1000.0)) in (select request_id, at from first_seen)
         order by account_id, request_id
         on conflict do nothing
-        returning *, ${slotOf(sql, 'latency_ms')} as latency_slot, ${slotOf(sql, 'first_token_ms')} as first_token_slot)
+        returning *, ${slotOf(sql, 'latency_ms')} as latency_slot, ${slotOf(sql, 'first_token_ms')} as first_token_slot),
+      -- Limits count a request here or there: never twice, never not at all.
+      ended as (
+        update limit_reservations set is_open = false, tokens = 0, microcents = 0
+        where request_id in (select request_id from record))
       insert into usage_daily (
         account_id, day, key_id, model, requests, completed, failed, input_tokens, cached_input_tokens, output_tokens,
         reasoning_tokens, billed_microcents, latency, first_token)

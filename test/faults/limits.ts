@@ -3,12 +3,13 @@
  * there at all, or cut off from one of them: `bun test/faults/limits.ts [rounds] [fault]`. Exits with 1 where anything was
  * handed out that was not there, or more than one in a thousand was refused what was.
  */
+
+import { keysOf, partitionOf } from '../../src/core/limits/partitions.ts'
 import { migrate, openDatabase } from '../../src/stores/database.ts'
 import { spentOn } from '../../src/stores/ledger.ts'
-import { keysOf, partitionOf } from '../../src/stores/meter/partitions.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { type PrivateRedis, startRedis, startRedisCluster } from '../harness/redis.ts'
-import { startRacers, unit } from '../stores/racers.ts'
+import { startRacers, unit } from '../limits/racers.ts'
 import { startProxy } from './tcp-proxy.ts'
 
 const gateways = 4
@@ -75,7 +76,7 @@ for (const [fault, { strike, begins }] of Object.entries(faults)) {
       const addresses = Array.from({ length: gateways }, (_, index) => (index === 0 ? proxy.url : redis.url))
       const address = begins === 'without' ? 'redis://127.0.0.1:1' : cluster?.map(({ url }) => url).join(',')
       const team = startRacers(gateways, { redis: address ?? addresses, database: postgres.url })
-      if (begins !== 'without') await team.shared([account], 20_000)
+      if (begins !== 'without') await team.shared(20_000)
       const racing = team.race(unit(account, own), each, raceMs)
       await Bun.sleep(raceMs / 8)
       await strike(struck, proxy.cut)

@@ -5,7 +5,7 @@ import { spentOn } from '../../src/stores/ledger.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { type PrivateRedis, startRedis } from '../harness/redis.ts'
 import { eventually } from '../stores/database.contract.ts'
-import { ask, meterContract } from './meter.contract.ts'
+import { meterContract } from './meter.contract.ts'
 import { type Race, startRacers, unit } from './racers.ts'
 import { failoverRig, nowhere } from './rig.ts'
 

@@ -89,7 +89,8 @@ test('local meter: reads an idle account again when it had to make room for othe
     return { tokens: 0, microcents: 0 }
   })
   const admit = (accountId: string) => meter.admit(ask(`${accountId}-${seeded.length}`, { accountId }))
-  for (let index = 0; index < 100_000; index++) await admit(`acc_${index}`).then(one => settleNow(meter, one, clock.now()))
+  for (let index = 0; index < 100_000; index++)
+    await admit(`acc_${index}`).then(one => settleNow(meter, one, clock.now()))
   clock.move(11 * 60_000)
   for (let index = 0; index < 1_000; index++) await admit(`acc_${index}`)
   for (const id of ['one', 'two', 'three']) await admit(id)

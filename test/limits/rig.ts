@@ -3,8 +3,6 @@
 import { keysOf, partitions } from '../../src/core/limits/partitions.ts'
 import type { UsageRecord } from '../../src/core/usage.ts'
 import { FailoverMeter, type FailoverOptions } from '../../src/limits/failover.ts'
-import type { LimitRedis } from '../../src/limits/ports.ts'
-import { admitScript } from '../../src/limits/redis/request-scripts.ts'
 import { meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
 import type { Database } from '../../src/stores/database.ts'
 import { openRedis } from '../../src/stores/redis.ts'
@@ -28,42 +26,51 @@ export async function failoverRig({ database, redis, more = {}, commandDeadlineM
   await redis?.command('FLUSHALL')
   await database.run(({ sql }) => sql`delete from limit_reservations`)
   await database.run(({ sql }) => sql`delete from limit_gateways`)
-  const written: UsageRecord[] = []
+  const holder = redis === null ? 'postgres' : 'redis'
+  await database.run(({ sql }) => sql`select limit_switch(epoch, ${holder}, 0) from limit_authority`)
   const clock = movableClock()
-  const opened = openRedis({
-    urls: [redis?.url ?? nowhere],
-    scripts: meterScripts,
-    ...(commandDeadlineMs === undefined ? {} : { commandDeadlineMs }),
-  })
-  let asked = 0
-  const counting: LimitRedis = {
-    ...opened,
-    evaluate(script, keys, values, deadlineMs) {
-      if (script === admitScript) asked++
-      return opened.evaluate(script, keys, values, deadlineMs)
-    },
+  const gateways: { close(): Promise<void> }[] = []
+  const written: UsageRecord[] = []
+
+  /** One more gateway on the same stores. */
+  const open = async (own: Partial<FailoverOptions> = {}) => {
+    const opened = openRedis({
+      urls: [redis?.url ?? nowhere],
+      scripts: meterScripts,
+      ...(commandDeadlineMs === undefined ? {} : { commandDeadlineMs }),
+    })
+    const meter = new FailoverMeter({
+      redis: opened,
+      database,
+      clock: { now: clock.now, monotonic: () => performance.now() },
+      time: clock.now,
+      isManual: true,
+      journal: {
+        append: record => void written.push(record),
+        appendTogether: async record => void written.push(record),
+        isWritable: () => true,
+        untilDurable: () => Promise.resolve(),
+        waiting: () => written,
+      },
+      gatewayId: Bun.randomUUIDv7(),
+      ...more,
+      ...own,
+    })
+    const close = async () => {
+      await meter.close()
+      opened.close()
+    }
+    gateways.push({ close })
+    await eventually(() => meter.decidedBy() === (redis === null ? 'postgres' : 'redis'), 10_000)
+    return meter
   }
-  const meter = new FailoverMeter({
-    redis: counting,
-    database,
-    clock: { now: clock.now, monotonic: () => performance.now() },
-    time: clock.now,
-    journal: {
-      append: record => void written.push(record),
-      appendTogether: async record => void written.push(record),
-      isWritable: () => true,
-      untilDurable: () => Promise.resolve(),
-      waiting: () => written,
-    },
-    gatewayId: Bun.randomUUIDv7(),
-    ...more,
-  })
-  await eventually(() => (redis === null ? meter.decidedBy() === 'postgres' : meter.isShared()), 10_000)
+
   return {
-    meter,
+    meter: await open(),
+    open,
     clock,
     written,
-    asked: () => asked,
+    /** Records that are durable: in the streams, then in the journals. */
     async records() {
       if (redis === null) return written
       const streams = Array.from({ length: partitions }, (_, one) =>
@@ -73,8 +80,7 @@ export async function failoverRig({ database, redis, more = {}, commandDeadlineM
       return [...entries.map(([, [, record]]) => JSON.parse(record) as UsageRecord), ...written]
     },
     async close() {
-      await meter.close()
-      opened.close()
+      for (const gateway of gateways) await gateway.close()
     },
   }
 }

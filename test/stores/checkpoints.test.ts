@@ -22,10 +22,10 @@ const left = () => {
 }
 
 test('a process that is killed leaves the last checkpoint of each request still open, once', async () => {
-  const source = (name: string) => JSON.stringify(new URL(`../../src/stores/${name}`, import.meta.url).pathname)
+  const source = (name: string) => JSON.stringify(new URL(`../../src/${name}`, import.meta.url).pathname)
   const script = `
-    const { openCheckpoints } = await import(${source('checkpoints.ts')})
-    const { createLocalMeter } = await import(${source('meter-local.ts')})
+    const { openCheckpoints } = await import(${source('stores/checkpoints.ts')})
+    const { createLocalMeter } = await import(${source('limits/local/meter.ts')})
     const meter = createLocalMeter({
       clock: Date,
       journal: { append() {}, appendTogether: async () => {}, isWritable: () => true, untilDurable: async () => {} },

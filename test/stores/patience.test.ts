@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { createPatience } from '../../src/stores/patience.ts'
 import { RedisAway } from '../../src/core/limits/redis-away.ts'
+import { createPatience } from '../../src/stores/patience.ts'
 
 /** Resolves after so many turns of the event loop, each of which is busy for `busyMs`. */
 function afterTurns(turns: number, busyMs: number): Promise<string> {

@@ -2,22 +2,21 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { appendFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { journalFolders, reconcileUsage, replayFolders, replayUsage } from '../../src/commands/usage.ts'
+import { counterFormat, keysOf, partitionOf } from '../../src/core/limits/partitions.ts'
 import type { UsageRecord } from '../../src/core/usage.ts'
+import { FailoverMeter } from '../../src/limits/failover.ts'
 import { lockDataFolder } from '../../src/stores/data-folder.ts'
 import type { Database } from '../../src/stores/database.ts'
 import { openJournal } from '../../src/stores/journal.ts'
-import { keysOf, partitionOf, partitions } from '../../src/stores/meter/partitions.ts'
-import { createRedisMeter } from '../../src/stores/meter-redis.ts'
 import { journalSource } from '../../src/stores/reconcile/journal-source.ts'
 import { redisSource } from '../../src/stores/reconcile/redis-source.ts'
 import { type AuditScope, audit } from '../../src/stores/reconcile.ts'
 import { openRedis } from '../../src/stores/redis.ts'
-import { counterFormat } from '../../src/stores/scripts/account.ts'
 import { createShipper } from '../../src/stores/shipper.ts'
 import { startRedis } from '../harness/redis.ts'
+import { admitted, ask, settlement } from '../limits/meter.contract.ts'
 import { eventually, quiet } from './database.contract.ts'
 import { generateUsage, newTeam, tampered } from './ledger-rows.ts'
-import { admitted, ask, settlement } from './meter.contract.ts'
 import { onDatabaseOf } from './on-database.ts'
 import { movableClock, temporaryFolder, usageRecord } from './support.ts'
 import { twoDatabases } from './two-databases.ts'
@@ -236,13 +235,27 @@ test('the counters in Redis, less what open requests reserve, are ledger and str
   const redisServer = await startRedis()
   if (database === null || redisServer === null) return void process.stdout.write('did not run: counters in Redis\n')
   const redis = openRedis({ urls: [redisServer.url] })
+  let closeMeter = async () => {}
   try {
     await eventually(() => redis.isReady(), 5000)
-    for (let partition = 0; partition < partitions; partition++)
-      await redis.send('', ['SET', keysOf(partition).epoch, 'e'])
     const clock = movableClock(start)
-    const seed = async () => ({ tokens: 0, microcents: 0 })
-    const meter = createRedisMeter({ redis, gatewayId: 'only', clock, time: clock.now, epochOf: () => 'e', seed })
+    const meter = new FailoverMeter({
+      redis,
+      database,
+      clock: { now: clock.now, monotonic: () => performance.now() },
+      time: clock.now,
+      isManual: true,
+      journal: {
+        append() {},
+        appendTogether: async () => {},
+        isWritable: () => true,
+        untilDurable: async () => {},
+        waiting: () => [],
+      },
+      gatewayId: Bun.randomUUIDv7(),
+    })
+    closeMeter = meter.close.bind(meter)
+    await eventually(() => meter.isShared(), 5000)
     const accounts = await Promise.all(Array.from({ length: 5 }, async () => (await newTeam(database)).accountId))
     const [first = ''] = accounts
     for (const accountId of accounts)
@@ -292,6 +305,7 @@ test('the counters in Redis, less what open requests reserve, are ledger and str
     await redis.send('', ['SET', keys.epoch, 'another'])
     expect(await own(first)).toMatchObject({ isWhole: true, counters: 0 })
   } finally {
+    await closeMeter()
     redis.close()
     await redisServer.stop()
   }

@@ -195,8 +195,8 @@ function clean(database: LimitDatabase): Promise<unknown> {
       with over as (
         delete from limit_reservations where request_id in (
           select request_id from limit_reservations as one
-          where admitted_ms < limit_now(null) - 60000 and (lease_until_ms < limit_now(null)
-            or not is_open and exists (select from usage_records where usage_records.request_id = one.request_id))
+          where admitted_ms < limit_now(null) - 60000
+            and (lease_until_ms < limit_now(null) or not is_open and tokens + microcents = 0)
           limit 1000)
       )
       delete from limit_gateways where at < clock_timestamp() - interval '1 hour'`,

@@ -34,6 +34,14 @@ for _, row in ipairs(known.rows) do
 end
 local all, value = call('HGETALL', account), {}
 for i = 1, #all, 2 do value[all[i]] = all[i + 1] end
+if value.m then
+  -- Records of a dead gateway may still be in the stream. What Redis had settled of the day only grows.
+  local hadDay, _, _, hadTokens, hadCost = unpack_('${counterFormat}', value.m)
+  if hadDay == y then
+    t, c = t + max(0, hadTokens - s), c + max(0, hadCost - z)
+    s, z = max(s, hadTokens), max(z, hadCost)
+  end
+end
 for field, text in pairs(value) do
   local kind, id = sub(field, 1, 2), sub(field, 3)
   local lease, owner = value['l:' .. id], value['o:' .. id]
