@@ -200,9 +200,9 @@ BEGIN
 	UPDATE limit_authority SET epoch = greatest(epoch + 1, at_least), holder = wanted, is_open = false, changed_at = clock_timestamp()
 		WHERE epoch = known;
 END $$;--> statement-breakpoint
--- A gateway's heartbeat. Replies {epoch, holder, isOpen, isComplete, living}: complete = all living gateways have registered, or had
--- the time to. Postgres gives way to Redis once every living gateway reaches it.
-CREATE FUNCTION limit_beat(gateway text, registered bigint, sees boolean, pause_ms integer) RETURNS json LANGUAGE plpgsql AS $$
+-- A gateway's heartbeat. Replies {epoch, holder, isOpen, isComplete, living}: complete = all living gateways, those with a
+-- heartbeat within 3 s, have registered. Postgres gives way to Redis once every living gateway reaches it.
+CREATE FUNCTION limit_beat(gateway text, registered bigint, sees boolean) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
 	now timestamptz := clock_timestamp();
 	authority limit_authority;
@@ -218,8 +218,7 @@ BEGIN
 		SELECT * INTO authority FROM limit_authority;
 	END IF;
 	IF authority.changed_at > now - interval '10 seconds' THEN PERFORM limit_end_shipped(gateway); END IF;
-	complete := authority.changed_at < now - pause_ms * interval '1 millisecond'
-		OR NOT EXISTS (SELECT FROM limit_gateways WHERE at > now - interval '3 seconds' AND epoch < authority.epoch);
+	complete := NOT EXISTS (SELECT FROM limit_gateways WHERE at > now - interval '3 seconds' AND epoch < authority.epoch);
 	IF complete AND NOT authority.is_open AND authority.holder = 'postgres' THEN
 		UPDATE limit_authority SET is_open = true WHERE epoch = authority.epoch;
 		authority.is_open := true;

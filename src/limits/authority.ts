@@ -1,7 +1,7 @@
 /**
  * Who decides limits. One row in Postgres names the holder, Redis or Postgres, and an epoch. A gateway that sees Redis away, or
- * emptied, raises the epoch; every gateway then registers its requests in Postgres, and admits again once the epoch is open:
- * when all have registered, or after `pauseMs`. While Postgres is away the holder cannot change.
+ * emptied, raises the epoch; every gateway then registers its requests in Postgres, and admits again once the epoch is open: when
+ * all have registered that had a heartbeat within 3 s. While Postgres is away the holder cannot change.
  *
  *   unknown ──beat──> registering ──all registered──> open (redis | postgres) ──a newer epoch──> registering
  */
@@ -12,7 +12,7 @@ import type { Beat, PostgresStore, Registered } from './postgres/store.ts'
 import type { PartitionState, RedisStore } from './redis/store.ts'
 
 export type AuthorityOptions = {
-  readonly postgres: Pick<PostgresStore, 'beat' | 'change' | 'open' | 'register'>
+  readonly postgres: Pick<PostgresStore, 'beat' | 'change' | 'leave' | 'open' | 'register'>
   readonly redis: Pick<LimitRedis, 'isReady'>
   readonly store: Pick<RedisStore, 'partitions'>
   /** Milliseconds that never run backwards. */
@@ -24,12 +24,9 @@ export type AuthorityOptions = {
   /** Receives the oldest entry of each partition's stream while Redis decides. */
   readonly onVerified?: (partitions: readonly PartitionState[]) => void
   readonly onEvent?: (event: string, detail: string) => void
-  readonly pauseMs?: number
   readonly returnAfterMs?: number
 }
 
-/** A newer epoch is open after this time, whichever gateway has not registered by then. */
-const defaultPauseMs = 1_500
 /** Postgres gives way to a Redis that has answered for so long. */
 const defaultReturnAfterMs = 5_000
 const steadyMs = 500
@@ -97,10 +94,12 @@ export class Authority {
     this.wake()
   }
 
+  /** Ends the steps, and this gateway's heartbeat. */
   async close(): Promise<void> {
     this.isClosed = true
     this.wake()
     await this.running
+    if (this.isPostgresThere) await this.options.postgres.leave().catch(() => {})
   }
 
   private async run(): Promise<void> {
@@ -134,14 +133,14 @@ export class Authority {
   }
 
   private async step(): Promise<void> {
-    const { postgres, redis, monotonic, pauseMs = defaultPauseMs, returnAfterMs = defaultReturnAfterMs } = this.options
+    const { postgres, redis, monotonic, returnAfterMs = defaultReturnAfterMs } = this.options
     const isReady = redis.isReady()
     this.away = isReady ? 0 : this.away + 1
     this.readySince = isReady ? (this.readySince ?? monotonic()) : null
     const seesRedis = this.readySince !== null && monotonic() - this.readySince >= returnAfterMs
     let beat: Beat
     try {
-      beat = await postgres.beat(this.registeredFor, seesRedis, pauseMs)
+      beat = await postgres.beat(this.registeredFor, seesRedis)
       this.isPostgresThere = true
     } catch (cause) {
       this.isPostgresThere = false

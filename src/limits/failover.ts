@@ -39,7 +39,6 @@ export type FailoverOptions = {
   /** How long a reservation lasts that its gateway does not renew. */
   readonly leaseMs?: number
   readonly onEvent?: AuthorityOptions['onEvent']
-  readonly pauseMs?: number
   readonly returnAfterMs?: number
   /** Tests: the time that both stores are to use. */
   readonly time?: () => number
@@ -106,7 +105,6 @@ export class FailoverMeter implements Meter {
         for (const [partition, { oldestEntry }] of partitions.entries()) this.kept.releaseBefore(partition, oldestEntry)
       },
       ...(options.onEvent === undefined ? {} : { onEvent: options.onEvent }),
-      ...(options.pauseMs === undefined ? {} : { pauseMs: options.pauseMs }),
       ...(options.returnAfterMs === undefined ? {} : { returnAfterMs: options.returnAfterMs }),
     })
     redis.onChange(isReady => {
@@ -129,6 +127,11 @@ export class FailoverMeter implements Meter {
   async whenSettled(): Promise<void> {
     await this.authority.ready(10_000)
     await Promise.all(this.releases)
+  }
+
+  /** Resolves when the limit authority has made so many more steps. */
+  async steps(count: number): Promise<void> {
+    for (let step = 0; step < count; step++) await this.authority.changed(10_000)
   }
 
   /** The store that decides now; null = it is changing, or unknown. */

@@ -25,7 +25,7 @@ export type Beat = {
   readonly holder: Epoch['holder']
   /** Whether requests are admitted under this epoch. */
   readonly isOpen: boolean
-  /** Whether all living gateways have registered for it, or had the time to. */
+  /** Whether all living gateways have registered for it. */
   readonly isComplete: boolean
   readonly living: readonly string[]
 }
@@ -120,14 +120,18 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
     },
 
     /** Writes a heartbeat and returns who decides. `seesRedis` = it has reached Redis for long enough to return to it. */
-    async beat(registered: number, seesRedis: boolean, pauseMs: number): Promise<Beat> {
+    async beat(registered: number, seesRedis: boolean): Promise<Beat> {
       const [row] = await database.run(
-        ({ sql }) =>
-          sql<{ beat: Beat }[]>`select limit_beat(${gatewayId}, ${registered}, ${seesRedis}, ${pauseMs}) as beat`,
+        ({ sql }) => sql<{ beat: Beat }[]>`select limit_beat(${gatewayId}, ${registered}, ${seesRedis}) as beat`,
       )
       if (row === undefined) throw new StaleEpoch()
       if (++beats % cleanEveryBeats === 0) await clean(database)
       return row.beat
+    },
+
+    /** Ends the heartbeat: a change of the holder need not wait for this gateway. */
+    async leave(): Promise<void> {
+      await database.run(({ sql }) => sql`delete from limit_gateways where id = ${gatewayId}`)
     },
 
     /** Makes `holder` decide under a new epoch, `atLeast` that number, unless another gateway was first. */

@@ -1,0 +1,178 @@
+/**
+ * Random schedules over real stores: gateways admit, settle, lose Redis, find it emptied, and die. Whatever the order, no account
+ * gets more than its limit, and each settled request is in the ledger once.
+ */
+import { afterAll, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { RedisAway } from '../../src/core/limits/redis-away.ts'
+import type { UsageRecord } from '../../src/core/usage.ts'
+import { FailoverMeter } from '../../src/limits/failover.ts'
+import type { Seat } from '../../src/limits/meter.ts'
+import type { LimitRedis } from '../../src/limits/ports.ts'
+import { meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
+import { type Database, migrate, openDatabase } from '../../src/stores/database.ts'
+import { spentOn } from '../../src/stores/ledger.ts'
+import { openRedis } from '../../src/stores/redis.ts'
+import { createShipper } from '../../src/stores/shipper.ts'
+import { createUsageStream } from '../../src/stores/usage-stream.ts'
+import { startPostgres } from '../harness/postgres.ts'
+import { type PrivateRedis, startRedis } from '../harness/redis.ts'
+import { eventually, quiet } from '../stores/database.contract.ts'
+import { settlement } from './meter.contract.ts'
+import { unit } from './racers.ts'
+
+const server = await startRedis()
+const postgres = await startPostgres()
+const database = postgres === null ? null : openDatabase(postgres.url)
+if (database !== null) await migrate(database)
+afterAll(async () => {
+  await database?.close()
+  await postgres?.stop()
+  await server?.stop()
+})
+
+const limitMicrocents = 20_000
+/** A run takes seconds: `SCHEDULES=100 bun test ./test/limits/schedules.test.ts --timeout=3600000` for many. */
+const runs = Number(process.env.SCHEDULES ?? 3)
+const clock = { now: () => Date.now(), monotonic: () => performance.now() }
+
+/** A gateway whose wire to Redis can be cut. */
+function startGateway(redisServer: PrivateRedis, stores: Database) {
+  const opened = openRedis({ urls: [redisServer.url], scripts: meterScripts, commandDeadlineMs: 2_000 })
+  const listeners: ((isReady: boolean) => void)[] = []
+  let isCut = false
+  const redis: LimitRedis & Pick<typeof opened, 'send'> = {
+    evaluate: (...words) => (isCut ? Promise.reject(new RedisAway('cut')) : opened.evaluate(...words)),
+    send: (...words) => (isCut ? Promise.reject(new RedisAway('cut')) : opened.send(...words)),
+    isReady: () => !isCut && opened.isReady(),
+    onChange: listener => void listeners.push(listener),
+  }
+  opened.onChange(isReady => listeners.forEach(listener => void listener(isReady && !isCut)))
+  let records: UsageRecord[] = []
+  const gatewayId = Bun.randomUUIDv7()
+  const meter = new FailoverMeter({
+    redis,
+    database: stores,
+    clock,
+    gatewayId,
+    returnAfterMs: 100,
+    journal: {
+      append: record => void records.push(record),
+      appendTogether: async record => void records.push(record),
+      isWritable: () => true,
+      untilDurable: () => Promise.resolve(),
+      waiting: () => records,
+    },
+  })
+  const stream = createUsageStream({
+    redis: { ...opened, ...redis },
+    gatewayId,
+    monotonic: clock.monotonic,
+    kept: meter.kept,
+  })
+  const journal = {
+    take: (maximum: number) => {
+      const taken = records.slice(0, maximum)
+      if (taken.length === 0) return null
+      const release = () => {
+        records = records.filter(one => !taken.includes(one))
+      }
+      return { records: taken, release }
+    },
+    setAside: () => {},
+    backlog: () => records.length,
+  }
+  const shipper = createShipper({ journal, stream, database: stores, clock, log: quiet })
+  return {
+    meter,
+    ship: () => shipper.drain(10_000),
+    cut(is: boolean) {
+      isCut = is
+      for (const listener of listeners) listener(!is)
+    },
+    async stop() {
+      await shipper.close()
+      await meter.close()
+      opened.close()
+    },
+  }
+}
+
+const who = fc.nat(1)
+const cost = fc.integer({ min: 0, max: 1_000 })
+const command = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.record({ kind: fc.constant('admit' as const), who, count: fc.integer({ min: 1, max: 6 }) }),
+  },
+  { weight: 6, arbitrary: fc.record({ kind: fc.constant('settle' as const), cost }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('ship' as const), who }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('flush' as const) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('cut' as const), who, is: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('die' as const), who }) },
+)
+type Command = typeof command extends fc.Arbitrary<infer T> ? T : never
+type Gateway = ReturnType<typeof startGateway>
+
+if (server !== null && database !== null)
+  test(
+    'shared limits: grant no more than there is and bill each request once in any schedule of faults',
+    async () => {
+      await fc.assert(
+        fc.asyncProperty(fc.array(command, { minLength: 12, maxLength: 20, size: 'max' }), steps =>
+          runSchedule(server, database, steps),
+        ),
+        { numRuns: runs },
+      )
+    },
+    Math.max(120_000, runs * 30_000),
+  )
+
+async function runSchedule(redisServer: PrivateRedis, stores: Database, steps: readonly Command[]): Promise<void> {
+  const account = `acc_${Bun.randomUUIDv7()}`
+  const request = unit(account, { dailyCostMicrocents: limitMicrocents })
+  const gateways: [Gateway, Gateway] = [startGateway(redisServer, stores), startGateway(redisServer, stores)]
+  let open: { readonly seat: Seat; readonly gateway: Gateway }[] = []
+  let settled = 0
+  const decided = (gateway: Gateway) => eventually(() => gateway.meter.decidedBy() !== null, 15_000)
+  try {
+    for (const step of steps) {
+      const gateway = 'who' in step ? gateways[step.who === 0 ? 0 : 1] : gateways[0]
+      if (step.kind === 'admit') {
+        await decided(gateway)
+        const ids = Array.from({ length: step.count }, () => Bun.randomUUIDv7())
+        const all = await Promise.all(ids.map(requestId => gateway.meter.admit({ ...request, requestId })))
+        for (const one of all) if (one.admitted) open.push({ seat: one.seat, gateway })
+        const reserved = open.reduce((sum, { seat }) => sum + seat.reservedMicrocents, 0)
+        expect(settled + reserved).toBeLessThanOrEqual(limitMicrocents)
+      } else if (step.kind === 'settle') {
+        const one = open.shift()
+        if (one === undefined) continue
+        settled += step.cost
+        await one.gateway.meter.settle(settlement(one.seat, 30, step.cost, Date.now()))
+      } else if (step.kind === 'ship') await gateway.ship()
+      else if (step.kind === 'flush') await redisServer.command('FLUSHALL')
+      else if (step.kind === 'cut') gateway.cut(step.is)
+      else if (step.kind === 'die') {
+        // Its records reach the ledger first: those that only a dead process and an emptied Redis had are lost.
+        gateway.cut(false)
+        await decided(gateway)
+        await gateway.ship()
+        open = open.filter(one => one.gateway !== gateway)
+        await gateway.stop()
+        gateways[step.who === 0 ? 0 : 1] = startGateway(redisServer, stores)
+      }
+    }
+    for (const { seat, gateway } of open) {
+      await gateway.meter.settle(settlement(seat, 30, seat.reservedMicrocents, Date.now()))
+      settled += seat.reservedMicrocents
+    }
+    for (const gateway of gateways) {
+      gateway.cut(false)
+      await eventually(() => gateway.ship(), 15_000)
+    }
+    expect((await spentOn(stores, account, Math.floor(Date.now() / 86_400_000))).microcents).toBe(settled)
+  } finally {
+    for (const gateway of gateways) await gateway.stop()
+  }
+}
