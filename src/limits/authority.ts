@@ -13,7 +13,7 @@ import type { PartitionState, RedisStore } from './redis/store.ts'
 
 export type AuthorityOptions = {
   readonly postgres: Pick<PostgresStore, 'beat' | 'change' | 'leave' | 'open' | 'register'>
-  readonly redis: Pick<LimitRedis, 'isReady'>
+  readonly redis: Pick<LimitRedis, 'failedConnections' | 'isReady'>
   readonly store: Pick<RedisStore, 'partitions'>
   /** Milliseconds that never run backwards. */
   readonly monotonic: () => number
@@ -28,10 +28,14 @@ export type AuthorityOptions = {
 }
 
 /** Postgres gives way to a Redis that has answered for so long. */
-const defaultReturnAfterMs = 5_000
+const defaultReturnAfterMs = 2_000
 const steadyMs = 500
 const changingMs = 25
-/** Steps without Redis before it counts as away. They are at least `changingMs` apart, and a busy loop makes none. */
+/**
+ * What it takes for Redis to count as away: failed connections, and steps without one. Steps are at least `changingMs` apart, and a
+ * busy loop makes none.
+ */
+const connectionsAway = 2
 const stepsAway = 8
 
 export class Authority {
@@ -127,7 +131,7 @@ export class Authority {
         this.wake = () => {}
         done()
       }
-      timer = setTimeout(end, this.current === null || this.away > 0 || this.isHurried ? changingMs : steadyMs)
+      timer = setTimeout(end, this.current === null || !this.options.redis.isReady() || this.isHurried ? changingMs : steadyMs)
       this.wake = () => (this.isClosed ? end() : soon())
     })
   }
@@ -135,7 +139,8 @@ export class Authority {
   private async step(): Promise<void> {
     const { postgres, redis, monotonic, returnAfterMs = defaultReturnAfterMs } = this.options
     const isReady = redis.isReady()
-    this.away = isReady ? 0 : this.away + 1
+    if (isReady) this.away = 0
+    else if (redis.failedConnections() >= connectionsAway) this.away++
     this.readySince = isReady ? (this.readySince ?? monotonic()) : null
     const seesRedis = this.readySince !== null && monotonic() - this.readySince >= returnAfterMs
     let beat: Beat

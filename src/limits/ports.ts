@@ -6,6 +6,8 @@ export type LimitRedis = {
   /** Runs a script. Throws `RedisAway`; it may have run all the same. All `keys` are in one slot. */
   evaluate(script: Script, keys: readonly string[], values: readonly string[], deadlineMs?: number): Promise<unknown>
   isReady(): boolean
+  /** Connections that failed since the last one that served. */
+  failedConnections(): number
   /** Calls `listener` when Redis answers again, and when it is left. */
   onChange(listener: (isReady: boolean) => void): void
 }

@@ -17,6 +17,8 @@ export type Redis = {
   /** One script, by its digest; loaded where Redis does not know it yet. All `keys` are in one slot. */
   evaluate(script: Script, keys: readonly string[], values: readonly string[], deadlineMs?: number): Promise<unknown>
   isReady(): boolean
+  /** Connections that failed since the last one that served: evidence that Redis is away, not that this process is busy. */
+  failedConnections(): number
   /** Hears of Redis answering again, and of its being given up. */
   onChange(listener: (isReady: boolean) => void): void
   close(): void
@@ -40,9 +42,14 @@ type Client = {
 }
 
 const defaultCommandDeadlineMs = 250
-const connectDeadlineMs = 500
+const connectDeadlineMs = 250
+/** The client's own deadline is wall-clock time, which a busy process misses: ours comes first. */
+const clientConnectDeadlineMs = 10_000
 const failuresUntilOpen = 3
 const probeEveryMs = 1000
+const soonProbeMs = 100
+/** Connections that are tried soon after one another. */
+const soonProbes = 5
 /** A connection that merely broke is most likely to be had again at once. */
 const firstProbeMs = 20
 
@@ -54,6 +61,7 @@ export function openRedis(options: RedisOptions): Redis {
   let current: Client | null = null
   let failures = 0
   let failedAt = Number.NEGATIVE_INFINITY
+  let failedConnections = 0
   let closed = false
   /** Told once for as long as it lasts. */
   let isAwayTold = false
@@ -76,6 +84,7 @@ export function openRedis(options: RedisOptions): Redis {
       )
       if (closed) return client.destroy()
       failures = 0
+      failedConnections = 0
       current = client
       isAwayTold = false
       onEvent('redis_back', '')
@@ -83,7 +92,7 @@ export function openRedis(options: RedisOptions): Redis {
     } catch (cause) {
       client.destroy()
       if (!closed) tellAway(reasonOf(cause))
-      probeIn(probeEveryMs)
+      probeIn(++failedConnections < soonProbes ? soonProbeMs : probeEveryMs)
     }
   }
 
@@ -135,6 +144,7 @@ export function openRedis(options: RedisOptions): Redis {
       }
     },
     isReady: () => current !== null,
+    failedConnections: () => failedConnections,
     onChange: listener => void listeners.push(listener),
     close() {
       closed = true
@@ -152,7 +162,7 @@ function dial(urls: readonly string[], onBroken: (reason: string) => void): Clie
     disableOfflineQueue: true,
     // Asked for when a connection is made, and an error on every server that is not a hosted one.
     maintNotifications: 'disabled',
-    socket: { reconnectStrategy: false, connectTimeout: connectDeadlineMs, noDelay: true },
+    socket: { reconnectStrategy: false, connectTimeout: clientConnectDeadlineMs, noDelay: true },
   } as const
   const [first = ''] = urls
   if (urls.length === 1) {

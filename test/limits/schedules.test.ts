@@ -45,6 +45,7 @@ function startGateway(redisServer: PrivateRedis, stores: Database) {
     evaluate: (...words) => (isCut ? Promise.reject(new RedisAway('cut')) : opened.evaluate(...words)),
     send: (...words) => (isCut ? Promise.reject(new RedisAway('cut')) : opened.send(...words)),
     isReady: () => !isCut && opened.isReady(),
+    failedConnections: () => (isCut ? 2 : opened.failedConnections()),
     onChange: listener => void listeners.push(listener),
   }
   opened.onChange(isReady => listeners.forEach(listener => void listener(isReady && !isCut)))
