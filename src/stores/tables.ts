@@ -533,7 +533,9 @@ export const billingNotices = pgTable(
       .notNull()
       .references(() => users.id),
     /** `dropped`: no longer true when it was due, or refused by the mail server. */
-    status: text('status', { enum: ['pending', 'sent', 'dropped'] }).notNull().default('pending'),
+    status: text('status', { enum: ['pending', 'sent', 'dropped'] })
+      .notNull()
+      .default('pending'),
     /** When it is sent, or tried again. */
     dueAt: time('due_at').notNull(),
     attempts: smallint('attempts').notNull().default(0),

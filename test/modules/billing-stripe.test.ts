@@ -2,15 +2,23 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { ConfigError, readConfig } from '../../src/config.ts'
-import { cycleMs, settlingMs } from '../../src/core/billing.ts'
+import { cycleMs, graceMs, settlingMs } from '../../src/core/billing.ts'
 import { systemClock } from '../../src/deps/clock.ts'
 import { isSigned } from '../../src/payments/signature.ts'
 import { stripePayments } from '../../src/payments/stripe.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { ask, keyOf, owner, type Person } from '../harness/people.ts'
 import { eventually } from '../stores/database.contract.ts'
-import { type StripeInvoice, type StripeServer, signatureOf, startStripe } from './billing-stripe.ts'
+import {
+  addCard,
+  openSetup,
+  type StripeInvoice,
+  type StripeServer,
+  signatureOf,
+  startStripe,
+} from './billing-stripe.ts'
 
+const publicUrl = 'https://gateway.example.test'
 const secretKey = 'sk_test_canary_of_the_secret_key'
 const [secret, nextSecret] = ['whsec_0123456789abcdefghijklmnop', 'whsec_ponmlkjihgfedcba9876543210'] as const
 let ahead = 0
@@ -25,6 +33,7 @@ beforeAll(async () => {
       STRIPE_SECRET_KEY: secretKey,
       STRIPE_WEBHOOK_SECRET: `${secret},${nextSecret}`,
       STRIPE_API_BASE: stripe.url,
+      PUBLIC_URL: publicUrl,
     },
     { clock },
   )
@@ -61,8 +70,7 @@ const invoicesOf = async ({ token }: Person) =>
 /** Somebody on plan `usage` who pays by card, and has chatted. */
 async function customer() {
   const person = await owner(gateway)
-  const card = stripe.addMethod()
-  expect((await billing(person, 'PUT', '/payment-method', { payment_method: card })).status).toBe(200)
+  const card = await addCard(gateway, stripe, person)
   expect((await billing(person, 'POST', '/upgrade', { confirm: true })).status).toBe(200)
   const { key } = await keyOf(gateway, person)
   return { ...person, card, key }
@@ -111,25 +119,6 @@ async function send(body: string | Uint8Array, signature: string | null = signat
 }
 
 describe('collecting', () => {
-  test('a card is attached to the account’s own customer, shown by brand and last four, and let go of', async () => {
-    const person = await owner(gateway)
-    expect((await billing(person, 'POST', '/upgrade', { confirm: true })).status).toBe(402)
-    expect((await billing(person, 'PUT', '/payment-method', {})).status).toBe(400)
-    expect((await billing(person, 'PUT', '/payment-method', { payment_method: 'pm_unknown' })).status).toBe(400)
-    const [card, other] = [stripe.addMethod(), stripe.addMethod()]
-    const set = await billing(person, 'PUT', '/payment-method', { payment_method: card })
-    expect(set.body).toMatchObject({ payment_method: { kind: 'stripe', brand: 'visa', last_four: '4242' } })
-    expect((await billing(person, 'PUT', '/payment-method', { payment_method: card })).status).toBe(200)
-    const thief = await owner(gateway)
-    const stolen = await billing(thief, 'PUT', '/payment-method', { payment_method: card })
-    expect(stolen.status).toBe(400)
-    expect(stolen.text).not.toContain('canary')
-    expect((await billing(person, 'PUT', '/payment-method', { payment_method: other })).status).toBe(200)
-    expect(stripe.requests).toContain(`POST /v1/payment_methods/${card}/detach`)
-    expect((await billing(person, 'DELETE', '/payment-method')).status).toBe(204)
-    expect(stripe.requests).toContain(`POST /v1/payment_methods/${other}/detach`)
-  })
-
   test('a cycle becomes one Stripe invoice, its items adding up to the cents, paid, though answers are lost', async () => {
     const person = await customer()
     await use(person, 1_234_567_891)
@@ -169,26 +158,85 @@ describe('collecting', () => {
     expect((await billing(person)).body.unpaid_since).toBeNull()
   })
 
-  test('a declined card leaves the invoice unpaid and chat at 402, until another pays', async () => {
+  test('a declined card leaves the invoice unpaid and chat open for the hour of grace, until another card pays', async () => {
     const person = await customer()
     await use(person, 700_000_000)
     stripe.declined.add(person.card)
     await closeCycles()
     expect((await invoicesOf(person))[0]).toMatchObject({ status: 'unpaid', total_usd: 7, collected_usd: 0 })
-    const chat = () => ask(gateway, 'POST', '/api/v1/chat', { token: person.key, body: { prompt: 'hi' } })
-    const later = () => at(cycleMs + settlingMs + 120_000, chat)
-    await eventually(async () => (await later()).status === 402, 2500)
-    const card = stripe.addMethod()
-    await billing(person, 'PUT', '/payment-method', { payment_method: card })
+    const { grace_ends_at, unpaid_since, payment_required } = (await billing(person)).body
+    expect(payment_required).toBe(false)
+    const declined = Date.parse(String(unpaid_since))
+    expect(Date.parse(String(grace_ends_at))).toBe(declined + graceMs)
+    const chatAt = (time: number) =>
+      at(time - systemClock.now(), () =>
+        ask(gateway, 'POST', '/api/v1/chat', { token: person.key, body: { prompt: 'hi' } }),
+      )
+    // The account is known to owe before it is asked how it stands within the hour.
+    await eventually(async () => (await chatAt(declined + graceMs)).status === 402, 2500)
+    expect((await chatAt(declined + graceMs - 5_000)).status).toBe(200)
+    await addCard(gateway, stripe, person)
     await closeCycles()
     expect((await invoicesOf(person))[0]?.status).toBe('paid')
-    await eventually(async () => (await later()).status === 200, 2500)
+    await eventually(async () => (await chatAt(declined + graceMs)).status === 200, 2500)
+    expect((await billing(person)).body).toMatchObject({ grace_ends_at: null, unpaid_since: null })
+  })
+
+  test('a declined invoice is collected again twice within the hour of grace, then once per day', async () => {
+    const person = await customer()
+    await use(person, 700_000_000)
+    stripe.declined.add(person.card)
+    await closeCycles()
+    const payments = () =>
+      stripe.requests.filter(one => one === `POST /v1/invoices/${invoiceAt(own?.id ?? '')?.id}/pay`).length
+    const [own] = await invoicesOf(person)
+    const declined = Date.parse(String((await billing(person)).body.unpaid_since))
+    const counted: number[] = []
+    for (const minutes of [19, 21, 30, 42, 59, 61, 23 * 60, 25 * 60]) {
+      await at(declined + minutes * 60_000 - systemClock.now(), () => gateway.deps.billingWorker.run())
+      counted.push(payments())
+    }
+    expect(counted).toEqual([1, 2, 2, 3, 3, 3, 3, 4])
+  })
+
+  test('a payment that the bank wants confirmed is made on the invoice page, and ends the grace period', async () => {
+    const person = await customer()
+    await use(person, 700_000_000)
+    stripe.confirmed.add(person.card)
+    await closeCycles()
+    const [invoice] = await invoicesOf(person)
+    expect(invoice?.status).toBe('unpaid')
+    expect((await billing(person)).body).toMatchObject({ payment_required: false })
+    const path = `/invoices/${invoice?.id}/payment-page`
+    const stranger = await owner(gateway)
+    expect((await billing(stranger, 'POST', path, {})).status).toBe(404)
+    const page = await billing(person, 'POST', path, {})
+    const theirs = invoiceAt(invoice?.id ?? '')
+    expect([page.status, page.body.url]).toEqual([200, theirs?.hosted_invoice_url])
+    await fetch(String(page.body.url), { method: 'POST' })
+    expect((await send(eventAbout('invoice.paid', theirs?.id ?? ''))).status).toBe(200)
+    expect((await invoicesOf(person))[0]?.status).toBe('paid')
+    expect((await billing(person)).body).toMatchObject({ grace_ends_at: null, unpaid_since: null })
+    expect((await billing(person, 'POST', path, {})).status).toBe(409)
+  })
+
+  test('an account without a payment method is charged nothing, whatever its customer has at Stripe', async () => {
+    const person = await customer()
+    await use(person, 700_000_000)
+    expect((await billing(person, 'DELETE', '/payment-method')).status).toBe(204)
+    const method = stripe.methods.get(person.card)
+    const [theirs] = [...stripe.customers.values()].filter(({ default: card }) => card === person.card)
+    if (method !== undefined) method.customer = theirs?.id ?? null
+    await closeCycles()
+    const [own] = await invoicesOf(person)
+    expect(own?.status).toBe('unpaid')
+    expect(stripe.requests).not.toContain(`POST /v1/invoices/${invoiceAt(own?.id ?? '')?.id}/pay`)
   })
 
   test('Stripe away: 503 and nothing changed; the invoice waits', async () => {
     const person = await customer()
     stripe.isDown = true
-    const { status, body } = await billing(person, 'PUT', '/payment-method', { payment_method: stripe.addMethod() })
+    const { status, body } = await billing(person, 'POST', '/payment-method/setup', {})
     expect([status, body.error?.code]).toEqual([503, 'service_unavailable'])
     await use(person, 700_000_000)
     await closeCycles()
@@ -199,10 +247,10 @@ describe('collecting', () => {
 
 test('a customer is made once however often one owner asks, and for another owner too on the same day', async () => {
   const payments = stripePayments(
-    { secretKey, webhookSecrets: [], apiBase: stripe.url },
+    { secretKey, webhookSecrets: [], apiBase: stripe.url, publicUrl },
     { fetch: (url, init) => fetch(url, init), now: Date.now },
   )
-  const made = (email: string) => payments.customer('acc_of_two_owners', email, null)
+  const made = (email: string) => payments.cards?.customer('acc_of_two_owners', email, null)
   const [first, again, other] = [
     await made('one@example.test'),
     await made('one@example.test'),
@@ -394,6 +442,162 @@ describe('events', () => {
   })
 })
 
+describe('card entry', () => {
+  test('openSetup: leads to Stripe and back to the configured origin, whatever the host of the request', async () => {
+    const person = await owner(gateway)
+    const { body } = await ask<{ url: string }>(gateway, 'POST', '/api/v1/billing/payment-method/setup', {
+      token: person.token,
+      body: {},
+      headers: { host: 'localhost:1234', 'x-forwarded-host': 'evil.test', 'x-forwarded-for': '10.200.0.1' },
+    })
+    expect(body.url).toStartWith(`${stripe.url}/c/pay/cs_test_`)
+    const session = stripe.sessions.get(body.url.split('/').at(-1) ?? '')
+    expect(session).toMatchObject({
+      metadata: { account_id: person.accountId },
+      success_url: `${publicUrl}/#/billing?setup_session={CHECKOUT_SESSION_ID}`,
+      cancel_url: `${publicUrl}/#/billing`,
+    })
+  })
+
+  test('PUT payment-method: refuses a pasted ID with the way to go, and takes nothing', async () => {
+    const person = await owner(gateway)
+    for (const body of [
+      { payment_method: stripe.addMethod() },
+      { payment_method: 'pm_unknown' },
+      { payment_method: '' },
+    ]) {
+      const refused = await billing(person, 'PUT', '/payment-method', body)
+      expect(refused).toMatchObject({ status: 400, body: { error: { param: 'payment_method' } } })
+      expect(refused.body.error?.message).toContain('/api/v1/billing/payment-method/setup')
+    }
+    expect(await billing(person, 'PUT', '/payment-method', {})).toMatchObject({
+      status: 400,
+      body: { error: { param: 'setup_session' } },
+    })
+    expect((await billing(person)).body.payment_method).toBeNull()
+    expect(stripe.requests).not.toContain('GET /v1/payment_methods/pm_unknown')
+  })
+
+  test('PUT payment-method: takes the card of a finished session at once, before any event', async () => {
+    const person = await owner(gateway)
+    expect((await billing(person, 'POST', '/upgrade', { confirm: true })).status).toBe(402)
+    const session = await openSetup(gateway, person)
+    const put = (id = session) => billing(person, 'PUT', '/payment-method', { setup_session: id })
+    expect(await put()).toMatchObject({ status: 409, body: { error: { code: 'conflict' } } })
+    const card = stripe.enterCard(session)
+    expect(await put()).toMatchObject({
+      status: 200,
+      body: { payment_method: { kind: 'stripe', brand: 'visa', last_four: '4242' } },
+    })
+    expect((await put()).status).toBe(200)
+    const customerId = stripe.methods.get(card)?.customer ?? ''
+    expect(stripe.customers.get(customerId)?.default).toBe(card)
+    expect((await put('cs_test_unknown')).status).toBe(404)
+    const stranger = await owner(gateway)
+    const stolen = await billing(stranger, 'PUT', '/payment-method', { setup_session: session })
+    const missing = await billing(stranger, 'PUT', '/payment-method', { setup_session: 'cs_test_unknown' })
+    expect([stolen.status, stolen.body.error?.message]).toEqual([404, missing.body.error?.message])
+  })
+
+  test('PUT payment-method: replaces a card, detaches the old one, and charges the new one', async () => {
+    const person = await customer()
+    const other = await addCard(gateway, stripe, person)
+    expect(stripe.requests).toContain(`POST /v1/payment_methods/${person.card}/detach`)
+    await use(person, 700_000_000)
+    stripe.declined.add(person.card)
+    await closeCycles()
+    expect(await statusOf(person)).toBe('paid')
+    expect((await billing(person, 'DELETE', '/payment-method')).status).toBe(204)
+    expect(stripe.requests).toContain(`POST /v1/payment_methods/${other}/detach`)
+  })
+
+  test('checkout.session.completed: sets the card of an owner who never comes back from the page', async () => {
+    const person = await owner(gateway)
+    const session = await openSetup(gateway, person)
+    // An event may come before the page is finished, and lie about it: only what Stripe has counts.
+    expect((await send(eventAbout('checkout.session.completed', session))).status).toBe(200)
+    expect((await billing(person)).body.payment_method).toBeNull()
+    const card = stripe.enterCard(session)
+    expect((await send(eventAbout('checkout.session.completed', session))).status).toBe(200)
+    expect((await billing(person)).body).toMatchObject({ payment_method: { kind: 'stripe', last_four: '4242' } })
+    expect(stripe.customers.get(stripe.methods.get(card)?.customer ?? '')?.default).toBe(card)
+  })
+
+  test('checkout.session.completed: leaves the newest card in place, in whatever order events and returns arrive', async () => {
+    const person = await owner(gateway)
+    const sessions = [
+      await openSetup(gateway, person),
+      await openSetup(gateway, person),
+      await openSetup(gateway, person),
+    ]
+    const cards = sessions.map(session => stripe.enterCard(session))
+    const [first = '', second = '', third = ''] = sessions
+    const defaultCard = () => stripe.customers.get(stripe.methods.get(cards[2] ?? '')?.customer ?? '')?.default
+    expect((await send(eventAbout('checkout.session.completed', second))).status).toBe(200)
+    expect(defaultCard()).toBe(cards[1])
+    expect((await billing(person, 'PUT', '/payment-method', { setup_session: third })).status).toBe(200)
+    const late = [first, second, third, first].map(session => send(eventAbout('checkout.session.completed', session)))
+    expect((await Promise.all(late)).map(({ status }) => status)).toEqual([200, 200, 200, 200])
+    expect(defaultCard()).toBe(cards[2])
+    expect((await billing(person, 'PUT', '/payment-method', { setup_session: first })).status).toBe(409)
+    // A removed card does not come back with a late event.
+    expect((await billing(person, 'DELETE', '/payment-method')).status).toBe(204)
+    expect((await send(eventAbout('checkout.session.completed', third))).status).toBe(200)
+    expect((await billing(person)).body.payment_method).toBeNull()
+  })
+
+  test('W5 checkout.session.completed: sets nothing when account, customer, mode or result differ', async () => {
+    const person = await owner(gateway)
+    const other = await owner(gateway)
+    await openSetup(gateway, other)
+    const id = await openSetup(gateway, person)
+    const card = stripe.enterCard(id)
+    const session = stripe.sessions.get(id)
+    const method = stripe.methods.get(card)
+    if (session === undefined || method === undefined) throw new Error('the session and the card are at Stripe')
+    const whole = { ...session, setup_intent: { ...session.setup_intent } }
+    const owned = method.customer
+    const foreign = [...stripe.customers.keys()].find(customerId => customerId !== owned) ?? ''
+    const wrongs: [Partial<typeof whole>, string | null][] = [
+      [{ metadata: { account_id: other.accountId } }, owned],
+      [{ metadata: {} }, owned],
+      [{ customer: foreign }, owned],
+      [{ mode: 'payment' }, owned],
+      [{ status: 'expired' }, owned],
+      [{ setup_intent: { ...whole.setup_intent, status: 'requires_action' } }, owned],
+      [{}, foreign],
+      [{}, null],
+    ]
+    for (const [wrong, customerId] of wrongs) {
+      Object.assign(session, whole, wrong)
+      method.customer = customerId
+      expect((await send(eventAbout('checkout.session.completed', id))).status).toBe(200)
+      for (const { token } of [person, other])
+        expect((await ask(gateway, 'GET', '/api/v1/billing', { token })).body.payment_method).toBeNull()
+    }
+    Object.assign(session, whole)
+    method.customer = owned
+    expect((await send(eventAbout('checkout.session.completed', id))).status).toBe(200)
+    expect((await billing(person)).body.payment_method).not.toBeNull()
+  })
+
+  test('PUT payment-method: racing returns and events set one card once', async () => {
+    const person = await owner(gateway)
+    const session = await openSetup(gateway, person)
+    stripe.enterCard(session)
+    const racing = Array.from({ length: 12 }, async (_, nth) =>
+      nth % 2 === 0
+        ? (await send(eventAbout('checkout.session.completed', session))).status
+        : (await billing(person, 'PUT', '/payment-method', { setup_session: session })).status,
+    )
+    expect(new Set(await Promise.all(racing))).toEqual(new Set([200]))
+    const rows = await gateway.deps.database.run(
+      ({ sql }) => sql`select removed_at from payment_methods where account_id = ${person.accountId}`,
+    )
+    expect([...rows]).toEqual([{ removed_at: null }])
+  })
+})
+
 describe('W2 the configuration', () => {
   const problemsOf = (environment: Record<string, string>): readonly string[] => {
     try {
@@ -432,6 +636,9 @@ describe('W2 the configuration', () => {
       problemsOf({ STRIPE_SECRET_KEY: secretKey, STRIPE_WEBHOOK_SECRET: secret, STRIPE_API_BASE: base })
     expect(at('https://api.stripe.com')).toEqual([])
     expect(at('http://127.0.0.1:12111')).toEqual([])
+    expect(problemsOf({ STRIPE_SECRET_KEY: secretKey, STRIPE_WEBHOOK_SECRET: secret, HOST: '0.0.0.0' })).toEqual([
+      expect.stringContaining('PUBLIC_URL'),
+    ])
     for (const wrong of ['http://api.stripe.com', 'ftp://x', 'https://u:p@api.stripe.com', 'https://api.stripe.com/v1'])
       expect(at(wrong)).toEqual([expect.stringContaining('STRIPE_API_BASE')])
   })
