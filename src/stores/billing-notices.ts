@@ -62,8 +62,9 @@ type ClaimedRow = {
   readonly email: string | null
   readonly attempts: number
   readonly plan: Account['plan']
-  readonly grace_ends_at: Date | null
-  readonly unpaid_since: Date | null
+  /** Epoch milliseconds. */
+  readonly grace_ends_ms: number | null
+  readonly unpaid_since_ms: number | null
   readonly invoice_status: InvoiceStatus | null
   readonly total_cents: number | null
 }
@@ -79,7 +80,7 @@ export async function claimNotice(database: Database, at: number, leaseMs: numbe
       with due as (
         select account_id, kind, subject, user_id from billing_notices
         where status = 'pending' and due_at <= ${now ?? ''}::text::timestamptz
-        order by due_at limit 1
+        order by due_at, kind desc limit 1
         for update skip locked),
       claimed as (
         update billing_notices as notice
@@ -90,7 +91,8 @@ export async function claimNotice(database: Database, at: number, leaseMs: numbe
         returning notice.*)
       select claimed.account_id, claimed.kind, claimed.subject, claimed.user_id, claimed.attempts,
         case when users.role = 'owner' and users.removed_at is null then users.email end as email,
-        accounts.plan, accounts.grace_ends_at, accounts.unpaid_since,
+        accounts.plan, (extract(epoch from accounts.grace_ends_at) * 1000)::float8 as grace_ends_ms,
+        (extract(epoch from accounts.unpaid_since) * 1000)::float8 as unpaid_since_ms,
         invoices.status as invoice_status, invoices.total_cents::float8 as total_cents
       from claimed
       join accounts on accounts.id = claimed.account_id
@@ -106,7 +108,7 @@ export async function claimNotice(database: Database, at: number, leaseMs: numbe
     userId: row.user_id,
     email: row.email,
     attempts: row.attempts,
-    dues: duesOf({ plan: row.plan, graceEndsAt: row.grace_ends_at, unpaidSince: row.unpaid_since }),
+    dues: { plan: row.plan, graceEndsAt: row.grace_ends_ms, unpaidSince: row.unpaid_since_ms },
     invoice: status === null || totalCents === null ? null : { status, totalCents },
   }
 }
