@@ -80,10 +80,10 @@ export async function openInvoicePage(
   { status, stripeInvoiceId }: Invoice,
 ): Promise<string> {
   const cards = orNoProcessor(payments.cards)
-  if (stripeInvoiceId === null) throw notFound()
-  const url = status === 'open' || status === 'unpaid' ? await cards.invoicePage(stripeInvoiceId) : null
+  const isOwed = status === 'open' || status === 'unpaid'
+  const url = isOwed && stripeInvoiceId !== null ? await cards.invoicePage(stripeInvoiceId) : null
   if (url === null)
-    throw new GatewayError('conflict', 'This invoice has no payment to make. Reload it to see its status.', {
+    throw new GatewayError('conflict', 'This invoice has no payment page. Read its status, or add a payment method.', {
       shouldRetry: false,
     })
   return url

@@ -184,7 +184,7 @@ export function billing(deps: BillingDeps, identify: Identify) {
       action: 'billing.change',
       summary: 'Open Stripe’s page for paying an unpaid invoice',
       description:
-        'For a declined card, and for a payment that the bank wants confirmed. 404 if the invoice is not collected through Stripe.',
+        'For a declined card, and for a payment that the bank wants confirmed. 404 if no payment processor is configured.',
       body: emptySchema,
       bodyRequired: false,
       examples: { 'an unpaid invoice': {} },
