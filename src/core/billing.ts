@@ -2,7 +2,6 @@
  * What billing decides, as values: how plans change, when cycles end, what an invoice says, who has to pay first. Times are
  * epoch milliseconds, money is an integer of 1e-8 USD, and cents are whole.
  */
-import type { BudgetPeriod } from './budget-period.ts'
 import { dayMs } from './days.ts'
 import type { PlanName } from './plans.ts'
 import { byScore, cheapness, type Scored } from './scoring.ts'
@@ -265,12 +264,11 @@ export function shareOf(spentMicrocents: number, capMicrocents: number): number 
   return capMicrocents === 0 ? 1 : spentMicrocents / capMicrocents
 }
 
+/** What a soft cap is counted per (`budget-period.ts`). */
+export type PeriodKind = 'billing_cycle' | 'calendar_month'
+
 /** Returns the value of the header `x-gateway-budget-warning`, which names the period; null below the share that warns. */
-export function budgetWarning(
-  spentMicrocents: number,
-  capMicrocents: number,
-  kind: BudgetPeriod['kind'],
-): string | null {
+export function budgetWarning(spentMicrocents: number, capMicrocents: number, kind: PeriodKind): string | null {
   const share = shareOf(spentMicrocents, capMicrocents)
   if (share < warningShare) return null
   const period = kind === 'billing_cycle' ? 'this billing cycle' : 'this calendar month (UTC)'

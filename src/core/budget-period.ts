@@ -2,9 +2,9 @@
  * Period of the monthly soft cap. An account that is billed uses its 30-day billing cycle, so that the cap and the invoice
  * count the same requests. An account without a cycle (plan `evaluation`) uses the UTC calendar month.
  */
-import { type Cycle, cycleFrom, cycleMs } from './billing.ts'
+import { type Cycle, cycleFrom, cycleMs, type PeriodKind } from './billing.ts'
 
-export type BudgetPeriod = Cycle & { readonly kind: 'billing_cycle' | 'calendar_month' }
+export type BudgetPeriod = Cycle & { readonly kind: PeriodKind }
 
 /**
  * Returns the period that holds `at`. `cycleStartedAt` is the start of any billing cycle of the account up to `at`: cycles

@@ -108,7 +108,7 @@ export function billing(deps: BillingDeps, identify: Identify) {
         'The manual method needs no body. With Stripe, cards are entered on its page (`POST …/payment-method/setup`); this request then takes the card at once, without waiting for Stripe’s event.',
       body: methodSchema,
       bodyRequired: false,
-      examples: { 'the manual method': {}, 'a card entered at Stripe': { setup_session: 'cs_test_a1b2c3' } },
+      examples: { 'the manual method': {} },
       answer: billingShape,
       errors: ['payment_required', 'not_found', 'conflict'],
       handle: call => setMethod(deps, call),
