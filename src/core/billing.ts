@@ -264,7 +264,7 @@ export function shareOf(spentMicrocents: number, capMicrocents: number): number 
   return capMicrocents === 0 ? 1 : spentMicrocents / capMicrocents
 }
 
-/** What a soft cap is counted per (`budget-period.ts`). */
+/** Kind of period that a soft cap counts (`budget-period.ts`). */
 export type PeriodKind = 'billing_cycle' | 'calendar_month'
 
 /** Returns the value of the header `x-gateway-budget-warning`, which names the period; null below the share that warns. */
@@ -286,7 +286,7 @@ export function leanToCheaper(scored: readonly Scored[], share: number): readonl
     .sort(byScore)
 }
 
-/** Shares of the soft cap, in percent, that owners are told about by email. */
+/** Shares of the soft cap, in percent, at which owners get an email. */
 export const budgetMilestones = [80, 100] as const
 
 /** The highest of them that is reached; null = none. */

@@ -7,7 +7,7 @@ import { graceMs, type InvoiceStatus } from './billing.ts'
 import { dayMs } from './days.ts'
 import type { PlanName } from './plans.ts'
 
-/** What an account owes. Times are epoch milliseconds. */
+/** Debts of an account. Times are epoch milliseconds. */
 export type Dues = {
   readonly plan: PlanName
   /** End of the grace hour that a removed payment method started; null = there is a method, or none is needed. */

@@ -1,4 +1,4 @@
-/** Emails about unpaid invoices and the grace period. Each states what happened, until when requests work, and what to do. */
+/** Emails about unpaid invoices and the grace period. Each states the cause, the time limit and the next step. */
 import type { BillingNotice, Grace } from '../core/grace.ts'
 import { type Letter, lines } from './letters.ts'
 

@@ -9,7 +9,7 @@ export type Post = {
   passwordReset(to: string, token: string): void
   signInLocked(to: string): void
   softCap(to: string, percent: number, capUsd: number, period: BudgetPeriod): void
-  /** Hands one email to the mail server and waits for its answer: it is stored, and marked by what this returns. */
+  /** Sends one email and waits for the mail server's response, by which the stored notice is marked. */
   billing(email: BillingEmail): Promise<Delivery>
 }
 

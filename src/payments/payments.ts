@@ -71,7 +71,7 @@ export type Cards = {
   openSetup(accountId: string, customerId: string): Promise<string>
   /** Reads a setup session; null = the processor has none of this ID that an account of ours opened. */
   readSetup(sessionId: string): Promise<SetupSession | null>
-  /** Makes a card the customer's default. What the gateway collects names its card itself. */
+  /** Makes a card the customer's default. Collections of the gateway name their card and do not depend on it. */
   setDefault(customerId: string, stripePaymentMethodId: string): Promise<void>
   /** Detaches a card from its customer. */
   remove(stripePaymentMethodId: string): Promise<void>

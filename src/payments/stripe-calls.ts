@@ -1,4 +1,4 @@
-/** What all calls to Stripe share: its errors as ours, a missing object as null, references as IDs. */
+/** Helpers for calls to Stripe: error conversion, missing objects as null, references as IDs. */
 import Stripe from 'stripe'
 import { GatewayError } from '../core/errors.ts'
 

@@ -1,7 +1,7 @@
 /**
  * Cards, entered on Stripe's own pages: Checkout in `setup` mode for a new card, the hosted invoice page for an invoice that
- * was declined or that the owner's bank wants confirmed. The gateway sees no card number, and takes no card by a pasted ID:
- * it reads the setup session from Stripe and believes only that.
+ * was declined or that the owner's bank wants confirmed. The gateway sees no card number and accepts no pasted card ID: it
+ * reads the setup session from Stripe.
  */
 import type Stripe from 'stripe'
 import { currency } from '../core/billing.ts'

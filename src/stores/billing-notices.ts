@@ -1,4 +1,4 @@
-/** Emails about money: noted in the transaction that causes them, claimed by one sender at a time, marked once sent. */
+/** Stored emails about money: written in the transaction that causes them, claimed by one sender, marked after sending. */
 import { and, eq, sql } from 'drizzle-orm'
 import type { InvoiceStatus } from '../core/billing.ts'
 import type { BillingNotice, Dues } from '../core/grace.ts'
@@ -6,7 +6,7 @@ import type { Database } from './database.ts'
 import type { Step } from './on-account.ts'
 import { type Account, billingNotices, users } from './tables.ts'
 
-/** Returns what an account owes, as `core/grace.ts` reads it. */
+/** Converts an account row to the debts that `core/grace.ts` reads. */
 export function duesOf(account: Pick<Account, 'plan' | 'graceEndsAt' | 'unpaidSince'>): Dues {
   return {
     plan: account.plan,
@@ -15,7 +15,7 @@ export function duesOf(account: Pick<Account, 'plan' | 'graceEndsAt' | 'unpaidSi
   }
 }
 
-/** Notes the notices for each owner of the account. The same notice again changes nothing. */
+/** Stores the notices for each owner of the account. Storing one again changes nothing. */
 export async function noteNotices(
   step: Step,
   accountId: string,
@@ -118,7 +118,7 @@ export type NoticeOutcome =
   /** Epoch milliseconds of the next attempt. */
   | { readonly status: 'pending'; readonly dueAt: number }
 
-/** Writes what became of a claimed notice. */
+/** Writes the outcome of a claimed notice. */
 export async function settleNotice(
   database: Database,
   { accountId, kind, subject, userId }: ClaimedNotice,

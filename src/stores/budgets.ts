@@ -1,4 +1,4 @@
-/** Monthly soft caps: what was spent in the running period, and who is told of it. */
+/** Monthly soft caps: amounts billed in the running period, and the emails about them. */
 import { budgetMilestones, budgetWarning, milestoneOf, settlingMs, shareOf } from '../core/billing.ts'
 import { type BudgetPeriod, budgetPeriod, periodKey } from '../core/budget-period.ts'
 import { dayMs } from '../core/days.ts'
@@ -8,8 +8,8 @@ import type { Database } from './database.ts'
 import { onAccount } from './on-account.ts'
 
 /**
- * Returns what an account was billed on the UTC days of a period, from the daily totals. Both ends count as whole days: what
- * was billed on the first day before the start is `spentBefore`, and after the end of a running period nothing was billed.
+ * Returns the amount billed to an account on the UTC days of a period, from the daily totals. Both ends count as whole days:
+ * the caller subtracts `spentBefore`, and a running period has no usage after its end.
  */
 export async function spentOnDays(
   database: Database,
@@ -26,7 +26,7 @@ export async function spentOnDays(
   return rows[0]?.microcents ?? 0
 }
 
-/** Returns what an account was billed on the UTC day of `startsAt`, before that moment. */
+/** Returns the amount billed to an account on the UTC day of `startsAt`, before that moment. */
 export async function spentBefore(database: Database, accountId: string, startsAt: number): Promise<number> {
   const midnight = startsAt - (startsAt % dayMs)
   if (midnight === startsAt) return 0
@@ -41,8 +41,8 @@ export async function spentBefore(database: Database, accountId: string, startsA
 }
 
 /**
- * Notes that owners are told that they reached `percent` of their soft cap in a period. Returns their email addresses if
- * this call is the first to note it, else none: of all gateways one writes.
+ * Records that owners get an email about reaching `percent` of their soft cap in a period. Returns their addresses for the
+ * first call only, so that one gateway of many sends it.
  */
 export async function noteMilestone(
   database: Database,
@@ -75,7 +75,7 @@ export type BudgetBook = {
 type BudgetLine = {
   readonly period: BudgetPeriod
   readonly microcents: number
-  /** What was billed on the first day before the period; null = records of then may still arrive. */
+  /** Amount billed on the first day before the period; null = its records may still arrive. */
   readonly before: number | null
   refreshAt: number
   /** Of which milestone somebody was told. */
@@ -86,8 +86,8 @@ const budgetFreshMs = 5_000
 const maximumBudgets = 10_000
 
 /**
- * What accounts with a soft cap have spent in the running period, seconds old: no request waits for it. An account that was
- * not seen yet is read in the background, and warned from its next request on.
+ * Amounts billed to accounts with a soft cap in the running period, at most some seconds old: no request waits for them. The
+ * amount of a new account is read in the background, and the warning starts with a later request.
  */
 export function createBudgetBook(
   database: Database,

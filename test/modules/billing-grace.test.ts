@@ -11,7 +11,8 @@ import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { ask, keyOf, owner, type Person } from '../harness/people.ts'
 import { type SmtpServer, startSmtpServer } from '../harness/smtp.ts'
 import { eventually } from '../stores/database.contract.ts'
-import { addCard, type StripeServer, signatureOf, startStripe } from './billing-stripe.ts'
+import { addCard } from './billing-owners.ts'
+import { type StripeServer, signatureOf, startStripe } from './billing-stripe.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
 setDefaultTimeout(40_000)

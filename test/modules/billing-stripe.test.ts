@@ -9,14 +9,8 @@ import { stripePayments } from '../../src/payments/stripe.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { ask, keyOf, owner, type Person } from '../harness/people.ts'
 import { eventually } from '../stores/database.contract.ts'
-import {
-  addCard,
-  openSetup,
-  type StripeInvoice,
-  type StripeServer,
-  signatureOf,
-  startStripe,
-} from './billing-stripe.ts'
+import { addCard } from './billing-owners.ts'
+import { type StripeInvoice, type StripeServer, signatureOf, startStripe } from './billing-stripe.ts'
 
 const publicUrl = 'https://gateway.example.test'
 const secretKey = 'sk_test_canary_of_the_secret_key'
@@ -158,7 +152,7 @@ describe('collecting', () => {
     expect((await billing(person)).body.unpaid_since).toBeNull()
   })
 
-  test('a declined card leaves the invoice unpaid and chat open for the hour of grace, until another card pays', async () => {
+  test('declined card: leaves the invoice unpaid and chat open for the grace hour, until another card pays', async () => {
     const person = await customer()
     await use(person, 700_000_000)
     stripe.declined.add(person.card)
@@ -182,7 +176,7 @@ describe('collecting', () => {
     expect((await billing(person)).body).toMatchObject({ grace_ends_at: null, unpaid_since: null })
   })
 
-  test('a declined invoice is collected again twice within the hour of grace, then once per day', async () => {
+  test('declined invoice: is collected again after 20 and 40 minutes, then once per day', async () => {
     const person = await customer()
     await use(person, 700_000_000)
     stripe.declined.add(person.card)
@@ -203,7 +197,7 @@ describe('collecting', () => {
     expect(counted).toEqual([1, 2, 2, 3, 3, 3, 3, 4])
   })
 
-  test('a payment that the bank wants confirmed is made on the invoice page, and ends the grace period', async () => {
+  test('payment that the bank wants confirmed: succeeds on the invoice page and ends the grace period', async () => {
     const person = await customer()
     await use(person, 700_000_000)
     stripe.confirmed.add(person.card)
@@ -224,7 +218,7 @@ describe('collecting', () => {
     expect((await billing(person, 'POST', path, {})).status).toBe(409)
   })
 
-  test('an account without a payment method is charged nothing, whatever its customer has at Stripe', async () => {
+  test('account without a payment method: is charged nothing, whatever its customer has at Stripe', async () => {
     const person = await customer()
     await use(person, 700_000_000)
     expect((await billing(person, 'DELETE', '/payment-method')).status).toBe(204)
@@ -443,162 +437,6 @@ describe('events', () => {
     await send(body, `${signature}0`)
     const log = gateway.logLines.join('\n')
     for (const canary of ['canary', secretKey, secret, nextSecret, signature]) expect(log).not.toContain(canary)
-  })
-})
-
-describe('card entry', () => {
-  test('openSetup: leads to Stripe and back to the configured origin, whatever the host of the request', async () => {
-    const person = await owner(gateway)
-    const { body } = await ask<{ url: string }>(gateway, 'POST', '/api/v1/billing/payment-method/setup', {
-      token: person.token,
-      body: {},
-      headers: { host: 'localhost:1234', 'x-forwarded-host': 'evil.test', 'x-forwarded-for': '10.200.0.1' },
-    })
-    expect(body.url).toStartWith(`${stripe.url}/c/pay/cs_test_`)
-    const session = stripe.sessions.get(body.url.split('/').at(-1) ?? '')
-    expect(session).toMatchObject({
-      metadata: { account_id: person.accountId },
-      success_url: `${publicUrl}/#/billing?setup_session={CHECKOUT_SESSION_ID}`,
-      cancel_url: `${publicUrl}/#/billing`,
-    })
-  })
-
-  test('PUT payment-method: refuses a pasted ID with the way to go, and takes nothing', async () => {
-    const person = await owner(gateway)
-    for (const body of [
-      { payment_method: stripe.addMethod() },
-      { payment_method: 'pm_unknown' },
-      { payment_method: '' },
-    ]) {
-      const refused = await billing(person, 'PUT', '/payment-method', body)
-      expect(refused).toMatchObject({ status: 400, body: { error: { param: 'payment_method' } } })
-      expect(refused.body.error?.message).toContain('/api/v1/billing/payment-method/setup')
-    }
-    expect(await billing(person, 'PUT', '/payment-method', {})).toMatchObject({
-      status: 400,
-      body: { error: { param: 'setup_session' } },
-    })
-    expect((await billing(person)).body.payment_method).toBeNull()
-    expect(stripe.requests).not.toContain('GET /v1/payment_methods/pm_unknown')
-  })
-
-  test('PUT payment-method: takes the card of a finished session at once, before any event', async () => {
-    const person = await owner(gateway)
-    expect((await billing(person, 'POST', '/upgrade', { confirm: true })).status).toBe(402)
-    const session = await openSetup(gateway, person)
-    const put = (id = session) => billing(person, 'PUT', '/payment-method', { setup_session: id })
-    expect(await put()).toMatchObject({ status: 409, body: { error: { code: 'conflict' } } })
-    const card = stripe.enterCard(session)
-    expect(await put()).toMatchObject({
-      status: 200,
-      body: { payment_method: { kind: 'stripe', brand: 'visa', last_four: '4242' } },
-    })
-    expect((await put()).status).toBe(200)
-    const customerId = stripe.methods.get(card)?.customer ?? ''
-    expect(stripe.customers.get(customerId)?.default).toBe(card)
-    expect((await put('cs_test_unknown')).status).toBe(404)
-    const stranger = await owner(gateway)
-    const stolen = await billing(stranger, 'PUT', '/payment-method', { setup_session: session })
-    const missing = await billing(stranger, 'PUT', '/payment-method', { setup_session: 'cs_test_unknown' })
-    expect([stolen.status, stolen.body.error?.message]).toEqual([404, missing.body.error?.message])
-  })
-
-  test('PUT payment-method: replaces a card, detaches the old one, and charges the new one', async () => {
-    const person = await customer()
-    const other = await addCard(gateway, stripe, person)
-    expect(stripe.requests).toContain(`POST /v1/payment_methods/${person.card}/detach`)
-    await use(person, 700_000_000)
-    stripe.declined.add(person.card)
-    await closeCycles()
-    expect(await statusOf(person)).toBe('paid')
-    expect((await billing(person, 'DELETE', '/payment-method')).status).toBe(204)
-    expect(stripe.requests).toContain(`POST /v1/payment_methods/${other}/detach`)
-  })
-
-  test('checkout.session.completed: sets the card of an owner who never comes back from the page', async () => {
-    const person = await owner(gateway)
-    const session = await openSetup(gateway, person)
-    // An event may come before the page is finished, and lie about it: only what Stripe has counts.
-    expect((await send(eventAbout('checkout.session.completed', session))).status).toBe(200)
-    expect((await billing(person)).body.payment_method).toBeNull()
-    const card = stripe.enterCard(session)
-    expect((await send(eventAbout('checkout.session.completed', session))).status).toBe(200)
-    expect((await billing(person)).body).toMatchObject({ payment_method: { kind: 'stripe', last_four: '4242' } })
-    expect(stripe.customers.get(stripe.methods.get(card)?.customer ?? '')?.default).toBe(card)
-  })
-
-  test('checkout.session.completed: leaves the newest card in place, in whatever order events and returns arrive', async () => {
-    const person = await owner(gateway)
-    const sessions = [
-      await openSetup(gateway, person),
-      await openSetup(gateway, person),
-      await openSetup(gateway, person),
-    ]
-    const cards = sessions.map(session => stripe.enterCard(session))
-    const [first = '', second = '', third = ''] = sessions
-    const defaultCard = () => stripe.customers.get(stripe.methods.get(cards[2] ?? '')?.customer ?? '')?.default
-    expect((await send(eventAbout('checkout.session.completed', second))).status).toBe(200)
-    expect(defaultCard()).toBe(cards[1])
-    expect((await billing(person, 'PUT', '/payment-method', { setup_session: third })).status).toBe(200)
-    const late = [first, second, third, first].map(session => send(eventAbout('checkout.session.completed', session)))
-    expect((await Promise.all(late)).map(({ status }) => status)).toEqual([200, 200, 200, 200])
-    expect(defaultCard()).toBe(cards[2])
-    expect((await billing(person, 'PUT', '/payment-method', { setup_session: first })).status).toBe(409)
-    // A removed card does not come back with a late event.
-    expect((await billing(person, 'DELETE', '/payment-method')).status).toBe(204)
-    expect((await send(eventAbout('checkout.session.completed', third))).status).toBe(200)
-    expect((await billing(person)).body.payment_method).toBeNull()
-  })
-
-  test('W5 checkout.session.completed: sets nothing when account, customer, mode or result differ', async () => {
-    const person = await owner(gateway)
-    const other = await owner(gateway)
-    await openSetup(gateway, other)
-    const id = await openSetup(gateway, person)
-    const card = stripe.enterCard(id)
-    const session = stripe.sessions.get(id)
-    const method = stripe.methods.get(card)
-    if (session === undefined || method === undefined) throw new Error('the session and the card are at Stripe')
-    const whole = { ...session, setup_intent: { ...session.setup_intent } }
-    const owned = method.customer
-    const foreign = [...stripe.customers.keys()].find(customerId => customerId !== owned) ?? ''
-    const wrongs: [Partial<typeof whole>, string | null][] = [
-      [{ metadata: { account_id: other.accountId } }, owned],
-      [{ metadata: {} }, owned],
-      [{ customer: foreign }, owned],
-      [{ mode: 'payment' }, owned],
-      [{ status: 'expired' }, owned],
-      [{ setup_intent: { ...whole.setup_intent, status: 'requires_action' } }, owned],
-      [{}, foreign],
-      [{}, null],
-    ]
-    for (const [wrong, customerId] of wrongs) {
-      Object.assign(session, whole, wrong)
-      method.customer = customerId
-      expect((await send(eventAbout('checkout.session.completed', id))).status).toBe(200)
-      for (const { token } of [person, other])
-        expect((await ask(gateway, 'GET', '/api/v1/billing', { token })).body.payment_method).toBeNull()
-    }
-    Object.assign(session, whole)
-    method.customer = owned
-    expect((await send(eventAbout('checkout.session.completed', id))).status).toBe(200)
-    expect((await billing(person)).body.payment_method).not.toBeNull()
-  })
-
-  test('PUT payment-method: racing returns and events set one card once', async () => {
-    const person = await owner(gateway)
-    const session = await openSetup(gateway, person)
-    stripe.enterCard(session)
-    const racing = Array.from({ length: 12 }, async (_, nth) =>
-      nth % 2 === 0
-        ? (await send(eventAbout('checkout.session.completed', session))).status
-        : (await billing(person, 'PUT', '/payment-method', { setup_session: session })).status,
-    )
-    expect(new Set(await Promise.all(racing))).toEqual(new Set([200]))
-    const rows = await gateway.deps.database.run(
-      ({ sql }) => sql`select removed_at from payment_methods where account_id = ${person.accountId}`,
-    )
-    expect([...rows]).toEqual([{ removed_at: null }])
   })
 })
 

@@ -2,10 +2,8 @@
  * A small Stripe on a loopback socket: customers, payment methods, setup sessions, invoices and their items, with idempotency
  * keys; and the two pages that it shows in a browser, for entering a card and for paying an invoice.
  */
-import { expect } from 'bun:test'
 import { createHmac } from 'node:crypto'
-import type { Gateway } from '../harness/gateway.ts'
-import { ask, type Person } from '../harness/people.ts'
+import { stripePage } from './billing-stripe-pages.ts'
 
 type Row = Record<string, unknown> & { id: string }
 type Metadata = Record<string, string>
@@ -62,6 +60,8 @@ export type StripeServer = {
   addMethod(): string
   /** Enters a card on the page of a session, as its owner does in a browser. Returns the card's ID. */
   enterCard(sessionId: string): string
+  /** Pays an invoice on its page. */
+  payInvoice(id: string): void
   stop(): Promise<void>
 }
 
@@ -234,36 +234,6 @@ export function startStripe(secretKey: string): StripeServer {
     }
   }
 
-  /** What a browser is shown; null = the path is of the API. */
-  const pageOf = (method: string, path: string): Response | null => {
-    const [, kind = '', first = '', second = ''] = path.split('/')
-    const html = (title: string, form: string) =>
-      new Response(`<!doctype html><html lang="en"><title>${title}</title><h1>${title}</h1>${form}</html>`, {
-        headers: { 'content-type': 'text/html' },
-      })
-    if (kind === 'c' && first === 'pay') {
-      const session = sessions.get(second)
-      if (session === undefined) return new Response('no such page', { status: 404 })
-      if (method === 'POST') {
-        stripe.enterCard(session.id)
-        return Response.redirect(session.success_url.replaceAll('{CHECKOUT_SESSION_ID}', session.id), 303)
-      }
-      const field = '<label>Card number <input name="number"></label>'
-      const form = `<form method="post">${field}<button>Save card</button></form><a href="${session.cancel_url}">Back</a>`
-      return html('Save a card', form)
-    }
-    if (kind === 'i') {
-      const invoice = invoices.get(first)
-      if (invoice === undefined) return new Response('no such page', { status: 404 })
-      if (method === 'POST') pay(invoice)
-      return html(
-        invoice.status === 'paid' ? 'Invoice paid' : 'Pay invoice',
-        '<form method="post"><button>Pay</button></form>',
-      )
-    }
-    return null
-  }
-
   const http = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
@@ -271,7 +241,7 @@ export function startStripe(secretKey: string): StripeServer {
       const { pathname, searchParams } = new URL(request.url)
       requests.push(`${request.method} ${pathname}`)
       const body = await request.text()
-      const page = pageOf(request.method, pathname)
+      const page = stripePage(stripe, request.method, pathname)
       if (page !== null) return page
       if (stripe.isDown) return Response.json({ error: { type: 'api_error', message: 'down' } }, { status: 503 })
       if (request.headers.get('authorization') !== `Bearer ${secretKey}`)
@@ -328,6 +298,10 @@ export function startStripe(secretKey: string): StripeServer {
       Object.assign(session.setup_intent, { status: 'succeeded', payment_method: id })
       return id
     },
+    payInvoice(id) {
+      const invoice = invoices.get(id)
+      if (invoice?.status === 'open') pay(invoice)
+    },
     stop: () => http.stop(true),
   }
   return stripe
@@ -340,26 +314,4 @@ export function signatureOf(
   seconds = Math.floor(Date.now() / 1000),
 ): string {
   return `t=${seconds},v1=${createHmac('sha256', secret).update(`${seconds}.`).update(body).digest('hex')}`
-}
-
-/** Opens the page for cards as the account's owner. Returns the ID of its session. */
-export async function openSetup(gateway: Pick<Gateway, 'url'>, { token }: Pick<Person, 'token'>): Promise<string> {
-  const path = '/api/v1/billing/payment-method/setup'
-  const { status, body } = await ask<{ url: string }>(gateway, 'POST', path, { token, body: {} })
-  expect(status).toBe(200)
-  return new URL(body.url).pathname.split('/').at(-1) ?? ''
-}
-
-/** Enters a card on Stripe's page and comes back from it, as an owner does. Returns the card's ID. */
-export async function addCard(
-  gateway: Pick<Gateway, 'url'>,
-  stripe: StripeServer,
-  person: Pick<Person, 'token'>,
-): Promise<string> {
-  const session = await openSetup(gateway, person)
-  const card = stripe.enterCard(session)
-  const path = '/api/v1/billing/payment-method'
-  const body = { setup_session: session }
-  expect((await ask(gateway, 'PUT', path, { token: person.token, body })).status).toBe(200)
-  return card
 }

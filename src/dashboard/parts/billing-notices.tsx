@@ -5,7 +5,7 @@ import { useResource } from '../state/resource.ts'
 import { user } from '../state/session.ts'
 import { Notice } from './notice.tsx'
 
-/** What an owner must know about payment: blocked chat requests, a grace period, a soft cap that is nearly used. */
+/** Shows an owner blocked chat requests, a running grace period, and a soft cap that is nearly used. */
 export function BillingNotices({ isLinked = true }: { readonly isLinked?: boolean }) {
   const role = user.value?.role
   const { data: billing } = useResource('GET /api/v1/billing', {

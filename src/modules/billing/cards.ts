@@ -21,7 +21,7 @@ export async function openSetup(
   const found = await stores.billing.findBilling(database, accountId)
   if (found === null) throw notFound()
   const made = await cards.customer(accountId, email, found.account.stripeCustomerId)
-  // Stored before the page is opened: what the page brings back is believed of this customer only.
+  // Stored before the page opens: a card of any other customer is not accepted for this account.
   const customerId = await stores.billing.keepCustomer(database, accountId, made)
   if (customerId === null) throw notFound()
   return cards.openSetup(accountId, customerId)
@@ -54,8 +54,8 @@ export async function enterCard(
 }
 
 /**
- * Lets the processor follow what the account's card is now: its default, and the replaced one detached. Either may fail
- * without harm, since each collection names its card.
+ * Makes the account's card the default at the processor and detaches the replaced one. Either may fail without harm, since
+ * each collection names its card.
  */
 export async function followCard(
   deps: CardDeps,

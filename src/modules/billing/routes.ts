@@ -16,9 +16,10 @@ import {
   sessionRoutes,
 } from '../../http/session-routes.ts'
 import type { BillingAccount, BillingOutcome, NewMethod } from '../../stores/billing.ts'
-import { detachCard, enterCard, openInvoicePage, openSetup } from './cards.ts'
-import { billingShape, invoiceListShape, invoiceWithLinesShape, pageShape } from './shapes.ts'
-import { shownBilling, shownInvoice, shownLine } from './shown.ts'
+import { detachCard, enterCard, openSetup } from './cards.ts'
+import { invoiceRoutes } from './invoice-routes.ts'
+import { billingShape, pageShape } from './shapes.ts'
+import { shownBilling } from './shown.ts'
 
 export type BillingDeps = Pick<
   Deps,
@@ -155,48 +156,7 @@ export function billing(deps: BillingDeps, identify: Identify) {
         return overview(deps, accountId)
       },
     },
-    {
-      method: 'GET',
-      path: '/api/v1/billing/invoices',
-      action: 'billing.see',
-      summary: 'Invoices, newest first',
-      answer: invoiceListShape,
-      async handle({ principal }) {
-        const found = await deps.stores.invoices.listInvoices(deps.database, principal.accountId)
-        return reply({ data: found.map(shownInvoice) })
-      },
-    },
-    {
-      method: 'GET',
-      path: '/api/v1/billing/invoices/:id',
-      action: 'billing.see',
-      summary: 'An invoice, with a line per model',
-      answer: invoiceWithLinesShape,
-      async handle({ principal, params }) {
-        const found = await deps.stores.invoices.findInvoice(deps.database, principal.accountId, params.id ?? '')
-        if (found === null) throw notFound()
-        return reply({ ...shownInvoice(found), lines: found.lines.map(shownLine) })
-      },
-    },
-    {
-      method: 'POST',
-      path: '/api/v1/billing/invoices/:id/payment-page',
-      action: 'billing.change',
-      summary: 'Open Stripe’s page for paying an unpaid invoice',
-      description:
-        'For a declined card, and for a payment that the bank wants confirmed. 404 if no payment processor is configured.',
-      body: emptySchema,
-      bodyRequired: false,
-      examples: { 'an unpaid invoice': {} },
-      answer: pageShape,
-      errors: ['not_found', 'conflict'],
-      async handle({ principal, params, request }) {
-        await readInput(request, checkEmpty)
-        const found = await deps.stores.invoices.findInvoice(deps.database, principal.accountId, params.id ?? '')
-        if (found === null) throw notFound()
-        return reply({ url: await openInvoicePage(deps, found.invoice) })
-      },
-    },
+    ...invoiceRoutes(deps),
   ])
 }
 

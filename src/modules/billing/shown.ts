@@ -12,7 +12,7 @@ import type { ShownBilling, ShownInvoice, ShownInvoiceLine } from './shapes.ts'
 
 const iso = (time: Date | number | null) => (time === null ? null : new Date(time).toISOString())
 
-/** What was spent in the running billing cycle, and in the period of the soft cap. */
+/** Amounts billed in the running billing cycle and in the period of the soft cap. */
 export type Spending = {
   readonly cycleMicrocents: number
   readonly period: BudgetPeriod
