@@ -106,6 +106,8 @@ export function createBudgetBook(
     const before = lineOf(accountId, period)?.before ?? (await spentBefore(database, accountId, period.startsAt))
     const microcents = Math.max(0, (await spentOnDays(database, accountId, period)) - before)
     const now = clock.now()
+    // The totals of the last day may hold usage of the next period by now.
+    if (now >= period.endsAt) return
     const milestone = milestoneOf(microcents, cap)
     const told = lineOf(accountId, period)?.milestone ?? 0
     if (milestone !== null && milestone > told) reached(accountId, period, milestone, cap)
