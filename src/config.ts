@@ -4,10 +4,10 @@
  */
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import { baseUrlProblem, isAnsweredHost, isListenAddress, trustedProxies } from './config/addresses.ts'
+import { baseUrlProblem, isAnsweredHost, isListenAddress, loopbackOrigin, trustedProxies } from './config/addresses.ts'
 import { type ConfigFile, readConfigFile } from './config/config-file.ts'
 import { type Environment, environmentReader, type Reader } from './config/environment.ts'
-import { type MailConfig, readMail } from './config/mail.ts'
+import { type MailConfig, readMail, readPublicUrl } from './config/mail.ts'
 import { type OtlpConfig, readOtlp } from './config/otlp.ts'
 import { builtIn, nameProblems, offeredModels, type ProviderSettings, readProviders } from './config/providers.ts'
 import { readSearch, type SearchSettings } from './config/search.ts'
@@ -198,8 +198,10 @@ export function readConfig(environment: Environment = process.env): Config {
   // Beside an address the name is the endpoint's own affair.
   if (safety.moderation?.url === null) modelOf('safety.moderation.model', safety.moderation.model ?? undefined)
 
+  const port = read.integer('PORT', 3000, 0, 65_535)
+  const publicUrl = readPublicUrl(read, problems)
   const config: Config = {
-    port: read.integer('PORT', 3000, 0, 65_535),
+    port,
     host,
     dataDirectory,
     ownDirectory: worker === null ? dataDirectory : join(dataDirectory, `worker-${worker}`),
@@ -217,8 +219,8 @@ export function readConfig(environment: Environment = process.env): Config {
     safety,
     rewriter: modelOf('enhancement.model', file.enhancement.model),
     routing: readShares(file, problems),
-    stripe: readStripe(read, problems),
-    mail: readMail(read, problems, warnings),
+    stripe: readStripe(read, publicUrl ?? loopbackOrigin(host, port), problems),
+    mail: readMail(read, publicUrl, problems, warnings),
     defaultMaxOutputTokens: read.integer('DEFAULT_MAX_OUTPUT_TOKENS', 16_384, 1, 1_000_000),
     deadlines: {
       connectMs: read.integer('CONNECT_TIMEOUT_MS', 3_000, 1, minute),

@@ -43,7 +43,9 @@ import type { Site } from './modules/dashboard.ts'
 import { createLog, type Log } from './observe/log.ts'
 import { createObserve, type Observe } from './observe/observe.ts'
 import { manualPayments } from './payments/manual.ts'
+import { startNoticeWorker } from './payments/notice-worker.ts'
 import type { Payments } from './payments/payments.ts'
+import type { Repeating } from './payments/repeating.ts'
 import { type BillingWorker, startBillingWorker } from './payments/worker.ts'
 import type { Endpoint } from './pipeline/candidate.ts'
 import { healthKey } from './pipeline/health-key.ts'
@@ -115,6 +117,8 @@ export type Deps = {
   readonly post: Post | null
   readonly payments: Payments
   readonly billingWorker: BillingWorker
+  /** Null = no mail is sent. */
+  readonly noticeWorker: Repeating | null
   readonly budget: BudgetBook
   readonly health: HealthBook
   readonly learning: LearningBook
@@ -216,6 +220,9 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       log,
     })
     undo.push(() => billingWorker.close())
+    const notices = { database, stores: stores.billingNotices, clock, log }
+    const noticeWorker = post === null ? null : startNoticeWorker({ ...notices, post })
+    undo.push(() => noticeWorker?.close())
     const readFeatures = createFeatureReader()
     const digests = createDigests(randomBytes(32))
     const read = openReader(readFeatures)
@@ -293,6 +300,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       post,
       payments,
       billingWorker,
+      noticeWorker,
       budget: openBudget(database, { clock, log, post }),
       health,
       learning,

@@ -145,6 +145,8 @@ const longest = [
 const waiters = [
   'test/stores/postgres.test.ts',
   'test/modules/billing-stripe.test.ts',
+  'test/modules/billing-grace.test.ts',
+  'test/modules/billing-cards.test.ts',
   'test/runtime/inbound.test.ts',
   'test/modules/web.test.ts',
   'test/modules/mail.test.ts',

@@ -50,6 +50,12 @@ function isHostName(host: string): boolean {
   return hostName.test(host) && (isIP(host) !== 0 || !/^[\d.]+$/.test(host))
 }
 
+/** Returns the origin of a gateway that only this machine's browsers reach; null = it listens elsewhere. */
+export function loopbackOrigin(host: string, port: number): string | null {
+  if (isIP(host) === 6) return host === '::1' ? `http://[${host}]:${port}` : null
+  return host === 'localhost' || /^127\.[\d.]+$/.test(host) ? `http://${host}:${port}` : null
+}
+
 /** Whether an address is in one of these CIDR ranges; says of each that is none. */
 export function trustedProxies(cidrs: readonly string[], problems: string[]): (address: string) => boolean {
   const list = new BlockList()

@@ -6,12 +6,19 @@ export type StripeConfig = {
   readonly webhookSecrets: readonly string[]
   /** Null = Stripe's own address. */
   readonly apiBase: string | null
+  /** Origin to which Stripe's pages lead back. */
+  readonly publicUrl: string
 }
 
 const shortestWebhookSecret = 24
 
-/** Without a secret to verify events by, anybody could mark an invoice paid: payments are then not to be had at all. */
-export function readStripe(read: Reader, problems: string[]): StripeConfig | null {
+/**
+ * Reads the payment settings. `publicUrl`: the origin of the dashboard; null = it is not known, and Stripe's pages could not
+ * lead back to it.
+ *
+ * Without a secret to verify events by, anybody could mark an invoice paid: payments are then not to be had at all.
+ */
+export function readStripe(read: Reader, publicUrl: string | null, problems: string[]): StripeConfig | null {
   const secretKey = read.secret('STRIPE_SECRET_KEY')
   const secret = read.secret('STRIPE_WEBHOOK_SECRET')
   const apiBase = read.baseUrl('STRIPE_API_BASE')
@@ -28,5 +35,7 @@ export function readStripe(read: Reader, problems: string[]): StripeConfig | nul
     problems.push(
       `STRIPE_WEBHOOK_SECRET: must be one secret of at least ${shortestWebhookSecret} characters, or two separated by a comma while one is replaced`,
     )
-  return { secretKey: secretKey ?? '', webhookSecrets, apiBase }
+  if (publicUrl === null)
+    problems.push('PUBLIC_URL: needed beside STRIPE_SECRET_KEY; it is the origin that Stripe’s pages lead back to')
+  return { secretKey: secretKey ?? '', webhookSecrets, apiBase, publicUrl: publicUrl ?? '' }
 }

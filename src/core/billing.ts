@@ -7,7 +7,7 @@ import type { PlanName } from './plans.ts'
 import { byScore, cheapness, type Scored } from './scoring.ts'
 
 export const cycleMs = 30 * dayMs
-/** Between the removal of a payment method and the first refusal. */
+/** From the removal of a payment method, or from a declined invoice, until chat answers 402 (`grace.ts`). */
 export const graceMs = 3_600_000
 /** A cycle's invoice is made so long after its end: the longest answer takes 10 minutes, and its record a moment more. */
 export const settlingMs = 15 * 60_000
@@ -137,17 +137,6 @@ function passTime(before: BillingState, at: number): Pick<Transition, 'state' | 
   return { state, opened }
 }
 
-/** When chat begins to answer 402: the end of the grace period, or an invoice that was not paid; null = never. */
-export function refusedFrom(account: {
-  readonly plan: PlanName
-  readonly graceEndsAt: number | null
-  readonly unpaidSince: number | null
-}): number | null {
-  const grace = account.plan === 'evaluation' ? null : account.graceEndsAt
-  if (grace === null || account.unpaidSince === null) return grace ?? account.unpaidSince
-  return Math.min(grace, account.unpaidSince)
-}
-
 /** What one model was used for, and what that cost. */
 export type LineSums = {
   /** `provider/model`. */
@@ -275,11 +264,15 @@ export function shareOf(spentMicrocents: number, capMicrocents: number): number 
   return capMicrocents === 0 ? 1 : spentMicrocents / capMicrocents
 }
 
-/** What the header `x-gateway-budget-warning` says; null below the share that warns. */
-export function budgetWarning(spentMicrocents: number, capMicrocents: number): string | null {
+/** Kind of period that a soft cap counts (`budget-period.ts`). */
+export type PeriodKind = 'billing_cycle' | 'calendar_month'
+
+/** Returns the value of the header `x-gateway-budget-warning`, which names the period; null below the share that warns. */
+export function budgetWarning(spentMicrocents: number, capMicrocents: number, kind: PeriodKind): string | null {
   const share = shareOf(spentMicrocents, capMicrocents)
   if (share < warningShare) return null
-  return `${Math.floor(share * 100)}% of this month's soft cap of ${capMicrocents / 1e8} USD is used`
+  const period = kind === 'billing_cycle' ? 'this billing cycle' : 'this calendar month (UTC)'
+  return `${Math.floor(share * 100)}% of the soft cap of ${capMicrocents / 1e8} USD for ${period} is used`
 }
 
 const [firstLean, fullLean] = [0.3, 0.6]
@@ -293,12 +286,7 @@ export function leanToCheaper(scored: readonly Scored[], share: number): readonl
     .sort(byScore)
 }
 
-/** The UTC calendar month of a time: `YYYY-MM`. */
-export function monthOf(at: number): string {
-  return new Date(at).toISOString().slice(0, 7)
-}
-
-/** Of which shares of a month's soft cap its owners are told by mail, in percent. */
+/** Shares of the soft cap, in percent, at which owners get an email. */
 export const budgetMilestones = [80, 100] as const
 
 /** The highest of them that is reached; null = none. */

@@ -77,8 +77,10 @@ export type Caller = {
   readonly limits: Limits
   /** Epoch milliseconds from which on the account has to pay before it may chat; absent = never. */
   readonly refusedFrom?: number
-  /** Integer of 1e-8 USD a month; absent = none. */
+  /** Soft cap of one period (`budget-period.ts`), an integer of 1e-8 USD; absent = none. */
   readonly softCapMicrocents?: number
+  /** Start of a billing cycle, in epoch milliseconds; absent = nothing is billed, or there is no soft cap. */
+  readonly cycleStartedAt?: number
   /** The key or the account wants nothing of the web; absent = it may be asked. */
   readonly webOff?: boolean
 }

@@ -5,16 +5,16 @@ import { type BudgetBook, createBudgetBook, noteMilestone } from '../stores/budg
 import type { Database } from '../stores/database.ts'
 import type { Clock } from './clock.ts'
 
-/** What accounts may spend in a month. Where mail is sent, owners are told how far they have come. */
+/** Soft caps of accounts. With a mail server, owners get an email at each milestone. */
 export function openBudget(
   database: Database,
   { clock, log, post }: { clock: Clock; log: Log; post: Post | null },
 ): BudgetBook {
   if (post === null) return createBudgetBook(database, clock)
-  return createBudgetBook(database, clock, (accountId, month, percent, capMicrocents) => {
-    noteMilestone(database, accountId, month, percent).then(
+  return createBudgetBook(database, clock, (accountId, period, percent, capMicrocents) => {
+    noteMilestone(database, accountId, period, percent).then(
       owners => {
-        for (const to of owners) post.softCap(to, percent, toUsd(capMicrocents), month)
+        for (const to of owners) post.softCap(to, percent, toUsd(capMicrocents), period)
       },
       () => log.warn('milestone_not_told'),
     )

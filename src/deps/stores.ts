@@ -1,6 +1,8 @@
 import * as accounts from '../stores/accounts.ts'
 import * as billing from '../stores/billing.ts'
+import * as billingNotices from '../stores/billing-notices.ts'
 import * as budgets from '../stores/budgets.ts'
+import * as cards from '../stores/cards.ts'
 import * as invitations from '../stores/invitations.ts'
 import * as invoices from '../stores/invoices.ts'
 import * as keyLines from '../stores/key-lines.ts'
@@ -14,7 +16,9 @@ import * as users from '../stores/users.ts'
 export const stores = {
   accounts,
   billing,
+  billingNotices,
   budgets,
+  cards,
   invitations,
   invoices,
   keyLines,

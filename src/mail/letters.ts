@@ -1,11 +1,15 @@
 /** What the gateway writes to people: short, plain text, and links under the configured address alone. */
+import type { BudgetPeriod } from '../core/budget-period.ts'
+import type { BillingNotice } from '../core/grace.ts'
 
 export type Letter = {
   /** For the log, which learns nothing else. */
-  readonly kind: 'invitation' | 'password_reset' | 'sign_in_locked' | 'soft_cap'
+  readonly kind: 'invitation' | 'password_reset' | 'sign_in_locked' | 'soft_cap' | BillingNotice['kind']
   readonly to: string
   readonly subject: string
   readonly text: string
+  /** The same for each attempt to send this email, so that mailboxes show a repeated one once; absent = a new one each time. */
+  readonly messageId?: string
 }
 
 /** To whoever is invited. `publicUrl` has no slash at its end. */
@@ -52,19 +56,27 @@ export function lockedLetter(to: string): Letter {
   }
 }
 
-/** To the owners of an account. `percent` of the month's soft cap is used. */
-export function softCapLetter(to: string, percent: number, capUsd: number, month: string): Letter {
+/** Builds the email to an account's owner who used `percent` of the soft cap in a period. */
+export function softCapLetter(to: string, percent: number, capUsd: number, period: BudgetPeriod): Letter {
   return {
     kind: 'soft_cap',
     to,
-    subject: `${percent} % of the month’s soft cap is used`,
+    subject: `You used ${percent}% of your monthly soft cap`,
     text: lines(
-      `Your account has used ${percent} % of its soft cap of ${capUsd} USD for ${month} (UTC).`,
-      'Nothing is blocked by it. It can be changed under billing.',
+      `Your account used ${percent}% of its soft cap of ${capUsd} USD for ${periodName(period)}.`,
+      'Requests are not blocked. Change the cap under Billing.',
     ),
   }
 }
 
-function lines(...paragraphs: readonly string[]): string {
+function periodName({ kind, startsAt, endsAt }: BudgetPeriod): string {
+  const [from, to] = [startsAt, endsAt].map(at => new Date(at).toISOString().slice(0, 10))
+  return kind === 'billing_cycle'
+    ? `the billing cycle from ${from} to ${to} (UTC)`
+    : `the calendar month ${from?.slice(0, 7)} (UTC)`
+}
+
+/** Joins paragraphs to the text of an email. */
+export function lines(...paragraphs: readonly string[]): string {
   return `${paragraphs.join('\n\n')}\n`
 }

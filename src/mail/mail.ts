@@ -15,9 +15,14 @@ export class LetterRefused extends Error {
   }
 }
 
+/** `refused`: the mail server will never take it. `failed`: another attempt may succeed. */
+export type Delivery = 'sent' | 'refused' | 'failed'
+
 export type Mail = {
   /** Takes the letter, and returns at once. One too many is dropped. */
   send(letter: Letter): void
+  /** Sends one letter now, past the queue and once. Never throws. */
+  deliver(letter: Letter): Promise<Delivery>
   /** Sends what is left, for some seconds at most; what failed and waits for another try is dropped. */
   close(): Promise<void>
 }
@@ -80,6 +85,15 @@ export function createMail({ transport, clock, log, waitsMs = usualWaitsMs }: Ma
       if (held >= maximumWaiting || isClosing) return log.warn('mail_dropped', { kind: letter.kind, waiting: held })
       held++
       enter({ letter, tries: 0 })
+    },
+    async deliver(letter) {
+      try {
+        await transport.send(letter)
+        return 'sent'
+      } catch (cause) {
+        log.warn('mail_not_sent', { kind: letter.kind, tries: 1, detail: reasonOf(cause) })
+        return cause instanceof LetterRefused ? 'refused' : 'failed'
+      }
     },
     async close() {
       isClosing = true

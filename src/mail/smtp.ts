@@ -30,10 +30,16 @@ export function smtpTransport({ url, from, requireTls }: SmtpSettings): Transpor
     ...(username === '' ? {} : { auth: { user: decodeURIComponent(username), pass: decodeURIComponent(password) } }),
   })
   return {
-    async send({ to, subject, text }) {
+    async send({ to, subject, text, messageId }) {
       try {
         // As an object: an address may hold what would otherwise part a list.
-        await mailer.sendMail({ from, to: { name: '', address: to }, subject, text })
+        await mailer.sendMail({
+          from,
+          to: { name: '', address: to },
+          subject,
+          text,
+          ...(messageId === undefined ? {} : { messageId }),
+        })
       } catch (cause) {
         const code = cause instanceof Error && 'responseCode' in cause ? cause.responseCode : null
         if (typeof code === 'number' && code >= 500) throw new LetterRefused(`refused with ${code}`)

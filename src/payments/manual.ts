@@ -1,5 +1,4 @@
 import { currency } from '../core/billing.ts'
-import { invalid } from '../core/validate.ts'
 import type { Payments } from './payments.ts'
 
 /**
@@ -8,13 +7,7 @@ import type { Payments } from './payments.ts'
  */
 export const manualPayments: Payments = {
   kind: 'manual',
-  customer: async () => null,
-  async addMethod(_customerId, methodId) {
-    if (methodId !== null)
-      throw invalid('payment_method', 'cannot be taken: no payment processor is configured, leave it out')
-    return { kind: 'manual', stripePaymentMethodId: null, brand: null, lastFour: null }
-  },
-  removeMethod: async () => {},
+  cards: null,
   async collect({ invoiceId, accountId, customerId, totalCents, hasMethod }) {
     return {
       processorId: null,

@@ -8,10 +8,10 @@ import { Value } from '@sinclair/typebox/value'
 import Stripe from 'stripe'
 import { currency, type InvoiceStatus, type SeenInvoice } from '../core/billing.ts'
 import { GatewayError } from '../core/errors.ts'
-import { digestOf } from '../core/secrets.ts'
-import { invalid } from '../core/validate.ts'
 import type { Look, Order, Payments, SignedEvent, Webhooks } from './payments.ts'
 import { isSigned } from './signature.ts'
+import { ask, idOf, orMissing } from './stripe-calls.ts'
+import { readSetup, stripeCards } from './stripe-cards.ts'
 
 export type StripeSettings = {
   readonly secretKey: string
@@ -19,6 +19,8 @@ export type StripeSettings = {
   readonly webhookSecrets: readonly string[]
   /** Null = Stripe's own. */
   readonly apiBase: string | null
+  /** Origin of the dashboard, to which Stripe's pages lead back. */
+  readonly publicUrl: string
 }
 
 const timeoutMs = 8_000
@@ -32,42 +34,7 @@ export function stripePayments(
   const stripe = connect(settings, deps.fetch)
   return {
     kind: 'stripe',
-    customer: (accountId, email, known) =>
-      known === null
-        ? ask(async () => {
-            const metadata = { account_id: accountId }
-            // By whom too: of one key Stripe refuses, for a day, whatever differs.
-            const idempotencyKey = `customer:${accountId}:${digestOf(email)}`
-            const made = await stripe.customers.create({ email, metadata }, { idempotencyKey })
-            return made.id
-          })
-        : Promise.resolve(known),
-    addMethod(customerId, methodId) {
-      if (methodId === null || customerId === null)
-        throw invalid('payment_method', 'is missing: send the id of a Stripe payment method, such as `pm_…`')
-      return ask(async () => {
-        const known = await stripe.paymentMethods.retrieve(methodId)
-        const method =
-          idOf(known.customer) === customerId
-            ? known
-            : await stripe.paymentMethods.attach(methodId, { customer: customerId })
-        if (idOf(method.customer) !== customerId) throw invalid('payment_method', 'belongs to somebody else')
-        await stripe.customers.update(customerId, { invoice_settings: { default_payment_method: methodId } })
-        return {
-          kind: 'stripe',
-          stripePaymentMethodId: method.id,
-          brand: method.card?.brand ?? method.type,
-          lastFour: method.card?.last4 ?? null,
-        }
-      })
-    },
-    async removeMethod(methodId) {
-      if (methodId === null) return
-      await ask(async () => {
-        const method = await stripe.paymentMethods.retrieve(methodId)
-        if (method.customer !== null) await stripe.paymentMethods.detach(methodId)
-      })
-    },
+    cards: stripeCards(stripe, settings.publicUrl),
     collect: (order, onBegun) => ask(() => collect(stripe, order, onBegun)),
     webhooks: webhooksOf(stripe, settings, deps.now),
   }
@@ -114,10 +81,12 @@ async function collect(
     )
   }
   if (invoice.status !== 'open' || !isOf(invoice, order)) return seen(invoice)
+  // Without a payment method of ours nothing is charged, whatever else the customer still has at Stripe.
+  if (order.stripePaymentMethodId === null) return seen(invoice, true)
   try {
-    return seen(await stripe.invoices.pay(invoice.id), true)
+    return seen(await stripe.invoices.pay(invoice.id, { payment_method: order.stripePaymentMethodId }), true)
   } catch (cause) {
-    // A refused card is an answer, and so is "paid already".
+    // A declined card, a bank that wants the owner to confirm, and "paid already" are answers: the invoice says which.
     if (!(cause instanceof Stripe.errors.StripeCardError || cause instanceof Stripe.errors.StripeInvalidRequestError))
       throw cause
     return seen(await stripe.invoices.retrieve(invoice.id), true)
@@ -189,10 +158,6 @@ function statusOf({ status, attempt_count }: Stripe.Invoice, wasAttempted: boole
   }
 }
 
-function idOf(reference: string | { readonly id: string } | null): string | null {
-  return typeof reference === 'string' ? reference : (reference?.id ?? null)
-}
-
 const invoiceEvents = new Set([
   'invoice.paid',
   'invoice.payment_succeeded',
@@ -229,16 +194,15 @@ async function look(stripe: Stripe, { type, objectId }: SignedEvent): Promise<Lo
     const invoice = await stripe.invoices.retrieve(objectId).catch(orMissing)
     return invoice === null ? { kind: 'none' } : { kind: 'invoice', seen: seen(invoice) }
   }
+  if (type === 'checkout.session.completed') {
+    const session = await readSetup(stripe, objectId)
+    return session === null || session.card === null ? { kind: 'none' } : { kind: 'card', card: session.card }
+  }
   if (type === 'payment_method.detached') {
     const method = await stripe.paymentMethods.retrieve(objectId).catch(orMissing)
     return method?.customer == null ? { kind: 'method_gone', stripePaymentMethodId: objectId } : { kind: 'none' }
   }
   return { kind: 'none' }
-}
-
-function orMissing(cause: unknown): null {
-  if (cause instanceof Stripe.errors.StripeInvalidRequestError && cause.statusCode === 404) return null
-  throw cause
 }
 
 function parsed(body: Uint8Array): unknown {
@@ -252,25 +216,4 @@ function parsed(body: Uint8Array): unknown {
 /** One answer to whatever is wrong with an event: whoever did not sign it learns nothing of why. */
 function unsigned(): GatewayError {
   return new GatewayError('invalid_request', 'The signature of this event does not hold.', { shouldRetry: false })
-}
-
-/** Stripe's failures in our words. Its own text stays here: it may repeat what it was sent. */
-async function ask<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (cause) {
-    if (!(cause instanceof Stripe.errors.StripeError)) throw cause
-    const detail = `stripe: ${cause.type} ${cause.code ?? ''} ${cause.statusCode ?? ''}`.trim()
-    if (cause instanceof Stripe.errors.StripeCardError)
-      throw new GatewayError('payment_required', 'The card was declined. Choose another payment method.', { detail })
-    if (cause instanceof Stripe.errors.StripeInvalidRequestError)
-      throw new GatewayError('invalid_request', 'The payment processor does not know this payment method.', {
-        param: 'payment_method',
-        detail,
-      })
-    throw new GatewayError('service_unavailable', 'The payment processor cannot be reached. Try again shortly.', {
-      retryAfterMs: 5_000,
-      detail,
-    })
-  }
 }

@@ -5,6 +5,7 @@
 import { centsOfLines } from '../core/billing.ts'
 import type { Database } from '../stores/database.ts'
 import type { Payments } from './payments.ts'
+import { type Repeating, startRepeating } from './repeating.ts'
 
 type Stores = {
   readonly billing: Pick<typeof import('../stores/billing.ts'), 'rollCycles'>
@@ -28,12 +29,8 @@ export type BillingWorkerOptions = {
   }
 }
 
-export type BillingWorker = {
-  /** Does all that is due now; returns when it is done. A second call joins the first. */
-  run(): Promise<void>
-  /** Stops the timer and waits for what is under way. */
-  close(): Promise<void>
-}
+/** Does all that is due now; see `Repeating`. */
+export type BillingWorker = Repeating
 
 const everyMs = 5_000
 /** At one go, so that a gateway that was away for long does not keep its database to itself. */
@@ -42,58 +39,32 @@ const maximumSteps = 200
 /** Starts the worker. Its timer does not keep the process alive. */
 export function startBillingWorker(options: BillingWorkerOptions): BillingWorker {
   const { database, stores, clock, newId, log } = options
-  let running: Promise<void> | null = null
-  let closed = false
-  let failures = 0
-
-  const work = async () => {
-    await upTo(maximumSteps, async () => (await stores.billing.rollCycles(database, clock.now(), newId)) > 0)
-    await upTo(maximumSteps, async () => {
-      const invoice = await stores.invoices.closeCycle(database, clock.now(), newId)
-      if (invoice !== null) log.info('invoice_made', { invoice_id: invoice.id, total_cents: invoice.totalCents })
-      return invoice !== null
-    })
-    await upTo(maximumSteps, () => collectNext(options))
-  }
-  const upTo = async (most: number, step: () => Promise<boolean>) => {
-    for (let count = 0; count < most && !closed; count++) if (!(await step())) return
-  }
-  const run = () => {
-    running ??= work().finally(() => {
-      running = null
-    })
-    return running
-  }
-
-  const timer = setInterval(() => {
-    run().then(
-      () => {
-        failures = 0
-      },
-      error => {
-        failures++
-        // Once a minute: a database that is away is told of elsewhere too.
-        if (failures % 12 === 1) log.warn('billing_waits', { failures, detail: reasonOf(error) })
-      },
-    )
-  }, everyMs)
-  timer.unref()
-
-  return {
-    run,
-    async close() {
-      closed = true
-      clearInterval(timer)
-      await running?.catch(() => {})
+  return startRepeating(
+    everyMs,
+    async isClosed => {
+      const upTo = async (most: number, step: () => Promise<boolean>) => {
+        for (let count = 0; count < most && !isClosed(); count++) if (!(await step())) return
+      }
+      await upTo(maximumSteps, async () => (await stores.billing.rollCycles(database, clock.now(), newId)) > 0)
+      await upTo(maximumSteps, async () => {
+        const invoice = await stores.invoices.closeCycle(database, clock.now(), newId)
+        if (invoice !== null) log.info('invoice_made', { invoice_id: invoice.id, total_cents: invoice.totalCents })
+        return invoice !== null
+      })
+      await upTo(maximumSteps, () => collectNext(options))
     },
-  }
+    (failures, error) => {
+      // Once a minute: a database that is away is told of elsewhere too.
+      if (failures % 12 === 1) log.warn('billing_waits', { failures, detail: reasonOf(error) })
+    },
+  )
 }
 
 /** Collects one invoice; false where none is due. One that fails waits for its next turn and holds up no other. */
 async function collectNext({ database, stores, payments, manual, clock, log }: BillingWorkerOptions) {
-  const due = await stores.invoices.claimInvoice(database)
+  const due = await stores.invoices.claimInvoice(database, clock.now())
   if (due === null) return false
-  const { invoice, lines, customerId, methodKind } = due
+  const { invoice, lines, customerId, methodKind, stripePaymentMethodId } = due
   const collector = methodKind === 'manual' || customerId === null ? manual : payments
   const cents = centsOfLines(lines)
   try {
@@ -103,6 +74,7 @@ async function collectNext({ database, stores, payments, manual, clock, log }: B
         accountId: invoice.accountId,
         customerId,
         hasMethod: methodKind !== null,
+        stripePaymentMethodId,
         totalCents: invoice.totalCents,
         processorId: invoice.stripeInvoiceId,
         lines: lines.map(({ model }, index) => ({ name: model, cents: cents[index] ?? 0 })),

@@ -5,6 +5,8 @@
  */
 import { and, asc, eq, isNull, sql } from 'drizzle-orm'
 import { type BillingEvent, type BillingState, type Refusal, type Transition, transition } from '../core/billing.ts'
+import { graceNotices } from '../core/grace.ts'
+import { duesOf, noteNotices } from './billing-notices.ts'
 import type { Database } from './database.ts'
 import { onAccount, type Step } from './on-account.ts'
 import {
@@ -53,7 +55,10 @@ export function stateOf({ account, method }: BillingAccount): BillingState {
   }
 }
 
-export type NewMethod = Pick<PaymentMethod, 'id' | 'kind' | 'stripePaymentMethodId' | 'brand' | 'lastFour'>
+export type NewMethod = Pick<PaymentMethod, 'id' | 'kind' | 'stripePaymentMethodId' | 'brand' | 'lastFour'> & {
+  /** When the payment processor stored it, by its clock; absent = now. */
+  readonly createdAt?: Date
+}
 
 export type BillingChange = {
   readonly event: Exclude<BillingEvent, 'time_passed'>
@@ -65,11 +70,9 @@ export type BillingChange = {
   readonly version?: number | null
   /** Becomes the account's payment method before the event takes place, where it has none (or another, for `method_added`). */
   readonly method?: NewMethod
-  /** Of the account at the payment processor. */
-  readonly customerId?: string
 }
 
-/** `taken`: the payment method or the customer belongs to another account. */
+/** `taken`: the payment method belongs to another account, or was removed. */
 export type BillingOutcome = 'done' | 'conflict' | 'not_found' | 'taken' | Refusal
 
 /** Changes plan or payment method. The row's lock and the version make it so that of two at once one is refused. */
@@ -99,14 +102,14 @@ export async function changeWithin(step: Step, accountId: string, change: Billin
       .set({ removedAt: new Date(at) })
       .where(eq(paymentMethods.id, found.method.id))
   if (isNew) {
-    await step.insert(paymentMethods).values({ ...method, accountId, createdAt: new Date(at) })
+    await step.insert(paymentMethods).values({ createdAt: new Date(at), ...method, accountId })
     // What could not be collected is tried again at once.
     await step
       .update(invoices)
       .set({ updatedAt: longAgo })
       .where(and(eq(invoices.accountId, accountId), eq(invoices.status, 'unpaid')))
   }
-  await writeState(step, accountId, after, newId, change.customerId)
+  await writeState(step, found, after, at, newId)
   if (after.change !== null) {
     const { version, from, to, effectiveAt } = after.change
     await step.insert(planChanges).values({
@@ -142,12 +145,13 @@ export async function lockBilling(step: Step, accountId: string): Promise<Billin
 
 async function writeState(
   step: Step,
-  accountId: string,
+  { account }: BillingAccount,
   { state, opened }: Transition,
+  at: number,
   newId: (prefix: string) => string,
-  customerId?: string,
 ): Promise<void> {
   const { plan, version, cycle, planAfterCycle, graceEndsAt } = state
+  const { id: accountId } = account
   await step
     .update(accounts)
     .set({
@@ -158,9 +162,10 @@ async function writeState(
       planAfterCycle,
       graceEndsAt: dateOf(graceEndsAt),
       updatedAt: sql`clock_timestamp()`,
-      ...(customerId === undefined ? {} : { stripeCustomerId: customerId }),
     })
     .where(eq(accounts.id, accountId))
+  const before = duesOf(account)
+  await noteNotices(step, accountId, graceNotices(before, { ...before, plan, graceEndsAt }, at), at)
   for (const { startsAt, endsAt } of opened)
     await step
       .insert(billingCycles)
@@ -191,6 +196,21 @@ export async function setSoftCap(database: Database, accountId: string, microcen
 }
 
 /**
+ * Stores the account's customer at the payment processor, unless it has one, and returns the one it has. Null = there is no
+ * such account.
+ */
+export async function keepCustomer(database: Database, accountId: string, customerId: string): Promise<string | null> {
+  const rows = await onAccount(database, accountId).orm(step =>
+    step
+      .update(accounts)
+      .set({ stripeCustomerId: sql`coalesce(${accounts.stripeCustomerId}, ${customerId})` })
+      .where(eq(accounts.id, accountId))
+      .returning({ customerId: accounts.stripeCustomerId }),
+  )
+  return rows[0]?.customerId ?? null
+}
+
+/**
  * Lets time pass for accounts whose cycle has ended: the next one begins, or a downgrade takes place. At most 100 accounts;
  * returns how many. Another gateway that does the same has the lock: then none.
  */
@@ -204,7 +224,7 @@ export function rollCycles(database: Database, at: number, newId: (prefix: strin
       .limit(100)
     for (const { id } of due) {
       const found = await lockBilling(step, id)
-      if (found !== null) await writeState(step, id, transition(stateOf(found), 'time_passed', at), newId)
+      if (found !== null) await writeState(step, found, transition(stateOf(found), 'time_passed', at), at, newId)
     }
     return due.length
   })

@@ -1,8 +1,9 @@
 /** What cycles came to: made into invoices once they have settled, collected, and read. Ids and times are given. */
 import { and, asc, desc, eq, gt, isNull, lt, min, or, sql } from 'drizzle-orm'
 import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js'
-import { type InvoiceStatus, invoiceLines, invoiceTotals, type LineSums, settlingMs } from '../core/billing.ts'
+import { graceMs, invoiceLines, invoiceTotals, type LineSums, settlingMs } from '../core/billing.ts'
 import { dayMs, dayOf } from '../core/days.ts'
+import { collectionWaitMs } from '../core/grace.ts'
 import { alone, longAgo, workDeadlineMs } from './billing.ts'
 import type { Database } from './database.ts'
 import { onAccount, type Step } from './on-account.ts'
@@ -175,44 +176,56 @@ export type Due = {
   readonly lines: readonly InvoiceLine[]
   readonly customerId: string | null
   readonly methodKind: PaymentMethod['kind'] | null
+  readonly stripePaymentMethodId: string | null
 }
 
-const claimSeconds = { open: 60, unpaid: 86_400 }
-
 /**
- * Takes the invoice that waited longest to be collected; null where none is due. Nobody else gets it for a minute, or where
- * it was refused before, for a day.
+ * Claims the invoice that waited longest to be collected at `at` (epoch milliseconds); null = none is due. The next claim of
+ * it waits for `collectionWaitMs`: twice within a grace period an unpaid invoice is collected again, then once per day.
  */
-export async function claimInvoice(database: Database): Promise<Due | null> {
+export async function claimInvoice(database: Database, at: number): Promise<Due | null> {
   return database.run(
     ({ orm }) =>
       orm.transaction(async step => {
         const [invoice] = await step
           .select()
           .from(invoices)
-          .where(or(isDue('open', claimSeconds.open), isDue('unpaid', claimSeconds.unpaid)))
+          .where(
+            or(
+              and(eq(invoices.status, 'open'), lt(invoices.updatedAt, new Date(at - collectionWaitMs.open))),
+              and(eq(invoices.status, 'unpaid'), lt(invoices.updatedAt, unpaidLimit(at))),
+            ),
+          )
           .orderBy(asc(invoices.updatedAt))
           .limit(1)
           .for('update', { skipLocked: true })
         if (invoice === undefined) return null
-        await step.update(invoices).set({ updatedAt: sql`clock_timestamp()` }).where(eq(invoices.id, invoice.id))
+        await step
+          .update(invoices)
+          .set({ updatedAt: new Date(at) })
+          .where(eq(invoices.id, invoice.id))
         const [owner] = await step
-          .select({ customerId: accounts.stripeCustomerId, methodKind: paymentMethods.kind })
+          .select({
+            customerId: accounts.stripeCustomerId,
+            methodKind: paymentMethods.kind,
+            stripePaymentMethodId: paymentMethods.stripePaymentMethodId,
+          })
           .from(accounts)
           .leftJoin(paymentMethods, and(eq(paymentMethods.accountId, accounts.id), isNull(paymentMethods.removedAt)))
           .where(eq(accounts.id, invoice.accountId))
-        const { customerId = null, methodKind = null } = owner ?? {}
-        return { invoice, lines: await linesOf(step, invoice.id), customerId, methodKind }
+        const { customerId = null, methodKind = null, stripePaymentMethodId = null } = owner ?? {}
+        return { invoice, lines: await linesOf(step, invoice.id), customerId, methodKind, stripePaymentMethodId }
       }),
     workDeadlineMs,
   )
 }
 
-function isDue(status: InvoiceStatus, seconds: number) {
-  return and(
-    eq(invoices.status, status),
-    sql`${invoices.updatedAt} < clock_timestamp() - make_interval(secs => ${seconds}::int)`,
-  )
+/** Before which time an unpaid invoice must have been claimed last, to be due at `at`. */
+function unpaidLimit(at: number) {
+  const limit = (waitMs: number) => instant(at - waitMs)
+  return sql`case
+    when (select unpaid_since from accounts where accounts.id = ${invoices.accountId}) > ${limit(graceMs)}
+    then ${limit(collectionWaitMs.inGrace)} else ${limit(collectionWaitMs.afterGrace)} end`
 }
 
 /** Notes under which id the payment processor has an invoice, before anything is charged. */

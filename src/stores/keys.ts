@@ -4,12 +4,13 @@
  */
 import { timingSafeEqual } from 'node:crypto'
 import { and, desc, eq, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
-import { refusedFrom } from '../core/billing.ts'
 import { GatewayError } from '../core/errors.ts'
+import { refusedFrom } from '../core/grace.ts'
 import type { Caller, Plans } from '../core/plans.ts'
 import { remember } from '../core/remember.ts'
 import { digestOf, isKeyLong, parseApiKey } from '../core/secrets.ts'
 import { limitsOf } from './accounts.ts'
+import { duesOf } from './billing-notices.ts'
 import type { Database } from './database.ts'
 import { databaseTime } from './database-time.ts'
 import { onAccount } from './on-account.ts'
@@ -102,7 +103,7 @@ export function createKeyDirectory({ database, clock, plans, random }: KeyDirect
       keyId: row.keyId,
       plan: row.plan,
       limits: limitsOf(row, plans),
-      ...duesOf(row),
+      ...paymentOf(row),
       ...(row.keyWeb && row.accountWeb ? {} : { webOff: true }),
     }
     const refreshAt = clock.now() + freshMs * (0.9 + 0.2 * random())
@@ -203,6 +204,7 @@ function keyRows(database: Database, condition: SQL, limit: number) {
         graceEndsAt: accounts.graceEndsAt,
         unpaidSince: accounts.unpaidSince,
         softCapMicrocents: accounts.softCapMicrocents,
+        cycleStartedAt: accounts.cycleStartedAt,
         keyWeb: apiKeys.web,
         accountWeb: accounts.web,
         changedAt: sql`greatest(${apiKeys.updatedAt}, ${accounts.updatedAt})`.mapWith(apiKeys.updatedAt),
@@ -214,16 +216,14 @@ function keyRows(database: Database, condition: SQL, limit: number) {
   )
 }
 
-/** When the account has to pay first, and its soft cap; nothing where there is neither. */
-function duesOf({ plan, graceEndsAt, unpaidSince, softCapMicrocents }: Row): Partial<Caller> {
-  const from = refusedFrom({
-    plan,
-    graceEndsAt: graceEndsAt?.getTime() ?? null,
-    unpaidSince: unpaidSince?.getTime() ?? null,
-  })
+/** When the account has to pay first, and its soft cap with the billing cycle; nothing where there is neither. */
+function paymentOf(row: Row): Partial<Caller> {
+  const from = refusedFrom(duesOf(row))
+  const { softCapMicrocents, cycleStartedAt } = row
   return {
     ...(from === null ? {} : { refusedFrom: from }),
     ...(softCapMicrocents === null ? {} : { softCapMicrocents }),
+    ...(softCapMicrocents === null || cycleStartedAt === null ? {} : { cycleStartedAt: cycleStartedAt.getTime() }),
   }
 }
 

@@ -1,8 +1,11 @@
 /** What the payment processor says, taken up once however often and in whatever order it is said. */
 import { and, eq, sql } from 'drizzle-orm'
 import { laterStatus, mismatch, type SeenInvoice } from '../core/billing.ts'
+import { graceNotices } from '../core/grace.ts'
 import type { Look, SignedEvent } from '../payments/payments.ts'
 import { changeWithin, lockBilling, workDeadlineMs } from './billing.ts'
+import { duesOf, noteNotices } from './billing-notices.ts'
+import { type TakenCard, takeCardWithin } from './cards.ts'
 import type { Database } from './database.ts'
 import type { Step } from './on-account.ts'
 import { accounts, invoices, paymentMethods, webhookEvents } from './tables.ts'
@@ -25,6 +28,9 @@ export async function hasEvent(database: Database, eventId: string): Promise<boo
   return rows.length > 0
 }
 
+/** Returned for an event: its outcome, and the card whose state at the payment processor is to follow. */
+export type TakenEvent = { readonly outcome: EventOutcome; readonly card: TakenCard | null }
+
 /** Remembers an event and does what it is good for, in one transaction: of any number of its copies one has an effect. */
 export function takeEvent(
   database: Database,
@@ -32,7 +38,7 @@ export function takeEvent(
   effect: Look,
   at: number,
   newId: (prefix: string) => string,
-): Promise<EventOutcome> {
+): Promise<TakenEvent> {
   return database.run(
     ({ orm }) =>
       orm.transaction(async step => {
@@ -42,16 +48,16 @@ export function takeEvent(
           .values({ id, type, objectId, occurredAt: new Date(occurredAt), receivedAt: new Date(at) })
           .onConflictDoNothing({ target: webhookEvents.id })
           .returning({ id: webhookEvents.id })
-        if (fresh.length === 0) return 'repeated'
-        const { outcome, accountId } = await applied(step, effect, at, newId)
+        if (fresh.length === 0) return { outcome: 'repeated', card: null }
+        const { outcome, accountId, card = null } = await applied(step, effect, at, newId)
         if (accountId !== null) await step.update(webhookEvents).set({ accountId }).where(eq(webhookEvents.id, id))
-        return outcome
+        return { outcome, card }
       }),
     workDeadlineMs,
   )
 }
 
-type Applied = { readonly outcome: EventOutcome; readonly accountId: string | null }
+type Applied = { readonly outcome: EventOutcome; readonly accountId: string | null; readonly card?: TakenCard }
 
 async function applied(step: Step, effect: Look, at: number, newId: (prefix: string) => string): Promise<Applied> {
   switch (effect.kind) {
@@ -59,6 +65,11 @@ async function applied(step: Step, effect: Look, at: number, newId: (prefix: str
       return { outcome: 'ignored', accountId: null }
     case 'invoice':
       return appliedInvoice(step, effect.seen, at)
+    case 'card': {
+      const card = await takeCardWithin(step, effect.card, at, newId)
+      // Of another customer's account nothing is remembered under this account.
+      return { outcome: card.outcome, accountId: card.outcome === 'applied' ? effect.card.accountId : null, card }
+    }
     case 'method_gone': {
       const [row] = await step
         .select({ accountId: paymentMethods.accountId })
@@ -106,12 +117,10 @@ async function appliedInvoice(step: Step, seen: SeenInvoice, at: number): Promis
     .from(invoices)
     .where(and(eq(invoices.accountId, accountId), eq(invoices.status, 'unpaid')))
     .limit(1)
-  await step
-    .update(accounts)
-    .set({
-      unpaidSince: unpaid === undefined ? null : (account.unpaidSince ?? new Date(at)),
-      updatedAt: sql`clock_timestamp()`,
-    })
-    .where(eq(accounts.id, accountId))
+  const unpaidSince = unpaid === undefined ? null : (account.unpaidSince ?? new Date(at))
+  await step.update(accounts).set({ unpaidSince, updatedAt: sql`clock_timestamp()` }).where(eq(accounts.id, accountId))
+  const notices = graceNotices(duesOf(account), duesOf({ ...account, unpaidSince }), at)
+  const declined = { kind: 'invoice_unpaid', subject: invoice.id, dueAt: at } as const
+  await noteNotices(step, accountId, status === 'unpaid' ? [declined, ...notices] : notices, at)
   return { outcome: 'applied', accountId }
 }

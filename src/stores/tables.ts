@@ -46,11 +46,11 @@ export const accounts = pgTable(
     cycleEndsAt: time('cycle_ends_at'),
     /** Set by a downgrade: what the plan becomes when the cycle ends. */
     planAfterCycle: text('plan_after_cycle', { enum: ['evaluation', 'usage'] }),
-    /** The payment method was removed: chat goes on until then. */
+    /** End of the grace hour that the removal of the payment method started. */
     graceEndsAt: time('grace_ends_at'),
-    /** An invoice could not be collected; null = none is owed. */
+    /** When the first unpaid invoice was declined: its grace hour starts then. Null = no invoice is unpaid. */
     unpaidSince: time('unpaid_since'),
-    /** Per calendar month, never blocks; null = none. */
+    /** Per billing cycle, or per UTC calendar month where nothing is billed (`core/budget-period.ts`); null = none. */
     softCapMicrocents: whole('soft_cap_microcents'),
     /** Whether its requests may search the web and read pages. */
     web: boolean('web').notNull().default(true),
@@ -508,12 +508,45 @@ export const budgetNotices = pgTable(
     accountId: text('account_id')
       .notNull()
       .references(() => accounts.id),
-    /** `YYYY-MM`, UTC. */
+    /** The period: `YYYY-MM` (UTC), or the start of a billing cycle in ISO 8601. */
     month: text('month').notNull(),
     percent: smallint('percent').notNull(),
     createdAt: createdAt(),
   },
   table => [primaryKey({ name: 'budget_notices_key', columns: [table.accountId, table.month, table.percent] })],
+)
+
+/**
+ * Emails about money, one row per notice and owner. Stored with the change that caused them, so that a killed process loses
+ * none; marked once sent, so that none is sent again.
+ */
+export const billingNotices = pgTable(
+  'billing_notices',
+  {
+    accountId: text('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    kind: text('kind', { enum: ['invoice_unpaid', 'grace_began', 'grace_ended'] }).notNull(),
+    /** The invoice's ID, or the start of the grace period in ISO 8601. */
+    subject: text('subject').notNull(),
+    userId: text('user_id')
+      .notNull()
+      .references(() => users.id),
+    /** `dropped`: no longer true when it was due, or refused by the mail server. */
+    status: text('status', { enum: ['pending', 'sent', 'dropped'] })
+      .notNull()
+      .default('pending'),
+    /** When it is sent, or tried again. */
+    dueAt: time('due_at').notNull(),
+    attempts: smallint('attempts').notNull().default(0),
+    createdAt: createdAt(),
+  },
+  table => [
+    primaryKey({ name: 'billing_notices_key', columns: [table.accountId, table.kind, table.subject, table.userId] }),
+    index('billing_notices_due').on(table.dueAt).where(sql`${table.status} = 'pending'`),
+    check('billing_notices_kind', sql`${table.kind} in ('invoice_unpaid', 'grace_began', 'grace_ended')`),
+    check('billing_notices_status', sql`${table.status} in ('pending', 'sent', 'dropped')`),
+  ],
 )
 
 /** Release 1.5 and older: heartbeats of gateways. Kept while such gateways may run beside newer ones. */

@@ -18,7 +18,6 @@ import {
   leanToCheaper,
   microcentsPerCent,
   mismatch,
-  refusedFrom,
   type SeenInvoice,
   transition,
 } from '../../src/core/billing.ts'
@@ -179,15 +178,6 @@ describe('the transitions', () => {
   })
 })
 
-test('402 begins with the end of grace or with an unpaid invoice, whichever is first; what is free needs no grace', () => {
-  expect(refusedFrom({ plan: 'usage', graceEndsAt: null, unpaidSince: null })).toBeNull()
-  expect(refusedFrom({ plan: 'usage', graceEndsAt: 7, unpaidSince: null })).toBe(7)
-  expect(refusedFrom({ plan: 'usage', graceEndsAt: 7, unpaidSince: 5 })).toBe(5)
-  expect(refusedFrom({ plan: 'usage', graceEndsAt: 3, unpaidSince: 5 })).toBe(3)
-  expect(refusedFrom({ plan: 'evaluation', graceEndsAt: 7, unpaidSince: null })).toBeNull()
-  expect(refusedFrom({ plan: 'evaluation', graceEndsAt: null, unpaidSince: 5 })).toBe(5)
-})
-
 const line = (model: string) =>
   fc.record({
     model: fc.constant(model),
@@ -279,11 +269,15 @@ describe('invoices', () => {
 })
 
 describe('the soft cap', () => {
-  test('warns from 80 % on, and of a cap of nothing at once', () => {
-    expect(budgetWarning(799_999_999, 1_000_000_000)).toBeNull()
-    expect(budgetWarning(800_000_000, 1_000_000_000)).toBe("80% of this month's soft cap of 10 USD is used")
-    expect(budgetWarning(2_500_000_000, 1_000_000_000)).toStartWith('250%')
-    expect(budgetWarning(0, 0)).not.toBeNull()
+  test('warns from 80 % on, and of a cap of nothing at once, and names the period', () => {
+    expect(budgetWarning(799_999_999, 1_000_000_000, 'billing_cycle')).toBeNull()
+    expect(budgetWarning(800_000_000, 1_000_000_000, 'billing_cycle')).toBe(
+      '80% of the soft cap of 10 USD for this billing cycle is used',
+    )
+    expect(budgetWarning(2_500_000_000, 1_000_000_000, 'calendar_month')).toBe(
+      '250% of the soft cap of 10 USD for this calendar month (UTC) is used',
+    )
+    expect(budgetWarning(0, 0, 'calendar_month')).not.toBeNull()
   })
 
   test('leans the choice to cheaper models, more the more is used, and not below the warning', () => {

@@ -1,5 +1,9 @@
-/** A small Stripe on a loopback socket: customers, payment methods, invoices and their items, with idempotency keys. */
+/**
+ * A small Stripe on a loopback socket: customers, payment methods, setup sessions, invoices and their items, with idempotency
+ * keys; and the two pages that it shows in a browser, for entering a card and for paying an invoice.
+ */
 import { createHmac } from 'node:crypto'
+import { stripePage } from './billing-stripe-pages.ts'
 
 type Row = Record<string, unknown> & { id: string }
 type Metadata = Record<string, string>
@@ -14,8 +18,22 @@ export type StripeInvoice = {
   amount_paid: number
   amount_remaining: number
   attempt_count: number
+  hosted_invoice_url: string | null
   metadata: Metadata
 }
+export type StripeSession = {
+  id: string
+  object: 'checkout.session'
+  mode: string
+  status: 'open' | 'complete' | 'expired'
+  customer: string
+  url: string | null
+  success_url: string
+  cancel_url: string
+  setup_intent: { id: string; object: 'setup_intent'; status: string; payment_method: string | null }
+  metadata: Metadata
+}
+export type StripeMethod = Row & { customer: string | null; created: number }
 
 /** Stripe's own for US dollars, in cents. */
 const minimumCharge = 50
@@ -24,9 +42,13 @@ export type StripeServer = {
   readonly url: string
   readonly invoices: Map<string, StripeInvoice>
   readonly customers: Map<string, Row>
+  readonly methods: Map<string, StripeMethod>
+  readonly sessions: Map<string, StripeSession>
   readonly items: Row[]
   /** Methods whose charges are declined. */
   readonly declined: Set<string>
+  /** Methods whose banks want the owner to confirm each charge. */
+  readonly confirmed: Set<string>
   /** What a customer has to their good, in cents; an invoice is met from it first. */
   readonly credits: Map<string, number>
   /** `METHOD /path` of every request. */
@@ -34,21 +56,30 @@ export type StripeServer = {
   /** The next so many changes are made, and their answers lost. */
   losesAnswers: number
   isDown: boolean
+  /** A card that belongs to no customer yet. */
   addMethod(): string
+  /** Enters a card on the page of a session, as its owner does in a browser. Returns the card's ID. */
+  enterCard(sessionId: string): string
+  /** Pays an invoice on its page. */
+  payInvoice(id: string): void
   stop(): Promise<void>
 }
 
 /** Starts one. It takes `Bearer <secretKey>` only. */
 export function startStripe(secretKey: string): StripeServer {
   const customers = new Map<string, Row>()
-  const methods = new Map<string, Row & { customer: string | null }>()
+  const methods = new Map<string, StripeMethod>()
+  const sessions = new Map<string, StripeSession>()
   const invoices = new Map<string, StripeInvoice>()
   const items: Row[] = []
   const declined = new Set<string>()
+  const confirmed = new Set<string>()
   const credits = new Map<string, number>()
   const requests: string[] = []
   const remembered = new Map<string, { readonly asked: string; readonly status: number; readonly body: unknown }>()
   let last = 0
+  /** Seconds; each card is stored at a second of its own. */
+  let stored = Math.floor(Date.now() / 1000)
   const fresh = (prefix: string) => `${prefix}_${++last}`
 
   /** Credit is used up first; what is then too little to charge is carried over to the next invoice, and this one is paid. */
@@ -59,7 +90,10 @@ export function startStripe(secretKey: string): StripeServer {
     credits.set(invoice.customer, isCharged ? Math.max(0, credit - invoice.total) : credit - invoice.total)
     invoice.amount_due = invoice.amount_remaining = isCharged ? due : 0
     invoice.status = isCharged ? 'open' : 'paid'
+    invoice.hosted_invoice_url = `${stripe.url}/i/${invoice.id}`
   }
+  const pay = (invoice: StripeInvoice) =>
+    Object.assign(invoice, { status: 'paid', amount_paid: invoice.amount_due, amount_remaining: 0 })
 
   const answerTo = (method: string, path: string, form: URLSearchParams): { status: number; body: unknown } => {
     const [, , kind = '', id = '', verb = ''] = path.split('/')
@@ -96,6 +130,39 @@ export function startStripe(secretKey: string): StripeServer {
         if (verb === 'detach') known.customer = null
         return ok(known)
       }
+      case 'checkout': {
+        const sessionId = path.split('/')[4] ?? ''
+        if (sessionId !== '') {
+          const known = sessions.get(sessionId)
+          if (known === undefined) return missing
+          const isExpanded = [...form].some(([name, value]) => /^expand/.test(name) && value.includes('payment_method'))
+          const { setup_intent: intent } = known
+          const expanded = { ...intent, payment_method: methods.get(intent.payment_method ?? '') ?? null }
+          return ok({ ...known, setup_intent: isExpanded ? expanded : intent.id })
+        }
+        if (field('mode') !== 'setup' || !customers.has(field('customer')) || field('payment_method_types[0]') !== '')
+          return wrong
+        const made: StripeSession = {
+          id: fresh('cs_test'),
+          object: 'checkout.session',
+          mode: 'setup',
+          status: 'open',
+          customer: field('customer'),
+          url: null,
+          success_url: field('success_url'),
+          cancel_url: field('cancel_url'),
+          setup_intent: {
+            id: fresh('seti'),
+            object: 'setup_intent',
+            status: 'requires_payment_method',
+            payment_method: null,
+          },
+          metadata,
+        }
+        made.url = `${stripe.url}/c/pay/${made.id}`
+        sessions.set(made.id, made)
+        return ok(made)
+      }
       case 'invoiceitems': {
         if (method === 'GET') return list(items.filter(item => item.invoice === form.get('invoice')))
         const invoice = invoices.get(field('invoice'))
@@ -129,6 +196,7 @@ export function startStripe(secretKey: string): StripeServer {
             amount_paid: 0,
             amount_remaining: 0,
             attempt_count: 0,
+            hosted_invoice_url: null,
             metadata,
           }
           invoices.set(made.id, made)
@@ -140,14 +208,24 @@ export function startStripe(secretKey: string): StripeServer {
         if (verb === 'pay') {
           if (known.status !== 'open') return wrong
           known.attempt_count++
-          const charged = String(customers.get(known.customer)?.default ?? '')
+          const charged = form.get('payment_method') ?? String(customers.get(known.customer)?.default ?? '')
+          if (confirmed.has(charged))
+            return {
+              status: 402,
+              body: {
+                error: {
+                  type: 'card_error',
+                  code: 'invoice_payment_intent_requires_action',
+                  message: 'canary of Stripe',
+                },
+              },
+            }
           if (methods.get(charged)?.customer !== known.customer || declined.has(charged))
             return {
               status: 402,
               body: { error: { type: 'card_error', code: 'card_declined', message: 'canary of Stripe' } },
             }
-          known.status = 'paid'
-          Object.assign(known, { amount_paid: known.amount_due, amount_remaining: 0 })
+          pay(known)
         }
         return ok(known)
       }
@@ -163,6 +241,8 @@ export function startStripe(secretKey: string): StripeServer {
       const { pathname, searchParams } = new URL(request.url)
       requests.push(`${request.method} ${pathname}`)
       const body = await request.text()
+      const page = stripePage(stripe, request.method, pathname)
+      if (page !== null) return page
       if (stripe.isDown) return Response.json({ error: { type: 'api_error', message: 'down' } }, { status: 503 })
       if (request.headers.get('authorization') !== `Bearer ${secretKey}`)
         return Response.json({ error: { type: 'invalid_request_error', message: 'bad key' } }, { status: 401 })
@@ -186,8 +266,11 @@ export function startStripe(secretKey: string): StripeServer {
     url: `http://127.0.0.1:${http.port}`,
     invoices,
     customers,
+    methods,
+    sessions,
     items,
     declined,
+    confirmed,
     credits,
     requests,
     losesAnswers: 0,
@@ -199,9 +282,25 @@ export function startStripe(secretKey: string): StripeServer {
         object: 'payment_method',
         type: 'card',
         customer: null,
+        created: ++stored,
         card: { brand: 'visa', last4: '4242' },
       })
       return id
+    },
+    enterCard(sessionId) {
+      const session = sessions.get(sessionId)
+      if (session?.status !== 'open') throw new Error('the session is open')
+      const id = stripe.addMethod()
+      const method = methods.get(id)
+      if (method !== undefined) method.customer = session.customer
+      session.status = 'complete'
+      session.url = null
+      Object.assign(session.setup_intent, { status: 'succeeded', payment_method: id })
+      return id
+    },
+    payInvoice(id) {
+      const invoice = invoices.get(id)
+      if (invoice?.status === 'open') pay(invoice)
     },
     stop: () => http.stop(true),
   }

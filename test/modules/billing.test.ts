@@ -34,7 +34,14 @@ type Shown = {
   payment_method: { kind: string } | null
   grace_ends_at: string | null
   payment_required: boolean
-  soft_cap: { monthly_usd: number; used_usd: number; warning: string | null } | null
+  soft_cap: {
+    monthly_usd: number
+    used_usd: number
+    warning: string | null
+    period: string
+    starts_at: string
+    resets_at: string
+  } | null
 }
 
 const billing = (person: Person, method = 'GET', path = '', body?: unknown) =>
@@ -92,6 +99,7 @@ test('A5 what is not of the schema, not confirmed or not a sum of money is refus
     ['POST', '/upgrade', { confirm: true, version: -1 }, 'version'],
     ['POST', '/downgrade', { balance: 5 }, 'balance'],
     ['PUT', '/payment-method', { payment_method: 'pm_1' }, 'payment_method'],
+    ['PUT', '/payment-method', { setup_session: 'cs_test_1' }, 'setup_session'],
     ['PUT', '/payment-method', { kind: 'manual' }, 'kind'],
     ['PUT', '/soft-cap', {}, 'monthly_usd'],
     ['PUT', '/soft-cap', { monthly_usd: -1 }, 'monthly_usd'],
@@ -265,7 +273,7 @@ describe('the monthly soft cap', () => {
     }, 3000)
     expect(warned.status).toBe(200)
     expect(warned.headers.get('x-gateway-budget-warning')).toMatch(
-      /^\d+% of this month's soft cap of [\d.e-]+ USD is used$/,
+      /^\d+% of the soft cap of [\d.e-]+ USD for this billing cycle is used$/,
     )
     const streamed = await chatHeaders(key)
     expect(streamed.get('x-gateway-budget-warning')).not.toBeNull()
@@ -275,6 +283,19 @@ describe('the monthly soft cap', () => {
     expect((await billing(person, 'PUT', '/soft-cap', { monthly_usd: null })).body.soft_cap).toBeNull()
     await eventually(async () => (await chat(key)).headers.get('x-gateway-budget-warning') === null, 2000)
   })
+})
+
+test('soft cap: counts the calendar month on plan evaluation, and the billing cycle from the upgrade on', async () => {
+  const person = await owner(gateway)
+  const now = new Date()
+  const free = (await billing(person, 'PUT', '/soft-cap', { monthly_usd: 5 })).body.soft_cap
+  expect(free).toMatchObject({
+    period: 'calendar_month',
+    starts_at: new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth())).toISOString(),
+    resets_at: new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1)).toISOString(),
+  })
+  const { cycle, soft_cap } = (await billing(person, 'POST', '/upgrade', { confirm: true })).body
+  expect(soft_cap).toMatchObject({ period: 'billing_cycle', starts_at: cycle?.starts_at, resets_at: cycle?.ends_at })
 })
 
 async function chatHeaders(key: string): Promise<Headers> {

@@ -193,7 +193,8 @@ test('the owners are told at 80 and at 100 % of the month’s soft cap, once eac
   }
   await look(85_000_000, 1)
   await look(120_000_000, 2)
-  expect(lettersTo(person.email).map(({ text }) => /used (\d+) %/.exec(text)?.[1])).toEqual(['80', '100'])
+  expect(lettersTo(person.email).map(({ text }) => /used (\d+)%/.exec(text)?.[1])).toEqual(['80', '100'])
+  expect(lettersTo(person.email)[0]?.text).toContain(`for the calendar month ${month} (UTC)`)
 })
 
 describe('the queue', () => {

@@ -6,7 +6,7 @@ import { cycleMs, lateMark, type SeenInvoice, settlingMs } from '../../src/core/
 import { plans } from '../../src/core/plans.ts'
 import type { UsageRecord } from '../../src/core/usage.ts'
 import { changeBilling, findBilling, rollCycles, setSoftCap } from '../../src/stores/billing.ts'
-import { spentInMonth } from '../../src/stores/budgets.ts'
+import { spentBefore, spentOnDays } from '../../src/stores/budgets.ts'
 import { type Database, migrate, openDatabase } from '../../src/stores/database.ts'
 import { openEmbedded } from '../../src/stores/embedded.ts'
 import { claimInvoice, closeCycle, findInvoice, listInvoices, spentInCycle } from '../../src/stores/invoices.ts'
@@ -291,7 +291,7 @@ for (const [name, open] of [
       await keys.close()
     })
 
-    on('the month’s sum is of its UTC days', async database => {
+    on('spentOnDays and spentBefore: add up to what was billed since the start of a period', async database => {
       const { accountId } = await upgraded(database)
       const day = (at: number, billed: number) => ({
         ...recordOf(accountId, { offset: 0, model: 'openai/gpt-a', billed, tokens: 1 }),
@@ -300,10 +300,17 @@ for (const [name, open] of [
       await ship(database, [
         day(Date.UTC(2025, 11, 31, 23, 59, 59, 999), 1),
         day(Date.UTC(2026, 0, 1), 10),
-        day(Date.UTC(2026, 0, 31, 23, 59, 59, 999), 100),
-        day(Date.UTC(2026, 1, 1), 1000),
+        day(start - 1, 100),
+        day(start, 1_000),
+        day(Date.UTC(2026, 0, 31, 23, 59, 59, 999), 10_000),
+        day(Date.UTC(2026, 1, 1), 100_000),
       ])
-      expect(await spentInMonth(database, accountId, '2026-01')).toBe(110)
+      const january = { startsAt: Date.UTC(2026, 0), endsAt: Date.UTC(2026, 1) }
+      expect(await spentOnDays(database, accountId, january)).toBe(11_110)
+      expect(await spentBefore(database, accountId, january.startsAt)).toBe(0)
+      const cycle = { startsAt: start, endsAt: start + cycleMs }
+      expect(await spentOnDays(database, accountId, cycle)).toBe(111_100)
+      expect(await spentBefore(database, accountId, start)).toBe(100)
     })
 
     on(
@@ -344,7 +351,7 @@ for (const [name, open] of [
           for (let at = lane; at < deliveries.length; at += 10) {
             const delivery = deliveries[at]
             if (delivery !== undefined)
-              outcomes.push(await takeEvent(database, delivery.event, delivery.look, start + cycleMs, newId))
+              outcomes.push((await takeEvent(database, delivery.event, delivery.look, start + cycleMs, newId)).outcome)
           }
         })
         await Promise.all(lanes)
@@ -388,15 +395,16 @@ for (const [name, open] of [
       const { accountId, userId } = await upgraded(database)
       await ship(database, [recordOf(accountId, { offset: 9, model: 'openai/gpt-a', billed: 5_000_000, tokens: 5 })])
       await settle(database, start + cycleMs + settlingMs)
-      const claims = await Promise.all(Array.from({ length: 8 }, () => claimInvoice(database)))
+      const collected = start + cycleMs + settlingMs
+      const claims = await Promise.all(Array.from({ length: 8 }, () => claimInvoice(database, collected)))
       const [claim, ...others] = claims.filter(one => one !== null)
       expect(others).toEqual([])
       expect(claim).toMatchObject({ methodKind: 'manual', invoice: { accountId, totalCents: 5 }, lines: [{}] })
       await applyInvoice(database, seenOf(claim?.invoice, 'unpaid'), start)
-      expect(await claimInvoice(database)).toBeNull()
+      expect(await claimInvoice(database, collected)).toBeNull()
       await changeBilling(database, accountId, { event: 'method_removed', at: start, userId, newId })
       await changeBilling(database, accountId, { event: 'method_added', at: start, userId, newId, method: manual() })
-      expect((await claimInvoice(database))?.invoice.accountId).toBe(accountId)
+      expect((await claimInvoice(database, collected))?.invoice.accountId).toBe(accountId)
     })
   })
 }

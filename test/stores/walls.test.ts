@@ -48,6 +48,7 @@ const walled = [
   'webhook_events',
   'idempotency_keys',
   'budget_notices',
+  'billing_notices',
   'usage_records',
   'usage_daily',
   'learning_accounts',
@@ -73,6 +74,7 @@ async function settled(database: Database): Promise<{ accountId: string; userId:
     await sql`insert into invoice_lines (invoice_id, model, requests, input_tokens, cached_input_tokens, output_tokens, reasoning_tokens, amount_microcents) values (${inv}, 'm', 1, 1, 0, 1, 0, 5)`
     await sql`insert into webhook_events (id, type, account_id, occurred_at, received_at) values (${`evt_${accountId}`}, 't', ${accountId}, now(), now())`
     await sql`insert into idempotency_keys (account_id, name, request_digest, status, lease_ends_at, created_at) values (${accountId}, 'n', 'd', 'running', now(), now())`
+    await sql`insert into billing_notices (account_id, kind, subject, user_id, due_at, created_at) values (${accountId}, 'invoice_unpaid', ${inv}, ${userId}, now(), now())`
     await sql`insert into budget_notices (account_id, month, percent, created_at) values (${accountId}, '2026-01', 80, now())`
     await sql`insert into learning_accounts (account_id) values (${accountId})`
     await sql`insert into learning_entries (account_id, request_id, epoch, at, key_id, provider, model, query_type, quality, latency_ms, input_tokens, output_tokens, cost_microcents, routing_mode, influenced, enhanced) values (${accountId}, ${accountId}, 0, now(), 'k', 'p', 'm', 'code', 1, 1, 1, 1, 1, 'auto', false, false)`

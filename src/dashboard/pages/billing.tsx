@@ -7,13 +7,14 @@ import { TextField } from '../parts/field.tsx'
 import { Meter } from '../parts/meter.tsx'
 import { Empty, FailureNotice, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
+import { PaymentMethod } from '../parts/payment-method.tsx'
 import { say } from '../parts/said.tsx'
 import { Table } from '../parts/table.tsx'
 import { useAction } from '../state/action.ts'
 import { call } from '../state/api.ts'
 import { ago, count, dateOf, dateTime, usd, words } from '../state/format.ts'
 import { hrefTo } from '../state/place.ts'
-import { type Resource, useResource } from '../state/resource.ts'
+import { useResource } from '../state/resource.ts'
 
 export function Billing() {
   const billing = useResource('GET /api/v1/billing')
@@ -25,7 +26,7 @@ export function Billing() {
           <>
             <Plan billing={state} onChange={billing.set} />
             <div class="columns">
-              <Method billing={state} resource={billing} />
+              <PaymentMethod billing={state} resource={billing} />
               <SoftCap billing={state} onChange={billing.set} />
             </div>
           </>
@@ -132,109 +133,32 @@ function Plan({ billing, onChange }: Changed) {
   )
 }
 
-function Method({ billing, resource }: { readonly billing: ShownBilling; readonly resource: Resource<ShownBilling> }) {
-  const [stripeId, setStripeId] = useState('')
-  const [isRemoving, setRemoving] = useState(false)
-  const { payment_method: method } = billing
-  const adding = useAction(async () => {
-    const body = stripeId.trim() === '' ? {} : { payment_method: stripeId.trim() }
-    resource.set(await call('PUT /api/v1/billing/payment-method', { body }))
-    setStripeId('')
-    say('The payment method is set.')
-  })
-  const asksForId = billing.collected_by === 'stripe'
-  return (
-    <Card title="Payment method">
-      {method === null ? (
-        <Empty title="None">
-          {billing.plan === 'evaluation'
-            ? 'The plan “evaluation” needs none.'
-            : billing.grace_ends_at === null
-              ? 'Nothing is refused for want of one.'
-              : 'An hour after the last one was removed, requests are refused.'}
-        </Empty>
-      ) : (
-        <p>
-          <strong>
-            {method.kind === 'manual'
-              ? 'By agreement'
-              : `${words(method.brand ?? 'card')} ···· ${method.last_four ?? ''}`}
-          </strong>
-          {method.added_at !== null && <span class="quiet"> since {dateOf(method.added_at)}</span>}
-        </p>
-      )}
-      <form
-        onSubmit={event => {
-          event.preventDefault()
-          void adding.run()
-        }}
-      >
-        {adding.failure !== null && adding.failure.param === null && <FailureNotice failure={adding.failure} />}
-        {asksForId && (
-          <TextField
-            label={method === null ? 'Stripe payment method' : 'Another Stripe payment method'}
-            autocomplete="off"
-            placeholder="pm_…"
-            value={stripeId}
-            onText={setStripeId}
-            param="payment_method"
-            failure={adding.failure}
-            hint="The id that Stripe gave when the card was set up. The card’s number itself never comes here."
-          />
-        )}
-        <div class="actions">
-          {(method === null || asksForId) && (
-            <button
-              type="submit"
-              class="button primary"
-              disabled={adding.isBusy || (asksForId && stripeId.trim() === '')}
-            >
-              {method === null ? 'Add a payment method' : 'Put it in place'}
-            </button>
-          )}
-          {method !== null && (
-            <button type="button" class="button danger-text" onClick={() => setRemoving(true)}>
-              Remove
-            </button>
-          )}
-        </div>
-      </form>
-      {isRemoving && (
-        <Confirm
-          title="Remove the payment method?"
-          action="Remove"
-          isDangerous
-          perform={async () => {
-            await call('DELETE /api/v1/billing/payment-method')
-            resource.reload()
-            say('The payment method is removed. An hour of grace runs.')
-          }}
-          onClose={() => setRemoving(false)}
-        >
-          <p>
-            An hour of grace begins. After it requests are refused with 402 until a payment method is back. What was
-            used is still invoiced.
-          </p>
-        </Confirm>
-      )}
-    </Card>
-  )
-}
-
 function SoftCap({ billing, onChange }: Changed) {
   const cap = billing.soft_cap
   const [text, setText] = useState(cap === null ? '' : String(cap.monthly_usd))
   const saving = useAction(async (monthly_usd: number | null) => {
     onChange(await call('PUT /api/v1/billing/soft-cap', { body: { monthly_usd } }))
     if (monthly_usd === null) setText('')
-    say(monthly_usd === null ? 'There is no soft cap now.' : `The soft cap is ${usd(monthly_usd)} a month.`)
+    say(monthly_usd === null ? 'Soft cap removed.' : `Soft cap set to ${usd(monthly_usd)}.`)
   })
   return (
     <Card
       title="Monthly soft cap"
-      about="Nothing is refused. From 80 % on answers carry a warning, and automatic routing leans to cheaper models."
+      about="Requests are never blocked. From 80%, responses include a warning and automatic routing prefers cheaper models."
     >
-      {cap !== null && <Meter label="This month" used={cap.used_usd} limit={cap.monthly_usd} show={usd} />}
+      {cap !== null && (
+        <Meter
+          label={cap.period === 'billing_cycle' ? 'This billing cycle' : 'This calendar month (UTC)'}
+          used={cap.used_usd}
+          limit={cap.monthly_usd}
+          show={usd}
+        />
+      )}
+      <p class="hint">
+        {billing.cycle === null
+          ? 'Counted per calendar month, from the first at 00:00 UTC.'
+          : `Counted per 30-day billing cycle. This one ends on ${dateOf(billing.cycle.ends_at)}.`}
+      </p>
       {saving.failure !== null && saving.failure.param === null && <FailureNotice failure={saving.failure} />}
       <form
         onSubmit={event => {
@@ -243,7 +167,7 @@ function SoftCap({ billing, onChange }: Changed) {
         }}
       >
         <TextField
-          label="US dollars a month"
+          label="US dollars per month"
           type="number"
           min="0"
           step="any"
@@ -255,7 +179,7 @@ function SoftCap({ billing, onChange }: Changed) {
         />
         <div class="actions">
           <button type="submit" class="button" disabled={saving.isBusy || text.trim() === ''}>
-            Set the cap
+            Save soft cap
           </button>
           {cap !== null && (
             <button
@@ -264,7 +188,7 @@ function SoftCap({ billing, onChange }: Changed) {
               disabled={saving.isBusy}
               onClick={() => void saving.run(null)}
             >
-              Take it away
+              Remove soft cap
             </button>
           )}
         </div>
@@ -280,7 +204,7 @@ function Invoices() {
       <Loaded resource={invoices} what="invoices">
         {({ data }) =>
           data.length === 0 ? (
-            <Empty title="No invoices yet">The first comes when a cycle of 30 days ends.</Empty>
+            <Empty title="No invoices yet">The first invoice is created when a 30-day cycle ends.</Empty>
           ) : (
             <Table
               caption="Invoices, newest first"

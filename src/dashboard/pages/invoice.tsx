@@ -1,7 +1,9 @@
 import { Icon } from '../parts/icon.tsx'
-import { Loaded } from '../parts/notice.tsx'
+import { FailureNotice, Loaded } from '../parts/notice.tsx'
 import { Page } from '../parts/page.tsx'
 import { Table } from '../parts/table.tsx'
+import { useAction } from '../state/action.ts'
+import { call } from '../state/api.ts'
 import { count, dateOf, usd, usdExact } from '../state/format.ts'
 import { hrefTo } from '../state/place.ts'
 import { useResource } from '../state/resource.ts'
@@ -11,6 +13,12 @@ import { InvoiceStatus } from './billing.tsx'
 /** An invoice on a sheet of its own: printed, it is nothing but the invoice. */
 export function InvoicePage({ id }: { readonly id: string }) {
   const invoice = useResource('GET /api/v1/billing/invoices/:id', { params: { id } })
+  const billing = useResource('GET /api/v1/billing')
+  const isPayable = invoice.data?.status === 'unpaid' && billing.data?.collected_by === 'stripe'
+  // On Stripe's page: a bank may want the owner to confirm the payment, which no request of ours can do.
+  const paying = useAction(async () => {
+    location.assign((await call('POST /api/v1/billing/invoices/:id/payment-page', { params: { id }, body: {} })).url)
+  })
   return (
     <Page
       title="Invoice"
@@ -19,12 +27,18 @@ export function InvoicePage({ id }: { readonly id: string }) {
           <a class="button" href={hrefTo('billing')}>
             All invoices
           </a>
-          <button type="button" class="button primary" onClick={() => print()}>
+          {isPayable && (
+            <button type="button" class="button primary" disabled={paying.isBusy} onClick={() => void paying.run()}>
+              Pay invoice
+            </button>
+          )}
+          <button type="button" class={isPayable ? 'button' : 'button primary'} onClick={() => print()}>
             <Icon name="print" size={16} /> Print
           </button>
         </>
       }
     >
+      {paying.failure !== null && <FailureNotice failure={paying.failure} />}
       <Loaded resource={invoice} what="the invoice" lines={8}>
         {found => (
           <article class="card invoice">

@@ -5,7 +5,7 @@ import { useResource } from '../state/resource.ts'
 import { user } from '../state/session.ts'
 import { Notice } from './notice.tsx'
 
-/** What an owner must know of money: chat refused, a grace period running, a soft cap nearly used. */
+/** Shows an owner blocked chat requests, a running grace period, and a soft cap that is nearly used. */
 export function BillingNotices({ isLinked = true }: { readonly isLinked?: boolean }) {
   const role = user.value?.role
   const { data: billing } = useResource('GET /api/v1/billing', {
@@ -14,29 +14,37 @@ export function BillingNotices({ isLinked = true }: { readonly isLinked?: boolea
   if (billing === undefined) return null
   const link = isLinked && (
     <a class="button small" href={hrefTo('billing')}>
-      To billing
+      Open billing
     </a>
   )
   const { payment_required, grace_ends_at, unpaid_since, soft_cap } = billing
+  const isUnpaid = unpaid_since !== null
   return (
     <>
       {payment_required && (
-        <Notice tone="bad" title="Chat is refused until payment is settled" actions={link}>
-          {unpaid_since === null
-            ? 'The hour of grace without a payment method is over. Add one and requests are answered again at once.'
-            : 'An invoice is unpaid. Add a payment method that works; it is collected again then.'}
+        <Notice tone="bad" title="Chat requests are blocked until payment" actions={link}>
+          {isUnpaid
+            ? 'An invoice is unpaid. Pay it on its page, or replace the payment method: collection is retried.'
+            : 'The grace period has ended. Add a payment method to restore access.'}
         </Notice>
       )}
       {!payment_required && grace_ends_at !== null && (
-        <Notice tone="warn" title="No payment method" actions={link}>
-          Requests are answered until{' '}
+        <Notice tone="warn" title={isUnpaid ? 'Invoice unpaid' : 'No payment method'} actions={link}>
+          Chat requests work until{' '}
           {new Date(grace_ends_at).toLocaleTimeString('en', { timeStyle: 'short', hourCycle: 'h23' })} (
-          {ago(grace_ends_at)}). Add a payment method before.
+          {ago(grace_ends_at)}).{' '}
+          {isUnpaid
+            ? 'Pay the invoice on its page, or replace the payment method: collection is retried.'
+            : 'Add a payment method before then.'}
         </Notice>
       )}
       {soft_cap !== null && soft_cap.used_share >= 0.8 && (
-        <Notice tone="warn" title={`${percent(soft_cap.used_share)} of this month’s soft cap is used`} actions={link}>
-          {usd(soft_cap.used_usd)} of {usd(soft_cap.monthly_usd)}. Nothing is refused; automatic routing leans to
+        <Notice
+          tone="warn"
+          title={`${percent(soft_cap.used_share)} of the soft cap for ${soft_cap.period === 'billing_cycle' ? 'this billing cycle' : 'this calendar month'} is used`}
+          actions={link}
+        >
+          {usd(soft_cap.used_usd)} of {usd(soft_cap.monthly_usd)}. Requests are never blocked; automatic routing prefers
           cheaper models.
         </Notice>
       )}

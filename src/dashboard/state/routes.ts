@@ -3,7 +3,7 @@ import type { Static } from '@sinclair/typebox'
 import type { errorShape, ShownSignIn, ShownUser } from '../../http/shapes.ts'
 import type { AccountToday } from '../../modules/account/shapes.ts'
 import type { resetAskedShape, ShownSession } from '../../modules/auth/shapes.ts'
-import type { invoiceWithLinesShape, ShownBilling, ShownInvoice } from '../../modules/billing/shapes.ts'
+import type { invoiceWithLinesShape, pageShape, ShownBilling, ShownInvoice } from '../../modules/billing/shapes.ts'
 import type { learningShape, ratedShape } from '../../modules/insights/shapes.ts'
 import type { newKeyShape, ShownKey } from '../../modules/keys/shapes.ts'
 import type { modelHealthListShape, modelListShape } from '../../modules/models/shapes.ts'
@@ -51,9 +51,11 @@ export type Routes = {
   'POST /api/v1/billing/downgrade': ShownBilling
   'PUT /api/v1/billing/payment-method': ShownBilling
   'DELETE /api/v1/billing/payment-method': null
+  'POST /api/v1/billing/payment-method/setup': Static<typeof pageShape>
   'PUT /api/v1/billing/soft-cap': ShownBilling
   'GET /api/v1/billing/invoices': List<ShownInvoice>
   'GET /api/v1/billing/invoices/:id': Static<typeof invoiceWithLinesShape>
+  'POST /api/v1/billing/invoices/:id/payment-page': Static<typeof pageShape>
   'GET /api/v1/models': Static<typeof modelListShape>
   'GET /api/v1/models/health': Static<typeof modelHealthListShape>
   'GET /api/v1/insights/learning': Learning

@@ -1,9 +1,9 @@
 /** Plan, payment method, soft cap and invoices: the owner's own. */
 import { Type } from '@sinclair/typebox'
-import { monthOf } from '../../core/billing.ts'
+import { budgetPeriod } from '../../core/budget-period.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { fromUsd } from '../../core/money.ts'
-import { checker, nullable } from '../../core/validate.ts'
+import { checker, invalid, nullable } from '../../core/validate.ts'
 import type { Deps } from '../../deps.ts'
 import { doOnce, onceErrors, onceHeaders } from '../../http/idempotency.ts'
 import {
@@ -16,8 +16,10 @@ import {
   sessionRoutes,
 } from '../../http/session-routes.ts'
 import type { BillingAccount, BillingOutcome, NewMethod } from '../../stores/billing.ts'
-import { billingShape, invoiceListShape, invoiceWithLinesShape } from './shapes.ts'
-import { shownBilling, shownInvoice, shownLine } from './shown.ts'
+import { detachCard, enterCard, openSetup } from './cards.ts'
+import { invoiceRoutes } from './invoice-routes.ts'
+import { billingShape, pageShape } from './shapes.ts'
+import { shownBilling } from './shown.ts'
 
 export type BillingDeps = Pick<
   Deps,
@@ -37,9 +39,19 @@ const downgradeSchema = Type.Object(
   strict,
 )
 const methodSchema = Type.Object(
-  { payment_method: nullable(Type.String({ pattern: '^[a-zA-Z]+_\\w{1,200}$', maxLength: 255 })) },
+  {
+    setup_session: nullable(
+      Type.String({
+        pattern: '^cs_\\w{1,250}$',
+        maxLength: 255,
+        description: 'with Stripe: the ID that its page for cards returned to the dashboard',
+      }),
+    ),
+    payment_method: nullable(Type.String({ maxLength: 255, description: 'never accepted: cards are not set by ID' })),
+  },
   strict,
 )
+const emptySchema = Type.Object({}, strict)
 const maximumCapUsd = 1_000_000
 const softCapSchema = Type.Object(
   { monthly_usd: Type.Union([Type.Number({ minimum: 0, maximum: maximumCapUsd }), Type.Null()]) },
@@ -49,6 +61,7 @@ const checkUpgrade = checker(upgradeSchema)
 const checkDowngrade = checker(downgradeSchema)
 const checkMethod = checker(methodSchema)
 const checkSoftCap = checker(softCapSchema)
+const checkEmpty = checker(emptySchema)
 
 /** The routes under `/api/v1/billing` but the webhooks. */
 export function billing(deps: BillingDeps, identify: Identify) {
@@ -92,13 +105,30 @@ export function billing(deps: BillingDeps, identify: Identify) {
       path: '/api/v1/billing/payment-method',
       action: 'billing.change',
       summary: 'Set the payment method',
-      description: 'The manual method needs no body; with Stripe, `payment_method` is the id that its form gave.',
+      description:
+        'The manual method needs no body. With Stripe, cards are entered on its page (`POST …/payment-method/setup`); this request then takes the card at once, without waiting for Stripe’s event.',
       body: methodSchema,
       bodyRequired: false,
       examples: { 'the manual method': {} },
       answer: billingShape,
       errors: ['payment_required', 'not_found', 'conflict'],
       handle: call => setMethod(deps, call),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/billing/payment-method/setup',
+      action: 'billing.change',
+      summary: 'Open Stripe’s page for entering a card',
+      description: 'Send the browser to `url`. 404 if no payment processor is configured.',
+      body: emptySchema,
+      bodyRequired: false,
+      examples: { 'a new card': {} },
+      answer: pageShape,
+      errors: ['not_found'],
+      async handle({ principal, request }) {
+        await readInput(request, checkEmpty)
+        return reply({ url: await openSetup(deps, principal) })
+      },
     },
     {
       method: 'DELETE',
@@ -115,7 +145,7 @@ export function billing(deps: BillingDeps, identify: Identify) {
       action: 'billing.change',
       summary: 'Set the monthly soft cap, or take it away',
       description:
-        'It blocks nothing: from 80 % of it answers carry `x-gateway-budget-warning`, and auto-routing saves.',
+        'It blocks nothing: from 80% responses carry `x-gateway-budget-warning`, and automatic routing prefers cheaper models. Counted per billing cycle where usage is billed, else per UTC calendar month.',
       body: softCapSchema,
       examples: { 'twenty dollars a month': { monthly_usd: 20 }, none: { monthly_usd: null } },
       answer: billingShape,
@@ -126,29 +156,7 @@ export function billing(deps: BillingDeps, identify: Identify) {
         return overview(deps, accountId)
       },
     },
-    {
-      method: 'GET',
-      path: '/api/v1/billing/invoices',
-      action: 'billing.see',
-      summary: 'Invoices, newest first',
-      answer: invoiceListShape,
-      async handle({ principal }) {
-        const found = await deps.stores.invoices.listInvoices(deps.database, principal.accountId)
-        return reply({ data: found.map(shownInvoice) })
-      },
-    },
-    {
-      method: 'GET',
-      path: '/api/v1/billing/invoices/:id',
-      action: 'billing.see',
-      summary: 'An invoice, with a line per model',
-      answer: invoiceWithLinesShape,
-      async handle({ principal, params }) {
-        const found = await deps.stores.invoices.findInvoice(deps.database, principal.accountId, params.id ?? '')
-        if (found === null) throw notFound()
-        return reply({ ...shownInvoice(found), lines: found.lines.map(shownLine) })
-      },
-    },
+    ...invoiceRoutes(deps),
   ])
 }
 
@@ -159,11 +167,14 @@ async function overview(
   const found = await known(stores.billing.findBilling(database, accountId))
   const { cycle } = stores.billing.stateOf(found)
   const now = clock.now()
-  const [cycleMicrocents, monthMicrocents] = await Promise.all([
-    cycle === null ? 0 : stores.invoices.spentInCycle(database, accountId, cycle),
-    stores.budgets.spentInMonth(database, accountId, monthOf(now)),
-  ])
-  return reply(shownBilling(found, config.plans, payments.kind, { cycleMicrocents, monthMicrocents }, now))
+  const period = budgetPeriod(cycle?.startsAt ?? null, now)
+  const periodMicrocents = await stores.invoices.spentInCycle(database, accountId, period)
+  const isRunning = cycle?.startsAt === period.startsAt
+  const cycleMicrocents =
+    cycle === null || isRunning ? periodMicrocents : await stores.invoices.spentInCycle(database, accountId, cycle)
+  const spent = { cycleMicrocents, period, periodMicrocents }
+  const dues = stores.billingNotices.duesOf(found.account)
+  return reply(shownBilling(found, config.plans, payments.kind, dues, spent, now))
 }
 
 async function upgrade(deps: BillingDeps, { principal, request }: Call): Promise<Response> {
@@ -212,26 +223,23 @@ async function changePlan(
 }
 
 async function setMethod(deps: BillingDeps, { principal, request }: Call): Promise<Response> {
-  const { accountId, userId, email } = principal
-  const { payment_method: methodId = null } = await readInput(request, checkMethod)
+  const { accountId, userId } = principal
+  const input = await readInput(request, checkMethod)
   const { database, stores, clock, newId, payments } = deps
-  const { account, method: old } = await known(stores.billing.findBilling(database, accountId))
-  const customerId =
-    payments.kind === 'stripe' && methodId === null
-      ? null
-      : await payments.customer(accountId, email, account.stripeCustomerId)
-  const added = await payments.addMethod(customerId, methodId)
+  if (payments.cards !== null) {
+    await enterCard(deps, principal, input)
+    return overview(deps, accountId)
+  }
+  for (const name of ['payment_method', 'setup_session'] as const)
+    if (input[name] != null) throw invalid(name, 'is not supported without a payment processor. Omit it')
   const outcome = await stores.billing.changeBilling(database, accountId, {
     event: 'method_added',
     at: clock.now(),
     userId,
     newId,
-    method: { ...added, id: newId('pay') },
-    ...(customerId === null ? {} : { customerId }),
+    method: { id: newId('pay'), kind: 'manual', stripePaymentMethodId: null, brand: null, lastFour: null },
   })
-  orRefuse(outcome, 'This is your payment method already.')
-  const oldId = old?.stripePaymentMethodId ?? null
-  if (oldId !== null && oldId !== added.stripePaymentMethodId) await detach(deps, oldId)
+  orRefuse(outcome, 'This payment method is already set.')
   return overview(deps, accountId)
 }
 
@@ -248,17 +256,8 @@ async function removeMethod(deps: BillingDeps, { principal }: Call): Promise<Res
   })
   if (outcome === 'payment_method_missing') throw notFound()
   orRefuse(outcome, 'Your account has no payment method.')
-  if (method.stripePaymentMethodId !== null) await detach(deps, method.stripePaymentMethodId)
+  if (method.stripePaymentMethodId !== null) await detachCard(deps, method.stripePaymentMethodId)
   return replyNothing()
-}
-
-/** The account has let go of it already: where the processor cannot be reached, it only keeps what nobody will charge. */
-async function detach({ payments, log }: BillingDeps, methodId: string): Promise<void> {
-  try {
-    await payments.removeMethod(methodId)
-  } catch {
-    log.warn('payment_method_not_detached')
-  }
 }
 
 async function known(found: Promise<BillingAccount | null>): Promise<BillingAccount> {
@@ -283,10 +282,13 @@ function orRefuse(outcome: BillingOutcome, alreadySo: string): void {
     case 'taken':
       throw new GatewayError(
         'conflict',
-        'This payment method is another account’s, or was given up before. Choose another.',
+        'This payment method belongs to another account or was removed. Choose another.',
       )
     case 'payment_method_missing':
-      throw new GatewayError('payment_required', 'Add a payment method first: PUT /api/v1/billing/payment-method.')
+      throw new GatewayError(
+        'payment_required',
+        'Add a payment method first: POST /api/v1/billing/payment-method/setup opens the page for cards.',
+      )
     default:
       outcome satisfies never
   }

@@ -30,6 +30,7 @@ export const billingShape = named('Billing', {
       added_at: orNull(time),
     }),
   ),
+  /** Of either cause: the payment method was removed, or an invoice was declined. */
   grace_ends_at: orNull(time),
   unpaid_since: orNull(time),
   payment_required: Type.Boolean({ description: 'chat answers 402 now' }),
@@ -38,7 +39,10 @@ export const billingShape = named('Billing', {
       monthly_usd: usd,
       used_usd: usd,
       used_share: Type.Number({ minimum: 0, description: '1 = all of the cap' }),
-      warning: orNull(text('80 % of the monthly budget is used')),
+      warning: orNull(text('80% of the soft cap of 20 USD for this billing cycle is used')),
+      period: oneOf(['billing_cycle', 'calendar_month']),
+      starts_at: time,
+      resets_at: time,
     }),
   ),
 })
@@ -65,6 +69,9 @@ export const invoiceLineShape = named('InvoiceLine', {
   cost_usd: usd,
 })
 export const invoiceWithLinesShape = named('InvoiceWithLines', { ...invoice, lines: Type.Array(invoiceLineShape) })
+
+/** A page of the payment processor, to which the browser is sent. */
+export const pageShape = shape({ url: text('https://checkout.stripe.com/c/pay/cs_test_a1b2c3') })
 
 /** What the payment processor is told of an event of its own. */
 export const receivedShape = shape({ received: Type.Literal(true) })

@@ -1,5 +1,7 @@
 /** Billing as an account's owner sees it: built field by field, so that nothing of a row gets out by itself. */
-import { budgetWarning, refusedFrom, shareOf } from '../../core/billing.ts'
+import { budgetWarning, shareOf } from '../../core/billing.ts'
+import type { BudgetPeriod } from '../../core/budget-period.ts'
+import { type Dues, graceOf } from '../../core/grace.ts'
 import { toUsd } from '../../core/money.ts'
 import type { Plans } from '../../core/plans.ts'
 import { shownLimits } from '../../http/sign-in.ts'
@@ -8,22 +10,27 @@ import type { InvoiceWithCycle } from '../../stores/invoices.ts'
 import type { InvoiceLine } from '../../stores/tables.ts'
 import type { ShownBilling, ShownInvoice, ShownInvoiceLine } from './shapes.ts'
 
-const iso = (time: Date | null) => time?.toISOString() ?? null
+const iso = (time: Date | number | null) => (time === null ? null : new Date(time).toISOString())
+
+/** Amounts billed in the running billing cycle and in the period of the soft cap. */
+export type Spending = {
+  readonly cycleMicrocents: number
+  readonly period: BudgetPeriod
+  readonly periodMicrocents: number
+}
 
 /** The plan, its cycle, the payment method and the soft cap, with what is spent of them by `now` (epoch milliseconds). */
 export function shownBilling(
   { account, method }: BillingAccount,
   plans: Plans,
   collectedBy: ShownBilling['collected_by'],
-  spent: { readonly cycleMicrocents: number; readonly monthMicrocents: number },
+  dues: Dues,
+  spent: Spending,
   now: number,
 ): ShownBilling {
-  const { plan, graceEndsAt, unpaidSince, cycleStartedAt, cycleEndsAt, softCapMicrocents } = account
-  const refused = refusedFrom({
-    plan,
-    graceEndsAt: graceEndsAt?.getTime() ?? null,
-    unpaidSince: unpaidSince?.getTime() ?? null,
-  })
+  const { plan, unpaidSince, cycleStartedAt, cycleEndsAt, softCapMicrocents } = account
+  const grace = graceOf(dues)
+  const { period, periodMicrocents } = spent
   return {
     plan,
     version: account.version,
@@ -42,17 +49,20 @@ export function shownBilling(
       method === null
         ? null
         : { kind: method.kind, brand: method.brand, last_four: method.lastFour, added_at: iso(method.createdAt) },
-    grace_ends_at: iso(graceEndsAt),
+    grace_ends_at: iso(grace?.endsAt ?? null),
     unpaid_since: iso(unpaidSince),
-    payment_required: refused !== null && refused <= now,
+    payment_required: grace !== null && grace.endsAt <= now,
     soft_cap:
       softCapMicrocents === null
         ? null
         : {
             monthly_usd: toUsd(softCapMicrocents),
-            used_usd: toUsd(spent.monthMicrocents),
-            used_share: shareOf(spent.monthMicrocents, softCapMicrocents),
-            warning: budgetWarning(spent.monthMicrocents, softCapMicrocents),
+            used_usd: toUsd(periodMicrocents),
+            used_share: shareOf(periodMicrocents, softCapMicrocents),
+            warning: budgetWarning(periodMicrocents, softCapMicrocents, period.kind),
+            period: period.kind,
+            starts_at: new Date(period.startsAt).toISOString(),
+            resets_at: new Date(period.endsAt).toISOString(),
           },
   }
 }

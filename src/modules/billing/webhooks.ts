@@ -1,14 +1,14 @@
 /** What the payment processor tells us: signed, and of each event one effect, however often and in whatever order it comes. */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import type { Deps } from '../../deps.ts'
 import { bodyLimits, readBytes } from '../../http/body.ts'
 import { documented } from '../../http/documented.ts'
 import { policies } from '../../http/policies.ts'
 import { notFound, reply } from '../../http/session-routes.ts'
+import { type CardDeps, followCard } from './cards.ts'
 import { receivedShape } from './shapes.ts'
 
-export type WebhookDeps = Pick<Deps, 'database' | 'stores' | 'clock' | 'newId' | 'payments' | 'log'>
+export type WebhookDeps = CardDeps
 
 /** `POST /api/v1/billing/webhooks/stripe`. Its signature is its credential; nothing of its body is ever logged. */
 export function webhooks(deps: WebhookDeps) {
@@ -29,14 +29,16 @@ export function webhooks(deps: WebhookDeps) {
   )
 }
 
-async function receive({ database, stores, clock, newId, payments, log }: WebhookDeps, request: Request) {
+async function receive(deps: WebhookDeps, request: Request) {
+  const { database, stores, clock, newId, payments, log } = deps
   if (payments.webhooks === null) throw notFound()
   const body = await readBytes(request, bodyLimits.other)
   const event = payments.webhooks.read(body, request.headers.get('stripe-signature'))
   // Only spares a look: what makes it one effect is the row that is written with it.
   if (await stores.paymentEvents.hasEvent(database, event.id)) return reply({ received: true })
   const look = await payments.webhooks.look(event)
-  const outcome = await stores.paymentEvents.takeEvent(database, event, look, clock.now(), newId)
+  const { outcome, card } = await stores.paymentEvents.takeEvent(database, event, look, clock.now(), newId)
+  if (look.kind === 'card' && card !== null) await followCard(deps, look.card, card)
   const fields = { event_id: event.id, outcome }
   if (outcome === 'mismatch') log.error('payment_event', fields)
   else log.info('payment_event', fields)

@@ -15,7 +15,7 @@ const texts = {
   'x-ratelimit-remaining-tokens': 'tokens left of them today',
   'x-ratelimit-reset-tokens': 'time until midnight UTC',
   'x-gateway-budget-remaining-usd': 'US dollars left of today’s cost limit',
-  'x-gateway-budget-warning': 'from 80 % of the monthly soft cap on: how much of it is used',
+  'x-gateway-budget-warning': 'from 80% of the monthly soft cap: how much of it is used, and in which period',
   'x-gateway-model': '`provider/model` that served',
   'x-gateway-provider': 'the provider that served',
   'x-gateway-attempts': 'how many candidates were asked',

@@ -1,0 +1,119 @@
+import { useEffect, useState } from 'preact/hooks'
+import type { ShownBilling } from '../../modules/billing/shapes.ts'
+import { useAction } from '../state/action.ts'
+import { call } from '../state/api.ts'
+import { dateOf, words } from '../state/format.ts'
+import { place, replacePlace } from '../state/place.ts'
+import type { Resource } from '../state/resource.ts'
+import { Confirm } from './dialog.tsx'
+import { Empty, FailureNotice } from './notice.tsx'
+import { Card } from './page.tsx'
+import { say } from './said.tsx'
+
+type Props = { readonly billing: ShownBilling; readonly resource: Resource<ShownBilling> }
+
+/** Shows the payment method. With Stripe, a card is entered on Stripe's page, which leads back here. */
+export function PaymentMethod({ billing, resource }: Props) {
+  const [isRemoving, setRemoving] = useState(false)
+  const { payment_method: method } = billing
+  const isStripe = billing.collected_by === 'stripe'
+  const returning = useReturn(resource)
+  const adding = useAction(async () => {
+    if (isStripe) return location.assign((await call('POST /api/v1/billing/payment-method/setup', { body: {} })).url)
+    resource.set(await call('PUT /api/v1/billing/payment-method', { body: {} }))
+    say('Payment method saved.')
+  })
+  const failure = adding.failure ?? returning.failure
+  return (
+    <Card title="Payment method">
+      {method === null ? <NoMethod billing={billing} /> : <Method method={method} />}
+      {failure !== null && (
+        <FailureNotice
+          failure={failure}
+          {...(returning.failure === null ? {} : { retry: () => void returning.run() })}
+        />
+      )}
+      {isStripe && <p class="hint">You enter the card on Stripe’s page. Card numbers never reach the gateway.</p>}
+      <div class="actions">
+        {(method === null || isStripe) && (
+          <button
+            type="button"
+            class="button primary"
+            disabled={adding.isBusy || returning.isBusy}
+            onClick={() => void adding.run()}
+          >
+            {method === null ? 'Add payment method' : 'Replace payment method'}
+          </button>
+        )}
+        {method !== null && (
+          <button type="button" class="button danger-text" onClick={() => setRemoving(true)}>
+            Remove
+          </button>
+        )}
+      </div>
+      {isRemoving && <Removal billing={billing} resource={resource} onClose={() => setRemoving(false)} />}
+    </Card>
+  )
+}
+
+/** Takes the card of the setup session that Stripe's page names in the address, once. */
+function useReturn(resource: Resource<ShownBilling>) {
+  const session = place.value.query.setup_session
+  const returning = useAction(async () => {
+    if (session === undefined) return
+    resource.set(await call('PUT /api/v1/billing/payment-method', { body: { setup_session: session } }))
+    replacePlace('billing')
+    say('Payment method saved.')
+  })
+  useEffect(() => void returning.run(), [session])
+  return returning
+}
+
+function NoMethod({ billing }: { readonly billing: ShownBilling }) {
+  return (
+    <Empty title="No payment method">
+      {billing.plan === 'evaluation'
+        ? 'Not needed on the Evaluation plan.'
+        : billing.grace_ends_at === null
+          ? 'Requests work without one.'
+          : 'Requests are rejected 1 hour after the last one was removed.'}
+    </Empty>
+  )
+}
+
+function Method({ method }: { readonly method: NonNullable<ShownBilling['payment_method']> }) {
+  return (
+    <p>
+      <strong>
+        {method.kind === 'manual'
+          ? 'Manual invoicing'
+          : `${words(method.brand ?? 'card')} ···· ${method.last_four ?? ''}`}
+      </strong>
+      {method.added_at !== null && <span class="quiet"> since {dateOf(method.added_at)}</span>}
+    </p>
+  )
+}
+
+function Removal({ billing, resource, onClose }: Props & { readonly onClose: () => void }) {
+  const isFree = billing.plan === 'evaluation'
+  return (
+    <Confirm
+      title="Remove the payment method?"
+      action="Remove"
+      isDangerous
+      perform={async () => {
+        await call('DELETE /api/v1/billing/payment-method')
+        resource.reload()
+        say(isFree ? 'Payment method removed.' : 'Payment method removed. The 1-hour grace period has started.')
+      }}
+      onClose={onClose}
+    >
+      <p>
+        {isFree
+          ? 'The Evaluation plan needs no payment method.'
+          : 'A 1-hour grace period starts. After it, requests are rejected with 402 until a payment method is added.'}{' '}
+        Past usage is still invoiced.
+      </p>
+    </Confirm>
+  )
+}

@@ -1,0 +1,62 @@
+/**
+ * Sends the stored emails about money: unpaid invoices, the start and the end of a grace period. Every gateway runs it; a
+ * claim in the database lets one of them send a notice. A notice is marked after the mail server took it, so that a killed
+ * process loses none; one that was killed between the two sends it again, under the same message ID.
+ */
+import { graceOf, isNoticeTrue } from '../core/grace.ts'
+import type { Post } from '../mail/post.ts'
+import type { ClaimedNotice, NoticeOutcome } from '../stores/billing-notices.ts'
+import type { Database } from '../stores/database.ts'
+import { type Repeating, startRepeating } from './repeating.ts'
+
+type Fields = Readonly<Record<string, string | number>>
+
+export type NoticeWorkerOptions = {
+  readonly database: Database
+  readonly stores: Pick<typeof import('../stores/billing-notices.ts'), 'claimNotice' | 'settleNotice'>
+  readonly post: Pick<Post, 'billing'>
+  readonly clock: { now(): number }
+  readonly log: { info(event: string, fields?: Fields): void; warn(event: string, fields?: Fields): void }
+}
+
+const everyMs = 5_000
+const maximumPerRun = 100
+/** Longer than a mail server may take for one email. */
+const leaseMs = 120_000
+/** Waits after each failed attempt; after as many attempts and one the notice is dropped. */
+const waitsMs = [10_000, 60_000, 300_000, 900_000, 1_800_000, 3_600_000, 7_200_000, 14_400_000] as const
+
+export function startNoticeWorker(options: NoticeWorkerOptions): Repeating {
+  const { database, stores, clock, log } = options
+  return startRepeating(
+    everyMs,
+    async isClosed => {
+      for (let count = 0; count < maximumPerRun && !isClosed(); count++) {
+        const notice = await stores.claimNotice(database, clock.now(), leaseMs)
+        if (notice === null) return
+        const outcome = await send(options, notice)
+        await stores.settleNotice(database, notice, outcome)
+        if (outcome.status !== 'pending') log.info(`billing_notice_${outcome.status}`, { kind: notice.kind })
+      }
+    },
+    failures => {
+      // Once per minute: other parts report an unreachable database too.
+      if (failures % 12 === 1) log.warn('billing_notices_failed', { failures })
+    },
+  )
+}
+
+async function send({ post, clock }: NoticeWorkerOptions, notice: ClaimedNotice): Promise<NoticeOutcome> {
+  const { accountId, kind, subject, userId, email, attempts, dues, invoice } = notice
+  if (email === null || !isNoticeTrue(notice, dues, invoice?.status ?? null, clock.now())) return { status: 'dropped' }
+  const delivery = await post.billing({
+    kind,
+    to: email,
+    id: `${accountId}.${kind}.${subject}.${userId}`.replace(/[^\w.]/g, '-'),
+    grace: graceOf(dues),
+    invoice: invoice === null ? null : { id: subject, totalUsd: invoice.totalCents / 100 },
+  })
+  if (delivery === 'sent') return { status: 'sent' }
+  const waitMs = delivery === 'refused' ? undefined : waitsMs[attempts - 1]
+  return waitMs === undefined ? { status: 'dropped' } : { status: 'pending', dueAt: clock.now() + waitMs }
+}

@@ -1,0 +1,45 @@
+/** A background job that runs on a timer, one run at a time. A failed run is made good by the next one. */
+
+export type Repeating = {
+  /** Runs the job now; a call during a run joins it. */
+  run(): Promise<void>
+  /** Stops the timer and waits for the current run. */
+  close(): Promise<void>
+}
+
+/**
+ * Starts a job every `everyMs`. `onFailure` receives the count of failed runs in a row, from 1. The job stops early when
+ * `isClosed()` returns true. The timer does not keep the process alive.
+ */
+export function startRepeating(
+  everyMs: number,
+  work: (isClosed: () => boolean) => Promise<void>,
+  onFailure: (failures: number, error: unknown) => void,
+): Repeating {
+  let running: Promise<void> | null = null
+  let closed = false
+  let failures = 0
+  const run = () => {
+    running ??= work(() => closed).finally(() => {
+      running = null
+    })
+    return running
+  }
+  const timer = setInterval(() => {
+    run().then(
+      () => {
+        failures = 0
+      },
+      error => onFailure(++failures, error),
+    )
+  }, everyMs)
+  timer.unref()
+  return {
+    run,
+    async close() {
+      closed = true
+      clearInterval(timer)
+      await running?.catch(() => {})
+    },
+  }
+}

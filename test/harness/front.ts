@@ -1,0 +1,43 @@
+/** A TCP front for a gateway: its address is known before the gateway starts, as a public address is. */
+import { connect, createServer, type Socket } from 'node:net'
+
+export type Front = {
+  readonly url: string
+  /** The port on loopback that connections go to from now on. */
+  leadTo(port: number): void
+  stop(): void
+}
+
+export function startFront(): Front {
+  const open = new Set<Socket>()
+  let target: number | null = null
+  const server = createServer(near => {
+    if (target === null) return void near.destroy()
+    const far = connect(target, '127.0.0.1')
+    for (const [one, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      open.add(one)
+      one.on('error', () => {})
+      one.on('close', () => {
+        open.delete(one)
+        other.destroy()
+      })
+      one.pipe(other)
+    }
+  })
+  server.listen(0, '127.0.0.1')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('the front does not listen')
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    leadTo(port) {
+      target = port
+    },
+    stop() {
+      for (const socket of open) socket.destroy()
+      server.close()
+    },
+  }
+}
