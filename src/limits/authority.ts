@@ -131,7 +131,10 @@ export class Authority {
         this.wake = () => {}
         done()
       }
-      timer = setTimeout(end, this.current === null || !this.options.redis.isReady() || this.isHurried ? changingMs : steadyMs)
+      timer = setTimeout(
+        end,
+        this.current === null || !this.options.redis.isReady() || this.isHurried ? changingMs : steadyMs,
+      )
       this.wake = () => (this.isClosed ? end() : soon())
     })
   }
