@@ -4,8 +4,9 @@
  *
  * A JSON caller has seen nothing until the whole answer is there, so for it every failure can still fall back.
  */
-import type { AttemptFailure, ChatEvent, ChatEvents, Opening } from '../core/chat.ts'
+import type { AttemptOutcome, AttemptSkip, ChatEvent, ChatEvents, Opening } from '../core/chat.ts'
 import { type EndingSignal, endedFromOutside } from '../core/ending.ts'
+import type { SkipReason } from '../core/health.ts'
 import { fullName } from '../core/models.ts'
 import { highestCostOf } from '../core/money.ts'
 import type { Deps } from '../deps.ts'
@@ -15,6 +16,7 @@ import { startAttempt } from './attempt.ts'
 import type { Candidate } from './candidate.ts'
 import type { Prepared } from './enrich.ts'
 import { healthKey } from './health-key.ts'
+import { inOrder } from './order.ts'
 import { reportFailure, reportSuccess } from './report.ts'
 import type { Route } from './route.ts'
 import { type Serving, startServing, type Tally, takeIn } from './tally.ts'
@@ -57,12 +59,13 @@ export async function* call(
   let empty: Serving | null = null
   const active = deps.health.beginRequest()
   try {
-    for (const candidate of inOrder(deps, plan)) {
+    const skipped = (candidate: Candidate, reason: SkipReason) => noteSkip(deps, tally, candidate, `skipped_${reason}`)
+    for (const candidate of inOrder(deps.health, plan, skipped)) {
       if (failed.length + (empty === null ? 0 : 1) >= maximumAttempts) break
       if (!worthTrying(candidate, failed)) continue
       const seat = await affordable(deps, candidate, plan, tally)
       if (seat === null) {
-        note(tally, candidate, 'skipped_over_budget', deps.clock.monotonic(), 0)
+        noteSkip(deps, tally, candidate, 'skipped_over_budget')
         continue
       }
       const outputCap = Math.min(seat.outputCap, candidate.model.maxOutputTokens)
@@ -77,7 +80,10 @@ export async function* call(
         signal,
       })
       const retry = drawsOnBudget(deps, candidate, failed) ? deps.health.beginRetry(key) : free
-      if (retry === null) continue
+      if (retry === null) {
+        noteSkip(deps, tally, candidate, 'skipped_retry_budget')
+        continue
+      }
       deps.health.beginAttempt(key)
       const serving = startServing(candidate, attempt.droppedParameters, deps.clock.monotonic())
       tally.serving = serving
@@ -153,22 +159,6 @@ function noteProgress(tally: Tally, serving: Serving, last: { at: number; length
   last.at = now
   last.length = serving.text.length
   tally.checkpoint()
-}
-
-/**
- * The plan's candidates in order, those that are resting last: a sick one is probed by one request at a time, and the last
- * resort is never taken away.
- */
-function* inOrder(deps: Deps, plan: Route): Generator<Candidate, void, void> {
-  const resting: Candidate[] = []
-  if (deps.health.mayTry(healthKey(plan.first))) yield plan.first
-  else resting.push(plan.first)
-  for (const candidate of plan.candidates) {
-    if (candidate === plan.first) continue
-    if (deps.health.mayTry(healthKey(candidate))) yield candidate
-    else resting.push(candidate)
-  }
-  yield* resting
 }
 
 /**
@@ -254,11 +244,16 @@ export function servedModel(deps: Pick<Deps, 'catalogue'>, serving: Serving | nu
 function note(
   tally: Tally,
   candidate: Candidate,
-  outcome: 'served' | AttemptFailure,
+  outcome: AttemptOutcome,
   startedAt: number,
   durationMs: number,
 ): void {
   tally.attempts.push({ model: fullName(candidate.model), outcome, startedAt, durationMs: Math.round(durationMs) })
+}
+
+/** Notes that a candidate was not asked although its turn had come. */
+function noteSkip({ clock }: Pick<Deps, 'clock'>, tally: Tally, candidate: Candidate, outcome: AttemptSkip): void {
+  note(tally, candidate, outcome, clock.monotonic(), 0)
 }
 
 const truncated: ProviderFailure = {

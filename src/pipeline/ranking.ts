@@ -2,8 +2,7 @@
 import { leanToCheaper } from '../core/billing.ts'
 import { cheapestFirst, type PricedModel } from '../core/cheapest.ts'
 import { plainCost } from '../core/estimate.ts'
-import { blendedPrice, fullName, type Model } from '../core/models.ts'
-import { priceTable } from '../core/money.ts'
+import { fullName, type Model } from '../core/models.ts'
 import { biasOf, explore, type Leaning, nudge } from '../core/nudge.ts'
 import { place } from '../core/place.ts'
 import {
@@ -22,7 +21,7 @@ import { explainTie, isTied, stays, type Tie } from '../core/ties.ts'
 import type { Candidate, Endpoint, ScoreParts } from './candidate.ts'
 import { healthKey } from './health-key.ts'
 import type { RouteDeps, RouteRequest } from './route-request.ts'
-import { isLongEnough, likelyOutputTokens } from './sift.ts'
+import { isLongEnough, likelyOutputTokens, listPrice } from './sift.ts'
 
 /** At most this many candidates are handed on: three are attempted, the others stand by for those that are skipped. */
 export const maximumCandidates = 6
@@ -205,13 +204,12 @@ function byPrice(
   const resting: Priced[] = []
   for (const entry of scored) {
     const { model } = entry
-    const { input, output } = priceTable(model.pricing, inputTokens)
     const key = healthKey({ model })
     const state = health.stateOf(key)
     const success = Math.max(leastSuccess, 1 - figuresOf(model).errorRate)
     const expectedCost = plainCost(model, inputTokens, outputTokens(model)) / success
     const list = state === 'unhealthy' || !health.mayTry(key) ? resting : open
-    list.push({ ...entry, price: blendedPrice({ input, output }), isHealthy: state === 'healthy', expectedCost })
+    list.push({ ...entry, price: listPrice(model, inputTokens), isHealthy: state === 'healthy', expectedCost })
   }
   const first = diversify(descending(cheapestFirst(open)), count)
   return first.length === count

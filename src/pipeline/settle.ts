@@ -1,10 +1,10 @@
-import type { Ask, Receipt, TokenUsage } from '../core/chat.ts'
+import type { Ask, AttemptOutcome, Receipt, TokenUsage } from '../core/chat.ts'
 import { dayMs } from '../core/days.ts'
 import { fullName, type Model } from '../core/models.ts'
 import { costOf } from '../core/money.ts'
 import type { Caller } from '../core/plans.ts'
 import { estimateTokens, likelyInputTokens } from '../core/tokens.ts'
-import type { Tried, UsageRecord } from '../core/usage.ts'
+import { type Tried, type TriedOutcome, triedOutcomes, type UsageRecord } from '../core/usage.ts'
 import type { Deps } from '../deps.ts'
 import type { Seat } from '../stores/meter.ts'
 import { servedModel } from './call.ts'
@@ -223,11 +223,14 @@ function recordOf(
   }
 }
 
-/** The attempts that were made of it: whom nobody asked did nothing that could be told. */
+/** The candidates that were asked. Those that were skipped are counted in `attempts` only. */
 function triedIn({ attempts, startedMonotonic }: Tally): Tried[] {
   const tried: Tried[] = []
   for (const { model, outcome, startedAt, durationMs } of attempts)
-    if (outcome !== 'skipped_over_budget')
-      tried.push([model, outcome, Math.round(startedAt - startedMonotonic), durationMs])
+    if (wasAsked(outcome)) tried.push([model, outcome, Math.round(startedAt - startedMonotonic), durationMs])
   return tried
+}
+
+function wasAsked(outcome: AttemptOutcome): outcome is TriedOutcome {
+  return triedOutcomes.some(one => one === outcome)
 }

@@ -18,6 +18,7 @@ import {
   unmet,
 } from '../../src/core/models.ts'
 import type { Lean } from '../../src/core/nudge.ts'
+import { usualOutputTokens } from '../../src/core/output-length.ts'
 import { type Caller, plans } from '../../src/core/plans.ts'
 import { type Figures, score, withoutFailures } from '../../src/core/scoring.ts'
 import type { Tie } from '../../src/core/ties.ts'
@@ -199,6 +200,52 @@ describe('a named model', () => {
   test('that cannot do what is asked is a 400 with the parameter', () => {
     const error = refused({ model: 'claude-opus-5-5', choices: 3 })
     expect([error.code, error.status, error.param]).toEqual(['unsupported_parameter', 400, 'n'])
+  })
+})
+
+describe('the fallbacks of a named model', () => {
+  const dayMs = 86_400_000
+
+  test('never retire within the notice period of seven days', () => {
+    for (const leaving of catalogue.filter(({ deprecationDate }) => deprecationDate !== null))
+      for (const days of [1, 4, 7]) {
+        const now = Date.parse(leaving.deprecationDate ?? '') - days * dayMs
+        for (const model of catalogue) {
+          if (model === leaving || (model.deprecationDate ?? '9999') <= new Date(now).toISOString().slice(0, 10))
+            continue
+          const plan = routed({ model: fullName(model), fallbackMaxCostFactor: 1_000 }, { now })
+          expect(names(plan)).not.toContain(fullName(leaving))
+          expect(plan.dropped).toContainEqual(expect.objectContaining({ model: fullName(leaving) }))
+        }
+      }
+  })
+
+  test('cost at most three times as much, by list price and by the expected cost, and the others say why not', () => {
+    const costOf = (model: Model, tokens: number) => plainCost(model, tokens, usualOutputTokens(model, reading))
+    for (const model of catalogue)
+      for (const tokens of [100, 60_000]) {
+        const plan = routed({ model: fullName(model) }, { now: Date.parse('2026-06-01') }, tokens)
+        for (const { model: other } of plan.candidates.slice(1)) {
+          expect(blendedPrice(other.pricing)).toBeLessThanOrEqual(3 * blendedPrice(model.pricing) * (1 + 1e-9))
+          expect(costOf(other, tokens)).toBeLessThanOrEqual(3 * costOf(model, tokens))
+        }
+      }
+    const plan = routed({ model: 'openai/gpt-6-luna' })
+    expect(plan.dropped).toContainEqual({
+      model: 'anthropic/claude-opus-5-5',
+      reason: 'it costs more than 3 times as much as openai/gpt-6-luna',
+    })
+    expect(plan.candidates.length).toBeGreaterThan(1)
+  })
+
+  test('cost more, or no more than the named model, where the client says so', () => {
+    const priciest = (fallbackMaxCostFactor: number) =>
+      Math.max(
+        ...routed({ model: 'openai/gpt-6-luna', fallbackMaxCostFactor }).candidates.map(({ model }) =>
+          blendedPrice(model.pricing),
+        ),
+      )
+    expect([priciest(1), priciest(3) <= 0.6, priciest(100) > 0.6]).toEqual([0.2, true, true])
   })
 })
 
