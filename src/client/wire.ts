@@ -168,6 +168,7 @@ export type ChatRequest = {
   enhance_prompt?: boolean | null | undefined
   test_mode?: boolean | null | undefined
   fallback?: boolean | null | undefined
+  fallback_max_cost_factor?: number | null | undefined
   web?: 'auto' | 'off' | null | undefined
   metadata?: Record<string, string> | null | undefined
   max_output_tokens?: number | null | undefined

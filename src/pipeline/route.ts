@@ -181,7 +181,7 @@ function withStandIns(deps: RouteDeps, request: RouteRequest, first: Candidate):
 }
 
 function tooExpensive(model: Model, { ask }: RouteRequest): string {
-  return `it costs more than ${ask.fallbackMaxCostFactor} times as much as ${fullName(model)}`
+  return `it is expected to cost more than ${ask.fallbackMaxCostFactor} times as much as ${fullName(model)}`
 }
 
 /** The model a caller named, if it exists, still serves, and can do what is asked. */
