@@ -47,6 +47,13 @@ export type ChatDone = {
         category: string
       }
     | undefined
+  /** of an answer that ended at a cap which the client did not set. `model_limit`: the limit of the model; `default`: the gateway’s cap for requests without one; `account_remaining`: a share of what the account has left today */
+  output_cap?:
+    | {
+        tokens: number
+        limited_by: 'model_limit' | 'default' | 'account_remaining'
+      }
+    | undefined
   tool_calls: readonly ToolCall[]
   usage: ChatUsage
   routing: {
@@ -115,6 +122,13 @@ export type ChatReply = {
         /** what ended the answer */
         layer: string
         category: string
+      }
+    | undefined
+  /** of an answer that ended at a cap which the client did not set. `model_limit`: the limit of the model; `default`: the gateway’s cap for requests without one; `account_remaining`: a share of what the account has left today */
+  output_cap?:
+    | {
+        tokens: number
+        limited_by: 'model_limit' | 'default' | 'account_remaining'
       }
     | undefined
   tool_calls: readonly ToolCall[]
@@ -448,6 +462,16 @@ export type ErrorDetail = {
   message: string
   param: string | null
   request_id: string
+  /** of a chat request that no model answered: the candidates in order */
+  attempts?:
+    | readonly {
+        /** `provider/model` */
+        model: string
+        /** why it did not serve; `skipped_…` where it was not asked */
+        outcome: string
+        duration_ms: number
+      }[]
+    | undefined
   /** of a blocked request: what blocked it */
   layer?: string | undefined
   category?: string | undefined

@@ -3,6 +3,7 @@
  * Providers translate into and out of it, the pipeline acts on it, the endpoints frame it.
  */
 
+import type { OutputCap } from './output-cap.ts'
 import type { LeftOut, WebSource } from './web.ts'
 
 export type TextPart = { readonly type: 'text'; readonly text: string }
@@ -218,6 +219,14 @@ export type Opening = {
   readonly droppedParameters: readonly string[]
   /** Kinds of secrets seen in the prompt; absent = none. */
   readonly secrets?: readonly string[]
+  /** The cap that the gateway set on the answer; absent = the client's own is in force. */
+  readonly outputCap?: OutputCap
+  /** What was looked up for the answer, in integers of 1e-8 USD; absent = nothing. */
+  readonly web?: {
+    readonly sources: readonly WebSource[]
+    readonly searchMicrocents: number
+    readonly fetchMicrocents: number
+  }
   /** Whether the model got more than the caller's own words; null = nobody asked for that. */
   readonly enhanced: boolean | null
   /** Time spent in the gateway itself until the first content, upstream waits taken out. */
@@ -232,6 +241,8 @@ export type Receipt = {
   readonly usage: TokenUsage
   /** The counts are ours: the upstream gave none. */
   readonly estimated: boolean
+  /** The gateway's own cap that cut the answer; absent = it was not cut, or by the client's own cap. */
+  readonly outputCap?: OutputCap
   readonly cost: { readonly model: number; readonly search: number; readonly fetch: number; readonly total: number }
   readonly routing: {
     readonly mode: 'auto' | 'manual'

@@ -9,6 +9,7 @@ import { type EndingSignal, endedFromOutside } from '../core/ending.ts'
 import type { SkipReason } from '../core/health.ts'
 import { fullName } from '../core/models.ts'
 import { highestCostOf } from '../core/money.ts'
+import { gatewayOutputCap } from '../core/output-cap.ts'
 import type { Deps } from '../deps.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
 import type { Seat } from '../stores/meter.ts'
@@ -86,6 +87,13 @@ export async function* call(
       }
       deps.health.beginAttempt(key)
       const serving = startServing(candidate, attempt.droppedParameters, deps.clock.monotonic())
+      serving.outputCap = gatewayOutputCap({
+        client: ask.maxOutputTokens,
+        usual: deps.config.defaultMaxOutputTokens,
+        plannedLimit: plan.first.model.maxOutputTokens,
+        granted: seat.outputCap,
+        modelLimit: candidate.model.maxOutputTokens,
+      })
       tally.serving = serving
       const progress = { at: serving.startedAt + firstCheckpointMs - checkpointEveryMs, length: 0 }
       const held: ChatEvent[] = []
@@ -145,7 +153,7 @@ export async function* call(
   } finally {
     active.end()
   }
-  if (empty === null) throw unanswered(failed, deps.clock.monotonic() >= deadlineAt)
+  if (empty === null) throw unanswered(failed, deps.clock.monotonic() >= deadlineAt, tally.attempts)
   // It served after all.
   tally.serving = empty
   const noted = tally.attempts.findIndex(({ outcome }) => outcome === 'empty_answer')
@@ -223,6 +231,8 @@ function opened(deps: Deps, tally: Tally, serving: Serving, held: readonly ChatE
     attempts: [...tally.attempts],
     droppedParameters: serving.droppedParameters,
     ...(tally.secrets.length === 0 ? {} : { secrets: tally.secrets }),
+    ...(serving.outputCap === null ? {} : { outputCap: serving.outputCap }),
+    ...(tally.web === null ? {} : { web: tally.web }),
     enhanced: tally.enhancement?.changed ?? null,
     overheadMs: Math.max(0, startedAt - tally.startedMonotonic - tally.upstreamMs),
   }

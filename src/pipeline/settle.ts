@@ -54,6 +54,7 @@ export async function settle(
     provider: model?.provider ?? '',
     usage,
     estimated,
+    ...cutBy(tally.serving),
     cost: { model: billed - search - fetch, search, fetch, total: billed },
     routing: {
       mode: plan.mode,
@@ -81,6 +82,12 @@ export function checkpoint(deps: Deps, caller: Caller, ask: Ask, plan: Route, ad
     const record = recordOf(deps, caller, ask, plan, seat, cut, bill)
     return { tokens: usage.inputTokens + usage.outputTokens, microcents: billed, record }
   })
+}
+
+/** The gateway's own cap, where an answer ended at it. */
+function cutBy(serving: Serving | null): Pick<Receipt, 'outputCap'> {
+  if (serving === null || serving.outputCap === null) return {}
+  return [...serving.finishes.values()].includes('length') ? { outputCap: serving.outputCap } : {}
 }
 
 const noWebUsed = { searched: false, sources: [], leftOut: [] }
