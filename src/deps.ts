@@ -59,8 +59,9 @@ import { createForesightBook, type ForesightBook } from './stores/learning/fores
 import { createLearningBook, type LearningBook } from './stores/learning/learned.ts'
 import { createTieBook, type TieBook } from './stores/learning/ties.ts'
 import { createLedgerReader, type LedgerReader, seedFrom } from './stores/ledger.ts'
+import { checkLimits, type LimitReached } from './stores/meter/check.ts'
 import type { Spent } from './stores/meter/spent.ts'
-import type { Meter } from './stores/meter.ts'
+import type { AdmitRequest, Meter } from './stores/meter.ts'
 import { createPromptBook, type PromptBook } from './stores/prompts.ts'
 import { createSessionDirectory, type SessionDirectory } from './stores/sessions.ts'
 import { sharedLimits } from './stores/shared-limits.ts'
@@ -109,6 +110,8 @@ export type Deps = {
   /** What an account has used of a UTC day (since the epoch): in the ledger, and on its way there. */
   readonly spent: (accountId: string, day: number) => Promise<Spent>
   readonly meter: Meter
+  /** Why a request would not be admitted now; null = it would be. Reserves nothing. */
+  readonly checkLimits: (request: AdmitRequest) => Promise<LimitReached | null>
   /** Limits of who is no account: in this process, or in Redis while it answers. */
   readonly limits: OpenLimit
   /** Null = no mail is sent. */
@@ -289,6 +292,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
         ),
       spent: seed,
       meter,
+      checkLimits: request => checkLimits(meter, request),
       limits: redis === null ? localLimits(clock) : sharedLimits({ redis, clock }),
       post,
       payments,

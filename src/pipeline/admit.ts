@@ -1,12 +1,12 @@
 import type { Ask } from '../core/chat.ts'
 import { GatewayError } from '../core/errors.ts'
 import { priceTable } from '../core/money.ts'
-import type { Caller, Limits, Standing } from '../core/plans.ts'
+import type { Caller, Limits } from '../core/plans.ts'
 import type { LeftOut } from '../core/web.ts'
 import { noWeb, type WebPlan } from '../core/web-plan.ts'
 import type { Deps } from '../deps.ts'
-import { grantOf } from '../stores/meter/grant.ts'
-import type { Admission, AdmitRequest, Meter, RefusalCode, Seat } from '../stores/meter.ts'
+import type { LimitReached } from '../stores/meter/check.ts'
+import type { Admission, AdmitRequest, RefusalCode, Seat } from '../stores/meter.ts'
 import type { Route } from './route.ts'
 import type { Tally } from './tally.ts'
 
@@ -34,15 +34,13 @@ export async function admit(deps: Deps, caller: Caller, ask: Ask, wanted: Route,
 }
 
 export type AdmissionCheckDeps = {
-  readonly meter: Pick<Meter, 'admit' | 'standing'>
+  /** Why a request would not be admitted now; null = it would be. Reserves nothing. */
+  readonly checkLimits: (request: AdmitRequest) => Promise<LimitReached | null>
   readonly clock: { now(): number }
   readonly config: Pick<Deps['config'], 'defaultMaxOutputTokens'>
 }
 
-/**
- * Returns the plan that `admit` would let pass now, and reserves nothing: the meter is asked for a place where there is none,
- * which tells the account's current standing, and the rest is decided from that by the meter's own rules. Throws as `admit` does.
- */
+/** Returns the plan that `admit` would let pass now, and reserves nothing. Throws as `admit` does. */
 export async function checkAdmission(
   deps: AdmissionCheckDeps,
   caller: Caller,
@@ -51,32 +49,13 @@ export async function checkAdmission(
   requestId: string,
 ): Promise<Route> {
   checkPaid(deps, caller)
-  const { accountId, limits } = caller
-  const request = requestOf(deps, caller, ask, wanted, requestId)
-  const asked = await deps.meter.admit({ ...request, limits: { ...limits, concurrentRequests: 0 } })
-  if (!asked.admitted && asked.code === 'requests_per_minute_exceeded') throw refusal(asked, limits)
-  const standing = deps.meter.standing(accountId, limits) ?? asked.standing
-  if (standing.seats.remaining <= 0)
-    throw refusal({ code: 'concurrent_requests_exceeded', retryAfterMs: retryAfterMsForSeat }, limits)
-  const code = dailyLimitOf(request, standing)
-  if (code === null) return wanted
-  const lighter = wanted.web === noWeb ? null : wanted.withoutWeb()
-  if (lighter !== null && dailyLimitOf(requestOf(deps, caller, ask, lighter, requestId), standing) === null)
-    return lighter
-  throw refusal({ code, retryAfterMs: standing.tokens.resetMs }, limits)
-}
-
-/** The meters say so too: a seat is free again when a request ends, which nobody can foresee. */
-const retryAfterMsForSeat = 1000
-
-/** The daily limit that leaves no room for the request; null = there is room. */
-function dailyLimitOf(request: AdmitRequest, { tokens, costMicrocents, seats }: Standing): RefusalCode | null {
-  const used = {
-    tokens: tokens.limit - tokens.remaining,
-    microcents: costMicrocents.limit - costMicrocents.remaining,
+  const reached = await deps.checkLimits(requestOf(deps, caller, ask, wanted, requestId))
+  if (reached === null) return wanted
+  if (wanted.web !== noWeb && isDaily(reached.code)) {
+    const lighter = wanted.withoutWeb()
+    if ((await deps.checkLimits(requestOf(deps, caller, ask, lighter, requestId))) === null) return lighter
   }
-  const grant = grantOf(request, request.limits, used, seats.remaining)
-  return typeof grant === 'string' ? grant : null
+  throw refusal(reached, caller.limits)
 }
 
 const nothingLookedUp = { searched: false, sources: [], searchMicrocents: 0, fetchMicrocents: 0 }
@@ -125,11 +104,7 @@ function checkPaid({ clock }: Pick<AdmissionCheckDeps, 'clock'>, { refusedFrom }
   throw new GatewayError('payment_required', message, { shouldRetry: false })
 }
 
-function refusal(
-  admission: Pick<Extract<Admission, { admitted: false }>, 'code' | 'retryAfterMs'>,
-  limits: Limits,
-): GatewayError {
-  const { code, retryAfterMs } = admission
+function refusal({ code, retryAfterMs }: LimitReached, limits: Limits): GatewayError {
   return new GatewayError(code, refusalMessage(code, limits), {
     retryAfterMs,
     ...(isDaily(code) ? { shouldRetry: false } : {}),

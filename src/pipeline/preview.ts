@@ -36,7 +36,7 @@ export type PreviewedCandidate = {
 
 export type PreviewDeps = RouteDeps & {
   readonly config: Pick<Deps['config'], 'rewriter' | 'defaultMaxOutputTokens'>
-  readonly meter: AdmissionCheckDeps['meter']
+  readonly checkLimits: AdmissionCheckDeps['checkLimits']
   readonly health: Pick<Deps['health'], 'skipReason'>
   readonly newRequestId: () => string
   readonly read: Reader
