@@ -49,13 +49,14 @@ export async function checkAdmission(
   requestId: string,
 ): Promise<Route> {
   checkPaid(deps, caller)
-  const reached = await deps.checkLimits(requestOf(deps, caller, ask, wanted, requestId))
-  if (reached === null) return wanted
-  if (wanted.web !== noWeb && isDaily(reached.code)) {
-    const lighter = wanted.withoutWeb()
-    if ((await deps.checkLimits(requestOf(deps, caller, ask, lighter, requestId))) === null) return lighter
+  let plan = wanted
+  let reached = await deps.checkLimits(requestOf(deps, caller, ask, plan, requestId))
+  if (reached !== null && plan.web !== noWeb && isDaily(reached.code)) {
+    plan = wanted.withoutWeb()
+    reached = await deps.checkLimits(requestOf(deps, caller, ask, plan, requestId))
   }
-  throw refusal(reached, caller.limits)
+  if (reached !== null) throw refusal(reached, caller.limits)
+  return plan
 }
 
 const nothingLookedUp = { searched: false, sources: [], searchMicrocents: 0, fetchMicrocents: 0 }
