@@ -213,7 +213,7 @@ function whyRouted({ mode, strategy, query_type, complexity, learned, attempts }
   return [
     choice,
     learned ? 'What was learned from your own requests changed the choice.' : '',
-    attempts.length > 1 ? `${attempts.length} attempts were made; the last one served.` : '',
+    attempts.length > 1 ? `${attempts.length} models were asked or skipped; the last one served.` : '',
   ]
     .filter(Boolean)
     .join(' ')
