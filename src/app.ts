@@ -218,16 +218,11 @@ export function warmUp(deps: Pick<Deps, 'read' | 'safety'>): void {
   }
 }
 
-/** Every offered model's health; one that was never asked is thought well of. */
+/** Every offered model's health; a model without attempts counts as healthy. */
 function healthReport(deps: Deps) {
-  const known = new Map(deps.health.list().map(entry => [entry.key, entry]))
   return deps.catalogue.list.map(model => {
-    const entry = known.get(healthKey({ model }))
-    return {
-      model: fullName(model),
-      state: entry?.state ?? 'healthy',
-      since: entry === undefined ? null : new Date(entry.since).toISOString(),
-    }
+    const { state, since } = deps.health.entryOf(healthKey({ model }))
+    return { model: fullName(model), state, since: since === null ? null : new Date(since).toISOString() }
   })
 }
 

@@ -37,7 +37,8 @@ import { type Stores, stores } from './deps/stores.ts'
 import { createTokenizer, type Tokenizer } from './deps/tokenizer.ts'
 import { callerAddress, createTokens, type Tokens } from './http/callers.ts'
 import { allowedHosts } from './http/hosts.ts'
-import type { Meter } from './limits/meter.ts'
+import { checkLimits, type LimitReached } from './limits/check.ts'
+import type { AdmitRequest, Meter } from './limits/meter.ts'
 import type { Post } from './mail/post.ts'
 import type { Site } from './modules/dashboard.ts'
 import { createLog, type Log } from './observe/log.ts'
@@ -111,6 +112,8 @@ export type Deps = {
   /** What an account has used of a UTC day (since the epoch): in the ledger, and on its way there. */
   readonly spent: (accountId: string, day: number) => Promise<Spent>
   readonly meter: Meter
+  /** Why a request would not be admitted now; null = it would be. Reserves nothing. */
+  readonly checkLimits: (request: AdmitRequest) => Promise<LimitReached | null>
   /** Limits of who is no account: in this process, or in Redis while it answers. */
   readonly limits: OpenLimit
   /** Null = no mail is sent. */
@@ -296,6 +299,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
         ),
       spent: seed,
       meter,
+      checkLimits: request => checkLimits(meter, request),
       limits: redis === null ? localLimits(clock) : sharedLimits({ redis, clock }),
       post,
       payments,

@@ -22,10 +22,13 @@ export class ApiError extends GatewayError {
   readonly retryAfter: number | null
   /** What the gateway says of trying again; null = nothing. */
   readonly shouldRetry: boolean | null
+  /** Models that were asked or skipped before the request failed, in order; empty where it did not come to that. */
+  readonly attempts: NonNullable<Told['attempts']>
   readonly headers: Headers
 
   constructor(status: number, told: Told, headers: Headers) {
     super(told.message)
+    this.attempts = told.attempts ?? []
     this.status = status
     this.type = told.type
     this.code = told.code

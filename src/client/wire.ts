@@ -47,6 +47,13 @@ export type ChatDone = {
         category: string
       }
     | undefined
+  /** of an answer that ended at a cap which the client did not set. `model_limit`: the limit of the model; `default`: the gateway’s cap for requests without one; `account_remaining`: a share of what the account has left today */
+  output_cap?:
+    | {
+        tokens: number
+        limited_by: 'model_limit' | 'default' | 'account_remaining'
+      }
+    | undefined
   tool_calls: readonly ToolCall[]
   usage: ChatUsage
   routing: {
@@ -117,6 +124,13 @@ export type ChatReply = {
         category: string
       }
     | undefined
+  /** of an answer that ended at a cap which the client did not set. `model_limit`: the limit of the model; `default`: the gateway’s cap for requests without one; `account_remaining`: a share of what the account has left today */
+  output_cap?:
+    | {
+        tokens: number
+        limited_by: 'model_limit' | 'default' | 'account_remaining'
+      }
+    | undefined
   tool_calls: readonly ToolCall[]
   usage: ChatUsage
   routing: {
@@ -168,6 +182,7 @@ export type ChatRequest = {
   enhance_prompt?: boolean | null | undefined
   test_mode?: boolean | null | undefined
   fallback?: boolean | null | undefined
+  fallback_max_cost_factor?: number | null | undefined
   web?: 'auto' | 'off' | null | undefined
   metadata?: Record<string, string> | null | undefined
   max_output_tokens?: number | null | undefined
@@ -447,6 +462,16 @@ export type ErrorDetail = {
   message: string
   param: string | null
   request_id: string
+  /** of a chat request that no model answered: the candidates in order */
+  attempts?:
+    | readonly {
+        /** `provider/model` */
+        model: string
+        /** why it did not serve; `skipped_…` where it was not asked */
+        outcome: string
+        duration_ms: number
+      }[]
+    | undefined
   /** of a blocked request: what blocked it */
   layer?: string | undefined
   category?: string | undefined

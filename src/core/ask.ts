@@ -16,10 +16,14 @@ import {
   type ToolChoice,
 } from './chat.ts'
 import { autoModel } from './models.ts'
-import { headerChoice, headerFlag, invalid, nullable, oneOf } from './validate.ts'
+import { headerChoice, headerFlag, headerNumber, invalid, nullable, oneOf } from './validate.ts'
 
 export const maximumMessages = 512
 export const maximumTools = 128
+
+/** How many times the expected cost of the named model its fallbacks may cost, unless the client says otherwise. */
+export const usualFallbackCostFactor = 3
+export const fallbackCostFactors = { minimum: 1, maximum: 1000 } as const
 
 /** An ask that leaves everything open but for `fields`: nobody falls back, nothing is looked up. */
 export function plainAsk(messages: readonly Message[], fields: Partial<Ask> = {}): Ask {
@@ -47,6 +51,7 @@ export function plainAsk(messages: readonly Message[], fields: Partial<Ask> = {}
     endUser: null,
     extras: {},
     fallback: false,
+    fallbackMaxCostFactor: usualFallbackCostFactor,
     web: 'off',
     enhance: false,
     testMode: false,
@@ -104,6 +109,12 @@ export function askFields(additionalProperties: boolean) {
     enhance_prompt: nullable(Type.Boolean()),
     test_mode: nullable(Type.Boolean()),
     fallback: nullable(Type.Boolean()),
+    fallback_max_cost_factor: nullable(
+      Type.Number({
+        ...fallbackCostFactors,
+        description: `how many times the expected cost of the named model its fallbacks may cost, ${usualFallbackCostFactor} by default`,
+      }),
+    ),
     web: nullable(oneOf(['auto', 'off'])),
     metadata: nullable(
       Type.Record(Type.String({ pattern: '^[\\s\\S]{1,64}$' }), Type.String({ maxLength: 512 }), {
@@ -188,6 +199,10 @@ export function readAskFields(body: AskFields, headers: Headers) {
     responseFormat: readResponseFormat(body.response_format ?? null),
     reasoningEffort: body.reasoning_effort ?? null,
     fallback: noFallback === null ? (body.fallback ?? true) : !noFallback,
+    fallbackMaxCostFactor:
+      headerNumber(headers, 'X-Gateway-Fallback-Max-Cost-Factor', fallbackCostFactors) ??
+      body.fallback_max_cost_factor ??
+      usualFallbackCostFactor,
     web: headerChoice(headers, 'X-Gateway-Web', ['auto', 'off']) ?? body.web ?? 'auto',
     enhance: headerFlag(headers, 'X-Gateway-Enhance') ?? body.enhance_prompt ?? false,
     testMode: headerFlag(headers, 'X-Gateway-Test-Mode') ?? body.test_mode ?? false,

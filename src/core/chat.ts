@@ -3,6 +3,7 @@
  * Providers translate into and out of it, the pipeline acts on it, the endpoints frame it.
  */
 
+import type { OutputCap } from './output-cap.ts'
 import type { LeftOut, WebSource } from './web.ts'
 
 export type TextPart = { readonly type: 'text'; readonly text: string }
@@ -100,6 +101,8 @@ export type Ask = {
    */
   readonly extras: Readonly<Record<string, unknown>>
   readonly fallback: boolean
+  /** How many times the expected cost of the named model its fallbacks may cost. */
+  readonly fallbackMaxCostFactor: number
   readonly web: 'auto' | 'off'
   readonly enhance: boolean
   readonly testMode: boolean
@@ -156,12 +159,12 @@ export type ContentEvent =
   | { readonly type: 'tool_arguments'; readonly choice: number; readonly index: number; readonly text: string }
   | { readonly type: 'logprobs'; readonly choice: number; readonly tokens: readonly TokenLogprob[] }
 
-/** What became of one candidate that was asked, or passed over once the attempt had begun. */
+/** The outcome of one candidate that was asked, or skipped when its turn came. */
 export type Attempt = {
   /** `provider/model`. */
   readonly model: string
-  readonly outcome: 'served' | AttemptFailure
-  /** Monotonic milliseconds at which it was asked. */
+  readonly outcome: AttemptOutcome
+  /** Monotonic milliseconds at which it was asked or skipped. */
   readonly startedAt: number
   /** Until it had failed, or until its first content. */
   readonly durationMs: number
@@ -184,9 +187,24 @@ export const attemptFailures = [
   'truncated',
   'empty_answer',
   'generation_failed',
-  'skipped_over_budget',
 ] as const
 export type AttemptFailure = (typeof attemptFailures)[number]
+
+/**
+ * Why a candidate was not asked when its turn came: the account cannot pay for it, its circuit is open, the wait that it asked
+ * for lasts, its provider refuses the credential, or too many other requests are being repeated.
+ */
+export const attemptSkips = [
+  'skipped_over_budget',
+  'skipped_circuit_open',
+  'skipped_cooldown',
+  'skipped_provider_disabled',
+  'skipped_retry_budget',
+] as const
+export type AttemptSkip = (typeof attemptSkips)[number]
+
+export const attemptOutcomes = ['served', ...attemptFailures, ...attemptSkips] as const
+export type AttemptOutcome = (typeof attemptOutcomes)[number]
 
 /** Known when the first content is there: what the answer's headers are made of. */
 export type Opening = {
@@ -201,6 +219,14 @@ export type Opening = {
   readonly droppedParameters: readonly string[]
   /** Kinds of secrets seen in the prompt; absent = none. */
   readonly secrets?: readonly string[]
+  /** The cap that the gateway set on the answer; absent = the client's own is in force. */
+  readonly outputCap?: OutputCap
+  /** What was looked up for the answer, in integers of 1e-8 USD; absent = nothing. */
+  readonly web?: {
+    readonly sources: readonly WebSource[]
+    readonly searchMicrocents: number
+    readonly fetchMicrocents: number
+  }
   /** Whether the model got more than the caller's own words; null = nobody asked for that. */
   readonly enhanced: boolean | null
   /** Time spent in the gateway itself until the first content, upstream waits taken out. */
@@ -215,6 +241,8 @@ export type Receipt = {
   readonly usage: TokenUsage
   /** The counts are ours: the upstream gave none. */
   readonly estimated: boolean
+  /** The gateway's own cap that cut the answer; absent = it was not cut, or by the client's own cap. */
+  readonly outputCap?: OutputCap
   readonly cost: { readonly model: number; readonly search: number; readonly fetch: number; readonly total: number }
   readonly routing: {
     readonly mode: 'auto' | 'manual'

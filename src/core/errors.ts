@@ -61,9 +61,14 @@ export type ErrorOptions = {
   /** Moderation: which layer refused and under which category. */
   readonly layer?: string | null
   readonly category?: string | null
+  /** Candidates that were asked or skipped before the request failed, in order; null = it did not come to that. */
+  readonly attempts?: readonly FailedAttempt[] | null
   /** What an earlier request under the same `Idempotency-Key` came to. */
   readonly completed?: Completed | null
 }
+
+/** What a client is told of one candidate: `provider/model`, its outcome, and how long it took. */
+export type FailedAttempt = { readonly model: string; readonly outcome: string; readonly durationMs: number }
 
 /** A request that had its effect already. */
 export type Completed = {
@@ -91,6 +96,7 @@ export class GatewayError extends Error {
   readonly shouldRetry: boolean | null
   readonly layer: string | null
   readonly category: string | null
+  readonly attempts: readonly FailedAttempt[] | null
   readonly completed: Completed | null
 
   constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
@@ -103,6 +109,7 @@ export class GatewayError extends Error {
     this.shouldRetry = options.shouldRetry ?? null
     this.layer = options.layer ?? null
     this.category = options.category ?? null
+    this.attempts = options.attempts ?? null
     this.completed = options.completed ?? null
   }
 
@@ -136,9 +143,14 @@ export function errorBody(error: GatewayError, requestId: string): { error: Reco
       param: error.param,
       request_id: requestId,
       ...(error.layer === null ? {} : { layer: error.layer, category: error.category }),
+      ...(error.attempts === null ? {} : { attempts: error.attempts.map(toAttemptFields) }),
       ...completedFields(error.completed),
     },
   }
+}
+
+function toAttemptFields({ model, outcome, durationMs }: FailedAttempt) {
+  return { model, outcome, duration_ms: durationMs }
 }
 
 /** The request id is then the one that did it: what feedback takes, and what the ledger knows. */

@@ -22,6 +22,8 @@ export type Health = {
   readonly closure: 'none' | 'cooling' | 'broken'
   /** How long the next closure lasts. */
   readonly backoffMs: number
+  /** Until when the upstream itself asked to be left alone; 0 = it did not. */
+  readonly askedToWaitUntil: number
   /** Until when a probe is thought to be under way; one that is never heard of again does not bar the next. */
   readonly probeUntil: number
   readonly firstTokenMs: number | null
@@ -43,6 +45,7 @@ export const unknownHealth: Health = {
   closedUntil: 0,
   closure: 'none',
   backoffMs: firstBackoffMs,
+  askedToWaitUntil: 0,
   probeUntil: 0,
   firstTokenMs: null,
 }
@@ -69,13 +72,12 @@ export function afterOutcome(
           }
     case 'soft_failure': {
       const failed = { ...health, recent: recently(health, true), consecutiveFailures: health.consecutiveFailures + 1 }
-      return health.closure === 'broken' || isBroken(failed) ? closed(failed, now, health.backoffMs) : failed
+      return health.closure === 'broken' || isBroken(failed) ? failedAt(failed, now) : failed
     }
     case 'unhealthy':
-      return closed(
+      return failedAt(
         { ...health, recent: recently(health, true), consecutiveFailures: health.consecutiveFailures + 1 },
         now,
-        health.backoffMs,
       )
     case 'switched_off':
       return closed({ ...health, recent: recently(health, true) }, now, maximumBackoffMs)
@@ -84,7 +86,12 @@ export function afterOutcome(
       // A broken one that answers 429 is no nearer to being well.
       if (health.closure === 'broken')
         return { ...health, closedUntil: Math.max(until, health.closedUntil), probeUntil: 0 }
-      return { ...health, closure: 'cooling', closedUntil: Math.max(until, health.closedUntil) }
+      return {
+        ...health,
+        closure: 'cooling',
+        closedUntil: Math.max(until, health.closedUntil),
+        askedToWaitUntil: retryAfterMs === null ? health.askedToWaitUntil : until,
+      }
     }
     default:
       return outcome satisfies never
@@ -108,6 +115,23 @@ export function admission(health: Health, now: number): 'yes' | 'probe' | 'no' {
   return now < health.probeUntil ? 'no' : 'probe'
 }
 
+export const skipReasons = ['circuit_open', 'cooldown', 'provider_disabled'] as const
+/**
+ * Why a model is not asked now. `circuit_open`: it failed, and its next probe is not due. `cooldown`: it answered 429 and its
+ * wait is not over. `provider_disabled`: its provider refused the credential or the account.
+ */
+export type SkipReason = (typeof skipReasons)[number]
+
+/**
+ * Why a model is not asked now; null = it is asked. A model that the client names is asked until several failures opened its
+ * circuit, or while the wait lasts that it asked for itself: one failure stops only the requests that can choose another model.
+ */
+export function skipReasonAt(health: Health, now: number, isNamed: boolean): SkipReason | null {
+  if (admission(health, now) !== 'no') return null
+  if (health.closure === 'cooling') return isNamed && now >= health.askedToWaitUntil ? null : 'cooldown'
+  return isNamed && !isBroken(health) ? null : 'circuit_open'
+}
+
 /** The health while a probe is under way. */
 export function probing(health: Health, now: number): Health {
   return { ...health, probeUntil: now + probeMs }
@@ -118,6 +142,11 @@ export function stateAt(health: Health, now: number): HealthState {
   if (health.closure === 'broken') return now < health.closedUntil ? 'unhealthy' : 'degraded'
   if (closureAt(health, now) === 'cooling' || health.consecutiveFailures > 0) return 'degraded'
   return failureRate(health) > 0.2 && health.recent.length >= minimumForRate ? 'degraded' : 'healthy'
+}
+
+/** A failure that is heard of while the circuit is open belongs to no probe: it makes the wait no longer. */
+function failedAt(health: Health, now: number): Health {
+  return health.closure === 'broken' && now < health.closedUntil ? health : closed(health, now, health.backoffMs)
 }
 
 function closed(health: Health, now: number, forMs: number): Health {

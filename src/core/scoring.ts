@@ -40,7 +40,7 @@ export type Parts = {
   readonly quality: number
   readonly cost: number
   readonly speed: number
-  /** What the model's failures of late take away; 0 or less. */
+  /** What the model's recent failures take away; 0 or less. Always 0 under `cost`, where they never outweigh a price. */
   readonly reliability: number
 }
 
@@ -75,8 +75,14 @@ export const publishedFigures: FiguresOf = model => {
 export function score(models: readonly Model[], choice: Choice, figuresOf: FiguresOf = publishedFigures): Scored[] {
   const weights = weightsOf(choice)
   const scored: Scored[] = []
-  for (const model of models) place(scored, { model, score: weigh(model, weights, figuresOf(model)) }, byMerit)
+  for (const model of models)
+    place(scored, { model, score: weigh(model, weights, lossOf(choice, figuresOf(model))) }, byMerit)
   return scored
+}
+
+/** The figures with the share of failures that counts: none for `cost`, which a failure must not turn to a higher price. */
+function lossOf({ strategy }: Choice, figures: Figures): Figures {
+  return strategy === 'cost' && figures.errorRate > 0 ? { ...figures, errorRate: 0 } : figures
 }
 
 /** The weights that a strategy, or without one the prompt, comes to. */
@@ -85,8 +91,9 @@ export function weightsOf({ strategy, level }: Choice): Weights {
 }
 
 /** A score taken apart. */
-export function partsOf(model: Model, choice: Choice, figures: Figures): Parts {
+export function partsOf(model: Model, choice: Choice, measured: Figures): Parts {
   const weights = weightsOf(choice)
+  const figures = lossOf(choice, measured)
   const quality = weights.quality * figures.quality
   const cost = weights.cost * cheapness(model)
   const speed = weights.speed * quickness(figures)
@@ -179,8 +186,9 @@ function rulesOut(chosen: readonly Scored[], round: number, entry: Scored): bool
 }
 
 /** Why a model has its score, in words for whoever asks. */
-export function explain(model: Model, choice: Choice, figures: Figures): string {
+export function explain(model: Model, choice: Choice, measured: Figures): string {
   const weights = weightsOf(choice)
+  const figures = lossOf(choice, measured)
   const percent = (share: number) => Math.round(share * 100)
   const of = (name: string, figure: number, weight: number) => `${name} ${percent(figure)} × ${percent(weight)} %`
   const sum = [

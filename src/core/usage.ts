@@ -4,10 +4,8 @@ import type { CompletedUsage } from './errors.ts'
 import { toUsd } from './money.ts'
 import { oneOf } from './validate.ts'
 
-export const triedOutcomes = [
-  'served',
-  ...attemptFailures.filter(failure => failure !== 'skipped_over_budget'),
-] as const
+export const triedOutcomes = ['served', ...attemptFailures] as const
+export type TriedOutcome = (typeof triedOutcomes)[number]
 
 /** As many as one request asks. */
 const maximumTried = 3
@@ -63,7 +61,7 @@ export const usageRecordSchema = Type.Object(
     /** Parts of what was billed; absent = none, as in records from before there was a web. */
     search_microcents: Type.Optional(Type.Integer({ minimum: 0 })),
     fetch_microcents: Type.Optional(Type.Integer({ minimum: 0 })),
-    /** Those asked, and those passed over since the account could not pay them. */
+    /** Those asked, and those skipped when their turn came. */
     attempts: Type.Integer({ minimum: 0, maximum: 16 }),
     /** Those asked, in order; absent in records from before it was told. */
     tried: Type.Optional(Type.Array(triedSchema, { maxItems: maximumTried })),

@@ -88,6 +88,19 @@ export function headerFlag(headers: Headers, name: string): boolean | null {
   return choice === null ? null : choice === 'true' || choice === '1'
 }
 
+/** A header's value as a decimal number within bounds; null where it is absent. Throws `invalid_request`. */
+export function headerNumber(
+  headers: Headers,
+  name: string,
+  { minimum, maximum }: { readonly minimum: number; readonly maximum: number },
+): number | null {
+  const sent = headers.get(name)?.trim()
+  if (sent === undefined) return null
+  const value = /^\d{1,9}(?:\.\d{1,9})?$/.test(sent) ? Number(sent) : Number.NaN
+  if (value >= minimum && value <= maximum) return value
+  throw invalid(name, `must be a number from ${minimum} to ${maximum}, or not be sent`)
+}
+
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text)

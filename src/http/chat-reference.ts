@@ -1,4 +1,6 @@
 /** What both chat endpoints say of themselves: headers that a caller may send, and the refusals of a chat. */
+import { Type } from '@sinclair/typebox'
+import { fallbackCostFactors } from '../core/ask.ts'
 import { strategies, streamModes } from '../core/chat.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import { oneOf } from '../core/validate.ts'
@@ -14,6 +16,7 @@ export const chatHeaders = {
   'X-Gateway-Web': oneOf(['auto', 'off']),
   'X-Gateway-Test-Mode': flag,
   'X-Gateway-No-Fallback': flag,
+  'X-Gateway-Fallback-Max-Cost-Factor': Type.Number(fallbackCostFactors),
   ...onceHeaders,
 }
 

@@ -13,7 +13,7 @@ import type { TraceParent } from '../observe/traceparent.ts'
 import { bodyLimits, checkContentType, readBody } from './body.ts'
 import { authenticate, type KeyDirectory, presentedKey } from './callers.ts'
 import { failureResponse, toGatewayError } from './failures.ts'
-import { type HeaderPairs, writeCaller, writeOpening, writePairs, writeReceipt } from './headers.ts'
+import { type HeaderPairs, writeCaller, writeOpening, writeOutputCap, writePairs, writeReceipt } from './headers.ts'
 import { claimOnce, type IdempotencyBook, type Once } from './idempotency.ts'
 import { type StreamFace, streamHeaders, streamResponse } from './stream.ts'
 
@@ -222,7 +222,12 @@ function streamedAnswer(
     face: spoken.stream(requestId),
     abort: () => ending.abort(),
     clock: deps.clock,
-    headers: opening => headersOf(deps, streamHeaders, requestId, opening, caller),
+    headers: opening => {
+      const headers = headersOf(deps, streamHeaders, requestId, opening, caller)
+      // Whether the answer will end at it is not known yet.
+      if (opening?.outputCap !== undefined) writeOutputCap(headers, opening.outputCap)
+      return headers
+    },
     toError: thrown => {
       const error = toGatewayError(thrown)
       deps.logFailure(requestId, error)

@@ -19,6 +19,7 @@ export function failureResponse(error: GatewayError, requestId: string): Respons
     'x-request-id': requestId,
   })
   writeRetry(headers, error)
+  if (error.attempts !== null) headers.set('x-gateway-attempts', String(error.attempts.length))
   if (error.status === 401) headers.set('www-authenticate', 'Bearer')
   return new Response(JSON.stringify(errorBody(error, requestId)), { status: error.status, headers })
 }

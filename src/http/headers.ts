@@ -4,6 +4,7 @@
  */
 import type { Opening, Receipt } from '../core/chat.ts'
 import { usdText } from '../core/money.ts'
+import type { OutputCap } from '../core/output-cap.ts'
 import type { Caller, Standing } from '../core/plans.ts'
 
 /** Header names and values as plain pairs. */
@@ -46,13 +47,27 @@ export function writeOpening(headers: Headers, opening: Opening): void {
   headers.set('x-gateway-overhead-ms', opening.overheadMs.toFixed(2))
   if (opening.secrets !== undefined) headers.set('x-gateway-secrets', opening.secrets.join(', '))
   if (opening.enhanced !== null) headers.set('x-gateway-enhanced', String(opening.enhanced))
+  if (opening.web !== undefined) writeWebCost(headers, opening.web)
   if (opening.droppedParameters.length > 0)
     headers.set('x-gateway-dropped-params', opening.droppedParameters.join(', '))
 }
 
-/** Writes what a JSON answer cost. A stream's cost is known only after its headers have gone. */
+/** What was looked up is paid for before the model is asked: of a stream, too, its cost is known here. */
+function writeWebCost(headers: Headers, { searchMicrocents, fetchMicrocents }: NonNullable<Opening['web']>): void {
+  if (searchMicrocents > 0) headers.set('x-gateway-search-cost-usd', usdText(searchMicrocents))
+  if (fetchMicrocents > 0) headers.set('x-gateway-fetch-cost-usd', usdText(fetchMicrocents))
+}
+
+/** Writes what a JSON answer cost, and the gateway's own cap that cut it. A stream's cost is known only after its headers have gone. */
 export function writeReceipt(headers: Headers, receipt: Receipt): void {
   headers.set('x-gateway-cost-usd', usdText(receipt.cost.total))
+  if (receipt.outputCap !== undefined) writeOutputCap(headers, receipt.outputCap)
+}
+
+/** Writes the output cap that the gateway set where the client set none. */
+export function writeOutputCap(headers: Headers, { tokens, limitedBy }: OutputCap): void {
+  headers.set('x-gateway-output-cap', String(tokens))
+  headers.set('x-gateway-output-cap-reason', limitedBy)
 }
 
 /** Writes pairs, over what was there. */

@@ -105,6 +105,16 @@ export const errorShape = named('Error', {
     message: text('`prompt` is missing: it must be a string.', 'what to do next'),
     param: orNull(text('messages.0.content', 'dotted path of the field at fault')),
     request_id: id('req'),
+    attempts: Type.Optional(
+      Type.Array(
+        shape({
+          model: modelName,
+          outcome: text('overloaded', 'why it did not serve; `skipped_…` where it was not asked'),
+          duration_ms: Type.Integer({ minimum: 0, examples: [412] }),
+        }),
+        { description: 'of a chat request that no model answered: the candidates in order' },
+      ),
+    ),
     layer: Type.Optional(text('patterns', 'of a blocked request: what blocked it')),
     category: Type.Optional(text('jailbreak')),
     usage: Type.Optional(

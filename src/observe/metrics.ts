@@ -2,7 +2,7 @@
  * What requests did, in numbers. Fed from one place when a request is settled and from one when an error is told; labels are
  * closed sets or names of the catalogue, never an account, a key or anything that a caller wrote (`security.md` H10).
  */
-import { type AttemptFailure, attemptFailures } from '../core/chat.ts'
+import { attemptOutcomes } from '../core/chat.ts'
 import { type ErrorCode, errorTable, type GatewayError, wireCode } from '../core/errors.ts'
 import { fullName, type Model } from '../core/models.ts'
 import { microcentsPerUsd } from '../core/money.ts'
@@ -36,7 +36,7 @@ const limits: readonly ErrorCode[] = [
 /** Of moderation: ours, and a provider's own. */
 const layers = ['patterns', 'classifier', 'urls', 'provider']
 
-const outcomes: readonly ('served' | AttemptFailure)[] = ['served', ...attemptFailures]
+const outcomes = attemptOutcomes
 
 /** Upper bounds in seconds. */
 const bounds = {
@@ -89,12 +89,12 @@ export function createMetrics(models: readonly Model[]): Metrics {
   })
   const attempts = createCounter({
     name: 'gateway_attempts_total',
-    help: 'Models asked, and what came of it.',
+    help: 'Attempts by outcome, skipped candidates included.',
     axes: [modelAxis, labelled('outcome', outcomes)],
   })
   const fallbacks = createCounter({
     name: 'gateway_fallbacks_total',
-    help: 'Times that another model was asked, by what the one before it failed with.',
+    help: 'Fallbacks to another model, by the failure or skip before.',
     axes: [
       labelled(
         'reason',

@@ -5,7 +5,8 @@ import type { Caller, Limits } from '../core/plans.ts'
 import type { LeftOut } from '../core/web.ts'
 import { noWeb, type WebPlan } from '../core/web-plan.ts'
 import type { Deps } from '../deps.ts'
-import type { Admission, RefusalCode, Seat } from '../limits/meter.ts'
+import type { LimitReached } from '../limits/check.ts'
+import type { Admission, AdmitRequest, RefusalCode, Seat } from '../limits/meter.ts'
 import type { Route } from './route.ts'
 import type { Tally } from './tally.ts'
 
@@ -18,7 +19,7 @@ type Admitted = { readonly seat: Seat; readonly plan: Route }
  * that stood in the way, with the time after which it will not, or that the account has to pay.
  */
 export async function admit(deps: Deps, caller: Caller, ask: Ask, wanted: Route, tally: Tally): Promise<Admitted> {
-  if (caller.refusedFrom !== undefined && caller.refusedFrom <= deps.clock.now()) throw paymentRequired()
+  checkPaid(deps, caller)
   let plan = wanted
   let admission = await attempt(deps, caller, ask, plan, tally)
   if (!admission.admitted && plan.web !== noWeb && isDaily(admission.code)) {
@@ -32,6 +33,32 @@ export async function admit(deps: Deps, caller: Caller, ask: Ask, wanted: Route,
   return { seat: admission.seat, plan }
 }
 
+export type AdmissionCheckDeps = {
+  /** Why a request would not be admitted now; null = it would be. Reserves nothing. */
+  readonly checkLimits: (request: AdmitRequest) => Promise<LimitReached | null>
+  readonly clock: { now(): number }
+  readonly config: Pick<Deps['config'], 'defaultMaxOutputTokens'>
+}
+
+/** Returns the plan that `admit` would let pass now, and reserves nothing. Throws as `admit` does. */
+export async function checkAdmission(
+  deps: AdmissionCheckDeps,
+  caller: Caller,
+  ask: Ask,
+  wanted: Route,
+  requestId: string,
+): Promise<Route> {
+  checkPaid(deps, caller)
+  let plan = wanted
+  let reached = await deps.checkLimits(requestOf(deps, caller, ask, plan, requestId))
+  if (reached !== null && plan.web !== noWeb && isDaily(reached.code)) {
+    plan = wanted.withoutWeb()
+    reached = await deps.checkLimits(requestOf(deps, caller, ask, plan, requestId))
+  }
+  if (reached !== null) throw refusal(reached, caller.limits)
+  return plan
+}
+
 const nothingLookedUp = { searched: false, sources: [], searchMicrocents: 0, fetchMicrocents: 0 }
 
 function allOf({ query, urls, surplus }: WebPlan): readonly LeftOut[] {
@@ -39,21 +66,31 @@ function allOf({ query, urls, surplus }: WebPlan): readonly LeftOut[] {
 }
 
 function attempt(deps: Deps, caller: Caller, ask: Ask, plan: Route, tally: Tally): Promise<Admission> {
+  return deps.meter.admit(requestOf(deps, caller, ask, plan, tally.requestId))
+}
+
+function requestOf(
+  { config }: Pick<AdmissionCheckDeps, 'config'>,
+  caller: Caller,
+  ask: Ask,
+  plan: Route,
+  requestId: string,
+): AdmitRequest {
   const { first } = plan
   const prices = priceTable(first.model.pricing, plan.inputTokens)
-  return deps.meter.admit({
-    requestId: tally.requestId,
+  return {
+    requestId,
     accountId: caller.accountId,
     limits: caller.limits,
     inputTokens: plan.inputTokens,
-    outputTokens: Math.min(ask.maxOutputTokens ?? deps.config.defaultMaxOutputTokens, first.model.maxOutputTokens),
+    outputTokens: Math.min(ask.maxOutputTokens ?? config.defaultMaxOutputTokens, first.model.maxOutputTokens),
     choices: ask.choices,
     fairShare: ask.maxOutputTokens === null,
     // Nobody knows beforehand what will be cached or written.
     inputPrice: Math.max(prices.input, prices.cachedInput, prices.cacheWrite),
     outputPrice: prices.output,
     extraMicrocents: plan.web.microcents,
-  })
+  }
 }
 
 /** Does not come back within a client library's three tries. */
@@ -61,14 +98,14 @@ function isDaily(code: RefusalCode): boolean {
   return code === 'daily_tokens_exceeded' || code === 'daily_cost_exceeded'
 }
 
-function paymentRequired(): GatewayError {
+function checkPaid({ clock }: Pick<AdmissionCheckDeps, 'clock'>, { refusedFrom }: Caller): void {
+  if (refusedFrom === undefined || refusedFrom > clock.now()) return
   const message =
     'Your account has to pay first: an owner can add a payment method under /api/v1/billing, where open invoices are listed too.'
-  return new GatewayError('payment_required', message, { shouldRetry: false })
+  throw new GatewayError('payment_required', message, { shouldRetry: false })
 }
 
-function refusal(admission: Extract<Admission, { admitted: false }>, limits: Limits): GatewayError {
-  const { code, retryAfterMs } = admission
+function refusal({ code, retryAfterMs }: LimitReached, limits: Limits): GatewayError {
   return new GatewayError(code, refusalMessage(code, limits), {
     retryAfterMs,
     ...(isDaily(code) ? { shouldRetry: false } : {}),

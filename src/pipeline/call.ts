@@ -4,10 +4,12 @@
  *
  * A JSON caller has seen nothing until the whole answer is there, so for it every failure can still fall back.
  */
-import type { AttemptFailure, ChatEvent, ChatEvents, Opening } from '../core/chat.ts'
+import type { AttemptOutcome, AttemptSkip, ChatEvent, ChatEvents, Opening } from '../core/chat.ts'
 import { type EndingSignal, endedFromOutside } from '../core/ending.ts'
+import type { SkipReason } from '../core/health.ts'
 import { fullName } from '../core/models.ts'
 import { highestCostOf } from '../core/money.ts'
+import { gatewayOutputCap } from '../core/output-cap.ts'
 import type { Deps } from '../deps.ts'
 import type { Seat } from '../limits/meter.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
@@ -15,6 +17,7 @@ import { startAttempt } from './attempt.ts'
 import type { Candidate } from './candidate.ts'
 import type { Prepared } from './enrich.ts'
 import { healthKey } from './health-key.ts'
+import { inOrder } from './order.ts'
 import { reportFailure, reportSuccess } from './report.ts'
 import type { Route } from './route.ts'
 import { type Serving, startServing, type Tally, takeIn } from './tally.ts'
@@ -57,12 +60,13 @@ export async function* call(
   let empty: Serving | null = null
   const active = deps.health.beginRequest()
   try {
-    for (const candidate of inOrder(deps, plan)) {
+    const skipped = (candidate: Candidate, reason: SkipReason) => noteSkip(deps, tally, candidate, `skipped_${reason}`)
+    for (const candidate of inOrder(deps.health, plan, skipped)) {
       if (failed.length + (empty === null ? 0 : 1) >= maximumAttempts) break
       if (!worthTrying(candidate, failed)) continue
       const seat = await affordable(deps, candidate, plan, tally)
       if (seat === null) {
-        note(tally, candidate, 'skipped_over_budget', deps.clock.monotonic(), 0)
+        noteSkip(deps, tally, candidate, 'skipped_over_budget')
         continue
       }
       const outputCap = Math.min(seat.outputCap, candidate.model.maxOutputTokens)
@@ -77,9 +81,19 @@ export async function* call(
         signal,
       })
       const retry = drawsOnBudget(deps, candidate, failed) ? deps.health.beginRetry(key) : free
-      if (retry === null) continue
+      if (retry === null) {
+        noteSkip(deps, tally, candidate, 'skipped_retry_budget')
+        continue
+      }
       deps.health.beginAttempt(key)
       const serving = startServing(candidate, attempt.droppedParameters, deps.clock.monotonic())
+      serving.outputCap = gatewayOutputCap({
+        client: ask.maxOutputTokens,
+        usual: deps.config.defaultMaxOutputTokens,
+        plannedLimit: plan.first.model.maxOutputTokens,
+        granted: seat.outputCap,
+        modelLimit: candidate.model.maxOutputTokens,
+      })
       tally.serving = serving
       const progress = { at: serving.startedAt + firstCheckpointMs - checkpointEveryMs, length: 0 }
       const held: ChatEvent[] = []
@@ -139,7 +153,7 @@ export async function* call(
   } finally {
     active.end()
   }
-  if (empty === null) throw unanswered(failed, deps.clock.monotonic() >= deadlineAt)
+  if (empty === null) throw unanswered(failed, deps.clock.monotonic() >= deadlineAt, tally.attempts)
   // It served after all.
   tally.serving = empty
   const noted = tally.attempts.findIndex(({ outcome }) => outcome === 'empty_answer')
@@ -153,22 +167,6 @@ function noteProgress(tally: Tally, serving: Serving, last: { at: number; length
   last.at = now
   last.length = serving.text.length
   tally.checkpoint()
-}
-
-/**
- * The plan's candidates in order, those that are resting last: a sick one is probed by one request at a time, and the last
- * resort is never taken away.
- */
-function* inOrder(deps: Deps, plan: Route): Generator<Candidate, void, void> {
-  const resting: Candidate[] = []
-  if (deps.health.mayTry(healthKey(plan.first))) yield plan.first
-  else resting.push(plan.first)
-  for (const candidate of plan.candidates) {
-    if (candidate === plan.first) continue
-    if (deps.health.mayTry(healthKey(candidate))) yield candidate
-    else resting.push(candidate)
-  }
-  yield* resting
 }
 
 /**
@@ -233,6 +231,8 @@ function opened(deps: Deps, tally: Tally, serving: Serving, held: readonly ChatE
     attempts: [...tally.attempts],
     droppedParameters: serving.droppedParameters,
     ...(tally.secrets.length === 0 ? {} : { secrets: tally.secrets }),
+    ...(serving.outputCap === null ? {} : { outputCap: serving.outputCap }),
+    ...(tally.web === null ? {} : { web: tally.web }),
     enhanced: tally.enhancement?.changed ?? null,
     overheadMs: Math.max(0, startedAt - tally.startedMonotonic - tally.upstreamMs),
   }
@@ -254,11 +254,16 @@ export function servedModel(deps: Pick<Deps, 'catalogue'>, serving: Serving | nu
 function note(
   tally: Tally,
   candidate: Candidate,
-  outcome: 'served' | AttemptFailure,
+  outcome: AttemptOutcome,
   startedAt: number,
   durationMs: number,
 ): void {
   tally.attempts.push({ model: fullName(candidate.model), outcome, startedAt, durationMs: Math.round(durationMs) })
+}
+
+/** Notes that a candidate was not asked although its turn had come. */
+function noteSkip({ clock }: Pick<Deps, 'clock'>, tally: Tally, candidate: Candidate, outcome: AttemptSkip): void {
+  note(tally, candidate, outcome, clock.monotonic(), 0)
 }
 
 const truncated: ProviderFailure = {

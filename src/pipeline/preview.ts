@@ -2,15 +2,17 @@ import type { Ask } from '../core/chat.ts'
 import type { Reader, Reading } from '../core/classify.ts'
 import { planEnhancement } from '../core/enhanced-ask.ts'
 import { expectedOutput, type KnownLength, plainCost, usualWebTokens } from '../core/estimate.ts'
-import type { HealthState } from '../core/health.ts'
+import type { HealthState, SkipReason } from '../core/health.ts'
 import { type LevelShares, usualShares } from '../core/levels.ts'
 import type { Caller } from '../core/plans.ts'
 import { type Figures, publishedFigures } from '../core/scoring.ts'
 import { estimateInputTokens, likelyInputTokens } from '../core/tokens.ts'
 import { planWeb, type WebOffer } from '../core/web-plan.ts'
 import type { Deps } from '../deps.ts'
+import { type AdmissionCheckDeps, checkAdmission } from './admit.ts'
 import type { Candidate } from './candidate.ts'
 import { healthKey } from './health-key.ts'
+import { inOrder } from './order.ts'
 import { type Route, route } from './route.ts'
 import type { RouteDeps } from './route-request.ts'
 
@@ -33,21 +35,30 @@ export type PreviewedCandidate = {
 }
 
 export type PreviewDeps = RouteDeps & {
-  readonly config: Pick<Deps['config'], 'rewriter'>
+  readonly config: Pick<Deps['config'], 'rewriter' | 'defaultMaxOutputTokens'>
+  readonly checkLimits: AdmissionCheckDeps['checkLimits']
+  readonly health: Pick<Deps['health'], 'skipReason'>
+  readonly newRequestId: () => string
   readonly read: Reader
   readonly foresight: NonNullable<RouteDeps['foresight']>
 }
 
-/** Routes an ask by the real router, which calls and takes nothing. Throws as routing does where nobody can take it. */
-export function preview(deps: PreviewDeps, caller: Caller, ask: Ask, offer: WebOffer): Preview {
+/**
+ * Routes a chat request by the real router and the real limits, and tells the order in which its candidates would be asked now.
+ * Calls no model and reserves nothing. Throws as the chat itself would, a limit of the account included.
+ */
+export async function preview(deps: PreviewDeps, caller: Caller, ask: Ask, offer: WebOffer): Promise<Preview> {
   const reading = deps.read(ask.messages)
   const web = planWeb(ask, reading, caller, offer)
   // Who asks how it would go is told the rule, not one of its exceptions.
   const settled: RouteDeps = { ...deps, random: () => 1 }
   const enhancement = planEnhancement(ask, reading, deps.config.rewriter !== null)
-  const plan = route(settled, caller, ask, reading, enhancement?.inputTokens ?? estimateInputTokens(ask), web)
+  const wanted = route(settled, caller, ask, reading, enhancement?.inputTokens ?? estimateInputTokens(ask), web)
+  const plan = await checkAdmission(deps, caller, ask, wanted, deps.newRequestId())
   const known = deps.foresight.of(reading.queryType, caller.accountId)
-  const candidates = plan.candidates.map((candidate, place) => {
+  const skips = new Map<Candidate, SkipReason>()
+  const order = [...inOrder(deps.health, plan, (candidate, reason) => void skips.set(candidate, reason))]
+  const candidates = order.map((candidate, place) => {
     const { model } = candidate
     const key = healthKey(candidate)
     const health = deps.health.stateOf(key)
@@ -56,7 +67,7 @@ export function preview(deps: PreviewDeps, caller: Caller, ask: Ask, offer: WebO
     const inputTokens = likelyInputTokens(enhancement?.ask ?? ask, model.provider) + usualWebTokens(plan.web, model)
     return {
       candidate,
-      reasons: [candidate.reason(), ...placeReasons(plan, candidate, place, health)],
+      reasons: [candidate.reason(), ...placeReasons(plan, order, place, health, skips.get(candidate) ?? null)],
       costMicrocents: plainCost(model, inputTokens, outputTokens) + plan.web.microcents,
       health,
       figures,
@@ -66,11 +77,23 @@ export function preview(deps: PreviewDeps, caller: Caller, ask: Ask, offer: WebO
 }
 
 /** What beside its score puts a candidate where it is. */
-function placeReasons(plan: Route, { model, score }: Candidate, place: number, health: HealthState): string[] {
+function placeReasons(
+  { mode, first }: Route,
+  order: readonly Candidate[],
+  place: number,
+  health: HealthState,
+  skip: SkipReason | null,
+): string[] {
+  const candidate = order[place]
+  if (candidate === undefined) return []
+  const { model, score } = candidate
   const reasons: string[] = []
-  if (health !== 'healthy') reasons.push(`${health}, so those that are well stand before it`)
-  const isPassing = plan.candidates.slice(place + 1).some(later => later.score > score)
-  const isFresh = plan.candidates[place - 1]?.model.provider !== model.provider
+  if (skip !== null) reasons.push(`skipped, and asked only as the last resort: ${skip}`)
+  else if (health !== 'healthy' && mode === 'manual' && candidate === first)
+    reasons.push(`${health}, and asked all the same since the request names it`)
+  else if (health !== 'healthy') reasons.push(`${health}, so those that are well stand before it`)
+  const isPassing = order.slice(place + 1).some(later => later.score > score)
+  const isFresh = order[place - 1]?.model.provider !== model.provider
   if (health === 'healthy' && place > 0 && isPassing && isFresh)
     reasons.push('another provider than the one before it, should that be down as a whole')
   return reasons

@@ -1,5 +1,7 @@
 /** In which order those who can take a request are asked, and why. */
 import { leanToCheaper } from '../core/billing.ts'
+import { cheapestFirst, type PricedModel } from '../core/cheapest.ts'
+import { plainCost } from '../core/estimate.ts'
 import { fullName, type Model } from '../core/models.ts'
 import { biasOf, explore, type Leaning, nudge } from '../core/nudge.ts'
 import { place } from '../core/place.ts'
@@ -19,7 +21,7 @@ import { explainTie, isTied, stays, type Tie } from '../core/ties.ts'
 import type { Candidate, Endpoint, ScoreParts } from './candidate.ts'
 import { healthKey } from './health-key.ts'
 import type { RouteDeps, RouteRequest } from './route-request.ts'
-import { isLongEnough, likelyOutputTokens } from './sift.ts'
+import { isLongEnough, likelyOutputTokens, listPrice } from './sift.ts'
 
 /** At most this many candidates are handed on: three are attempted, the others stand by for those that are skipped. */
 export const maximumCandidates = 6
@@ -52,10 +54,13 @@ export function rankByAim(deps: RouteDeps, request: RouteRequest, able: readonly
   const long: Scored[] = []
   const short: Scored[] = []
   for (const entry of score(able, aim, figuresOf)) (isLongEnough(request, entry.model) ? long : short).push(entry)
+  const orderOf = (entries: readonly Scored[], leaning: Leaning | null, count: number) =>
+    ask.strategy === 'cost'
+      ? byPrice(deps, request, entries, figuresOf, count)
+      : restingLast(deps, leanToCheaper(nudged(entries, leaning), spent), count)
   const rank = (leaning: Leaning | null, count: number) => {
-    const first = restingLast(deps, leanToCheaper(nudged(long, leaning), spent), count)
-    if (short.length === 0) return first
-    return [...first, ...restingLast(deps, leanToCheaper(nudged(short, leaning), spent), count - first.length)]
+    const first = orderOf(long, leaning, count)
+    return short.length === 0 ? first : [...first, ...orderOf(short, leaning, count - first.length)]
   }
   const mayLead = ({ model }: Scored) => isLongEnough(request, model) && isWell(deps, model)
   // Where quality has no weight, what was learnt of it has none either.
@@ -182,6 +187,48 @@ export function restingLast({ health }: RouteDeps, scored: readonly Scored[], co
   }
   const first = diversify(well, count)
   return first.length === count ? first : [...first, ...diversify(resting, count - first.length)]
+}
+
+/** The first `count` under `cost`, cheapest first; those that must not be asked now go behind all others. */
+function byPrice(
+  deps: RouteDeps,
+  request: RouteRequest,
+  scored: readonly Scored[],
+  figuresOf: FiguresOf,
+  count: number,
+): readonly Scored[] {
+  const { health } = deps
+  const { inputTokens } = request
+  const outputTokens = likelyOutputTokens(deps, request)
+  const open: Priced[] = []
+  const resting: Priced[] = []
+  for (const entry of scored) {
+    const { model } = entry
+    const key = healthKey({ model })
+    const state = health.stateOf(key)
+    const success = Math.max(leastSuccess, 1 - figuresOf(model).errorRate)
+    const expectedCost = plainCost(model, inputTokens, outputTokens(model)) / success
+    const list = state === 'unhealthy' || !health.mayTry(key) ? resting : open
+    list.push({ ...entry, price: listPrice(model, inputTokens), isHealthy: state === 'healthy', expectedCost })
+  }
+  const first = diversify(descending(cheapestFirst(open)), count)
+  return first.length === count
+    ? first
+    : [...first, ...diversify(descending(cheapestFirst(resting)), count - first.length)]
+}
+
+type Priced = Scored & PricedModel
+
+/** Keeps an expected cost finite for a model that fails always. */
+const leastSuccess = 0.01
+
+/** Scores that fall along the list, as the order of near-equal prices is not that of their scores. */
+function descending(ordered: readonly Scored[]): Scored[] {
+  let lowest = 1
+  return ordered.map(({ model, score }) => {
+    lowest = Math.min(lowest, score)
+    return { model, score: lowest }
+  })
 }
 
 /** Scored models as candidates, in their order; those whose provider is not configured here are left out. */

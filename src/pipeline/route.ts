@@ -10,7 +10,7 @@ import { noWeb, type WebPlan } from '../core/web-plan.ts'
 import type { Candidate } from './candidate.ts'
 import { candidatesOf, maximumCandidates, notLearned, type RouteLearning, rankByAim, restingLast } from './ranking.ts'
 import type { RouteDeps, RouteRequest } from './route-request.ts'
-import { sift } from './sift.ts'
+import { sift, splitByCost } from './sift.ts'
 import { nobody, notConfigured, unknownModel } from './unroutable.ts'
 
 export type Route = {
@@ -158,8 +158,8 @@ const unscored = () => null
 function withStandIns(deps: RouteDeps, request: RouteRequest, first: Candidate): Ranking {
   const { model } = first
   const { able, dropped } = sift(deps, request)
-  const nearest = able
-    .filter(other => other !== model)
+  const { within, beyond } = splitByCost(deps, request, model, able)
+  const nearest = within
     .map(other => ({ model: other, score: nearness(model, other) }))
     .sort((left, right) => right.score - left.score || (fullName(left.model) < fullName(right.model) ? -1 : 1))
   const reason = () => `stands in for ${fullName(model)}`
@@ -172,8 +172,16 @@ function withStandIns(deps: RouteDeps, request: RouteRequest, first: Candidate):
   const candidates = [first, ...fallbacks]
   return {
     candidates,
-    dropped: () => [...dropped().filter(one => one.model !== fullName(model)), ...outdone(able, candidates)],
+    dropped: () => [
+      ...dropped().filter(one => one.model !== fullName(model)),
+      ...beyond.map(other => ({ model: fullName(other), reason: tooExpensive(model, request) })),
+      ...outdone(within, candidates),
+    ],
   }
+}
+
+function tooExpensive(model: Model, { ask }: RouteRequest): string {
+  return `it is expected to cost more than ${ask.fallbackMaxCostFactor} times as much as ${fullName(model)}`
 }
 
 /** The model a caller named, if it exists, still serves, and can do what is asked. */

@@ -1,10 +1,10 @@
-import type { Ask, Receipt, TokenUsage } from '../core/chat.ts'
+import type { Ask, AttemptOutcome, Receipt, TokenUsage } from '../core/chat.ts'
 import { dayMs } from '../core/days.ts'
 import { fullName, type Model } from '../core/models.ts'
 import { costOf } from '../core/money.ts'
 import type { Caller } from '../core/plans.ts'
 import { estimateTokens, likelyInputTokens } from '../core/tokens.ts'
-import type { Tried, UsageRecord } from '../core/usage.ts'
+import { type Tried, type TriedOutcome, triedOutcomes, type UsageRecord } from '../core/usage.ts'
 import type { Deps } from '../deps.ts'
 import type { Seat } from '../limits/meter.ts'
 import { servedModel } from './call.ts'
@@ -54,6 +54,7 @@ export async function settle(
     provider: model?.provider ?? '',
     usage,
     estimated,
+    ...cutBy(tally.serving),
     cost: { model: billed - search - fetch, search, fetch, total: billed },
     routing: {
       mode: plan.mode,
@@ -81,6 +82,12 @@ export function checkpoint(deps: Deps, caller: Caller, ask: Ask, plan: Route, ad
     const record = recordOf(deps, caller, ask, plan, seat, cut, bill)
     return { tokens: usage.inputTokens + usage.outputTokens, microcents: billed, record }
   })
+}
+
+/** The gateway's own cap, where an answer ended at it. */
+function cutBy(serving: Serving | null): Pick<Receipt, 'outputCap'> {
+  if (serving === null || serving.outputCap === null) return {}
+  return [...serving.finishes.values()].includes('length') ? { outputCap: serving.outputCap } : {}
 }
 
 const noWebUsed = { searched: false, sources: [], leftOut: [] }
@@ -223,11 +230,14 @@ function recordOf(
   }
 }
 
-/** The attempts that were made of it: whom nobody asked did nothing that could be told. */
+/** The candidates that were asked. Those that were skipped are counted in `attempts` only. */
 function triedIn({ attempts, startedMonotonic }: Tally): Tried[] {
   const tried: Tried[] = []
   for (const { model, outcome, startedAt, durationMs } of attempts)
-    if (outcome !== 'skipped_over_budget')
-      tried.push([model, outcome, Math.round(startedAt - startedMonotonic), durationMs])
+    if (wasAsked(outcome)) tried.push([model, outcome, Math.round(startedAt - startedMonotonic), durationMs])
   return tried
+}
+
+function wasAsked(outcome: AttemptOutcome): outcome is TriedOutcome {
+  return triedOutcomes.some(one => one === outcome)
 }

@@ -1,6 +1,16 @@
 /** Who may and can take a request unasked; everything here is a filter, and none of them is ever broken for a better score. */
 import { expectedOutput, plainCost, unknownLength } from '../core/estimate.ts'
-import { fitsWindow, fullName, leavingSoon, type Model, type Unmet, unmet, unmetInFull } from '../core/models.ts'
+import {
+  blendedPrice,
+  fitsWindow,
+  fullName,
+  leavingSoon,
+  type Model,
+  type Unmet,
+  unmet,
+  unmetInFull,
+} from '../core/models.ts'
+import { priceTable } from '../core/money.ts'
 import type { RouteDeps, RouteRequest } from './route-request.ts'
 import type { Loss } from './unroutable.ts'
 
@@ -89,6 +99,38 @@ function lossesOf(
   const reason = 'an answer would cost more than the account has left today'
   const dear = able.filter(model => !affordable.includes(model))
   return [...dropped, ...near, ...dear.map(model => ({ model: fullName(model), cause: 'budget' as const, reason }))]
+}
+
+/**
+ * The fallbacks of a named model that cost at most `fallbackMaxCostFactor` times as much, by list price and by what this request
+ * is expected to cost; and those that cost more.
+ */
+export function splitByCost(
+  deps: RouteDeps,
+  request: RouteRequest,
+  named: Model,
+  able: readonly Model[],
+): { readonly within: readonly Model[]; readonly beyond: readonly Model[] } {
+  const { fallbackMaxCostFactor } = request.ask
+  const outputTokens = likelyOutputTokens(deps, request)
+  const costs = (model: Model) =>
+    [listPrice(model, request.inputTokens), plainCost(model, request.inputTokens, outputTokens(model))] as const
+  const [price, expected] = costs(named)
+  const within: Model[] = []
+  const beyond: Model[] = []
+  for (const model of able) {
+    if (model === named) continue
+    const [ownPrice, ownExpected] = costs(model)
+    const isWithin = ownPrice <= price * fallbackMaxCostFactor && ownExpected <= expected * fallbackMaxCostFactor
+    ;(isWithin ? within : beyond).push(model)
+  }
+  return { within, beyond }
+}
+
+/** The blended price of a request with so much input; its unit is of no matter, as it is only compared. */
+export function listPrice({ pricing }: Model, inputTokens: number): number {
+  const { input, output } = priceTable(pricing, inputTokens)
+  return blendedPrice({ input, output })
 }
 
 /** Output tokens to expect of a model, all choices together. */

@@ -1,6 +1,7 @@
 import type { Ask, Attempt, ChatEvent, FinishReason, Receipt, ReportedUsage } from '../core/chat.ts'
 import type { EndingSignal } from '../core/ending.ts'
 import { GatewayError } from '../core/errors.ts'
+import type { OutputCap } from '../core/output-cap.ts'
 import { addJoined } from '../core/pieces.ts'
 import type { Listed } from '../core/roster.ts'
 import type { LeftOut, WebSource } from '../core/web.ts'
@@ -65,6 +66,8 @@ export type WebUse = {
 export type Serving = {
   readonly candidate: Candidate
   readonly droppedParameters: readonly string[]
+  /** The cap that the gateway set on the answer; null = the client's own is in force. */
+  outputCap: OutputCap | null
   /** Monotonic milliseconds at which it was asked. */
   readonly startedAt: number
   /** Monotonic milliseconds at which its first content was here. */
@@ -143,6 +146,7 @@ export function startServing(candidate: Candidate, droppedParameters: readonly s
   return {
     candidate,
     droppedParameters,
+    outputCap: null,
     startedAt,
     firstContentAt: null,
     text: '',

@@ -1,4 +1,5 @@
 /** What a caller is told whose request no model answered, or of whose answer the rest never came. */
+import type { Attempt } from '../core/chat.ts'
 import { GatewayError } from '../core/errors.ts'
 import { fullName } from '../core/models.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
@@ -11,10 +12,14 @@ export type Failed = {
   readonly status: number | null
 }
 
-/** The error of a request that no candidate answered, from what each of them said; `isLate` = its time was up. */
-export function unanswered(failed: readonly Failed[], isLate: boolean): GatewayError {
+/**
+ * The error of a request that no candidate answered, from what each of them said; `isLate` = its time was up. It lists
+ * `attempts`, the skipped candidates included.
+ */
+export function unanswered(failed: readonly Failed[], isLate: boolean, attempts: readonly Attempt[]): GatewayError {
   const last = failed.at(-1) ?? null
-  const options = { shouldRetry: false, detail: failed.map(({ failure }) => failure.detail).join('; ') }
+  const detail = failed.map(({ failure }) => failure.detail).join('; ')
+  const options = { shouldRetry: false, detail, attempts: [...attempts] }
   if (last === null)
     return new GatewayError('no_model_available', messages.none, { ...options, retryAfterMs: usualWaitMs })
   const { model } = last.candidate

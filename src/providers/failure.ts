@@ -25,7 +25,6 @@ const verdicts: Readonly<Record<AttemptFailure, Verdict>> = {
   truncated: { blame: 'upstream', retryable: true },
   empty_answer: { blame: 'upstream', retryable: true },
   generation_failed: { blame: 'upstream', retryable: true },
-  skipped_over_budget: { blame: 'us', retryable: true },
 }
 
 /** A failure of this kind with its blame. `detail` is for the operator and must hold no free text of the upstream. */

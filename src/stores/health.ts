@@ -10,6 +10,8 @@ import {
   type HealthOutcome,
   type HealthState,
   probing,
+  type SkipReason,
+  skipReasonAt,
   stateAt,
   unknownHealth,
 } from '../core/health.ts'
@@ -28,8 +30,8 @@ export type HealthReport = {
 export type HealthEntry = {
   readonly key: string
   readonly state: HealthState
-  /** Epoch milliseconds since which it is in this state. */
-  readonly since: number
+  /** Epoch milliseconds at which it entered this state; null = it was never in another one. */
+  readonly since: number | null
   /** Moving average; null = never measured. */
   readonly firstTokenMs: number | null
 }
@@ -40,12 +42,17 @@ export type HealthBook = {
   stateOf(key: string): HealthState
   /** Whether to ask it now: false while it rests, and while another's probe of it is under way. Changes nothing. */
   mayTry(key: string): boolean
+  /** Why not to ask it now; null = ask it. A model that the client named is asked for longer (`core/health.ts`). */
+  skipReason(key: string, isNamed: boolean): SkipReason | null
   /** Told when an attempt begins: of one that heals, it is the probe until its outcome is reported, 30 s at most. */
   beginAttempt(key: string): void
   /** Moving average of the milliseconds to the first token; null = never measured. */
   firstTokenMs(key: string): number | null
   /** The figures published of a model, moved towards what was measured here of late; null = nothing was. */
   figuresOf(key: string, published: RoutingFigures): Figures | null
+  /** The model as it is shown: its own state, or `unhealthy` while its provider's credential is refused. */
+  entryOf(key: string): HealthEntry
+  /** Of every model that was looked at. */
   list(): readonly HealthEntry[]
   /** Counts a request as active until its `end`, which may be called twice. */
   beginRequest(): { end(): void }
@@ -55,8 +62,11 @@ export type HealthBook = {
 
 type Line = {
   health: Health
+  /** As shown when it was last brought up to date, and since when in epoch milliseconds; null = it was never another. */
   state: HealthState
-  since: number
+  since: number | null
+  /** Monotonic milliseconds of that. */
+  seenAt: number
   live: Live | null
   /** What is heard of its credential; null of a credential itself. */
   readonly provider: Line | null
@@ -73,13 +83,18 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
   let activeRequests = 0
   let activeRetries = 0
 
-  const unheard = (key: string): Line => ({
-    health: unknownHealth,
-    state: 'healthy',
-    since: clock.now(),
-    live: null,
-    provider: key.includes('/') ? lineOf(providerKey(key)) : null,
-  })
+  const unheard = (key: string): Line => {
+    const provider = key.includes('/') ? lineOf(providerKey(key)) : null
+    if (provider !== null) bringUpToDate(provider)
+    return {
+      health: unknownHealth,
+      state: provider?.state === 'unhealthy' ? 'unhealthy' : 'healthy',
+      since: provider?.since ?? null,
+      seenAt: clock.monotonic(),
+      live: null,
+      provider,
+    }
+  }
   const lineOf = (key: string): Line => {
     const line = lines.get(key)
     if (line !== undefined) return line
@@ -87,20 +102,45 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
     if (lines.size < maximumKeys) lines.set(key, fresh)
     return fresh
   }
-  const update = (line: Line, change: (health: Health) => Health) => {
-    line.health = change(line.health)
-    look(line)
-  }
-  /** Of one that nothing has closed the time says nothing; to ask the clock for every model of every request is dear. */
+  /** Of one that nothing has closed the time says nothing; to ask the clock for every model of every request is expensive. */
   const timeFor = ({ closure }: Health) => (closure === 'none' ? 0 : clock.monotonic())
-  /** States change by time alone too: `since` is told when someone looks. */
-  const look = (line: Line): HealthState => {
-    const state = stateAt(line.health, timeFor(line.health))
-    if (state !== line.state) {
-      line.state = state
-      line.since = clock.now()
+  const stateNow = ({ health, provider }: Line): HealthState =>
+    provider !== null && stateAt(provider.health, timeFor(provider.health)) === 'unhealthy'
+      ? 'unhealthy'
+      : stateAt(health, timeFor(health))
+  /**
+   * Notes the state that is shown now, and when it was entered. A state changes by what is reported, where this is called
+   * before and after, and by time alone when a closure ends: that moment is known however late somebody looks.
+   */
+  const bringUpToDate = (line: Line) => {
+    const { health, provider, seenAt } = line
+    // Nothing is closed, as nearly always: no time has to be looked back at.
+    if (health.closure === 'none' && (provider === null || provider.health.closure === 'none'))
+      return enter(line, stateAt(health, 0), 0)
+    const now = clock.monotonic()
+    line.seenAt = now
+    const ends = [health.closedUntil, provider?.health.closedUntil ?? 0].filter(end => end > seenAt && end < now)
+    for (const at of [...ends.sort((one, other) => one - other), now]) {
+      const isDisabled = provider !== null && stateAt(provider.health, at) === 'unhealthy'
+      enter(line, isDisabled ? 'unhealthy' : stateAt(health, at), now - at)
     }
-    return state
+  }
+  const enter = (line: Line, state: HealthState, agoMs: number) => {
+    if (state === line.state) return
+    line.state = state
+    line.since = clock.now() - agoMs
+  }
+  const update = (line: Line, change: (health: Health) => Health) => {
+    const changed = change(line.health)
+    if (changed === line.health) return
+    const bringAllUpToDate = () => {
+      bringUpToDate(line)
+      // What is heard of a credential is shown of all of the provider's models.
+      if (line.provider === null) for (const one of lines.values()) if (one.provider === line) bringUpToDate(one)
+    }
+    bringAllUpToDate()
+    line.health = changed
+    bringAllUpToDate()
   }
   const take = (line: Line, measured: Measured, outcome: HealthOutcome, now: number) => {
     // A broken one that also says how long to leave it alone has failed once.
@@ -113,10 +153,14 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
     const now = clock.monotonic()
     if (admission(line.health, now) === 'probe') line.health = probing(line.health, now)
   }
-  const worst = (key: string): HealthState => {
+  const skipReasonOf = ({ health, provider }: Line, isNamed: boolean): SkipReason | null => {
+    if (provider !== null && !mayAsk(provider)) return 'provider_disabled'
+    return skipReasonAt(health, timeFor(health), isNamed)
+  }
+  const entryOf = (key: string): HealthEntry => {
     const line = lineOf(key)
-    const state = look(line)
-    return line.provider !== null && look(line.provider) === 'unhealthy' ? 'unhealthy' : state
+    bringUpToDate(line)
+    return { key, state: line.state, since: line.since, firstTokenMs: line.health.firstTokenMs }
   }
 
   return {
@@ -126,19 +170,18 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
       take(line, { failed: outcome !== 'ok', firstTokenMs, tokensPerSecond }, outcome, now)
       // A refused credential is refused for all of the provider's models, and an answer from one proves it for all.
       if (outcome === 'switched_off') return update(line.provider ?? line, health => afterOutcome(health, outcome, now))
-      if (outcome === 'ok' && line.provider !== null) line.provider.health = unknownHealth
+      if (outcome === 'ok' && line.provider !== null) update(line.provider, () => unknownHealth)
       update(line, health => {
         const after = afterOutcome(health, outcome, now, retryAfterMs)
         return firstTokenMs === null ? after : afterFirstToken(after, firstTokenMs)
       })
     },
-    stateOf: worst,
-    mayTry(key) {
-      const line = lines.get(key) ?? unheard(key)
-      return (line.provider === null || mayAsk(line.provider)) && mayAsk(line)
-    },
+    stateOf: key => stateNow(lineOf(key)),
+    mayTry: key => skipReasonOf(lineOf(key), false) === null,
+    skipReason: (key, isNamed) => skipReasonOf(lineOf(key), isNamed),
+    entryOf,
     beginAttempt(key) {
-      const line = lines.get(key) ?? unheard(key)
+      const line = lineOf(key)
       if (line.provider !== null) probe(line.provider)
       probe(line)
     },
@@ -147,10 +190,7 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
       const live = lines.get(key)?.live ?? null
       return live === null ? null : blended(published, live, clock.monotonic())
     },
-    list: () =>
-      [...lines]
-        .filter(([key]) => key.includes('/'))
-        .map(([key, line]) => ({ key, state: worst(key), since: line.since, firstTokenMs: line.health.firstTokenMs })),
+    list: () => [...lines.keys()].filter(key => key.includes('/')).map(entryOf),
     beginRequest() {
       activeRequests++
       return once(() => {

@@ -149,10 +149,27 @@ export function createKeyDirectory({ database, clock, plans, random }: KeyDirect
     }
   }
 
+  /** Notes the use of a key, to be written with the next batch. At the bound a new key waits for its next request. */
+  const noteUse = ({ keyId }: Caller) => {
+    if (touched.size < maximumEntries || touched.has(keyId)) touched.set(keyId, clock.now())
+  }
+
+  const used = (caller: Caller | null) => {
+    if (caller !== null) noteUse(caller)
+    return caller
+  }
+
   const touch = async () => {
-    const batch = [...touched].map(([id, at]) => ({ id, at: new Date(at).toISOString() }))
+    if (touched.size === 0) return
+    const batch = new Map(touched)
     touched.clear()
-    if (batch.length > 0) await writeLastUsed(database, batch)
+    try {
+      await writeLastUsed(database, batch)
+    } catch (cause) {
+      // The store is away: the uses wait for the next batch, behind any newer use of the same key.
+      for (const [keyId, at] of batch) if (!touched.has(keyId) && touched.size < maximumEntries) touched.set(keyId, at)
+      throw cause
+    }
   }
 
   const [polling, touching] = [repeated(pollMs, poll), repeated(touchMs, touch)]
@@ -171,18 +188,20 @@ export function createKeyDirectory({ database, clock, plans, random }: KeyDirect
           entry.refreshAt = now + unknownMs
           lookUp(digest, key)?.catch(() => {})
         }
-        touched.set(entry.caller.keyId, now)
+        noteUse(entry.caller)
         return entry.caller
       }
       const refusedUntil = unknown.get(digest)
       if (refusedUntil !== undefined && refusedUntil > now) return null
-      return lookUp(digest, key)
+      // The first request of a key in this process is a use of it like any other.
+      const lookup = lookUp(digest, key)
+      return lookup?.then(used) ?? null
     },
     look: polling.now,
     async close() {
       polling.stop()
       touching.stop()
-      await touch().catch(() => {})
+      await touching.now()
     },
   }
 }
@@ -237,11 +256,13 @@ function changedSince(since: Date): SQL {
     where accounts.updated_at > ${at}::timestamptz)`
 }
 
-function writeLastUsed(database: Database, batch: readonly { readonly id: string; readonly at: string }[]) {
+/** Times are epoch milliseconds by the key's id. */
+function writeLastUsed(database: Database, uses: ReadonlyMap<string, number>) {
+  const rows = [...uses].map(([id, at]) => ({ id, at: new Date(at).toISOString() }))
   return database.run(
     ({ sql: query }) => query`
       update api_keys set last_used_at = used.at
-      from json_to_recordset(${JSON.stringify(batch)}::text::json) as used(id text, at timestamptz)
+      from json_to_recordset(${JSON.stringify(rows)}::text::json) as used(id text, at timestamptz)
       where api_keys.id = used.id and (last_used_at is null or last_used_at < used.at)`,
   )
 }

@@ -436,6 +436,65 @@ describe('JSON', () => {
   })
 })
 
+describe('the web', () => {
+  const prompt = 'Search the web: what is the price of gold today?'
+  const isCitation = (one: unknown): one is OpenAI.ChatCompletionMessage.Annotation =>
+    typeof one === 'object' && one !== null && 'type' in one && one.type === 'url_citation'
+  const citationsOf = (message: object) =>
+    'annotations' in message && Array.isArray(message.annotations) ? message.annotations.filter(isCitation) : []
+
+  const sourcesOf = (annotations: readonly OpenAI.ChatCompletionMessage.Annotation[]) =>
+    annotations.map(({ url_citation: { url, title } }) => ({ url, title }))
+
+  test('sources come as `annotations` with `url_citation`, whole and streamed, and the cost of the search in a header', async () => {
+    const { data, response } = await client.chat.completions
+      .create({ model: oneEach[0], messages: [user(prompt)] })
+      .withResponse()
+    const [choice] = data.choices
+    const annotations = choice?.message.annotations ?? []
+    expect(annotations.length).toBeGreaterThan(0)
+    for (const { type, url_citation } of annotations) {
+      expect([type, Object.keys(url_citation).toSorted()]).toEqual([
+        'url_citation',
+        ['end_index', 'start_index', 'title', 'url'],
+      ])
+      expect(URL.canParse(url_citation.url)).toBe(true)
+      expect(url_citation.end_index).toBeWithin(url_citation.start_index, (choice?.message.content ?? '').length + 1)
+    }
+    expect(response.headers.get('x-gateway-search-cost-usd')).toBe('0.005')
+
+    const streamed = await client.chat.completions
+      .create({ model: oneEach[0], messages: [user(prompt)], stream: true })
+      .withResponse()
+    expect(streamed.response.headers.get('x-gateway-search-cost-usd')).toBe('0.005')
+    const chunks = await Array.fromAsync(streamed.data)
+    const told = chunks.flatMap(({ choices }) => choices.flatMap(({ delta }) => citationsOf(delta)))
+    expect(sourcesOf(told)).toEqual(sourcesOf(annotations))
+    expect(chunks.at(-1)?.choices[0]?.finish_reason).toBe('stop')
+    const final = await client.chat.completions
+      .stream({ model: oneEach[0], messages: [user(prompt)] })
+      .finalChatCompletion()
+    const [message] = final.choices.map(({ message: whole }) => whole)
+    const length = message?.content?.length ?? 0
+    const kept = citationsOf(message ?? {})
+    expect(sourcesOf(kept)).toEqual(sourcesOf(annotations))
+    // The simulated answer cites nothing.
+    for (const { url_citation } of kept)
+      expect([url_citation.start_index, url_citation.end_index]).toEqual([length, length])
+  })
+
+  test('an answer without the web has no citation, no such chunk and no such header', async () => {
+    const { data, response } = await client.chat.completions
+      .create({ model: oneEach[0], messages: [user('Hi')] })
+      .withResponse()
+    expect(data.choices[0]?.message.annotations).toEqual([])
+    expect(response.headers.get('x-gateway-search-cost-usd')).toBeNull()
+    const stream = await client.chat.completions.create({ model: oneEach[0], messages: [user('Hi')], stream: true })
+    const chunks = await Array.fromAsync(stream)
+    expect(chunks.every(({ choices }) => choices.every(({ delta }) => !('annotations' in delta)))).toBe(true)
+  })
+})
+
 describe('models and headers', () => {
   test('the list begins with gateway-ai, and every entry can be retrieved by its id', async () => {
     const models = await Array.fromAsync(client.models.list())

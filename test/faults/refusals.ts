@@ -115,13 +115,28 @@ describe.each([...formats])('%s is sick', failing => {
     },
   )
 
-  test('a 503 marks its model unhealthy at once; it is not asked while others can be, and it heals by itself', async () => {
+  test('a 503 marks its model unhealthy at once, and a client that names it is still served by it', async () => {
     rig.play(failing, () => ({ status: 503 }))
     expect((await rig.ask('json', { model: models[failing] })).httpStatus).toBe(200)
     expect(await stateOf(models[failing])).toBe('unhealthy')
     rig.play(failing, null)
-    const resting = await rig.ask('json', { model: models[failing] })
-    expect(resting.model).not.toStartWith(`${failing}/`)
+    const next = await rig.ask('json', { model: models[failing] })
+    expect([next.model, next.headers.get('x-gateway-attempts')]).toEqual([models[failing], '1'])
+    expect(await stateOf(models[failing])).toBe('healthy')
+  })
+
+  test('three 503 open its circuit: a client that names it is told of the skip, and it heals by itself', async () => {
+    rig.play(failing, () => ({ status: 503 }))
+    for (let count = 0; count < 3; count += 1) {
+      const before = requestsTo(rig, failing)
+      expect((await rig.ask('json', { model: models[failing] })).httpStatus).toBe(200)
+      expect(requestsTo(rig, failing) - before).toBeGreaterThan(0)
+    }
+    rig.play(failing, null)
+    const before = requestsTo(rig, failing)
+    const skipped = await rig.ask('native', { model: models[failing] })
+    expect(skipped.attempts).toEqual([`${models[failing]} skipped_circuit_open`, `${skipped.model} served`])
+    expect([skipped.headers.get('x-gateway-attempts'), requestsTo(rig, failing)]).toEqual(['2', before])
     rig.advance(2_100)
     const probed = await rig.ask('json', { model: models[failing] })
     expect(probed.model).toBe(models[failing])

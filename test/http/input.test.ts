@@ -172,6 +172,7 @@ describe('a field that is wrong gets 400 with its path in `param`', () => {
     ['X-Gateway-Enhance', 'yes'],
     ['X-Gateway-Test-Mode', canary],
     ['X-Gateway-No-Fallback', canary],
+    ['X-Gateway-Fallback-Max-Cost-Factor', canary],
   ])('the header %s: %j', async (name, value) => {
     for (const path of [native, compatible])
       expect(await refusal(path, { messages: [hello] }, { [name]: value })).toMatchObject({ status: 400, param: name })

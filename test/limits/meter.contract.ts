@@ -1,7 +1,9 @@
 /** What every meter promises, whichever store it keeps its counts in. */
 import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
 import { type Limits, plans } from '../../src/core/plans.ts'
 import type { UsageRecord } from '../../src/core/usage.ts'
+import { checkLimits } from '../../src/limits/check.ts'
 import type { Admission, AdmitRequest, Meter, Seat } from '../../src/limits/meter.ts'
 import { usageRecord } from '../stores/support.ts'
 
@@ -93,6 +95,49 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
         admitted(await meter.admit(ask('a')))
         await look()
         expect(meter.standing('acc_1', wide)).toMatchObject({ requests: { remaining: 999 }, seats: { remaining: 9 } })
+      },
+    )
+
+    rigged(
+      'checkLimits: decides what admit then decides, and takes nothing, whatever the account has left',
+      async ({ meter }) => {
+        const codes = new Set<string>()
+        const counts = fc.record({
+          requestsPerMinute: fc.integer({ min: 0, max: 12 }),
+          concurrentRequests: fc.integer({ min: 0, max: 6 }),
+          dailyTokens: fc.integer({ min: 0, max: 4_000 }),
+          dailyCostMicrocents: fc.integer({ min: 0, max: 1_500_000 }),
+        })
+        const requests = fc.record({
+          inputTokens: fc.nat({ max: 1_500 }),
+          outputTokens: fc.integer({ min: 1, max: 1_500 }),
+          choices: fc.integer({ min: 1, max: 3 }),
+          fairShare: fc.boolean(),
+          extraMicrocents: fc.nat({ max: 400_000 }),
+        })
+        let accounts = 0
+        await fc.assert(
+          fc.asyncProperty(counts, fc.array(requests, { minLength: 1, maxLength: 6 }), async (limits, asked) => {
+            const accountId = `acc_check_${accounts++}`
+            for (const [at, fields] of asked.entries()) {
+              const request = ask(`${accountId}_${at}`, { ...fields, accountId, limits })
+              const before = await checkLimits(meter, request)
+              expect(await checkLimits(meter, request)).toEqual(before)
+              const admission = await meter.admit(request)
+              codes.add(admission.admitted ? 'admitted' : admission.code)
+              expect(before?.code ?? null).toBe(admission.admitted ? null : admission.code)
+              if (!admission.admitted) expect(before?.retryAfterMs).toBeGreaterThanOrEqual(admission.retryAfterMs - 1)
+            }
+          }),
+          { numRuns: 60 },
+        )
+        expect([...codes].toSorted()).toEqual([
+          'admitted',
+          'concurrent_requests_exceeded',
+          'daily_cost_exceeded',
+          'daily_tokens_exceeded',
+          'requests_per_minute_exceeded',
+        ])
       },
     )
 

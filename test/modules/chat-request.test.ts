@@ -29,6 +29,7 @@ const wrongFields: Record<string, readonly unknown[]> = {
   enhance_prompt: [canary, 1],
   test_mode: [canary],
   fallback: [canary],
+  fallback_max_cost_factor: [0.99, 1001, -1, '3', canary],
   web: [canary, true],
   metadata: [canary, Object.fromEntries(Array.from({ length: 17 }, (_, index) => [`k${index}`, '']))],
   max_output_tokens: [0, -1, 1.5, canary],
@@ -117,6 +118,7 @@ test('a bare prompt is an ask with the contract’s defaults', () => {
       "enhance": false,
       "extras": {},
       "fallback": true,
+      "fallbackMaxCostFactor": 3,
       "frequencyPenalty": null,
       "logitBias": null,
       "logprobs": false,
@@ -180,6 +182,7 @@ test('every field of the request reaches the ask', () => {
       enhance_prompt: true,
       test_mode: true,
       fallback: false,
+      fallback_max_cost_factor: 2.5,
       web: 'off',
       metadata: { team: 'blue' },
       max_output_tokens: 9,
@@ -200,6 +203,7 @@ test('every field of the request reaches the ask', () => {
       "enhance": true,
       "extras": {},
       "fallback": false,
+      "fallbackMaxCostFactor": 2.5,
       "frequencyPenalty": null,
       "logitBias": null,
       "logprobs": false,
@@ -288,11 +292,17 @@ test('the gateway’s headers win here too', () => {
     'x-gateway-strategy': 'speed',
     'x-gateway-stream-mode': 'buffered',
     'x-gateway-no-fallback': 'false',
+    'x-gateway-fallback-max-cost-factor': '1.5',
   }
   expect(read({ prompt: 'Hi', strategy: 'cost', fallback: false }, headers)).toMatchObject({
     strategy: 'speed',
     stream: 'buffered',
     fallback: true,
+    fallbackMaxCostFactor: 1.5,
   })
+  for (const factor of [canary, '', '0.5', '1001', '1e3', '0x10', 'NaN', '-2'])
+    expect(failure({ prompt: 'Hi' }, { 'x-gateway-fallback-max-cost-factor': factor }).param).toBe(
+      'X-Gateway-Fallback-Max-Cost-Factor',
+    )
   expect(failure({ prompt: 'Hi' }, { 'x-gateway-strategy': canary }).param).toBe('X-Gateway-Strategy')
 })

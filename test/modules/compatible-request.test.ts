@@ -36,6 +36,7 @@ const wrongFields: Record<string, readonly unknown[]> = {
   enhance_prompt: [canary, 1],
   test_mode: [canary],
   fallback: [canary],
+  fallback_max_cost_factor: [0.99, 1001, -1, '3', canary],
   web: [canary, true],
   max_output_tokens: [0, -1, 1.5, canary, 1e308],
   max_completion_tokens: [0, -1, 1.5, canary],
@@ -217,6 +218,7 @@ test('an ask with nothing said is routed freely, falls back, and is not streamed
       "enhance": false,
       "extras": {},
       "fallback": true,
+      "fallbackMaxCostFactor": 3,
       "frequencyPenalty": null,
       "logitBias": null,
       "logprobs": false,
@@ -282,6 +284,7 @@ test('every field of the wire reaches the ask', () => {
         json_schema: { name: 'answer', schema: { type: 'object' }, strict: true },
       },
       fallback: false,
+      fallback_max_cost_factor: 2.5,
       web: 'off',
       enhance_prompt: true,
       test_mode: true,
@@ -303,6 +306,7 @@ test('every field of the wire reaches the ask', () => {
         "verbosity": "low",
       },
       "fallback": false,
+      "fallbackMaxCostFactor": 2.5,
       "frequencyPenalty": -1,
       "logitBias": {
         "5": -100,
@@ -401,6 +405,7 @@ test('a header wins over the body', () => {
     web: 'auto',
     test_mode: false,
     fallback: true,
+    fallback_max_cost_factor: 9,
   }
   const headers = {
     'X-Gateway-Strategy': 'speed',
@@ -409,6 +414,7 @@ test('a header wins over the body', () => {
     'X-Gateway-Web': 'off',
     'X-Gateway-Test-Mode': 'true',
     'X-Gateway-No-Fallback': 'true',
+    'X-Gateway-Fallback-Max-Cost-Factor': '4',
   }
   expect(ask(body, headers)).toMatchObject({
     strategy: 'speed',
@@ -417,6 +423,7 @@ test('a header wins over the body', () => {
     web: 'off',
     testMode: true,
     fallback: false,
+    fallbackMaxCostFactor: 4,
   })
   for (const name of Object.keys(headers)) {
     const error = failure({ messages: [hello] }, { [name]: canary })

@@ -319,6 +319,42 @@ describe('S12: who is refused has fetched nothing', () => {
   })
 })
 
+describe('POST /v1/chat/completions with the web', () => {
+  test('cites every source where the answer names it, and tells the cost of search and pages in headers', async () => {
+    const url = serve('/cited', '<title>Prices</title><p>Gold is up.')
+    const text = 'Gold is up [1], as https://found.example.com/gold says.'
+    const whole = answered
+    answered = () =>
+      jsonAnswer({
+        ...completion,
+        choices: [{ index: 0, message: { role: 'assistant', content: text }, finish_reason: 'stop' }],
+      })
+    const prompt = `Search the web for the price of gold today, and read ${url}`
+    const body = { model: 'gpt-5.5', messages: [{ role: 'user', content: prompt }], max_tokens: 64 }
+    const answer = await gateway.post('/v1/chat/completions', body)
+    answered = whole
+    expect(await answer.json()).toMatchObject({
+      choices: [
+        {
+          message: {
+            content: text,
+            annotations: [
+              { type: 'url_citation', url_citation: { start_index: 11, end_index: 14, title: 'Prices', url } },
+              {
+                type: 'url_citation',
+                url_citation: { start_index: 19, end_index: 49, title: 'Gold', url: 'https://found.example.com/gold' },
+              },
+            ],
+          },
+        },
+      ],
+    })
+    const costs = ['search', 'fetch'].map(part => Number(answer.headers.get(`x-gateway-${part}-cost-usd`)))
+    expect(costs).toEqual([webPrices.search / microcentsPerUsd, webPrices.fetch / microcentsPerUsd])
+    expect(Number(answer.headers.get('x-gateway-cost-usd'))).toBeGreaterThan(0.0055)
+  })
+})
+
 describe('what a page may do', () => {
   test('N1 N4: whatever it says, the model is sent the same but for the data, byte for byte', async () => {
     await ask(`Read ${serve('/plain', '<p>Plain words.')} and sum it up.`)

@@ -314,11 +314,62 @@ describe('fallback', () => {
   })
 })
 
+describe('a named model', () => {
+  const triedBy = ({ events }: Run) =>
+    events.flatMap(event =>
+      event.type === 'opened' ? event.opening.attempts.map(({ model, outcome }) => `${model} ${outcome}`) : [],
+    )
+  const name = named.openai
+  const failing = (count: number): readonly Outcome[] =>
+    Array.from({ length: count }, (): readonly Outcome[] => ['status_503', 'answers']).flat()
+
+  test('is asked by the next request when it answered 503, though its health is shown as unhealthy', async () => {
+    const rig = world(['status_503', 'answers', 'answers', 'answers'])
+    await run(rig, asking({ model: name }))
+    expect(rig.deps.health.stateOf(name)).toBe('unhealthy')
+    const next = await run(rig, asking({ model: name }))
+    expect([triedBy(next), rig.calls.slice(2)]).toEqual([[`${name} served`], ['openai']])
+  })
+
+  test('is skipped when several failures opened its circuit, and the skip is an attempt with its reason', async () => {
+    const rig = world(failing(3))
+    for (let request = 0; request < 3; request++) {
+      const { thrown } = await run(rig, asking({ model: name }))
+      expect([thrown, rig.calls[2 * request]]).toEqual([null, 'openai'])
+    }
+    const later = await run(rig, asking({ model: name }))
+    const [skip, served] = triedBy(later)
+    expect([skip, served?.endsWith(' served'), rig.calls.length]).toEqual([`${name} skipped_circuit_open`, true, 7])
+    expect(rig.records.at(-1)).toMatchObject({ attempts: 2, status: 'completed' })
+    expect(rig.records.at(-1)?.tried?.map(([model]) => model)).toEqual([served?.split(' ')[0] ?? ''])
+    expect(
+      later.events.flatMap(event => (event.type === 'done' ? [event.receipt.routing.attempts.length] : [])),
+    ).toEqual([2])
+  })
+
+  test('is asked even then when the client allows no fallback, without a skip', async () => {
+    const rig = world([...failing(3), 'answers'])
+    for (let request = 0; request < 3; request++) await run(rig, asking({ model: name }))
+    const alone = await run(rig, asking({ model: name, fallback: false }))
+    expect([triedBy(alone), rig.calls.at(-1)]).toEqual([[`${name} served`], 'openai'])
+  })
+
+  test('is asked after a skip when all others fail, and both are attempts', async () => {
+    const rig = world([...failing(3), 'status_500', 'status_500', 'answers'])
+    for (let request = 0; request < 3; request++) await run(rig, asking({ model: name }))
+    const pair = published.filter(model => [name, named.anthropic].includes(fullName(model)))
+    const two = { ...rig, deps: { ...rig.deps, catalogue: buildCatalogue(pair) } }
+    const { thrown } = await run(two, asking({ model: name, fallback_max_cost_factor: 1_000 }))
+    expect(thrown).toMatchObject({ code: 'upstream_failed' })
+    expect(rig.calls.slice(6)).toEqual(['anthropic', 'openai'])
+  })
+})
+
 describe('money', () => {
   const cheap = published.find(model => fullName(model) === 'openai/gpt-6-luna')
   const dear = published.find(model => fullName(model) === 'anthropic/claude-fable-5-2')
   if (cheap === undefined || dear === undefined) throw new Error('the catalogue has changed: choose other models')
-  const ask = asking({ model: fullName(cheap), max_output_tokens: 100 })
+  const ask = asking({ model: fullName(cheap), max_output_tokens: 100, fallback_max_cost_factor: 1_000 })
   const costOf = (model: Model) => highestCostOf(model, estimateInputTokens(ask), 100)
 
   const withBudget = (dailyCostMicrocents: number): Caller => ({

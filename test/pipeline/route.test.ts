@@ -2,13 +2,23 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { catalogue } from '../../src/core/catalogue.ts'
 import { type Ask, type Strategy, strategies } from '../../src/core/chat.ts'
+import { nearEqualPrice } from '../../src/core/cheapest.ts'
 import type { Reading } from '../../src/core/classify.ts'
 import { GatewayError } from '../../src/core/errors.ts'
 import { plainCost } from '../../src/core/estimate.ts'
 import { boundOf } from '../../src/core/learning.ts'
 import { type LevelShares, usualShares } from '../../src/core/levels.ts'
-import { buildCatalogue, fitsWindow, fullName, type Model, needsOf, unmet } from '../../src/core/models.ts'
+import {
+  blendedPrice,
+  buildCatalogue,
+  fitsWindow,
+  fullName,
+  type Model,
+  needsOf,
+  unmet,
+} from '../../src/core/models.ts'
 import type { Lean } from '../../src/core/nudge.ts'
+import { usualOutputTokens } from '../../src/core/output-length.ts'
 import { type Caller, plans } from '../../src/core/plans.ts'
 import { type Figures, score, withoutFailures } from '../../src/core/scoring.ts'
 import type { Tie } from '../../src/core/ties.ts'
@@ -193,6 +203,52 @@ describe('a named model', () => {
   })
 })
 
+describe('the fallbacks of a named model', () => {
+  const dayMs = 86_400_000
+
+  test('never retire within the notice period of seven days', () => {
+    for (const leaving of catalogue.filter(({ deprecationDate }) => deprecationDate !== null))
+      for (const days of [1, 4, 7]) {
+        const now = Date.parse(leaving.deprecationDate ?? '') - days * dayMs
+        for (const model of catalogue) {
+          if (model === leaving || (model.deprecationDate ?? '9999') <= new Date(now).toISOString().slice(0, 10))
+            continue
+          const plan = routed({ model: fullName(model), fallbackMaxCostFactor: 1_000 }, { now })
+          expect(names(plan)).not.toContain(fullName(leaving))
+          expect(plan.dropped).toContainEqual(expect.objectContaining({ model: fullName(leaving) }))
+        }
+      }
+  })
+
+  test('cost at most three times as much, by list price and by the expected cost, and the others say why not', () => {
+    const costOf = (model: Model, tokens: number) => plainCost(model, tokens, usualOutputTokens(model, reading))
+    for (const model of catalogue)
+      for (const tokens of [100, 60_000]) {
+        const plan = routed({ model: fullName(model) }, { now: Date.parse('2026-06-01') }, tokens)
+        for (const { model: other } of plan.candidates.slice(1)) {
+          expect(blendedPrice(other.pricing)).toBeLessThanOrEqual(3 * blendedPrice(model.pricing) * (1 + 1e-9))
+          expect(costOf(other, tokens)).toBeLessThanOrEqual(3 * costOf(model, tokens))
+        }
+      }
+    const plan = routed({ model: 'openai/gpt-6-luna' })
+    expect(plan.dropped).toContainEqual({
+      model: 'anthropic/claude-opus-5-5',
+      reason: 'it is expected to cost more than 3 times as much as openai/gpt-6-luna',
+    })
+    expect(plan.candidates.length).toBeGreaterThan(1)
+  })
+
+  test('cost more, or no more than the named model, where the client says so', () => {
+    const priciest = (fallbackMaxCostFactor: number) =>
+      Math.max(
+        ...routed({ model: 'openai/gpt-6-luna', fallbackMaxCostFactor }).candidates.map(({ model }) =>
+          blendedPrice(model.pricing),
+        ),
+      )
+    expect([priciest(1), priciest(3) <= 0.6, priciest(100) > 0.6]).toEqual([0.2, true, true])
+  })
+})
+
 const forced = {
   tools: [{ name: 'look', description: null, parameters: null, strict: null }],
   toolChoice: 'required',
@@ -322,6 +378,100 @@ describe('without a name', () => {
     const error = refused({}, { providers: [] })
     expect([error.code, error.status]).toEqual(['no_model_available', 503])
     expect(error.retryAfterMs).toBeGreaterThan(0)
+  })
+})
+
+describe('route under `cost`', () => {
+  const [luna = '', haiku = ''] = ['openai/gpt-6-luna', 'anthropic/claude-haiku-5-5']
+  const failing = (errorRate: number, ...models: string[]) =>
+    new Map(models.map(name => [name, { errorRate, tries: 30 }]))
+
+  test('keeps the cheapest models first when a few of their attempts failed', () => {
+    for (const errorRate of [0.1, 0.3, 0.6]) {
+      const plan = routed({ strategy: 'cost' }, { figures: failing(errorRate, luna, haiku), degraded: [luna, haiku] })
+      expect(names(plan).slice(0, 2).toSorted()).toEqual([haiku, luna])
+      expect(plan.first.parts()?.reliability).toBeCloseTo(0, 12)
+      expect(plan.first.reason()).not.toContain('lost to failures')
+    }
+  })
+
+  test('lets health decide when prices are near-equal', () => {
+    for (const [sick, well] of [
+      [luna, haiku],
+      [haiku, luna],
+    ] as const) {
+      expect(names(routed({ strategy: 'cost' }, { degraded: [sick] }))[0]).toBe(well)
+      expect(names(routed({ strategy: 'cost' }, { cooling: [sick] }))[0]).toBe(well)
+    }
+    const alike = catalogue
+      .filter(model => fullName(model) === luna)
+      .flatMap(model => [model, { ...model, id: 'twin' }])
+    const plan = (sick: string) => routed({ strategy: 'cost' }, { models: alike, figures: failing(0.2, sick) })
+    expect([names(plan(luna))[0], names(plan('openai/twin'))[0]]).toEqual(['openai/twin', luna])
+  })
+
+  test('takes the price of the long-context tier when the input reaches it', () => {
+    const [base] = catalogue.filter(model => fullName(model) === 'openai/gpt-6.1-terra')
+    if (base === undefined) throw new Error('the catalogue has changed')
+    const longContext = { ...base.pricing, input: 9, output: 9, aboveInputTokens: 1_000 }
+    const models = [
+      { ...base, id: 'tiered', pricing: { ...base.pricing, input: 1, output: 1, longContext } },
+      { ...base, id: 'flat', pricing: { ...base.pricing, input: 3, output: 3, longContext: null } },
+    ]
+    expect(routed({ strategy: 'cost' }, { models }, 900).first.model.id).toBe('tiered')
+    expect(routed({ strategy: 'cost' }, { models }, 1_100).first.model.id).toBe('flat')
+  })
+
+  test('never chooses above the near-equal band of the cheapest model that may be asked, whatever the world', () => {
+    const [pattern] = catalogue.filter(model => fullName(model) === luna)
+    if (pattern === undefined) throw new Error('the catalogue has changed')
+    const cents = fc.oneof(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 0, max: 9_000 }))
+    const rows = fc.array(
+      fc.record({
+        provider: fc.constantFrom('openai', 'anthropic', 'google'),
+        input: cents,
+        output: cents,
+        quality: fc.double({ min: 0, max: 1, noNaN: true }),
+        errorRate: fc.double({ min: 0, max: 1, noNaN: true }),
+        health: fc.constantFrom('healthy', 'healthy', 'degraded', 'unhealthy', 'cooling'),
+      }),
+      { minLength: 1, maxLength: 12 },
+    )
+    fc.assert(
+      fc.property(rows, fc.nat({ max: 50_000 }), fc.option(fc.nat({ max: 1_000_000 })), (drawn, tokens, left) => {
+        const models = drawn.map(({ provider, input, output, quality }, at) => ({
+          ...pattern,
+          id: `m${at}`,
+          aliases: [],
+          provider,
+          pricing: { ...pattern.pricing, input: input / 100, output: output / 100, longContext: null },
+          figures: { ...pattern.figures, quality },
+        }))
+        const named = (health: string) =>
+          models.filter((_, at) => drawn[at]?.health === health).map(model => fullName(model))
+        const given: World = {
+          models,
+          degraded: named('degraded'),
+          unhealthy: named('unhealthy'),
+          cooling: named('cooling'),
+          figures: new Map(models.map((model, at) => [fullName(model), { errorRate: drawn[at]?.errorRate ?? 0 }])),
+          ...(left === null ? {} : { left }),
+        }
+        const plan = routed({ strategy: 'cost' }, given, tokens)
+        const dropped = new Set(
+          plan.dropped.filter(({ reason }) => reason.includes('left today')).map(one => one.model),
+        )
+        const eligible = models.filter(model => !dropped.has(fullName(model)))
+        const isOpen = (model: Model) => [...named('unhealthy'), ...named('cooling')].includes(fullName(model))
+        const mayBeAsked = eligible.filter(model => !isOpen(model))
+        const prices = (mayBeAsked.length > 0 ? mayBeAsked : eligible).map(({ pricing }) => blendedPrice(pricing))
+        expect(mayBeAsked.length > 0 && isOpen(plan.first.model)).toBe(false)
+        expect(blendedPrice(plan.first.model.pricing)).toBeLessThanOrEqual(
+          Math.min(...prices) * nearEqualPrice * (1 + 1e-9),
+        )
+      }),
+      { numRuns: 1_000 },
+    )
   })
 })
 

@@ -216,6 +216,50 @@ export function databaseContract(name: string, open: () => Database | null): voi
       expect((await listKeys(database, owner.accountId))[0]?.lastUsedAt).toBeInstanceOf(Date)
     })
 
+    onDatabase(
+      'createKeyDirectory: writes the last use of a key when its only request is the first one',
+      async database => {
+        const owner = await newAccount(database)
+        const { key } = await newKey(database, owner)
+        const lastUse = async () => (await listKeys(database, owner.accountId))[0]?.lastUsedAt?.getTime() ?? null
+        const at = Date.parse('2026-03-04T05:06:07.008Z')
+        const first = createKeyDirectory({ database, clock: { now: () => at }, plans, random: () => 0.5 })
+        await first.find(mintApiKey(random).key)
+        expect(await lastUse()).toBeNull()
+        await first.find(key)
+        await first.close()
+        expect(await lastUse()).toBe(at)
+
+        // A restarted process.
+        const next = createKeyDirectory({ database, clock: { now: () => at + 1_000 }, plans, random: () => 0.5 })
+        await next.find(key)
+        await next.close()
+        expect(await lastUse()).toBe(at + 1_000)
+      },
+    )
+
+    onDatabase('createKeyDirectory: writes a last use later when the store refuses the first write', async database => {
+      const owner = await newAccount(database)
+      const { key } = await newKey(database, owner)
+      let isAway = false
+      let writes = 0
+      const failing: Database = {
+        ...database,
+        run(work, deadlineMs) {
+          if (!isAway) return database.run(work, deadlineMs)
+          writes++
+          return Promise.reject(new Error('away'))
+        },
+      }
+      const keys = directoryOn(failing)
+      await keys.find(key)
+      isAway = true
+      await eventually(() => writes > 3, 10_000)
+      isAway = false
+      await eventually(async () => (await listKeys(database, owner.accountId))[0]?.lastUsedAt != null, 10_000)
+      await keys.close()
+    })
+
     onDatabase('many lookups of one key ask the store once', async database => {
       const { key } = await newKey(database, await newAccount(database))
       let asked = 0

@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { afterOutcome, type HealthOutcome, stateAt, unknownHealth } from '../../src/core/health.ts'
 import { createHealthBook } from '../../src/stores/health.ts'
@@ -106,6 +106,147 @@ test('the list tells the state and since when, by the wall clock', () => {
   const since = clock.now()
   clock.move(500)
   expect(book.list()).toEqual([{ key, state: 'unhealthy', since, firstTokenMs: null }])
+})
+
+describe('entryOf', () => {
+  test('tells no time when the state never changed', () => {
+    const { clock, book, report } = rig()
+    expect(book.entryOf(key)).toMatchObject({ state: 'healthy', since: null })
+    report('ok')
+    clock.move(9_000)
+    expect(book.entryOf(key)).toMatchObject({ state: 'healthy', since: null })
+  })
+
+  test('tells when a closure ended, however late somebody looks', () => {
+    const { clock, book, report } = rig()
+    report('unhealthy')
+    const openedAt = clock.now()
+    expect(book.entryOf(key)).toMatchObject({ state: 'unhealthy', since: openedAt })
+    clock.move(1_999)
+    expect(book.entryOf(key)).toMatchObject({ state: 'unhealthy', since: openedAt })
+    clock.move(50_000)
+    expect(book.entryOf(key)).toMatchObject({ state: 'degraded', since: openedAt + 2_000 })
+    report('ok')
+    expect(book.entryOf(key)).toMatchObject({ state: 'healthy', since: clock.now() })
+
+    report('cooling', 5_000)
+    const coolingAt = clock.now()
+    clock.move(30_000)
+    expect(book.entryOf(key)).toMatchObject({ state: 'healthy', since: coolingAt + 5_000 })
+  })
+
+  test('tells the time of the shown state when the provider is disabled, for models without attempts too', () => {
+    const { clock, book, report } = rig()
+    const other = 'openai/other'
+    report('soft_failure')
+    const degradedAt = clock.now()
+    expect(book.entryOf(key)).toMatchObject({ state: 'degraded', since: degradedAt })
+    clock.move(1_000)
+    report('switched_off')
+    const disabledAt = clock.now()
+    clock.move(700)
+    for (const one of [key, other]) expect(book.entryOf(one)).toMatchObject({ state: 'unhealthy', since: disabledAt })
+    expect(book.entryOf('anthropic/other')).toMatchObject({ state: 'healthy', since: null })
+    clock.move(90_000)
+    expect(book.entryOf(other)).toMatchObject({ state: 'healthy', since: disabledAt + 60_000 })
+    expect(book.entryOf(key)).toMatchObject({ state: 'degraded', since: disabledAt + 60_000 })
+  })
+
+  test('goes on telling the first time when one cause of a state takes over from another', () => {
+    const { clock, book, report } = rig()
+    report('unhealthy')
+    const since = clock.now()
+    clock.move(1_000)
+    report('switched_off')
+    clock.move(30_000)
+    expect(book.entryOf(key)).toMatchObject({ state: 'unhealthy', since })
+  })
+
+  test('tells the moment of the change, to the millisecond, whatever happens and whenever somebody looks', () => {
+    const outcome = fc.constantFrom<HealthOutcome>('ok', 'soft_failure', 'unhealthy', 'cooling', 'switched_off')
+    const steps = fc.array(fc.tuple(outcome, fc.constantFrom(key, 'openai/other'), fc.nat(4_000), fc.boolean()), {
+      maxLength: 12,
+    })
+    fc.assert(
+      fc.property(steps, events => {
+        const { clock, book, report } = rig()
+        let [state, since]: [string, number | null] = ['healthy', null]
+        // Somebody who looks in every millisecond sees each change when it happens.
+        const look = () => {
+          const now = book.stateOf(key)
+          if (now !== state) [state, since] = [now, clock.now()]
+        }
+        for (const [one, of, gapMs, isShown] of events) {
+          report(one, 1_500, of)
+          look()
+          for (let at = 0; at < gapMs; at++) {
+            clock.move(1)
+            look()
+          }
+          if (isShown) expect(book.entryOf(key)).toMatchObject({ state, since })
+        }
+        expect(book.entryOf(key)).toMatchObject({ state, since })
+      }),
+      { numRuns: 100 },
+    )
+  })
+})
+
+describe('skipReason', () => {
+  const of = (book: ReturnType<typeof rig>['book']) => [book.skipReason(key, true), book.skipReason(key, false)]
+
+  test('keeps a named model in use after one failure or two, and gives `circuit_open` from the third', () => {
+    for (const outcome of ['unhealthy', 'soft_failure'] as const) {
+      const { book, report } = rig()
+      report(outcome)
+      expect(book.skipReason(key, true)).toBeNull()
+      report(outcome)
+      expect(book.skipReason(key, true)).toBeNull()
+      report(outcome)
+      expect(of(book)).toEqual(['circuit_open', 'circuit_open'])
+    }
+    const { book, report } = rig()
+    report('unhealthy')
+    expect([...of(book), book.stateOf(key)]).toEqual([null, 'circuit_open', 'unhealthy'])
+  })
+
+  test('lets one request probe a named model when the open circuit has waited', () => {
+    const { clock, book, report } = rig()
+    for (let failure = 0; failure < 3; failure++) report('unhealthy')
+    clock.move(2_000)
+    expect(of(book)).toEqual([null, null])
+    book.beginAttempt(key)
+    expect(of(book)).toEqual(['circuit_open', 'circuit_open'])
+    report('ok')
+    expect(of(book)).toEqual([null, null])
+  })
+
+  test('does not lengthen the wait for failures of requests that were under way', () => {
+    const { clock, book, report } = rig()
+    for (let failure = 0; failure < 20; failure++) report('unhealthy')
+    clock.move(1_999)
+    expect(book.mayTry(key)).toBe(false)
+    clock.move(1)
+    expect(book.mayTry(key)).toBe(true)
+  })
+
+  test('gives `cooldown` to a named model only while the wait lasts that it asked for itself', () => {
+    const asked = rig()
+    asked.report('cooling', 5_000)
+    expect(of(asked.book)).toEqual(['cooldown', 'cooldown'])
+    asked.clock.move(5_000)
+    expect(of(asked.book)).toEqual([null, null])
+    const silent = rig()
+    silent.report('cooling')
+    expect(of(silent.book)).toEqual([null, 'cooldown'])
+  })
+
+  test('gives `provider_disabled` to every model of a provider that refused the credential', () => {
+    const { book, report } = rig()
+    report('switched_off')
+    expect(of(book)).toEqual(['provider_disabled', 'provider_disabled'])
+    expect(book.skipReason('openai/other', true)).toBe('provider_disabled')
+  })
 })
 
 test('first-token times are a moving average', () => {

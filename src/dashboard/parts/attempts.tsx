@@ -6,7 +6,7 @@ import { Badge } from './badge.tsx'
 export function Attempts({ request }: { readonly request: ShownRequest }) {
   const { tried, attempts, latency_ms: all } = request
   if (tried === null) return <p class="hint">Of requests this old their attempts are counted alone.</p>
-  const passedOver = attempts - tried.length
+  const skipped = attempts - tried.length
   return (
     <>
       <ol class="waterfall" aria-label="Attempts">
@@ -41,10 +41,10 @@ export function Attempts({ request }: { readonly request: ShownRequest }) {
           {request.model === null ? 'No model was asked.' : `${request.model} was being asked when the request ended.`}
         </p>
       )}
-      {passedOver > 0 && (
+      {skipped > 0 && (
         <p class="hint">
-          {count(passedOver)} {passedOver === 1 ? 'other was' : 'others were'} passed over: dearer than what is left of
-          the day.
+          {count(skipped)} {skipped === 1 ? 'other was' : 'others were'} skipped: over the remaining budget, or paused
+          after failures.
         </p>
       )}
     </>

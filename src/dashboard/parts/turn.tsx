@@ -72,6 +72,13 @@ function Refused({ failure }: { readonly failure: Failure }) {
   )
 }
 
+/** The client gave no cap: what set it then. */
+const outputCapReasons = {
+  model_limit: 'limit of the model',
+  default: 'default of the gateway',
+  account_remaining: 'share of what the account has left today',
+} as const satisfies Record<NonNullable<ChatSummary['output_cap']>['limited_by'], string>
+
 type AccountProps = { readonly turn: Turn; readonly summary: ChatSummary; readonly explain: Explain }
 
 function Account({ turn, summary, explain }: AccountProps) {
@@ -92,6 +99,8 @@ function Account({ turn, summary, explain }: AccountProps) {
         {summary.finish_reason === 'length' && (
           <li>
             <Badge tone="warn">cut at the output limit</Badge>
+            {summary.output_cap !== undefined &&
+              ` ${count(summary.output_cap.tokens)} tokens: ${outputCapReasons[summary.output_cap.limited_by]}`}
           </li>
         )}
         {summary.finish_reason === 'content_filter' && (
@@ -204,7 +213,7 @@ function whyRouted({ mode, strategy, query_type, complexity, learned, attempts }
   return [
     choice,
     learned ? 'What was learned from your own requests changed the choice.' : '',
-    attempts.length > 1 ? `${attempts.length} attempts were made; the last one served.` : '',
+    attempts.length > 1 ? `${attempts.length} models were asked or skipped; the last one served.` : '',
   ]
     .filter(Boolean)
     .join(' ')

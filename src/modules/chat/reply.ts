@@ -98,7 +98,7 @@ export function nativeBody(folded: FoldedAnswer, receipt: Receipt): ChatReply {
 
 function summary(
   folded: FoldedAnswer,
-  { requestId, model, usage, estimated, cost, routing, enhancement, web }: Receipt,
+  { requestId, model, usage, estimated, outputCap, cost, routing, enhancement, web }: Receipt,
 ): ChatSummary {
   const choice = folded.choices[0]
   return {
@@ -106,6 +106,7 @@ function summary(
     model_used: model,
     finish_reason: choice?.finishReason ?? 'stop',
     ...(choice?.filtered === undefined ? {} : { filtered: choice.filtered }),
+    ...(outputCap === undefined ? {} : { output_cap: { tokens: outputCap.tokens, limited_by: outputCap.limitedBy } }),
     tool_calls: (choice?.toolCalls ?? []).map(wireCall),
     usage: {
       input_tokens: usage.inputTokens,

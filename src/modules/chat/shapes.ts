@@ -1,6 +1,7 @@
 /** The native answer, whole and streamed. */
 import { type Static, Type } from '@sinclair/typebox'
 import { strategies } from '../../core/chat.ts'
+import { outputCapLimits } from '../../core/output-cap.ts'
 import { oneOf } from '../../core/validate.ts'
 import { leftOutCodes } from '../../core/web.ts'
 import {
@@ -52,6 +53,19 @@ const summary = {
   model_used: { ...modelName, description: '`provider/model` that really served' },
   finish_reason: oneOf(['stop', 'length', 'tool_calls', 'content_filter']),
   filtered: Type.Optional(shape(verdict, { description: 'of an answer that moderation ended' })),
+  output_cap: Type.Optional(
+    shape(
+      {
+        tokens: Type.Integer({ minimum: 1, examples: [16_384] }),
+        limited_by: oneOf(outputCapLimits),
+      },
+      {
+        description:
+          'of an answer that ended at a cap which the client did not set. `model_limit`: the limit of the model; ' +
+          '`default`: the gateway’s cap for requests without one; `account_remaining`: a share of what the account has left today',
+      },
+    ),
+  ),
   tool_calls: Type.Array(toolCallShape),
   usage: chatUsageShape,
   routing: shape({

@@ -3,9 +3,11 @@
  * stream is mostly text deltas and the rest of a chunk never changes.
  */
 import type { ChatEvent, FinishReason, Opening, Receipt, TokenLogprob, ToolCall } from '../../core/chat.ts'
+import { findCitations } from '../../core/citations.ts'
 import { errorBody } from '../../core/errors.ts'
 import type { FoldedAnswer, FoldedChoice } from '../../core/fold.ts'
 import { toUsd } from '../../core/money.ts'
+import type { WebSource } from '../../core/web.ts'
 import type { StreamFace } from '../../http/stream.ts'
 import type { CompatibleAsk } from './request.ts'
 
@@ -80,6 +82,8 @@ type Piece = { readonly choice: number; readonly field: Field; text: string; rea
 function chunkWriter(style: ReplyStyle) {
   // Learnt with `opened`, which is the first of all events.
   let head = ''
+  /** Text by choice, kept only where sources may be cited in it. */
+  let citable: Map<number, string> | null = null
   const tail = style.includeUsage ? ',"usage":null}\n\n' : '}\n\n'
   const begun = new Set<number>()
   let piece: Piece | null = null
@@ -113,8 +117,12 @@ function chunkWriter(style: ReplyStyle) {
   return {
     open(opening: Opening) {
       head = chunkHead(opening)
+      if (opening.web !== undefined && opening.web.sources.length > 0) citable = new Map()
     },
-    gather,
+    gather(choice: number, field: Field, text: string) {
+      if (citable !== null && field === textField) citable.set(choice, (citable.get(choice) ?? '') + text)
+      gather(choice, field, text)
+    },
     /** They belong to the text beside them; alone they go with an empty piece of it. */
     log(choice: number, tokens: readonly TokenLogprob[]) {
       const beside = piece?.choice === choice ? piece : gather(choice, textField, '')
@@ -133,6 +141,11 @@ function chunkWriter(style: ReplyStyle) {
     end(finished: ReadonlyMap<number, FinishReason>, receipt: Receipt) {
       flush()
       for (const choice of finished.keys()) begin(choice)
+      if (citable !== null)
+        for (const choice of finished.keys()) {
+          const annotations = annotationsOf(citable.get(choice) ?? '', receipt.web.sources)
+          if (annotations.length > 0) chunk(choice, JSON.stringify({ annotations }))
+        }
       for (const [choice, reason] of finished) chunk(choice, '{}', 'null', JSON.stringify(wireReason(reason, style)))
       if (style.includeUsage) out += `${head}"choices":[],"usage":${JSON.stringify(usageOf(receipt))}}\n\n`
       out += 'data: [DONE]\n\n'
@@ -163,7 +176,7 @@ export function completionBody(folded: FoldedAnswer, receipt: Receipt, opening: 
     model: opening.model,
     choices: folded.choices.map(choice => ({
       index: choice.index,
-      message: messageOf(choice, style),
+      message: messageOf(choice, receipt.web.sources, style),
       logprobs: choice.logprobs.length === 0 ? null : logprobsOf(choice.logprobs),
       finish_reason: wireReason(choice.finishReason ?? 'stop', style),
     })),
@@ -171,14 +184,18 @@ export function completionBody(folded: FoldedAnswer, receipt: Receipt, opening: 
   }
 }
 
-function messageOf({ text, reasoning, refusal, toolCalls }: FoldedChoice, style: ReplyStyle): object {
+function messageOf(
+  { text, reasoning, refusal, toolCalls }: FoldedChoice,
+  sources: readonly WebSource[],
+  style: ReplyStyle,
+): object {
   const calls = toolCalls.map(wireCall)
   return {
     role: 'assistant',
     // Null only where something else stands in for text: an answer that used its cap up in reasoning is an empty one.
     content: text === '' && (calls.length > 0 || refusal !== '') ? null : text,
     refusal: refusal === '' ? null : refusal,
-    annotations: [],
+    annotations: annotationsOf(text, sources),
     ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
     ...(calls.length === 0
       ? {}
@@ -186,6 +203,14 @@ function messageOf({ text, reasoning, refusal, toolCalls }: FoldedChoice, style:
         ? { function_call: calls[0]?.function }
         : { tool_calls: calls }),
   }
+}
+
+/** Sources of the web as the wire cites them, one annotation for each. */
+function annotationsOf(text: string, sources: readonly WebSource[]) {
+  return findCitations(text, sources).map(({ url, title, start, end }) => ({
+    type: 'url_citation',
+    url_citation: { start_index: start, end_index: end, title, url },
+  }))
 }
 
 function wireCall({ id, name, arguments: json, signature }: ToolCall) {

@@ -11,6 +11,18 @@ const call = {
 }
 const legacyCall = shape({ name: Type.String(), arguments: Type.String() })
 
+const characters = Type.Integer({ minimum: 0, description: 'in characters of the text', examples: [12] })
+/** Where the text cites the source nowhere, both indices are the length of the text. */
+const annotation = named('UrlCitation', {
+  type: Type.Literal('url_citation'),
+  url_citation: shape({
+    start_index: characters,
+    end_index: characters,
+    title: text('Example Domain'),
+    url: text('https://example.com/'),
+  }),
+})
+
 const tokenLogprob = {
   token: Type.String(),
   logprob: Type.Number(),
@@ -52,7 +64,7 @@ export const completionShape = named('Completion', {
         role: Type.Literal('assistant'),
         content: orNull(text('The sky scatters blue light most.')),
         refusal: orNull(Type.String({ examples: [null] })),
-        annotations: Type.Array(Type.Object({}, { additionalProperties: true }), { maxItems: 0 }),
+        annotations: Type.Array(annotation, { description: 'sources of the web that the answer was given' }),
         reasoning_content: Type.Optional(Type.String()),
         tool_calls: Type.Optional(Type.Array(shape(call))),
         function_call: Type.Optional(legacyCall),
@@ -78,6 +90,7 @@ export const completionChunkShape = named('CompletionChunk', {
         content: Type.Optional(orNull(text('The sky'))),
         refusal: Type.Optional(orNull(Type.String())),
         reasoning_content: Type.Optional(Type.String()),
+        annotations: Type.Optional(Type.Array(annotation)),
         tool_calls: Type.Optional(
           Type.Array(
             Type.Union([

@@ -4,7 +4,7 @@ import { reasoningEfforts } from '../../core/chat.ts'
 import { healthStates } from '../../core/health.ts'
 import { tiers } from '../../core/models.ts'
 import { oneOf } from '../../core/validate.ts'
-import { count, list, modelName, named, orNull, shape, share, text, time } from '../../http/shapes.ts'
+import { count, list, modelName, named, orNull, shape, share, text } from '../../http/shapes.ts'
 
 const pricePerMillion = Type.Number({ minimum: 0, description: 'US dollars per million tokens', examples: [1.25] })
 const prices = {
@@ -86,7 +86,13 @@ export const modelListShape = named('ModelList', {
 export const modelHealthShape = named('ModelHealth', {
   model: modelName,
   state: oneOf(healthStates),
-  since: orNull(time),
+  since: orNull(
+    Type.String({
+      format: 'date-time',
+      description: 'when the model entered this state; null = it was in no other one since the gateway started',
+      examples: ['2026-05-05T12:00:00.000Z'],
+    }),
+  ),
 })
 export const modelHealthListShape = list(modelHealthShape)
 

@@ -266,6 +266,9 @@ function eventOf({ schema, example }: Media, end: string | undefined): Media {
   }
 }
 
+/** Errors that a request can end with once models were asked. */
+const afterAttempts: ReadonlySet<ErrorCode> = new Set(['upstream_failed', 'no_model_available', 'upstream_timeout'])
+
 /** One answer a status, naming the codes it can carry. */
 function refusalsOf(codes: readonly ErrorCode[], showsStanding: boolean, schemas: Schemas): Record<string, Answer> {
   const byStatus = Map.groupBy(new Set(codes), code => errorTable[code].status)
@@ -274,7 +277,7 @@ function refusalsOf(codes: readonly ErrorCode[], showsStanding: boolean, schemas
       status,
       {
         description: [...new Set(shared.map(code => `\`${wireCode(code)}\``))].join(', '),
-        headers: refusalHeaders(status, showsStanding),
+        headers: refusalHeaders(status, { showsStanding, showsAttempts: shared.some(code => afterAttempts.has(code)) }),
         content: { 'application/json': { schema: schemas.of(errorShape, 'answered') } },
       },
     ]),

@@ -18,11 +18,17 @@ const texts = {
   'x-gateway-budget-warning': 'from 80% of the monthly soft cap: how much of it is used, and in which period',
   'x-gateway-model': '`provider/model` that served',
   'x-gateway-provider': 'the provider that served',
-  'x-gateway-attempts': 'how many candidates were asked',
+  'x-gateway-attempts': 'how many candidates were asked, or skipped when their turn came',
   'x-gateway-overhead-ms': 'milliseconds spent in the gateway itself before the first content',
   'x-gateway-dropped-params': 'parameters that the serving model does not take, where there were any',
   'x-gateway-enhanced': 'where enhancement was asked for: whether it changed the prompt',
   'x-gateway-secrets': 'kinds of secrets that the prompt holds, where it holds some',
+  'x-gateway-output-cap':
+    'the output cap that the gateway set as the client gave none: on a JSON answer where it cut the answer, on a stream always',
+  'x-gateway-output-cap-reason': 'what set that cap: `model_limit`, `default` or `account_remaining`',
+  'x-gateway-search-cost-usd': 'what the web search cost in US dollars, where there was one; part of the cost',
+  'x-gateway-fetch-cost-usd':
+    'what the pages that were read cost in US dollars, where there were any; part of the cost',
   'x-gateway-cost-usd': 'what the request cost in US dollars; not on streams, whose last event tells',
   deprecation: 'since when the serving model is deprecated (RFC 9745)',
   sunset: 'when the serving model ends (RFC 8594)',
@@ -69,6 +75,10 @@ const groups: Readonly<Record<AnswerHeader, readonly HeaderName[]>> = {
     'x-gateway-dropped-params',
     'x-gateway-enhanced',
     'x-gateway-secrets',
+    'x-gateway-output-cap',
+    'x-gateway-output-cap-reason',
+    'x-gateway-search-cost-usd',
+    'x-gateway-fetch-cost-usd',
   ],
   cost: ['x-gateway-cost-usd'],
   deprecation: ['deprecation', 'sunset', 'link'],
@@ -84,12 +94,16 @@ export function answerHeaders(named: readonly AnswerHeader[], isTagged: boolean)
   ])
 }
 
-/** Headers of a refusal of that status. */
-export function refusalHeaders(status: number, showsStanding: boolean): Record<string, object> {
+/** Headers of an error of that status. `showsAttempts`: a model may have been asked before. */
+export function refusalHeaders(
+  status: number,
+  { showsStanding, showsAttempts }: { readonly showsStanding: boolean; readonly showsAttempts: boolean },
+): Record<string, object> {
   const waits = status === 429 || status === 503
   return references([
     'x-request-id',
     'x-should-retry',
+    ...(showsAttempts ? (['x-gateway-attempts'] as const) : []),
     ...(waits ? (['retry-after', 'retry-after-ms'] as const) : []),
     ...(status === 401 ? (['www-authenticate'] as const) : showsStanding ? standing : []),
   ])

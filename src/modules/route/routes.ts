@@ -26,7 +26,8 @@ export type RouteModuleDeps = {
   readonly readAsk: (body: unknown, headers: Headers, bodyCharacters: number) => Ask
   /** What such a body is checked by. */
   readonly askSchema: TSchema
-  readonly preview: (caller: Caller, ask: Ask) => Preview
+  /** Routes as a chat request would be, reserving nothing. Throws what the chat would throw, limits included. */
+  readonly preview: (caller: Caller, ask: Ask) => Promise<Preview>
   readonly limits: OpenLimit
 }
 
@@ -45,13 +46,15 @@ export function dryRun(deps: RouteModuleDeps) {
       const ask = readAsk(parseJson(text), request.headers, text.length)
       // What is left of the day decides who is dropped: of an account that was not seen here yet it is asked for.
       if (meter.standing(caller.accountId, caller.limits) === null) await look(caller, newRequestId())
-      return Response.json(shown(preview(caller, ask), ask), { headers: { 'cache-control': 'no-store' } })
+      return Response.json(shown(await preview(caller, ask), ask), { headers: { 'cache-control': 'no-store' } })
     },
     {
       parse: 'none',
       ...documented(policies.apiKey, {
         summary: 'How a request would be routed, and why',
-        description: 'A dry run of `POST /api/v1/chat` with the same body: nothing is called, billed or counted.',
+        description:
+          'A dry run of `POST /api/v1/chat` with the same body: the candidates in the order in which they would be asked now. ' +
+          'An account over a limit gets the error that the chat would get. Nothing is called, billed or counted.',
         body: askSchema,
         examples: {
           'a prompt': { prompt: 'Prove that there are infinitely many primes.' },
@@ -66,6 +69,9 @@ export function dryRun(deps: RouteModuleDeps) {
           'model_not_found',
           'payment_required',
           'requests_per_minute_exceeded',
+          'concurrent_requests_exceeded',
+          'daily_tokens_exceeded',
+          'daily_cost_exceeded',
           'no_model_available',
         ],
       }),

@@ -35,7 +35,7 @@ export const requestShape = named('LoggedRequest', {
   cost_usd: usd,
   search_cost_usd: usd,
   fetch_cost_usd: usd,
-  attempts: { ...count, description: 'candidates that were asked, or passed over as too dear for what is left' },
+  attempts: { ...count, description: 'candidates that were asked, or skipped when their turn came' },
   tried: {
     ...orNull(Type.Array(attemptShape)),
     description: 'those asked, in order, at most three; null in requests of before it was told',

@@ -1,0 +1,125 @@
+/** `POST /api/v1/route` for accounts at their limits: it answers what the chat would answer, and takes nothing. */
+import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { newAccount, type TestAccount } from '../harness/account.ts'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { startRedis } from '../harness/redis.ts'
+
+// A gateway takes seconds to start where other tests run beside this one.
+setDefaultTimeout(20_000)
+
+const redis = await startRedis()
+const places: (readonly [string, Gateway])[] = [['limits in process', await startGateway()]]
+if (redis !== null) places.push(['limits in Redis', await startGateway({ REDIS_URL: redis.url })])
+afterAll(async () => {
+  for (const [, gateway] of places) await gateway.stop()
+  await redis?.stop()
+})
+
+describe.each(places)('POST /api/v1/route, %s', (_, gateway) => {
+  const body = { prompt: 'Say hello in French.', model: 'gpt-5.5', web: 'off' }
+
+  async function ask(path: string, account: TestAccount, fields: object = {}) {
+    const answer = await gateway.post(path, { ...body, ...fields }, account.headers)
+    const told: unknown = await answer.json()
+    return { status: answer.status, headers: answer.headers, told }
+  }
+  const dryRun = (account: TestAccount, fields: object = {}) => ask('/api/v1/route', account, fields)
+  const chat = (account: TestAccount, fields: object = {}) => ask('/api/v1/chat', account, fields)
+
+  test.each([
+    ['daily_tokens_exceeded', { dailyTokens: 10 }],
+    ['daily_cost_exceeded', { dailyCostMicrocents: 100 }],
+  ])(
+    'answers 429 %s when what is left of the day does not pay for the request, as the chat does',
+    async (code, limits) => {
+      const account = await newAccount(gateway, limits)
+      const [dry, real] = [await dryRun(account), await chat(account)]
+      expect(dry).toMatchObject({ status: 429, told: { error: { code, type: 'insufficient_quota' } } })
+      expect(real).toMatchObject({ status: 429, told: { error: { code } } })
+      expect(dry.headers.get('x-should-retry')).toBe('false')
+      const [dryWait, realWait] = [dry, real].map(({ headers }) => Number(headers.get('retry-after')))
+      expect(Math.abs((dryWait ?? 0) - (realWait ?? 0))).toBeLessThan(20)
+    },
+  )
+
+  test('answers 429 requests_per_minute_exceeded when the minute is used up, and 200 before', async () => {
+    const account = await newAccount(gateway, { requestsPerMinute: 2 })
+    for (let request = 0; request < 2; request++) {
+      expect((await dryRun(account)).status).toBe(200)
+      expect((await chat(account)).status).toBe(200)
+    }
+    const dry = await dryRun(account)
+    expect(dry).toMatchObject({ status: 429, told: { error: { code: 'requests_per_minute_exceeded' } } })
+    expect(Number(dry.headers.get('retry-after'))).toBeWithin(1, 61)
+    expect(dry.headers.get('x-ratelimit-remaining-requests')).toBe('0')
+  })
+
+  test('answers 429 concurrent_requests_exceeded while the only seat is taken, and 200 afterwards', async () => {
+    const account = await newAccount(gateway, { concurrentRequests: 1 })
+    const running = await gateway.post(
+      '/api/v1/chat',
+      { ...body, prompt: '[[sim:tokens=40,hang_after=1]] Hi', stream_mode: 'realtime' },
+      account.headers,
+    )
+    expect(await dryRun(account)).toMatchObject({
+      status: 429,
+      told: { error: { code: 'concurrent_requests_exceeded' } },
+    })
+    await running.body?.cancel()
+    const until = performance.now() + 10_000
+    while ((await dryRun(account)).status !== 200 && performance.now() < until) await Bun.sleep(10)
+    expect((await chat(account)).status).toBe(200)
+  })
+
+  test('takes nothing of an account: what a full dry run fits is still there for the chat', async () => {
+    const account = await newAccount(gateway, { requestsPerMinute: 1, concurrentRequests: 1 })
+    const left = ({ headers }: { headers: Headers }) =>
+      ['x-ratelimit-remaining-requests', 'x-ratelimit-remaining-tokens', 'x-gateway-budget-remaining-usd'].map(name =>
+        headers.get(name),
+      )
+    const first = await dryRun(account)
+    for (let run = 0; run < 5; run++) expect(left(await dryRun(account))).toEqual(left(first))
+    expect((await chat(account)).status).toBe(200)
+  })
+
+  test('leaves the web out of the plan when the day pays for the answer only', async () => {
+    const prompt = 'Summarize https://example.com/ for me.'
+    const fields = { prompt, web: 'auto', max_output_tokens: 10 }
+    const rich = await newAccount(gateway, {})
+    expect((await dryRun(rich, fields)).told).toMatchObject({ web: { urls: 1 } })
+    const poor = await newAccount(gateway, { dailyTokens: 400 })
+    expect(await dryRun(poor, fields)).toMatchObject({ status: 200, told: { web: { urls: 0, search: false } } })
+  })
+
+  test('tells a named model that is unhealthy as the first one, and one whose circuit is open as skipped', async () => {
+    const account = await newAccount(gateway, {})
+    const name = 'anthropic/claude-haiku-4-5'
+    const fail = () => chat(account, { prompt: '[[sim:status=503,only=claude-haiku-4-5]] Hi', model: name })
+    await fail()
+    const asked = await dryRun(account, { model: name })
+    expect(namesIn(asked.told)[0]).toBe(name)
+    expect(JSON.stringify(asked.told)).toContain('asked all the same since the request names it')
+    for (let request = 0; request < 2; request++) await fail()
+    const skipped = (await dryRun(account, { model: name })).told
+    const order = namesIn(skipped)
+    expect(order.at(-1)).toBe(name)
+    expect(JSON.stringify(skipped)).toContain('skipped, and asked only as the last resort: circuit_open')
+    const { told } = await chat(account, { model: name })
+    expect(told).toMatchObject({
+      model_used: order[0],
+      routing: {
+        attempts: [
+          { model: name, outcome: 'skipped_circuit_open' },
+          { model: order[0], outcome: 'served' },
+        ],
+      },
+    })
+  })
+})
+
+function namesIn(told: unknown): readonly string[] {
+  if (typeof told !== 'object' || told === null || !('candidates' in told) || !Array.isArray(told.candidates)) return []
+  return told.candidates.flatMap((one: unknown) =>
+    typeof one === 'object' && one !== null && 'model' in one && typeof one.model === 'string' ? [one.model] : [],
+  )
+}
