@@ -381,6 +381,13 @@ describe('tokens', () => {
       HS512: await forge({ ...header, alg: 'HS512' }, claims, Buffer.concat([secret(), secret()])),
       none: `${encoded({ ...header, alg: 'none' })}.${encoded(claims)}.`,
       RS256: `${encoded({ ...header, alg: 'RS256' })}.${token.split('.').slice(1).join('.')}`,
+      'exp in the year 9999': await forge(header, { ...claims, exp: 253_402_300_799 }),
+      'exp beyond every date': await forge(header, { ...claims, exp: 1e300 }),
+      'exp a second too late': await forge(header, { ...claims, exp: Number(claims.exp) + 1 }),
+      'NUL in sid': await forge(header, { ...claims, sid: `${claims.sid}\u0000` }),
+      'NUL in sub': await forge(header, { ...claims, sub: `\u0000${claims.sub}` }),
+      'half a character in sid': await forge(header, { ...claims, sid: 'ses_\ud800' }),
+      'empty sid': await forge(header, { ...claims, sid: '' }),
       'no kid': await forge({ typ: 'JWT' }, claims),
       'unknown kid': await forge({ ...header, kid: '0123456789abcdef' }, claims),
       'kid with a path': await forge({ ...header, kid: '../../dev/null' }, claims),
@@ -393,6 +400,8 @@ describe('tokens', () => {
       const { status, body } = await see(one)
       expect([name, status, body.error.code]).toEqual([name, 401, 'invalid_token'])
     }
+    // Claims beside ours and a shorter life change nothing.
+    expect((await see(await forge(header, { ...claims, exp: now + 60, jti: '\u0000' }))).status).toBe(200)
     // Within the leeway of 30 s.
     expect((await see(await forge(header, { ...claims, iat: now - 600, exp: now - 20 }))).status).toBe(200)
   })
