@@ -13,13 +13,23 @@ export type MailConfig = {
 const mailAddress = '[^\\s\\x00-\\x1f@<>,;"()]{1,64}@[^\\s\\x00-\\x1f@<>,;"()]{1,190}'
 const sender = new RegExp(`^(?:${mailAddress}|[^<>@,;"\\x00-\\x1f]{1,100} <${mailAddress}>)$`)
 
-/** Letters hold links that are as good as passwords: where they lead is the operator's word alone. */
-export function readMail(read: Reader, problems: string[], warnings: string[]): MailConfig | null {
-  const smtpUrl = read.url('SMTP_URL', ['smtp:', 'smtps:'])
-  const from = read.text('MAIL_FROM')
+/** The origin under which people find this gateway; null = it is not set. */
+export function readPublicUrl(read: Reader, problems: string[]): string | null {
   const publicUrl = read.baseUrl('PUBLIC_URL')
   if (publicUrl !== null && URL.canParse(publicUrl) && new URL(publicUrl).origin !== publicUrl)
     problems.push('PUBLIC_URL: must be an origin, such as https://gateway.example.com, without a path')
+  return publicUrl
+}
+
+/** Letters hold links that are as good as passwords: where they lead is the operator's word alone. */
+export function readMail(
+  read: Reader,
+  publicUrl: string | null,
+  problems: string[],
+  warnings: string[],
+): MailConfig | null {
+  const smtpUrl = read.url('SMTP_URL', ['smtp:', 'smtps:'])
+  const from = read.text('MAIL_FROM')
   if (from !== null && !sender.test(from))
     problems.push('MAIL_FROM: must be an address, such as gateway@example.com or "Gateway <gateway@example.com>"')
   if (smtpUrl === null) {

@@ -57,11 +57,13 @@ export type Principal = {
   readonly sessionId: string
   readonly email: string
   readonly role: Role
+  /** The e-mail address waits for its confirmation. */
+  readonly isUnverified: boolean
 }
 
 /** Knows who a session speaks for, half a second old at most. Throws 503 where it cannot know. */
 export type SessionDirectory = {
-  find(sessionId: string): Promise<(Principal & { readonly isLocked: boolean }) | null>
+  find(sessionId: string): Promise<Principal | null>
 }
 
 /**
@@ -76,7 +78,7 @@ export async function authenticateSession(
   const authorization = headers.get('authorization') ?? ''
   const claims = bearer.test(authorization) ? await tokens.verify(authorization.slice(7).trim()) : null
   const holder = claims === null ? null : await sessions.find(claims.sessionId)
-  if (claims === null || holder === null || holder.isLocked || holder.userId !== claims.userId) throw invalidToken()
+  if (claims === null || holder === null || holder.userId !== claims.userId) throw invalidToken()
   return holder
 }
 

@@ -2,7 +2,7 @@
 
 export type Letter = {
   /** For the log, which learns nothing else. */
-  readonly kind: 'invitation' | 'password_reset' | 'sign_in_locked' | 'soft_cap'
+  readonly kind: 'invitation' | 'email_verification' | 'password_reset' | 'sign_in_locked' | 'soft_cap'
   readonly to: string
   readonly subject: string
   readonly text: string
@@ -23,6 +23,20 @@ export function invitationLetter(to: string, by: string, publicUrl: string, toke
   }
 }
 
+/** To the address that an account was registered for. */
+export function verificationLetter(to: string, publicUrl: string, token: string): Letter {
+  return {
+    kind: 'email_verification',
+    to,
+    subject: 'Confirm your e-mail address for gateway-ai',
+    text: lines(
+      'Somebody, most likely you, registered this address. Confirm it within 24 hours with the password that you chose:',
+      `${publicUrl}/#/verify/${token}`,
+      'If it was not you, do nothing: the account stays without use, and you can still register or reset the password yourself.',
+    ),
+  }
+}
+
 /** To whoever asked for a new password. */
 export function resetLetter(to: string, publicUrl: string, token: string): Letter {
   return {
@@ -33,6 +47,7 @@ export function resetLetter(to: string, publicUrl: string, token: string): Lette
       'Somebody, most likely you, asked for a new password for this address.',
       'Choose it here within 30 minutes; all your sessions then end:',
       `${publicUrl}/#/reset/${token}`,
+      'If you fear that somebody else used your account, let the page revoke your API keys too.',
       'If it was not you, do nothing: your password stays as it is.',
     ),
   }
@@ -46,8 +61,8 @@ export function lockedLetter(to: string): Letter {
     subject: 'Sign-in to gateway-ai is locked for a while',
     text: lines(
       'There were ten failed sign-ins under this address within 15 minutes.',
-      'Nobody can sign in under it for a while, and its sessions do not work meanwhile. The lock ends by itself.',
-      'If it was not you, choose a longer password then.',
+      'For a while nobody can sign in under it from a network address that is new. Where you have signed in before you still can, and your sessions go on. The lock ends by itself.',
+      'If you are at a new place, ask for a new password: that lifts the lock. If it was not you, check that your password is long.',
     ),
   }
 }

@@ -1,9 +1,10 @@
-import { invitationLetter, lockedLetter, resetLetter, softCapLetter } from './letters.ts'
+import { invitationLetter, lockedLetter, resetLetter, softCapLetter, verificationLetter } from './letters.ts'
 import type { Mail } from './mail.ts'
 
 /** The letters there are, each written and posted without anybody waiting for it. Tokens leave in them alone. */
 export type Post = {
   invitation(to: string, by: string, token: string): void
+  emailVerification(to: string, token: string): void
   passwordReset(to: string, token: string): void
   signInLocked(to: string): void
   softCap(to: string, percent: number, capUsd: number, month: string): void
@@ -13,6 +14,7 @@ export type Post = {
 export function createPost(mail: Pick<Mail, 'send'>, publicUrl: string): Post {
   return {
     invitation: (to, by, token) => mail.send(invitationLetter(to, by, publicUrl, token)),
+    emailVerification: (to, token) => mail.send(verificationLetter(to, publicUrl, token)),
     passwordReset: (to, token) => mail.send(resetLetter(to, publicUrl, token)),
     signInLocked: to => mail.send(lockedLetter(to)),
     softCap: (to, percent, capUsd, month) => mail.send(softCapLetter(to, percent, capUsd, month)),
