@@ -45,7 +45,7 @@ const create = command({
     } as const
     await withDatabase(
       async database => {
-        // Whoever registered the address and never confirmed it does not stand in the way.
+        // An unconfirmed registration must not block the operator.
         await releaseUnverified(database, address)
         const found = await findAccountByEmail(database, address)
         if (found !== null && found.account.id !== account.id)

@@ -61,7 +61,7 @@ function createLine() {
     all.running++
     place.running++
   }
-  /** The start is counted here, before the waiting work notices it: nobody else is given the same turn meanwhile. */
+  /** Counts the start here, before the waiting work resumes; otherwise two could take the same turn. */
   const startNext = () => {
     const at = waiting.findIndex(({ place }) => mayRun(place))
     const [next] = at === -1 ? [] : waiting.splice(at, 1)

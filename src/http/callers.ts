@@ -57,7 +57,7 @@ export type Principal = {
   readonly sessionId: string
   readonly email: string
   readonly role: Role
-  /** The e-mail address waits for its confirmation. */
+  /** The email address waits for its confirmation. */
   readonly isUnverified: boolean
 }
 

@@ -1,5 +1,5 @@
 /**
- * Which web pages may call a route. A browser sends requests of any page, so a route that changes something refuses those of
+ * Which web pages may call a route. A browser sends requests of any page, so a route that changes something rejects those of
  * other origins. What the browser itself says (`Sec-Fetch-Site`, which no page can set) decides; browsers that do not say it
  * are judged by `Origin`. Programs send neither and are not concerned.
  */
@@ -41,7 +41,7 @@ export function isForeignPage(headers: Headers, { publicUrl, hosts }: OwnAddress
   if (site !== null) return site !== 'same-origin' && site !== 'none'
   const origin = headers.get('origin')
   if (origin === null || origin === publicUrl) return false
-  // A sandboxed frame sends `null`, which is nobody's address.
+  // A sandboxed frame sends `null`, which names no origin.
   if (!URL.canParse(origin)) return true
   const { protocol, host, hostname, port } = new URL(origin)
   const asked = `${protocol}//${headers.get('host') ?? ''}`

@@ -18,9 +18,9 @@ export const policies = {
   open: { security: [] },
   /** Anyone, and any page: it changes nothing and costs nothing. */
   free: { security: [], 'x-pages': 'any' },
-  /** Whoever signs the body: no page can. */
+  /** Clients that sign the body, which no page can. */
   signed: { security: [], 'x-pages': 'any' },
-  /** An API key of an account in good standing. No browser adds one by itself, and no other origin may read the answer. */
+  /** An API key of an account in good standing. Browsers never add one by themselves, and other origins cannot read the answer. */
   apiKey: { security: [{ apiKey: [] }], 'x-pages': 'any' },
 } satisfies Record<string, Policy>
 

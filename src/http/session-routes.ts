@@ -54,7 +54,7 @@ const harmless = /^[\w.-]{1,128}$/
 export async function readInput<T>(request: Request, check: (value: unknown) => T): Promise<T> {
   checkContentType(request.headers)
   const sent = await readBody(request, bodyLimits.other)
-  // A page of another origin can send a body without a content type, and the browser asks nobody first.
+  // A page of another origin can send a body without a content type, and browsers send no preflight for it.
   if (sent !== '' && !request.headers.has('content-type')) throw notJson()
   const text = sent || '{}'
   const value = parseJson(text)
@@ -80,11 +80,11 @@ export function forbidden(): GatewayError {
   })
 }
 
-/** A user whose e-mail address waits for its confirmation only reads: a stranger may have registered it. */
+/** An unverified user only reads: the address may belong to another person. */
 function unverified(): GatewayError {
   return new GatewayError(
     'forbidden',
-    'Your e-mail address is not confirmed yet. Follow the link in the confirmation mail, or POST /api/v1/auth/verification for another one.',
+    'Your email address is not confirmed yet. Follow the link in the confirmation mail, or POST /api/v1/auth/verification for another one.',
     { shouldRetry: false },
   )
 }

@@ -55,7 +55,7 @@ export const userShape = named('User', {
   email: text('ada@example.com'),
   role: oneOf(roles),
   verification_pending: Type.Boolean({
-    description: 'the e-mail address waits for its confirmation; until then the user can only read',
+    description: 'the email address waits for its confirmation; until then the user can only read',
   }),
   created_at: time,
 })

@@ -28,11 +28,11 @@ export function verificationLetter(to: string, publicUrl: string, token: string)
   return {
     kind: 'email_verification',
     to,
-    subject: 'Confirm your e-mail address for gateway-ai',
+    subject: 'Confirm your email address for gateway-ai',
     text: lines(
-      'Somebody, most likely you, registered this address. Confirm it within 24 hours with the password that you chose:',
+      'Someone registered this address on gateway-ai. If it was you, confirm it within 24 hours with the password that you chose:',
       `${publicUrl}/#/verify/${token}`,
-      'If it was not you, do nothing: the account stays without use, and you can still register or reset the password yourself.',
+      'If it was not you, ignore this email. The account cannot be used, and you can still register the address yourself.',
     ),
   }
 }
@@ -47,7 +47,7 @@ export function resetLetter(to: string, publicUrl: string, token: string): Lette
       'Somebody, most likely you, asked for a new password for this address.',
       'Choose it here within 30 minutes; all your sessions then end:',
       `${publicUrl}/#/reset/${token}`,
-      'If you fear that somebody else used your account, let the page revoke your API keys too.',
+      'If another person may have used your account, revoke your API keys on the same page.',
       'If it was not you, do nothing: your password stays as it is.',
     ),
   }
@@ -61,8 +61,8 @@ export function lockedLetter(to: string): Letter {
     subject: 'Sign-in to gateway-ai is locked for a while',
     text: lines(
       'There were ten failed sign-ins under this address within 15 minutes.',
-      'For a while nobody can sign in under it from a network address that is new. Where you have signed in before you still can, and your sessions go on. The lock ends by itself.',
-      'If you are at a new place, ask for a new password: that lifts the lock. If it was not you, check that your password is long.',
+      'New sign-ins from network addresses that you have not used before are rejected for now. Your sessions continue, and you can still sign in where you have signed in before. The lock expires automatically.',
+      'To sign in from a new network address now, reset your password: that lifts the lock.',
     ),
   }
 }

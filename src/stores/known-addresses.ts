@@ -1,6 +1,6 @@
 /**
- * Network addresses that a user has signed in from. A lock does not apply to them, so no stranger can keep a user out. What
- * bounds guessing there is a count of its own: an address with 100 failures since its last sign-in is forgotten.
+ * Network addresses that a user has signed in from. A lock does not apply to them, so no other client can lock a
+ * user out there. A count of its own bounds guessing: an address with 100 failures since its last sign-in is forgotten.
  */
 import type { TransactionSql } from 'postgres'
 import type { Database } from './database.ts'
@@ -9,7 +9,7 @@ const maximumAddresses = 10
 const rememberedDays = 90
 const maximumFailures = 100
 
-/** Whether a sign-in is locked, and whether the user of the e-mail address has signed in under one of the digests. */
+/** Whether a sign-in is locked, and whether the user of the email address has signed in under one of the digests. */
 export async function signInStanding(
   database: Database,
   email: string,

@@ -34,13 +34,13 @@ export type Reset = {
   readonly passwordHash: string
   /** All keys of the user end too. */
   readonly revokesKeys: boolean
-  /** What the network address is remembered as, given the user's e-mail. */
+  /** What the network address is remembered as, given the user's email. */
   readonly addressDigests: (email: string) => readonly string[]
 }
 
 /**
- * Sets the password, once: all sessions end, and so does a lock, since whoever reads the mailbox is its owner. An address
- * that nobody had confirmed is confirmed by it, and what its user before had ends. False where the reset was used, replaced
+ * Sets the password, once: all sessions end, and so does a lock, since the reader of the mailbox is its owner. An
+ * unconfirmed address is confirmed by it, and sessions and keys of its earlier user end. False where the reset was used, replaced
  * or has run out meanwhile.
  */
 export function useReset(database: Database, reset: Reset): Promise<boolean> {

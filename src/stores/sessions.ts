@@ -19,7 +19,7 @@ export type SessionHolder = {
   readonly userId: string
   readonly email: string
   readonly role: Role
-  /** The e-mail address waits for its confirmation. */
+  /** The email address waits for its confirmation. */
   readonly isUnverified: boolean
 }
 
@@ -100,7 +100,7 @@ export function startSession(database: Database, session: NewSession): Promise<b
         delete from sessions where user_id = ${userId} and (expires_at <= clock_timestamp() or id in (
           select id from sessions where user_id = ${userId} and expires_at > clock_timestamp()
           order by created_at desc, id desc offset ${maximumSessions}))`.execute()
-      // A running lock stays: it applies to other addresses, and who causes it must not be given ten more tries.
+      // A running lock stays: it applies to other network addresses, and its cause must not get ten more tries.
       const forgotten = step`
         delete from sign_in_failures
         where subject = ${subjects[0] ?? ''} and (locked_until is null or locked_until <= clock_timestamp())`.execute()

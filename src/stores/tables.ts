@@ -196,7 +196,7 @@ export const knownAddresses = pgTable(
     userId: text('user_id')
       .notNull()
       .references(() => users.id),
-    /** HMAC of e-mail and network address under the session secret: the table tells nobody where a user is. */
+    /** HMAC of email and network address under the session secret: the table alone does not tell where a user is. */
     digest: text('digest').notNull(),
     lastUsedAt: time('last_used_at').notNull(),
     /** Failed sign-ins since the last successful one. */
@@ -208,7 +208,7 @@ export const knownAddresses = pgTable(
   ],
 )
 
-/** Confirmations of an e-mail address that were mailed: single use, one per user. */
+/** Mailed confirmations of email addresses: single use, one per user. */
 export const emailVerifications = pgTable('email_verifications', {
   /** SHA-256 of the token, hex. */
   digest: text('digest').primaryKey(),

@@ -1,6 +1,6 @@
 /**
- * Confirmations of e-mail addresses: a token that was mailed, single use, one day, known by its digest alone. Until then the
- * address belongs to nobody: whoever reads its mailbox takes it, and the earlier user of it loses everything.
+ * Confirmations of email addresses: a mailed token, single use, valid for one day, stored as its digest. An unconfirmed
+ * address can be taken over by the reader of its mailbox; the earlier user then loses all access.
  */
 import type { TransactionSql } from 'postgres'
 import type { Database } from './database.ts'
@@ -55,8 +55,7 @@ export function useVerification(database: Database, digest: string): Promise<boo
 }
 
 /**
- * Frees an address that nobody has confirmed, for whoever registers it now: its user is removed with sessions, keys and
- * tokens. Changes nothing if the address is confirmed or unknown.
+ * Frees an unconfirmed address for a new user: removes its user with sessions, keys and tokens. Changes nothing if the address is confirmed or unknown.
  */
 export function releaseUnverified(database: Database, email: string): Promise<void> {
   return database.run(({ sql }) =>
@@ -69,7 +68,7 @@ export function releaseUnverified(database: Database, email: string): Promise<vo
   )
 }
 
-/** Ends all that a user of an address that was never confirmed can act by: sessions, keys, tokens, known addresses. */
+/** Ends all access of the user of an unconfirmed address: sessions, keys, tokens, known addresses. */
 export async function endAccess(step: TransactionSql, userId: string): Promise<void> {
   await step`delete from sessions where user_id = ${userId}`
   await step`delete from password_resets where user_id = ${userId}`

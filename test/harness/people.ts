@@ -84,7 +84,7 @@ export async function colleague(gateway: At, inviter: Person, role: 'admin' | 'm
   return person(body, password)
 }
 
-/** The same at a gateway that sends mail: whose e-mail address was confirmed with the letter. */
+/** Registers an owner at a gateway that sends mail, and confirms the email address with the mailed token. */
 export async function confirmedOwner(gateway: Gateway, smtp: Pick<SmtpServer, 'letters'>): Promise<Person> {
   const person = await owner(gateway)
   const tokenIn = () =>

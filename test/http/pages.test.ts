@@ -79,7 +79,7 @@ describe('a page of another origin', () => {
     expect((await ask(gateway, 'GET', '/api/v1/account', { token: person.token })).status).toBe(200)
   })
 
-  test('locks nobody out by failed sign-ins, whatever it sends as a content type', async () => {
+  test('locks no user out by failed sign-ins, with any content type or none', async () => {
     const victim = await owner(gateway)
     const home = elsewhere()
     const body = JSON.stringify({ email: victim.email, password: 'not the password' })

@@ -32,7 +32,7 @@ beforeEach(() => {
   before = smtp.letters.length
 })
 
-/** Letters to somebody, but for the first one, which asks to confirm the address. */
+/** Mails to an address, without those that ask to confirm it. */
 const lettersTo = (email: string) =>
   smtp.letters.filter(({ to, text }) => to.includes(email) && !text.includes('/#/verify/'))
 

@@ -1,4 +1,4 @@
-/** Who may register, and what an e-mail address that nobody has confirmed is worth. */
+/** Registration rules, and what an unconfirmed email address allows. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, spyOn, test } from 'bun:test'
 import { execute } from '../../src/commands/execute.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
@@ -41,7 +41,7 @@ const see = (token: string) => ask(gateway, 'GET', '/api/v1/account', { token })
 const letters = (email: string, kind: 'verify' | 'reset') =>
   smtp.letters.filter(({ to, text }) => to.includes(email) && text.includes(`/#/${kind}/`))
 
-/** The token in the `count`th letter of a kind. */
+/** The token in the `count`th mail of a kind. */
 async function tokenFor(email: string, kind: 'verify' | 'reset', count = 1): Promise<string> {
   await eventually(() => letters(email, kind).length >= count, 5000)
   return /\/#\/\w+\/(gw_\w+_[\w-]{43})\s/.exec(letters(email, kind)[count - 1]?.text ?? '')?.[1] ?? 'none'
@@ -132,7 +132,7 @@ describe('an unverified user', () => {
 
   test('is sent three mails per hour at most, and the answers stay the same', async () => {
     const email = 'patient@example.test'
-    // A letter is written behind its answer, and not for somebody who was replaced meanwhile.
+    // A mail is written behind its answer, and not for a user who was replaced meanwhile.
     for (let count = 1; count <= 3; count++) {
       expect((await register(email, 'a long password')).status).toBe(201)
       await tokenFor(email, 'verify', count)
@@ -176,7 +176,7 @@ async function command(words: readonly string[]): Promise<{ readonly password: s
 }
 
 describe('a squatted address', () => {
-  /** Somebody who registered an address that is not theirs, with a key from before it mattered. */
+  /** A user who registered the address of another person, with an API key. */
   async function squatter(email: string) {
     const { body } = await register(email, 'password of the squatter')
     // Written behind the answer: only then is there nothing left to happen.
@@ -214,7 +214,7 @@ describe('a squatted address', () => {
     expect(owned.status).toBe(201)
     expect(owned.body.account.id).not.toBe(thief.account.id)
     expect(await thief.hasNothing()).toEqual({ known: 0, users: [] })
-    // The earlier letter confirms nobody, with either password.
+    // The earlier mail confirms neither, with either password.
     for (const password of ['password of the squatter', 'password of the owner'])
       expect((await verify(stolen, password)).status).toBe(404)
     expect((await verify(await tokenFor(email, 'verify', 2), 'password of the owner')).status).toBe(200)
@@ -235,7 +235,7 @@ describe('a squatted address', () => {
     )
   })
 
-  test('is given to whom the operator makes an account for', async () => {
+  test('is free for an account that the operator creates', async () => {
     const email = 'by-operator@example.test'
     const thief = await squatter(email)
     const { password } = await command(['accounts', 'create', email])
@@ -310,7 +310,7 @@ describe('a password reset', () => {
     }
   })
 
-  test('makes its network address known: the owner signs in there though strangers lock the e-mail address again', async () => {
+  test('makes its network address known: the owner signs in there although other clients lock the email address again', async () => {
     const person = await confirmedOwner(gateway, smtp)
     const away = elsewhere()
     const lock = async () => {
@@ -327,7 +327,7 @@ describe('a password reset', () => {
   })
 })
 
-/** Somebody whom the owner of an account invited by mail. */
+/** A member whom the owner invited by mail. */
 async function memberOf(boss: Person): Promise<Person> {
   const email = `member-of-${boss.email}`
   await ask(gateway, 'POST', '/api/v1/team/invitations', { token: boss.token, body: { email } })
@@ -368,7 +368,7 @@ describe('registration', () => {
     })
   })
 
-  test('by invitation refuses everybody else, before any work', async () => {
+  test('by invitation rejects every registration', async () => {
     await withGateway({ REGISTRATION: 'invitation' }, async at => {
       expect(await rules(at)).toEqual({ mode: 'invitation', domains: null, verifies_email: false })
       expect((await register('a@example.test', 'a long password', at)).body.error.code).toBe('forbidden')
@@ -379,7 +379,7 @@ describe('registration', () => {
     })
   })
 
-  test('closed takes nobody, and no invitation either, one from before among them', async () => {
+  test('closed rejects registrations, new invitations and earlier invitations', async () => {
     await withGateway({ REGISTRATION: 'closed' }, async at => {
       expect((await register('a@example.test', 'a long password', at)).body.error.code).toBe('forbidden')
       const { firstAccount } = at.deps

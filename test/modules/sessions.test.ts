@@ -202,14 +202,14 @@ describe('failing to come in', () => {
     expect(gateway.logLines.join('')).not.toContain(person.email)
   })
 
-  test('P5 sign-in: succeeds at a known address while strangers keep the e-mail address locked', async () => {
+  test('P5 sign-in: succeeds at a known address while other clients keep the email address locked', async () => {
     const home = elsewhere()
     const person = await registered(home)
     for (let round = 0; round < 3; round++) {
       for (let count = 0; count < 15; count++) await logIn(person.email, 'not the password')
       expect(await signIn(gateway, person)).toBeNull()
       expect(await signIn(gateway, person, home)).not.toBeNull()
-      // The owner's success does not lift the lock for strangers.
+      // The owner's success does not lift the lock for others.
       expect(await signIn(gateway, person)).toBeNull()
     }
     expect((await logIn(person.email, 'not the password', home)).status).toBe(401)
@@ -268,7 +268,7 @@ describe('failing to come in', () => {
     expect(await signIn(gateway, person, home)).toBeNull()
   })
 
-  test('P4 sign-in: hashes nothing at a locked address, for known and unknown e-mails alike', async () => {
+  test('P4 sign-in: hashes nothing at a locked address, for known and unknown emails alike', async () => {
     const person = await owner(gateway)
     const locked = elsewhere()
     for (let count = 0; count < 10; count++) await logIn(`guess-${count}@example.test`, 'x', locked)
@@ -285,7 +285,7 @@ describe('failing to come in', () => {
     expect(hashes).toBe(before + 1)
   })
 
-  test('P7 a password change: is refused after ten wrong current passwords, and no stranger can cause that', async () => {
+  test('P7 a password change: is refused after ten wrong current passwords, which other clients cannot cause', async () => {
     const person = await owner(gateway)
     const change = (current_password: string) =>
       ask<Failure>(gateway, 'PUT', '/api/v1/auth/password', {

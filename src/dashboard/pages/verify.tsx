@@ -7,7 +7,7 @@ import { hrefTo } from '../state/place.ts'
 import { begin } from '../state/session.ts'
 import { Door } from './sign-in.tsx'
 
-/** Where the link of a confirmation mail leads. The password says that the reader of the mailbox is who registered. */
+/** Page of the link in a confirmation mail. The password shows that the reader of the mailbox also registered. */
 export function Verify({ token }: { readonly token: string }) {
   const [password, setPassword] = useState('')
   const verifying = useAction(async () => {
@@ -18,7 +18,7 @@ export function Verify({ token }: { readonly token: string }) {
   const isGone = failure?.code === 'not_found'
   const isWrong = failure?.code === 'invalid_credentials'
   return (
-    <Door title="Confirm your e-mail address" onSubmit={() => void verifying.run()}>
+    <Door title="Confirm your email address" onSubmit={() => void verifying.run()}>
       <p class="about">Enter the password that you chose when you registered.</p>
       {isGone && (
         <Notice tone="bad" isUrgent title="This link is not valid any more">

@@ -4,7 +4,7 @@ import { call } from '../state/api.ts'
 import { user } from '../state/session.ts'
 import { FailureNotice, Notice } from './notice.tsx'
 
-/** What a user whose e-mail address is not confirmed must do before anything can be changed here. */
+/** Asks a user to confirm the email address; until then the API rejects every change. */
 export function VerificationNotice() {
   const [isSent, setSent] = useState(false)
   const sending = useAction(async () => {
@@ -17,7 +17,7 @@ export function VerificationNotice() {
       {sending.failure !== null && <FailureNotice failure={sending.failure} />}
       <Notice
         tone="warn"
-        title="Confirm your e-mail address"
+        title="Confirm your email address"
         actions={
           <button
             type="button"

@@ -1,6 +1,6 @@
 /**
- * Making an account, and confirming its e-mail address. Where mail is configured an address belongs to nobody until its
- * confirmation: its user can only read, cannot sign in again, and gives way to whoever registers or resets the address.
+ * Registration and confirmation of email addresses. If mail is configured, a new user is unverified: it can only read and
+ * cannot sign in again, and a later registration or reset of the address replaces it.
  */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
@@ -35,11 +35,11 @@ const limits = {
   /** Sign-up tells whether an address is known, so it is rare. */
   registrations: { allowed: 5, windowMs: hourMs },
   requests: { allowed: 300, windowMs: 60_000 },
-  /** Per mailbox, whoever asks. */
+  /** Per mailbox. */
   mailed: { allowed: 3, windowMs: hourMs },
   tried: { allowed: 60, windowMs: 60_000 },
 }
-const maximumLettersAtOnce = 100
+const maximumMailsAtOnce = 100
 const tokenPrefix = 'gw_verify_'
 
 type Confirm = (user: { readonly id: string; readonly email: string }) => void
@@ -50,7 +50,7 @@ export function registration(deps: SessionDeps, identify: Identify) {
   const requests = deps.limits('auth', limits.requests)
   const mailed = deps.limits('verify-mail', limits.mailed)
   const tried = deps.limits('verify-token', limits.tried)
-  const behindAnswer = createBehindAnswer(maximumLettersAtOnce, () => deps.log.warn('email_verification_failed'))
+  const behindAnswer = createBehindAnswer(maximumMailsAtOnce, () => deps.log.warn('email_verification_failed'))
   const confirm: Confirm = user =>
     behindAnswer(async () => {
       if ((await mailed.take(user.email)) === 0) await sendVerification(deps, user)
@@ -114,7 +114,7 @@ export function registration(deps: SessionDeps, identify: Identify) {
       {
         parse: 'none',
         ...documented(policies.open, {
-          summary: 'Confirm an e-mail address',
+          summary: 'Confirm an email address',
           description:
             'Takes the token that was mailed and the password chosen at registration, and signs in. The token is valid for one day and for one confirmation.',
           body: verificationSchema,
@@ -141,7 +141,7 @@ export function registration(deps: SessionDeps, identify: Identify) {
           async handle({ principal, request }) {
             await readInput(request, checkNothing)
             if (!principal.isUnverified)
-              throw new GatewayError('conflict', 'This e-mail address does not wait for a confirmation.')
+              throw new GatewayError('conflict', 'This email address does not wait for a confirmation.')
             confirm({ id: principal.userId, email: principal.email })
             return reply({ accepted: true }, 202)
           },
@@ -189,7 +189,7 @@ async function register(
   return answer
 }
 
-/** The token alone says who reads the mailbox, not who registered: an owner who follows a stranger's link confirms nothing. */
+/** The token alone shows who reads the mailbox, not who registered. With it alone an owner could confirm another person's account. */
 async function verify(deps: SessionDeps, request: Request, token: string, address: string): Promise<Response> {
   const body = await readInput(request, checkVerification)
   const { database, stores } = deps

@@ -79,7 +79,7 @@ export function resets(deps: SessionDeps) {
         ...documented(policies.open, {
           summary: 'Choose a new password with the token that was mailed',
           description:
-            'It ends every session of the user, confirms the e-mail address and lifts a lock. With `revoke_keys` all API keys of the user end too; those of an address that was never confirmed always do.',
+            'It ends every session of the user, confirms the email address and lifts a lock. With `revoke_keys` all API keys of the user end too; those of an address that was never confirmed always do.',
           body: choosingSchema,
           examples: {
             'a new password, and no old keys': { password: 'correct horse battery staple', revoke_keys: true },

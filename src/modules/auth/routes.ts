@@ -131,8 +131,8 @@ export function auth(deps: SessionDeps, identify: Identify) {
 }
 
 /**
- * A sign-in hashes once, whether the address is known or not, so the time tells as little as the answer. A lock refuses
- * before any hash, for known and unknown e-mails alike: it must not be a way to try passwords, nor to keep the hasher busy.
+ * A sign-in hashes once, whether the address is known or not, so the time tells as little as the answer. A lock rejects
+ * before any hash, for known and unknown emails alike: it must not be a way to try passwords, nor to keep the hasher busy.
  * It does not apply at a network address from which the user has signed in before.
  */
 async function logIn(deps: SessionDeps, request: Request, address: string): Promise<Response> {
@@ -212,7 +212,7 @@ async function changePassword(deps: SessionDeps, { principal, request }: Call): 
   const body = await readInput(request, checkPassword)
   const password = chosenPassword(body.new_password, 'new_password')
   const { database, stores } = deps
-  // A session left open on a table must not be a way to guess the password. No stranger can add to these failures.
+  // An open session must not be a way to guess the password. Only the user's own sessions can add to these failures.
   const subjects = [stores.sessions.changeSubject(userId)]
   const [user, isLocked] = await Promise.all([
     stores.users.findUser(database, accountId, userId),

@@ -16,7 +16,7 @@ export const ownSessionsShape = list(ownSessionShape)
 
 export const registrationRulesShape = named('RegistrationRules', {
   mode: oneOf(registrationModes),
-  domains: orNull(Type.Array(text('example.com'), { description: 'e-mail domains that can register; null = any' })),
+  domains: orNull(Type.Array(text('example.com'), { description: 'email domains that can register; null = any' })),
   verifies_email: Type.Boolean({ description: 'a new address is confirmed by mail' }),
 })
 export type RegistrationRules = Static<typeof registrationRulesShape>

@@ -160,7 +160,7 @@ async function accept(deps: SessionDeps, request: Request, token: string, addres
   if (invitation === null) throw notFound()
   const { accountId } = invitation
   const [userId, passwordHash] = [deps.newId('usr'), await deps.passwords.hash(password, address)]
-  // Whoever registered the address and never confirmed it does not keep the invited out.
+  // An unconfirmed registration of the address must not block the invited user.
   await stores.verifications.releaseUnverified(database, invitation.email)
   const outcome = await stores.invitations.acceptInvitation(database, accountId, { digest, userId, passwordHash })
   switch (outcome) {
