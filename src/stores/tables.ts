@@ -177,7 +177,7 @@ export const sessionTokens = pgTable(
 export const signInFailures = pgTable(
   'sign_in_failures',
   {
-    /** `mail:<SHA-256 of the address>` or `address:<address, IPv6 by /64>`. */
+    /** `mail:<SHA-256 of the address>`, `address:<address, IPv6 by /64>` or `change:<user id>`. */
     subject: text('subject').primaryKey(),
     /** Within the last 15 minutes, oldest first. */
     failedAt: timestamp('failed_at', { withTimezone: true, mode: 'date' }).array().notNull(),

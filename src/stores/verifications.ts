@@ -45,10 +45,16 @@ export async function findVerification(database: Database, digest: string): Prom
 export function useVerification(database: Database, digest: string): Promise<boolean> {
   return database.run(({ sql }) =>
     sql.begin(async step => {
-      const [used] = await step<{ user_id: string }[]>`
+      // The user's row first, as in every other change of a user: of two at once one waits, and none deadlocks.
+      const [user] = await step<{ id: string }[]>`
+        select users.id from users join email_verifications on user_id = users.id
+        where digest = ${digest} and email_verifications.email = users.email and removed_at is null
+        for no key update of users`
+      if (user === undefined) return false
+      const used = await step`
         delete from email_verifications where digest = ${digest} and expires_at > clock_timestamp() returning user_id`
-      if (used === undefined) return false
-      await step`update users set unverified_since = null where id = ${used.user_id}`
+      if (used.length === 0) return false
+      await step`update users set unverified_since = null where id = ${user.id}`
       return true
     }),
   )

@@ -130,6 +130,23 @@ describe('an unverified user', () => {
     }
   })
 
+  test('is confirmed by one of two requests at once, and either confirmed or replaced, never both', async () => {
+    for (let round = 0; round < 4; round++) {
+      const email = `racing${round}@example.test`
+      await register(email, 'a long password')
+      const token = await tokenFor(email, 'verify')
+      const [one, other, again] = await Promise.all([
+        verify(token, 'a long password'),
+        verify(token, 'a long password'),
+        register(email, 'another password'),
+      ])
+      const confirmed = [one, other].filter(({ status }) => status === 200)
+      expect(confirmed.length).toBeLessThanOrEqual(1)
+      // 409 once it is confirmed, 201 while it was not.
+      expect(again.status).toBe(confirmed.length === 1 ? 409 : 201)
+    }
+  })
+
   test('is sent three mails per hour at most, and the answers stay the same', async () => {
     const email = 'patient@example.test'
     // A mail is written behind its answer, and not for a user who was replaced meanwhile.
