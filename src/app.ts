@@ -19,6 +19,7 @@ import type { ChatRouteDeps } from './http/exchange.ts'
 import { failureResponse, toGatewayError } from './http/failures.ts'
 import { deprecationHeaders, writeCaller } from './http/headers.ts'
 import { checkHost } from './http/hosts.ts'
+import { markForeignPage } from './http/pages.ts'
 import { policies } from './http/policies.ts'
 import type { Identify } from './http/session-routes.ts'
 import { shape, text } from './http/shapes.ts'
@@ -76,6 +77,7 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
     return wait === 0 ? error : tooHasty(wait, false)
   }
   const identify: Identify = headers => authenticateSession(deps.tokens, deps.sessions, headers)
+  const ownAddresses = { publicUrl: deps.config.publicUrl, hosts: deps.config.allowedHosts }
   const leaving = new Map(
     deps.catalogue.list
       .filter(model => model.deprecated)
@@ -116,6 +118,7 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
     root
       .onRequest(({ request }) => {
         checkHost(request, deps.allowedHosts)
+        markForeignPage(request, ownAddresses)
       })
       .onError(async ({ error, code, request }) => {
         const requestId = deps.newRequestId()

@@ -10,6 +10,7 @@ import { type Environment, environmentReader, type Reader } from './config/envir
 import { type MailConfig, readMail, readPublicUrl } from './config/mail.ts'
 import { type OtlpConfig, readOtlp } from './config/otlp.ts'
 import { builtIn, nameProblems, offeredModels, type ProviderSettings, readProviders } from './config/providers.ts'
+import { readRegistration } from './config/registration.ts'
 import { readSearch, type SearchSettings } from './config/search.ts'
 import { readStripe, type StripeConfig } from './config/stripe.ts'
 import { catalogue } from './core/catalogue.ts'
@@ -18,6 +19,7 @@ import { type LevelShares, sharesOf, usualShares } from './core/levels.ts'
 import { fullName } from './core/models.ts'
 import { fromUsd } from './core/money.ts'
 import { type Plans, plansWith } from './core/plans.ts'
+import type { RegistrationConfig } from './core/registration.ts'
 import { type WebPrices, webPrices } from './core/web.ts'
 import { type SafetySettings, safetySettings } from './safety/settings.ts'
 
@@ -68,6 +70,9 @@ export type Config = {
   readonly stripe: StripeConfig | null
   /** Null = no mail is sent. */
   readonly mail: MailConfig | null
+  /** The origin under which people find this gateway; null = unknown. */
+  readonly publicUrl: string | null
+  readonly registration: RegistrationConfig
   readonly defaultMaxOutputTokens: number
   readonly deadlines: Deadlines
   /** How long running streams may go on after SIGTERM. */
@@ -200,6 +205,8 @@ export function readConfig(environment: Environment = process.env): Config {
 
   const port = read.integer('PORT', 3000, 0, 65_535)
   const publicUrl = readPublicUrl(read, problems)
+  const mail = readMail(read, publicUrl, problems, warnings)
+
   const config: Config = {
     port,
     host,
@@ -220,7 +227,9 @@ export function readConfig(environment: Environment = process.env): Config {
     rewriter: modelOf('enhancement.model', file.enhancement.model),
     routing: readShares(file, problems),
     stripe: readStripe(read, publicUrl ?? loopbackOrigin(host, port), problems),
-    mail: readMail(read, publicUrl, problems, warnings),
+    mail,
+    publicUrl,
+    registration: readRegistration(read, mail !== null, problems, warnings),
     defaultMaxOutputTokens: read.integer('DEFAULT_MAX_OUTPUT_TOKENS', 16_384, 1, 1_000_000),
     deadlines: {
       connectMs: read.integer('CONNECT_TIMEOUT_MS', 3_000, 1, minute),

@@ -14,6 +14,7 @@ import { localLimits, type OpenLimit } from './core/limits.ts'
 import type { Catalogue } from './core/models.ts'
 import { createFeatureReader } from './core/reading/features.ts'
 import { type RandomBytes, randomBase62 } from './core/secrets.ts'
+import { type AddressDigests, createAddressDigests } from './deps/address-digests.ts'
 import { type Clock, systemClock } from './deps/clock.ts'
 import { type FirstAccount, makeFirstAccount } from './deps/first-account.ts'
 import { createInFlight, type InFlight } from './deps/in-flight.ts'
@@ -104,6 +105,8 @@ export type Deps = {
   readonly announce: () => void
   readonly tokens: Tokens
   readonly passwords: Passwords
+  /** What a network address is remembered as. */
+  readonly addressDigests: AddressDigests
   readonly randomBytes: RandomBytes
   /** `acc` → `acc_` and twenty random characters. */
   readonly newId: (prefix: string) => string
@@ -199,6 +202,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     undo.push(() => shipper.close())
     const keys = createKeyDirectory({ database, clock, plans: config.plans, random: Math.random })
     undo.push(() => keys.close())
+    const secret = config.jwtSecret ?? keptSecret(join(config.dataDirectory, 'session-secret'))
     const sessionDirectory = createSessionDirectory({ database, clock })
     const look = () => {
       sessionDirectory.forget()
@@ -283,12 +287,9 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
         look()
         channel?.publish()
       },
-      tokens: createTokens({
-        secret: config.jwtSecret ?? keptSecret(join(config.dataDirectory, 'session-secret')),
-        previousSecret: config.jwtSecretPrevious,
-        clock,
-      }),
+      tokens: createTokens({ secret, previousSecret: config.jwtSecretPrevious, clock }),
       passwords,
+      addressDigests: createAddressDigests(secret, config.jwtSecretPrevious),
       randomBytes,
       newId,
       addressOf: (request, server) =>

@@ -517,6 +517,28 @@ describe('mail', () => {
   })
 })
 
+describe('registration', () => {
+  test('is open unless set, and takes domains in any case of letters', () => {
+    expect(readConfig({}).registration).toEqual({ mode: 'open', domains: null })
+    expect(readConfig({ REGISTRATION: 'Invitation' }).registration.mode).toBe('invitation')
+    const { registration, warnings } = readConfig({ REGISTRATION_DOMAINS: 'Example.com, b.example' })
+    expect(registration).toEqual({ mode: 'open', domains: ['example.com', 'b.example'] })
+    expect(warnings.some(line => line.startsWith('REGISTRATION_DOMAINS'))).toBe(true)
+  })
+
+  test('says what is wrong with each value', () => {
+    const wrong: readonly [Environment, string][] = [
+      [{ REGISTRATION: 'maybe' }, 'REGISTRATION: must be one of'],
+      [{ REGISTRATION_DOMAINS: ',' }, 'REGISTRATION_DOMAINS: is empty'],
+      [{ REGISTRATION_DOMAINS: '@example.com' }, 'REGISTRATION_DOMAINS: "@example.com"'],
+      [{ REGISTRATION_DOMAINS: '*.example.com' }, 'REGISTRATION_DOMAINS: "*.example.com"'],
+      [{ REGISTRATION: 'closed', REGISTRATION_DOMAINS: 'a.example' }, 'REGISTRATION_DOMAINS: has no meaning'],
+    ]
+    for (const [environment, problem] of wrong)
+      expect([environment, problemsOf(environment).some(line => line.startsWith(problem))]).toEqual([environment, true])
+  })
+})
+
 test('telemetry is exported where an endpoint is named, with the headers that are set beside it', () => {
   const token = 'a-token-for-scrapes-0123456789'
   const config = readConfig({

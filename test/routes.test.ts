@@ -55,6 +55,7 @@ test('every route says who may call it', () => {
 
 const openRoutes = [
   'GET /',
+  'GET /api/v1/auth/registration',
   'GET /api/v1/models',
   'GET /api/v1/models/health',
   'GET /assets/:name',
@@ -73,6 +74,7 @@ const openRoutes = [
   'POST /api/v1/auth/register',
   'POST /api/v1/auth/reset',
   'POST /api/v1/auth/reset/:token',
+  'POST /api/v1/auth/verify/:token',
   'POST /api/v1/billing/webhooks/stripe',
   'POST /api/v1/chat/enhance',
   'POST /api/v1/chat/estimate',

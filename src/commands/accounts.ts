@@ -13,6 +13,7 @@ import { listKeys } from '../stores/keys.ts'
 import { spentOn } from '../stores/ledger.ts'
 import type { Account } from '../stores/tables.ts'
 import { changePassword } from '../stores/users.ts'
+import { releaseUnverified } from '../stores/verifications.ts'
 import { CommandFailure, choice, columns, command, json, print, printJson, UsageError } from './command.ts'
 import { withAccount, withDatabase } from './store.ts'
 import { typed } from './typed.ts'
@@ -38,12 +39,14 @@ const create = command({
       id: newId('usr'),
       accountId: account.id,
       email: address,
-      passwordHash: await createPasswords().hash(password),
+      passwordHash: await createPasswords().hash(password, null),
       role: 'owner',
       createdAt,
     } as const
     await withDatabase(
       async database => {
+        // An unconfirmed registration must not block the operator.
+        await releaseUnverified(database, address)
         const found = await findAccountByEmail(database, address)
         if (found !== null && found.account.id !== account.id)
           throw new CommandFailure(`${address} has an account already: accounts show ${address}`)
@@ -172,13 +175,14 @@ const resetPassword = command({
   options: { json },
   async run({ operands, options }) {
     const password = randomBase62(20, randomBytes)
-    const passwordHash = await createPasswords().hash(password)
+    const passwordHash = await createPasswords().hash(password, null)
     await withAccount(operands.email, async (database, { user }) => {
       const { accountId, id, passwordHash: checkedHash } = user
       const wasReset = await changePassword(database, accountId, id, {
         checkedHash,
         newHash: passwordHash,
         keptSession: '',
+        confirmsEmail: true,
       })
       if (!wasReset) throw new CommandFailure('The password changed at this very moment. Try again.')
       if (options.json) printJson({ email: user.email, user_id: user.id, password })

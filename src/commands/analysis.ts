@@ -22,6 +22,8 @@ import { anthropic } from '../providers/anthropic.ts'
 import { google } from '../providers/google.ts'
 import { openai } from '../providers/openai.ts'
 import { createSafety, type Safety } from '../safety/safety.ts'
+import { createHop } from '../web/hop.ts'
+import { createResolver } from '../web/resolve.ts'
 
 export type Analysis = {
   /** Reports on lines: as many again, each ended. */
@@ -63,6 +65,7 @@ function openSafety(config: Config, readFeatures: FeatureReader): Safety {
   return createSafety(
     {
       fetch: systemNetwork.fetch,
+      hop: createHop({ fetch: systemNetwork.fetch, resolve: createResolver() }),
       monotonic: systemClock.monotonic,
       after: systemClock.after,
       log: { info() {}, warn() {} },

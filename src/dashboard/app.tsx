@@ -13,11 +13,13 @@ import { Reset } from './pages/reset.tsx'
 import { Settings } from './pages/settings.tsx'
 import { Invitation, SignIn, SignUp } from './pages/sign-in.tsx'
 import { Team } from './pages/team.tsx'
+import { Verify } from './pages/verify.tsx'
 import { Icon, type IconName } from './parts/icon.tsx'
 import { Navigation } from './parts/navigation.tsx'
 import { Empty, FailureNotice, Loading } from './parts/notice.tsx'
 import { Page } from './parts/page.tsx'
 import { Said } from './parts/said.tsx'
+import { VerificationNotice } from './parts/verification-notice.tsx'
 import { useAction } from './state/action.ts'
 import { hrefTo, place } from './state/place.ts'
 import { forgetResources } from './state/resource.ts'
@@ -59,6 +61,7 @@ export function App() {
   const [first = '', ...rest] = place.value.path
   // A link is for whoever opens it, signed in as somebody else or not.
   if (first === 'invitation') return <Invitation token={rest[0] ?? ''} />
+  if (first === 'verify') return <Verify token={rest[0] ?? ''} />
   if (first === 'reset') return <Reset token={rest[0]} />
   if (resuming.failure !== null)
     return (
@@ -88,6 +91,7 @@ function Signed({ path, rest, role }: SignedProps) {
       </button>
       <Navigation pages={open} current={path} />
       <main id="main" tabIndex={-1}>
+        <VerificationNotice />
         {page?.show(rest) ?? <NoPage />}
       </main>
       <Said />

@@ -31,7 +31,7 @@ export async function makeFirstAccount(
       id: userId,
       accountId,
       email: localOwner,
-      passwordHash: await passwords.hash(password),
+      passwordHash: await passwords.hash(password, null),
       role: 'owner',
       createdAt: now,
     },

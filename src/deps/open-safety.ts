@@ -4,6 +4,8 @@ import type { Log } from '../observe/log.ts'
 import type { Endpoint } from '../pipeline/candidate.ts'
 import { complete } from '../pipeline/complete.ts'
 import { createSafety, type Safety, type SafetyDeps } from '../safety/safety.ts'
+import { createHop } from '../web/hop.ts'
+import { createResolver } from '../web/resolve.ts'
 import type { Clock } from './clock.ts'
 import type { Network } from './network.ts'
 
@@ -20,6 +22,7 @@ export function openSafety(
   return createSafety(
     {
       fetch: network.fetch,
+      hop: createHop({ fetch: network.fetch, resolve: createResolver() }),
       monotonic: clock.monotonic,
       after: clock.after,
       log,

@@ -7,10 +7,12 @@ import * as invitations from '../stores/invitations.ts'
 import * as invoices from '../stores/invoices.ts'
 import * as keyLines from '../stores/key-lines.ts'
 import * as keys from '../stores/keys.ts'
+import * as knownAddresses from '../stores/known-addresses.ts'
 import * as paymentEvents from '../stores/payment-events.ts'
 import * as resets from '../stores/resets.ts'
 import * as sessions from '../stores/sessions.ts'
 import * as users from '../stores/users.ts'
+import * as verifications from '../stores/verifications.ts'
 
 /** What modules may do with the database: they import no store themselves. */
 export const stores = {
@@ -23,9 +25,11 @@ export const stores = {
   invoices,
   keyLines,
   keys,
+  knownAddresses,
   paymentEvents,
   resets,
   sessions,
   users,
+  verifications,
 } as const
 export type Stores = typeof stores

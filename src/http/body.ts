@@ -77,18 +77,22 @@ const json = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i
 /** What JSON is written in, and a part of it; read as another encoding, a text would silently be another one. */
 const foreignCharset = /;\s*charset\s*=(?![\s"]*(?:utf-?8|(?:us-)?ascii)\b)/i
 
-/** JSON is the one form taken, in UTF-8 and as it is. An absent content type is forgiven, a wrong one is not. */
+/** JSON is the one form taken, in UTF-8 and uncompressed. An absent content type is left to the caller, a wrong one is refused. */
 export function checkContentType(headers: Headers): void {
   const contentType = headers.get('content-type')
-  if (contentType !== null && (!json.test(contentType.trim()) || foreignCharset.test(contentType)))
-    throw new GatewayError('invalid_request', 'The body must be JSON: send "content-type: application/json".', {
-      param: 'content-type',
-    })
+  if (contentType !== null && (!json.test(contentType.trim()) || foreignCharset.test(contentType))) throw notJson()
   const encoding = headers.get('content-encoding')
   if (encoding !== null && encoding.trim().toLowerCase() !== 'identity')
     throw new GatewayError('invalid_request', 'The body must not be compressed: leave `content-encoding` out.', {
       param: 'content-encoding',
     })
+}
+
+/** A body that is not said to be JSON. */
+export function notJson(): GatewayError {
+  return new GatewayError('invalid_request', 'The body must be JSON: send "content-type: application/json".', {
+    param: 'content-type',
+  })
 }
 
 function tooLarge(limit: number): GatewayError {

@@ -57,11 +57,13 @@ export type Principal = {
   readonly sessionId: string
   readonly email: string
   readonly role: Role
+  /** The email address waits for its confirmation. */
+  readonly isUnverified: boolean
 }
 
 /** Knows who a session speaks for, half a second old at most. Throws 503 where it cannot know. */
 export type SessionDirectory = {
-  find(sessionId: string): Promise<(Principal & { readonly isLocked: boolean }) | null>
+  find(sessionId: string): Promise<Principal | null>
 }
 
 /**
@@ -76,7 +78,7 @@ export async function authenticateSession(
   const authorization = headers.get('authorization') ?? ''
   const claims = bearer.test(authorization) ? await tokens.verify(authorization.slice(7).trim()) : null
   const holder = claims === null ? null : await sessions.find(claims.sessionId)
-  if (claims === null || holder === null || holder.isLocked || holder.userId !== claims.userId) throw invalidToken()
+  if (claims === null || holder === null || holder.userId !== claims.userId) throw invalidToken()
   return holder
 }
 
@@ -114,6 +116,13 @@ const pinned = {
 }
 
 /**
+ * Claims of a session token. Both ids reach Postgres, which refuses a text with a NUL: only the characters of our own ids
+ * pass. The library limits the age of a token but not its `exp`, so the lifetime is compared as well.
+ */
+const ownId = Type.String({ pattern: '^[\\w.-]{1,128}$' })
+const claimsSchema = Type.Object({ sub: ownId, sid: ownId, iat: Type.Number(), exp: Type.Number() })
+
+/**
  * Session tokens under `secret`; `previousSecret` only verifies. The one use of the plugin, whose defaults take tokens that
  * never expire and algorithms that we do not sign with, and which signs by no clock but the machine's: that its library does
  * here. Throws where a secret is shorter than 32 bytes.
@@ -140,8 +149,8 @@ export function createTokens(options: {
     async verify(token) {
       const key = keys.get(keyIdIn(token) ?? '')
       if (key === undefined) return null
-      const claims = await key.jwt.verify(token, { ...pinned, currentDate: new Date(clock.now()) })
-      if (claims === false || typeof claims.sub !== 'string' || typeof claims.sid !== 'string') return null
+      const claims: unknown = await key.jwt.verify(token, { ...pinned, currentDate: new Date(clock.now()) })
+      if (!Value.Check(claimsSchema, claims) || claims.exp - claims.iat > sessionSeconds) return null
       return { userId: claims.sub, sessionId: claims.sid }
     },
     nextRefreshToken: token =>

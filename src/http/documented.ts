@@ -4,6 +4,7 @@
  */
 import type { TObject, TProperties, TSchema } from '@sinclair/typebox'
 import type { ErrorCode } from '../core/errors.ts'
+import { refuseForeignPage } from './pages.ts'
 import type { Policy } from './policies.ts'
 
 export type Documented = {
@@ -38,8 +39,11 @@ export type Documented = {
 /** Headers of answers that a route may name. */
 export type AnswerHeader = 'served' | 'cost' | 'standing' | 'deprecation' | 'download'
 
-/** The route's hook: its policy, and what it says of itself. */
+/** The route's hook: its policy, what enforces it against other origins' pages, and what it says of itself. */
 export function documented(policy: Policy, route: Documented) {
   const reference = { 'x-reference': route }
-  return { detail: { summary: route.summary, ...policy, ...reference } }
+  return {
+    detail: { summary: route.summary, ...policy, ...reference },
+    beforeHandle: policy['x-pages'] === 'any' ? [] : [refuseForeignPage],
+  }
 }

@@ -4,7 +4,7 @@ import { duplicateKey } from '../core/duplicates.ts'
 import { GatewayError } from '../core/errors.ts'
 import { type Action, may } from '../core/roles.ts'
 import { invalid, parseJson } from '../core/validate.ts'
-import { bodyLimits, checkContentType, readBody } from './body.ts'
+import { bodyLimits, checkContentType, notJson, readBody } from './body.ts'
 import type { Principal } from './callers.ts'
 import { type Documented, documented } from './documented.ts'
 import { session } from './policies.ts'
@@ -39,6 +39,7 @@ export function sessionRoutes(name: string, identify: Identify, routes: readonly
       async ({ request, params = {} }: { request: Request; params?: Record<string, string> }) => {
         const principal = await identify(request.headers)
         if (!may(principal.role, action)) throw forbidden()
+        if (principal.isUnverified && method !== 'GET' && action !== 'sessions.own') throw unverified()
         if (!Object.values(params).every(value => harmless.test(value))) throw notFound()
         return handle({ principal, params, request })
       },
@@ -49,10 +50,13 @@ export function sessionRoutes(name: string, identify: Identify, routes: readonly
 
 const harmless = /^[\w.-]{1,128}$/
 
-/** A JSON body under the small cap, checked; an absent one counts as `{}`. A key sent twice is refused. */
+/** A JSON body under the small cap, checked; its content type must say so. An absent body counts as `{}`. A key sent twice is refused. */
 export async function readInput<T>(request: Request, check: (value: unknown) => T): Promise<T> {
   checkContentType(request.headers)
-  const text = (await readBody(request, bodyLimits.other)) || '{}'
+  const sent = await readBody(request, bodyLimits.other)
+  // A page of another origin can send a body without a content type, and browsers send no preflight for it.
+  if (sent !== '' && !request.headers.has('content-type')) throw notJson()
+  const text = sent || '{}'
   const value = parseJson(text)
   const twice = duplicateKey(text)
   if (twice !== null) throw invalid(twice.slice(0, 64).toWellFormed(), 'is sent twice: send it once')
@@ -74,6 +78,15 @@ export function forbidden(): GatewayError {
   return new GatewayError('forbidden', 'Your role does not allow this. Ask an owner of the account.', {
     shouldRetry: false,
   })
+}
+
+/** An unverified user only reads: the address may belong to another person. */
+function unverified(): GatewayError {
+  return new GatewayError(
+    'forbidden',
+    'Your email address is not confirmed yet. Follow the link in the confirmation mail, or POST /api/v1/auth/verification for another one.',
+    { shouldRetry: false },
+  )
 }
 
 /** Of another account or of nobody: the same answer. */

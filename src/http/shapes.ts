@@ -54,6 +54,9 @@ export const userShape = named('User', {
   id: id('usr'),
   email: text('ada@example.com'),
   role: oneOf(roles),
+  verification_pending: Type.Boolean({
+    description: 'the email address waits for its confirmation; until then the user can only read',
+  }),
   created_at: time,
 })
 export type ShownUser = Static<typeof userShape>

@@ -1,5 +1,6 @@
 /** What a sign-in answers, whichever way somebody came in. */
 
+import { GatewayError } from '../core/errors.ts'
 import { toUsd } from '../core/money.ts'
 import type { Limits } from '../core/plans.ts'
 import { digestOf } from '../core/secrets.ts'
@@ -23,10 +24,19 @@ export type SessionDeps = Pick<
   | 'limits'
   | 'log'
   | 'addressOf'
+  | 'addressDigests'
   | 'post'
 >
 
 const maximumAgentCharacters = 200
+
+export type SignInOptions = {
+  /** What failures are counted under; the first one's are forgotten. */
+  readonly subjects: readonly string[]
+  /** The network address that the user is at. */
+  readonly address: string
+  readonly status?: number
+}
 
 /**
  * Starts a session for a user whose password was just checked, and answers with it. Null where the user, the password or a
@@ -35,9 +45,8 @@ const maximumAgentCharacters = 200
 export async function signIn(
   deps: SessionDeps,
   request: Request,
-  user: Pick<User, 'id' | 'accountId' | 'passwordHash'>,
-  subjects: readonly string[],
-  status = 200,
+  user: Pick<User, 'id' | 'accountId' | 'passwordHash' | 'email'>,
+  { subjects, address, status = 200 }: SignInOptions,
 ): Promise<Response | null> {
   const { database, stores, randomBytes, newId } = deps
   const refreshToken = firstRefreshToken(randomBytes)
@@ -50,6 +59,7 @@ export async function signIn(
     tokenDigest: digestOf(refreshToken),
     passwordHash: user.passwordHash,
     subjects,
+    addressDigests: deps.addressDigests(user.email, address),
   })
   if (!started) return null
   deps.sessions.forget()
@@ -82,8 +92,23 @@ export async function sessionReply(
 }
 
 /** A user as callers see one. */
-export function shownUser(user: Pick<User, 'id' | 'email' | 'role' | 'createdAt'>): ShownUser {
-  return { id: user.id, email: user.email, role: user.role, created_at: user.createdAt.toISOString() }
+export function shownUser(user: Pick<User, 'id' | 'email' | 'role' | 'createdAt' | 'unverifiedSince'>): ShownUser {
+  return {
+    id: user.id,
+    email: user.email,
+    role: user.role,
+    verification_pending: user.unverifiedSince !== null,
+    created_at: user.createdAt.toISOString(),
+  }
+}
+
+/** One answer for every sign-in that failed, whatever was wrong. */
+export function invalidCredentials(): GatewayError {
+  return new GatewayError(
+    'invalid_credentials',
+    'The e-mail address or the password is not right, the address is not confirmed yet, or there were too many tries. Check them, or wait 15 minutes.',
+    { shouldRetry: false },
+  )
 }
 
 /** An account as its users see it, with the limits that are its own or its plan's. */

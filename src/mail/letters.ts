@@ -4,7 +4,13 @@ import type { BillingNotice } from '../core/grace.ts'
 
 export type Letter = {
   /** For the log, which learns nothing else. */
-  readonly kind: 'invitation' | 'password_reset' | 'sign_in_locked' | 'soft_cap' | BillingNotice['kind']
+  readonly kind:
+    | 'invitation'
+    | 'email_verification'
+    | 'password_reset'
+    | 'sign_in_locked'
+    | 'soft_cap'
+    | BillingNotice['kind']
   readonly to: string
   readonly subject: string
   readonly text: string
@@ -27,6 +33,20 @@ export function invitationLetter(to: string, by: string, publicUrl: string, toke
   }
 }
 
+/** To the address that an account was registered for. */
+export function verificationLetter(to: string, publicUrl: string, token: string): Letter {
+  return {
+    kind: 'email_verification',
+    to,
+    subject: 'Confirm your email address for gateway-ai',
+    text: lines(
+      'Someone registered this address on gateway-ai. If it was you, confirm it within 24 hours with the password that you chose:',
+      `${publicUrl}/#/verify/${token}`,
+      'If it was not you, ignore this email. The account cannot be used, and you can still register the address yourself.',
+    ),
+  }
+}
+
 /** To whoever asked for a new password. */
 export function resetLetter(to: string, publicUrl: string, token: string): Letter {
   return {
@@ -37,6 +57,7 @@ export function resetLetter(to: string, publicUrl: string, token: string): Lette
       'Somebody, most likely you, asked for a new password for this address.',
       'Choose it here within 30 minutes; all your sessions then end:',
       `${publicUrl}/#/reset/${token}`,
+      'If another person may have used your account, revoke your API keys on the same page.',
       'If it was not you, do nothing: your password stays as it is.',
     ),
   }
@@ -50,8 +71,8 @@ export function lockedLetter(to: string): Letter {
     subject: 'Sign-in to gateway-ai is locked for a while',
     text: lines(
       'There were ten failed sign-ins under this address within 15 minutes.',
-      'Nobody can sign in under it for a while, and its sessions do not work meanwhile. The lock ends by itself.',
-      'If it was not you, choose a longer password then.',
+      'New sign-ins from network addresses that you have not used before are rejected for now. Your sessions continue, and you can still sign in where you have signed in before. The lock expires automatically.',
+      'To sign in from a new network address now, reset your password: that lifts the lock.',
     ),
   }
 }

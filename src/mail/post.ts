@@ -1,11 +1,12 @@
 import type { BudgetPeriod } from '../core/budget-period.ts'
 import { type BillingEmail, billingEmail } from './billing-emails.ts'
-import { invitationLetter, lockedLetter, resetLetter, softCapLetter } from './letters.ts'
+import { invitationLetter, lockedLetter, resetLetter, softCapLetter, verificationLetter } from './letters.ts'
 import type { Delivery, Mail } from './mail.ts'
 
 /** The letters there are, each written and posted without anybody waiting for it. Tokens leave in them alone. */
 export type Post = {
   invitation(to: string, by: string, token: string): void
+  emailVerification(to: string, token: string): void
   passwordReset(to: string, token: string): void
   signInLocked(to: string): void
   softCap(to: string, percent: number, capUsd: number, period: BudgetPeriod): void
@@ -17,6 +18,7 @@ export type Post = {
 export function createPost(mail: Pick<Mail, 'send' | 'deliver'>, publicUrl: string): Post {
   return {
     invitation: (to, by, token) => mail.send(invitationLetter(to, by, publicUrl, token)),
+    emailVerification: (to, token) => mail.send(verificationLetter(to, publicUrl, token)),
     passwordReset: (to, token) => mail.send(resetLetter(to, publicUrl, token)),
     signInLocked: to => mail.send(lockedLetter(to)),
     softCap: (to, percent, capUsd, period) => mail.send(softCapLetter(to, percent, capUsd, period)),

@@ -21,6 +21,8 @@ export type Blocklist = BlockedHosts & {
 
 export type BlocklistDeps = {
   readonly fetch: (url: string, init: RequestInit) => Promise<Response>
+  /** Requests an address that a list's server redirects to, once it is judged like the address of a page. */
+  readonly hop: (location: string, base: URL, signal: AbortSignal) => Promise<Response>
   readonly after: (milliseconds: number, action: () => void) => () => void
   readonly log: { info(event: string, fields: Fields): void; warn(event: string, fields: Fields): void }
 }
@@ -31,6 +33,7 @@ const sliceBytes = 65_536
 /** Longest list, in bytes: some four million names. */
 const maximumListBytes = 128 * 1_048_576
 const downloadTimeoutMs = 60_000
+const maximumRedirects = 3
 const expectedNames = 300_000
 
 /** Starts with our own list; `sources` (paths or addresses) follow as soon as they are read, and again every `reloadMs`. */
@@ -91,7 +94,7 @@ function hostSet(lists: readonly string[]): HostSet {
   return builder.finish()
 }
 
-async function readList({ fetch, after }: BlocklistDeps, source: string, leaving: AbortSignal): Promise<HostSet> {
+async function readList(deps: BlocklistDeps, source: string, leaving: AbortSignal): Promise<HostSet> {
   const builder = buildHostSet(expectedNames)
   let bytes = 0
   const take = async (piece: Uint8Array) => {
@@ -103,15 +106,11 @@ async function readList({ fetch, after }: BlocklistDeps, source: string, leaving
     }
   }
   const timeout = new AbortController()
-  const cancel = after(downloadTimeoutMs, () => timeout.abort())
+  const cancel = deps.after(downloadTimeoutMs, () => timeout.abort())
   try {
     if (isAddress(source)) {
       const signal = AbortSignal.any([leaving, timeout.signal])
-      const response = await fetch(source, { redirect: 'follow', signal })
-      if (!response.ok) {
-        await response.body?.cancel()
-        throw new Error(`status ${response.status}`)
-      }
+      const response = await download(deps, new URL(source), signal)
       if (response.body !== null) for await (const piece of response.body) await take(piece)
     } else {
       const stream: Readable = createReadStream(source, { highWaterMark: 4 * sliceBytes })
@@ -126,6 +125,30 @@ async function readList({ fetch, after }: BlocklistDeps, source: string, leaving
   if (set.size === 0) throw new Error('it names no host')
   return set
 }
+
+/**
+ * The list at an address of the configuration. The operator vouches for that origin and no other: a redirect that leaves it
+ * leads into the public web or nowhere.
+ */
+async function download({ fetch, hop }: BlocklistDeps, configured: URL, signal: AbortSignal): Promise<Response> {
+  let at = configured
+  let response = await fetch(at.href, { redirect: 'manual', signal })
+  for (let redirects = 0; redirectStatuses.has(response.status); redirects++) {
+    await response.body?.cancel()
+    const location = response.headers.get('location') ?? ''
+    if (redirects === maximumRedirects) throw new Error('redirected too often')
+    if (location === '' || !URL.canParse(location, at.href)) throw new Error('redirected without an address')
+    const next = new URL(location, at.href)
+    const isOwn = next.origin === configured.origin && next.username === '' && next.password === ''
+    response = isOwn ? await fetch(next.href, { redirect: 'manual', signal }) : await hop(next.href, at, signal)
+    at = next
+  }
+  if (response.ok) return response
+  await response.body?.cancel()
+  throw new Error(`status ${response.status}`)
+}
+
+const redirectStatuses = new Set([301, 302, 303, 307, 308])
 
 function breath(): Promise<void> {
   return new Promise(resolve => setImmediate(resolve))

@@ -8,7 +8,7 @@ import type { FeatureReader } from '../core/reading/features.ts'
 import { allowed, createScreen, pointsAt, type Verdict } from '../core/screen.ts'
 import { createHarmClassifier } from '../core/screening/harm-verdict.ts'
 import { compileRules, safetyRules } from '../core/screening/safety-rules.ts'
-import { openBlocklist } from './blocklist.ts'
+import { type BlocklistDeps, openBlocklist } from './blocklist.ts'
 import { createModeration, type Moderation, type ModerationDeps } from './classifier.ts'
 import { createKnown, type Known } from './known.ts'
 import type { SafetySettings } from './settings.ts'
@@ -44,12 +44,13 @@ export type SafetyFigures = {
   readonly moderation: Readonly<Moderation['counts']> | null
 }
 
-export type SafetyDeps = ModerationDeps & {
-  /** Names for messages, by which the clean ones are known; null = none is remembered. */
-  readonly digests: Digests | null
-  /** Reads prompts, for routing too. */
-  readonly readFeatures: FeatureReader
-}
+export type SafetyDeps = ModerationDeps &
+  Pick<BlocklistDeps, 'hop'> & {
+    /** Names for messages, by which the clean ones are known; null = none is remembered. */
+    readonly digests: Digests | null
+    /** Reads prompts, for routing too. */
+    readonly readFeatures: FeatureReader
+  }
 
 /** Puts the layers together. The settings have been checked: no rule of theirs fails to compile. */
 export function createSafety(deps: SafetyDeps, settings: SafetySettings): Safety {

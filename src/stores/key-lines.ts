@@ -1,7 +1,7 @@
 /** Keys as their owners manage them: made, rotated along a line that shares its usage, and listed with what they used. */
 import { and, desc, eq, sql } from 'drizzle-orm'
 import type { Database } from './database.ts'
-import { onAccount } from './on-account.ts'
+import { onAccount, type Step } from './on-account.ts'
 import { type ApiKey, apiKeys } from './tables.ts'
 
 export type FreshKey = {
@@ -28,14 +28,19 @@ export const maximumActiveKeys = 1000
 
 /**
  * Stores a key for a user who is still of the account: a removal that is under way waits, and then ends this key too.
- * `full` where the account has its fill of keys, `gone` where the user has left.
+ * `full` where the account has its fill of keys, `gone` where the user has left, or the session that asks has ended.
  */
-export function addKey(database: Database, accountId: string, key: FreshKey): Promise<ApiKey | 'full' | 'gone'> {
+export function addKey(
+  database: Database,
+  accountId: string,
+  sessionId: string,
+  key: FreshKey,
+): Promise<ApiKey | 'full' | 'gone'> {
   return onAccount(database, accountId).orm(async step => {
     const present = await step.execute(
       sql`select 1 from users where id = ${key.userId} and account_id = ${accountId} and removed_at is null for share`,
     )
-    if (present.length === 0) return 'gone'
+    if (present.length === 0 || !(await isRunning(step, sessionId))) return 'gone'
     const active = await step.execute(
       sql`select 1 from api_keys where account_id = ${accountId} and revoked_at is null
           and (expires_at is null or expires_at > clock_timestamp()) limit ${maximumActiveKeys}`,
@@ -47,6 +52,14 @@ export function addKey(database: Database, accountId: string, key: FreshKey): Pr
       .returning()
     return rows[0] ?? 'gone'
   })
+}
+
+/**
+ * Whether a session runs, asked once the user's row is held: a reset that revokes the user's keys ends the session in the
+ * same transaction, so no key of that session is stored after it.
+ */
+async function isRunning(step: Step, sessionId: string): Promise<boolean> {
+  return (await step.execute(sql`select 1 from sessions where id = ${sessionId}`)).length > 0
 }
 
 /** A key of the account; null where it has none of this id. */
@@ -93,16 +106,21 @@ export function recentKeys(database: Database, accountId: string, userId: string
 /**
  * Puts a new key in a valid one's place: same user, name, rights and expiry, on the same line of usage. The old one ends
  * `overlapSeconds` from now. `not_valid` where it was revoked, expired or rotated already, `not_found` where the account
- * has none of this id.
+ * has none of this id, or the session that asks has ended.
  */
 export function rotateKey(
   database: Database,
   accountId: string,
+  sessionId: string,
   keyId: string,
   fresh: Pick<FreshKey, 'id' | 'publicId' | 'digest' | 'createdAt'>,
   overlapSeconds: number,
 ): Promise<ApiKey | 'not_valid' | 'not_found'> {
   return onAccount(database, accountId).orm(async step => {
+    await step.execute(
+      sql`select 1 from users where id = (select user_id from api_keys where id = ${keyId} and account_id = ${accountId}) for share`,
+    )
+    if (!(await isRunning(step, sessionId))) return 'not_found'
     const [old] = await step
       .select()
       .from(apiKeys)

@@ -1,5 +1,7 @@
 /** Password resets: single use, half an hour, for the address they were sent to, known by the digest of their token alone. */
 import type { Database } from './database.ts'
+import { rememberAddress } from './known-addresses.ts'
+import { endAccess, revokeKeysOf } from './verifications.ts'
 
 const lifetimeMinutes = 30
 
@@ -27,15 +29,26 @@ export async function isResetOpen(database: Database, digest: string): Promise<b
   return rows.length > 0
 }
 
+export type Reset = {
+  readonly digest: string
+  readonly passwordHash: string
+  /** All keys of the user end too. */
+  readonly revokesKeys: boolean
+  /** What the network address is remembered as, given the user's email. */
+  readonly addressDigests: (email: string) => readonly string[]
+}
+
 /**
- * Sets the password, once: all sessions end, and so does a lock, since whoever reads the mailbox is its owner. False where
- * the reset was used, replaced or has run out meanwhile.
+ * Sets the password, once: all sessions end, and so does a lock, since the reader of the mailbox is its owner. An
+ * unconfirmed address is confirmed by it, and sessions and keys of its earlier user end. False where the reset was used, replaced
+ * or has run out meanwhile.
  */
-export function useReset(database: Database, digest: string, passwordHash: string): Promise<boolean> {
+export function useReset(database: Database, reset: Reset): Promise<boolean> {
+  const { digest, passwordHash, revokesKeys, addressDigests } = reset
   return database.run(({ sql }) =>
     sql.begin(async step => {
-      const [user] = await step<{ id: string; email: string }[]>`
-        select users.id, users.email from users join password_resets on user_id = users.id
+      const [user] = await step<{ id: string; email: string; is_unverified: boolean }[]>`
+        select users.id, users.email, unverified_since is not null as is_unverified from users join password_resets on user_id = users.id
         where digest = ${digest} and password_resets.email = users.email and removed_at is null
         for no key update of users`
       if (user === undefined) return false
@@ -43,8 +56,11 @@ export function useReset(database: Database, digest: string, passwordHash: strin
         update password_resets set used_at = clock_timestamp()
         where digest = ${digest} and used_at is null and expires_at > clock_timestamp() returning digest`
       if (used.length === 0) return false
-      await step`update users set password_hash = ${passwordHash} where id = ${user.id}`
-      await step`delete from sessions where user_id = ${user.id}`
+      await step`update users set password_hash = ${passwordHash}, unverified_since = null where id = ${user.id}`
+      if (user.is_unverified) await endAccess(step, user.id)
+      else await step`delete from sessions where user_id = ${user.id}`
+      if (revokesKeys) await revokeKeysOf(step, user.id)
+      await rememberAddress(step, user.id, addressDigests(user.email))
       await step`
         delete from sign_in_failures
         where subject = 'mail:' || encode(sha256(convert_to(${user.email}::text, 'UTF8')), 'hex')`

@@ -1,12 +1,14 @@
 /**
- * Sessions: who is signed in, their rotating refresh tokens, and the failures that lock an address out. All times are the
- * database's own, so that gateways whose clocks disagree decide alike.
+ * Sessions: who is signed in, their rotating refresh tokens, and the failures that lock sign-in. A lock refuses new sign-ins
+ * from unknown network addresses and nothing else. All times are the database's own, so that gateways whose clocks disagree
+ * decide alike.
  */
 import { and, desc, eq, gt, sql as sqlText } from 'drizzle-orm'
 import type { Sql, TransactionSql } from 'postgres'
 import type { Role } from '../core/roles.ts'
 import { digestOf } from '../core/secrets.ts'
 import type { Database } from './database.ts'
+import { isKnownTo, rememberAddress } from './known-addresses.ts'
 import { onAccount } from './on-account.ts'
 import { type Session, sessions } from './tables.ts'
 
@@ -17,8 +19,8 @@ export type SessionHolder = {
   readonly userId: string
   readonly email: string
   readonly role: Role
-  /** Its e-mail address is locked after failed sign-ins: until then the session is of no use either. */
-  readonly isLocked: boolean
+  /** The email address waits for its confirmation. */
+  readonly isUnverified: boolean
 }
 
 export type NewSession = {
@@ -30,8 +32,10 @@ export type NewSession = {
   readonly tokenDigest: string
   /** The hash that the password was checked against: where it has changed since, nobody is signed in. */
   readonly passwordHash: string
-  /** None of them may be locked by now; the first one's failures are forgotten. */
+  /** None of them may be locked by now, unless the network address is known; the first one's failures are forgotten. */
   readonly subjects: readonly string[]
+  /** What the network address is remembered as: `deps/address-digests.ts`. */
+  readonly addressDigests: readonly string[]
 }
 
 /** `repeated`: the token had just been used, and what it led to then is still good. */
@@ -60,6 +64,11 @@ export function mailSubject(email: string): string {
   return `mail:${digestOf(email)}`
 }
 
+/** What wrong current passwords at a change of password are counted under: only a user's own sessions can add to them. */
+export function changeSubject(userId: string): string {
+  return `change:${userId}`
+}
+
 /** What failures of a network address (IPv6 by /64) are counted under. */
 export function addressSubject(address: string): string {
   return `address:${address}`
@@ -67,28 +76,35 @@ export function addressSubject(address: string): string {
 
 /**
  * Signs a user in; the oldest session leaves where there would be a sixth. False where user or password is no longer what
- * was checked, or a lock has fallen meanwhile. The user's row serialises it: of 50 at once exactly 5 stay.
+ * was checked, or a lock that applies here began meanwhile. The user's row serialises it: of 50 at once exactly 5 stay.
  */
 export function startSession(database: Database, session: NewSession): Promise<boolean> {
-  const { id, accountId, userId, userAgent, tokenDigest, passwordHash, subjects } = session
+  const { id, accountId, userId, userAgent, tokenDigest, passwordHash, subjects, addressDigests } = session
   return database.run(({ sql }) =>
     sql.begin(async step => {
-      const user = await step`
+      // Statements that do not wait for one another's answers are sent together: the row is held for that much less.
+      const holding = step`
         select 1 from users
         where id = ${userId} and account_id = ${accountId} and removed_at is null and password_hash = ${passwordHash}
-        for no key update`
-      if (user.length === 0 || (await anyLocked(step, subjects))) return false
-      await step`
+        for no key update`.execute()
+      const [user, isLocked] = await Promise.all([holding, anyLocked(step, subjects)])
+      if (user.length === 0 || (isLocked && !(await isKnownTo(step, userId, addressDigests)))) return false
+      const begun = step`
         insert into sessions (id, account_id, user_id, user_agent, created_at, last_used_at, expires_at)
         select ${id}, ${accountId}, ${userId}, ${userAgent}, now, now, now + make_interval(days => ${idleDays})
-        from clock_timestamp() as now`
-      await step`
-        insert into session_tokens (digest, session_id, created_at) values (${tokenDigest}, ${id}, clock_timestamp())`
-      await step`
+        from clock_timestamp() as now`.execute()
+      const named = step`
+        insert into session_tokens (digest, session_id, created_at)
+        values (${tokenDigest}, ${id}, clock_timestamp())`.execute()
+      const ended = step`
         delete from sessions where user_id = ${userId} and (expires_at <= clock_timestamp() or id in (
           select id from sessions where user_id = ${userId} and expires_at > clock_timestamp()
-          order by created_at desc, id desc offset ${maximumSessions}))`
-      await step`delete from sign_in_failures where subject = ${subjects[0] ?? ''}`
+          order by created_at desc, id desc offset ${maximumSessions}))`.execute()
+      // A running lock stays: it applies to other network addresses, and its cause must not get ten more tries.
+      const forgotten = step`
+        delete from sign_in_failures
+        where subject = ${subjects[0] ?? ''} and (locked_until is null or locked_until <= clock_timestamp())`.execute()
+      await Promise.all([begun, named, ended, forgotten, rememberAddress(step, userId, addressDigests)])
       return true
     }),
   )
@@ -104,10 +120,9 @@ export async function rotateToken(database: Database, digest: string, nextDigest
   const rotated = await database.run(
     ({ sql }) => sql<{ session_id: string }[]>`
       with used as (
-        update session_tokens set used_at = clock_timestamp() from sessions join users on users.id = user_id
+        update session_tokens set used_at = clock_timestamp() from sessions
         where session_tokens.digest = ${digest} and used_at is null
           and sessions.id = session_id and expires_at > clock_timestamp()
-          and not ${isLocked(sql)}
         returning session_id),
       next as (
         insert into session_tokens (digest, session_id, created_at)
@@ -152,17 +167,12 @@ export async function findSession(database: Database, sessionId: string): Promis
   const rows = await database.run(
     ({ sql }) => sql<SessionHolder[]>`
       select sessions.id as "sessionId", sessions.account_id as "accountId", users.id as "userId", email, role,
-        ${isLocked(sql)} as "isLocked"
+        unverified_since is not null as "isUnverified"
       from sessions join users on users.id = user_id
       where sessions.id = ${sessionId} and expires_at > clock_timestamp() and removed_at is null`,
   )
   return rows[0] ?? null
 }
-
-/** Whether the user of the row at hand is locked out; spells the subject as `mailSubject` does. */
-const isLocked = (sql: Sql) => sql`
-  exists (select from sign_in_failures
-    where subject = 'mail:' || encode(sha256(convert_to(users.email, 'UTF8')), 'hex') and locked_until > clock_timestamp())`
 
 /** A user's running sessions, newest first. */
 export function listSessions(database: Database, accountId: string, userId: string): Promise<Session[]> {

@@ -90,6 +90,8 @@ export const users = pgTable(
     passwordHash: text('password_hash').notNull(),
     role: text('role', { enum: ['owner', 'admin', 'member'] }).notNull(),
     createdAt: createdAt(),
+    /** The address waits for its confirmation by mail; null = confirmed, or no confirmation was asked for. */
+    unverifiedSince: time('unverified_since'),
     /** Left or was removed: e-mail and password are blanked, the row stays for the keys and records that name it. */
     removedAt: time('removed_at'),
   },
@@ -175,7 +177,7 @@ export const sessionTokens = pgTable(
 export const signInFailures = pgTable(
   'sign_in_failures',
   {
-    /** `mail:<SHA-256 of the address>` or `address:<address, IPv6 by /64>`. */
+    /** `mail:<SHA-256 of the address>`, `address:<address, IPv6 by /64>` or `change:<user id>`. */
     subject: text('subject').primaryKey(),
     /** Within the last 15 minutes, oldest first. */
     failedAt: timestamp('failed_at', { withTimezone: true, mode: 'date' }).array().notNull(),
@@ -186,6 +188,39 @@ export const signInFailures = pgTable(
   },
   table => [index('sign_in_failures_updated_at').on(table.updatedAt)],
 )
+
+/** Network addresses that a user has signed in from: a lock does not apply there. */
+export const knownAddresses = pgTable(
+  'known_addresses',
+  {
+    userId: text('user_id')
+      .notNull()
+      .references(() => users.id),
+    /** HMAC of email and network address under the session secret: the table alone does not tell where a user is. */
+    digest: text('digest').notNull(),
+    lastUsedAt: time('last_used_at').notNull(),
+    /** Failed sign-ins since the last successful one. */
+    failures: smallint('failures').notNull().default(0),
+  },
+  table => [
+    primaryKey({ name: 'known_addresses_key', columns: [table.userId, table.digest] }),
+    check('known_addresses_failures', sql`${table.failures} >= 0`),
+  ],
+)
+
+/** Mailed confirmations of email addresses: single use, one per user. */
+export const emailVerifications = pgTable('email_verifications', {
+  /** SHA-256 of the token, hex. */
+  digest: text('digest').primaryKey(),
+  userId: text('user_id')
+    .notNull()
+    .unique('email_verifications_user')
+    .references(() => users.id),
+  /** The address it was sent to: another one since then makes it void. */
+  email: text('email').notNull(),
+  createdAt: createdAt(),
+  expiresAt: time('expires_at').notNull(),
+})
 
 export const invitations = pgTable(
   'invitations',

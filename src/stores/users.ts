@@ -81,11 +81,18 @@ export function changePassword(
   database: Database,
   accountId: string,
   userId: string,
-  change: { readonly checkedHash: string; readonly newHash: string; readonly keptSession: string },
+  change: {
+    readonly checkedHash: string
+    readonly newHash: string
+    readonly keptSession: string
+    /** The operator vouches for the user: the address counts as confirmed. */
+    readonly confirmsEmail?: boolean
+  },
 ): Promise<boolean> {
   return onAccount(database, accountId).sql(async step => {
     const changed = await step`
-        update users set password_hash = ${change.newHash}
+        update users set password_hash = ${change.newHash},
+          unverified_since = case when ${change.confirmsEmail ?? false}::boolean then null else unverified_since end
         where id = ${userId} and account_id = ${accountId} and password_hash = ${change.checkedHash} and removed_at is null
         returning id`
     if (changed.length === 0) return false
@@ -148,6 +155,8 @@ export function removeUser(
       where user_id = ${userId} and account_id = ${accountId} and revoked_at is null`
     await step`delete from sessions where user_id = ${userId}`
     await step`delete from password_resets where user_id = ${userId}`
+    await step`delete from email_verifications where user_id = ${userId}`
+    await step`delete from known_addresses where user_id = ${userId}`
     await endInvitations(step, accountId, userId)
     return 'done'
   })

@@ -1,5 +1,6 @@
 /** A real browser at a running gateway: Chromium, where there is one. */
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import type { FirstAccount } from '../../src/deps/first-account.ts'
 import type { Gateway } from '../harness/gateway.ts'
 
 /** Whatever a page shows, it shows within this. */
@@ -66,7 +67,7 @@ export async function newVisitor(
 }
 
 /** Of a gateway's first account. */
-export function firstOwner(gateway: Gateway): { readonly email: string; readonly password: string } {
+export function firstOwner(gateway: Gateway): FirstAccount {
   const { firstAccount } = gateway.deps
   if (firstAccount === null) throw new Error('a fresh folder makes a first account')
   return firstAccount

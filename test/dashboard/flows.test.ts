@@ -2,8 +2,9 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { plans } from '../../src/core/plans.ts'
-import { changeAccount } from '../../src/stores/accounts.ts'
+import { changeAccount, findAccountByEmail } from '../../src/stores/accounts.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { upgraded } from '../harness/people.ts'
 import { firstOwner, newVisitor, openBrowser, type Visitor } from './browser.ts'
 import { chromiumPath } from './chromium.ts'
 
@@ -144,7 +145,7 @@ function withBrowser(path: string) {
     await changeAccount(gateway.deps.database, gateway.accountId, { ...plans.usage, requestsPerMinute: 10_000 })
   })
 
-  test('whoever signs up can upgrade, cap the month, and is told of the hour of grace', async () => {
+  test('whoever signs up is upgraded by the operator, caps the month, and is told of the hour of grace', async () => {
     const visitor = await newVisitor(browser, gateway)
     const { page, go } = visitor
     await go('sign-up', 'Make an account')
@@ -158,8 +159,11 @@ function withBrowser(path: string) {
     expect(await page.locator('.who').textContent()).toContain('<b>Newcomers</b>')
 
     await go('billing', 'Billing')
-    await page.getByRole('button', { name: 'Upgrade' }).click()
-    await page.getByRole('button', { name: 'Upgrade, charges begin now' }).click()
+    await page.getByText('Ask its operator for an upgrade').waitFor()
+    expect(await page.getByRole('button', { name: 'Upgrade' }).count()).toBe(0)
+    const found = await findAccountByEmail(gateway.deps.database, 'new@example.test')
+    await upgraded(gateway, { accountId: found?.account.id ?? '' })
+    await page.reload()
     await page.locator('.plan.current', { hasText: 'Usage' }).waitFor()
     await page.getByLabel('US dollars per month').fill('20')
     await page.getByRole('button', { name: 'Save soft cap' }).click()

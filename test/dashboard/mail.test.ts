@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { type SmtpServer, startSmtpServer } from '../harness/smtp.ts'
+import { eventually } from '../stores/database.contract.ts'
 import { firstOwner, newVisitor, openBrowser } from './browser.ts'
 import { chromiumPath } from './chromium.ts'
 
@@ -60,8 +61,13 @@ function withBrowser(path: string) {
     const link = await linkTo(email)
     await go(link, 'Choose a new password')
     await page.getByLabel('Your new password').fill(chosen)
+    const { key } = firstOwner(gateway)
+    const use = () => fetch(`${gateway.url}/api/v1/insights/learning`, { headers: { 'x-api-key': key } })
+    expect((await use()).status).toBe(200)
+    await page.getByLabel('Revoke my API keys too').check()
     await page.getByRole('button', { name: 'Change the password' }).click()
-    await page.getByText('Your password is changed').waitFor()
+    await page.getByText('your API keys are revoked').waitFor()
+    await eventually(async () => (await use()).status === 401, 2000)
     await visitor.signIn(email, chosen)
 
     const late = await newVisitor(browser, gateway)
@@ -72,6 +78,53 @@ function withBrowser(path: string) {
     await late.leave()
     expect(visitor.complaints).toEqual([])
     await visitor.leave()
+  })
+
+  test('a new account looks around, confirms its address by the link in the letter, and then makes a key', async () => {
+    const email = 'new@example.test'
+    const visitor = await newVisitor(browser, gateway)
+    const { page, go } = visitor
+    await go('sign-up', 'Make an account')
+    await page.getByText('You confirm your address by a link').waitFor()
+    await page.getByLabel('E-mail').fill(email)
+    await page.getByLabel('Password').fill('a long enough password')
+    await page.getByRole('button', { name: 'Make the account' }).click()
+    await page.getByText('Confirm your email address').waitFor()
+    await page.getByRole('button', { name: 'Make a key and show the command' }).click()
+    await page.getByText('Your email address is not confirmed yet').waitFor()
+    await page.getByRole('button', { name: 'Send another mail' }).click()
+    await page.getByRole('button', { name: 'Mail sent' }).waitFor()
+    await eventually(() => smtp.letters.filter(({ to }) => to.includes(email)).length === 2, 5000)
+
+    const link = await linkTo(email)
+    const other = await newVisitor(browser, gateway)
+    await other.go(link, 'Confirm your email address')
+    await other.page.getByLabel('Password').fill('not the password')
+    await other.page.getByRole('button', { name: 'Confirm the address' }).click()
+    await other.page.getByText('The password is not right').waitFor()
+    await other.page.getByLabel('Password').fill('a long enough password')
+    await other.page.getByRole('button', { name: 'Confirm the address' }).click()
+    await other.page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
+    await other.page.getByRole('button', { name: 'Make a key and show the command' }).click()
+    await other.page.locator('.first-run pre').waitFor()
+    expect(await other.page.getByText('Confirm your email address').count()).toBe(0)
+    expect([...visitor.complaints, ...other.complaints]).toEqual([])
+    await other.leave()
+    await visitor.leave()
+  })
+
+  test('a gateway that takes no registrations says so, and offers no form', async () => {
+    const closed = await startGateway({ REGISTRATION: 'invitation' })
+    const visitor = await newVisitor(browser, closed)
+    const { page, go } = visitor
+    await go('sign-up', 'Make an account')
+    await page.getByText('Registration is by invitation').waitFor()
+    expect(await page.getByLabel('E-mail').count()).toBe(0)
+    await page.getByRole('link', { name: 'Sign in' }).click()
+    await page.getByText('Started it on this machine?').waitFor()
+    expect(await page.getByRole('link', { name: 'make an account' }).count()).toBe(0)
+    await visitor.leave()
+    await closed.stop()
   })
 
   test('an invitation goes by mail, its inviter is told so, and may withdraw it', async () => {

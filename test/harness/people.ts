@@ -1,7 +1,9 @@
 /** People at a gateway for a test: signed in over its real socket, each from a network address of their own. */
 import { expect } from 'bun:test'
 import type { Role } from '../../src/core/roles.ts'
+import { eventually } from '../stores/database.contract.ts'
 import type { Gateway } from './gateway.ts'
+import type { SmtpServer } from './smtp.ts'
 
 type At = Pick<Gateway, 'url'>
 
@@ -52,10 +54,13 @@ export async function ask<T = Record<string, unknown>>(
 }
 
 /** Registers somebody: the owner of a new account. */
-export async function owner(gateway: At): Promise<Person> {
+export async function owner(gateway: At, headers = elsewhere()): Promise<Person> {
   const email = `person${++made}@example.test`
   const password = `a password of ${made}`
-  const { status, body } = await ask<SignedIn>(gateway, 'POST', '/api/v1/auth/register', { body: { email, password } })
+  const { status, body } = await ask<SignedIn>(gateway, 'POST', '/api/v1/auth/register', {
+    body: { email, password },
+    headers,
+  })
   expect(status).toBe(201)
   return person(body, password)
 }
@@ -77,6 +82,39 @@ export async function colleague(gateway: At, inviter: Person, role: 'admin' | 'm
   )
   expect(status).toBe(201)
   return person(body, password)
+}
+
+/** Registers an owner at a gateway that sends mail, and confirms the email address with the mailed token. */
+export async function confirmedOwner(gateway: Gateway, smtp: Pick<SmtpServer, 'letters'>): Promise<Person> {
+  const person = await owner(gateway)
+  const tokenIn = () =>
+    smtp.letters
+      .filter(({ to }) => to.includes(person.email))
+      .map(({ text }) => /\/#\/verify\/(gw_verify_[\w-]{43})\s/.exec(text)?.[1])
+      .find(token => token !== undefined)
+  await eventually(() => tokenIn() !== undefined, 5000)
+  const confirmed = await ask(gateway, 'POST', `/api/v1/auth/verify/${tokenIn()}`, {
+    body: { password: person.password },
+  })
+  expect(confirmed.status).toBe(200)
+  gateway.deps.sessions.forget()
+  return person
+}
+
+/** Moves an account to the plan `usage`, as the operator's command does. */
+export async function upgraded(
+  { deps }: Pick<Gateway, 'deps'>,
+  { accountId }: Pick<Person, 'accountId'>,
+): Promise<void> {
+  const { stores, database, clock, newId } = deps
+  const outcome = await stores.billing.changeBilling(database, accountId, {
+    event: 'upgrade',
+    at: clock.now(),
+    userId: null,
+    newId,
+    method: { id: newId('pay'), kind: 'manual', stripePaymentMethodId: null, brand: null, lastFour: null },
+  })
+  expect(outcome).toBe('done')
 }
 
 /** Signs in; null where it was refused. */

@@ -6,7 +6,7 @@ import type { Database } from '../../src/stores/database.ts'
 import { createIdempotencyBook, type IdempotencyBook } from '../../src/stores/idempotency.ts'
 import { openRedis } from '../../src/stores/redis.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask, owner, type Person } from '../harness/people.ts'
+import { ask, owner, type Person, upgraded } from '../harness/people.ts'
 import { startRedis } from '../harness/redis.ts'
 import { eventually, quiet } from '../stores/database.contract.ts'
 
@@ -302,6 +302,8 @@ describe('keys and plans', () => {
 
   test('a plan is changed once', async () => {
     const name = newName()
+    await upgraded(gateway, boss)
+    await ask(gateway, 'POST', '/api/v1/billing/downgrade', { token: boss.token, body: {} })
     const upgrade = () => make(gateway.url, '/api/v1/billing/upgrade', name, { confirm: true })
     expect((await upgrade()).status).toBe(200)
     expect((await upgrade()).body.error?.code).toBe('already_completed')

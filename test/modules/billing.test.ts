@@ -5,7 +5,7 @@ import { cycleMs, graceMs, settlingMs } from '../../src/core/billing.ts'
 import { systemClock } from '../../src/deps/clock.ts'
 import { changeAccount } from '../../src/stores/accounts.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask, keyOf, owner, type Person } from '../harness/people.ts'
+import { ask, keyOf, owner, type Person, upgraded } from '../harness/people.ts'
 import { eventually } from '../stores/database.contract.ts'
 
 let ahead = 0
@@ -58,6 +58,39 @@ const chat = (key: string, body: object = {}) =>
     },
   )
 
+test('upgrade: is the operator’s when no payment provider is configured', async () => {
+  const person = await owner(gateway)
+  const refuse = async () => {
+    const answer = await ask<{ error: { code: string; message: string } }>(gateway, 'POST', '/api/v1/billing/upgrade', {
+      token: person.token,
+      body: { confirm: true },
+    })
+    expect([answer.status, answer.body.error.code]).toEqual([403, 'forbidden'])
+    expect(answer.body.error.message).toContain('accounts plan <email> usage')
+  }
+  await refuse()
+  // Agreeing to pay by hand is no way around it.
+  expect((await billing(person, 'PUT', '/payment-method', {})).status).toBe(200)
+  await refuse()
+  expect((await billing(person)).body).toMatchObject({ plan: 'evaluation', version: 0, cycle: null })
+  // Nor is a downgrade that has taken effect, before or after it is written.
+  await upgraded(gateway, person)
+  expect((await billing(person, 'POST', '/downgrade', {})).status).toBe(200)
+  const token = person.token
+  const late = await at(cycleMs + 60_000, async () => {
+    const session = await gateway.deps.tokens.sign({ userId: person.id, sessionId: sessionOf(token) })
+    return ask(gateway, 'POST', '/api/v1/billing/upgrade', { token: session.token, body: { confirm: true } })
+  })
+  expect(late.status).toBe(403)
+  await at(cycleMs + 60_000, () => gateway.deps.billingWorker.run())
+  await refuse()
+})
+
+function sessionOf(token: string): string {
+  const claims: { sid?: string } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+  return claims.sid ?? ''
+}
+
 test('upgrade begins charges at once, downgrade waits for the cycle, upgrade takes it back', async () => {
   const person = await owner(gateway)
   expect((await billing(person)).body).toMatchObject({
@@ -66,8 +99,8 @@ test('upgrade begins charges at once, downgrade waits for the cycle, upgrade tak
     cycle: null,
     payment_method: null,
   })
-  const { status, body } = await billing(person, 'POST', '/upgrade', { confirm: true })
-  expect(status).toBe(200)
+  await upgraded(gateway, person)
+  const { body } = await billing(person)
   expect(body).toMatchObject({
     plan: 'usage',
     plan_after_cycle: 'usage',
@@ -118,7 +151,7 @@ test('A5 what is not of the schema, not confirmed or not a sum of money is refus
 
 test('a change decided on an old version is 409, and of upgrade and downgrade at once one wins', async () => {
   const person = await owner(gateway)
-  await billing(person, 'POST', '/upgrade', { confirm: true })
+  await upgraded(gateway, person)
   expect((await billing(person, 'POST', '/downgrade', { version: 0 })).status).toBe(409)
   for (let round = 0; round < 10; round++) {
     const { version } = (await billing(person)).body
@@ -133,7 +166,7 @@ test('a change decided on an old version is 409, and of upgrade and downgrade at
 test('an hour after the payment method has gone chat answers 402, and with a new one at once again', async () => {
   const person = await owner(gateway)
   expect((await billing(person, 'DELETE', '/payment-method')).status).toBe(404)
-  await billing(person, 'POST', '/upgrade', { confirm: true })
+  await upgraded(gateway, person)
   const { key } = await keyOf(gateway, person)
   expect((await chat(key)).status).toBe(200)
   expect((await billing(person, 'DELETE', '/payment-method')).status).toBe(204)
@@ -156,7 +189,7 @@ test('an hour after the payment method has gone chat answers 402, and with a new
 test('an upgrade by agreement ends the grace period that a removed method began', async () => {
   const person = await owner(gateway)
   const { key } = await keyOf(gateway, person)
-  await billing(person, 'POST', '/upgrade', { confirm: true })
+  await upgraded(gateway, person)
   await billing(person, 'POST', '/downgrade', {})
   await billing(person, 'DELETE', '/payment-method')
   expect((await billing(person)).body.grace_ends_at).not.toBeNull()
@@ -215,7 +248,7 @@ test('what was chatted is on the invoice to the micro-cent, a line per model; an
   const { key } = await keyOf(gateway, person)
   const before = await chat(key)
   expect(before.status).toBe(200)
-  await billing(person, 'POST', '/upgrade', { confirm: true })
+  await upgraded(gateway, person)
   const answers = [
     await chat(key, { model: 'openai/gpt-4.1' }),
     await chat(key, { model: 'openai/gpt-4.1', prompt: 'Say hello again, and at length.' }),
@@ -250,7 +283,7 @@ test('what was chatted is on the invoice to the micro-cent, a line per model; an
 describe('the monthly soft cap', () => {
   test('from 80 % on warns in a header and leans auto-routing to cheaper models, and never blocks', async () => {
     const person = await owner(gateway)
-    await billing(person, 'POST', '/upgrade', { confirm: true })
+    await upgraded(gateway, person)
     // What is waited for here is asked for often.
     await changeAccount(gateway.deps.database, person.accountId, { requestsPerMinute: 10_000 })
     const { key } = await keyOf(gateway, person)

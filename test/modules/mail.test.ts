@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { createMail, LetterRefused } from '../../src/mail/mail.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask, elsewhere, keyOf, owner, signIn } from '../harness/people.ts'
+import { ask, confirmedOwner, elsewhere, keyOf, owner, signIn } from '../harness/people.ts'
 import { type SmtpServer, startSmtpServer } from '../harness/smtp.ts'
 import { eventually } from '../stores/database.contract.ts'
 
@@ -32,7 +32,9 @@ beforeEach(() => {
   before = smtp.letters.length
 })
 
-const lettersTo = (email: string) => smtp.letters.filter(({ to }) => to.includes(email))
+/** Mails to an address, without those that ask to confirm it. */
+const lettersTo = (email: string) =>
+  smtp.letters.filter(({ to, text }) => to.includes(email) && !text.includes('/#/verify/'))
 
 async function letterTo(email: string) {
   await eventually(() => lettersTo(email).length > 0, 5000)
@@ -49,7 +51,7 @@ const resetTokenIn = (text: string) => /\/#\/reset\/(gw_reset_[\w-]{43})\s/.exec
 
 describe('an invitation', () => {
   test('goes to the invited alone, with a link under the configured address, whatever the request’s Host', async () => {
-    const boss = await owner(gateway)
+    const boss = await confirmedOwner(gateway, smtp)
     const { status, text } = await ask(gateway, 'POST', '/api/v1/team/invitations', {
       token: boss.token,
       body: { email: 'invited@example.test' },
@@ -71,7 +73,7 @@ describe('an invitation', () => {
 
 describe('P6 P7 a password reset', () => {
   test('is mailed, used once, and ends all sessions', async () => {
-    const person = await owner(gateway)
+    const person = await confirmedOwner(gateway, smtp)
     expect((await askReset(person.email.toUpperCase())).status).toBe(202)
     const token = resetTokenIn((await letterTo(person.email)).text)
     expect((await choose(token, 'short')).status).toBe(400)
@@ -86,7 +88,7 @@ describe('P6 P7 a password reset', () => {
   })
 
   test('answers alike for known and unknown addresses; only the known one gets a letter', async () => {
-    const person = await owner(gateway)
+    const person = await confirmedOwner(gateway, smtp)
     const [known, unknown] = [await askReset(person.email), await askReset('nobody@example.test')]
     const shape = ({ status, text, headers }: typeof known) => ({
       status,
@@ -99,7 +101,7 @@ describe('P6 P7 a password reset', () => {
   })
 
   test('of two at once for one token one sets the password; an old token ends with the next', async () => {
-    const person = await owner(gateway)
+    const person = await confirmedOwner(gateway, smtp)
     await askReset(person.email)
     const first = resetTokenIn((await letterTo(person.email)).text)
     await askReset(person.email)
@@ -111,7 +113,7 @@ describe('P6 P7 a password reset', () => {
   })
 
   test('runs out after half an hour, and is void where the address has changed', async () => {
-    const person = await owner(gateway)
+    const person = await confirmedOwner(gateway, smtp)
     const { database } = gateway.deps
     for (const change of ['late', 'moved'] as const) {
       const count = lettersTo(person.email).length
@@ -128,7 +130,7 @@ describe('P6 P7 a password reset', () => {
   })
 
   test('lifts the lock of its address: who reads the mailbox is the owner', async () => {
-    const person = await owner(gateway)
+    const person = await confirmedOwner(gateway, smtp)
     for (let tries = 0; tries < 10; tries++) await signIn(gateway, { ...person, password: 'wrong password' })
     expect(await signIn(gateway, person)).toBeNull()
     await askReset(person.email)
@@ -139,7 +141,7 @@ describe('P6 P7 a password reset', () => {
   })
 
   test('fills nobody’s mailbox: the fourth letter in an hour is not written, and the answer is the same', async () => {
-    const person = await owner(gateway)
+    const person = await confirmedOwner(gateway, smtp)
     for (let count = 0; count < 5; count++) expect((await askReset(person.email)).status).toBe(202)
     await eventually(() => lettersTo(person.email).length === 3, 5000)
     await Bun.sleep(200)
@@ -147,7 +149,7 @@ describe('P6 P7 a password reset', () => {
   })
 
   test('leaves no token in the database or the log', async () => {
-    const person = await owner(gateway)
+    const person = await confirmedOwner(gateway, smtp)
     await askReset(person.email)
     const token = resetTokenIn((await letterTo(person.email)).text)
     const rows = await gateway.deps.database.run(({ sql }) => sql`select password_resets::text from password_resets`)
@@ -158,7 +160,7 @@ describe('P6 P7 a password reset', () => {
 })
 
 test('P5 whose sign-in was locked is told, once; an address that nobody has is not', async () => {
-  const person = await owner(gateway)
+  const person = await confirmedOwner(gateway, smtp)
   for (const email of [person.email, 'unknown@example.test'])
     for (let tries = 0; tries < 12; tries++) await signIn(gateway, { email, password: 'wrong password' })
   expect((await letterTo(person.email)).text).toContain('locked')
@@ -167,7 +169,7 @@ test('P5 whose sign-in was locked is told, once; an address that nobody has is n
 })
 
 test('the owners are told at 80 and at 100 % of the month’s soft cap, once each', async () => {
-  const person = await owner(gateway)
+  const person = await confirmedOwner(gateway, smtp)
   const { key } = await keyOf(gateway, person)
   const { database, budget, clock } = gateway.deps
   const month = new Date(clock.now()).toISOString().slice(0, 7)
@@ -241,8 +243,9 @@ describe('the queue', () => {
   })
 
   test('sends after a server that was busy, and blocks no request meanwhile', async () => {
+    const boss = await confirmedOwner(gateway, smtp)
+    before = smtp.letters.length
     smtp.refuseNext('451 try again later')
-    const boss = await owner(gateway)
     const began = performance.now()
     const { status } = await ask(gateway, 'POST', '/api/v1/team/invitations', {
       token: boss.token,

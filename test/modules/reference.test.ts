@@ -8,7 +8,7 @@ import { errorTable } from '../../src/core/errors.ts'
 import type { ApiDocument, Operation } from '../../src/modules/reference/document.ts'
 import type { JsonSchema } from '../../src/modules/reference/schemas.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask, colleague, elsewhere, keyOf, owner, type Person } from '../harness/people.ts'
+import { ask, colleague, elsewhere, keyOf, owner, type Person, upgraded } from '../harness/people.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
 setDefaultTimeout(30_000)
@@ -152,7 +152,17 @@ const scenes: Readonly<Record<string, () => Promise<Scene>>> = {
     return { path: `/api/v1/team/invitations/${invited.body.token}/accept` }
   },
   'POST /api/v1/auth/logout': () => owner(gateway),
-  'POST /api/v1/billing/upgrade': () => owner(gateway),
+  'POST /api/v1/auth/verification': async () => {
+    const person = await owner(gateway)
+    await gateway.deps.database.run(({ sql }) => sql`update users set unverified_since = now() where id = ${person.id}`)
+    return person
+  },
+  // What it takes back is a downgrade: without a payment provider nothing else is the owner's to decide.
+  'POST /api/v1/billing/upgrade': async () => {
+    const person = await withPlan()
+    await ask(gateway, 'POST', '/api/v1/billing/downgrade', { token: person.token, body: {} })
+    return person
+  },
   'PUT /api/v1/billing/payment-method': () => owner(gateway),
   'POST /api/v1/billing/downgrade': () => withPlan(),
   'DELETE /api/v1/billing/payment-method': () => withPlan(),
@@ -170,6 +180,7 @@ const unfulfilled: Readonly<Record<string, number>> = {
   // Without mail nobody can be sent a new password.
   'POST /api/v1/auth/reset': 404,
   'POST /api/v1/auth/reset/{token}': 404,
+  'POST /api/v1/auth/verify/{token}': 404,
   'GET /api/v1/billing/invoices/{id}': 404,
   'POST /api/v1/billing/invoices/{id}/payment-page': 404,
   'POST /api/v1/billing/payment-method/setup': 404,
@@ -187,10 +198,9 @@ async function withColleague(): Promise<Scene> {
 }
 
 async function withPlan(): Promise<Scene> {
-  const { token } = await owner(gateway)
-  const upgraded = await ask(gateway, 'POST', '/api/v1/billing/upgrade', { token, body: { confirm: true } })
-  expect(upgraded.status).toBe(200)
-  return { token }
+  const person = await owner(gateway)
+  await upgraded(gateway, person)
+  return { token: person.token }
 }
 
 describe('every operation', () => {

@@ -328,7 +328,8 @@ describe('team', () => {
     const { body } = await ask<{ data: object[]; invitations: object[] }>(gateway, 'GET', '/api/v1/team', {
       token: admin.token,
     })
-    for (const user of body.data) expect(Object.keys(user).sort()).toEqual(['created_at', 'email', 'id', 'role'])
+    for (const user of body.data)
+      expect(Object.keys(user).sort()).toEqual(['created_at', 'email', 'id', 'role', 'verification_pending'])
     expect(Object.keys(body.invitations[0] ?? {}).sort()).toEqual(['created_at', 'email', 'expires_at', 'id', 'role'])
     const account = await as(admin, 'GET', '/account')
     expect(Object.keys(account.body).sort()).toEqual([

@@ -50,6 +50,7 @@ const principal = (accountId: string, userId: string, role: Principal['role']): 
   userId,
   role,
   sessionId: 'ses_test',
+  isUnverified: false,
   email: 'somebody@example.test',
 })
 

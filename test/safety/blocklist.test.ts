@@ -12,6 +12,7 @@ function world(fetch: () => Promise<Response> = () => Promise.reject(new Error('
   const timers: (() => void)[] = []
   const deps = {
     fetch,
+    hop: () => Promise.reject(new Error('no hop')),
     after: (milliseconds: number, action: () => void) => {
       if (milliseconds === 5_000) timers.push(action)
       return () => {}

@@ -11,6 +11,7 @@ export function safetyFor(settings: Partial<SafetySettings> = {}, deps: Partial<
   return createSafety(
     {
       fetch: nobody,
+      hop: nobody,
       monotonic: () => 0,
       after: () => () => {},
       log: { info() {}, warn() {} },

@@ -40,6 +40,8 @@ const walled = [
   'session_tokens',
   'invitations',
   'password_resets',
+  'known_addresses',
+  'email_verifications',
   'payment_methods',
   'plan_changes',
   'billing_cycles',
@@ -67,6 +69,8 @@ async function settled(database: Database): Promise<{ accountId: string; userId:
     await sql`insert into session_tokens (digest, session_id, created_at) values (${ses}, ${ses}, now())`
     await sql`insert into invitations (id, account_id, email, role, invited_by, digest, created_at, expires_at) values (${inv}, ${accountId}, 'a@b', 'member', ${userId}, ${inv}, now(), now())`
     await sql`insert into password_resets (digest, user_id, email, created_at, expires_at) values (${ses}, ${userId}, 'a@b', now(), now())`
+    await sql`insert into known_addresses (user_id, digest, last_used_at) values (${userId}, ${ses}, now())`
+    await sql`insert into email_verifications (digest, user_id, email, created_at, expires_at) values (${ses}, ${userId}, 'a@b', now(), now())`
     await sql`insert into payment_methods (id, account_id, kind, created_at) values (${`pay_${accountId}`}, ${accountId}, 'manual', now())`
     await sql`insert into plan_changes (account_id, version, from_plan, to_plan, requested_at, effective_at) values (${accountId}, 1, 'evaluation', 'usage', now(), now())`
     await sql`insert into billing_cycles (id, account_id, starts_at, ends_at) values (${cyc}, ${accountId}, now(), now() + interval '1 day')`

@@ -66,7 +66,12 @@ function Plan({ billing, onChange }: Changed) {
                   {limits.concurrent_requests} {limits.concurrent_requests === 1 ? 'seat' : 'seats'}
                 </li>
               </ul>
-              {!isCurrent && name === 'usage' && (
+              {!isCurrent && name === 'usage' && billing.collected_by === 'manual' && (
+                <p class="hint">
+                  This gateway has no payment provider. Ask its operator for an upgrade: <code>accounts plan</code>.
+                </p>
+              )}
+              {!isCurrent && name === 'usage' && billing.collected_by !== 'manual' && (
                 <>
                   <button
                     type="button"

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import { Switch } from '../parts/field.tsx'
 import { FailureNotice, Notice } from '../parts/notice.tsx'
 import { useAction } from '../state/action.ts'
 import { callOpen } from '../state/api.ts'
@@ -46,9 +47,11 @@ function Ask() {
 
 function Choose({ token }: { readonly token: string }) {
   const [password, setPassword] = useState('')
+  const [revokesKeys, setRevokesKeys] = useState(false)
   const [isChosen, setChosen] = useState(false)
   const choosing = useAction(async () => {
-    await callOpen('POST /api/v1/auth/reset/:token', { params: { token }, body: { password } })
+    const body = { password, revoke_keys: revokesKeys }
+    await callOpen('POST /api/v1/auth/reset/:token', { params: { token }, body })
     setChosen(true)
   })
   const { failure } = choosing
@@ -57,7 +60,8 @@ function Choose({ token }: { readonly token: string }) {
     <Door title="Choose a new password" onSubmit={() => void choosing.run()}>
       {isChosen && (
         <Notice tone="good" title="Your password is changed">
-          Every session has ended. <a href={hrefTo('')}>Sign in</a> with the new one.
+          Every session has ended{revokesKeys && ', and your API keys are revoked'}. <a href={hrefTo('')}>Sign in</a>{' '}
+          with the new one.
         </Notice>
       )}
       {isGone && (
@@ -67,6 +71,13 @@ function Choose({ token }: { readonly token: string }) {
       )}
       {failure !== null && !isGone && failure.param === null && <FailureNotice failure={failure} />}
       <NewPassword label="Your new password" value={password} onText={setPassword} param="password" failure={failure} />
+      <Switch
+        label="Revoke my API keys too"
+        hint="If somebody else may have used your account. Programs need new keys then."
+        isOn={revokesKeys}
+        disabled={isChosen}
+        onSwitch={setRevokesKeys}
+      />
       <button type="submit" class="button primary wide" disabled={choosing.isBusy || isChosen}>
         {choosing.isBusy ? 'Changing it…' : 'Change the password'}
       </button>

@@ -8,9 +8,10 @@ import { useAction } from '../state/action.ts'
 import { callOpen } from '../state/api.ts'
 import type { Failure } from '../state/failure.ts'
 import { hrefTo } from '../state/place.ts'
+import { useRegistration } from '../state/registration.ts'
 import { begin, endedBecause } from '../state/session.ts'
 
-/** Where a lock ends is told to nobody: it would tell that there is one. What to do is the same. */
+/** When a lock ends is told to nobody: it would tell that there is one. What to do is the same. */
 const manyTries = 5
 
 /** Signing in; where it fails again and again, what else there is to do. */
@@ -18,6 +19,7 @@ export function SignIn() {
   const [email, setEmail] = useState('')
   const [password, setPassword] = useState('')
   const [tries, setTries] = useState(0)
+  const rules = useRegistration()
   const signing = useAction(async () => {
     try {
       begin(await callOpen('POST /api/v1/auth/login', { body: { email, password } }))
@@ -32,8 +34,9 @@ export function SignIn() {
       {signing.failure !== null && <FailureNotice failure={signing.failure} />}
       {tries >= manyTries && signing.failure?.code === 'invalid_credentials' && (
         <Notice tone="warn" title="Still refused?">
-          After ten failed tries in a quarter of an hour sign-in is locked for a while, for the right password too. Wait
-          fifteen minutes, or <a href={hrefTo('reset')}>ask for a new password</a>.
+          After ten failed tries in 15 minutes sign-in is locked for a while at places where you have not signed in
+          before, for the right password too. A new address has to be confirmed by the link in the mail first. Wait 15
+          minutes, or <a href={hrefTo('reset')}>ask for a new password</a>.
         </Notice>
       )}
       <EmailField value={email} onText={setEmail} />
@@ -53,8 +56,13 @@ export function SignIn() {
         <a href={hrefTo('reset')}>Forgot the password?</a>
       </p>
       <p class="hint">
-        Started it on this machine? The first start printed an e-mail address and a password in the terminal. Otherwise{' '}
-        <a href={hrefTo('sign-up')}>make an account</a>.
+        Started it on this machine? The first start printed an e-mail address and a password in the terminal.
+        {rules?.mode === 'open' && (
+          <>
+            {' '}
+            Otherwise <a href={hrefTo('sign-up')}>make an account</a>.
+          </>
+        )}
       </p>
     </Door>
   )
@@ -62,6 +70,7 @@ export function SignIn() {
 
 /** Making an account, whose owner is signed in at once. */
 export function SignUp() {
+  const rules = useRegistration()
   const [name, setName] = useState('')
   const [email, setEmail] = useState('')
   const [password, setPassword] = useState('')
@@ -71,9 +80,31 @@ export function SignUp() {
     location.hash = hrefTo('')
   })
   const { failure } = signing
+  if (rules !== null && rules.mode !== 'open')
+    return (
+      <Door title="Make an account" onSubmit={() => {}}>
+        <Notice
+          tone="warn"
+          title={rules.mode === 'closed' ? 'Registration is closed' : 'Registration is by invitation'}
+        >
+          {rules.mode === 'closed'
+            ? 'Ask the operator of this gateway for an account.'
+            : 'Ask an owner of an account to invite you.'}
+        </Notice>
+        <p class="hint">
+          Have an account already? <a href={hrefTo('')}>Sign in</a>.
+        </p>
+      </Door>
+    )
   return (
     <Door title="Make an account" onSubmit={() => void signing.run()}>
       <p class="about">Free, on the evaluation plan: the same models and endpoints, with smaller limits.</p>
+      {rules !== null && (rules.domains !== null || rules.verifies_email) && (
+        <p class="about">
+          {rules.domains !== null && `For addresses of ${rules.domains.join(', ')}. `}
+          {rules.verifies_email && 'You confirm your address by a link that is mailed to it.'}
+        </p>
+      )}
       {failure !== null && failure.param === null && <FailureNotice failure={failure} />}
       <EmailField value={email} onText={setEmail} failure={failure} />
       <NewPassword label="Password" value={password} onText={setPassword} param="password" failure={failure} />

@@ -54,7 +54,7 @@ export function FailureNotice({ failure, retry }: { readonly failure: Failure; r
 
 const titles: Partial<Record<Failure['code'], string>> = {
   offline: 'The gateway does not answer',
-  forbidden: 'Not open to your role',
+  forbidden: 'Not allowed',
   not_found: 'Not here',
   invalid_credentials: 'Sign-in refused',
   payment_required: 'Payment needed',

@@ -2,7 +2,7 @@
 import type { Static } from '@sinclair/typebox'
 import type { errorShape, ShownSignIn, ShownUser } from '../../http/shapes.ts'
 import type { AccountToday } from '../../modules/account/shapes.ts'
-import type { resetAskedShape, ShownSession } from '../../modules/auth/shapes.ts'
+import type { RegistrationRules, resetAskedShape, ShownSession } from '../../modules/auth/shapes.ts'
 import type { invoiceWithLinesShape, pageShape, ShownBilling, ShownInvoice } from '../../modules/billing/shapes.ts'
 import type { learningShape, ratedShape } from '../../modules/insights/shapes.ts'
 import type { newKeyShape, ShownKey } from '../../modules/keys/shapes.ts'
@@ -23,7 +23,10 @@ export type DryRun = Static<typeof dryRunShape>
 export type ErrorBody = Static<typeof errorShape>
 
 export type Routes = {
+  'GET /api/v1/auth/registration': RegistrationRules
   'POST /api/v1/auth/register': ShownSignIn
+  'POST /api/v1/auth/verify/:token': ShownSignIn
+  'POST /api/v1/auth/verification': Static<typeof resetAskedShape>
   'POST /api/v1/auth/login': ShownSignIn
   'POST /api/v1/auth/refresh': ShownSignIn
   'POST /api/v1/auth/logout': null

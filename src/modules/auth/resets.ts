@@ -6,6 +6,7 @@ import type { Limit } from '../../core/limits.ts'
 import { chosenPassword, emailSchema, mailbox, passwordSchema } from '../../core/passwords.ts'
 import { digestOf } from '../../core/secrets.ts'
 import { checker } from '../../core/validate.ts'
+import { createBehindAnswer } from '../../http/behind-answer.ts'
 import { documented } from '../../http/documented.ts'
 import { policies } from '../../http/policies.ts'
 import { notFound, readInput, reply, replyNothing } from '../../http/session-routes.ts'
@@ -15,7 +16,13 @@ import { resetAskedShape } from './shapes.ts'
 
 const strict = { additionalProperties: false } as const
 const askingSchema = Type.Object({ email: emailSchema }, strict)
-const choosingSchema = Type.Object({ password: passwordSchema }, strict)
+const choosingSchema = Type.Object(
+  {
+    password: passwordSchema,
+    revoke_keys: Type.Optional(Type.Boolean({ description: 'revoke every API key of the user too' })),
+  },
+  strict,
+)
 const checkAsking = checker(askingSchema)
 const checkChoosing = checker(choosingSchema)
 
@@ -26,7 +33,6 @@ const limits = {
   mailed: { allowed: 3, windowMs: hourMs },
   tried: { allowed: 60, windowMs: 60_000 },
 }
-/** Askings under way; one too many is forgotten, as if its letter had been lost. */
 const maximumAtOnce = 100
 const tokenPrefix = 'gw_reset_'
 
@@ -35,18 +41,7 @@ export function resets(deps: SessionDeps) {
   const asked = deps.limits('reset', limits.asked)
   const mailed = deps.limits('reset-mail', limits.mailed)
   const tried = deps.limits('reset-token', limits.tried)
-  let atOnce = 0
-
-  /** Behind the answer, which is the same, and as quick, whoever the address belongs to. */
-  const write = (email: string) => {
-    if (atOnce >= maximumAtOnce) return
-    atOnce++
-    sendReset(deps, mailed, email)
-      .catch(() => deps.log.warn('password_reset_not_sent'))
-      .finally(() => {
-        atOnce--
-      })
-  }
+  const behindAnswer = createBehindAnswer(maximumAtOnce, () => deps.log.warn('password_reset_not_sent'))
 
   return new Elysia({ name: 'resets' })
     .post(
@@ -55,7 +50,8 @@ export function resets(deps: SessionDeps) {
         if (deps.post === null) throw noMail()
         const { email } = await readInput(request, checkAsking)
         await refuseHaste(asked, deps.addressOf(request, server))
-        write(mailbox(email))
+        // The answer is the same, and as quick, whoever the address belongs to.
+        behindAnswer(() => sendReset(deps, mailed, mailbox(email)))
         return reply({ accepted: true }, 202)
       },
       {
@@ -74,16 +70,20 @@ export function resets(deps: SessionDeps) {
     .post(
       '/api/v1/auth/reset/:token',
       async ({ request, server, params }) => {
-        await refuseHaste(tried, deps.addressOf(request, server))
-        return choose(deps, request, params.token)
+        const address = deps.addressOf(request, server)
+        await refuseHaste(tried, address)
+        return choose(deps, request, params.token, address)
       },
       {
         parse: 'none',
         ...documented(policies.open, {
           summary: 'Choose a new password with the token that was mailed',
-          description: 'It ends every session of the user.',
+          description:
+            'It ends every session of the user, confirms the email address and lifts a lock. With `revoke_keys` all API keys of the user end too; those of an address that was never confirmed always do.',
           body: choosingSchema,
-          examples: { 'a new password': { password: 'correct horse battery staple' } },
+          examples: {
+            'a new password, and no old keys': { password: 'correct horse battery staple', revoke_keys: true },
+          },
           answer: null,
           errors: ['ip_rate_limited', 'not_found'],
         }),
@@ -98,13 +98,19 @@ async function sendReset(deps: SessionDeps, mailed: Limit, email: string): Promi
   if (await deps.stores.resets.askReset(deps.database, email, digestOf(token))) deps.post?.passwordReset(email, token)
 }
 
-async function choose(deps: SessionDeps, request: Request, token: string): Promise<Response> {
+async function choose(deps: SessionDeps, request: Request, token: string, address: string): Promise<Response> {
   const body = await readInput(request, checkChoosing)
   const password = chosenPassword(body.password, 'password')
   const digest = digestOf(token)
   const { database, stores } = deps
   if (!(await stores.resets.isResetOpen(database, digest))) throw notFound()
-  if (!(await stores.resets.useReset(database, digest, await deps.passwords.hash(password)))) throw notFound()
+  const used = await stores.resets.useReset(database, {
+    digest,
+    passwordHash: await deps.passwords.hash(password, address),
+    revokesKeys: body.revoke_keys ?? false,
+    addressDigests: email => deps.addressDigests(email, address),
+  })
+  if (!used) throw notFound()
   deps.sessions.forget()
   return replyNothing()
 }

@@ -1,4 +1,4 @@
-/** Coming in and going out: register, sign in, refresh, sign out, sessions, password. */
+/** Coming in and going out: sign in, refresh, sign out, sessions, password. */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { GatewayError } from '../../core/errors.ts'
@@ -7,7 +7,6 @@ import { digestOf } from '../../core/secrets.ts'
 import { checker } from '../../core/validate.ts'
 import { invalidToken, isRefreshToken } from '../../http/callers.ts'
 import { type Documented, documented } from '../../http/documented.ts'
-import { nameSchema } from '../../http/fields.ts'
 import { policies } from '../../http/policies.ts'
 import {
   type Call,
@@ -19,60 +18,33 @@ import {
   sessionRoutes,
 } from '../../http/session-routes.ts'
 import { sessionShape } from '../../http/shapes.ts'
-import { type SessionDeps, sessionReply, signIn } from '../../http/sign-in.ts'
+import { invalidCredentials, type SessionDeps, sessionReply, signIn } from '../../http/sign-in.ts'
 import { refuseHaste } from '../../http/too-hasty.ts'
 import type { Session } from '../../stores/tables.ts'
+import { registration } from './registration.ts'
 import { resets } from './resets.ts'
 import { ownSessionsShape, type ShownSession } from './shapes.ts'
 
 const strict = { additionalProperties: false } as const
-const registrationSchema = Type.Object(
-  { email: emailSchema, password: passwordSchema, name: Type.Optional(nameSchema) },
-  strict,
-)
 const signInSchema = Type.Object({ email: emailSchema, password: passwordSchema }, strict)
 const refreshSchema = Type.Object({ refresh_token: Type.String({ minLength: 1, maxLength: 256 }) }, strict)
 const passwordChangeSchema = Type.Object({ current_password: passwordSchema, new_password: passwordSchema }, strict)
 const nothingSchema = Type.Object({}, strict)
-const checkRegistration = checker(registrationSchema)
 const checkSignIn = checker(signInSchema)
 const checkRefresh = checker(refreshSchema)
 const checkPassword = checker(passwordChangeSchema)
 const checkNothing = checker(nothingSchema)
 
-const hourMs = 3_600_000
-/** Sign-up tells whether an address is known, so it is rare. Guessing passwords is for the locks to stop, not for this. */
-const limits = {
-  registrations: { allowed: 5, windowMs: hourMs },
-  requests: { allowed: 300, windowMs: 60_000 },
-}
+/** Guessing passwords is for the locks to stop, not for this. */
+const perAddress = { allowed: 300, windowMs: 60_000 }
 
 /** The routes under `/api/v1/auth`. */
 export function auth(deps: SessionDeps, identify: Identify) {
-  const registrations = deps.limits('register', limits.registrations)
-  const requests = deps.limits('auth', limits.requests)
+  const requests = deps.limits('auth', perAddress)
   const open = (told: Documented) => ({ parse: 'none', ...documented(policies.open, told) }) as const
 
   return new Elysia({ name: 'auth' })
-    .post(
-      '/api/v1/auth/register',
-      async ({ request, server }) => {
-        const address = deps.addressOf(request, server)
-        await refuseHaste(requests, address)
-        return register(deps, request, () => refuseHaste(registrations, address))
-      },
-      open({
-        summary: 'Make an account',
-        description: 'Signs in at once. The first user is its owner, on the plan `evaluation`.',
-        body: registrationSchema,
-        examples: {
-          'a new account': { email: 'ada@example.com', password: 'correct horse battery', name: 'Analytical Engines' },
-        },
-        answer: sessionShape,
-        status: 201,
-        errors: ['invalid_credentials', 'conflict', 'ip_rate_limited'],
-      }),
-    )
+    .use(registration(deps, identify))
     .post(
       '/api/v1/auth/login',
       async ({ request, server }) => {
@@ -158,48 +130,32 @@ export function auth(deps: SessionDeps, identify: Identify) {
     )
 }
 
-async function register(deps: SessionDeps, request: Request, count: () => Promise<void>): Promise<Response> {
-  const body = await readInput(request, checkRegistration)
-  const email = mailbox(body.email)
-  const password = chosenPassword(body.password, 'password')
-  await count()
-  const passwordHash = await deps.passwords.hash(password)
-  const [accountId, userId, createdAt] = [deps.newId('acc'), deps.newId('usr'), new Date(deps.clock.now())]
-  const registered = await deps.stores.users.registerAccount(
-    deps.database,
-    { id: accountId, name: body.name ?? email, plan: 'evaluation', createdAt },
-    { id: userId, accountId, email, passwordHash, role: 'owner', createdAt },
-  )
-  if (!registered) throw new GatewayError('conflict', 'This e-mail address cannot be registered. Sign in instead.')
-  // What was tried on an address that nobody had is no reason to keep its owner out.
-  const subject = deps.stores.sessions.mailSubject(email)
-  await deps.stores.sessions.forgetFailures(deps.database, subject)
-  const answer = await signIn(deps, request, { id: userId, accountId, passwordHash }, [subject], 201)
-  if (answer === null) throw invalidCredentials()
-  return answer
-}
-
-/** Every path through here hashes once: the time it takes tells an unknown address from a wrong password no more than the answer. */
+/**
+ * A sign-in hashes once, whether the address is known or not, so the time tells as little as the answer. A lock rejects
+ * before any hash, for known and unknown emails alike: it must not be a way to try passwords, nor to keep the hasher busy.
+ * It does not apply at a network address from which the user has signed in before.
+ */
 async function logIn(deps: SessionDeps, request: Request, address: string): Promise<Response> {
   const body = await readInput(request, checkSignIn)
   const email = mailbox(body.email)
   const password = offeredPassword(body.password)
   const { stores, database } = deps
   const subjects = [stores.sessions.mailSubject(email), stores.sessions.addressSubject(address)]
-  const [found, isLocked] = await Promise.all([
+  const digests = deps.addressDigests(email, address)
+  const [found, { isLocked, isKnown }] = await Promise.all([
     stores.accounts.findAccountByEmail(database, email),
-    stores.sessions.isAnyLocked(database, subjects),
+    stores.knownAddresses.signInStanding(database, email, { subjects, digests }),
   ])
+  if (isLocked && !isKnown) throw invalidCredentials()
   const user = found === null || found.user.removedAt !== null ? null : found.user
-  const verdict = await deps.passwords.verify(password, user?.passwordHash ?? null)
-  // Before the right password is told from a wrong one: a lock would else be a place to try passwords at leisure.
-  if (isLocked) throw invalidCredentials()
-  if (user !== null && verdict !== 'wrong') {
-    const passwordHash = verdict === 'outdated' ? await rehashed(deps, user, password) : user.passwordHash
-    const answer = await signIn(deps, request, { ...user, passwordHash }, subjects)
+  const verdict = await deps.passwords.verify(password, user?.passwordHash ?? null, address)
+  if (user !== null && user.unverifiedSince === null && verdict !== 'wrong') {
+    const passwordHash = verdict === 'outdated' ? await rehashed(deps, user, password, address) : user.passwordHash
+    const answer = await signIn(deps, request, { ...user, passwordHash }, { subjects, address })
     if (answer !== null) return answer
   } else {
     await countFailure(deps, subjects, user)
+    if (isKnown) await stores.knownAddresses.countKnownFailure(database, email, digests)
   }
   throw invalidCredentials()
 }
@@ -208,8 +164,9 @@ async function rehashed(
   deps: SessionDeps,
   user: { readonly id: string; readonly accountId: string; readonly passwordHash: string },
   password: string,
+  address: string,
 ): Promise<string> {
-  const to = await deps.passwords.hash(password)
+  const to = await deps.passwords.hash(password, address)
   await deps.stores.users.rehash(deps.database, user.accountId, user.id, { from: user.passwordHash, to })
   return to
 }
@@ -221,7 +178,6 @@ async function countFailure(
 ): Promise<void> {
   const locked = await deps.stores.sessions.recordFailure(deps.database, subjects)
   if (locked.length === 0) return
-  deps.sessions.forget()
   deps.log.warn('sign_in_locked', { user_id: user?.id ?? null, locks: locked.length })
   if (user !== null && locked.includes(deps.stores.sessions.mailSubject(user.email)))
     deps.post?.signInLocked(user.email)
@@ -252,19 +208,26 @@ async function endSession(deps: SessionDeps, { accountId, userId }: Call['princi
 }
 
 async function changePassword(deps: SessionDeps, { principal, request }: Call): Promise<Response> {
-  const { accountId, userId, sessionId, email } = principal
+  const { accountId, userId, sessionId } = principal
   const body = await readInput(request, checkPassword)
   const password = chosenPassword(body.new_password, 'new_password')
-  const user = await deps.stores.users.findUser(deps.database, accountId, userId)
+  const { database, stores } = deps
+  // An open session must not be a way to guess the password. Only the user's own sessions can add to these failures.
+  const subjects = [stores.sessions.changeSubject(userId)]
+  const [user, isLocked] = await Promise.all([
+    stores.users.findUser(database, accountId, userId),
+    stores.sessions.isAnyLocked(database, subjects),
+  ])
   if (user === null) throw invalidToken()
-  if ((await deps.passwords.verify(offeredPassword(body.current_password), user.passwordHash)) === 'wrong') {
-    // A session left open on a table must not be a place to guess the password either.
-    await countFailure(deps, [deps.stores.sessions.mailSubject(email)], { id: userId, email })
+  if (isLocked) throw invalidCredentials()
+  const offered = offeredPassword(body.current_password)
+  if ((await deps.passwords.verify(offered, user.passwordHash, userId)) === 'wrong') {
+    await countFailure(deps, subjects, user)
     throw invalidCredentials()
   }
-  const changed = await deps.stores.users.changePassword(deps.database, accountId, userId, {
+  const changed = await stores.users.changePassword(database, accountId, userId, {
     checkedHash: user.passwordHash,
-    newHash: await deps.passwords.hash(password),
+    newHash: await deps.passwords.hash(password, userId),
     keptSession: sessionId,
   })
   if (!changed) throw new GatewayError('conflict', 'The password was changed meanwhile. Sign in with the new one.')
@@ -281,13 +244,4 @@ function shownSession(entry: Session, current: string): ShownSession {
     expires_at: entry.expiresAt.toISOString(),
     current: entry.id === current,
   }
-}
-
-/** One answer for every sign-in that failed, whatever was wrong. */
-function invalidCredentials(): GatewayError {
-  return new GatewayError(
-    'invalid_credentials',
-    'The e-mail address or the password is not right, or there were too many tries. Check both, or wait a while.',
-    { shouldRetry: false },
-  )
 }

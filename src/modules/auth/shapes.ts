@@ -1,4 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { registrationModes } from '../../core/registration.ts'
+import { oneOf } from '../../core/validate.ts'
 import { id, list, named, orNull, shape, text, time } from '../../http/shapes.ts'
 
 export const ownSessionShape = named('OwnSession', {
@@ -11,5 +13,12 @@ export const ownSessionShape = named('OwnSession', {
 })
 export type ShownSession = Static<typeof ownSessionShape>
 export const ownSessionsShape = list(ownSessionShape)
+
+export const registrationRulesShape = named('RegistrationRules', {
+  mode: oneOf(registrationModes),
+  domains: orNull(Type.Array(text('example.com'), { description: 'email domains that can register; null = any' })),
+  verifies_email: Type.Boolean({ description: 'a new address is confirmed by mail' }),
+})
+export type RegistrationRules = Static<typeof registrationRulesShape>
 
 export const resetAskedShape = shape({ accepted: Type.Literal(true) })

@@ -79,7 +79,8 @@ export function billing(deps: BillingDeps, identify: Identify) {
       path: '/api/v1/billing/upgrade',
       action: 'billing.change',
       summary: 'Change to the plan `usage`: charges begin at once',
-      description: 'Where no payment processor is set up, saying yes is the agreement itself.',
+      description:
+        'Without a payment provider the operator upgrades accounts: 403. An account on `usage` can then only take a downgrade back, and doing so is the agreement to pay by hand.',
       body: upgradeSchema,
       examples: { yes: { confirm: true } },
       answer: billingShape,
@@ -179,6 +180,7 @@ async function overview(
 
 async function upgrade(deps: BillingDeps, { principal, request }: Call): Promise<Response> {
   const { version } = await readInput(request, checkUpgrade)
+  if (deps.payments.kind === 'manual') await refuseUnlessOnUsage(deps, principal.accountId)
   // Where nobody else collects, saying yes to charges is the agreement itself.
   const agreed = {
     id: deps.newId('pay'),
@@ -189,6 +191,22 @@ async function upgrade(deps: BillingDeps, { principal, request }: Call): Promise
   } as const
   const change = { event: 'upgrade', version, ...(deps.payments.kind === 'manual' ? { method: agreed } : {}) } as const
   return changePlan(deps, principal, change, 'Your account is on the plan `usage` already.')
+}
+
+/**
+ * Without a payment provider nothing vouches for the money, so the operator decides who is on `usage`. Throws `forbidden`
+ * for any other account, one whose last cycle on it has ended among them.
+ */
+async function refuseUnlessOnUsage({ database, stores, clock }: BillingDeps, accountId: string): Promise<void> {
+  const { account } = await known(stores.billing.findBilling(database, accountId))
+  const { plan, planAfterCycle, cycleEndsAt } = account
+  const hasEnded = planAfterCycle === 'evaluation' && cycleEndsAt !== null && cycleEndsAt.getTime() <= clock.now()
+  if (plan === 'usage' && !hasEnded) return
+  throw new GatewayError(
+    'forbidden',
+    'This gateway has no payment provider, so its operator upgrades accounts. Ask the operator to run: accounts plan <email> usage.',
+    { shouldRetry: false },
+  )
 }
 
 async function downgrade(deps: BillingDeps, { principal, request }: Call): Promise<Response> {

@@ -17,7 +17,7 @@ export function webhooks(deps: WebhookDeps) {
     ({ request }) => receive(deps, request),
     {
       parse: 'none',
-      ...documented(policies.open, {
+      ...documented(policies.signed, {
         summary: 'Events of the payment processor',
         description:
           'Signed by Stripe in `stripe-signature`; of each event id one effect. 404 where no processor is set up.',

@@ -21,11 +21,11 @@ export function enhancement(deps: FreeDeps & { readonly read: Reader }) {
     .options(
       path,
       preflight,
-      documented(policies.open, { summary: 'Whether a web page may have a prompt enhanced', answer: null }),
+      documented(policies.free, { summary: 'Whether a web page may have a prompt enhanced', answer: null }),
     )
     .post(path, ({ request, server, set }) => answer({ request, server, set }, body => enhanced(deps.read, body)), {
       parse: 'none',
-      ...documented(policies.open, {
+      ...documented(policies.free, {
         summary: 'A prompt with what it lacks',
         description: 'Free, without a key: 20 a minute from one address. One that lacks nothing comes back as it is.',
         body: enhanceRequest,

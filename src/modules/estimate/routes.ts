@@ -75,14 +75,14 @@ export function estimate(deps: EstimateDeps) {
     .options(
       path,
       preflight,
-      documented(policies.open, { summary: 'Whether a web page may ask for an estimate', answer: null }),
+      documented(policies.free, { summary: 'Whether a web page may ask for an estimate', answer: null }),
     )
     .post(
       path,
       ({ request, server, set }) => answer({ request, server, set }, body => estimated(deps, request.headers, body)),
       {
         parse: 'none',
-        ...documented(policies.open, {
+        ...documented(policies.free, {
           summary: 'What a request would cost',
           description:
             'Free, without a key: 20 a minute from one address. No model, or `gateway-ai`, is the one that the prompt would most likely choose.',

@@ -117,13 +117,13 @@ async function list({ database, stores }: KeysDeps, { accountId, userId, role }:
   return reply({ data: rows.map(row => shownKey(row, usage.get(row.lineId ?? row.id))) })
 }
 
-async function create(deps: KeysDeps, { principal: { accountId, userId }, request }: Call): Promise<Done> {
+async function create(deps: KeysDeps, { principal: { accountId, userId, sessionId }, request }: Call): Promise<Done> {
   const { database, stores, randomBytes, newId, clock } = deps
   const body = await readInput(request, checkCreation)
   const now = clock.now()
   const expiresAt = body.expires_at == null ? null : futureTime(body.expires_at, now)
   const minted = mintApiKey(randomBytes)
-  const row = await stores.keyLines.addKey(database, accountId, {
+  const row = await stores.keyLines.addKey(database, accountId, sessionId, {
     id: newId('key'),
     userId,
     name: body.name,
@@ -151,12 +151,12 @@ async function change(deps: KeysDeps, call: Call): Promise<Response> {
 
 async function rotate(deps: KeysDeps, call: Call): Promise<Done> {
   const { database, stores, randomBytes, newId, clock } = deps
-  const { accountId } = call.principal
+  const { accountId, sessionId } = call.principal
   const { overlap_seconds: overlapSeconds = 0 } = await readInput(call.request, checkRotation)
   const { id } = await managedKey(deps, call)
   const minted = mintApiKey(randomBytes)
   const fresh = { id: newId('key'), publicId: minted.id, digest: minted.digest, createdAt: new Date(clock.now()) }
-  const row = await stores.keyLines.rotateKey(database, accountId, id, fresh, overlapSeconds)
+  const row = await stores.keyLines.rotateKey(database, accountId, sessionId, id, fresh, overlapSeconds)
   if (row === 'not_found') throw notFound()
   if (row === 'not_valid')
     throw new GatewayError('conflict', 'This key was revoked, expired or rotated before. Make a new one.')

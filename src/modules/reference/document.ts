@@ -146,6 +146,8 @@ const refusalsOfScheme: Readonly<Record<string, readonly ErrorCode[]>> = {
 
 /** Any route may answer these: bad input, a wrong `Host`, a failure of ours or a store that is away. */
 const refusalsOfAll: readonly ErrorCode[] = ['invalid_request', 'misdirected', 'service_unavailable']
+/** What changes something refuses pages of other origins. */
+const refusalsOfPages: readonly ErrorCode[] = ['forbidden']
 const refusalsOfBodies: readonly ErrorCode[] = ['invalid_json', 'body_too_large']
 
 function detailOf(method: string, path: string, detail: object | undefined): Detail {
@@ -168,7 +170,7 @@ function operationOf(method: string, path: string, detail: Detail, schemas: Sche
     ...(body === undefined
       ? {}
       : { requestBody: { required: bodyRequired, content: { 'application/json': bodyOf(body, told, schemas) } } }),
-    responses: answersOf(detail, parameters, schemas),
+    responses: answersOf(method, detail, parameters, schemas),
   }
 }
 
@@ -217,7 +219,8 @@ function bodyOf(body: NonNullable<Documented['body']>, { examples = {} }: Docume
   }
 }
 
-function answersOf({ security, 'x-reference': told }: Detail, parameters: readonly Parameter[], schemas: Schemas) {
+function answersOf(method: string, detail: Detail, parameters: readonly Parameter[], schemas: Schemas) {
+  const { security, 'x-reference': told } = detail
   const { answer, status = 200, alsoAs = {}, alsoWith = {}, body, errors = [], isTagged = false } = told
   const headers = answerHeaders(told.answerHeaders ?? [], isTagged)
   const media = (schema: NonNullable<typeof answer>): Media => ({
@@ -236,6 +239,7 @@ function answersOf({ security, 'x-reference': told }: Detail, parameters: readon
     ...refusalsOfAll,
     ...schemes.flatMap(scheme => refusalsOfScheme[scheme] ?? []),
     ...(body === undefined ? [] : refusalsOfBodies),
+    ...(method === 'GET' || detail['x-pages'] === 'any' ? [] : refusalsOfPages),
     ...(inPath ? (['not_found'] as const) : []),
     ...errors,
   ]

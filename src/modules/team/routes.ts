@@ -44,8 +44,9 @@ export function team(deps: SessionDeps, identify: Identify) {
     .post(
       '/api/v1/team/invitations/:token/accept',
       async ({ request, server, params }) => {
-        await refuseHaste(accepting, deps.addressOf(request, server))
-        return accept(deps, request, params.token)
+        const address = deps.addressOf(request, server)
+        await refuseHaste(accepting, address)
+        return accept(deps, request, params.token, address)
       },
       {
         parse: 'none',
@@ -126,6 +127,7 @@ async function list({ database, stores }: SessionDeps, { principal: { accountId,
 async function invite(deps: SessionDeps, { principal, request }: Call): Promise<Response> {
   const { email, role = 'member' } = await readInput(request, checkInvitation)
   if (!outranks(principal.role, role)) throw forbidden()
+  refuseWhereClosed(deps)
   const token = tokenPrefix + Buffer.from(deps.randomBytes(32)).toString('base64url')
   const invitation = await deps.stores.invitations.invite(deps.database, principal.accountId, {
     id: deps.newId('inv'),
@@ -148,7 +150,8 @@ async function withdraw(deps: SessionDeps, { principal, params }: Call): Promise
   return replyNothing()
 }
 
-async function accept(deps: SessionDeps, request: Request, token: string): Promise<Response> {
+async function accept(deps: SessionDeps, request: Request, token: string, address: string): Promise<Response> {
+  refuseWhereClosed(deps)
   const body = await readInput(request, checkAcceptance)
   const password = chosenPassword(body.password, 'password')
   const { database, stores } = deps
@@ -156,7 +159,9 @@ async function accept(deps: SessionDeps, request: Request, token: string): Promi
   const invitation = await stores.invitations.findInvitation(database, digest)
   if (invitation === null) throw notFound()
   const { accountId } = invitation
-  const [userId, passwordHash] = [deps.newId('usr'), await deps.passwords.hash(password)]
+  const [userId, passwordHash] = [deps.newId('usr'), await deps.passwords.hash(password, address)]
+  // An unconfirmed registration of the address must not block the invited user.
+  await stores.verifications.releaseUnverified(database, invitation.email)
   const outcome = await stores.invitations.acceptInvitation(database, accountId, { digest, userId, passwordHash })
   switch (outcome) {
     case 'gone':
@@ -166,11 +171,19 @@ async function accept(deps: SessionDeps, request: Request, token: string): Promi
     case 'accepted': {
       const subject = stores.sessions.mailSubject(invitation.email)
       await stores.sessions.forgetFailures(database, subject)
-      const answer = await signIn(deps, request, { id: userId, accountId, passwordHash }, [subject], 201)
+      const user = { id: userId, accountId, passwordHash, email: invitation.email }
+      const answer = await signIn(deps, request, user, { subjects: [subject], address, status: 201 })
       if (answer === null) throw notFound()
       return answer
     }
   }
+}
+
+function refuseWhereClosed({ config }: SessionDeps): void {
+  if (config.registration.mode === 'closed')
+    throw new GatewayError('forbidden', 'This gateway takes no new users. Ask its operator for an account.', {
+      shouldRetry: false,
+    })
 }
 
 async function changeRole(deps: SessionDeps, { principal, params, request }: Call): Promise<Response> {

@@ -1,0 +1,13 @@
+/** Who may become a user without the operator: everyone, invited users, or no one. */
+export const registrationModes = ['open', 'invitation', 'closed'] as const
+
+export type RegistrationConfig = {
+  readonly mode: (typeof registrationModes)[number]
+  /** Email domains that may register; null = any. */
+  readonly domains: readonly string[] | null
+}
+
+/** Whether the domain of an email address may register. */
+export function isDomainOpen({ domains }: RegistrationConfig, email: string): boolean {
+  return domains === null || domains.includes(email.slice(email.lastIndexOf('@') + 1))
+}

@@ -1,0 +1,52 @@
+import { useState } from 'preact/hooks'
+import { TextField } from '../parts/field.tsx'
+import { FailureNotice, Notice } from '../parts/notice.tsx'
+import { useAction } from '../state/action.ts'
+import { callOpen } from '../state/api.ts'
+import { hrefTo } from '../state/place.ts'
+import { begin } from '../state/session.ts'
+import { Door } from './sign-in.tsx'
+
+/** Page of the link in a confirmation mail. The password shows that the reader of the mailbox also registered. */
+export function Verify({ token }: { readonly token: string }) {
+  const [password, setPassword] = useState('')
+  const verifying = useAction(async () => {
+    begin(await callOpen('POST /api/v1/auth/verify/:token', { params: { token }, body: { password } }))
+    location.hash = hrefTo('')
+  })
+  const { failure } = verifying
+  const isGone = failure?.code === 'not_found'
+  const isWrong = failure?.code === 'invalid_credentials'
+  return (
+    <Door title="Confirm your email address" onSubmit={() => void verifying.run()}>
+      <p class="about">Enter the password that you chose when you registered.</p>
+      {isGone && (
+        <Notice tone="bad" isUrgent title="This link is not valid any more">
+          It was used, replaced by a newer one, or is older than 24 hours. <a href={hrefTo('')}>Sign in</a>, or{' '}
+          <a href={hrefTo('sign-up')}>register again</a>.
+        </Notice>
+      )}
+      {isWrong && (
+        <Notice tone="bad" isUrgent title="The password is not right">
+          If you did not register, <a href={hrefTo('reset')}>choose a password of your own</a>: it takes this address
+          over.
+        </Notice>
+      )}
+      {failure !== null && !isGone && !isWrong && failure.param === null && <FailureNotice failure={failure} />}
+      <TextField
+        label="Password"
+        type="password"
+        name="password"
+        autocomplete="current-password"
+        required
+        value={password}
+        onText={setPassword}
+        param="password"
+        failure={failure}
+      />
+      <button type="submit" class="button primary wide" disabled={verifying.isBusy}>
+        {verifying.isBusy ? 'Confirming…' : 'Confirm the address'}
+      </button>
+    </Door>
+  )
+}

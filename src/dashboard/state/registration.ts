@@ -1,0 +1,14 @@
+import { useEffect, useState } from 'preact/hooks'
+import type { RegistrationRules } from '../../modules/auth/shapes.ts'
+import { callOpen } from './api.ts'
+
+/** Who can register here; null until it is known. */
+export function useRegistration(): RegistrationRules | null {
+  const [rules, setRules] = useState<RegistrationRules | null>(null)
+  useEffect(() => {
+    const abort = new AbortController()
+    callOpen('GET /api/v1/auth/registration', { signal: abort.signal }).then(setRules, () => {})
+    return () => abort.abort()
+  }, [])
+  return rules
+}

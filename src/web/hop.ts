@@ -1,0 +1,48 @@
+/**
+ * One hop of a download to an address that a server named in a redirect. It is judged like the address of a page, and the
+ * connection goes to an address that was judged: a name that resolves differently a moment later leads nowhere else.
+ */
+import { isPublicAddress, vetAddress } from './guard.ts'
+import type { Resolve } from './resolve.ts'
+
+export type HopDeps = {
+  readonly fetch: (url: string, init: RequestInit) => Promise<Response>
+  readonly resolve: Resolve
+  /** Where to dial instead, and whom to trust there: given by tests, whose servers are on this machine. */
+  readonly dial?: (origin: URL) => { readonly origin: string; readonly certificateAuthority?: string }
+}
+
+/** Requests `location`, named by `base`. Rejects if it is not an address of the public web. Follows no further redirect. */
+export type Hop = (location: string, base: URL, signal: AbortSignal) => Promise<Response>
+
+/** Hops over `fetch`. */
+export function createHop({ fetch, resolve, dial }: HopDeps): Hop {
+  return async (location, base, signal) => {
+    const vetted = vetAddress(location, base)
+    if (vetted === null) throw refused()
+    const addresses = vetted.isLiteral ? [vetted.host] : await resolve(vetted.host)
+    const [address] = addresses
+    if (address === undefined || !addresses.every(isPublicAddress)) throw refused()
+    const pinned = new URL(vetted.url)
+    pinned.hostname = address.includes(':') ? `[${address}]` : address
+    const way = dial?.(pinned) ?? { origin: pinned.origin }
+    return fetch(way.origin + pinned.pathname + pinned.search, {
+      redirect: 'manual',
+      signal,
+      // Name and certificate stay the host's.
+      headers: { host: vetted.url.host },
+      ...(vetted.isLiteral
+        ? {}
+        : {
+            tls: {
+              serverName: vetted.host,
+              ...(way.certificateAuthority === undefined ? {} : { ca: way.certificateAuthority }),
+            },
+          }),
+    })
+  }
+}
+
+function refused(): Error {
+  return new Error('redirected to an address that is not of the public web')
+}
