@@ -24,6 +24,8 @@ export type SessionDeps = Pick<
   | 'log'
   | 'addressOf'
   | 'post'
+  | 'bodies'
+  | 'announce'
 >
 
 const maximumAgentCharacters = 200

@@ -8,7 +8,7 @@ import { digestOf } from '../../core/secrets.ts'
 import { checker } from '../../core/validate.ts'
 import { documented } from '../../http/documented.ts'
 import { policies } from '../../http/policies.ts'
-import { notFound, readInput, reply, replyNothing } from '../../http/session-routes.ts'
+import { heldOpen, notFound, readInput, reply, replyNothing } from '../../http/session-routes.ts'
 import type { SessionDeps } from '../../http/sign-in.ts'
 import { refuseHaste } from '../../http/too-hasty.ts'
 import { resetAskedShape } from './shapes.ts'
@@ -53,10 +53,13 @@ export function resets(deps: SessionDeps) {
       '/api/v1/auth/reset',
       async ({ request, server }) => {
         if (deps.post === null) throw noMail()
-        const { email } = await readInput(request, checkAsking)
-        await refuseHaste(asked, deps.addressOf(request, server))
-        write(mailbox(email))
-        return reply({ accepted: true }, 202)
+        const address = deps.addressOf(request, server)
+        return heldOpen(deps, { request, address }, async () => {
+          const { email } = await readInput(request, checkAsking)
+          await refuseHaste(asked, address)
+          write(mailbox(email))
+          return reply({ accepted: true }, 202)
+        })
       },
       {
         parse: 'none',
@@ -74,8 +77,9 @@ export function resets(deps: SessionDeps) {
     .post(
       '/api/v1/auth/reset/:token',
       async ({ request, server, params }) => {
-        await refuseHaste(tried, deps.addressOf(request, server))
-        return choose(deps, request, params.token)
+        const address = deps.addressOf(request, server)
+        await refuseHaste(tried, address)
+        return heldOpen(deps, { request, address }, () => choose(deps, request, params.token))
       },
       {
         parse: 'none',
@@ -105,7 +109,7 @@ async function choose(deps: SessionDeps, request: Request, token: string): Promi
   const { database, stores } = deps
   if (!(await stores.resets.isResetOpen(database, digest))) throw notFound()
   if (!(await stores.resets.useReset(database, digest, await deps.passwords.hash(password)))) throw notFound()
-  deps.sessions.forget()
+  deps.announce()
   return replyNothing()
 }
 

@@ -21,7 +21,17 @@ import { shownBilling, shownInvoice, shownLine } from './shown.ts'
 
 export type BillingDeps = Pick<
   Deps,
-  'config' | 'database' | 'stores' | 'clock' | 'newId' | 'payments' | 'log' | 'idempotency' | 'newRequestId'
+  | 'config'
+  | 'database'
+  | 'stores'
+  | 'clock'
+  | 'newId'
+  | 'payments'
+  | 'log'
+  | 'idempotency'
+  | 'newRequestId'
+  | 'secretOf'
+  | 'announce'
 >
 
 const strict = { additionalProperties: false } as const
@@ -123,6 +133,7 @@ export function billing(deps: BillingDeps, identify: Identify) {
       async handle({ principal: { accountId }, request }) {
         const { monthly_usd: usd } = await readInput(request, checkSoftCap)
         await deps.stores.billing.setSoftCap(deps.database, accountId, usd === null ? null : fromUsd(usd))
+        deps.announce()
         return overview(deps, accountId)
       },
     },
@@ -208,6 +219,7 @@ async function changePlan(
     await stores.billing.changeBilling(database, accountId, { ...change, version, at, userId, newId }),
     alreadySo,
   )
+  deps.announce()
   return overview(deps, accountId)
 }
 
@@ -230,6 +242,7 @@ async function setMethod(deps: BillingDeps, { principal, request }: Call): Promi
     ...(customerId === null ? {} : { customerId }),
   })
   orRefuse(outcome, 'This is your payment method already.')
+  deps.announce()
   const oldId = old?.stripePaymentMethodId ?? null
   if (oldId !== null && oldId !== added.stripePaymentMethodId) await detach(deps, oldId)
   return overview(deps, accountId)
@@ -248,6 +261,7 @@ async function removeMethod(deps: BillingDeps, { principal }: Call): Promise<Res
   })
   if (outcome === 'payment_method_missing') throw notFound()
   orRefuse(outcome, 'Your account has no payment method.')
+  deps.announce()
   if (method.stripePaymentMethodId !== null) await detach(deps, method.stripePaymentMethodId)
   return replyNothing()
 }

@@ -2,19 +2,25 @@
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { Deps } from '../../deps.ts'
-import { bodyLimits, readBytes } from '../../http/body.ts'
+import { bodyLimits, readBytes, whileHeld } from '../../http/body.ts'
 import { documented } from '../../http/documented.ts'
 import { policies } from '../../http/policies.ts'
 import { notFound, reply } from '../../http/session-routes.ts'
 import { receivedShape } from './shapes.ts'
 
-export type WebhookDeps = Pick<Deps, 'database' | 'stores' | 'clock' | 'newId' | 'payments' | 'log'>
+export type WebhookDeps = Pick<
+  Deps,
+  'database' | 'stores' | 'clock' | 'newId' | 'payments' | 'log' | 'bodies' | 'announce'
+>
 
 /** `POST /api/v1/billing/webhooks/stripe`. Its signature is its credential; nothing of its body is ever logged. */
 export function webhooks(deps: WebhookDeps) {
   return new Elysia({ name: 'webhooks' }).post(
     '/api/v1/billing/webhooks/stripe',
-    ({ request }) => receive(deps, request),
+    ({ request }) => {
+      const ofAll = { budget: deps.bodies, owner: 'webhooks' }
+      return whileHeld(ofAll, request, bodyLimits.other, () => receive(deps, request))
+    },
     {
       parse: 'none',
       ...documented(policies.open, {
@@ -29,7 +35,8 @@ export function webhooks(deps: WebhookDeps) {
   )
 }
 
-async function receive({ database, stores, clock, newId, payments, log }: WebhookDeps, request: Request) {
+async function receive(deps: WebhookDeps, request: Request) {
+  const { database, stores, clock, newId, payments, log } = deps
   if (payments.webhooks === null) throw notFound()
   const body = await readBytes(request, bodyLimits.other)
   const event = payments.webhooks.read(body, request.headers.get('stripe-signature'))
@@ -37,6 +44,7 @@ async function receive({ database, stores, clock, newId, payments, log }: Webhoo
   if (await stores.paymentEvents.hasEvent(database, event.id)) return reply({ received: true })
   const look = await payments.webhooks.look(event)
   const outcome = await stores.paymentEvents.takeEvent(database, event, look, clock.now(), newId)
+  if (outcome === 'applied') deps.announce()
   const fields = { event_id: event.id, outcome }
   if (outcome === 'mismatch') log.error('payment_event', fields)
   else log.info('payment_event', fields)

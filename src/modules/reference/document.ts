@@ -146,7 +146,7 @@ const refusalsOfScheme: Readonly<Record<string, readonly ErrorCode[]>> = {
 
 /** Any route may answer these: bad input, a wrong `Host`, a failure of ours or a store that is away. */
 const refusalsOfAll: readonly ErrorCode[] = ['invalid_request', 'misdirected', 'service_unavailable']
-const refusalsOfBodies: readonly ErrorCode[] = ['invalid_json', 'body_too_large']
+const refusalsOfBodies: readonly ErrorCode[] = ['invalid_json', 'body_too_large', 'request_bytes_exceeded']
 
 function detailOf(method: string, path: string, detail: object | undefined): Detail {
   if (detail !== undefined && 'x-reference' in detail) return detail as Detail

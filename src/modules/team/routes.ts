@@ -11,6 +11,7 @@ import { policies } from '../../http/policies.ts'
 import {
   type Call,
   forbidden,
+  heldOpen,
   type Identify,
   notFound,
   readInput,
@@ -44,8 +45,9 @@ export function team(deps: SessionDeps, identify: Identify) {
     .post(
       '/api/v1/team/invitations/:token/accept',
       async ({ request, server, params }) => {
-        await refuseHaste(accepting, deps.addressOf(request, server))
-        return accept(deps, request, params.token)
+        const address = deps.addressOf(request, server)
+        await refuseHaste(accepting, address)
+        return heldOpen(deps, { request, address }, () => accept(deps, request, params.token))
       },
       {
         parse: 'none',
@@ -178,7 +180,7 @@ async function changeRole(deps: SessionDeps, { principal, params, request }: Cal
   const { accountId, userId } = principal
   const id = params.id ?? ''
   orRefuse(await deps.stores.users.changeRole(deps.database, accountId, userId, id, role))
-  deps.sessions.forget()
+  deps.announce()
   const user = await deps.stores.users.findUser(deps.database, accountId, id)
   if (user === null) throw notFound()
   return reply(shownUser(user))
@@ -187,7 +189,7 @@ async function changeRole(deps: SessionDeps, { principal, params, request }: Cal
 async function remove(deps: SessionDeps, { principal, params }: Call): Promise<Response> {
   const { accountId, userId } = principal
   orRefuse(await deps.stores.users.removeUser(deps.database, accountId, userId, params.id ?? ''))
-  deps.sessions.forget()
+  deps.announce()
   return replyNothing()
 }
 
