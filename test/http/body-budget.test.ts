@@ -239,7 +239,7 @@ async function leaveAt(word: string): Promise<null> {
   return null
 }
 async function tooSlowly(): Promise<number | null> {
-  const { socket, received } = await openRaw(gateway.port, head(chatPath, slowBytes) + '{')
+  const { socket, received } = await openRaw(gateway.port, `${head(chatPath, slowBytes)}{`)
   await eventually(() => deadlines.size === 1, 5_000)
   for (const pass of deadlines) pass()
   await eventually(() => received().includes('}}'), 5_000)
