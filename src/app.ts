@@ -12,7 +12,7 @@ import { oneOf } from './core/validate.ts'
 import { planWeb } from './core/web-plan.ts'
 import type { Deps } from './deps.ts'
 import { serverBodyLimit } from './http/body.ts'
-import { authenticate, authenticateSession, presentsKey } from './http/callers.ts'
+import { authenticateSession, type Callers, createCallers } from './http/callers.ts'
 import { documented } from './http/documented.ts'
 import { endpointsOf, nothingThere } from './http/endpoints.ts'
 import type { ChatRouteDeps } from './http/exchange.ts'
@@ -72,11 +72,18 @@ const refusedCredentials = { perMinute: 60, burst: 100 }
 export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null = null) {
   const strangers = deps.limits('refused', refusedCredentials)
   const told = async (error: GatewayError, address: () => string) => {
-    const wait = error.status === 401 ? await strangers.take(address()) : 0
+    // A key that is not known was counted before it was looked up.
+    const wait = error.status === 401 && error.code !== 'invalid_api_key' ? await strangers.take(address()) : 0
     // The same credential would be refused again.
     return wait === 0 ? error : tooHasty(wait, false)
   }
-  const identify: Identify = headers => authenticateSession(deps.tokens, deps.sessions, headers)
+  const callers = createCallers(deps.keys, strangers)
+  const callerOf = (request: Request) =>
+    callers.authenticate(request.headers, () => deps.addressOf(request, root.server))
+  const identify: Identify = {
+    principal: headers => authenticateSession(deps.tokens, deps.sessions, headers),
+    bodies: deps.bodies,
+  }
   const ownAddresses = { publicUrl: deps.config.publicUrl, hosts: deps.config.allowedHosts }
   const leaving = new Map(
     deps.catalogue.list
@@ -87,7 +94,8 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
     answer: (caller, ask, request) => answer(deps, caller, ask, request),
     pace: (events, mode, over) => pace(events, mode, deps.paceClock, over),
     inFlight: deps.inFlight,
-    keys: deps.keys,
+    bodies: deps.bodies,
+    callerOf,
     idempotency: deps.idempotency,
     longestMs: deps.config.deadlines.totalMs,
     connectionOf: request => ({
@@ -111,6 +119,8 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
   // Its server is taken from here and never from a handler's context, where Elysia defines it anew for every request.
   const root = new Elysia({
     normalize: false,
+    // Else the path of a request to a host of one to three characters begins at its second slash.
+    handler: { standardHostname: false },
     serve: { maxRequestBodySize: serverBodyLimit, idleTimeout: strangerTimeoutSeconds },
   })
   const routes = () => root.routes
@@ -129,7 +139,7 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
         const refusal = await told(thrown, () => deps.addressOf(request, root.server))
         logFailure(deps, requestId, refusal)
         deps.observe.failed('other', refusal)
-        return withStanding(deps, request.headers, failureResponse(refusal, requestId), requestId)
+        return withStanding(deps, callers, request.headers, failureResponse(refusal, requestId), requestId)
       })
       .use(chat(exchangeDeps))
       .use(compatible(exchangeDeps))
@@ -138,9 +148,7 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
         if (!(response instanceof Response)) return
         const requestId = deps.newRequestId()
         response.headers.set('x-request-id', requestId)
-        await withStanding(deps, request.headers, response, requestId)
-        // Whoever was signed in and changed something: a key, a role, a plan. Nobody waits for it to be known.
-        if (request.method !== 'GET' && request.headers.has('authorization') && response.ok) deps.announce()
+        await withStanding(deps, callers, request.headers, response, requestId)
       })
       .use(models({ ...deps, health: { report: () => healthReport(deps) } }))
       .use(
@@ -148,26 +156,26 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
           ...deps,
           chooseModel: messages => likelyChoice(deps, messages),
           planWeb: (messages, reading) => planWeb({ messages, web: 'auto' }, reading, {}, offerOf(deps)),
-          accountOf: async headers =>
-            presentsKey(headers) ? (await authenticate(deps.keys, headers)).accountId : null,
+          recall: callers.recall,
         }),
       )
       .use(
         dryRun({
           ...deps,
+          callerOf,
           look: exchangeDeps.look,
           readAsk: readNative,
           askSchema: nativeSchema,
           preview: (caller, ask) => preview(deps, caller, ask, offerOf(deps)),
         }),
       )
-      .use(enhancement(deps))
+      .use(enhancement({ ...deps, recall: callers.recall }))
       .use(auth(deps, identify))
       .use(account(deps, identify))
       .use(keys(deps, identify))
       .use(team(deps, identify))
       .use(usage(deps, identify))
-      .use(insights(deps, identify))
+      .use(insights({ ...deps, callerOf }, identify))
       .use(billing(deps, identify))
       .use(webhooks(deps))
       .use(
@@ -280,11 +288,17 @@ function json(body: object, status = 200, headers: Readonly<Record<string, strin
   return Response.json(body, { status, headers: { 'cache-control': 'no-store', ...headers } })
 }
 
-/** Every answer to a key says how its account stands; chat routes write it themselves. */
-async function withStanding(deps: Deps, headers: Headers, response: Response, requestId: string): Promise<Response> {
-  if (!presentsKey(headers)) return response
+/** Every answer to a key that is known says how its account stands; chat routes write it themselves. */
+async function withStanding(
+  deps: Deps,
+  { recall }: Callers,
+  headers: Headers,
+  response: Response,
+  requestId: string,
+): Promise<Response> {
   try {
-    const caller = await authenticate(deps.keys, headers)
+    const caller = await recall(headers)
+    if (caller === null) return response
     if (deps.meter.standing(caller.accountId, caller.limits) === null) await look(deps, caller, requestId)
     writeCaller(response.headers, deps, caller)
   } catch {

@@ -21,6 +21,7 @@ import { fromUsd } from './core/money.ts'
 import { type Plans, plansWith } from './core/plans.ts'
 import type { RegistrationConfig } from './core/registration.ts'
 import { type WebPrices, webPrices } from './core/web.ts'
+import { type BodyLimits, bodyMegabytes } from './http/body-budget.ts'
 import { type SafetySettings, safetySettings } from './safety/settings.ts'
 
 export type { Environment } from './config/environment.ts'
@@ -75,6 +76,8 @@ export type Config = {
   readonly registration: RegistrationConfig
   readonly defaultMaxOutputTokens: number
   readonly deadlines: Deadlines
+  /** Bytes of request bodies that this process holds at once, in all and of one account. */
+  readonly bodies: BodyLimits
   /** How long running streams may go on after SIGTERM. */
   readonly drainMs: number
   /** How long new connections are still accepted after SIGTERM, so that a balancer can notice. */
@@ -239,6 +242,7 @@ export function readConfig(environment: Environment = process.env): Config {
       firstContentReasoningMs: read.integer('FIRST_CONTENT_REASONING_TIMEOUT_MS', 5 * minute, 1, 30 * minute),
       totalMs: read.integer('TOTAL_TIMEOUT_MS', 10 * minute, 1, 60 * minute),
     },
+    bodies: readBodies(read, problems),
     drainMs: read.integer('DRAIN_TIMEOUT_MS', 30_000, 0, 10 * minute),
     drainNoticeMs: read.integer('DRAIN_NOTICE_MS', 3_000, 0, minute),
     allowedHosts: readAllowedHosts(read, problems),
@@ -257,6 +261,17 @@ function readShares({ routing }: ConfigFile, problems: string[]): LevelShares {
   if (shares === null)
     problems.push('GATEWAY_CONFIG: routing: `strong_share` and `middle_share` must be at most 1 together')
   return shares ?? usualShares
+}
+
+const megabyte = 1_048_576
+
+function readBodies(read: Reader, problems: string[]): BodyLimits {
+  const { process, owner, largest } = bodyMegabytes
+  const all = read.integer('BODIES_IN_FLIGHT_MB', process.default, process.smallest, largest)
+  const each = read.integer('BODIES_IN_FLIGHT_PER_ACCOUNT_MB', owner.default, owner.smallest, largest)
+  if (each > all)
+    problems.push('BODIES_IN_FLIGHT_PER_ACCOUNT_MB: must not be more than BODIES_IN_FLIGHT_MB; lower it, or raise that')
+  return { process: all * megabyte, owner: each * megabyte }
 }
 
 function readAllowedHosts(read: Reader, problems: string[]): readonly string[] | null {

@@ -36,8 +36,10 @@ import { createSharedClock } from './deps/shared-clock.ts'
 import { createSite } from './deps/site.ts'
 import { type Stores, stores } from './deps/stores.ts'
 import { createTokenizer, type Tokenizer } from './deps/tokenizer.ts'
+import { type BodyBudget, createBodyBudget } from './http/body-budget.ts'
 import { callerAddress, createTokens, type Tokens } from './http/callers.ts'
 import { allowedHosts } from './http/hosts.ts'
+import { userSecrets } from './http/idempotency.ts'
 import { checkLimits, type LimitReached } from './limits/check.ts'
 import type { AdmitRequest, Meter } from './limits/meter.ts'
 import type { Post } from './mail/post.ts'
@@ -100,6 +102,8 @@ export type Deps = {
   readonly ledger: LedgerReader
   readonly keys: KeyDirectory
   readonly idempotency: IdempotencyBook
+  /** Under which secret a user's requests with an `Idempotency-Key` are remembered. */
+  readonly secretOf: (userId: string) => string
   readonly sessions: SessionDirectory
   /** Keys, people or plans have changed: every gateway looks at once. */
   readonly announce: () => void
@@ -141,6 +145,8 @@ export type Deps = {
   /** The dashboard's files. */
   readonly site: Site
   readonly inFlight: InFlight
+  /** Bounds the memory of request bodies. */
+  readonly bodies: BodyBudget
   /** Whether new work is welcome. */
   readonly readiness: { isReady: boolean }
   /** Ships what is left of usage and lets go of everything. */
@@ -202,7 +208,8 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     undo.push(() => shipper.close())
     const keys = createKeyDirectory({ database, clock, plans: config.plans, random: Math.random })
     undo.push(() => keys.close())
-    const secret = config.jwtSecret ?? keptSecret(join(config.dataDirectory, 'session-secret'))
+    // Which keys exist: before the first request if the database is there, else at the first poll.
+    if (await Promise.race([schema.then(() => true), clock.sleep(0)])) await keys.look()
     const sessionDirectory = createSessionDirectory({ database, clock })
     const look = () => {
       sessionDirectory.forget()
@@ -212,6 +219,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     undo.push(() => channel?.close())
     const idempotency = createIdempotencyBook({ database, redis, log })
     undo.push(() => idempotency.close())
+    const jwtSecret = config.jwtSecret ?? keptSecret(join(config.dataDirectory, 'session-secret'))
     const seed = seedFrom(database, journal)
     const tokenizer = createTokenizer()
     undo.push(() => tokenizer.close())
@@ -282,14 +290,19 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       ledger: createLedgerReader(database),
       keys,
       idempotency,
+      secretOf: userSecrets(config.jwtSecretPrevious ?? jwtSecret),
       sessions: sessionDirectory,
       announce() {
         look()
         channel?.publish()
       },
-      tokens: createTokens({ secret, previousSecret: config.jwtSecretPrevious, clock }),
+      tokens: createTokens({
+        secret: jwtSecret,
+        previousSecret: config.jwtSecretPrevious,
+        clock,
+      }),
       passwords,
-      addressDigests: createAddressDigests(secret, config.jwtSecretPrevious),
+      addressDigests: createAddressDigests(jwtSecret, config.jwtSecretPrevious),
       randomBytes,
       newId,
       addressOf: (request, server) =>
@@ -318,6 +331,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       storage,
       site: createSite(),
       inFlight: createInFlight(),
+      bodies: createBodyBudget({ limits: config.bodies, collect: () => Bun.gc(true) }),
       readiness,
       async close() {
         if (!(await shipper.drain(shippingDeadlineMs)))

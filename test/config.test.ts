@@ -557,6 +557,26 @@ test('telemetry is exported where an endpoint is named, with the headers that ar
   expect(readConfig({ OTEL_EXPORTER_OTLP_HEADERS: 'x=y', OTEL_TRACES_SAMPLER_ARG: '1' }).otlp).toBeNull()
 })
 
+describe('bodies in flight', () => {
+  const megabyte = 1_048_576
+
+  test('have defaults for a container of 512 MB, and are set in megabytes', () => {
+    expect(readConfig({}).bodies).toEqual({ process: 48 * megabyte, owner: 36 * megabyte })
+    expect(readConfig({ BODIES_IN_FLIGHT_MB: '512', BODIES_IN_FLIGHT_PER_ACCOUNT_MB: '128' }).bodies).toEqual({
+      process: 512 * megabyte,
+      owner: 128 * megabyte,
+    })
+  })
+
+  test.each([
+    [{ BODIES_IN_FLIGHT_MB: '39' }, 'BODIES_IN_FLIGHT_MB: must be a whole number from 40'],
+    [{ BODIES_IN_FLIGHT_PER_ACCOUNT_MB: '33' }, 'BODIES_IN_FLIGHT_PER_ACCOUNT_MB: must be a whole number from 34'],
+    [{ BODIES_IN_FLIGHT_PER_ACCOUNT_MB: '49' }, 'must not be more than BODIES_IN_FLIGHT_MB'],
+  ])('%j stops the start', (environment, problem) => {
+    expect(problemsOf(environment).join('\n')).toContain(problem)
+  })
+})
+
 test('the README’s table has every variable that is read, and no other', () => {
   const asked = new Set<string>()
   const everything = { SMTP_URL: 'smtp://localhost', OPENAI_API_KEY: 'key' }

@@ -451,6 +451,7 @@ export type ErrorDetail = {
     | 'body_too_large'
     | 'requests_per_minute_exceeded'
     | 'concurrent_requests_exceeded'
+    | 'request_bytes_exceeded'
     | 'ip_rate_limited'
     | 'daily_tokens_exceeded'
     | 'daily_cost_exceeded'

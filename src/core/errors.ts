@@ -38,6 +38,7 @@ export const errorTable = {
   body_too_large: { status: 413, type: 'invalid_request_error' },
   requests_per_minute_exceeded: { status: 429, type: 'rate_limit_error' },
   concurrent_requests_exceeded: { status: 429, type: 'rate_limit_error' },
+  request_bytes_exceeded: { status: 429, type: 'rate_limit_error' },
   ip_rate_limited: { status: 429, type: 'rate_limit_error' },
   daily_tokens_exceeded: { status: 429, type: 'insufficient_quota' },
   daily_cost_exceeded: { status: 429, type: 'insufficient_quota' },

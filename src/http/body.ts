@@ -1,5 +1,6 @@
 /** Request bodies, read as text under a cap before anything looks at them. */
 import { GatewayError } from '../core/errors.ts'
+import type { BodyBudget, BodyHold } from './body-budget.ts'
 
 const megabyte = 1_048_576
 
@@ -15,18 +16,27 @@ export const serverBodyLimit = 256 * megabyte
 /** What tells a chat with images from one without, looked for only in bodies over the smaller cap. */
 const imageMark = '"image'
 
+export type Timer = { after(milliseconds: number, action: () => void): () => void }
+
+/** Reserves what a chat body needs while it is read. */
+export type Reading = { readonly hold: BodyHold; readonly clock: Timer }
+
 /**
  * The body's text. Throws 413 over the cap, before more than the cap is held; a chat body between the two caps is let
- * through only where it holds image parts.
+ * through only where it holds image parts. Reserves the declared length before the first byte is read, or each piece of a
+ * body without one as it arrives, and throws what `BodyHold` throws.
  */
-export async function readBody(request: Request, limit: number): Promise<string> {
+export async function readBody(request: Request, limit: number, reading: Reading | null = null): Promise<string> {
   const most = limit === bodyLimits.chat ? bodyLimits.chatWithImages : limit
   const declared = request.headers.get('content-length')
   if (Number(declared ?? 0) > most) throw tooLarge(limit)
+  if (declared !== null) reading?.hold.add(Number(declared), true)
   let text: string | null
   try {
-    text = declared === null ? await countedText(request, most) : await request.text()
-  } catch {
+    const whole = declared === null ? countedText(request, most, reading?.hold ?? null) : request.text()
+    text = await (reading === null ? whole : inTime(whole, Number(declared ?? most), reading.clock))
+  } catch (thrown) {
+    if (thrown instanceof GatewayError) throw thrown
     return brokenOff()
   }
   // No character is more than three bytes: only what may be over needs its bytes counted.
@@ -54,8 +64,60 @@ export async function readBytes(request: Request, limit: number): Promise<Uint8A
   return Buffer.concat(pieces)
 }
 
+/**
+ * Does `work` while the bytes of a small body are reserved, and releases them however it ends. A body that does not say how
+ * long it is counts as `limit`. Throws what `BodyHold` throws.
+ */
+export async function whileHeld<T>(
+  { budget, owner }: { readonly budget: BodyBudget; readonly owner: string },
+  request: Request,
+  limit: number,
+  work: () => Promise<T>,
+): Promise<T> {
+  const declared = request.headers.get('content-length')
+  const bytes = declared === null ? (request.body === null ? 0 : limit) : Math.min(Number(declared), limit)
+  if (bytes === 0) return work()
+  const hold = budget.open(owner)
+  try {
+    hold.add(bytes, true)
+    return await work()
+  } finally {
+    hold.release()
+  }
+}
+
+/** A body must arrive within this time plus one second for each 256 KB, or its reservation would outlast a slow sender. */
+const arrivalMs = 15_000
+const bytesPerSecond = 262_144
+
+/** The text, if it arrives in time. Bun discards what arrives after the refusal. */
+function inTime<T>(text: Promise<T>, bytes: number, clock: Timer): Promise<T> {
+  const deadlineMs = arrivalMs + Math.ceil((bytes / bytesPerSecond) * 1000)
+  return new Promise((resolve, reject) => {
+    const cancel = clock.after(deadlineMs, () => reject(tooSlow(deadlineMs)))
+    text.then(
+      value => {
+        cancel()
+        resolve(value)
+      },
+      cause => {
+        cancel()
+        reject(cause)
+      },
+    )
+  })
+}
+
+function tooSlow(deadlineMs: number): GatewayError {
+  const seconds = Math.round(deadlineMs / 1000)
+  return new GatewayError(
+    'invalid_request',
+    `The request body did not arrive within ${seconds} s. Send it again over a faster connection.`,
+  )
+}
+
 /** A body that does not say how long it is, read as it comes; null = over `most` bytes. */
-async function countedText({ body }: Request, most: number): Promise<string | null> {
+async function countedText({ body }: Request, most: number, hold: BodyHold | null): Promise<string | null> {
   if (body === null) return ''
   const decoder = new TextDecoder()
   const pieces: string[] = []
@@ -63,6 +125,7 @@ async function countedText({ body }: Request, most: number): Promise<string | nu
   for await (const piece of body) {
     bytes += piece.byteLength
     if (bytes > most) return null
+    hold?.add(piece.byteLength, false)
     pieces.push(decoder.decode(piece, { stream: true }))
   }
   return pieces.join('') + decoder.decode()

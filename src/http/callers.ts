@@ -5,26 +5,62 @@ import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { SignJWT } from 'jose'
 import { GatewayError } from '../core/errors.ts'
+import type { Limit } from '../core/limits.ts'
 import type { Caller } from '../core/plans.ts'
 import type { Role } from '../core/roles.ts'
-import { digestOf, keyPrefix, type RandomBytes } from '../core/secrets.ts'
+import { digestOf, keyPrefix, parseApiKey, type RandomBytes } from '../core/secrets.ts'
+import { tooHasty } from './too-hasty.ts'
 
-/** Recognises keys; answers without a promise where it already knows. Throws 503 for a key it cannot know right now. */
-export type KeyDirectory = { find(key: string): Caller | null | Promise<Caller | null> }
-
-/**
- * The caller behind a request's key. Where both headers are sent `Authorization` alone counts: a failed credential is not
- * retried with the other. Wrong, absent, malformed, revoked and expired keys are refused alike.
- */
-export function authenticate(keys: KeyDirectory, headers: Headers): Caller | Promise<Caller> {
-  const key = presentedKey(headers)
-  const caller = key === null ? null : keys.find(key)
-  return caller instanceof Promise ? caller.then(known) : known(caller)
+/** Recognises keys. */
+export type KeyDirectory = {
+  /**
+   * The caller behind a key that this process knows, from memory. A promise only for a key that certainly exists; null for
+   * every other one, without asking a store.
+   */
+  recall(key: string): Caller | null | Promise<Caller | null>
+  /** The caller behind any key; asks a store. Throws 503 for a key it cannot know right now. */
+  find(key: string): Caller | null | Promise<Caller | null>
 }
 
-function known(caller: Caller | null): Caller {
-  if (caller === null) throw invalidKey()
-  return caller
+export type Callers = {
+  /**
+   * The caller behind a request's key. Where both headers are sent `Authorization` alone counts: a failed credential is not
+   * retried with the other. Wrong, absent, malformed, revoked and expired keys are refused alike. A key that is not in
+   * memory costs its address one of its refused credentials before a store is asked; throws `ip_rate_limited` if it has none.
+   */
+  authenticate(headers: Headers, address: () => string): Caller | Promise<Caller>
+  /** For open routes: the caller if memory knows the key, else null. */
+  recall(headers: Headers): Caller | null | Promise<Caller | null>
+}
+
+/** `strangers` counts, by address, credentials that this process does not know. */
+export function createCallers(keys: KeyDirectory, strangers: Limit): Callers {
+  const lookUp = async (key: string | null, address: string): Promise<Caller> => {
+    const waitMs = await strangers.take(address)
+    // The same credential would be refused again.
+    if (waitMs > 0) throw tooHasty(waitMs, false)
+    const caller = key === null ? null : await keys.find(key)
+    if (caller === null) throw invalidKey()
+    return caller
+  }
+  return {
+    authenticate(headers, address) {
+      const key = presentedKey(headers)
+      const caller = key === null ? null : keys.recall(key)
+      if (caller instanceof Promise) return caller.then(found => found ?? lookUp(key, address()))
+      return caller ?? lookUp(key, address())
+    },
+    recall(headers) {
+      const key = presentsKey(headers) ? presentedKey(headers) : null
+      return key === null ? null : keys.recall(key)
+    },
+  }
+}
+
+/** For open routes: throws 401 for a key that cannot be one. Whether any other is valid only memory may say there. */
+export function refuseMalformed(headers: Headers): void {
+  const key = presentsKey(headers) ? presentedKey(headers) : null
+  if (key !== null && parseApiKey(key) === null) throw invalidKey()
 }
 
 /** Whether a request, of those that take either, shows a key: a session token comes in `Authorization` and looks otherwise. */

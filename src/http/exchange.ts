@@ -11,7 +11,8 @@ import { hadEffect, type UsageRecord, usageTold } from '../core/usage.ts'
 import { parseJson } from '../core/validate.ts'
 import type { TraceParent } from '../observe/traceparent.ts'
 import { bodyLimits, checkContentType, readBody } from './body.ts'
-import { authenticate, type KeyDirectory, presentedKey } from './callers.ts'
+import type { BodyBudget, BodyHold } from './body-budget.ts'
+import { presentedKey } from './callers.ts'
 import { failureResponse, toGatewayError } from './failures.ts'
 import { type HeaderPairs, writeCaller, writeOpening, writeOutputCap, writePairs, writeReceipt } from './headers.ts'
 import { claimOnce, type IdempotencyBook, type Once } from './idempotency.ts'
@@ -35,7 +36,8 @@ export type ExchangeDeps = {
   readonly traceOf: (headers: Headers) => TraceParent | null
   /** `over` hears once `events` have ended. */
   readonly pace: (events: ChatEvents, mode: StreamMode, over: () => void) => ChatEvents
-  readonly keys: KeyDirectory
+  /** Throws 401, or 429 and 503 where the key cannot be looked up now. */
+  readonly callerOf: (request: Request) => Caller | Promise<Caller>
   readonly idempotency: IdempotencyBook
   /** No request runs for longer. */
   readonly longestMs: number
@@ -47,6 +49,7 @@ export type ExchangeDeps = {
   /** Headers announcing that the serving model is on its way out. */
   readonly deprecation: (model: string) => HeaderPairs | null
   readonly inFlight: InFlight
+  readonly bodies: BodyBudget
   readonly logFailure: (requestId: string, error: GatewayError) => void
   /** What a caller is told in place of `error`: addresses that are refused again and again are told to slow down. */
   readonly refused: (error: GatewayError, address: () => string) => Promise<GatewayError>
@@ -90,10 +93,13 @@ export async function exchange(
 ): Promise<Response> {
   let caller: Caller | null = null
   let spoken: Spoken | null = null
+  /** Lives for as long as anything of the body may: until the answer has ended. */
+  let hold: BodyHold | null = null
   try {
-    caller = await authenticate(deps.keys, request.headers)
+    caller = await deps.callerOf(request)
     checkContentType(request.headers)
-    const text = await readBody(request, bodyLimits.chat)
+    hold = deps.bodies.open(caller.accountId)
+    const text = await readBody(request, bodyLimits.chat, { hold, clock: deps.clock })
     spoken = listen(parseJson(text), request.headers, text.length)
     const ending = createEnding()
     request.signal.addEventListener('abort', () => ending.abort(), { once: true })
@@ -106,22 +112,24 @@ export async function exchange(
     connection.liftIdleTimeout()
     const events =
       once === null ? deps.answer(caller, spoken.ask, running) : answeredOnce(deps, caller, spoken.ask, running, once)
-    if (spoken.ask.stream !== null) {
-      deps.inFlight.add(ending)
-      const paced = deps.pace(events, spoken.ask.stream, () => {
-        deps.inFlight.delete(ending)
-        connection.setIdleTimeout()
-      })
-      return await streamedAnswer(deps, paced, spoken, caller, requestId, ending)
+    const { release } = hold
+    const over = () => {
+      deps.inFlight.delete(ending)
+      release()
+      connection.setIdleTimeout()
     }
     deps.inFlight.add(ending)
+    if (spoken.ask.stream !== null) {
+      const paced = deps.pace(events, spoken.ask.stream, over)
+      return await streamedAnswer(deps, paced, spoken, caller, requestId, ending)
+    }
     try {
       return await wholeAnswer(deps, events, spoken, caller)
     } finally {
-      deps.inFlight.delete(ending)
-      connection.setIdleTimeout()
+      over()
     }
   } catch (thrown) {
+    hold?.release()
     const error = spelt(await deps.refused(toGatewayError(thrown), connection.address), spoken?.spelling ?? {})
     // A caller who left is nobody's failure, and nobody reads the answer.
     if (!request.signal.aborted) deps.logFailure(requestId, error)

@@ -4,14 +4,17 @@
  */
 import type { OpenLimit } from '../core/limits.ts'
 import { taken, waitMs } from '../core/named-buckets.ts'
+import type { Caller } from '../core/plans.ts'
 import { parseJson } from '../core/validate.ts'
-import { bodyLimits, checkContentType, readBody } from './body.ts'
+import { bodyLimits, checkContentType, readBody, whileHeld } from './body.ts'
+import type { BodyBudget } from './body-budget.ts'
+import { refuseMalformed } from './callers.ts'
 import { refuseHaste, tooHasty } from './too-hasty.ts'
 
 /** The longest prompt that is looked at without a key, in UTF-16 units. */
 export const maximumFreePrompt = 32_768
 
-/** Of one address, at one endpoint. */
+/** Of one account, or of one address without a key that is known, at one endpoint. */
 const each = { perMinute: 20, burst: 5 }
 /**
  * Of everybody, at one endpoint of one process: many addresses are cheap to come by, and dense text takes 10 to 20 ms to
@@ -39,6 +42,9 @@ export type FreeDeps = {
   readonly addressOf: (request: Request, server: Bun.Server<unknown> | null) => string
   readonly clock: { now(): number }
   readonly limits: OpenLimit
+  readonly bodies: BodyBudget
+  /** The caller behind a key that a request shows, if memory knows it. */
+  readonly recall: (headers: Headers) => Caller | null | Promise<Caller | null>
 }
 
 /** What a route hands on of its context. */
@@ -51,17 +57,20 @@ type Context = {
 export type FreeEndpoint = {
   preflight(): Response
   /**
-   * The reply to one request as JSON. Throws `ip_rate_limited` past 20 a minute from one address, or 300 from all at one
-   * process, and what reading the body and `reply` throw.
+   * The reply to one request as JSON. Throws `ip_rate_limited` past 20 per minute of one account or, without a known key, of
+   * one address, or 300 of all at one process, 401 for a malformed key, and what reading the body and `reply` throw.
    */
   answer(
     context: Context,
-    reply: (body: Readonly<Record<string, unknown>>) => object | Promise<object>,
+    reply: (body: Readonly<Record<string, unknown>>, caller: Caller | null) => object | Promise<object>,
   ): Promise<Response>
 }
 
 /** One endpoint with limits of its own, under its title. */
-export function createFreeEndpoint({ addressOf, clock, limits }: FreeDeps, title: string): FreeEndpoint {
+export function createFreeEndpoint(
+  { addressOf, clock, limits, bodies, recall }: FreeDeps,
+  title: string,
+): FreeEndpoint {
   const limit = limits(title, each)
   let everybodyFullAt = 0
 
@@ -73,12 +82,15 @@ export function createFreeEndpoint({ addressOf, clock, limits }: FreeDeps, title
       // First, so that nobody spends what is their own on what cannot be had.
       const wait = waitMs(everybodyFullAt, together, clock.now())
       if (wait > 0) throw tooHasty(wait)
-      await refuseHaste(limit, addressOf(request, server))
+      const caller = await recall(request.headers)
+      const owner = caller?.accountId ?? addressOf(request, server)
+      await refuseHaste(limit, owner)
+      refuseMalformed(request.headers)
       everybodyFullAt = taken(everybodyFullAt, together, clock.now())
       checkContentType(request.headers)
-      const body = parseJson(await readBody(request, bodyLimits.other))
-      return Response.json(await reply(body), {
-        headers: { 'cache-control': 'no-store', ...forAnyPage },
+      return whileHeld({ budget: bodies, owner }, request, bodyLimits.other, async () => {
+        const body = parseJson(await readBody(request, bodyLimits.other))
+        return Response.json(await reply(body, caller), { headers: { 'cache-control': 'no-store', ...forAnyPage } })
       })
     },
   }

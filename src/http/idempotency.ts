@@ -35,7 +35,7 @@ export type Once = {
 export type OnceRequest = {
   readonly headers: Headers
   readonly accountId: string
-  /** The caller's credential, which is kept nowhere: without it nobody can tell from a digest what was asked. */
+  /** A key's own text, or a user's secret. It is stored nowhere: without it nobody can tell from a digest what was asked. */
   readonly secret: string
   readonly path: string
   readonly body: string
@@ -87,6 +87,14 @@ export async function claimOnce(book: IdempotencyBook, request: OnceRequest): Pr
   }
 }
 
+/**
+ * Secrets of users, derived from the gateway's own, so that all gateways of one database agree. While the gateway's secret is
+ * rotated the previous one goes on counting: gateways that know only it must find what the others remember.
+ */
+export function userSecrets(gatewaySecret: string): (userId: string) => string {
+  return userId => hmac(gatewaySecret, `idempotency of ${userId}`)
+}
+
 function hmac(secret: string, text: string): string {
   return createHmac('sha256', secret).update(text).digest('hex')
 }
@@ -129,7 +137,12 @@ function orRefuse(claimed: Claimed): void {
 /** What is done, and the id of what was made by it. */
 export type Done = { readonly answer: Response; readonly resultId: string | null }
 
-export type OnceDeps = { readonly idempotency: IdempotencyBook; readonly newRequestId: () => string }
+export type OnceDeps = {
+  readonly idempotency: IdempotencyBook
+  readonly newRequestId: () => string
+  /** A user's secret, which nobody can derive from what is stored or shown: a user's id is neither secret nor a key. */
+  readonly secretOf: (userId: string) => string
+}
 
 /** Longer than any statement of a session's route may take. */
 const sessionLeaseMs = 60_000
@@ -143,7 +156,7 @@ export async function doOnce<T extends SignedIn>(deps: OnceDeps, call: T, work: 
   const once = await claimOnce(deps.idempotency, {
     headers,
     accountId: principal.accountId,
-    secret: principal.userId,
+    secret: deps.secretOf(principal.userId),
     path: `${method} ${new URL(url).pathname}`,
     body,
     holder: deps.newRequestId(),

@@ -4,7 +4,8 @@ import { duplicateKey } from '../core/duplicates.ts'
 import { GatewayError } from '../core/errors.ts'
 import { type Action, may } from '../core/roles.ts'
 import { invalid, parseJson } from '../core/validate.ts'
-import { bodyLimits, checkContentType, notJson, readBody } from './body.ts'
+import { bodyLimits, checkContentType, notJson, readBody, whileHeld } from './body.ts'
+import type { BodyBudget } from './body-budget.ts'
 import type { Principal } from './callers.ts'
 import { type Documented, documented } from './documented.ts'
 import { session } from './policies.ts'
@@ -24,7 +25,11 @@ export type SessionRoute = Documented & {
   readonly handle: (call: Call) => Promise<Response>
 }
 
-export type Identify = (headers: Headers) => Promise<Principal>
+export type Identify = {
+  /** The user behind the headers. Throws 401 for anyone else. */
+  readonly principal: (headers: Headers) => Promise<Principal>
+  readonly bodies: BodyBudget
+}
 
 /**
  * One Elysia instance of the routes. Who is asking is settled before anything of the request is read: a stranger learns
@@ -37,11 +42,12 @@ export function sessionRoutes(name: string, identify: Identify, routes: readonly
       method,
       path,
       async ({ request, params = {} }: { request: Request; params?: Record<string, string> }) => {
-        const principal = await identify(request.headers)
+        const principal = await identify.principal(request.headers)
         if (!may(principal.role, action)) throw forbidden()
         if (principal.isUnverified && method !== 'GET' && action !== 'sessions.own') throw unverified()
         if (!Object.values(params).every(value => harmless.test(value))) throw notFound()
-        return handle({ principal, params, request })
+        const work = () => handle({ principal, params, request })
+        return whileHeld({ budget: identify.bodies, owner: principal.accountId }, request, bodyLimits.other, work)
       },
       { parse: 'none', ...documented(session(action), told) },
     )
@@ -49,6 +55,15 @@ export function sessionRoutes(name: string, identify: Identify, routes: readonly
 }
 
 const harmless = /^[\w.-]{1,128}$/
+
+/** Does the work of a route without a session while the address's small body is reserved. */
+export function heldOpen(
+  deps: { readonly bodies: BodyBudget },
+  { request, address }: { readonly request: Request; readonly address: string },
+  work: () => Promise<Response>,
+): Promise<Response> {
+  return whileHeld({ budget: deps.bodies, owner: address }, request, bodyLimits.other, work)
+}
 
 /** A JSON body under the small cap, checked; its content type must say so. An absent body counts as `{}`. A key sent twice is refused. */
 export async function readInput<T>(request: Request, check: (value: unknown) => T): Promise<T> {

@@ -26,6 +26,8 @@ export type SessionDeps = Pick<
   | 'addressOf'
   | 'addressDigests'
   | 'post'
+  | 'bodies'
+  | 'announce'
 >
 
 const maximumAgentCharacters = 200

@@ -1,10 +1,10 @@
 /**
  * API keys: their records, and the directory that the hot path asks. The directory answers from memory, keyed by the full
  * digest. What keeps it true is not its entries' age but the poll: twice a second it asks for everything that has changed.
+ * It also holds the digests of all valid keys, so that a stranger's key is told from a customer's without a query.
  */
 import { timingSafeEqual } from 'node:crypto'
-import { and, desc, eq, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
-import { GatewayError } from '../core/errors.ts'
+import { and, desc, eq, inArray, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
 import { refusedFrom } from '../core/grace.ts'
 import type { Caller, Plans } from '../core/plans.ts'
 import { remember } from '../core/remember.ts'
@@ -13,7 +13,9 @@ import { limitsOf } from './accounts.ts'
 import { duesOf } from './billing-notices.ts'
 import type { Database } from './database.ts'
 import { databaseTime } from './database-time.ts'
+import { createKeyLookups } from './key-lookups.ts'
 import { onAccount } from './on-account.ts'
+import { repeated } from './repeated.ts'
 import { type ApiKey, accounts, apiKeys, type NewApiKey } from './tables.ts'
 
 /** Stores a key's record; the same id again changes nothing. */
@@ -48,10 +50,17 @@ export async function revokeKey(database: Database, accountId: string, keyId: st
 
 export type KeyDirectory = {
   /**
+   * The same as `find`, but null at once for a key that is not in memory: a store is asked only about keys that certainly
+   * exist.
+   */
+  recall(key: string): Caller | null | Promise<Caller | null>
+  /**
    * The caller behind a key; null for one that is malformed, unknown, revoked or expired. Known keys are answered at once,
    * also while Postgres is away. Rejects with `service_unavailable` for a key that cannot be looked up right now.
    */
   find(key: string): Caller | null | Promise<Caller | null>
+  /** A key of this digest was made just now: it exists before the next poll says so. */
+  expect(digest: string): void
   /** Something has changed: asks for it now rather than at the next poll. Never rejects. */
   look(): Promise<void>
   /** Writes what is pending of `last_used_at` and stops the timers. */
@@ -77,27 +86,29 @@ const touchMs = 1_000
 const overlapMs = 5_000
 const maximumEntries = 100_000
 const maximumUnknown = 10_000
-const maximumLookups = 256
 const maximumChanges = 1_000
+/** Digests of valid keys that are held; of more keys the newest. The others are looked up as unknown ones are. */
+const maximumExisting = 100_000
+const digestsDeadlineMs = 10_000
 
 /** The directory of keys for one process. Starts two timers, neither of which keeps the process alive. */
 export function createKeyDirectory({ database, clock, plans, random }: KeyDirectoryOptions): KeyDirectory {
   const known = new Map<string, Entry>()
   const unknown = new Map<string, number>()
-  const lookups = new Map<string, Promise<Caller | null>>()
+  const existing = new Set<string>()
   const touched = new Map<string, number>()
   /** Newest change seen, by the database's clock; null before the first poll. */
   let changesSeen: Date | null = null
 
   const take = (digest: string, row: Row | null): Caller | null => {
-    const isValid =
-      row !== null && row.revokedAt === null && !(row.expiresAt !== null && row.expiresAt.getTime() <= clock.now())
-    if (row === null || !isValid) {
+    if (row === null || !isValid(row, clock.now())) {
       known.delete(digest)
+      existing.delete(digest)
       remember(unknown, digest, clock.now() + unknownMs, maximumUnknown)
       return null
     }
     unknown.delete(digest)
+    if (existing.size < maximumExisting) existing.add(digest)
     const caller: Caller = {
       accountId: row.accountId,
       keyId: row.keyId,
@@ -116,36 +127,45 @@ export function createKeyDirectory({ database, clock, plans, random }: KeyDirect
     return caller
   }
 
+  const lookups = createKeyLookups<Caller>(async wanted => {
+    const ids = wanted.map(({ publicId }) => publicId)
+    const rows = await keyRows(database, inArray(apiKeys.publicId, ids), ids.length)
+    const callers = new Map<string, Caller>()
+    for (const { digest } of wanted) {
+      const caller = take(digest, rows.find(row => sameDigest(row.digest, digest)) ?? null)
+      if (caller !== null) callers.set(digest, caller)
+    }
+    return callers
+  })
   /** Null at once for what cannot be a key. */
   const lookUp = (digest: string, key: string): Promise<Caller | null> | null => {
     const parsed = parseApiKey(key)
     if (parsed === null) return null
-    const running = lookups.get(digest)
-    if (running !== undefined) return running
-    if (lookups.size >= maximumLookups) return Promise.reject(tooManyLookups())
-    const lookup = keyRows(database, eq(apiKeys.publicId, parsed.id), 1)
-      .then(rows => take(digest, rows.find(row => sameDigest(row.digest, digest)) ?? null))
-      .finally(() => lookups.delete(digest))
-    lookups.set(digest, lookup)
-    return lookup
+    return lookups.find({ digest, publicId: parsed.id }, known.has(digest) || existing.has(digest))
   }
 
+  const begin = async () => {
+    // Before the digests are read: what changes meanwhile is in the next poll.
+    const now = await databaseTime(database)
+    const digests = await validDigests(database)
+    existing.clear()
+    for (const digest of digests) existing.add(digest)
+    changesSeen = now
+  }
   const poll = async () => {
-    const since = changesSeen === null ? null : new Date(changesSeen.getTime() - overlapMs)
-    if (since === null) {
-      changesSeen = await databaseTime(database)
-      return
-    }
-    const rows = await keyRows(database, changedSince(since), maximumChanges)
+    if (changesSeen === null) return begin()
+    const rows = await keyRows(database, changedSince(new Date(changesSeen.getTime() - overlapMs)), maximumChanges)
     for (const row of rows) {
-      if (row.changedAt.getTime() > (changesSeen?.getTime() ?? 0)) changesSeen = row.changedAt
+      if (row.changedAt.getTime() > changesSeen.getTime()) changesSeen = row.changedAt
       if (known.has(row.digest) || unknown.has(row.digest)) take(row.digest, row)
+      else if (!isValid(row, clock.now())) existing.delete(row.digest)
+      else if (existing.size < maximumExisting) existing.add(row.digest)
     }
     // More changed than a poll carries: forget rather than be wrong about the rest.
     if (rows.length === maximumChanges) {
       known.clear()
       unknown.clear()
-      changesSeen = await databaseTime(database)
+      await begin()
     }
   }
 
@@ -154,10 +174,12 @@ export function createKeyDirectory({ database, clock, plans, random }: KeyDirect
     if (touched.size < maximumEntries || touched.has(keyId)) touched.set(keyId, clock.now())
   }
 
-  const used = (caller: Caller | null) => {
-    if (caller !== null) noteUse(caller)
-    return caller
-  }
+  /** The first request of a key in this process is a use of it like any other. */
+  const lookUpUsed = (digest: string, key: string) =>
+    lookUp(digest, key)?.then(caller => {
+      if (caller !== null) noteUse(caller)
+      return caller
+    }) ?? null
 
   const touch = async () => {
     if (touched.size === 0) return
@@ -174,29 +196,36 @@ export function createKeyDirectory({ database, clock, plans, random }: KeyDirect
 
   const [polling, touching] = [repeated(pollMs, poll), repeated(touchMs, touch)]
 
+  /** Undefined where memory says nothing of the key. */
+  const inMemory = (digest: string, key: string): Caller | null | undefined => {
+    const now = clock.now()
+    const entry = known.get(digest)
+    if (entry === undefined) return (unknown.get(digest) ?? 0) > now ? null : undefined
+    if (entry.expiresAt <= now) return null
+    if (entry.refreshAt <= now) {
+      // Behind the caller's back: a store that does not answer is no reason to make a known key wait.
+      entry.refreshAt = now + unknownMs
+      lookUp(digest, key)?.catch(() => {})
+    }
+    noteUse(entry.caller)
+    return entry.caller
+  }
+
   return {
-    find(key) {
+    recall(key) {
       // A digest that is known needs no look at the key's shape.
       if (!isKeyLong(key)) return null
       const digest = digestOf(key)
-      const now = clock.now()
-      const entry = known.get(digest)
-      if (entry !== undefined) {
-        if (entry.expiresAt <= now) return null
-        if (entry.refreshAt <= now) {
-          // Behind the caller's back: a store that does not answer is no reason to make a known key wait.
-          entry.refreshAt = now + unknownMs
-          lookUp(digest, key)?.catch(() => {})
-        }
-        noteUse(entry.caller)
-        return entry.caller
-      }
-      const refusedUntil = unknown.get(digest)
-      if (refusedUntil !== undefined && refusedUntil > now) return null
-      // The first request of a key in this process is a use of it like any other.
-      const lookup = lookUp(digest, key)
-      return lookup?.then(used) ?? null
+      const caller = inMemory(digest, key)
+      return caller === undefined && existing.has(digest) ? lookUpUsed(digest, key) : (caller ?? null)
     },
+    find(key) {
+      if (!isKeyLong(key)) return null
+      const digest = digestOf(key)
+      const caller = inMemory(digest, key)
+      return caller === undefined ? lookUpUsed(digest, key) : caller
+    },
+    expect: digest => void existing.add(digest),
     look: polling.now,
     async close() {
       polling.stop()
@@ -204,6 +233,22 @@ export function createKeyDirectory({ database, clock, plans, random }: KeyDirect
       await touching.now()
     },
   }
+}
+
+function isValid({ revokedAt, expiresAt }: Pick<Row, 'revokedAt' | 'expiresAt'>, now: number): boolean {
+  return revokedAt === null && !(expiresAt !== null && expiresAt.getTime() <= now)
+}
+
+/** Digests of the keys that are valid now, the newest first. */
+async function validDigests(database: Database): Promise<readonly string[]> {
+  const rows = await database.run(
+    ({ sql: query }) => query<{ digest: string }[]>`
+      select digest from api_keys
+      where revoked_at is null and (expires_at is null or expires_at > clock_timestamp())
+      order by created_at desc limit ${maximumExisting}`,
+    digestsDeadlineMs,
+  )
+  return rows.map(({ digest }) => digest)
 }
 
 function keyRows(database: Database, condition: SQL, limit: number) {
@@ -269,41 +314,4 @@ function writeLastUsed(database: Database, uses: ReadonlyMap<string, number>) {
 
 function sameDigest(one: string, other: string): boolean {
   return one.length === other.length && timingSafeEqual(Buffer.from(one), Buffer.from(other))
-}
-
-/** Repeats `work`, one run at a time; a failed run is made good by the next. `now` is a run that begins after it was asked for. */
-function repeated(periodMs: number, work: () => Promise<void>): { now(): Promise<void>; stop(): void } {
-  let running: Promise<void> | null = null
-  let following: Promise<void> | null = null
-  const run = () => {
-    running = work()
-      .catch(() => {})
-      .finally(() => {
-        running = null
-      })
-    return running
-  }
-  const timer = setInterval(() => {
-    if (running === null) void run()
-  }, periodMs)
-  timer.unref()
-  return {
-    now() {
-      if (running === null) return run()
-      // However often it is asked for meanwhile, once more is enough.
-      following ??= running.then(() => {
-        following = null
-        return run()
-      })
-      return following
-    },
-    stop: () => clearInterval(timer),
-  }
-}
-
-function tooManyLookups(): GatewayError {
-  return new GatewayError('service_unavailable', 'Too many unknown keys are being looked up. Try again shortly.', {
-    retryAfterMs: 1000,
-    detail: 'key lookups at their bound',
-  })
 }

@@ -197,6 +197,7 @@ const thrown: Readonly<Record<ErrorCode, keyof typeof client>> = {
   body_too_large: 'InvalidRequestError',
   requests_per_minute_exceeded: 'RateLimitError',
   concurrent_requests_exceeded: 'RateLimitError',
+  request_bytes_exceeded: 'RateLimitError',
   ip_rate_limited: 'RateLimitError',
   daily_tokens_exceeded: 'QuotaExceededError',
   daily_cost_exceeded: 'QuotaExceededError',

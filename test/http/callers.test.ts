@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { Caller } from '../../src/core/plans.ts'
 import { plans } from '../../src/core/plans.ts'
-import { authenticate, callerAddress } from '../../src/http/callers.ts'
+import { callerAddress, createCallers } from '../../src/http/callers.ts'
 
 describe('the caller’s address', () => {
   const trusted = new Set(['10.0.0.1', '10.0.0.2', '2001:db8::1'])
@@ -37,12 +37,14 @@ describe('the key', () => {
   const caller: Caller = { accountId: 'acc_1', keyId: 'key_1', plan: 'usage', limits: plans.usage }
   const asked: string[] = []
   const keys = {
+    recall: () => null,
     find(key: string) {
       asked.push(key)
       return key === 'good' ? caller : null
     },
   }
-  const found = async (headers: Record<string, string>) => authenticate(keys, new Headers(headers))
+  const { authenticate } = createCallers(keys, { take: () => 0 })
+  const found = async (headers: Record<string, string>) => authenticate(new Headers(headers), () => '192.0.2.1')
   const ask = (headers: Record<string, string>) => found(headers).catch(error => `${error.status} ${error.code}`)
 
   test.each<[Record<string, string>, boolean]>([

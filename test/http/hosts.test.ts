@@ -1,5 +1,7 @@
 /** Which hosts are answered, over a real socket: checked before any routing. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { createApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import { allowedHosts, checkHost } from '../../src/http/hosts.ts'
@@ -78,6 +80,50 @@ test('on loopback only loopback names are answered: a name that rebinds gets 421
     '[::]',
   ])
     expect([host, ...(await get(local, [host]))]).toEqual([host, 421, 'forbidden'])
+})
+
+/** Hosts in which a search for the path could find a slash too early or too late. */
+const oddHosts = [
+  'x',
+  'a.b',
+  'abc',
+  'x:1',
+  '[::]',
+  'a',
+  'x/healthz',
+  'a/b/c/d/healthz',
+  '/healthz',
+  'x\\healthz',
+  'x?/healthz',
+]
+
+test('no Host moves the path: what is routed is what stands in the request line', async () => {
+  for (const host of oddHosts)
+    for (const [target, path] of [
+      ['/ab/healthz', '/ab/healthz'],
+      ['/a/healthz?x=/healthz', '/a/healthz'],
+      ['//healthz', '//healthz'],
+      ['http://y/ab/healthz', '/ab/healthz'],
+    ] as const) {
+      const [status] = await get(open, [host], target)
+      expect([host, path, status === 404 || status === 400]).toEqual([host, path, true])
+    }
+  for (const host of ['x', 'a.b', 'abc', 'x:1']) expect(await get(open, [host])).toEqual([200, null])
+})
+
+test('no Host moves a request to a protected route: the path decides, for every route and every short host', async () => {
+  const paths = new Set(createApp(local.deps).routes.map(({ path }) => path.replace(/:\w+|\*/g, 'x')))
+  for (const host of ['x', 'a.b', 'abc'])
+    for (const path of paths)
+      if (path !== '/')
+        expect([host, path, ...(await get(open, [host], `/q${path}`))]).toEqual([host, path, 404, 'not_found'])
+})
+
+test('compose.yaml answers loopback names only, unless .env says otherwise', () => {
+  const text = readFileSync(join(import.meta.dir, '../../compose.yaml'), 'utf8')
+  const [, fallback = ''] = /^ +ALLOWED_HOSTS: \$\{ALLOWED_HOSTS:-(\S+)\}$/m.exec(text) ?? []
+  const { allowedHosts: configured } = readConfig({ HOST: '0.0.0.0', ALLOWED_HOSTS: fallback })
+  expect([...(allowedHosts(configured, '0.0.0.0') ?? [])].sort()).toEqual(['127.0.0.1', '[::1]', 'localhost'])
 })
 
 test('elsewhere any well-formed name is answered, unless ALLOWED_HOSTS says which', async () => {

@@ -1,7 +1,9 @@
 /** `Idempotency-Key` over real sockets: two gateways on one database, simulated providers. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { createHmac } from 'node:crypto'
 import { createApp } from '../../src/app.ts'
 import { GatewayError } from '../../src/core/errors.ts'
+import { userSecrets } from '../../src/http/idempotency.ts'
 import type { Database } from '../../src/stores/database.ts'
 import { createIdempotencyBook, type IdempotencyBook } from '../../src/stores/idempotency.ts'
 import { openRedis } from '../../src/stores/redis.ts'
@@ -307,6 +309,37 @@ describe('keys and plans', () => {
     const upgrade = () => make(gateway.url, '/api/v1/billing/upgrade', name, { confirm: true })
     expect((await upgrade()).status).toBe(200)
     expect((await upgrade()).body.error?.code).toBe('already_completed')
+  })
+
+  test('a request under a session is stored under nothing that can be derived from what is stored or shown', async () => {
+    const name = newName()
+    const body = { name: 'secret plans' }
+    expect((await make(gateway.url, '/api/v1/keys', name, body)).status).toBe(201)
+    const rows = await gateway.deps.database.run(
+      ({ sql }) => sql<{ name: string; request_digest: string }[]>`select name, request_digest from idempotency_keys`,
+    )
+    const stored = new Set(rows.flatMap(row => [row.name, row.request_digest]))
+    const guesses = (secret: string) =>
+      [`name\n${name}`, `request\nPOST /api/v1/keys\n${JSON.stringify(body)}`].map(text =>
+        createHmac('sha256', secret).update(text).digest('hex'),
+      )
+    const known = await gateway.deps.database.run(
+      ({ sql }) => sql<{ text: string }[]>`
+        select unnest(array[users.id, users.account_id, users.email, users.password_hash, sessions.id]) as text
+        from users join sessions on sessions.user_id = users.id where users.id = ${boss.id}`,
+    )
+    for (const guess of ['', boss.token, boss.refreshToken, ...known.map(({ text }) => text)].flatMap(guesses))
+      expect(stored.has(guess)).toBe(false)
+    // The user's secret does: the guesses are made as the gateway makes its digests.
+    for (const digest of guesses(gateway.deps.secretOf(boss.id))) expect(stored.has(digest)).toBe(true)
+  })
+
+  test('users have secrets of their own, which gateways agree on while their own secret is rotated', () => {
+    const [old, next] = ['the first secret, of 32 bytes at least', 'the second secret, of 32 bytes at least']
+    const secretOf = userSecrets(old)
+    expect(new Set([secretOf('usr_1'), secretOf('usr_2'), userSecrets(next)('usr_1')]).size).toBe(3)
+    expect(secretOf('usr_1')).toMatch(/^[0-9a-f]{64}$/)
+    expect(userSecrets(old)('usr_1')).toBe(secretOf('usr_1'))
   })
 
   test('what was refused may be asked for again under its name', async () => {

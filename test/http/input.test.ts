@@ -22,14 +22,17 @@ afterAll(() => gateway.stop())
 
 type ErrorBody = { error: Record<'type' | 'code' | 'message' | 'request_id', string> & { param: string | null } }
 
-/** Each estimate comes from an address of its own, since strangers are counted. */
+/** Each estimate comes from an address of its own and shows no key, since addresses and accounts are counted. */
 let addresses = 0
-const elsewhere = () => ({ 'x-forwarded-for': `10.0.${(++addresses >> 8) & 255}.${addresses & 255}` })
+const elsewhere = (path: string) => ({
+  'x-forwarded-for': `10.0.${(++addresses >> 8) & 255}.${addresses & 255}`,
+  ...(path === estimate ? { authorization: 'none' } : {}),
+})
 
 /** The refusal of a body: its envelope is checked, and that neither it nor the log holds what was sent. */
 async function refusal(path: string, body: unknown, headers: Record<string, string> = {}) {
   const lines = gateway.logLines.length
-  const answer = await gateway.post(path, body, { ...elsewhere(), ...headers })
+  const answer = await gateway.post(path, body, { ...elsewhere(path), ...headers })
   const text = await answer.text()
   const { error } = JSON.parse(text) as ErrorBody
   expect(Object.keys(error).sort()).toEqual(['code', 'message', 'param', 'request_id', 'type'])
@@ -300,7 +303,7 @@ describe('a body that is too large gets 413', () => {
   const send = async (path: string, body: string, framing: 'length' | 'chunked', authorization = gateway.key) => {
     const answer = await fetch(gateway.url + path, {
       method: 'POST',
-      headers: { authorization: `Bearer ${authorization}`, 'content-type': 'application/json', ...elsewhere() },
+      headers: { authorization: `Bearer ${authorization}`, 'content-type': 'application/json', ...elsewhere(path) },
       body: framing === 'length' ? body : chunked(body),
     })
     const text = await answer.text()

@@ -9,6 +9,7 @@ import { localLimits } from '../../src/core/limits.ts'
 import { openReader } from '../../src/deps/reader.ts'
 import { failureResponse, toGatewayError } from '../../src/http/failures.ts'
 import { enhancement } from '../../src/modules/enhance/routes.ts'
+import { anyBodies } from '../harness/bodies.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { jsonAnswer, silence, startUpstream, type Upstream, type UpstreamAnswer } from '../harness/upstream.ts'
 
@@ -31,6 +32,8 @@ describe('POST /api/v1/chat/enhance', () => {
           addressOf: request => request.headers.get('x-test-address') ?? 'one',
           clock,
           limits: localLimits(clock),
+          bodies: anyBodies(),
+          recall: () => null,
         }),
       )
     return (body: unknown, headers: Record<string, string> = {}, method = 'POST') =>

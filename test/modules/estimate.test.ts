@@ -4,6 +4,7 @@ import { catalogue } from '../../src/core/catalogue.ts'
 import type { QueryType } from '../../src/core/chat.ts'
 import { localLimits } from '../../src/core/limits.ts'
 import { buildCatalogue } from '../../src/core/models.ts'
+import { plans } from '../../src/core/plans.ts'
 import { webPrices } from '../../src/core/web.ts'
 import { planWeb } from '../../src/core/web-plan.ts'
 import { openReader } from '../../src/deps/reader.ts'
@@ -11,12 +12,16 @@ import { createTokenizer } from '../../src/deps/tokenizer.ts'
 import { failureResponse, toGatewayError } from '../../src/http/failures.ts'
 import { estimate } from '../../src/modules/estimate/routes.ts'
 import { createForesightBook } from '../../src/stores/learning/foresight.ts'
+import { anyBodies } from '../harness/bodies.ts'
 
 const readPrompt = openReader()
 const tokenizer = createTokenizer()
 afterAll(() => tokenizer.close())
 
 const address = 'http://localhost/api/v1/chat/estimate'
+
+const callerOf = (accountId: string | null) =>
+  accountId === null ? null : ({ accountId, keyId: 'key_1', plan: 'usage', limits: plans.usage } as const)
 
 function start() {
   const clock = { time: Date.parse('2026-11-20T12:00:00Z'), now: () => clock.time }
@@ -32,11 +37,12 @@ function start() {
         planWeb: (messages, reading) =>
           planWeb({ messages, web: 'auto' }, reading, {}, { canSearch: true, prices: webPrices, read: readPrompt }),
         foresight,
-        accountOf: async headers => headers.get('x-test-account'),
+        recall: headers => callerOf(headers.get('x-test-account')),
         tokenizer,
         addressOf: request => request.headers.get('x-test-address') ?? 'one',
         clock,
         limits: localLimits(clock),
+        bodies: anyBodies(),
       }),
     )
   const send = (body: string, headers: Record<string, string> = {}) =>

@@ -80,6 +80,18 @@ shared('J2 the previous secret verifies and does not sign; taken out, its tokens
   expect((await see(one, newer.token)).body.error.code).toBe('invalid_token')
 })
 
+shared('an Idempotency-Key under a session counts at both gateways while the secret is rotated', async (one, other) => {
+  const person = await owner(one)
+  const make = (at: Served) =>
+    ask<Failure>(at, 'POST', '/api/v1/keys', {
+      token: person.token,
+      body: { name: 'once' },
+      headers: { 'idempotency-key': 'rotated' },
+    })
+  expect((await make(one)).status).toBe(201)
+  expect((await make(other)).body.error.code).toBe('already_completed')
+})
+
 shared('J3 a refresh token presented at two gateways at once makes one session token chain and no alarm', async one => {
   const person = await owner(one)
   for (let round = 0, token = person.refreshToken; round < 10; round++) {

@@ -10,6 +10,7 @@ import { type Embedded, openEmbedded } from '../../src/stores/embedded.ts'
 import { createLedgerReader } from '../../src/stores/ledger.ts'
 import { journalSource } from '../../src/stores/reconcile/journal-source.ts'
 import { audit } from '../../src/stores/reconcile.ts'
+import { anyBodies } from '../harness/bodies.ts'
 import { freshDataFolder } from '../harness/data-folder.ts'
 import { startGateway } from '../harness/gateway.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
@@ -59,11 +60,17 @@ function appOn(over: Database, principals: Readonly<Record<string, Principal>>) 
   return new Elysia({ normalize: false, serve: { idleTimeout: 10 } })
     .onError(({ error }) => failureResponse(toGatewayError(error), 'req_test'))
     .use(
-      usage({ ledger: createLedgerReader(over), clock: { now: () => now } }, async headers => {
-        const found = principals[headers.get('x-test-as') ?? '']
-        if (found === undefined) throw new GatewayError('invalid_token', 'Sign in.')
-        return found
-      }),
+      usage(
+        { ledger: createLedgerReader(over), clock: { now: () => now } },
+        {
+          bodies: anyBodies(),
+          async principal(headers) {
+            const found = principals[headers.get('x-test-as') ?? '']
+            if (found === undefined) throw new GatewayError('invalid_token', 'Sign in.')
+            return found
+          },
+        },
+      ),
     )
 }
 

@@ -9,6 +9,7 @@ import { enhancement } from '../../src/modules/enhance/routes.ts'
 import { openRedis, type Redis } from '../../src/stores/redis.ts'
 import { limitScripts } from '../../src/stores/scripts/limits.ts'
 import { sharedLimits } from '../../src/stores/shared-limits.ts'
+import { anyBodies } from '../harness/bodies.ts'
 import { startRedis } from '../harness/redis.ts'
 import { eventually } from './database.contract.ts'
 import { movableClock } from './support.ts'
@@ -153,7 +154,16 @@ if (server !== null) {
     const apps = [await connect(url), await connect(url)].map(redis =>
       new Elysia({ normalize: false })
         .onError(({ error }) => failureResponse(toGatewayError(error), 'req_test'))
-        .use(enhancement({ read, addressOf: () => '192.0.2.7', clock, limits: sharedLimits({ redis, clock }) })),
+        .use(
+          enhancement({
+            read,
+            addressOf: () => '192.0.2.7',
+            clock,
+            limits: sharedLimits({ redis, clock }),
+            bodies: anyBodies(),
+            recall: () => null,
+          }),
+        ),
     )
     const statuses: number[] = []
     for (let count = 0; count < 12; count++) {

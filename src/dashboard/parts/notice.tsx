@@ -60,6 +60,7 @@ const titles: Partial<Record<Failure['code'], string>> = {
   payment_required: 'Payment needed',
   requests_per_minute_exceeded: 'Too many requests this minute',
   concurrent_requests_exceeded: 'All seats are taken',
+  request_bytes_exceeded: 'Too many request bytes',
   ip_rate_limited: 'Too many tries',
   daily_tokens_exceeded: 'Today’s tokens are used up',
   daily_cost_exceeded: 'Today’s money is used up',

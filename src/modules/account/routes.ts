@@ -9,7 +9,7 @@ import { type Identify, notFound, readInput, reply, sessionRoutes } from '../../
 import { shownAccount } from '../../http/sign-in.ts'
 import { type AccountToday, accountTodayShape } from './shapes.ts'
 
-export type AccountDeps = Pick<Deps, 'config' | 'database' | 'stores' | 'clock' | 'spent' | 'meter'>
+export type AccountDeps = Pick<Deps, 'config' | 'database' | 'stores' | 'clock' | 'spent' | 'meter' | 'announce'>
 
 const changeSchema = Type.Object(
   { name: Type.Optional(nameSchema), web: Type.Optional(Type.Boolean()) },
@@ -41,6 +41,7 @@ export function account(deps: AccountDeps, identify: Identify) {
         if (Object.keys(settings).length === 0)
           throw invalid('name', 'or `web` must be sent: there is nothing to change')
         await deps.stores.users.changeSettings(deps.database, accountId, settings)
+        deps.announce()
         return reply(await overview(deps, accountId))
       },
     },

@@ -13,7 +13,7 @@ import { createBehindAnswer } from '../../http/behind-answer.ts'
 import { documented } from '../../http/documented.ts'
 import { nameSchema } from '../../http/fields.ts'
 import { policies } from '../../http/policies.ts'
-import { type Identify, notFound, readInput, reply, sessionRoutes } from '../../http/session-routes.ts'
+import { heldOpen, type Identify, notFound, readInput, reply, sessionRoutes } from '../../http/session-routes.ts'
 import { sessionShape } from '../../http/shapes.ts'
 import { invalidCredentials, type SessionDeps, signIn } from '../../http/sign-in.ts'
 import { refuseHaste } from '../../http/too-hasty.ts'
@@ -79,10 +79,9 @@ export function registration(deps: SessionDeps, identify: Identify) {
         const address = deps.addressOf(request, server)
         await refuseHaste(requests, address)
         if (deps.config.registration.mode !== 'open') throw closed(deps)
-        return register(deps, request, address, {
-          count: () => refuseHaste(registrations, address),
-          confirm,
-        })
+        return heldOpen(deps, { request, address }, () =>
+          register(deps, request, address, { count: () => refuseHaste(registrations, address), confirm }),
+        )
       },
       {
         parse: 'none',
@@ -109,7 +108,7 @@ export function registration(deps: SessionDeps, identify: Identify) {
       async ({ request, server, params }) => {
         const address = deps.addressOf(request, server)
         await refuseHaste(tried, address)
-        return verify(deps, request, params.token, address)
+        return heldOpen(deps, { request, address }, () => verify(deps, request, params.token, address))
       },
       {
         parse: 'none',

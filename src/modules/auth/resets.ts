@@ -9,7 +9,7 @@ import { checker } from '../../core/validate.ts'
 import { createBehindAnswer } from '../../http/behind-answer.ts'
 import { documented } from '../../http/documented.ts'
 import { policies } from '../../http/policies.ts'
-import { notFound, readInput, reply, replyNothing } from '../../http/session-routes.ts'
+import { heldOpen, notFound, readInput, reply, replyNothing } from '../../http/session-routes.ts'
 import type { SessionDeps } from '../../http/sign-in.ts'
 import { refuseHaste } from '../../http/too-hasty.ts'
 import { resetAskedShape } from './shapes.ts'
@@ -48,11 +48,14 @@ export function resets(deps: SessionDeps) {
       '/api/v1/auth/reset',
       async ({ request, server }) => {
         if (deps.post === null) throw noMail()
-        const { email } = await readInput(request, checkAsking)
-        await refuseHaste(asked, deps.addressOf(request, server))
-        // The answer is the same, and as quick, whoever the address belongs to.
-        behindAnswer(() => sendReset(deps, mailed, mailbox(email)))
-        return reply({ accepted: true }, 202)
+        const address = deps.addressOf(request, server)
+        return heldOpen(deps, { request, address }, async () => {
+          const { email } = await readInput(request, checkAsking)
+          await refuseHaste(asked, address)
+          // The answer is the same, and as quick, whoever the address belongs to.
+          behindAnswer(() => sendReset(deps, mailed, mailbox(email)))
+          return reply({ accepted: true }, 202)
+        })
       },
       {
         parse: 'none',
@@ -72,7 +75,7 @@ export function resets(deps: SessionDeps) {
       async ({ request, server, params }) => {
         const address = deps.addressOf(request, server)
         await refuseHaste(tried, address)
-        return choose(deps, request, params.token, address)
+        return heldOpen(deps, { request, address }, () => choose(deps, request, params.token, address))
       },
       {
         parse: 'none',
@@ -111,7 +114,7 @@ async function choose(deps: SessionDeps, request: Request, token: string, addres
     addressDigests: email => deps.addressDigests(email, address),
   })
   if (!used) throw notFound()
-  deps.sessions.forget()
+  deps.announce()
   return replyNothing()
 }
 

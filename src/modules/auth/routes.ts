@@ -10,6 +10,7 @@ import { type Documented, documented } from '../../http/documented.ts'
 import { policies } from '../../http/policies.ts'
 import {
   type Call,
+  heldOpen,
   type Identify,
   notFound,
   readInput,
@@ -50,7 +51,7 @@ export function auth(deps: SessionDeps, identify: Identify) {
       async ({ request, server }) => {
         const address = deps.addressOf(request, server)
         await refuseHaste(requests, address)
-        return logIn(deps, request, address)
+        return heldOpen(deps, { request, address }, () => logIn(deps, request, address))
       },
       open({
         summary: 'Sign in',
@@ -63,8 +64,9 @@ export function auth(deps: SessionDeps, identify: Identify) {
     .post(
       '/api/v1/auth/refresh',
       async ({ request, server }) => {
-        await refuseHaste(requests, deps.addressOf(request, server))
-        return refresh(deps, request)
+        const address = deps.addressOf(request, server)
+        await refuseHaste(requests, address)
+        return heldOpen(deps, { request, address }, () => refresh(deps, request))
       },
       open({
         summary: 'Renew a session',
@@ -203,7 +205,7 @@ async function refresh(deps: SessionDeps, request: Request): Promise<Response> {
 
 async function endSession(deps: SessionDeps, { accountId, userId }: Call['principal'], id: string): Promise<Response> {
   if (!(await deps.stores.sessions.endSession(deps.database, accountId, userId, id))) throw notFound()
-  deps.sessions.forget()
+  deps.announce()
   return replyNothing()
 }
 
@@ -231,7 +233,7 @@ async function changePassword(deps: SessionDeps, { principal, request }: Call): 
     keptSession: sessionId,
   })
   if (!changed) throw new GatewayError('conflict', 'The password was changed meanwhile. Sign in with the new one.')
-  deps.sessions.forget()
+  deps.announce()
   return replyNothing()
 }
 

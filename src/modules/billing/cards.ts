@@ -10,7 +10,7 @@ import type { Cards, EnteredCard } from '../../payments/payments.ts'
 import type { TakenCard } from '../../stores/cards.ts'
 import type { Invoice } from '../../stores/tables.ts'
 
-export type CardDeps = Pick<Deps, 'database' | 'stores' | 'clock' | 'newId' | 'payments' | 'log'>
+export type CardDeps = Pick<Deps, 'database' | 'stores' | 'clock' | 'newId' | 'payments' | 'log' | 'announce'>
 
 /** Returns the address of the page on which an owner enters a card. Throws `not_found` if no processor takes cards. */
 export async function openSetup(
@@ -63,6 +63,7 @@ export async function followCard(
   { outcome, replaced }: TakenCard,
 ): Promise<void> {
   if (outcome !== 'applied') return
+  deps.announce()
   await orWarn(deps, 'payment_method_default_failed', cards =>
     cards.setDefault(customerId, method.stripePaymentMethodId),
   )

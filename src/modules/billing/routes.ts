@@ -23,7 +23,17 @@ import { shownBilling } from './shown.ts'
 
 export type BillingDeps = Pick<
   Deps,
-  'config' | 'database' | 'stores' | 'clock' | 'newId' | 'payments' | 'log' | 'idempotency' | 'newRequestId'
+  | 'config'
+  | 'database'
+  | 'stores'
+  | 'clock'
+  | 'newId'
+  | 'payments'
+  | 'log'
+  | 'idempotency'
+  | 'newRequestId'
+  | 'secretOf'
+  | 'announce'
 >
 
 const strict = { additionalProperties: false } as const
@@ -154,6 +164,7 @@ export function billing(deps: BillingDeps, identify: Identify) {
       async handle({ principal: { accountId }, request }) {
         const { monthly_usd: usd } = await readInput(request, checkSoftCap)
         await deps.stores.billing.setSoftCap(deps.database, accountId, usd === null ? null : fromUsd(usd))
+        deps.announce()
         return overview(deps, accountId)
       },
     },
@@ -237,6 +248,7 @@ async function changePlan(
     await stores.billing.changeBilling(database, accountId, { ...change, version, at, userId, newId }),
     alreadySo,
   )
+  deps.announce()
   return overview(deps, accountId)
 }
 
@@ -258,6 +270,7 @@ async function setMethod(deps: BillingDeps, { principal, request }: Call): Promi
     method: { id: newId('pay'), kind: 'manual', stripePaymentMethodId: null, brand: null, lastFour: null },
   })
   orRefuse(outcome, 'This payment method is already set.')
+  deps.announce()
   return overview(deps, accountId)
 }
 
@@ -274,6 +287,7 @@ async function removeMethod(deps: BillingDeps, { principal }: Call): Promise<Res
   })
   if (outcome === 'payment_method_missing') throw notFound()
   orRefuse(outcome, 'Your account has no payment method.')
+  deps.announce()
   if (method.stripePaymentMethodId !== null) await detachCard(deps, method.stripePaymentMethodId)
   return replyNothing()
 }

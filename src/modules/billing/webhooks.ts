@@ -1,20 +1,24 @@
 /** What the payment processor tells us: signed, and of each event one effect, however often and in whatever order it comes. */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { bodyLimits, readBytes } from '../../http/body.ts'
+import type { Deps } from '../../deps.ts'
+import { bodyLimits, readBytes, whileHeld } from '../../http/body.ts'
 import { documented } from '../../http/documented.ts'
 import { policies } from '../../http/policies.ts'
 import { notFound, reply } from '../../http/session-routes.ts'
 import { type CardDeps, followCard } from './cards.ts'
 import { receivedShape } from './shapes.ts'
 
-export type WebhookDeps = CardDeps
+export type WebhookDeps = CardDeps & Pick<Deps, 'bodies'>
 
 /** `POST /api/v1/billing/webhooks/stripe`. Its signature is its credential; nothing of its body is ever logged. */
 export function webhooks(deps: WebhookDeps) {
   return new Elysia({ name: 'webhooks' }).post(
     '/api/v1/billing/webhooks/stripe',
-    ({ request }) => receive(deps, request),
+    ({ request }) => {
+      const ofAll = { budget: deps.bodies, owner: 'webhooks' }
+      return whileHeld(ofAll, request, bodyLimits.other, () => receive(deps, request))
+    },
     {
       parse: 'none',
       ...documented(policies.signed, {
@@ -38,6 +42,7 @@ async function receive(deps: WebhookDeps, request: Request) {
   if (await stores.paymentEvents.hasEvent(database, event.id)) return reply({ received: true })
   const look = await payments.webhooks.look(event)
   const { outcome, card } = await stores.paymentEvents.takeEvent(database, event, look, clock.now(), newId)
+  if (outcome === 'applied') deps.announce()
   if (look.kind === 'card' && card !== null) await followCard(deps, look.card, card)
   const fields = { event_id: event.id, outcome }
   if (outcome === 'mismatch') log.error('payment_event', fields)

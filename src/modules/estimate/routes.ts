@@ -6,6 +6,7 @@ import { GatewayError } from '../../core/errors.ts'
 import { type Estimate, estimateCost, type KnownLength, measurePrompt } from '../../core/estimate.ts'
 import { autoModel, type Catalogue, deprecationOf, fullName, type Model } from '../../core/models.ts'
 import { toUsd } from '../../core/money.ts'
+import type { Caller } from '../../core/plans.ts'
 import { checker, invalid } from '../../core/validate.ts'
 import { noWeb, type WebPlan } from '../../core/web-plan.ts'
 import { bodyLimits } from '../../http/body.ts'
@@ -59,8 +60,6 @@ export type EstimateDeps = FreeDeps & {
   readonly planWeb: (messages: readonly Message[], reading: Reading) => WebPlan
   /** What answers measured here say of their length and of the error of estimates; an account's own where one is named. */
   readonly foresight: { of(queryType: QueryType, accountId: string | null): KnownLength }
-  /** The account of the key that a request shows; null = it shows none. Throws where the key is not valid. */
-  readonly accountOf: (headers: Headers) => Promise<string | null>
   /** Tokens of texts as OpenAI's models count them. */
   readonly tokenizer: { count(texts: readonly string[]): Promise<number> }
 }
@@ -79,7 +78,7 @@ export function estimate(deps: EstimateDeps) {
     )
     .post(
       path,
-      ({ request, server, set }) => answer({ request, server, set }, body => estimated(deps, request.headers, body)),
+      ({ request, server, set }) => answer({ request, server, set }, (body, caller) => estimated(deps, caller, body)),
       {
         parse: 'none',
         ...documented(policies.free, {
@@ -101,8 +100,8 @@ export function estimate(deps: EstimateDeps) {
     )
 }
 
-async function estimated(deps: EstimateDeps, headers: Headers, value: unknown): Promise<ShownEstimate> {
-  const { catalogue, chooseModel, read, planWeb, foresight, accountOf, tokenizer, clock } = deps
+async function estimated(deps: EstimateDeps, caller: Caller | null, value: unknown): Promise<ShownEstimate> {
+  const { catalogue, chooseModel, read, planWeb, foresight, tokenizer, clock } = deps
   const body = checkRequest(value)
   const messages = messagesOf(body)
   const today = new Date(clock.now()).toISOString()
@@ -110,7 +109,7 @@ async function estimated(deps: EstimateDeps, headers: Headers, value: unknown): 
   if (model === null) throw new GatewayError('no_model_available', 'No model can take this request right now.')
   const reading = read(messages)
   const web = body.web === 'off' ? noWeb : planWeb(messages, reading)
-  const known = foresight.of(reading.queryType, await accountOf(headers))
+  const known = foresight.of(reading.queryType, caller?.accountId ?? null)
   const prompt = await measurePrompt(messages, tokenizer.count, reading, web)
   const cap = body.max_output_tokens ?? null
   const available = catalogue.list.filter(other => deprecationOf(other, today) !== 'retired')

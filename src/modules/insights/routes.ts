@@ -1,9 +1,10 @@
 import { Elysia } from 'elysia'
 import { insightsOf, recommendationsOf } from '../../core/insights.ts'
+import type { Caller } from '../../core/plans.ts'
 import { may } from '../../core/roles.ts'
 import { checker } from '../../core/validate.ts'
 import type { Deps } from '../../deps.ts'
-import { authenticate, type KeyDirectory, presentsKey } from '../../http/callers.ts'
+import { presentsKey } from '../../http/callers.ts'
 import { type Documented, documented } from '../../http/documented.ts'
 import { keyOrSession } from '../../http/policies.ts'
 import {
@@ -25,20 +26,22 @@ import {
 } from './shapes.ts'
 import { shownLearning, shownModel, shownRecommendation } from './shown.ts'
 
-export type InsightsDeps = Pick<Deps, 'learning' | 'clock' | 'figureOf'> & { readonly keys: KeyDirectory }
+export type InsightsDeps = Pick<Deps, 'learning' | 'clock' | 'figureOf'> & {
+  readonly callerOf: (request: Request) => Caller | Promise<Caller>
+}
 
 const checkFeedback = checker(feedbackSchema)
 
 /** `GET /api/v1/insights/*`, by key or session; feedback and erasure, by session alone. */
 export function insights(deps: InsightsDeps, identify: Identify) {
-  const accountOf = async (headers: Headers): Promise<string> => {
-    if (presentsKey(headers)) return (await authenticate(deps.keys, headers)).accountId
-    const { accountId, role } = await identify(headers)
+  const accountOf = async (request: Request): Promise<string> => {
+    if (presentsKey(request.headers)) return (await deps.callerOf(request)).accountId
+    const { accountId, role } = await identify.principal(request.headers)
     if (!may(role, 'insights.see')) throw forbidden()
     return accountId
   }
   const read = async (request: Request) => {
-    const cells = await deps.learning.cells(await accountOf(request.headers))
+    const cells = await deps.learning.cells(await accountOf(request))
     return { cells, insights: insightsOf(cells, deps.figureOf, deps.clock.now()) }
   }
   const open = (told: Documented) => documented(keyOrSession('insights.see'), told)

@@ -25,7 +25,16 @@ import { keyShape, keysShape, newKeyShape, type ShownKey } from './shapes.ts'
 
 export type KeysDeps = Pick<
   Deps,
-  'database' | 'stores' | 'clock' | 'randomBytes' | 'newId' | 'idempotency' | 'newRequestId'
+  | 'database'
+  | 'stores'
+  | 'clock'
+  | 'randomBytes'
+  | 'newId'
+  | 'idempotency'
+  | 'newRequestId'
+  | 'secretOf'
+  | 'keys'
+  | 'announce'
 >
 
 const strict = { additionalProperties: false } as const
@@ -135,6 +144,8 @@ async function create(deps: KeysDeps, { principal: { accountId, userId, sessionI
   })
   if (row === 'gone') throw notFound()
   if (row === 'full') throw new GatewayError('conflict', 'This account has too many keys. Revoke some first.')
+  deps.keys.expect(minted.digest)
+  deps.announce()
   return { answer: reply({ ...shownKey(row, undefined), key: minted.key }, 201), resultId: row.id }
 }
 
@@ -145,6 +156,7 @@ async function change(deps: KeysDeps, call: Call): Promise<Response> {
   const { id } = await managedKey(deps, call)
   const row = await stores.keyLines.changeKey(database, call.principal.accountId, id, wanted)
   if (row === null) throw notFound()
+  deps.announce()
   const usage = await stores.keyLines.usageByLine(database, call.principal.accountId)
   return reply(shownKey(row, usage.get(row.lineId ?? row.id)))
 }
@@ -160,6 +172,8 @@ async function rotate(deps: KeysDeps, call: Call): Promise<Done> {
   if (row === 'not_found') throw notFound()
   if (row === 'not_valid')
     throw new GatewayError('conflict', 'This key was revoked, expired or rotated before. Make a new one.')
+  deps.keys.expect(minted.digest)
+  deps.announce()
   const usage = await stores.keyLines.usageByLine(database, accountId)
   const shown = shownKey(row, usage.get(row.lineId ?? row.id))
   return { answer: reply({ ...shown, key: minted.key }, 201), resultId: row.id }
@@ -167,8 +181,10 @@ async function rotate(deps: KeysDeps, call: Call): Promise<Done> {
 
 async function revoke(deps: KeysDeps, call: Call): Promise<Response> {
   const { id } = await managedKey(deps, call)
+  const { database, stores, clock } = deps
   // One that has ended already has ended: asking twice is no mistake.
-  await deps.stores.keys.revokeKey(deps.database, call.principal.accountId, id, new Date(deps.clock.now()))
+  const isRevoked = await stores.keys.revokeKey(database, call.principal.accountId, id, new Date(clock.now()))
+  if (isRevoked) deps.announce()
   return replyNothing()
 }
 

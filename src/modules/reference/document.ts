@@ -148,7 +148,7 @@ const refusalsOfScheme: Readonly<Record<string, readonly ErrorCode[]>> = {
 const refusalsOfAll: readonly ErrorCode[] = ['invalid_request', 'misdirected', 'service_unavailable']
 /** What changes something refuses pages of other origins. */
 const refusalsOfPages: readonly ErrorCode[] = ['forbidden']
-const refusalsOfBodies: readonly ErrorCode[] = ['invalid_json', 'body_too_large']
+const refusalsOfBodies: readonly ErrorCode[] = ['invalid_json', 'body_too_large', 'request_bytes_exceeded']
 
 function detailOf(method: string, path: string, detail: object | undefined): Detail {
   if (detail !== undefined && 'x-reference' in detail) return detail as Detail

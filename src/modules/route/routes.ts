@@ -6,8 +6,8 @@ import type { OpenLimit } from '../../core/limits.ts'
 import { toUsd } from '../../core/money.ts'
 import type { Caller, Standing } from '../../core/plans.ts'
 import { parseJson } from '../../core/validate.ts'
-import { bodyLimits, checkContentType, readBody } from '../../http/body.ts'
-import { authenticate, type KeyDirectory } from '../../http/callers.ts'
+import { bodyLimits, checkContentType, readBody, type Timer } from '../../http/body.ts'
+import type { BodyBudget } from '../../http/body-budget.ts'
 import { documented } from '../../http/documented.ts'
 import { policies } from '../../http/policies.ts'
 import type { Preview, PreviewedCandidate } from '../../pipeline/preview.ts'
@@ -17,7 +17,7 @@ import { type DryRun, dryRunShape } from './shapes.ts'
 const each = { perMinute: 60, burst: 30 }
 
 export type RouteModuleDeps = {
-  readonly keys: KeyDirectory
+  readonly callerOf: (request: Request) => Caller | Promise<Caller>
   readonly meter: { standing(accountId: string, limits: Caller['limits']): Standing | null }
   /** Lets `meter` know how the caller's account stands. Never throws. */
   readonly look: (caller: Caller, requestId: string) => Promise<void>
@@ -29,24 +29,31 @@ export type RouteModuleDeps = {
   /** Routes as a chat request would be, reserving nothing. Throws what the chat would throw, limits included. */
   readonly preview: (caller: Caller, ask: Ask) => Promise<Preview>
   readonly limits: OpenLimit
+  readonly bodies: BodyBudget
+  readonly clock: Timer
 }
 
 /** `POST /api/v1/route`: how a chat request would be routed, and why. Nothing is called, billed or counted. */
 export function dryRun(deps: RouteModuleDeps) {
-  const { keys, meter, look, newRequestId, readAsk, askSchema, preview, limits } = deps
+  const { callerOf, meter, look, newRequestId, readAsk, askSchema, preview, limits, bodies, clock } = deps
   const limit = limits('route', each)
 
   return new Elysia({ name: 'dry-run' }).post(
     '/api/v1/route',
     async ({ request }) => {
-      const caller = await authenticate(keys, request.headers)
+      const caller = await callerOf(request)
       refuseHaste(await limit.take(caller.accountId))
       checkContentType(request.headers)
-      const text = await readBody(request, bodyLimits.chat)
-      const ask = readAsk(parseJson(text), request.headers, text.length)
-      // What is left of the day decides who is dropped: of an account that was not seen here yet it is asked for.
-      if (meter.standing(caller.accountId, caller.limits) === null) await look(caller, newRequestId())
-      return Response.json(shown(await preview(caller, ask), ask), { headers: { 'cache-control': 'no-store' } })
+      const hold = bodies.open(caller.accountId)
+      try {
+        const text = await readBody(request, bodyLimits.chat, { hold, clock })
+        const ask = readAsk(parseJson(text), request.headers, text.length)
+        // What is left of the day decides who is dropped: of an account that was not seen here yet it is asked for.
+        if (meter.standing(caller.accountId, caller.limits) === null) await look(caller, newRequestId())
+        return Response.json(shown(await preview(caller, ask), ask), { headers: { 'cache-control': 'no-store' } })
+      } finally {
+        hold.release()
+      }
     },
     {
       parse: 'none',

@@ -11,6 +11,7 @@ import { policies } from '../../http/policies.ts'
 import {
   type Call,
   forbidden,
+  heldOpen,
   type Identify,
   notFound,
   readInput,
@@ -46,7 +47,7 @@ export function team(deps: SessionDeps, identify: Identify) {
       async ({ request, server, params }) => {
         const address = deps.addressOf(request, server)
         await refuseHaste(accepting, address)
-        return accept(deps, request, params.token, address)
+        return heldOpen(deps, { request, address }, () => accept(deps, request, params.token, address))
       },
       {
         parse: 'none',
@@ -191,7 +192,7 @@ async function changeRole(deps: SessionDeps, { principal, params, request }: Cal
   const { accountId, userId } = principal
   const id = params.id ?? ''
   orRefuse(await deps.stores.users.changeRole(deps.database, accountId, userId, id, role))
-  deps.sessions.forget()
+  deps.announce()
   const user = await deps.stores.users.findUser(deps.database, accountId, id)
   if (user === null) throw notFound()
   return reply(shownUser(user))
@@ -200,7 +201,7 @@ async function changeRole(deps: SessionDeps, { principal, params, request }: Cal
 async function remove(deps: SessionDeps, { principal, params }: Call): Promise<Response> {
   const { accountId, userId } = principal
   orRefuse(await deps.stores.users.removeUser(deps.database, accountId, userId, params.id ?? ''))
-  deps.sessions.forget()
+  deps.announce()
   return replyNothing()
 }
 

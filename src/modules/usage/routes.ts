@@ -34,7 +34,7 @@ const stalledSeconds = 60
 export function usage({ ledger, clock }: UsageDeps, identify: Identify) {
   const exports = new Map<string, number>()
   const allowed = async (request: Request, action: Action): Promise<Principal> => {
-    const principal = await identify(request.headers)
+    const principal = await identify.principal(request.headers)
     if (!may(principal.role, action)) throw forbidden()
     return principal
   }

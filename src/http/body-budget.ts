@@ -1,0 +1,128 @@
+/**
+ * Bounds the memory of request bodies. A request reserves the bytes of its body before the gateway reads them, and releases
+ * them when its answer has ended. One account, or one address without a key, cannot reserve more than its own share (429);
+ * all requests together cannot reserve more than the process has (503). The last eighth is kept for small bodies, so that
+ * large ones cannot stop ordinary requests. Released bodies over 32 KB stay counted until the garbage collector has run.
+ */
+import { GatewayError } from '../core/errors.ts'
+
+const megabyte = 1_048_576
+
+/** Bytes of bodies that may be held at once, as `charge` counts them. */
+export type BodyLimits = { readonly process: number; readonly owner: number }
+
+/** The reservation of one request. */
+export type BodyHold = {
+  /**
+   * Reserves `bytes` more of its body; `isWhole` if they are all of it. Part of a body counts as part of a large one. Throws 429 `request_bytes_exceeded` if its owner holds too much, and 503
+   * `service_unavailable` if the process does; what was reserved before stays reserved.
+   */
+  add(bytes: number, isWhole: boolean): void
+  /** Releases everything. A second call does nothing. */
+  release(): void
+}
+
+export type BodyBudget = {
+  /** Opens an empty reservation of an account's id or of an address. */
+  open(owner: string): BodyHold
+  /** Bytes reserved now, as `charge` counts them. */
+  heldBytes(): number
+}
+
+const smallBody = 262_144
+/** So many bytes can hold the 65,536 values that a body may have, and a value needs more memory than its text. */
+const denseBytes = 196_608
+const keptForSmall = 1 / 8
+/** What larger bodies leave behind is collected before it adds up; the engine's own schedule does for smaller ones. */
+const collectedBody = 32_768
+
+/** What a body of so many bytes counts for. The first 192 KB count four times. */
+export function charge(bytes: number): number {
+  return bytes + 3 * Math.min(bytes, denseBytes)
+}
+
+/**
+ * Megabytes. A large body costs three to seven times its bytes in memory: the bytes, the text (two bytes per character if one
+ * character needs it), the parsed strings, and the provider's request as text and as bytes. Under the defaults a gateway of
+ * 110 MB stays below 512 MB. Under the smallest limits the largest body is still accepted.
+ */
+export const bodyMegabytes = {
+  process: { default: 48, smallest: 40 },
+  owner: { default: 36, smallest: 34 },
+  largest: 1_048_576,
+} as const
+
+export type BodyBudgetOptions = {
+  readonly limits: BodyLimits
+  /** Runs the garbage collector to its end. */
+  readonly collect: () => void
+}
+
+/** An empty budget of one process. */
+export function createBodyBudget({ limits, collect }: BodyBudgetOptions): BodyBudget {
+  const owners = new Map<string, number>()
+  let held = 0
+  /** Of released bodies that no collection has followed yet. */
+  let garbage = 0
+
+  const reserve = (owner: string, bytes: number, isSmall: boolean) => {
+    const own = (owners.get(owner) ?? 0) + bytes
+    if (own > limits.owner) throw ownersLimit(limits.owner)
+    const most = isSmall ? limits.process : limits.process * (1 - keptForSmall)
+    if (held + bytes > most) throw processLimit(held)
+    if (held + garbage + bytes > most && garbage > 0) {
+      collect()
+      garbage = 0
+    }
+    owners.set(owner, own)
+    held += bytes
+  }
+  const release = (owner: string, bytes: number, leavesGarbage: boolean) => {
+    const own = (owners.get(owner) ?? 0) - bytes
+    if (own > 0) owners.set(owner, own)
+    else owners.delete(owner)
+    held -= bytes
+    if (leavesGarbage) garbage += bytes
+  }
+
+  return {
+    open(owner) {
+      let bytes = 0
+      let isOver = false
+      return {
+        add(more, isWhole) {
+          // A reader that is given up on must not reserve what nobody would release.
+          if (isOver) throw new Error('the reservation was released')
+          const isSmall = isWhole && bytes + more <= smallBody
+          reserve(owner, charge(bytes + more) - charge(bytes), isSmall)
+          bytes += more
+        },
+        release() {
+          if (bytes > 0) release(owner, charge(bytes), bytes > collectedBody)
+          bytes = 0
+          isOver = true
+        },
+      }
+    },
+    heldBytes: () => held,
+  }
+}
+
+const retryAfterMs = 1_000
+
+function ownersLimit(limit: number): GatewayError {
+  const megabytes = Math.floor(limit / megabyte)
+  return new GatewayError(
+    'request_bytes_exceeded',
+    `Rate limit: the bodies of your running requests are over ${megabytes} MB together. Wait for some of them to end, then retry.`,
+    { retryAfterMs },
+  )
+}
+
+function processLimit(held: number): GatewayError {
+  return new GatewayError(
+    'service_unavailable',
+    'The gateway holds as many request bodies as its memory allows. Retry after the time in `retry-after`.',
+    { retryAfterMs, detail: `request bodies: ${Math.ceil(held / megabyte)} MB held` },
+  )
+}

@@ -1,0 +1,53 @@
+/** A TCP proxy before Postgres that keeps what clients send: which keys were asked about stands in it as text. */
+import { connect, createServer, type Socket } from 'node:net'
+
+export type PostgresTap = {
+  readonly url: string
+  /** How many of these texts were sent since the last `forget`. */
+  countOf(texts: readonly string[]): number
+  forget(): void
+  stop(): void
+}
+
+/** A tap before the server of `url`. */
+export function startPostgresTap(url: string): PostgresTap {
+  const { port } = new URL(url)
+  const open = new Set<Socket>()
+  let sent: Buffer[] = []
+  const server = createServer(near => {
+    const far = connect(Number(port), '127.0.0.1')
+    near.on('data', bytes => void sent.push(Buffer.from(bytes)))
+    for (const [one, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      open.add(one)
+      one.setNoDelay(true)
+      one.on('error', () => {})
+      one.on('close', () => {
+        open.delete(one)
+        other.destroy()
+      })
+      one.pipe(other)
+    }
+  })
+  server.listen(0, '127.0.0.1')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('the tap does not listen')
+  const tapped = new URL(url)
+  tapped.port = String(address.port)
+  return {
+    url: tapped.href,
+    countOf(texts) {
+      const all = Buffer.concat(sent).toString('latin1')
+      return texts.filter(text => all.includes(text)).length
+    },
+    forget() {
+      sent = []
+    },
+    stop() {
+      for (const socket of open) socket.destroy()
+      server.close()
+    },
+  }
+}

@@ -1,0 +1,307 @@
+/** The budget of request bodies: by itself, and over real sockets, where every way a request can end gives back what it held. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import fc from 'fast-check'
+import { systemClock } from '../../src/deps/clock.ts'
+import { bodyLimits } from '../../src/http/body.ts'
+import { charge, createBodyBudget } from '../../src/http/body-budget.ts'
+import { newAccount } from '../harness/account.ts'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { ask, elsewhere, owner, type Person } from '../harness/people.ts'
+import { exchangeRaw, openRaw, rawText } from '../harness/raw.ts'
+import { startUpstream, type Upstream } from '../harness/upstream.ts'
+import { eventually } from '../stores/database.contract.ts'
+
+// A gateway takes seconds to start where other tests run beside this one.
+setDefaultTimeout(20_000)
+
+const kilobyte = 1024
+const megabyte = 1_048_576
+
+describe('createBodyBudget', () => {
+  test('holds no more than its limits in any order of work, and nothing after the last release', () => {
+    const step = fc.record({
+      request: fc.nat(11),
+      bytes: fc.oneof(fc.nat(300 * kilobyte), fc.nat(32 * megabyte)),
+      isWhole: fc.boolean(),
+      ends: fc.boolean(),
+    })
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 80 }), steps => {
+        const limits = { process: 40 * megabyte, owner: 34 * megabyte }
+        const budget = createBodyBudget({ limits, collect: () => {} })
+        const open = () => ({ hold: null as ReturnType<typeof budget.open> | null, bytes: 0 })
+        const requests = Array.from({ length: 12 }, open)
+        const heldBy = (owner: number) =>
+          requests.reduce((sum, { bytes }, index) => sum + (index % 4 === owner ? charge(bytes) : 0), 0)
+        for (const { request, bytes, isWhole, ends } of steps) {
+          const one = requests[request] ?? open()
+          one.hold ??= budget.open(`acc_${request % 4}`)
+          try {
+            one.hold.add(bytes, isWhole)
+            one.bytes += bytes
+          } catch {
+            // Refused: what it held before is all it holds.
+          }
+          if (ends) {
+            one.hold.release()
+            one.hold.release()
+            Object.assign(one, open())
+          }
+          const all = [0, 1, 2, 3].map(heldBy)
+          expect(budget.heldBytes()).toBe(all.reduce((sum, each) => sum + each, 0))
+          expect(budget.heldBytes()).toBeLessThanOrEqual(limits.process)
+          expect(Math.max(...all)).toBeLessThanOrEqual(limits.owner)
+        }
+        for (const { hold } of requests) hold?.release()
+        expect(budget.heldBytes()).toBe(0)
+      }),
+    )
+  })
+
+  test('keeps an eighth for small bodies when large ones use up the rest', () => {
+    const budget = createBodyBudget({ limits: { process: 40 * megabyte, owner: 40 * megabyte }, collect: () => {} })
+    budget.open('acc_1').add(34 * megabyte, true)
+    expect(() => budget.open('acc_2').add(megabyte, true)).toThrow(/memory/)
+    expect(() => budget.open('acc_2').add(200 * kilobyte, false)).toThrow(/memory/)
+    expect(() => budget.open('acc_2').add(200 * kilobyte, true)).not.toThrow()
+  })
+
+  test('runs the collector once released large bodies stand in the way of the next one, and not before', () => {
+    let collections = 0
+    const budget = createBodyBudget({
+      limits: { process: 40 * megabyte, owner: 40 * megabyte },
+      collect: () => void collections++,
+    })
+    const pass = (bytes: number) => {
+      const hold = budget.open('acc_1')
+      hold.add(bytes, true)
+      hold.release()
+    }
+    for (let count = 0; count < 5_000; count++) pass(30 * kilobyte)
+    pass(20 * megabyte)
+    expect(collections).toBe(0)
+    pass(20 * megabyte)
+    expect(collections).toBe(1)
+    pass(megabyte)
+    expect(collections).toBe(1)
+  })
+
+  test('reserves nothing after its release', () => {
+    const budget = createBodyBudget({ limits: { process: megabyte, owner: megabyte }, collect: () => {} })
+    const hold = budget.open('acc_1')
+    hold.release()
+    expect(() => hold.add(1, true)).toThrow('released')
+    expect(budget.heldBytes()).toBe(0)
+  })
+})
+
+let upstream: Upstream
+let gateway: Gateway
+let person: Person
+/** Deadlines of bodies that were set and not yet taken back: a test lets them pass. */
+const deadlines = new Set<() => void>()
+/** A body of 300 KB has 16.2 s to arrive; no other timer of a gateway is so long. */
+const [slowBytes, slowMs] = [300 * kilobyte, 16_172]
+
+beforeAll(async () => {
+  upstream = startUpstream(({ body }) => {
+    const chunk = (choices: object[]) =>
+      `data: ${JSON.stringify({ id: 'x', object: 'chat.completion.chunk', choices })}\n\n`
+    const first = chunk([{ index: 0, delta: { content: 'Fine.' }, finish_reason: null }])
+    if (body.includes('fail')) return { status: 500, pieces: ['{}'] }
+    if (body.includes('silence')) return { headDelayMs: 60_000, pieces: [''] }
+    const end = `${chunk([{ index: 0, delta: {}, finish_reason: 'stop' }])}data: [DONE]\n\n`
+    const isEndless = body.includes('endless')
+    return {
+      headers: { 'content-type': 'text/event-stream' },
+      framing: 'chunked',
+      pieces: isEndless ? slowly(first) : [first, end],
+    }
+  })
+  gateway = await startGateway(
+    {
+      OPENAI_API_KEY: 'x',
+      OPENAI_BASE_URL: `${upstream.url}/v1`,
+      TRUSTED_PROXIES: '127.0.0.1',
+      BODIES_IN_FLIGHT_MB: '40',
+      BODIES_IN_FLIGHT_PER_ACCOUNT_MB: '34',
+      FIRST_BYTE_TIMEOUT_MS: '5000',
+    },
+    {
+      clock: {
+        ...systemClock,
+        after(milliseconds, action) {
+          if (milliseconds !== slowMs) return systemClock.after(milliseconds, action)
+          deadlines.add(action)
+          return () => void deadlines.delete(action)
+        },
+      },
+    },
+  )
+  person = await owner(gateway)
+}, 60_000)
+afterAll(async () => {
+  await gateway.stop()
+  upstream.stop()
+})
+
+async function* slowly(text: string) {
+  yield text
+  await new Promise(() => {})
+}
+
+const held = () => gateway.deps.bodies.heldBytes()
+const chatPath = '/v1/chat/completions'
+const chat = (content: string, fields: object = {}) => ({
+  model: 'gpt-4.1',
+  messages: [{ role: 'user', content }],
+  stream: true,
+  ...fields,
+})
+const head = (path: string, length: number, headers: Record<string, string> = {}) =>
+  rawText(`POST ${path}`, {
+    host: 'localhost',
+    'content-type': 'application/json',
+    authorization: `Bearer ${gateway.key}`,
+    'content-length': String(length),
+    ...headers,
+  })
+const text = async (answer: Promise<Response>) => (await answer).text()
+
+/** Each does one request to its end, however it ends, and returns the status that it got; null = it left before one came. */
+const endings: readonly (readonly [string, number | null, () => Promise<number | null>])[] = [
+  ['a stream', 200, () => status(gateway.post(chatPath, chat('Hi')))],
+  ['a JSON answer', 200, () => status(gateway.post(chatPath, chat('Hi', { stream: false })))],
+  ['a body without a length', 200, () => status(chunked(JSON.stringify(chat('Hi'))))],
+  ['a body that is no JSON', 400, () => status(gateway.post(chatPath, '{'))],
+  ['a field that is wrong', 400, () => status(gateway.post(chatPath, chat('Hi', { temperature: 9 })))],
+  ['a content type that is wrong', 400, () => status(gateway.post(chatPath, 'Hi', { 'content-type': 'text/plain' }))],
+  ['an unknown model', 404, () => status(gateway.post(chatPath, chat('Hi', { model: 'none' })))],
+  ['a key that is not valid', 401, () => status(gateway.post(chatPath, chat('Hi'), { authorization: 'Bearer x' }))],
+  ['too much text', 413, () => status(gateway.post(chatPath, chat('x'.repeat(bodyLimits.chat))))],
+  ['too much text without a length', 413, () => status(chunked(JSON.stringify(chat('x'.repeat(bodyLimits.chat)))))],
+  ['a length over every limit', 413, () => raw(head(chatPath, 33 * megabyte))],
+  ['an upstream that fails', 502, () => status(gateway.post(chatPath, chat('fail', { fallback: false })))],
+  ['a caller who leaves during the body', null, () => leave(head(chatPath, 20 * megabyte) + 'x'.repeat(1000))],
+  ['a caller who leaves before the answer', null, () => leaveAt('silence')],
+  ['a caller who leaves during the answer', null, () => leaveAt('endless')],
+  ['a body that comes too slowly', 400, tooSlowly],
+  ['a dry run', 200, () => status(gateway.post('/api/v1/route', { prompt: 'Hi' }))],
+  ['a dry run that is wrong', 400, () => status(gateway.post('/api/v1/route', { prompt: 7 }))],
+  ['an enhancement', 200, () => status(gateway.post('/api/v1/chat/enhance', { prompt: 'Hi' }, elsewhere()))],
+  ['an enhancement that is wrong', 400, () => status(gateway.post('/api/v1/chat/enhance', '{', elsewhere()))],
+  ['a change of the account', 200, () => asked('PATCH', '/api/v1/account', { name: 'Another' })],
+  ['a change that is refused', 400, () => asked('PATCH', '/api/v1/account', { name: 7 })],
+  ['a key made once', 201, () => asked('POST', '/api/v1/keys', { name: 'one' }, { 'idempotency-key': 'one' })],
+  [
+    'a sign-in that fails',
+    401,
+    () => asked('POST', '/api/v1/auth/login', { email: 'a@example.com', password: 'wrong' }),
+  ],
+  ['a refresh that fails', 401, () => asked('POST', '/api/v1/auth/refresh', { refresh_token: 'x' })],
+  ['an event of nobody’s', 404, () => asked('POST', '/api/v1/billing/webhooks/stripe', {})],
+]
+
+async function status(answer: Promise<Response>): Promise<number> {
+  const { status: got, body } = await answer
+  await new Response(body).text()
+  return got
+}
+async function asked(method: string, path: string, body: object, headers = {}): Promise<number> {
+  return (await ask(gateway, method, path, { token: person.token, body, headers: { ...elsewhere(), ...headers } }))
+    .status
+}
+const raw = async (request: string) => (await exchangeRaw(gateway.port, request, 5_000))?.status ?? null
+const chunked = (body: string) => {
+  const pieces = new ReadableStream<Uint8Array>({
+    start(controller) {
+      controller.enqueue(new TextEncoder().encode(body))
+      controller.close()
+    },
+  })
+  const headers = { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' }
+  return fetch(gateway.url + chatPath, { method: 'POST', headers, body: pieces })
+}
+async function leave(request: string): Promise<null> {
+  const { socket } = await openRaw(gateway.port, request)
+  await eventually(() => held() > 0, 5_000)
+  socket.destroy()
+  return null
+}
+async function leaveAt(word: string): Promise<null> {
+  const body = JSON.stringify(chat(word, { stream_mode: 'realtime' }))
+  const { socket, received } = await openRaw(gateway.port, head(chatPath, body.length) + body)
+  const reached = () =>
+    word === 'endless' ? received().includes('Fine.') : upstream.ledger().at(-1)?.body.includes(word)
+  await eventually(() => reached() === true, 5_000)
+  expect(held()).toBe(charge(body.length))
+  socket.destroy()
+  return null
+}
+async function tooSlowly(): Promise<number | null> {
+  const { socket, received } = await openRaw(gateway.port, `${head(chatPath, slowBytes)}{`)
+  await eventually(() => deadlines.size === 1, 5_000)
+  for (const pass of deadlines) pass()
+  await eventually(() => received().includes('}}'), 5_000)
+  expect(received()).toContain('did not arrive within 16 s')
+  socket.destroy()
+  return Number(received().slice(9, 12))
+}
+
+describe('a request gives back what its body held', () => {
+  test.each(endings.map(([name, expected, run]) => [name, expected, run] as const))(
+    'after %s',
+    async (_name, expected, run) => {
+      expect(await run()).toBe(expected)
+      await eventually(() => held() === 0, 5_000)
+      expect(deadlines.size).toBe(0)
+    },
+  )
+})
+
+describe('a body that is too much for now', () => {
+  const large = 31 * megabyte
+  const open = async (key: string) => openRaw(gateway.port, head(chatPath, large, { authorization: `Bearer ${key}` }))
+  const errorOf = async (got: { received(): string }) => {
+    await eventually(() => got.received().includes('}}'), 5_000)
+    const [headers = '', body = ''] = got.received().split('\r\n\r\n')
+    const retryAfter = /^retry-after: (\d+)$/im.exec(headers)?.[1]
+    return [headers.slice(9, 12), (JSON.parse(body) as { error: { code: string } }).error.code, retryAfter]
+  }
+
+  test('is refused before a byte of it is sent: 429 to its account, 503 to others, while small requests are served', async () => {
+    const [one, two] = [await newAccount(gateway), await newAccount(gateway)]
+    const first = await open(one.key)
+    await eventually(() => held() === charge(large), 5_000)
+    const second = await open(one.key)
+    expect(await errorOf(second)).toEqual(['429', 'request_bytes_exceeded', '1'])
+    const other = await open(two.key)
+    expect(await errorOf(other)).toEqual(['503', 'service_unavailable', '1'])
+    for (const account of [one, two])
+      expect(await text(gateway.post(chatPath, chat('Hi'), account.headers))).toContain('[DONE]')
+    expect(held()).toBe(charge(large))
+    for (const { socket } of [first, second, other]) socket.destroy()
+    await eventually(() => held() === 0, 5_000)
+  })
+
+  test('is not reserved for a key that is not valid, which gets 401 before its body is sent', async () => {
+    const stranger = await open('gw_live_nobody')
+    expect((await errorOf(stranger)).slice(0, 2)).toEqual(['401', 'invalid_api_key'])
+    expect(held()).toBe(0)
+    stranger.socket.destroy()
+  })
+
+  test('without a length is refused once the bytes that have come are too much', async () => {
+    const account = await newAccount(gateway)
+    const first = await open(account.key)
+    await eventually(() => held() === charge(large), 5_000)
+    const { authorization = '' } = account.headers
+    const start = { host: 'localhost', authorization, 'transfer-encoding': 'chunked' }
+    const piece = `${(64 * kilobyte).toString(16)}\r\n${'x'.repeat(64 * kilobyte)}\r\n`
+    const second = await openRaw(gateway.port, rawText(`POST ${chatPath}`, start) + piece.repeat(60))
+    expect((await errorOf(second)).slice(0, 2)).toEqual(['429', 'request_bytes_exceeded'])
+    expect(held()).toBe(charge(large))
+    for (const { socket } of [first, second]) socket.destroy()
+    await eventually(() => held() === 0, 5_000)
+  })
+})
