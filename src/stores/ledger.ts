@@ -1,9 +1,10 @@
 /** The read side of the ledger: what an account has used, request by request and summed up. */
 import type { Sql, TransactionSql } from 'postgres'
 import type { Tried, UsageRecord } from '../core/usage.ts'
+import { type CountedUsage, correctionOf, countedUsage, mergedRecords } from '../core/usage-truth.ts'
 import type { Database } from './database.ts'
 import type { Journal } from './journal.ts'
-import { type Spent, sumOf } from './meter/spent.ts'
+import { type Seeded, type Spent, sumOf, type Waiting } from './meter/spent.ts'
 import { onAccount } from './on-account.ts'
 import { readUsage, type UsagePeriod, type UsageScope } from './usage-totals.ts'
 
@@ -47,7 +48,9 @@ export type LogPosition = { readonly atMicros: number; readonly requestId: strin
 export type LogRange = { readonly before: LogPosition | null; readonly limit: number }
 
 /** A request as its account may see it. */
-export type LoggedRequest = Required<Omit<UsageRecord, 'account_id' | 'at_ms' | 'reserved_microcents' | 'tried'>> & {
+export type LoggedRequest = Required<
+  Omit<UsageRecord, 'account_id' | 'at_ms' | 'reserved_microcents' | 'tried' | 'truth'>
+> & {
   /** Null = of before it was told. */
   readonly tried: readonly Tried[] | null
   /** Epoch microseconds: what Postgres can tell apart, a cursor must too. */
@@ -214,15 +217,15 @@ const instant = (sql: Queries, micros: number) =>
   sql`(timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond')`
 
 /**
- * What the ledger holds of an account's UTC day, and on top what it does not hold yet of these requests. One snapshot tells
- * both: a record may be on its way while it is asked.
+ * What the ledger holds of an account's UTC day, and on top what it does not hold yet of these requests, or only to a
+ * checkpoint. One snapshot tells both: a record may be on its way while it is asked.
  */
 export async function spentWith(
   database: Database,
   accountId: string,
   day: number,
-  waiting: readonly (Spent & { readonly requestId: string; readonly day: number })[],
-): Promise<Spent> {
+  waiting: readonly Waiting[],
+): Promise<Seeded> {
   const ofDay = waiting.filter(one => one.day === day)
   const { spent, present } = await spentBeside(
     database,
@@ -230,8 +233,8 @@ export async function spentWith(
     day,
     ofDay.map(one => one.requestId),
   )
-  const inLedger = new Set(present)
-  return sumOf([spent, ...ofDay.filter(one => !inLedger.has(one.requestId))])
+  const final = [...present].flatMap(([requestId, { truth }]) => (truth === 'final' ? [requestId] : []))
+  return { ...sumOf([spent, ...ofDay.map(one => correctionOf(present.get(one.requestId), one))]), final }
 }
 
 /**
@@ -240,34 +243,36 @@ export async function spentWith(
  */
 export function seedFrom(database: Database, journal: Pick<Journal, 'unshipped'>) {
   return async (accountId: string, day: number): Promise<Spent> => {
-    const waiting = new Map(journal.unshipped(accountId, day).map(record => [record.request_id, record]))
-    const { spent, present } = await spentBeside(database, accountId, day, [...waiting.keys()])
-    for (const requestId of present) waiting.delete(requestId)
-    let { tokens, microcents } = spent
-    for (const record of waiting.values()) {
-      tokens += record.input_tokens + record.output_tokens
-      microcents += record.billed_microcents
-    }
-    return { tokens, microcents }
+    const waiting = mergedRecords(journal.unshipped(accountId, day))
+    const { spent, present } = await spentBeside(
+      database,
+      accountId,
+      day,
+      waiting.map(record => record.request_id),
+    )
+    return sumOf([spent, ...waiting.map(record => correctionOf(present.get(record.request_id), countedUsage(record)))])
   }
 }
 
+/** The sums of a day, and what they hold of each of these requests. */
 async function spentBeside(database: Database, accountId: string, day: number, requestIds: readonly string[]) {
   const rows = await database.run(
-    ({ sql }) => sql<{ tokens: string; microcents: string; present: string[] | string | null }[]>`
+    ({ sql }) => sql<{ tokens: string; microcents: string; present: string | null }[]>`
       select
         coalesce(sum(input_tokens + output_tokens), 0)::text as tokens,
         coalesce(sum(billed_microcents), 0)::text as microcents,
-        (select json_agg(request_id) from usage_records
+        (select json_agg(json_build_object(
+            'id', request_id, 'truth', truth, 'tokens', input_tokens + output_tokens, 'microcents', billed_microcents))::text
+          from usage_records
           where account_id = ${accountId} and request_id in
             (select json_array_elements_text(${JSON.stringify(requestIds)}::text::json))) as present
       from usage_daily
       where account_id = ${accountId} and day = date '1970-01-01' + ${day}::int`,
   )
   const row = rows[0]
-  const present = row?.present ?? []
+  const present = JSON.parse(row?.present ?? '[]') as (CountedUsage & { readonly id: string })[]
   return {
     spent: { tokens: Number(row?.tokens ?? 0), microcents: Number(row?.microcents ?? 0) },
-    present: typeof present === 'string' ? (JSON.parse(present) as string[]) : present,
+    present: new Map(present.map(one => [one.id, one])),
   }
 }

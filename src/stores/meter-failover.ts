@@ -14,6 +14,7 @@ import { type Journal, JournalUnwritable } from './journal.ts'
 import { createAllowances, undecided } from './meter/allowances.ts'
 import { startAuthority } from './meter/authority.ts'
 import type { Claims } from './meter/claims.ts'
+import { type Corrections, createCorrections } from './meter/corrections.ts'
 import { createHoldings, reservedOn } from './meter/holdings.ts'
 import { createOpenings, DecidedInRedis } from './meter/openings.ts'
 import { allPartitions, partitionOf, partitions, partitionsIn } from './meter/partitions.ts'
@@ -56,6 +57,8 @@ export type FailoverMeter = Meter & {
   isShared(accountId: string): boolean
   /** Share of all accounts for which it does, 0–1. */
   sharedRatio(): number
+  /** For the shipper: corrects what Redis has counted of requests that were settled to a checkpoint too. */
+  readonly correct: Corrections['correct']
 }
 
 /** How long an admission waits while counts are being made anew; then it is decided without Redis. */
@@ -315,10 +318,12 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
     for (const partition of allPartitions) shared.kept.takeOut(partition).forEach(write)
   })
 
+  const corrections = createCorrections({ redis, time: options.time })
   const upkeep = startUpkeep({ shared, redis, monotonic: clock.monotonic, leaseMs, living: authority.living })
 
   return {
     kept: shared.kept,
+    correct: corrections.correct,
     isShared,
     sharedRatio() {
       return allPartitions.filter(partition => calls.epochOf(partition) !== null).length / partitions
@@ -385,6 +390,7 @@ export function createFailoverMeter(options: FailoverOptions): FailoverMeter {
 
     async close() {
       upkeep.close()
+      corrections.close()
       allowances.close()
       await calls.close()
       await local.close()

@@ -2,6 +2,7 @@ import { afterAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { GatewayError } from '../../src/core/errors.ts'
 import type { UsageRecord } from '../../src/core/usage.ts'
+import { createCorrections } from '../../src/stores/meter/corrections.ts'
 import { keysOf, partitionOf, partitions } from '../../src/stores/meter/partitions.ts'
 import type { Seat } from '../../src/stores/meter.ts'
 import { createLocalMeter } from '../../src/stores/meter-local.ts'
@@ -114,10 +115,10 @@ if (server !== null && link !== null) {
       tokens: { remaining: wide.dailyTokens - 150 - 300 },
       seats: { remaining: 9 },
     })
-    // It was only asleep.
-    await shared.settle(settlement(seat, 300, 30_000, clock.now()))
-    expect((await records()).length).toBe(1)
-    expect(meter.standing('acc_1', wide)).toMatchObject({ tokens: { remaining: wide.dailyTokens - 150 - 300 } })
+    // It was only asleep: the end counts, in place of the checkpoint, and once.
+    for (let times = 0; times < 2; times++) await shared.settle(settlement(seat, 300, 30_000, clock.now()))
+    expect((await records()).map(one => one.billed_microcents)).toEqual([15_000, 30_000])
+    expect(meter.standing('acc_1', wide)).toMatchObject({ tokens: { remaining: wide.dailyTokens - 300 - 300 } })
   })
 
   test('counts that are made anew keep the checkpoints of gateways that are no longer there to register', async () => {
@@ -192,7 +193,7 @@ if (server !== null && link !== null) {
     const sibling = open({
       epochOf: () => 'another@test',
       seed: async (_, day, waiting) => {
-        expect(waiting).toEqual([{ requestId: 'dead', tokens: 150, microcents: 15_000, day }])
+        expect(waiting).toEqual([{ requestId: 'dead', tokens: 150, microcents: 15_000, day, truth: 'checkpoint' }])
         return { tokens: 150, microcents: 15_000 }
       },
     })
@@ -202,7 +203,7 @@ if (server !== null && link !== null) {
     expect((await sibling.admit(ask('b'))).standing.tokens.remaining).toBe(wide.dailyTokens - 150 - 300)
   })
 
-  test('a gateway that was only asleep settles nothing twice, not even once counts were made anew', async () => {
+  test('a gateway that was only asleep: its request counts once, as it ended, also where counts were made anew meanwhile', async () => {
     const { shared: asleep, clock, open, records, redis } = await rig(link)
     const seat = admitted(await asleep.admit(ask('a')))
     asleep.checkpoint(seat, () => settlement(seat, 150, 15_000, clock.now()))
@@ -219,8 +220,87 @@ if (server !== null && link !== null) {
     awake.checkpoint(seat, () => settlement(seat, 200, 20_000, clock.now()))
     await awake.renew(true)
     const standing = await awake.settle(settlement(seat, 300, 30_000, clock.now()))
-    expect(billed(await records())).toEqual([['a', 15_000]])
-    expect(standing).toMatchObject({ tokens: { remaining: wide.dailyTokens - 150 - 300 }, seats: { remaining: 9 } })
+    expect(billed(await records())).toEqual([
+      ['a', 15_000],
+      ['a', 30_000],
+    ])
+    expect(standing).toMatchObject({ tokens: { remaining: wide.dailyTokens - 300 - 300 }, seats: { remaining: 9 } })
+  })
+
+  /** A request that was settled to its checkpoint of 150 tokens for a gateway that seemed dead. */
+  async function settledToCheckpoint(redis: Redis) {
+    const world = await rig(redis)
+    const seat = admitted(await world.shared.admit(ask('a')))
+    world.shared.checkpoint(seat, () => settlement(seat, 150, 15_000, world.clock.now()))
+    await world.shared.renew(false)
+    world.clock.move(15_000)
+    await world.open().sweep(partition, null)
+    return world
+  }
+  const ended = { requestId: 'a', accountId: 'acc_1', tokens: 290, microcents: 29_000 }
+
+  test('meter: counts what the ledger has more than a checkpoint, once, however often it is corrected', async () => {
+    const { clock, open, redis } = await settledToCheckpoint(link)
+    const corrections = createCorrections({ redis, time: clock.now })
+    for (let times = 0; times < 3; times++) await corrections.correct([ended])
+    const { standing } = await open().admit(ask('b'))
+    expect(standing).toMatchObject({
+      tokens: { remaining: wide.dailyTokens - 290 - 300 },
+      costMicrocents: { remaining: wide.dailyCostMicrocents - 29_000 - 110_000 },
+    })
+    corrections.close()
+  })
+
+  test('meter: counts a request once when its end reaches the ledger before, while or after counts are made anew', async () => {
+    for (const moment of ['before', 'while', 'after'] as const) {
+      const { clock, open, redis } = await settledToCheckpoint(link)
+      const corrections = createCorrections({ redis, time: clock.now })
+      let ledger = { tokens: 150, microcents: 15_000, final: [] as string[] }
+      const end = async () => {
+        ledger = { tokens: 290, microcents: 29_000, final: ['a'] }
+        await corrections.correct([ended])
+      }
+      if (moment === 'before') await end()
+      let readings = 0
+      const later = open({
+        epochOf: () => 'another@test',
+        async seed() {
+          const seen = ledger
+          if (++readings === 1 && moment === 'while') await end()
+          return seen
+        },
+      })
+      await beginAnew(redis, 'another@test', () =>
+        later.register('another@test', 'acc_1', { settled: null, seats: [], ages: [], waiting: [] }),
+      )
+      await later.admit(ask('b'))
+      if (moment === 'after') await end()
+      // The correction is lost on its way, and comes once more.
+      await corrections.correct([ended])
+      const { standing } = await later.admit(ask('c'))
+      expect([moment, standing.tokens.remaining]).toEqual([moment, wide.dailyTokens - 290 - 600])
+      corrections.close()
+    }
+  })
+
+  test('meter: drops the lease of a dead gateway when the ledger has the end of its request', async () => {
+    const { shared: dead, clock, open, records, redis } = await rig(link)
+    const seat = admitted(await dead.admit(ask('a')))
+    dead.checkpoint(seat, () => settlement(seat, 150, 15_000, clock.now()))
+    await dead.renew(false)
+    const sibling = open({
+      epochOf: () => 'another@test',
+      seed: async () => ({ tokens: 290, microcents: 29_000, final: ['a'] }),
+    })
+    await beginAnew(redis, 'another@test', () =>
+      sibling.register('another@test', 'acc_1', { settled: null, seats: [], ages: [], waiting: [] }),
+    )
+    const { standing } = await sibling.admit(ask('b'))
+    expect(standing).toMatchObject({ tokens: { remaining: wide.dailyTokens - 290 - 300 }, seats: { remaining: 9 } })
+    await sibling.settle(settlement({ ...seat, requestId: 'b' }, 0, 0, clock.now()))
+    clock.move(defaultLeaseMs)
+    await sibling.sweep(partition, null)
+    expect(billed(await records())).toEqual([['b', 0]])
   })
 
   test('a lease that ran out while Redis decided nothing is as new once its gateway has spoken', async () => {

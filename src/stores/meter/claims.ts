@@ -12,8 +12,9 @@
  */
 import type { Sql, TransactionSql } from 'postgres'
 import type { Limits } from '../../core/plans.ts'
+import { type CountedUsage, correctionOf } from '../../core/usage-truth.ts'
 import type { Database } from '../database.ts'
-import type { Waiting } from './spent.ts'
+import { sumOf, type Waiting } from './spent.ts'
 
 /** An amount of each of the four limits; money in 1e-8 USD, requests of the last minute. */
 export type Amounts = {
@@ -266,7 +267,8 @@ export function fairPart(free: number, gateways: number): number {
   return Math.floor(Math.max(0, free) / (2 * gateways))
 }
 
-type Known = Amounts & { readonly present: readonly string[] }
+/** `present` = the requests among those that wait that the ledger has. */
+type Known = Amounts & { readonly present: readonly (CountedUsage & { readonly id: string })[] }
 
 /** What the ledger and the others' claims hold of each account, and which of the requests that wait are in the ledger. */
 async function ledgerOf(sql: TransactionSql, gatewayId: string, all: readonly HandedOut[]): Promise<readonly Known[]> {
@@ -280,7 +282,7 @@ async function ledgerOf(sql: TransactionSql, gatewayId: string, all: readonly Ha
       'tokens', coalesce(used.tokens, 0) + coalesce(claimed.tokens, 0),
       'microcents', coalesce(used.microcents, 0) + coalesce(claimed.microcents, 0),
       'seats', coalesce(claimed.seats, 0), 'requests', coalesce(claimed.requests, 0),
-      'present', coalesce(found.ids, '[]'::json))::text as known
+      'present', coalesce(found.rows, '[]'::json))::text as known
     from json_array_elements(${json(wanted)}::text::json) with ordinality as listed(wanted, place)
     cross join lateral (select wanted ->> 'account_id' as account_id, (wanted ->> 'day')::int as day) as asked
     left join lateral (
@@ -296,7 +298,8 @@ async function ledgerOf(sql: TransactionSql, gatewayId: string, all: readonly Ha
       where limit_claims.account_id = asked.account_id and gateway_id <> ${gatewayId}
         and gateways.at > clock_timestamp() - ${claimsOutliveSeconds} * interval '1 second') as claimed on true
     left join lateral (
-      select json_agg(request_id) as ids
+      select json_agg(json_build_object(
+        'id', request_id, 'truth', truth, 'tokens', input_tokens + output_tokens, 'microcents', billed_microcents)) as rows
       from usage_records
       where usage_records.account_id = asked.account_id
         and request_id in (select json_array_elements_text(wanted -> 'ids'))) as found on true
@@ -304,16 +307,13 @@ async function ledgerOf(sql: TransactionSql, gatewayId: string, all: readonly Ha
   return rows.map(({ known }) => JSON.parse(known) as Known)
 }
 
-/** What is out, with those that wait and are not in the ledger. */
-function outWith({ out, waiting, day }: HandedOut, present: readonly string[]): Amounts {
-  const inLedger = new Set(present)
-  let { tokens, microcents } = out
-  for (const one of waiting) {
-    if (one.day !== day || inLedger.has(one.requestId)) continue
-    tokens += one.tokens
-    microcents += one.microcents
-  }
-  return { ...out, tokens, microcents }
+/** What is out, with those that wait and are not in the ledger, or only to a checkpoint. */
+function outWith({ out, waiting, day }: HandedOut, present: Known['present']): Amounts {
+  const inLedger = new Map(present.map(one => [one.id, one]))
+  const ofDay = waiting.filter(one => one.day === day)
+  const added = ofDay.map(one => correctionOf(inLedger.get(one.requestId), one))
+  const { tokens, microcents } = sumOf([out, ...added])
+  return { ...out, tokens: Math.max(0, tokens), microcents: Math.max(0, microcents) }
 }
 
 export function amountsOf(limits: Limits): Amounts {

@@ -3,7 +3,7 @@
  * and requests that are settled and may not be in the ledger. Others hear of it: through claims in Postgres, or where counts in
  * Redis are made anew.
  */
-
+import { countedUsage, mergedRecords } from '../../core/usage-truth.ts'
 import type { Journal } from '../journal.ts'
 import type { OpenSeat } from '../meter.ts'
 import type { LocalMeter } from '../meter-local.ts'
@@ -12,7 +12,7 @@ import type { HandedOut } from './claims.ts'
 import { partitionOf } from './partitions.ts'
 import type { RecentAdmissions } from './recent-admissions.ts'
 import type { Registration } from './registration.ts'
-import { type Spent, spentOf, sumOf, type Waiting } from './spent.ts'
+import { type Spent, sumOf, type Waiting } from './spent.ts'
 
 export type HoldingsOptions = {
   readonly shared: Pick<RedisMeter, 'accountsOf' | 'kept' | 'seats' | 'seatsOf'>
@@ -34,10 +34,8 @@ export type Holdings = {
 
 export function createHoldings({ shared, local, recent, journal }: HoldingsOptions): Holdings {
   const waitingOf = (accountId: string, day: number): Waiting[] => {
-    const waiting = new Map<string, Waiting>()
-    for (const record of [...journal.unshipped(accountId, day), ...shared.kept.of(accountId, day)])
-      waiting.set(record.request_id, { requestId: record.request_id, ...spentOf(record), day })
-    return [...waiting.values()]
+    const records = [...journal.unshipped(accountId, day), ...shared.kept.of(accountId, day)]
+    return mergedRecords(records).map(record => ({ requestId: record.request_id, ...countedUsage(record), day }))
   }
 
   return {

@@ -7,7 +7,10 @@ import { RedisAway } from '../redis.ts'
 import type { Seed, Waiting } from './spent.ts'
 
 type Ask = (accountId: string, values: readonly string[]) => Promise<readonly unknown[]>
-/** Behind what the script is asked anyway: the day, its tokens and cost, and the ids that were looked for in the ledger. */
+/**
+ * Behind what the script is asked anyway: the day, its tokens and cost, the ids that were looked for in the ledger (after a `~`
+ * where only a checkpoint was known), and once more, after a `=`, those of which it has the final record.
+ */
 type Opening = readonly string[]
 
 export type RedisOpenings = {
@@ -29,11 +32,12 @@ export function createRedisOpenings(seed: Seed, ask: Ask): RedisOpenings {
     const running = seeding.get(accountId)
     if (running !== undefined) return running
     const asked = seed(accountId, day, waiting)
-      .then(({ tokens, microcents }) => [
+      .then(({ tokens, microcents, final = [] }) => [
         String(day),
         String(tokens),
         String(microcents),
-        ...waiting.map(({ requestId }) => requestId),
+        ...waiting.map(({ requestId, truth }) => (truth === 'final' ? requestId : `~${requestId}`)),
+        ...final.map(requestId => `=${requestId}`),
       ])
       .finally(() => seeding.delete(accountId))
     seeding.set(accountId, asked)
@@ -62,14 +66,20 @@ export function createRedisOpenings(seed: Seed, ask: Ask): RedisOpenings {
   }
 }
 
-/** `id, tokens:cost:day` pairs as a script replies them. */
+/** `id, tokens:cost:day:final` pairs as a script replies them; a fourth number of 0 = a checkpoint. */
 function readWaiting(fields: readonly unknown[]): Waiting[] {
   const waiting: Waiting[] = []
   for (let index = 0; index + 1 < fields.length; index += 2) {
-    const [tokens = 0, microcents = 0, day = 0] = String(fields[index + 1])
+    const [tokens = 0, microcents = 0, day = 0, isFinal = 1] = String(fields[index + 1])
       .split(':')
       .map(Number)
-    waiting.push({ requestId: String(fields[index]), tokens, microcents, day })
+    waiting.push({
+      requestId: String(fields[index]),
+      tokens,
+      microcents,
+      day,
+      truth: isFinal === 0 ? 'checkpoint' : 'final',
+    })
   }
   return waiting
 }

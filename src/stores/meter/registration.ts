@@ -58,7 +58,13 @@ export function createRegistrar({ redis, gatewayId, leaseMs, time }: RegistrarOp
           seat.day,
         ]),
         ages,
-        waiting: waiting.map(one => [one.requestId, one.tokens, one.microcents, one.day]),
+        waiting: waiting.map(one => [
+          one.requestId,
+          one.tokens,
+          one.microcents,
+          one.day,
+          one.truth === 'final' ? 1 : 0,
+        ]),
         settled: settled === null ? [] : [settled.day, settled.tokens, settled.microcents],
       }
       const values = [String(leaseMs), JSON.stringify(known)]

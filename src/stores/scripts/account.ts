@@ -12,8 +12,10 @@
  *   l:<id>     a lease: expiry:tokens:cost:cap:day
  *   p:<id>     what its request had used when it was last heard of: tokens:cost:record
  *   o:<id>     the gateway that said so
- *   g:<id>     a lease that ran out: day:recorded (1 = settled to its last checkpoint)
- *   u:<id>     used, settled, and perhaps not in the ledger yet: tokens:cost:day; only until the counters are read from it
+ *   g:<id>     a lease that ran out: day:tokens:cost:1 where it was settled to its last checkpoint, which the counters of its day
+ *              hold until the ledger has more of it; else day:0
+ *   u:<id>     used, settled, and perhaps not in the ledger yet: tokens:cost:day:final (0 = a checkpoint); only until the counters
+ *              are read from it
  *   k          the most that anybody knows to be settled, day:tokens:cost; what a day begins with where the ledger is away
  *   d:<id>     what a gateway has settled by itself on top of that, without Redis: day:tokens:cost; empty id = in Redis, before
  *              the day had begun here
@@ -70,8 +72,34 @@ end
 local function settledUnread(tokens, cost, leaseDay)
   local had, t, c = match(call('HGET', account, 'd:') or '', triple)
   if had and tonumber(had) > leaseDay then return end
-  if had and tonumber(had) == leaseDay then tokens, cost = tokens + tonumber(t), cost + tonumber(c) end
+  if had and tonumber(had) == leaseDay then tokens, cost = max(0, tokens + tonumber(t)), max(0, cost + tonumber(c)) end
   call('HSET', account, 'd:', whole(leaseDay) .. ':' .. whole(tokens) .. ':' .. whole(cost))
+end
+`
+
+/**
+ * A request of which a lease ran out has ended after all: of what it used the counters get what they do not hold yet. Replies
+ * whether its end was not known before. Needs the counters, `common`'s or `helpers`' functions and `knowing`.
+ */
+export const settleAfterAll = `
+local function settleAfterAll(id, tokens, cost)
+  local over = call('HGET', account, 'g:' .. id)
+  if not over then return false end
+  local leaseDay, hadTokens, hadCost = match(over, '^(%d+):(%d+):(%d+):1$')
+  if not leaseDay then leaseDay, hadTokens, hadCost = match(over, '^(%d+):0$'), 0, 0 end
+  call('HDEL', account, 'g:' .. id)
+  -- Of an earlier release, which did not write what it had counted.
+  if not leaseDay then return false end
+  leaseDay = tonumber(leaseDay)
+  local moreTokens, moreCost = tokens - tonumber(hadTokens), cost - tonumber(hadCost)
+  if leaseDay == y then
+    t, c, s, z = t + moreTokens, c + moreCost, s + moreTokens, z + moreCost
+    setCounters(y, t, c, s, z, n, x)
+  elseif y == -1 then
+    call('HSET', account, 'u:' .. id, whole(tokens) .. ':' .. whole(cost) .. ':' .. whole(leaseDay) .. ':1')
+    settledUnread(moreTokens, moreCost, leaseDay)
+  end
+  return true
 end
 `
 
@@ -137,22 +165,22 @@ local function expire(living)
         local checkpoint = call('HGET', account, 'p:' .. id)
         if checkpoint then
           usedTokens, usedCost, record = match(checkpoint, '^(%d+):(%d+):(.*)$')
+          usedTokens, usedCost = min(tokens, tonumber(usedTokens)), min(cost, tonumber(usedCost))
           call('XADD', KEYS[3], '*', 'r', record)
         end
         if leaseDay == y then
-          t = t - tokens + min(tokens, tonumber(usedTokens))
-          c = c - cost + min(cost, tonumber(usedCost))
-          s = s + min(tokens, tonumber(usedTokens))
-          z = z + min(cost, tonumber(usedCost))
+          t, c = t - tokens + usedTokens, c - cost + usedCost
+          s, z = s + usedTokens, z + usedCost
         elseif record and y == -1 then
-          settledUnread(tonumber(usedTokens), tonumber(usedCost), leaseDay)
+          settledUnread(usedTokens, usedCost, leaseDay)
         end
+        local used = whole(usedTokens) .. ':' .. whole(usedCost)
         if record and (y == -1 or living) then
-          call('HSET', account, 'u:' .. id, usedTokens .. ':' .. usedCost .. ':' .. whole(leaseDay))
+          call('HSET', account, 'u:' .. id, used .. ':' .. whole(leaseDay) .. ':0')
         end
         n = n - 1
         call('HDEL', account, all[i], 'p:' .. id, 'o:' .. id)
-        call('HSET', account, 'g:' .. id, whole(leaseDay) .. ':' .. (record and 1 or 0))
+        call('HSET', account, 'g:' .. id, whole(leaseDay) .. ':' .. (record and used .. ':1' or '0'))
       end
     elseif kind == 'g:' and tonumber(match(all[i + 1], '^%d+')) < day - 1 then
       call('HDEL', account, all[i])

@@ -3,7 +3,7 @@
  * `account.ts` says what the fields are.
  */
 import { script } from '../redis.ts'
-import { common, expire, guard, knowing, renewEpoch } from './account.ts'
+import { common, expire, guard, knowing, renewEpoch, settleAfterAll } from './account.ts'
 import { admitScript, raiseScript, settleScript } from './requests.ts'
 
 /**
@@ -71,9 +71,22 @@ return {1}
 `)
 
 /**
+ * A request that was settled to its checkpoint, and of which the ledger has the end: its account's counters get the difference,
+ * once. ARGV 3…: id, tokens, cost. Under no epoch of the caller's: counters that are to begin with the ledger find it there.
+ */
+export const correctScript = script(`${common}${knowing}
+local has = call('HMGET', account, 'e', 'm')
+local y, t, c, s, z, n, x = countersOf(has[2])
+if has[1] ~= call('GET', KEYS[2]) then y = -1 end
+${settleAfterAll}
+settleAfterAll(ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]))
+return {1}
+`)
+
+/**
  * What one gateway knows of an account, under an epoch that is being made (KEYS 2: its announcement). ARGV 3…: lease in
  * ms, and JSON: `gateway`, `leases` [id, tokens, cost, cap, day], `ages` of the last minute's admissions in ms, oldest first,
- * `waiting` [id, tokens, cost, day], `settled` [day, tokens, cost] of what it settled without Redis (empty = nothing). Of this gateway's leases those not named are gone, and those named are as new; one that
+ * `waiting` [id, tokens, cost, day, 1 = final], `settled` [day, tokens, cost] of what it settled without Redis (empty = nothing). Of this gateway's leases those not named are gone, and those named are as new; one that
  * was settled to its checkpoint meanwhile stays so. Safe to repeat but for `ages`, which then count twice: never over.
  */
 export const registerScript = script(`${common}${knowing}${renewEpoch}
@@ -110,7 +123,10 @@ end
 for _, used in ipairs(known.waiting) do
   if call('HDEL', account, 'l:' .. used[1]) == 1 then n = n - 1 end
   call('HDEL', account, 'p:' .. used[1], 'o:' .. used[1])
-  call('HSET', account, 'u:' .. used[1], whole(used[2]) .. ':' .. whole(used[3]) .. ':' .. whole(used[4]))
+  -- Another gateway may know how it ended.
+  if used[5] == 1 or not match(call('HGET', account, 'u:' .. used[1]) or '', ':1$') then
+    call('HSET', account, 'u:' .. used[1], whole(used[2]) .. ':' .. whole(used[3]) .. ':' .. whole(used[4]) .. ':' .. whole(used[5]))
+  end
 end
 if #known.settled > 0 then
   call('HSET', account, 'd:' .. known.gateway, whole(known.settled[1]) .. ':' .. whole(known.settled[2]) .. ':' .. whole(known.settled[3]))
@@ -192,6 +208,7 @@ export const meterScripts = [
   renewScript,
   dueScript,
   sweepScript,
+  correctScript,
   registerScript,
   remindScript,
   beatScript,

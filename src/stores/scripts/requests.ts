@@ -1,6 +1,16 @@
 /** What requests run in Redis: to be admitted, to be settled, to reserve more (`account.ts` says what the fields are). */
 import { script } from '../redis.ts'
-import { common, counterFormat, expire, guard, helpers, keepMs, knowing, renewEpoch } from './account.ts'
+import {
+  common,
+  counterFormat,
+  expire,
+  guard,
+  helpers,
+  keepMs,
+  knowing,
+  renewEpoch,
+  settleAfterAll,
+} from './account.ts'
 
 /**
  * The beginning of what every request runs. Such scripts make no function and convert nothing that a plain request does not
@@ -19,14 +29,26 @@ const upToDate = `
   fresh = y < day
   if y == -1 then
     local all, isWhole, byHeart = call('HGETALL', account), #ARGV > 13, ARGV[15] == ''
-    local heard, reply, known = {}, {0, day}, false
+    local heard, reply, known, value = {}, {0, day}, false, {}
     for i = 17, #ARGV do heard[ARGV[i]] = true end
-    for i = 1, #all, 2 do
-      if all[i] == 'k' then known = all[i + 1] end
-      if sub(all[i], 1, 2) == 'u:' then
-        reply[#reply + 1] = sub(all[i], 3)
-        reply[#reply + 1] = all[i + 1]
-        isWhole = isWhole and (byHeart or heard[sub(all[i], 3)])
+    for i = 1, #all, 2 do value[all[i]] = all[i + 1] end
+    for field, text in pairs(value) do
+      local kind, id, waits = sub(field, 1, 2), sub(field, 3), false
+      if field == 'k' then known = text end
+      if kind == 'u:' then
+        waits = text
+        isWhole = isWhole and (byHeart or heard[id] or (match(text, ':0$') and heard['~' .. id]))
+      elseif kind == 'g:' and not value['u:' .. id] then
+        -- Its record may be on its way, and its end may be in the ledger.
+        local leaseDay, used = match(text, '^(%d+):(%d+:%d+):1$')
+        waits = leaseDay and used .. ':' .. leaseDay .. ':0'
+      elseif kind == 'p:' and value['l:' .. id] then
+        -- Its gateway may have died after it had ended.
+        waits = '0:0:' .. match(value['l:' .. id], '%d+$') .. ':0'
+      end
+      if waits then
+        reply[#reply + 1] = id
+        reply[#reply + 1] = waits
       end
     end
     if not isWhole or (byHeart and not known) then return reply end
@@ -39,12 +61,20 @@ const upToDate = `
       end
     end
     s, z = t, c
-    for i = 1, #all, 2 do
-      if sub(all[i], 1, 2) == 'l:' then
-        local tokens, cost, leaseDay = match(all[i + 1], '^%d+:(%d+):(%d+):%d+:(%d+)$')
+    for field, text in pairs(value) do
+      local kind, id = sub(field, 1, 2), sub(field, 3)
+      if kind == 'l:' and heard['=' .. id] then
+        n = n - 1
+        call('HDEL', account, field, 'p:' .. id, 'o:' .. id)
+      elseif kind == 'l:' then
+        local tokens, cost, leaseDay = match(text, '^%d+:(%d+):(%d+):%d+:(%d+)$')
         if tonumber(leaseDay) == y then t, c = t + tonumber(tokens), c + tonumber(cost) end
-      elseif sub(all[i], 1, 2) == 'u:' then
-        call('HDEL', account, all[i])
+      elseif kind == 'u:' then
+        call('HDEL', account, field)
+        -- From here on the counters hold its end, be it from the ledger or from here.
+        if heard['=' .. id] or match(text, ':1$') then call('HDEL', account, 'g:' .. id) end
+      elseif kind == 'g:' and heard['=' .. id] then
+        call('HDEL', account, field)
       end
     end
     call('HSET', account, 'e', epoch)
@@ -129,10 +159,10 @@ const decided = `
  * ARGV 3…: id, limits (requests, seats, tokens, cost), wanted cap, tokens and cost of what is wanted, fair share (1 or 0), lease
  * in ms, `input tokens:choices:` cost of the input and of one token of every answer, each as `quotient:remainder` of a million
  * (so that every product is exact), and the ledger's day, tokens and cost where the counters are to begin with them, with the
- * ids of the u-fields that were looked for in it; tokens and cost empty = the ledger is away, and what gateways know is to do.
+ * ids that were looked for in it (after a `~` as checkpoints), and once more after a `=` those of which it has the final record; tokens and cost empty = the ledger is away, and what gateways know is to do.
  *
  * Replies {1, 0, cap, tokens, cost, day, standing…}, {2…5, wait, 0, 0, 0, day, standing…} where a limit is in the way,
- * {0, day, u-fields…} where the ledger is to be read first, or once more, {-1} under another epoch.
+ * {0, day, ids and what is to be looked for as in u-fields…} where the ledger is to be read first, or once more, {-1} under another epoch.
  */
 export const admitScript = script(`${plain}
 local now = ARGV[2]
@@ -236,7 +266,7 @@ if has[3] then
     t, c, s, z = t - reserved + usedTokens, c - reservedCost + usedCost, s + usedTokens, z + usedCost
   elseif y == -1 then
     ${helpers}${knowing}
-    call('HSET', account, 'u:' .. id, whole(tokens) .. ':' .. whole(cost) .. ':' .. leaseDay)
+    call('HSET', account, 'u:' .. id, whole(tokens) .. ':' .. whole(cost) .. ':' .. leaseDay .. ':1')
     settledUnread(tokens, cost, tonumber(leaseDay))
   end
   call('HSET', account, 'm', struct.pack('${counterFormat}', y, t, c, s, z, n, x))
@@ -249,19 +279,8 @@ else
     now = time[1] * 1000 + math.floor(time[2] / 1000)
   end
   if over then
-    ${helpers}${knowing}
-    local leaseDay, recorded = match(over, '^(%d+):(%d)$')
-    leaseDay = tonumber(leaseDay)
-    call('HDEL', account, 'g:' .. id)
-    if recorded == '0' then
-      if leaseDay == y then
-        t, c, s, z = t + tokens, c + cost, s + tokens, z + cost
-        setCounters(y, t, c, s, z, n, x)
-      elseif y == -1 then
-        settledUnread(tokens, cost, leaseDay)
-      end
-      entry, status = call('XADD', KEYS[3], '*', 'r', ARGV[6]), 1
-    end
+    ${helpers}${knowing}${settleAfterAll}
+    if settleAfterAll(id, tokens, cost) then entry, status = call('XADD', KEYS[3], '*', 'r', ARGV[6]), 1 end
   end
 end
 return {status, entry, y, t, c, n, now, s, z}

@@ -162,6 +162,7 @@ if (database !== null) {
     await shipper.drain(5_000)
     const waiting = ['shipped', 'on-its-way'].map(requestId => ({
       requestId,
+      truth: 'final' as const,
       tokens: 100,
       microcents: 30,
       day: 20_000,
