@@ -157,7 +157,7 @@ export function createShipper({
       const until = performance.now() + deadlineMs
       while (backlog() > 0 && performance.now() < until) {
         const before = failures
-        await Promise.race([run(), Bun.sleep(until - performance.now())])
+        await atMost(run(), until - performance.now())
         if (failures > before) await Bun.sleep(Math.min(tickMs, Math.max(0, until - performance.now())))
       }
       return backlog() === 0
@@ -293,6 +293,13 @@ function addMonth(database: Database, at: number, ahead: number): Promise<unknow
       }),
     insertDeadlineMs,
   )
+}
+
+/** Waits for `work`, or so long. Whichever comes first, no timer is left that would keep the process alive. */
+function atMost(work: Promise<void>, milliseconds: number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, milliseconds)
+  return Promise.race([work, promise]).finally(() => clearTimeout(timer))
 }
 
 /** Of two gateways that wait for each other's rows Postgres ends one's statement: it may be sent again. */
