@@ -212,6 +212,7 @@ describe('instanceOf', () => {
     expect(of({ max_results: { type: 'integer', maximum: 10 } }, 'Give me 500 results')).toEqual({ max_results: 1 })
     expect(of({ city: { type: 'string', enum: ['Oslo', 'Rome'] } }, 'Is it warm in Rome?')).toEqual({ city: 'Rome' })
     expect(of({ city: { type: 'string', maxLength: 4 } }, 'Is it warm in Reykjavik?')).toEqual({ city: 'simu' })
+    expect(of({ city: text }, 'Where, in JSON, in July? I mean Lima')).toEqual({ city: 'Lima' })
     expect(of({ city: text }, '')).toEqual({ city: 'simulated city' })
   })
 
@@ -298,7 +299,7 @@ describe('jsonDescribed', () => {
     })
     expect(made('Give me a JSON array of objects with the keys: id, score')).toEqual([
       { id: 'simulated id', score: 1 },
-      { id: 'simulated id', score: 1 },
+      { id: 'simulated id 2', score: 2 },
     ])
     expect(made('You output valid JSON with fields: answer.', 'What is the capital of France?')).toEqual({
       answer: 'simulated answer',

@@ -297,6 +297,26 @@ describe('the official OpenAI client', () => {
     expect(named.choices[0]?.message).toMatchObject({ content: null, tool_calls: [{ function: { name: 'tides' } }] })
   })
 
+  test('simulator: answers in JSON and fills tool arguments from the prompt when asked in words', async () => {
+    const ask = (content: string, extra: object = {}) =>
+      client.chat.completions.create({ model: 'gpt-4.1', messages: user(content), ...extra })
+    const inWords = await ask('What about Porto? Answer in JSON with fields a and b.')
+    expect(JSON.parse(inWords.choices[0]?.message.content ?? '')).toEqual({ a: 'simulated a', b: 'simulated b' })
+    const told = await client.chat.completions.create({
+      model: 'gpt-4.1',
+      messages: [{ role: 'system', content: 'Reply only with JSON: {"city": "..."}' }, ...user('It rains in Porto.')],
+    })
+    expect(JSON.parse(told.choices[0]?.message.content ?? '')).toEqual({ city: 'Porto' })
+
+    const parameters = { type: 'object', properties: { city: { type: 'string' }, days: { type: 'integer' } } }
+    const tools = [{ type: 'function', function: { name: 'forecast', parameters } }]
+    const called = await ask('How warm is it in Porto for the next 4 days?', { tools, tool_choice: 'required' })
+    const calls = called.choices[0]?.message.tool_calls ?? []
+    expect(calls.map(call => ('function' in call ? JSON.parse(call.function.arguments) : null))).toEqual([
+      { city: 'Porto', days: 4 },
+    ])
+  })
+
   test('gets what it asked for: schema, choices, log probabilities, stop sequences, caps, reasoning', async () => {
     const create = (extra: object, model = 'gpt-4.1') =>
       client.chat.completions.create({ model, messages: user('Hi, say END'), ...extra })

@@ -104,9 +104,17 @@ function pathIn(prompt: string): string | undefined {
 }
 
 const capitalized = "\\p{Lu}[\\p{L}'’-]{1,30}(?:(?: (?:de|del|la|of|am|an|der|upon) | )\\p{Lu}[\\p{L}'’-]{1,30}){0,3}"
-const afterPlaceWord = new RegExp(`\\b(?:in|at|for|to|near|of|around|visit|visiting|from) (${capitalized})`, 'u')
-const insideSentence = new RegExp(`[\\p{Ll}\\d,] (${capitalized})`, 'u')
+const afterPlaceWord = new RegExp(`\\b(?:in|at|for|to|near|of|around|visit|visiting|from) (${capitalized})`, 'gu')
+const insideSentence = new RegExp(`[\\p{Ll}\\d,] (${capitalized})`, 'gu')
 
-const placeIn = (prompt: string) => afterPlaceWord.exec(prompt)?.[1] ?? nameIn(prompt)
+const notNames =
+  /^(?:JSON|XML|HTML|CSV|YAML|SQL|API|URL|UTC|GMT|ISO|PDF|Markdown|Celsius|Fahrenheit|Kelvin|English|French|German|Spanish|Italian|Portuguese|Dutch|Chinese|Japanese|Korean|Russian|January|February|March|April|May|June|July|August|September|October|November|December|Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday)\b/
+
+const placeIn = (prompt: string) => firstName(afterPlaceWord, prompt) ?? nameIn(prompt)
 /** Capitals at the beginning of a sentence say nothing. */
-const nameIn = (prompt: string) => insideSentence.exec(prompt)?.[1]
+const nameIn = (prompt: string) => firstName(insideSentence, prompt)
+
+function firstName(pattern: RegExp, prompt: string): string | undefined {
+  for (const [, name = ''] of prompt.matchAll(pattern)) if (!notNames.test(name)) return name
+  return undefined
+}
