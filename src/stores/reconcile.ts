@@ -15,7 +15,7 @@ import {
 } from '../core/usage-truth.ts'
 import type { Database } from './database.ts'
 import { nothing, type Spent, spentOf } from './meter/spent.ts'
-import { type Replacement, readReplaced } from './reconcile/replaced.ts'
+import { type Replaced, readReplaced } from './reconcile/replaced.ts'
 
 /** UTC days, `YYYY-MM-DD`, both included; an account's alone where it is named. */
 export type AuditScope = { readonly from: string; readonly to: string; readonly accountId: string | null }
@@ -68,7 +68,7 @@ export type Difference =
       readonly recorded: Spent
     })
 
-export type Audit = {
+export type Audit = Replaced & {
   readonly requests: number
   readonly billed_microcents: number
   /** Accounts and days whose counters were compared; null = no source keeps any. */
@@ -76,10 +76,6 @@ export type Audit = {
   /** Durable, and not in the ledger yet: no difference. */
   readonly waiting: { readonly requests: number; readonly billed_microcents: number }
   readonly damaged_lines: number
-  /** Requests of which a checkpoint was in the ledger before their end: no difference, since what counts is the end. */
-  readonly replaced: { readonly requests: number; readonly tokens: number; readonly billed_microcents: number }
-  /** The first thousand of those. */
-  readonly replacements: readonly Replacement[]
   /** The first thousand. */
   readonly differences: readonly Difference[]
   readonly isWhole: boolean

@@ -1,7 +1,6 @@
 /** Requests whose checkpoint was in the ledger before their end (`core/usage-truth.ts`), as the auditor shows them. */
 import type { Database } from '../database.ts'
 import type { Spent } from '../meter/spent.ts'
-import type { Audit, AuditScope } from '../reconcile.ts'
 
 /** What the ledger held of a request at first, and what it holds now. */
 export type Replacement = {
@@ -12,12 +11,19 @@ export type Replacement = {
   readonly after: Spent & { readonly status: string }
 }
 
+export type Replaced = {
+  /** Requests of which a checkpoint was in the ledger before their end: no difference, since what counts is the end. */
+  readonly replaced: { readonly requests: number; readonly tokens: number; readonly billed_microcents: number }
+  /** The first of those. */
+  readonly replacements: readonly Replacement[]
+}
+
 /** What was replaced in the ledger. Of several rows of one request the first is what it began with. */
 export async function readReplaced(
   database: Database,
-  { from, to, accountId }: AuditScope,
+  { from, to, accountId }: { readonly from: string; readonly to: string; readonly accountId: string | null },
   { maximum, deadlineMs }: { readonly maximum: number; readonly deadlineMs: number },
-): Promise<Pick<Audit, 'replaced' | 'replacements'>> {
+): Promise<Replaced> {
   const rows = await database.run(
     ({ sql }) => sql<{ sums: string; rows: string | null }[]>`
       with first as (
@@ -46,7 +52,7 @@ export async function readReplaced(
     deadlineMs,
   )
   return {
-    replaced: JSON.parse(rows[0]?.sums ?? '{}') as Audit['replaced'],
+    replaced: JSON.parse(rows[0]?.sums ?? '{}') as Replaced['replaced'],
     replacements: JSON.parse(rows[0]?.rows ?? '[]') as Replacement[],
   }
 }
