@@ -26,7 +26,7 @@ type Seen = { readonly id: string; readonly tokens: number; readonly microcents:
 
 /** An answer that takes some seconds; what its caller was told in the end. */
 async function longAnswer(gateway: GatewayProcess, key: string): Promise<Seen> {
-  const prompt = '[[sim:tokens=60, chunk=1, pace_ms=40]] tell me'
+  const prompt = '[[sim:tokens=110, chunk=1, pace_ms=40]] tell me'
   const text = await (await gateway.chat(key, prompt, { stream: true })).text()
   const last = text
     .split('\n')
@@ -59,11 +59,12 @@ describe('an answer that ended unheard', () => {
       await eventually(async () => (await gateway.chat(key, 'hello')).status === 200, 10_000)
     const database = openDatabase(postgres.url, { connections: 1 })
 
-    const running = Array.from({ length: answers }, () => longAnswer(victim, key))
+    const running = Promise.all(Array.from({ length: answers }, () => longAnswer(victim, key)))
+    running.catch(() => {})
     await eventually(async () => (await checkpoints()) === answers, 15_000)
     toRedis.cut()
     toPostgres.cut()
-    const seen = await Promise.all(running)
+    const seen = await running
     victim.kill('SIGKILL')
     await victim.exited
 
