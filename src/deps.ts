@@ -198,13 +198,13 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       onDamage: detail => log.error('journal_damaged', { detail }),
     })
     undo.push(() => journal.close())
-    const { meter, stream, redis, sharedRatio } = openMeter(config, { database, journal, clock, log }, undo)
+    const { meter, redis, sharedRatio, shipping } = openMeter(config, { database, journal, clock, log }, undo)
     const catalogue = openCatalogue(config, endpoints)
     const figureOf = (name: string) => catalogue.resolve(name)?.figures.quality ?? null
     const learning = createLearningBook({ database, clock, figureOf, log })
     undo.push(() => learning.close())
     const { take: learn } = learning
-    const shipper = createShipper({ journal, database, learn, clock, log, ...(stream === null ? {} : { stream }) })
+    const shipper = createShipper({ journal, database, learn, clock, log, ...shipping })
     undo.push(() => shipper.close())
     const keys = createKeyDirectory({ database, clock, plans: config.plans, random: Math.random })
     undo.push(() => keys.close())

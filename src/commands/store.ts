@@ -4,7 +4,7 @@ import { readStoreConfig } from '../config.ts'
 import { GatewayError } from '../core/errors.ts'
 import { type AccountWithUser, findAccountByEmail } from '../stores/accounts.ts'
 import { DataFolderHeld, holderOf } from '../stores/data-folder.ts'
-import { type Database, migrate, openDatabase } from '../stores/database.ts'
+import { type Database, migrate, openDatabase, refuseNewer } from '../stores/database.ts'
 import { connectEmbedded } from '../stores/embedded.ts'
 import { CommandFailure } from './command.ts'
 
@@ -61,6 +61,7 @@ async function onPostgres<T>(url: string, bringUpToDate: boolean, work: Work<T>)
   const database = openDatabase(url, { connections: 1 })
   try {
     if (bringUpToDate || !(await hasTables(database))) await migrate(database)
+    else await database.run(({ sql }) => refuseNewer(sql))
     return await work(database)
   } finally {
     await database.close()

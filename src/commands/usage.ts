@@ -5,6 +5,7 @@ import { toUsd } from '../core/money.ts'
 import { holderOf, lockDataFolder } from '../stores/data-folder.ts'
 import type { Database } from '../stores/database.ts'
 import { openJournal } from '../stores/journal.ts'
+import type { Replacement } from '../stores/reconcile/replaced.ts'
 import { type Audit, type AuditScope, audit, type Difference, type UsageSource } from '../stores/reconcile.ts'
 import { createShipper } from '../stores/shipper.ts'
 import { CommandFailure } from './command.ts'
@@ -126,6 +127,8 @@ function told({
   counters,
   waiting,
   damaged_lines,
+  replaced,
+  replacements,
   differences,
   isWhole,
 }: Audit): string[] {
@@ -137,11 +140,21 @@ function told({
       ? []
       : [`on the way: ${waiting.requests} requests, ${usd(waiting.billed_microcents)} (\`usage replay\` ships them)`]),
     ...(damaged_lines === 0 ? [] : [`${damaged_lines} lines of the journal cannot be read any more`]),
+    ...(replaced.requests === 0
+      ? []
+      : [
+          `replaced: ${replaced.requests} requests, whose end came after their checkpoint had been settled: ${signed(replaced.tokens)} tokens, ${usd(replaced.billed_microcents)}`,
+          ...replacements.map(replacement),
+        ]),
     ...differences.map(line),
     isWhole
       ? `${counters === null || counters === 0 ? 'Ledger and daily sums' : 'Ledger, daily sums and counters'} say the same.`
       : unwell,
   ]
+}
+
+function replacement({ request_id, account_id, day, before, after }: Replacement): string {
+  return `${request_id} of ${account_id} ${day}: ${before.status}, ${before.tokens} tokens, ${usd(before.microcents)} became ${after.status}, ${after.tokens} tokens, ${usd(after.microcents)}`
 }
 
 function line(difference: Difference): string {
@@ -172,4 +185,5 @@ function unequal(one: object, other: object, oneName: string, otherName: string)
     .join('; ')
 }
 
+const signed = (count: number) => (count < 0 ? String(count) : `+${count}`)
 const usd = (microcents: number) => `$${toUsd(microcents).toFixed(8)}`

@@ -149,12 +149,16 @@ export type LineSums = {
   readonly amountMicrocents: number
 }
 
-/** Ends the name of a line of what the cycle before was not billed for, because its record arrived after the invoice. */
+/**
+ * Ends the name of a line of what the cycle before was not billed for, because its record arrived after the invoice, or took the
+ * place of one that was billed for less.
+ */
 export const lateMark = ' (earlier cycle)'
 
 /**
  * An invoice's lines, dearest first: one per model, and one more per model that the cycle before turned out to have used
- * after its invoice was made. So each record is billed once, on one invoice or the next.
+ * after its invoice was made. So each record is billed once, on one invoice or the next. Of what was billed too much, as a
+ * checkpoint may have been, nothing is given back here: no line is below 0.
  */
 export function invoiceLines(
   used: readonly LineSums[],
@@ -163,7 +167,7 @@ export function invoiceLines(
   const invoiced = new Map((earlier?.invoiced ?? []).map(line => [line.model, line]))
   const late = (earlier?.used ?? [])
     .map(line => ({ ...less(line, invoiced.get(line.model)), model: line.model + lateMark }))
-    .filter(line => line.requests > 0)
+    .filter(line => line.requests > 0 || line.amountMicrocents > 0)
   return [...used.filter(line => line.requests > 0), ...late].sort(
     (left, right) => right.amountMicrocents - left.amountMicrocents || (left.model < right.model ? -1 : 1),
   )
@@ -171,14 +175,15 @@ export function invoiceLines(
 
 function less(line: LineSums, other: LineSums | undefined): LineSums {
   if (other === undefined) return line
+  const of = (field: Exclude<keyof LineSums, 'model'>) => Math.max(0, line[field] - other[field])
   return {
     model: line.model,
-    requests: line.requests - other.requests,
-    inputTokens: line.inputTokens - other.inputTokens,
-    cachedInputTokens: line.cachedInputTokens - other.cachedInputTokens,
-    outputTokens: line.outputTokens - other.outputTokens,
-    reasoningTokens: line.reasoningTokens - other.reasoningTokens,
-    amountMicrocents: line.amountMicrocents - other.amountMicrocents,
+    requests: of('requests'),
+    inputTokens: of('inputTokens'),
+    cachedInputTokens: of('cachedInputTokens'),
+    outputTokens: of('outputTokens'),
+    reasoningTokens: of('reasoningTokens'),
+    amountMicrocents: of('amountMicrocents'),
   }
 }
 

@@ -23,7 +23,14 @@ const triedSchema = Type.Tuple([
 export type Tried = Static<typeof triedSchema>
 
 /**
- * One request's line in the ledger: written once, however the request ended, and content-free. It is a schema because
+ * `final`: as the request ended. `checkpoint`: what it had used when last heard of, as settled for a gateway that seemed dead;
+ * the final record takes its place should it arrive (`usage-truth.ts`).
+ */
+export const truths = ['final', 'checkpoint'] as const
+export type Truth = (typeof truths)[number]
+
+/**
+ * One request's line in the ledger, however the request ended, and content-free. It is a schema because
  * it is read back from a journal file or a stream, where a torn line must be told from a whole one.
  */
 export const usageRecordSchema = Type.Object(
@@ -67,6 +74,8 @@ export const usageRecordSchema = Type.Object(
     tried: Type.Optional(Type.Array(triedSchema, { maxItems: maximumTried })),
     latency_ms: Type.Integer({ minimum: 0 }),
     first_token_ms: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()]),
+    /** Absent = final, as in records from before it was written. */
+    truth: Type.Optional(oneOf(truths)),
     metadata: Type.Union([Type.Record(Type.String({ maxLength: 64 }), Type.String({ maxLength: 512 })), Type.Null()]),
     /** What learning takes from a request that was answered; absent or null = nothing. */
     learning: Type.Optional(

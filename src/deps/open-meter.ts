@@ -12,15 +12,25 @@ import type { Journal } from '../stores/journal.ts'
 import { seedFrom } from '../stores/ledger.ts'
 import { openRedis, type Redis } from '../stores/redis.ts'
 import { limitScripts } from '../stores/scripts/limits.ts'
+import type { ShipperOptions } from '../stores/shipper.ts'
 import { createUsageStream, type UsageStream } from '../stores/usage-stream.ts'
 import type { Clock } from './clock.ts'
+
+type Opened = {
+  readonly meter: Meter
+  readonly stream: UsageStream | null
+  readonly redis: Redis | null
+  readonly sharedRatio: () => number | null
+  /** What the shipper needs of it where there is Redis. */
+  readonly shipping: Pick<ShipperOptions, 'stream' | 'correct'>
+}
 
 /** Limits in this process, or in Redis while it answers. What an earlier process left open is settled first. */
 export function openMeter(
   config: Config,
   { database, journal, clock, log }: { database: Database; journal: Journal; clock: Clock; log: Log },
   undo: (() => unknown)[],
-): { meter: Meter; stream: UsageStream | null; redis: Redis | null; sharedRatio: () => number | null } {
+): Opened {
   const checkpoints = openCheckpoints(join(config.ownDirectory, 'journal'))
   undo.push(() => checkpoints.close())
   checkpoints.settleLeft(record => {
@@ -36,7 +46,7 @@ export function openMeter(
   if (config.redisUrls.length === 0) {
     const meter = createLocalMeter({ clock, journal, checkpoints, seed: seedFrom(database, journal) })
     undo.push(() => meter.close())
-    return { meter, stream: null, redis: null, sharedRatio: () => null }
+    return { meter, stream: null, redis: null, sharedRatio: () => null, shipping: {} }
   }
   const redis = openRedis({
     urls: config.redisUrls,
@@ -64,5 +74,11 @@ export function openMeter(
   undo.push(() => meter.close())
   const onDamage = (detail: string) => log.error('usage_stream_damaged', { detail })
   const stream = createUsageStream({ redis, gatewayId, monotonic: clock.monotonic, kept: meter.kept, onDamage })
-  return { meter, stream, redis, sharedRatio: () => (meter.isShared() ? 1 : 0) }
+  return {
+    meter,
+    stream,
+    redis,
+    sharedRatio: () => (meter.isShared() ? 1 : 0),
+    shipping: { stream, correct: settledTwice => meter.correct(settledTwice) },
+  }
 }

@@ -36,14 +36,21 @@ export async function openStores(
   const storage = `embedded, in ${config.dataDirectory}`
   // A worker's parent holds the embedded database, and has migrated it.
   if (config.worker !== null) undo.push(lockDataFolder(config.ownDirectory))
+  const broken = Promise.withResolvers<never>()
+  broken.promise.catch(() => {})
+  const onFailure = (detail: string) => {
+    log.error('embedded_database_failed', { detail })
+    broken.reject(new Error(`The embedded database failed: ${detail}.`))
+  }
   const embedded =
     config.worker === null
-      ? await openEmbedded(config.dataDirectory, detail => log.error('embedded_database_failed', { detail }))
+      ? await openEmbedded(config.dataDirectory, onFailure)
       : await connectEmbedded(config.dataDirectory)
   undo.push(() => embedded.close())
   const database = openDatabase(embedded.address)
   undo.push(() => database.close())
-  if (config.worker === null) tellOfWall(await migrate(database), log)
+  // A backend that broke down answers nothing any more: its own word is heard instead of its silence.
+  if (config.worker === null) tellOfWall(await Promise.race([migrate(database), broken.promise]), log)
   return { database, migrated: Promise.resolve(), storage, isEmbedded: true }
 }
 

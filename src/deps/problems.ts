@@ -2,11 +2,12 @@
 import { ConfigError } from '../config.ts'
 import { GatewayError } from '../core/errors.ts'
 import { DataFolderHeld } from '../stores/data-folder.ts'
+import { NewerSchema } from '../stores/database.ts'
 
 /** A thrown thing in words: a configuration's problems one a line, what we foresaw by its message, the rest with its kind. */
 export function problemText(cause: unknown): string {
   if (cause instanceof ConfigError) return ['the configuration is wrong.', ...cause.problems].join('\n  - ')
-  if (cause instanceof DataFolderHeld) return cause.message
+  if (cause instanceof DataFolderHeld || cause instanceof NewerSchema) return cause.message
   if (cause instanceof GatewayError) return cause.detail === null ? cause.message : `${cause.message} (${cause.detail})`
   return cause instanceof Error ? `${cause.name}: ${cause.message}` : 'a thrown value'
 }

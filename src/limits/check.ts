@@ -1,5 +1,5 @@
-import type { AdmitRequest, Meter, RefusalCode } from './meter.ts'
 import { grantOf } from './local/grant.ts'
+import type { AdmitRequest, Meter, RefusalCode } from './meter.ts'
 
 /** Why a request would not be admitted now; null = it would be. */
 export type LimitReached = { readonly code: RefusalCode; readonly retryAfterMs: number }

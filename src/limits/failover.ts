@@ -79,7 +79,7 @@ export class FailoverMeter implements Meter {
   private recent: { readonly requestId: string; readonly accountId: string; readonly at: number }[] = []
   private renewedAt = 0
   /** Reservations of settled requests that are not released yet. */
-  private readonly releases = new Set<Promise<void>>()
+  private readonly releases = new Set<Promise<unknown>>()
 
   constructor(private readonly options: FailoverOptions) {
     const { redis, database, clock, gatewayId, time, leaseMs = defaultLeaseMs } = options
@@ -196,14 +196,30 @@ export class FailoverMeter implements Meter {
     const isInRedis = epoch?.holder === 'redis' && (await this.settleInRedis(epoch, seat, spent, record, hasCheckpoint))
     if (!isInRedis) {
       await writeDurably(this.options.journal, record)
-      const released = this.release(seat, spent, hasCheckpoint).finally(() => this.releases.delete(released))
-      this.releases.add(released)
+      const released = this.track(
+        this.release(seat, spent, hasCheckpoint).then(isReleased => {
+          if (isReleased) this.noteReleased(seat, spent)
+        }),
+      )
       if (epoch?.holder === 'postgres') await Promise.race([released, Bun.sleep(releaseWaitMs)])
     }
     this.notes.forget(requestId)
     // A map may keep for a while what is deleted from it (`core/roster.ts`): not the whole request.
     if (held !== undefined) held.progress = null
     return this.status(accountId, limits)
+  }
+
+  /**
+   * Corrects what Redis counts of requests that were settled to a checkpoint, and of which the ledger has the end. Resolves at
+   * once; a correction that no store takes within a lease is lost with this epoch.
+   */
+  async correct(settledTwice: readonly (Spent & { readonly requestId: string; readonly accountId: string })[]) {
+    const [day, unreserved] = [
+      dayOf(this.options.clock.now()),
+      { outputCap: 0, reservedTokens: 0, reservedMicrocents: 0 },
+    ]
+    for (const { requestId, accountId, tokens, microcents } of settledTwice)
+      void this.track(this.release({ requestId, accountId, day, ...unreserved }, { tokens, microcents }, true))
   }
 
   checkpoint(seat: Seat, progress: () => Progress): void {
@@ -257,6 +273,12 @@ export class FailoverMeter implements Meter {
     return { admitted: true, seat, standing }
   }
 
+  private track(release: Promise<unknown>): Promise<unknown> {
+    const tracked = release.finally(() => this.releases.delete(tracked))
+    this.releases.add(tracked)
+    return tracked
+  }
+
   /** False if Redis did not confirm it: it may have happened all the same. */
   private async settleInRedis(epoch: Epoch, seat: Seat, spent: Spent, record: UsageRecord, hasCheckpoint: boolean) {
     const { accountId } = seat
@@ -264,7 +286,8 @@ export class FailoverMeter implements Meter {
     const settled = await this.reply(epoch, () =>
       this.redisStore.settle(epoch, seat, spent, text, hasCheckpoint),
     ).catch(() => null)
-    if (settled === null) return false
+    // Without a reservation it was ended elsewhere, perhaps to a checkpoint: the ledger takes the truer record.
+    if (settled === null || !settled.isKnown) return false
     if (settled.entryId !== '') this.kept.add(partitionOf(accountId), settled.entryId, record)
     const noted = this.standings.last(accountId)
     const { day, seats, at } = settled
@@ -285,21 +308,22 @@ export class FailoverMeter implements Meter {
   }
 
   /** Releases a reservation whose record is durable, under whatever epoch is open, until its lease is over anyway. */
-  private async release(seat: Seat, spent: Spent, hasCheckpoint: boolean): Promise<void> {
+  private async release(seat: Seat, spent: Spent, hasCheckpoint: boolean): Promise<boolean> {
     const { monotonic } = this.options.clock
     const { leaseMs = defaultLeaseMs } = this.options
     const until = monotonic() + leaseMs
     while (monotonic() < until) {
       const epoch = await this.authority.ready(until - monotonic())
-      if (epoch === null) return
+      if (epoch === null) return false
       const done = await this.reply(epoch, async () => {
         if (epoch.holder === 'redis') await this.redisStore.settle(epoch, seat, spent, '', hasCheckpoint)
         else await this.postgresStore.settle(epoch, seat.requestId, spent)
         return true
       }).catch(() => null)
-      if (done !== null && this.authority.current === epoch) return this.noteReleased(seat, spent)
+      if (done !== null && this.authority.current === epoch) return true
       await this.authority.changed(upkeepMs)
     }
+    return false
   }
 
   private noteReleased(seat: Seat, spent: Spent): void {

@@ -79,7 +79,7 @@ export function checkpoint(deps: Deps, caller: Caller, ask: Ask, plan: Route, ad
     const bill = { ...billOf(deps, ask, plan, seat, tally), estimated: true }
     const cut = { ...tally, outcome: 'failed', errorCode: 'service_unavailable' } as const
     const { usage, billed } = bill
-    const record = recordOf(deps, caller, ask, plan, seat, cut, bill)
+    const record = { ...recordOf(deps, caller, ask, plan, seat, cut, bill), truth: 'checkpoint' } as const
     return { tokens: usage.inputTokens + usage.outputTokens, microcents: billed, record }
   })
 }

@@ -3,9 +3,12 @@
  * queries for ever and the driver with them, so a pool in which nothing was answered for as long as a deadline is replaced. A
  * query that was given up may still be carried out: every write is safe to repeat by its id.
  */
+
+import { readMigrationFiles } from 'drizzle-orm/migrator'
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import { migrate as applyMigrations } from 'drizzle-orm/postgres-js/migrator'
 import postgres, { type Sql } from 'postgres'
+import packageJson from '../../package.json'
 import { GatewayError } from '../core/errors.ts'
 import { createWorkQueue, QueueFull } from './work-queue.ts'
 
@@ -123,7 +126,7 @@ export function openDatabase(address: DatabaseAddress, options: DatabaseOptions 
 
 /**
  * Brings the schema up to date, one gateway at a time. Gives up (and throws) rather than queue behind a long transaction:
- * whoever waits for a table's lock stops everybody behind it. False where the user may not make the role that `on-account.ts`
+ * whoever waits for a table's lock stops everybody behind it. Throws `NewerSchema` where a later release has migrated. False where the user may not make the role that `on-account.ts`
  * becomes: then the second wall is missing.
  */
 export async function migrate(database: Database): Promise<boolean> {
@@ -146,12 +149,46 @@ async function migrateOn(sql: Sql): Promise<boolean> {
     }
   }
   try {
-    await applyMigrations(drizzle(sql), { migrationsFolder: new URL('../../drizzle', import.meta.url).pathname })
+    if ((await refuseNewer(sql)) < known().length) {
+      await applyMigrations(drizzle(sql), { migrationsFolder })
+      await sql.unsafe(`comment on table drizzle.__drizzle_migrations is 'gateway-ai ${packageJson.version}'`)
+    }
     const [wall] = await sql<{ stands: boolean }[]>`select gateway_second_wall() as stands`
     return wall?.stands === true
   } finally {
     await sql`select pg_advisory_unlock(${migrationLock})`
   }
+}
+
+/** A later release has migrated the database: what its columns mean by now this one cannot know. */
+export class NewerSchema extends Error {
+  constructor(writer: string | null, migratedAt: number) {
+    const by = writer ?? 'a later release of gateway-ai'
+    const on = new Date(migratedAt).toISOString().slice(0, 10)
+    super(
+      `The database was migrated by ${by} (its latest migration is of ${on}), and this is gateway-ai ${packageJson.version}, which does not know that schema. Start ${writer === null ? 'the later release' : `that version or a later one`}, or restore a backup from before the upgrade.`,
+    )
+    this.name = 'NewerSchema'
+  }
+}
+
+const migrationsFolder = new URL('../../drizzle', import.meta.url).pathname
+/** Migrations of this release by when each was made, which names it in the database too. */
+const known = () => readMigrationFiles({ migrationsFolder }).map(({ folderMillis }) => folderMillis)
+
+/** Throws `NewerSchema` where the database has a migration that this release does not; else how many it has. */
+export async function refuseNewer(sql: Sql): Promise<number> {
+  const [found] = await sql<
+    { exists: boolean }[]
+  >`select to_regclass('drizzle.__drizzle_migrations') is not null as exists`
+  if (found?.exists !== true) return 0
+  const rows = await sql<{ at: number; writer: string | null }[]>`
+    select created_at::float8 as at, obj_description('drizzle.__drizzle_migrations'::regclass) as writer
+    from drizzle.__drizzle_migrations order by created_at`
+  const ours = new Set(known())
+  const unknown = rows.findLast(({ at }) => !ours.has(at))
+  if (unknown !== undefined) throw new NewerSchema(unknown.writer, unknown.at)
+  return rows.length
 }
 
 /** The wait for `promise` ran out. */
@@ -179,6 +216,9 @@ export function isUnavailable(error: unknown): boolean {
   return code !== null && (networkCodes.has(code) || /^(08|53|57P0)/.test(code))
 }
 
+/** Postgres' own code for it. */
+export const diskFull = '53100'
+
 const networkCodes = new Set([
   'CONNECTION_CLOSED',
   'CONNECTION_DESTROYED',
@@ -204,7 +244,9 @@ function codeOf(error: unknown): string | null {
 }
 
 function unavailable(error: unknown): GatewayError {
-  const detail = `postgres: ${codeOf(error) ?? (error instanceof Error ? error.message : 'unreachable')}`
+  const code = codeOf(error)
+  const reason = code === diskFull ? `its disk is full (${code})` : code
+  const detail = `postgres: ${reason ?? (error instanceof Error ? error.message : 'unreachable')}`
   return new GatewayError(
     'service_unavailable',
     'The service cannot reach its database right now. Try again shortly.',

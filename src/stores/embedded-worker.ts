@@ -67,8 +67,15 @@ self.onmessage = async (event: MessageEvent<WorkerOrder>) => {
         order satisfies never
     }
   } catch (error) {
-    report({ type: 'failed', detail: String(error) })
+    report({ type: 'failed', detail: textOf(error) })
   }
+}
+
+/** The backend's file system throws objects that are no errors. */
+function textOf(error: unknown): string {
+  if (error instanceof Error) return String(error)
+  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : null
+  return typeof code === 'string' ? code : `a thrown ${typeof error}`
 }
 
 function report(message: WorkerReport): void {
@@ -205,7 +212,7 @@ function attempt(action: () => void): void {
   try {
     action()
   } catch (error) {
-    report({ type: 'failed', detail: String(error) })
+    report({ type: 'failed', detail: textOf(error) })
   }
 }
 

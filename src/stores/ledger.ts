@@ -1,7 +1,8 @@
 /** The read side of the ledger: what an account has used, request by request and summed up. */
 import type { Sql, TransactionSql } from 'postgres'
-import type { Spent } from '../core/limits/spent.ts'
+import { type Spent, sumOf } from '../core/limits/spent.ts'
 import type { Tried, UsageRecord } from '../core/usage.ts'
+import { type CountedUsage, correctionOf, countedUsage, mergedRecords } from '../core/usage-truth.ts'
 import type { Database } from './database.ts'
 import type { Journal } from './journal.ts'
 import { onAccount } from './on-account.ts'
@@ -47,7 +48,9 @@ export type LogPosition = { readonly atMicros: number; readonly requestId: strin
 export type LogRange = { readonly before: LogPosition | null; readonly limit: number }
 
 /** A request as its account may see it. */
-export type LoggedRequest = Required<Omit<UsageRecord, 'account_id' | 'at_ms' | 'reserved_microcents' | 'tried'>> & {
+export type LoggedRequest = Required<
+  Omit<UsageRecord, 'account_id' | 'at_ms' | 'reserved_microcents' | 'tried' | 'truth'>
+> & {
   /** Null = of before it was told. */
   readonly tried: readonly Tried[] | null
   /** Epoch microseconds: what Postgres can tell apart, a cursor must too. */
@@ -219,34 +222,36 @@ const instant = (sql: Queries, micros: number) =>
  */
 export function seedFrom(database: Database, journal: Pick<Journal, 'unshipped'>) {
   return async (accountId: string, day: number): Promise<Spent> => {
-    const waiting = new Map(journal.unshipped(accountId, day).map(record => [record.request_id, record]))
-    const { spent, present } = await spentBeside(database, accountId, day, [...waiting.keys()])
-    for (const requestId of present) waiting.delete(requestId)
-    let { tokens, microcents } = spent
-    for (const record of waiting.values()) {
-      tokens += record.input_tokens + record.output_tokens
-      microcents += record.billed_microcents
-    }
-    return { tokens, microcents }
+    const waiting = mergedRecords(journal.unshipped(accountId, day))
+    const { spent, present } = await spentBeside(
+      database,
+      accountId,
+      day,
+      waiting.map(record => record.request_id),
+    )
+    return sumOf([spent, ...waiting.map(record => correctionOf(present.get(record.request_id), countedUsage(record)))])
   }
 }
 
+/** The sums of a day, and what they hold of each of these requests. */
 async function spentBeside(database: Database, accountId: string, day: number, requestIds: readonly string[]) {
   const rows = await database.run(
-    ({ sql }) => sql<{ tokens: string; microcents: string; present: string[] | string | null }[]>`
+    ({ sql }) => sql<{ tokens: string; microcents: string; present: string | null }[]>`
       select
         coalesce(sum(input_tokens + output_tokens), 0)::text as tokens,
         coalesce(sum(billed_microcents), 0)::text as microcents,
-        (select json_agg(request_id) from usage_records
+        (select json_agg(json_build_object(
+            'id', request_id, 'truth', truth, 'tokens', input_tokens + output_tokens, 'microcents', billed_microcents))::text
+          from usage_records
           where account_id = ${accountId} and request_id in
             (select json_array_elements_text(${JSON.stringify(requestIds)}::text::json))) as present
       from usage_daily
       where account_id = ${accountId} and day = date '1970-01-01' + ${day}::int`,
   )
   const row = rows[0]
-  const present = row?.present ?? []
+  const present = JSON.parse(row?.present ?? '[]') as (CountedUsage & { readonly id: string })[]
   return {
     spent: { tokens: Number(row?.tokens ?? 0), microcents: Number(row?.microcents ?? 0) },
-    present: typeof present === 'string' ? (JSON.parse(present) as string[]) : present,
+    present: new Map(present.map(one => [one.id, one])),
   }
 }

@@ -5,8 +5,17 @@
  */
 import { dayMs, dayOf } from '../core/days.ts'
 import { nothing, type Spent, spentOf } from '../core/limits/spent.ts'
-import type { UsageRecord } from '../core/usage.ts'
+import type { Truth, UsageRecord } from '../core/usage.ts'
+import {
+  type CountedUsage,
+  compareTruth,
+  correctionOf,
+  countedUsage,
+  mergedRecords,
+  truthOf,
+} from '../core/usage-truth.ts'
 import type { Database } from './database.ts'
+import { type Replaced, readReplaced } from './reconcile/replaced.ts'
 
 /** UTC days, `YYYY-MM-DD`, both included; an account's alone where it is named. */
 export type AuditScope = { readonly from: string; readonly to: string; readonly accountId: string | null }
@@ -59,7 +68,7 @@ export type Difference =
       readonly recorded: Spent
     })
 
-export type Audit = {
+export type Audit = Replaced & {
   readonly requests: number
   readonly billed_microcents: number
   /** Accounts and days whose counters were compared; null = no source keeps any. */
@@ -92,6 +101,7 @@ export async function audit(database: Database, sources: readonly UsageSource[],
     counters: counters.compared,
     waiting: counters.waiting,
     damaged_lines: counters.damagedLines,
+    ...(await readReplaced(database, scope, { maximum: maximumDifferences, deadlineMs: auditDeadlineMs })),
     differences: found,
     isWhole: found.length === 0 && counters.damagedLines === 0,
   }
@@ -182,11 +192,11 @@ async function compareCounters(database: Database, sources: readonly UsageSource
     .filter(({ day }) => dayText(day) >= scope.from && dayText(day) <= scope.to)
   const { spent, present } = await ledgerOf(database, counted, [...waiting.values(), ...refused.values()])
 
-  const onTheWay = [...waiting.values()].filter(record => !present.has(record.request_id))
+  const onTheWay = [...waiting.values()].filter(record => isTruer(record, present.get(record.request_id)))
   for (const record of onTheWay) {
     const sums = spent.get(`${dayOfRecord(record)} ${record.account_id}`)
     if (sums === undefined) continue
-    const { tokens, microcents } = spentOf(record)
+    const { tokens, microcents } = correctionOf(present.get(record.request_id), countedUsage(record))
     sums.tokens += tokens
     sums.microcents += microcents
   }
@@ -199,22 +209,33 @@ async function compareCounters(database: Database, sources: readonly UsageSource
     compared: sources.some(source => source.keepsCounters) ? counted.length : null,
     waiting: {
       requests: onTheWay.length,
-      billed_microcents: onTheWay.reduce((sum, record) => sum + record.billed_microcents, 0),
+      billed_microcents: onTheWay.reduce(
+        (sum, record) => sum + correctionOf(present.get(record.request_id), countedUsage(record)).microcents,
+        0,
+      ),
     },
     damagedLines: readings.reduce((sum, reading) => sum + reading.damagedLines, 0),
   }
 }
 
-/** What was set aside must have arrived some other way; what waits need not have. */
+/** Whether the ledger will take a record that waits: it has none of the request, or one that gives way to it. */
+function isTruer(record: UsageRecord, ledger: CountedUsage | undefined): boolean {
+  return ledger === undefined || (ledger.truth === 'checkpoint' && compareTruth(countedUsage(record), ledger) > 0)
+}
+
+/** What was set aside must have arrived some other way; what waits need not have. A checkpoint may have given way. */
 function differentRecord(
   kind: 'refused' | 'record',
   record: UsageRecord,
-  present: ReadonlyMap<string, Spent>,
+  present: ReadonlyMap<string, CountedUsage>,
 ): Difference | null {
-  const ledger = present.get(record.request_id) ?? null
+  const found = present.get(record.request_id)
   const recorded = spentOf(record)
-  const isSame = ledger !== null && ledger.microcents === recorded.microcents && ledger.tokens === recorded.tokens
-  if (isSame || (kind === 'record' && ledger === null)) return null
+  const isSame = found !== undefined && found.microcents === recorded.microcents && found.tokens === recorded.tokens
+  if (isSame || (kind === 'record' && isTruer(record, found))) return null
+  if (found !== undefined && truthOf(record) === 'checkpoint' && compareTruth(found, countedUsage(record)) > 0)
+    return null
+  const ledger = found === undefined ? null : { tokens: found.tokens, microcents: found.microcents }
   return { kind, ...placeOf(record), request_id: record.request_id, ledger, recorded }
 }
 
@@ -241,14 +262,14 @@ async function accountsOf(database: Database, { to, accountId }: AuditScope): Pr
 /** The ledger's own sums of these days, and which of the records it has: one statement, hence one moment. */
 async function ledgerOf(database: Database, days: readonly Counted[], records: readonly UsageRecord[]) {
   const spent = new Map<string, { tokens: number; microcents: number }>()
-  const present = new Map<string, Spent>()
+  const present = new Map<string, CountedUsage>()
   if (days.length + records.length === 0) return { spent, present }
   const places = days.map(({ accountId, day }) => ({ account_id: accountId, day }))
   const wanted = records.map(({ request_id, account_id, at_ms }) => ({ request_id, account_id, at_ms }))
   const rows = await database.run(
-    ({ sql }) => sql<{ name: string; isSum: boolean; tokens: number; microcents: number }[]>`
+    ({ sql }) => sql<{ name: string; truth: Truth | null; tokens: number; microcents: number }[]>`
       select
-        place.day || ' ' || place.account_id as name, true as "isSum",
+        place.day || ' ' || place.account_id as name, null as truth,
         coalesce(sum(input_tokens + output_tokens), 0)::float8 as tokens,
         coalesce(sum(billed_microcents), 0)::float8 as microcents
       from json_to_recordset(${JSON.stringify(places)}::text::json) as place(account_id text, day int)
@@ -257,18 +278,21 @@ async function ledgerOf(database: Database, days: readonly Counted[], records: r
         and at < timestamptz 'epoch' + (place.day + 1) * interval '24 hours'
       group by 1
       union all
-      select request_id, false, (input_tokens + output_tokens)::float8, billed_microcents::float8
+      select request_id, truth, (input_tokens + output_tokens)::float8, billed_microcents::float8
       from json_to_recordset(${JSON.stringify(wanted)}::text::json) as wanted(request_id text, account_id text, at_ms bigint)
       join usage_records using (request_id, account_id)`,
     auditDeadlineMs,
   )
-  for (const { name, isSum, tokens, microcents } of rows) (isSum ? spent : present).set(name, { tokens, microcents })
+  for (const { name, truth, tokens, microcents } of rows)
+    if (truth === null) spent.set(name, { tokens, microcents })
+    else present.set(name, { truth, tokens, microcents })
   return { spent, present }
 }
 
 const dayOfRecord = (record: UsageRecord) => dayOf(record.at_ms)
 const dayText = (day: number) => new Date(day * dayMs).toISOString().slice(0, 10)
-const byId = (records: readonly UsageRecord[]) => new Map(records.map(record => [record.request_id, record]))
+const byId = (records: readonly UsageRecord[]) =>
+  new Map(mergedRecords(records).map(record => [record.request_id, record]))
 
 function placeOf(record: UsageRecord): Place {
   const model = record.model === '' ? '' : `${record.provider}/${record.model}`

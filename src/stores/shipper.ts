@@ -1,10 +1,12 @@
 /**
  * Carries usage records from the journal, and from the streams in Redis, into Postgres: in batches, oldest first, again and
- * again until they are there. A batch's rows and its daily sums are one statement, and only rows that are new are summed, so
- * that a batch whose outcome nobody learned may simply be sent again.
+ * again until they are there. A batch's rows and its daily sums are one statement, and only rows that are new or replaced are
+ * summed, so that a batch whose outcome nobody learned may simply be sent again.
  */
 import { GatewayError } from '../core/errors.ts'
+import type { Spent } from '../core/limits/spent.ts'
 import type { UsageRecord } from '../core/usage.ts'
+import { mergedRecords, truthOf } from '../core/usage-truth.ts'
 import { type Database, isUnavailable } from './database.ts'
 import { countedBy, slotOf } from './duration-sql.ts'
 import type { Journal, JournalBatch } from './journal.ts'
@@ -19,9 +21,14 @@ export type ShipperOptions = {
   readonly database: Database
   /** Learns from records that the ledger has; each may come again. */
   readonly learn?: (records: readonly UsageRecord[]) => Promise<void>
+  /** Hears of requests whose checkpoint was settled beside their end; of each perhaps again. */
+  readonly correct?: (settledTwice: readonly SettledTwice[]) => Promise<void>
   readonly clock: { now(): number }
   readonly log: { warn(event: string, fields?: Fields): void; error(event: string, fields?: Fields): void }
 }
+
+/** A request as the ledger has it in the end. */
+export type SettledTwice = Spent & { readonly requestId: string; readonly accountId: string }
 
 export type Shipper = {
   /** Records that the ledger does not have yet. */
@@ -46,6 +53,7 @@ export function createShipper({
   stream,
   database,
   learn = async () => {},
+  correct,
   clock,
   log,
 }: ShipperOptions): Shipper {
@@ -69,8 +77,9 @@ export function createShipper({
       if (oldest !== undefined) {
         oldestAt = oldest.at_ms + oldest.latency_ms
         await partition(batch.records)
-        await ship(batch.records)
+        await ship(mergedRecords(batch.records))
         await teach(batch.records)
+        if (correct !== undefined) await correct(await settledTwice(database, batch.records))
       }
       batch.release()
       oldestAt = null
@@ -83,7 +92,7 @@ export function createShipper({
     try {
       await insert(database, records)
     } catch (error) {
-      if (isAway(error)) throw error
+      if (isAway(error) || isConflict(error)) throw error
       // One row that the tables refuse must not hold up the others for ever: halve until it stands alone.
       if (records.length > 1) {
         const half = Math.ceil(records.length / 2)
@@ -148,7 +157,7 @@ export function createShipper({
       const until = performance.now() + deadlineMs
       while (backlog() > 0 && performance.now() < until) {
         const before = failures
-        await Promise.race([run(), Bun.sleep(until - performance.now())])
+        await atMost(run(), until - performance.now())
         if (failures > before) await Bun.sleep(Math.min(tickMs, Math.max(0, until - performance.now())))
       }
       return backlog() === 0
@@ -161,8 +170,9 @@ export function createShipper({
 }
 
 /**
- * Records into the ledger, and what is new of them into the daily sums. Ends their reservations. Ordered, so that two gateways cannot deadlock. Of
- * two copies that name the two sides of a midnight the first one counts.
+ * Records, one of each request, into the ledger, and what is new of them into the daily sums. A checkpoint that is there gives
+ * way to a truer record, in the order of `core/usage-truth.ts`; a trigger keeps it and takes it out of the sums. Ends the reservations of the requests. Ordered, so that
+ * two gateways cannot deadlock. Of two copies that name the two sides of a midnight the day of the first one counts.
  */
 function insert(database: Database, records: readonly UsageRecord[]): Promise<unknown> {
   return database.run(
@@ -175,27 +185,43 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
           input_tokens bigint, cached_input_tokens bigint, cache_write_tokens bigint, output_tokens bigint,
           reasoning_tokens bigint, estimated boolean, billed_microcents bigint, reserved_microcents bigint,
           search_microcents bigint, fetch_microcents bigint, attempts smallint, tried jsonb,
-          latency_ms bigint, first_token_ms bigint, metadata jsonb)),
+          latency_ms bigint, first_token_ms bigint, metadata jsonb, truth text)),
       first_seen as (
         insert into usage_near_midnight (request_id, at)
         select request_id, to_timestamp(at_ms / 1000.0) from record where near_midnight order by request_id
-        on conflict do nothing
+        on conflict (request_id) do update set at = usage_near_midnight.at
         returning request_id, at),
       inserted as (
         insert into usage_records (
           request_id, at, account_id, key_id, provider, model, routing_mode, strategy, query_type, streamed, status,
           error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
           estimated, billed_microcents, reserved_microcents, search_microcents, fetch_microcents, attempts, tried,
-          latency_ms, first_token_ms, metadata)
+          latency_ms, first_token_ms, metadata, truth)
         select
-          request_id, to_timestamp(at_ms / 1000.0), account_id, key_id, provider, model, routing_mode, strategy, query_type,
+          request_id, coalesce(first_seen.at, to_timestamp(at_ms / 1000.0)), account_id, key_id, provider, model, routing_mode, strategy, query_type,
           streamed, status, error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens,
           reasoning_tokens, estimated, billed_microcents, reserved_microcents, coalesce(search_microcents, 0),
-          coalesce(fetch_microcents, 0), attempts, tried, latency_ms, first_token_ms, metadata
-        from record
-        where not near_midnight or (request_id, to_timestamp(at_ms / 1000.0)) in (select request_id, at from first_seen)
+          coalesce(fetch_microcents, 0), attempts, tried, latency_ms, first_token_ms, metadata, coalesce(truth, 'final')
+        from record left join first_seen using (request_id)
         order by account_id, request_id
-        on conflict do nothing
+        on conflict (request_id, at) do update set
+          provider = excluded.provider, model = excluded.model, routing_mode = excluded.routing_mode,
+          strategy = excluded.strategy, query_type = excluded.query_type, streamed = excluded.streamed,
+          status = excluded.status, error_code = excluded.error_code, finish_reason = excluded.finish_reason,
+          input_tokens = excluded.input_tokens, cached_input_tokens = excluded.cached_input_tokens,
+          cache_write_tokens = excluded.cache_write_tokens, output_tokens = excluded.output_tokens,
+          reasoning_tokens = excluded.reasoning_tokens, estimated = excluded.estimated,
+          billed_microcents = excluded.billed_microcents, reserved_microcents = excluded.reserved_microcents,
+          search_microcents = excluded.search_microcents, fetch_microcents = excluded.fetch_microcents,
+          attempts = excluded.attempts, tried = excluded.tried, latency_ms = excluded.latency_ms,
+          first_token_ms = excluded.first_token_ms, metadata = excluded.metadata, truth = excluded.truth
+        where usage_records.truth = 'checkpoint' and (
+          excluded.truth = 'final', excluded.billed_microcents, excluded.input_tokens + excluded.output_tokens,
+          excluded.latency_ms
+        ) > (
+          false, usage_records.billed_microcents, usage_records.input_tokens + usage_records.output_tokens,
+          usage_records.latency_ms
+        )
         returning *, ${slotOf(sql, 'latency_ms')} as latency_slot, ${slotOf(sql, 'first_token_ms')} as first_token_slot),
       -- Limits count a request here or there: never twice, never not at all.
       ended as (
@@ -227,6 +253,31 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
   )
 }
 
+/**
+ * Of the requests in a batch, those that the ledger knows as final, and of which a checkpoint was settled too: limits may have
+ * counted that instead. Told however often the batch is shipped.
+ */
+async function settledTwice(database: Database, records: readonly UsageRecord[]): Promise<readonly SettledTwice[]> {
+  const wanted = records.map(record => ({
+    request_id: record.request_id,
+    account_id: record.account_id,
+    is_checkpoint: truthOf(record) === 'checkpoint',
+  }))
+  return database.run(
+    ({ sql }) => sql<SettledTwice[]>`
+      with suspect as materialized (
+        select distinct request_id, account_id
+        from json_to_recordset(${JSON.stringify(wanted)}::text::json)
+          as wanted(request_id text, account_id text, is_checkpoint boolean)
+        where is_checkpoint or exists (select from usage_replaced where usage_replaced.request_id = wanted.request_id))
+      select request_id as "requestId", account_id as "accountId", (input_tokens + output_tokens)::float8 as tokens,
+        billed_microcents::float8 as microcents
+      from suspect join usage_records using (request_id, account_id)
+      where truth = 'final'`,
+    insertDeadlineMs,
+  )
+}
+
 /** The partition of the month `ahead` months after `at`. Gives up on its lock after 2 s: it must not stop the ledger. */
 function addMonth(database: Database, at: number, ahead: number): Promise<unknown> {
   const date = new Date(at)
@@ -247,6 +298,16 @@ function addMonth(database: Database, at: number, ahead: number): Promise<unknow
     insertDeadlineMs,
   )
 }
+
+/** Waits for `work`, or so long. Whichever comes first, no timer is left that would keep the process alive. */
+function atMost(work: Promise<void>, milliseconds: number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, milliseconds)
+  return Promise.race([work, promise]).finally(() => clearTimeout(timer))
+}
+
+/** Of two gateways that wait for each other's rows Postgres ends one's statement: it may be sent again. */
+const isConflict = (error: unknown) => error instanceof Error && 'code' in error && /^40/.test(String(error.code))
 
 const isAway = (error: unknown) =>
   isUnavailable(error) || (error instanceof GatewayError && error.code === 'service_unavailable')

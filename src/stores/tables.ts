@@ -432,7 +432,8 @@ export const idempotencyKeys = pgTable(
 )
 
 /**
- * The ledger: append-only, one row a request. Partitioned by month on `at` (by hand in the migration, which the generator
+ * The ledger: one row a request, and append-only but for a checkpoint, whose place a truer record takes (`usage_replaced` keeps
+ * what stood there). Partitioned by month on `at` (by hand in the migration, which the generator
  * cannot say), so that old months are dropped or moved whole. A key of a partitioned table must hold `at`; a record's
  * admission time never changes, so the pair is as unique as the request id alone.
  */
@@ -469,6 +470,9 @@ export const usageRecords = pgTable(
     latencyMs: whole('latency_ms').notNull(),
     firstTokenMs: whole('first_token_ms'),
     metadata: jsonb('metadata').$type<Record<string, string>>(),
+    truth: text('truth', { enum: ['final', 'checkpoint'] })
+      .notNull()
+      .default('final'),
   },
   table => [
     primaryKey({ name: 'usage_records_key', columns: [table.requestId, table.at] }),
@@ -493,6 +497,29 @@ export const usageRecords = pgTable(
     ),
     check('usage_records_routing_mode', sql`${table.routingMode} in ('auto', 'manual')`),
     check('usage_records_status', sql`${table.status} in ('completed', 'failed', 'client_closed', 'blocked')`),
+    // A checkpoint is of a request that was cut: the durations of completed ones need never be taken back.
+    check(
+      'usage_records_truth',
+      sql`${table.truth} = 'final' or (${table.truth} = 'checkpoint' and ${table.status} <> 'completed')`,
+    ),
+  ],
+)
+
+/** Rows of the ledger as they were before a truer record took their place: written by a trigger on that table, append-only. */
+export const usageReplaced = pgTable(
+  'usage_replaced',
+  {
+    requestId: text('request_id').notNull(),
+    accountId: text('account_id').notNull(),
+    /** The request's. */
+    at: time('at').notNull(),
+    replacedAt: time('replaced_at').notNull(),
+    /** The whole row, by its column names. */
+    row: jsonb('row').notNull(),
+  },
+  table => [
+    primaryKey({ name: 'usage_replaced_key', columns: [table.requestId, table.replacedAt] }),
+    index('usage_replaced_at').on(table.at),
   ],
 )
 

@@ -5,6 +5,7 @@
 import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { allPartitions, keysOf } from '../core/limits/partitions.ts'
 import { type UsageRecord, usageRecordSchema } from '../core/usage.ts'
+import { truthOf } from '../core/usage-truth.ts'
 import type { KeptRecords } from '../limits/redis/kept-records.ts'
 import type { JournalBatch } from './journal.ts'
 import type { Redis } from './redis.ts'
@@ -88,7 +89,10 @@ export function createUsageStream({
   }
 
   const finish = (entries: readonly Entry[]) => {
-    kept.release(entries.flatMap(entry => (entry.record === null ? [] : [entry.record.request_id])))
+    // A checkpoint that was shipped says nothing of the request's end, which may be kept for the same id.
+    kept.release(
+      entries.flatMap(({ record }) => (record === null || truthOf(record) === 'checkpoint' ? [] : [record.request_id])),
+    )
     const byPartition = Map.groupBy(entries, entry => entry.partition)
     for (const [partition, ofPartition] of byPartition) {
       const { stream } = keysOf(partition)

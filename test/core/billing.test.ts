@@ -231,6 +231,28 @@ describe('invoices', () => {
     )
   })
 
+  test('invoiceLines: adds what a truer record added when the invoice before was issued, and takes nothing away', () => {
+    const line = (model: string, requests: number, amountMicrocents: number): LineSums => ({
+      model,
+      requests,
+      inputTokens: requests,
+      cachedInputTokens: 0,
+      outputTokens: requests,
+      reasoningTokens: 0,
+      amountMicrocents,
+    })
+    const earlier = {
+      invoiced: [line('openai/a', 3, 300), line('openai/b', 3, 300), line('openai/c', 3, 300)],
+      used: [line('openai/a', 3, 450), line('openai/b', 3, 100), line('openai/c', 4, 200)],
+    }
+    const lines = invoiceLines([line('openai/b', 1, 50)], earlier)
+    expect(lines.map(one => [one.model, one.requests, one.amountMicrocents])).toEqual([
+      [`openai/a${lateMark}`, 0, 150],
+      ['openai/b', 1, 50],
+      [`openai/c${lateMark}`, 1, 0],
+    ])
+  })
+
   test('any order and number of the same news leads to the same status', () => {
     const news = fc.array(fc.constantFrom<InvoiceStatus>('open', 'unpaid', 'paid'), { maxLength: 8 })
     fc.assert(

@@ -1,7 +1,7 @@
 /** A TCP proxy on loopback whose connections can be cut, and are refused from then on. */
 import { connect, createServer, type Socket } from 'node:net'
 
-export type Proxy = { readonly url: string; cut(): void; stop(): void }
+export type Proxy = { readonly url: string; readonly port: number; cut(): void; stop(): void }
 
 /** A proxy before `port`, as the address of a Redis. */
 export function startProxy(port: number): Proxy {
@@ -33,6 +33,7 @@ export function startProxy(port: number): Proxy {
   }
   return {
     url: `redis://127.0.0.1:${address.port}`,
+    port: address.port,
     cut,
     stop() {
       cut()

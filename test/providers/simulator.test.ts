@@ -5,7 +5,6 @@ import Ajv from 'ajv'
 import fc from 'fast-check'
 import OpenAI from 'openai'
 import { directives, readDirectives } from '../../src/providers/simulator/directives.ts'
-import { instanceOf } from '../../src/providers/simulator/instance.ts'
 import { type Simulator, startSimulator } from '../../src/providers/simulator/simulator.ts'
 import { jsonAnswer, replay, silence, startUpstream } from '../harness/upstream.ts'
 
@@ -296,6 +295,26 @@ describe('the official OpenAI client', () => {
       tool_choice: { type: 'function', function: { name: 'tides' } },
     })
     expect(named.choices[0]?.message).toMatchObject({ content: null, tool_calls: [{ function: { name: 'tides' } }] })
+  })
+
+  test('simulator: answers in JSON and fills tool arguments from the prompt when asked in words', async () => {
+    const ask = (content: string, extra: object = {}) =>
+      client.chat.completions.create({ model: 'gpt-4.1', messages: user(content), ...extra })
+    const inWords = await ask('What about Porto? Answer in JSON with fields a and b.')
+    expect(JSON.parse(inWords.choices[0]?.message.content ?? '')).toEqual({ a: 'simulated a', b: 'simulated b' })
+    const told = await client.chat.completions.create({
+      model: 'gpt-4.1',
+      messages: [{ role: 'system', content: 'Reply only with JSON: {"city": "..."}' }, ...user('It rains in Porto.')],
+    })
+    expect(JSON.parse(told.choices[0]?.message.content ?? '')).toEqual({ city: 'Porto' })
+
+    const parameters = { type: 'object', properties: { city: { type: 'string' }, days: { type: 'integer' } } }
+    const tools = [{ type: 'function', function: { name: 'forecast', parameters } }]
+    const called = await ask('How warm is it in Porto for the next 4 days?', { tools, tool_choice: 'required' })
+    const calls = called.choices[0]?.message.tool_calls ?? []
+    expect(calls.map(call => ('function' in call ? JSON.parse(call.function.arguments) : null))).toEqual([
+      { city: 'Porto', days: 4 },
+    ])
   })
 
   test('gets what it asked for: schema, choices, log probabilities, stop sequences, caps, reasoning', async () => {
@@ -797,82 +816,6 @@ describe('the server', () => {
     const { head, body } = await raw('openai', '[[sim:bomb_mb=20]]')
     expect(head).toContain('content-encoding: gzip')
     expect(body.length).toBeLessThan(200_000)
-  })
-})
-
-describe('instances of JSON schemas', () => {
-  const ajv = new Ajv({ strict: false })
-  /** The validator compares objects by these of their methods, and trips over members of their names. */
-  const isComparable = (value: unknown) => !/"(?:constructor|toString|valueOf)":/.test(JSON.stringify(value))
-  const valid = (schema: object) => {
-    const instance = instanceOf(schema)
-    if (!ajv.validate(schema, instance)) throw new Error(`${JSON.stringify(instance)}: ${ajv.errorsText()}`)
-  }
-
-  test('hold numbers that a reader may take for real where only the bounds of the type are given', () => {
-    const safe = { minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }
-    expect([instanceOf({ type: 'integer', ...safe }), instanceOf({ type: 'number', minimum: 0 })]).toEqual([1, 1])
-  })
-
-  test('are valid for schemas of every kind, nested at will', () => {
-    const bounds = fc.tuple(fc.integer({ min: -100, max: 100 }), fc.integer({ min: 0, max: 50 }))
-    const { schema } = fc.letrec<{ schema: object }>(tie => ({
-      schema: fc.oneof(
-        { depthSize: 'small', withCrossShrink: true },
-        fc.constantFrom<object>(
-          { type: 'boolean' },
-          { type: 'null' },
-          { type: ['null', 'string'] },
-          { const: { a: [1] } },
-          {},
-        ),
-        fc.record({ type: fc.constant('string'), minLength: fc.nat(30) }, { requiredKeys: ['type'] }),
-        fc
-          .uniqueArray(fc.jsonValue({ maxDepth: 1 }).filter(isComparable), {
-            minLength: 1,
-            maxLength: 3,
-            selector: value => JSON.stringify(value),
-          })
-          .map(options => ({ enum: options })),
-        bounds.map(([low, span]) => ({ type: 'integer', minimum: low, maximum: low + span })),
-        bounds.map(([low, span]) => ({ type: 'number', exclusiveMinimum: low, exclusiveMaximum: low + span + 1 })),
-        bounds.map(([low]) => ({ type: 'integer', minimum: low, multipleOf: 7 })),
-        fc.record({ type: fc.constant('array'), items: tie('schema'), minItems: fc.nat(3) }),
-        fc.dictionary(fc.string(), tie('schema'), { maxKeys: 4, noNullPrototype: true }).map(properties => ({
-          type: 'object',
-          properties,
-          required: Object.keys(properties),
-          additionalProperties: false,
-        })),
-        fc.array(tie('schema'), { minLength: 1, maxLength: 3 }).map(options => ({ anyOf: options })),
-      ),
-    }))
-    fc.assert(fc.property(schema, valid), { numRuns: 300 })
-  })
-
-  test('follow local references, recursive ones too', () => {
-    valid({
-      $defs: {
-        node: {
-          type: 'object',
-          properties: { name: { type: 'string' }, next: { anyOf: [{ $ref: '#/$defs/node' }, { type: 'null' }] } },
-          required: ['name', 'next'],
-        },
-      },
-      $ref: '#/$defs/node',
-    })
-    valid({ allOf: [{ required: ['a'], properties: { a: { type: 'integer' } } }, { required: ['b'] }], type: 'object' })
-    expect(instanceOf({ $ref: '#/$defs/%' })).toBe('simulated value')
-    expect(instanceOf({ type: 'string', format: 'constructor' })).toBe('simulated value')
-  })
-
-  test('stay small however schemas branch', () => {
-    const names = Array.from({ length: 20 }, (_, index) => `p${index}`)
-    const branching = { required: names, properties: Object.fromEntries(names.map(name => [name, { $ref: '#' }])) }
-    const nested = (depth: number): object =>
-      depth === 0 ? { type: 'string' } : { type: 'array', minItems: 100, items: nested(depth - 1) }
-    for (const schema of [branching, nested(10), { allOf: names.map(() => ({ $ref: '#' })) }])
-      expect(JSON.stringify(instanceOf(schema)).length).toBeLessThan(1_000_000)
   })
 })
 

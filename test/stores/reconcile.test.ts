@@ -145,6 +145,44 @@ for (const [name, open] of [
     })
 
     onDatabase(
+      'usage reconcile: counts an end that waits beside its checkpoint, then shows it as replaced',
+      async database => {
+        const { accountId } = await newTeam(database)
+        const directory = newJournal()
+        const end = usageRecord({ request_id: `${accountId}_1`, account_id: accountId, billed_microcents: 45 })
+        await ship(database, [
+          { ...end, truth: 'checkpoint', status: 'failed', output_tokens: 5, billed_microcents: 15 },
+        ])
+        const journal = openJournal({ directory })
+        journal.append(end)
+        await journal.close()
+        const sources = [journalSource(directory)]
+        const scope: AuditScope = { ...year, accountId }
+        expect(await audit(database, sources, scope)).toMatchObject({
+          isWhole: true,
+          billed_microcents: 15,
+          waiting: { requests: 1, billed_microcents: 30 },
+          replaced: { requests: 0 },
+        })
+        expect(await replayUsage(database, directory)).toMatchObject({ isWell: true, json: { found: 1, left: 0 } })
+        const { lines, json, isWell } = await reconcileUsage(database, sources, scope)
+        expect(isWell).toBe(true)
+        expect(json).toMatchObject({
+          billed_microcents: 45,
+          waiting: { requests: 0 },
+          replaced: { requests: 1, tokens: 15, billed_microcents: 30 },
+        })
+        const text = lines.join('\n')
+        expect(text).toContain(
+          'replaced: 1 requests, whose end came after their checkpoint had been settled: +15 tokens, $0.00000030',
+        )
+        expect(text).toContain(
+          `${accountId}_1 of ${accountId} 2026-05-05: failed, 15 tokens, $0.00000015 became completed, 30 tokens, $0.00000045`,
+        )
+      },
+    )
+
+    onDatabase(
       'a record that the ledger refused, one that it has otherwise, and a broken line are told',
       async database => {
         const { accountId } = await newTeam(database)

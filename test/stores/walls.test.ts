@@ -53,6 +53,7 @@ const walled = [
   'billing_notices',
   'usage_records',
   'usage_daily',
+  'usage_replaced',
   'learning_accounts',
   'learning_entries',
   'learning_state',
@@ -84,7 +85,9 @@ async function settled(database: Database): Promise<{ accountId: string; userId:
     await sql`insert into learning_entries (account_id, request_id, epoch, at, key_id, provider, model, query_type, quality, latency_ms, input_tokens, output_tokens, cost_microcents, routing_mode, influenced, enhanced) values (${accountId}, ${accountId}, 0, now(), 'k', 'p', 'm', 'code', 1, 1, 1, 1, 1, 'auto', false, false)`
     await sql`insert into learning_state (account_id, query_type, model, requests, entries, since, at, weight, quality, spread, slump, slump_weight, slump_quality, latency_ms, cost_microcents, ratio, ratio_variance, ratings, rating, automatic, influenced, enhanced, enhanced_quality, plain_quality) values (${accountId}, 'code', 'm', 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)`
   }, 20_000)
-  await shipped(database, [usageRecord({ request_id: `req_${accountId}`, account_id: accountId })])
+  const record = usageRecord({ request_id: `req_${accountId}`, account_id: accountId })
+  await shipped(database, [{ ...record, truth: 'checkpoint', status: 'failed' }])
+  await shipped(database, [record])
   return { accountId, userId }
 }
 
@@ -156,6 +159,8 @@ for (const name of ['embedded', 'real'] as const) {
         (sql: Parameters<Parameters<typeof inside.sql>[0]>[0]) => sql`alter table users disable row level security`,
         (sql: Parameters<Parameters<typeof inside.sql>[0]>[0]) => sql`select 1 from sign_in_failures`,
         (sql: Parameters<Parameters<typeof inside.sql>[0]>[0]) => sql`update usage_records set billed_microcents = 0`,
+        (sql: Parameters<Parameters<typeof inside.sql>[0]>[0]) => sql`update usage_records set truth = 'final'`,
+        (sql: Parameters<Parameters<typeof inside.sql>[0]>[0]) => sql`update usage_replaced set account_id = 'acc_1'`,
         (sql: Parameters<Parameters<typeof inside.sql>[0]>[0]) => sql`delete from invoice_lines`,
       ])
         await expect(inside.sql(sql => forbidden(sql))).rejects.toThrow(/must be owner|permission denied/)

@@ -5,6 +5,14 @@ export type Spent = { readonly tokens: number; readonly microcents: number }
 
 export const nothing: Spent = { tokens: 0, microcents: 0 }
 
+/** Returns the sums of all. */
+export function sumOf(all: readonly Spent[]): Spent {
+  return all.reduce(
+    (sum, one) => ({ tokens: sum.tokens + one.tokens, microcents: sum.microcents + one.microcents }),
+    nothing,
+  )
+}
+
 /** Returns what a record counts against the day. */
 export function spentOf(record: UsageRecord): Spent {
   return { tokens: record.input_tokens + record.output_tokens, microcents: record.billed_microcents }

@@ -12,7 +12,8 @@
  *   l:<id>     a lease: expiry:tokens:cost:cap:day
  *   p:<id>     the latest checkpoint of that request: tokens:cost:record
  *   o:<id>     the gateway that wrote the checkpoint
- *   g:<id>     a lease that ran out: day:recorded (1 = settled to its last checkpoint)
+ *   g:<id>     a lease that ran out: day:tokens:cost:1 if it was settled to its last checkpoint, which the counters of its day hold
+ *              until the request's end is known; else day:0
  *
  * KEYS are the hash, the epoch and the usage stream of its partition. ARGV begins with the caller's epoch and the time (empty =
  * the server's own). Numbers are written with %.0f, since Lua's own format turns large ones into 1e+15.
@@ -74,15 +75,15 @@ local function expire(living)
         local checkpoint = call('HGET', account, 'p:' .. id)
         if checkpoint then
           usedTokens, usedCost, record = match(checkpoint, '^(%d+):(%d+):(.*)$')
+          usedTokens, usedCost = tonumber(usedTokens), min(cost, tonumber(usedCost))
           call('XADD', KEYS[3], '*', 'r', record)
         end
         if leaseDay == y then
-          usedTokens, usedCost = min(tokens, tonumber(usedTokens)), min(cost, tonumber(usedCost))
           t, c, s, z = t - tokens + usedTokens, c - cost + usedCost, s + usedTokens, z + usedCost
         end
         n = n - 1
         call('HDEL', account, all[i], 'p:' .. id, 'o:' .. id)
-        call('HSET', account, 'g:' .. id, whole(leaseDay) .. ':' .. (record and 1 or 0))
+        call('HSET', account, 'g:' .. id, whole(leaseDay) .. ':' .. (record and whole(usedTokens) .. ':' .. whole(usedCost) .. ':1' or '0'))
       end
     elseif kind == 'g:' and tonumber(match(all[i + 1], '^%d+')) < day - 1 then
       call('HDEL', account, all[i])

@@ -194,10 +194,10 @@ if has[3] then
   local reserved, reservedCost, leaseDay = string.match(has[3], '^%d+:(%d+):(%d+):%d+:(%d+)$')
   n = n - 1
   if leaseDay - y == 0 then
-    local usedTokens, usedCost = tokens, cost
-    if usedTokens - reserved > 0 then usedTokens = reserved end
+    -- Tokens above the reservation count too; money is at most what was reserved.
+    local usedCost = cost
     if usedCost - reservedCost > 0 then usedCost = reservedCost end
-    t, c, s, z = t - reserved + usedTokens, c - reservedCost + usedCost, s + usedTokens, z + usedCost
+    t, c, s, z = t - reserved + tokens, c - reservedCost + usedCost, s + tokens, z + usedCost
   end
   call('HSET', account, 'm', struct.pack('${counterFormat}', y, t, c, s, z, n, x))
   if ARGV[7] == '1' then call('HDEL', account, lease, 'p:' .. id, 'o:' .. id) else call('HDEL', account, lease) end
@@ -206,16 +206,17 @@ if has[3] then
 else
   local over = call('HGET', account, 'g:' .. id)
   if over then
-    local leaseDay, recorded = string.match(over, '^(%d+):(%d)$')
+    -- It has ended after all: the counters get what they do not hold of it yet.
+    local leaseDay, hadTokens, hadCost = string.match(over, '^(%d+):(%d+):(%d+):1$')
+    if not leaseDay then leaseDay, hadTokens, hadCost = string.match(over, '^%d+'), 0, 0 end
     call('HDEL', account, 'g:' .. id)
-    if recorded == '0' then
-      if leaseDay - y == 0 then
-        t, c, s, z = t + tokens, c + cost, s + tokens, z + cost
-        call('HSET', account, 'm', struct.pack('${counterFormat}', y, t, c, s, z, n, x))
-      end
-      status = 1
-      if ARGV[6] ~= '' then entry = call('XADD', KEYS[3], '*', 'r', ARGV[6]) end
+    if leaseDay - y == 0 then
+      local moreTokens, moreCost = tokens - hadTokens, cost - hadCost
+      t, c, s, z = t + moreTokens, c + moreCost, s + moreTokens, z + moreCost
+      call('HSET', account, 'm', struct.pack('${counterFormat}', y, t, c, s, z, n, x))
     end
+    status = 1
+    if ARGV[6] ~= '' then entry = call('XADD', KEYS[3], '*', 'r', ARGV[6]) end
   end
 end
 if now == '' and entry == '' then

@@ -32,6 +32,8 @@ export type RedisStoreOptions = {
 
 /** A settlement as Redis replied it. */
 export type Settled = {
+  /** False if Redis had no reservation and no mark of the request. */
+  readonly isKnown: boolean
   /** Id of the record's entry in the stream; empty = it wrote none. */
   readonly entryId: string
   /** The account's day in Redis, its counters, and Redis' own time. */
@@ -138,7 +140,15 @@ export function createRedisStore({ redis, gatewayId, leaseMs, load, living, time
       const entryId = String(reply[1])
       const [, , day, tokens, microcents, seats, at] = numbersOf(reply)
       // An entry's id begins with the milliseconds of its writing.
-      return { entryId, day, tokens, microcents, seats, at: at || Number.parseInt(entryId, 10) }
+      return {
+        isKnown: Number(reply[0]) === 1,
+        entryId,
+        day,
+        tokens,
+        microcents,
+        seats,
+        at: at || Number.parseInt(entryId, 10),
+      }
     },
 
     /** Renews leases of one account; pairs of a request id and its new checkpoint, empty = none. */

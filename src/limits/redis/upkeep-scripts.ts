@@ -7,8 +7,8 @@ import { admitScript, raiseScript, settleScript } from './request-scripts.ts'
 /**
  * Loads an account under a new epoch, unless another gateway has. ARGV 3…: lease in ms, and JSON: `day`, `tokens`, `cost` that the
  * ledger has of it, `rows` of limit_reservations [id, tokens, cost, cap, day, 1 = open, age of the admission in ms], and `living`
- * gateways. Leases of dead gateways stay, with their checkpoints: no gateway registers them. So do the marks of ended ones, which
- * keep a gateway that was only suspended from settling twice. Replies {1} or {-1}.
+ * gateways. Leases of dead gateways stay, with their checkpoints: no gateway registers them. So do the marks of ended ones without
+ * a checkpoint: no counter and no ledger has them. Replies {1} or {-1}.
  */
 export const loadScript = script(`${common}${guard}
 local had = call('HGET', account, 'e')
@@ -45,7 +45,7 @@ end
 for field, text in pairs(value) do
   local kind, id = sub(field, 1, 2), sub(field, 3)
   local lease, owner = value['l:' .. id], value['o:' .. id]
-  if kind == 'g:' then
+  if kind == 'g:' and match(text, '^%d+:0$') then
     fields[#fields + 1] = field
     fields[#fields + 1] = text
   elseif kind == 'p:' and lease and not listed[id] and not (owner and living[owner]) then

@@ -95,6 +95,7 @@ function read({ headers }: RawRequest, body: Json, mint: Turn['mint']): ReturnTy
       const text = textOf(list)
       return messages[index]?.role === 'user' && text !== '' ? [text] : []
     }),
+    instructions: textOf(instructions),
     inputCharacters:
       textOf(instructions).length +
       blocks.flat().reduce((sum, block) => sum + charactersIn(block), 8 * messages.length) +

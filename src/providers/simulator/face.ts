@@ -10,6 +10,8 @@ export type Question = {
   readonly model: string
   readonly stream: boolean
   readonly userTexts: readonly string[]
+  /** What the model was told before any user spoke. */
+  readonly instructions: string
   /** Of all texts that the provider would count: instructions, history, tools, schema. */
   readonly inputCharacters: number
   readonly images: number

@@ -94,6 +94,7 @@ function read({ path, headers }: RawRequest, body: Json): ReturnType<Face['read'
       const text = textOf(list)
       return contents[index]?.role !== 'model' && text !== '' ? [text] : []
     }),
+    instructions: isJson(instruction) ? textOf(objectsIn(instruction.parts)) : '',
     inputCharacters:
       (isJson(instruction) ? textOf(objectsIn(instruction.parts)).length : 0) +
       parts.flat().reduce((sum, part) => sum + charactersIn(part), 8 * contents.length) +

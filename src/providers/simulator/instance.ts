@@ -1,179 +1,298 @@
 /** Makes a small value that a JSON schema accepts: the arguments of simulated tool calls and simulated JSON answers. */
+import { exampleOf } from './formats.ts'
+import { textMatching } from './pattern-text.ts'
+import { namedFirst, numbersFor, textsFor } from './plausible.ts'
+import {
+  accepts,
+  bound,
+  canonical,
+  isSchema,
+  itemAt,
+  matchOf,
+  namesIn,
+  type Schema,
+  type Source,
+  schemaAt,
+  type TypeName,
+  typeNames,
+  typesOf,
+} from './schema-check.ts'
+import { merged } from './schema-merge.ts'
 
-const maximumDepth = 12
+/** Deeper than any value that is meant to be read. */
+const maximumDepth = 16
 /** Schemas read for one instance: a few that refer to each other branch into more than any memory holds. */
 const maximumSchemas = 10_000
+const maximumVariants = 64
+const maximumItems = 100
+const mostOptional = 8
 
-type Schema = Readonly<Record<string, unknown>>
+/** Where in the value we are: the name of the member, which item of an array, how deep, and the references that led here. */
+type Place = {
+  readonly name: string
+  readonly nth: number
+  readonly depth: number
+  readonly references: readonly string[]
+}
+type Making = { readonly source: Source; readonly prompt: string }
 
-/** Where references lead, and how many more schemas are read. */
-type Source = { readonly root: unknown; left: number }
+/** Nothing that the schema accepts was found. */
+const none = Symbol('none')
 
 /**
- * A deterministic instance with required members only. Knows what providers take (types, enum, const, bounds, formats,
- * local `$ref`, allOf, anyOf, oneOf); of `pattern`, `not` and `if` it knows nothing. Beyond its bounds it is no instance.
+ * A deterministic instance, as far as it can be taken from the prompt. Members that are not required are in it where the prompt
+ * has a value for them, or where nothing is required at all. Knows what providers take (types, enum, const, bounds, formats,
+ * plain patterns, local references, allOf, anyOf, oneOf, not, if); every value was checked against its schema. What is recursive
+ * ends as soon as it may. Beyond its bounds, or where nothing can satisfy the schema, it is no instance.
  */
-export function instanceOf(schema: unknown): unknown {
-  return instance(schema, { root: schema, left: maximumSchemas }, 'value', 0)
+export function instanceOf(schema: unknown, prompt = ''): unknown {
+  const making: Making = { source: { root: schema, left: maximumSchemas, matched: new Set() }, prompt }
+  const value = make(schema, making, { name: 'value', nth: 0, depth: 0, references: [] })
+  return value === none ? shallowest(schema) : value
 }
 
-function instance(given: unknown, source: Source, name: string, depth: number): unknown {
-  if (!isSchema(given)) return given === false ? null : `simulated ${name}`
-  const schema = flatten(given, source, 0)
-  if ('const' in schema) return schema.const
-  if (Array.isArray(schema.enum)) return schema.enum[0] ?? null
-  if (depth >= maximumDepth || source.left <= 0) return shallowest(schema)
-
-  switch (typeOf(schema)) {
-    case 'object':
-      return objectOf(schema, source, depth)
-    case 'array':
-      return arrayOf(schema, source, name, depth)
-    case 'number':
-      return numberOf(schema, 0)
-    case 'integer':
-      return numberOf(schema, 1)
-    case 'boolean':
-      return true
-    case 'null':
-      return null
-    case 'string':
-      return stringOf(schema, name)
+function make(given: unknown, making: Making, place: Place): unknown {
+  if (given === false || place.depth > maximumDepth || --making.source.left <= 0) return none
+  if (!isSchema(given)) return freeText(place)
+  for (const { schema, references } of variantsOf(given, making, place.references)) {
+    for (const candidate of candidatesFor(schema, making, { ...place, references }))
+      if (candidate !== none && accepts(given, candidate, making.source)) return candidate
+    if (making.source.left <= 0) return none
   }
+  return none
 }
 
-type TypeName = 'object' | 'array' | 'number' | 'integer' | 'boolean' | 'null' | 'string'
-const typeNames: readonly TypeName[] = ['object', 'array', 'number', 'integer', 'boolean', 'string', 'null']
+type Variant = { readonly schema: Schema; readonly references: readonly string[] }
 
-/** Gemini's older schemas write types in capitals. */
-function typeOf(schema: Schema): TypeName {
-  const stated = [schema.type].flat().map(type => (typeof type === 'string' ? type.toLowerCase() : null))
-  const known = typeNames.find(type => stated.includes(type))
-  if (known !== undefined) return known
-  if ('properties' in schema || 'required' in schema) return 'object'
-  return 'items' in schema || 'prefixItems' in schema ? 'array' : 'string'
-}
-
-/** Follows references and merges what must hold together, so that one plain schema is left. */
-function flatten(schema: Schema, source: Source, depth: number): Schema {
-  source.left -= 1
-  if (depth >= maximumDepth || source.left <= 0) return schema
-  const { $ref, allOf, anyOf, oneOf, ...own } = schema
-  const parts: Schema[] = []
-  if (typeof $ref === 'string') parts.push(schemaAt($ref, source.root))
-  if (Array.isArray(allOf)) parts.push(...allOf.filter(isSchema))
-  const choices = [anyOf ?? oneOf].flat().filter(isSchema)
-  // Not a reference where it can be helped: recursive schemas end that way.
-  const plain = choices.filter(option => !('$ref' in option))
-  const choice = plain.find(option => option.type !== 'null') ?? plain[0] ?? choices[0]
-  if (choice !== undefined) parts.push(choice)
-  return parts.reduce<Schema>((merged, part) => merge(merged, flatten(part, source, depth + 1)), own)
-}
-
-function merge(left: Schema, right: Schema): Schema {
-  const merged: Record<string, unknown> = { ...left, ...right }
-  if (isSchema(left.properties) && isSchema(right.properties)) {
-    merged.properties = { ...left.properties, ...right.properties }
+/**
+ * The plain schemas that a schema stands for, without references and choices, best first: null only where nothing else will do,
+ * and what leads into itself last, so that recursive schemas end.
+ */
+function* variantsOf(
+  schema: Schema,
+  making: Making,
+  references: readonly string[],
+  /** Those that were followed without a member or an item in between: one of them again would never end. */
+  chain: readonly string[] = [],
+): Generator<Variant> {
+  const { $ref, allOf, anyOf, oneOf, if: condition, ...own } = schema
+  let variants: Variant[] = [{ schema: own, references }]
+  const and = (options: readonly unknown[], followed: readonly string[] = chain) => {
+    const expanded = options.flatMap(option =>
+      --making.source.left <= 0 ? [] : [...variantsOf(asSchema(option), making, references, followed)],
+    )
+    variants = variants.flatMap(one => expanded.map(other => both(one, other))).slice(0, maximumVariants)
   }
-  const required = [left.required, right.required].flat().filter(name => typeof name === 'string')
-  if (required.length > 0) merged.required = required
-  return merged
-}
-
-function schemaAt(reference: string, root: unknown): Schema {
-  if (!reference.startsWith('#')) return {}
-  let at = root
-  for (const step of reference.slice(1).split('/').slice(1)) {
-    const key = decoded(step).replaceAll('~1', '/').replaceAll('~0', '~')
-    at = isSchema(at) ? at[key] : undefined
+  if (typeof $ref === 'string') {
+    if (chain.includes($ref)) return
+    and([schemaAt($ref, making.source.root)], [...chain, $ref])
+    variants = variants.map(one => ({ ...one, references: [...new Set([...one.references, $ref])] }))
   }
-  return isSchema(at) ? at : {}
+  if (Array.isArray(allOf)) for (const part of allOf.slice(0, maximumVariants)) and([part])
+  for (const choice of [anyOf, oneOf]) if (Array.isArray(choice)) and(inOrder(choice, making, references))
+  if (condition !== undefined) and([merged(asSchema(condition), asSchema(own.then)), asSchema(own.else), {}])
+  yield* variants
 }
 
-function decoded(step: string): string {
-  try {
-    return decodeURIComponent(step)
-  } catch {
-    return step
+const both = (one: Variant, other: Variant): Variant => ({
+  schema: merged(one.schema, other.schema),
+  references: [...new Set([...one.references, ...other.references])],
+})
+
+/** Null behind the others, and references behind what is no reference, those that led here last. */
+function inOrder(options: readonly unknown[], making: Making, references: readonly string[]): unknown[] {
+  const rank = (option: unknown) => {
+    const { $ref, type } = asSchema(option)
+    if (typeof $ref === 'string') return references.includes($ref) ? 3 : 1
+    return type === 'null' || option === false ? 2 : leadsTo(option, references, making) ? 3 : 0
   }
+  return options
+    .slice(0, maximumVariants)
+    .map((option, index) => ({ option, index, rank: rank(option) }))
+    .sort((one, other) => one.rank - other.rank || one.index - other.index)
+    .map(({ option }) => option)
 }
 
-function objectOf(schema: Schema, source: Source, depth: number): Record<string, unknown> {
-  const properties = isSchema(schema.properties) ? schema.properties : {}
-  const required = [schema.required].flat().filter(name => typeof name === 'string')
-  const entries = required.map(name => [name, instance(properties[name] ?? true, source, name, depth + 1)] as const)
-  return Object.fromEntries(entries)
-}
-
-function arrayOf(schema: Schema, source: Source, name: string, depth: number): unknown[] {
-  const tuple = Array.isArray(schema.prefixItems) ? schema.prefixItems : []
-  const minimum = bound(schema.minItems) ?? 1
-  const length = Math.min(Math.max(minimum, tuple.length), bound(schema.maxItems) ?? minimum + tuple.length, 100)
-  return Array.from({ length }, (_, index) => {
-    const item = instance(tuple[index] ?? schema.items ?? true, source, name, depth + 1)
-    if (schema.uniqueItems !== true || index === 0) return item
-    if (typeof item === 'number') return item + index
-    return typeof item === 'string' ? (choiceAt(schema.items, index) ?? `${item} ${index + 1}`) : item
+/** Whether a required part of it leads back to a reference that led here. */
+function leadsTo(option: unknown, references: readonly string[], making: Making): boolean {
+  if (references.length === 0) return false
+  const { properties, required } = asSchema(option)
+  if (!isSchema(properties)) return false
+  return namesIn(required).some(name => {
+    making.source.left--
+    const { $ref } = asSchema(Object.hasOwn(properties, name) ? properties[name] : {})
+    return typeof $ref === 'string' && references.includes($ref)
   })
 }
 
-function choiceAt(items: unknown, index: number): unknown {
-  return isSchema(items) && Array.isArray(items.enum) ? items.enum[index] : undefined
+function* candidatesFor(schema: Schema, making: Making, place: Place): Generator<unknown> {
+  if ('const' in schema) return yield schema.const
+  if (Array.isArray(schema.enum)) return yield* rotated(namedFirst(schema.enum, making.prompt), place.nth)
+  const types = typesOf(schema)
+  const wanted = types.length > 0 ? types : [impliedType(schema), ...typeNames]
+  for (const type of new Set(wanted)) yield* candidatesOfType(type, schema, making, place)
 }
 
-function numberOf(schema: Schema, step: 0 | 1): number {
-  const multiple = bound(schema.multipleOf) ?? step
-  const exclusiveLow = bound(schema.exclusiveMinimum)
-  const exclusiveHigh = bound(schema.exclusiveMaximum)
-  const low = bound(schema.minimum) ?? exclusiveLow
-  const high = bound(schema.maximum) ?? exclusiveHigh
-  // Bounds are often no more than those of the type, and nobody wants to read them.
-  const usual = multiple === 0 ? 1 : multiple
-  const isTooLow = low !== null && (usual < low || usual === exclusiveLow)
-  const isTooHigh = high !== null && (usual > high || usual === exclusiveHigh)
-  if (!isTooLow && !isTooHigh) return usual
-  if (multiple > 0) {
-    if (low !== null) {
-      const first = Math.ceil(low / multiple) * multiple
-      return first === exclusiveLow ? first + multiple : first
-    }
-    const last = Math.floor((high ?? 0) / multiple) * multiple
-    return last === exclusiveHigh ? last - multiple : last
+function impliedType(schema: Schema): TypeName {
+  if ('properties' in schema || 'required' in schema || 'minProperties' in schema) return 'object'
+  if ('items' in schema || 'prefixItems' in schema || 'minItems' in schema || 'contains' in schema) return 'array'
+  const isNumber = ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'].some(
+    name => name in schema,
+  )
+  return isNumber ? 'number' : 'string'
+}
+
+function* candidatesOfType(type: TypeName, schema: Schema, making: Making, place: Place): Generator<unknown> {
+  switch (type) {
+    case 'object':
+      return yield* objectsFor(schema, making, place)
+    case 'array':
+      return yield* arraysFor(schema, making, place)
+    case 'number':
+    case 'integer':
+      return yield* numbersOf(schema, type === 'integer' ? 1 : 0, making, place)
+    case 'boolean':
+      return yield* rotated([true, false], place.nth)
+    case 'null':
+      return yield null
+    case 'string':
+      return yield* stringsFor(schema, making, place)
   }
-  if (low !== null && high !== null) return (low + high) / 2
-  return low !== null ? low + 1 : (high ?? 0) - 1
 }
 
-const formats: ReadonlyMap<unknown, string> = new Map([
-  ['date', '2026-01-31'],
-  ['time', '12:00:00Z'],
-  ['date-time', '2026-01-31T12:00:00Z'],
-  ['duration', 'PT1H'],
-  ['email', 'simulated@example.com'],
-  ['hostname', 'example.com'],
-  ['ipv4', '192.0.2.1'],
-  ['ipv6', '2001:db8::1'],
-  ['uri', 'https://example.com/simulated'],
-  ['url', 'https://example.com/simulated'],
-  ['uuid', '00000000-0000-4000-8000-000000000000'],
-])
-
-function stringOf(schema: Schema, name: string): string {
-  const format = formats.get(schema.format)
-  if (format !== undefined) return format
-  const minimum = Math.min(bound(schema.minLength) ?? 0, 10_000)
-  return `simulated ${name}`.padEnd(minimum, '.').slice(0, bound(schema.maxLength) ?? undefined)
+function* objectsFor(schema: Schema, making: Making, place: Place): Generator<unknown> {
+  const properties = isSchema(schema.properties) ? schema.properties : {}
+  const required = namesIn(schema.required)
+  const least = bound(schema.minProperties) ?? 0
+  const of = (name: string) =>
+    Object.hasOwn(properties, name) ? properties[name] : (schema.additionalProperties ?? true)
+  const member = (name: string) => make(of(name), making, { ...place, name, depth: place.depth + 1 })
+  const members = new Map<string, unknown>()
+  for (const name of required) {
+    const value = member(name)
+    if (value === none) return
+    members.set(name, value)
+  }
+  const dependent = isSchema(schema.dependentRequired) ? schema.dependentRequired : {}
+  const optional = Object.keys(properties).filter(name => !members.has(name))
+  const plain = new Map(members)
+  const most = bound(schema.maxProperties) ?? Number.POSITIVE_INFINITY
+  for (const name of optional) {
+    const isMeant = required.length === 0 ? members.size < mostOptional : textsFor(name, making.prompt).length > 0
+    if ((!isMeant && members.size >= least) || members.size >= most) continue
+    // What leads back to where we are is left out, or it would go on to the last depth.
+    if (members.size >= least && leadsBack(of(name), place.references)) continue
+    const value = member(name)
+    if (value !== none) members.set(name, value)
+    for (const other of namesIn(dependent[name])) if (!members.has(other)) members.set(other, member(other))
+  }
+  for (let index = 1; members.size < least && index <= maximumItems; index++) {
+    const value = member(`member_${index}`)
+    if (value !== none) members.set(`member_${index}`, value)
+  }
+  if (![...members.values()].includes(none)) yield Object.fromEntries(members)
+  yield Object.fromEntries(plain)
 }
 
-function shallowest(schema: Schema): unknown {
-  const type = typeOf(schema)
+/** Whether a schema, its items or its choices refer to what led here. */
+function leadsBack(schema: unknown, references: readonly string[], depth = 0): boolean {
+  if (!isSchema(schema) || depth > 4) return false
+  if (typeof schema.$ref === 'string') return references.includes(schema.$ref) || schema.$ref === '#'
+  return [schema.items, schema.anyOf, schema.oneOf, schema.allOf]
+    .flat()
+    .some(part => leadsBack(part, references, depth + 1))
+}
+
+function* arraysFor(schema: Schema, making: Making, place: Place): Generator<unknown> {
+  const least = Math.max(bound(schema.minItems) ?? 0, 'contains' in schema ? (bound(schema.minContains) ?? 1) : 0)
+  const tuple = [schema.prefixItems, schema.items].find(list => Array.isArray(list))
+  const usual = Math.max(least, Array.isArray(tuple) ? tuple.length : 1)
+  const most = bound(schema.maxItems) ?? maximumItems
+  const lengths = [Math.min(usual, most, maximumItems), Math.min(least, maximumItems)]
+  // What leads back to where we are had better be empty, or it would go on to the last depth.
+  if (leadsBack(schema.items, place.references)) lengths.reverse()
+  for (const length of new Set(lengths)) {
+    const items = itemsFor(schema, length, making, place)
+    if (items !== null) yield items
+  }
+}
+
+function itemsFor(schema: Schema, length: number, making: Making, place: Place): unknown[] | null {
+  const items: unknown[] = []
+  const seen = new Set<string>()
+  for (let nth = 0; items.length < length; nth++) {
+    const own = itemAt(schema, items.length)
+    const isContained = 'contains' in schema && items.length < (bound(schema.minContains) ?? 1)
+    const item = make(isContained ? { allOf: [own, schema.contains] } : own, making, {
+      ...place,
+      nth,
+      depth: place.depth + 1,
+    })
+    if (item === none || nth > 2 * maximumItems) return null
+    const text = schema.uniqueItems === true ? canonical(item) : ''
+    if (schema.uniqueItems === true && seen.has(text)) continue
+    seen.add(text)
+    items.push(item)
+  }
+  return items
+}
+
+function* numbersOf(schema: Schema, step: 0 | 1, { prompt }: Making, { name, nth }: Place): Generator<number> {
+  const multiple = bound(schema.multipleOf) ?? step
+  const fits = (number: number) => step === 0 || Number.isInteger(number)
+  if (nth === 0 && name !== 'value') yield* numbersFor(name, prompt).filter(fits)
+  const unit = multiple === 0 ? 1 : step === 1 && !Number.isInteger(multiple) ? Math.ceil(multiple) : multiple
+  // Bounds are often no more than those of the type, and nobody wants to read them.
+  yield unit * (nth + 1)
+  const low = bound(schema.minimum) ?? bound(schema.exclusiveMinimum)
+  const high = bound(schema.maximum) ?? bound(schema.exclusiveMaximum)
+  if (low !== null) for (const more of [0, 1]) yield clean((Math.ceil(low / unit) + nth + more) * unit, multiple)
+  if (high !== null) for (const less of [0, 1]) yield clean((Math.floor(high / unit) - nth - less) * unit, multiple)
+  if (low !== null && high !== null && multiple === 0) yield low + ((high - low) * (nth + 1)) / (nth + 2)
+  if (low !== null) yield low
+  if (high !== null) yield high
+  yield 0
+  yield -unit
+}
+
+/** Sums of tenths are no tenths in binary. */
+const clean = (value: number, multiple: number) =>
+  multiple === 0 || Number.isInteger(multiple) ? value : Number(value.toPrecision(12))
+
+function* stringsFor(schema: Schema, { prompt, source }: Making, place: Place): Generator<string> {
+  const least = Math.min(bound(schema.minLength) ?? 0, 10_000)
+  const most = Math.max(0, bound(schema.maxLength) ?? 10_000)
+  const { name, nth } = place
+  if (typeof schema.pattern === 'string') {
+    const text =
+      textMatching(schema.pattern.slice(0, 1_000), least + nth, most) ?? textMatching(schema.pattern, least, most)
+    if (text === null) return
+    source.matched.add(matchOf(schema.pattern, text))
+    return yield text
+  }
+  if (nth === 0) yield* textsFor(name, prompt)
+  const example = exampleOf(schema.format, nth)
+  if (example !== null) yield example
+  const text = [...freeText(place).padEnd(least, '.')].slice(0, most).join('')
+  // The number of an item is what tells it from the others, so it is the last to be cut.
+  const length = Math.max(least, Math.min(most, text.length))
+  yield nth === 0 || text.endsWith(` ${nth + 1}`) ? text : [...String(nth + 1), ...text].slice(0, length).join('')
+  yield String.fromCharCode(97 + (nth % 26)).repeat(Math.min(Math.max(least, 1), most))
+  yield ''
+}
+
+const freeText = ({ name, nth }: Place) => `simulated ${name}${nth === 0 ? '' : ` ${nth + 1}`}`
+
+function rotated<Item>(items: readonly Item[], by: number): Item[] {
+  const start = items.length === 0 ? 0 : by % items.length
+  return [...items.slice(start), ...items.slice(0, start)]
+}
+
+function asSchema(value: unknown): Schema {
+  return isSchema(value) ? value : value === false ? { not: {} } : {}
+}
+
+function shallowest(schema: unknown): unknown {
+  const [type = impliedType(asSchema(schema))] = typesOf(asSchema(schema))
   return type === 'object' ? {} : type === 'array' ? [] : type === 'string' ? '' : type === 'null' ? null : 0
-}
-
-function bound(value: unknown): number | null {
-  return typeof value === 'number' && Number.isFinite(value) ? value : null
-}
-
-function isSchema(value: unknown): value is Schema {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

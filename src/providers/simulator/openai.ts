@@ -119,6 +119,9 @@ function read({ headers }: RawRequest, body: Json): ReturnType<Face['read']> {
     model: String(body.model),
     stream: body.stream === true,
     userTexts: messages.flatMap((message, index) => (message.role === 'user' ? [textOf(parts[index])] : [])),
+    instructions: messages
+      .map((message, index) => (message.role === 'system' || message.role === 'developer' ? textOf(parts[index]) : ''))
+      .join('\n'),
     inputCharacters:
       parts.reduce((sum, list) => sum + textOf(list).length + 8, 0) +
       JSON.stringify([...toolCalls, ...tools, body.response_format ?? {}]).length -

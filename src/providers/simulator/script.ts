@@ -3,6 +3,7 @@ import type { Directives } from './directives.ts'
 import { withoutDirectives } from './directives.ts'
 import { type Answer, type Question, tokensOf, type Usage } from './face.ts'
 import { instanceOf } from './instance.ts'
+import { jsonDescribed } from './prompt-json.ts'
 
 const charactersPerToken = 4
 const tokensPerImage = 300
@@ -90,26 +91,38 @@ function callsFor(question: Question, directives: Directives): Answer['calls'] {
   const named = directives.tool ?? (typeof toolChoice === 'object' ? toolChoice.name : null)
   const wanted = directives.parallel ?? (named !== null || toolChoice === 'required' ? 1 : 0)
   const names = named === null ? tools.map(tool => tool.name) : [named]
+  const asked = askedIn(question)
   const count = names.length === 0 ? 0 : Math.min(wanted, question.parallelCalls ? maximumCalls : 1)
   return Array.from({ length: count }, (_, index) => {
     const name = names[index % names.length] ?? ''
     const schema = tools.find(tool => tool.name === name)?.schema
-    return { name, arguments: schema == null ? {} : instanceOf(schema) }
+    return { name, arguments: schema == null ? {} : instanceOf(schema, asked) }
   })
 }
 
 /** `most`: characters beyond which nobody looks, though there may be more of them. */
 function textFor(question: Question, directives: Directives, choice: number, most: number): string {
-  if (question.json !== null) {
-    const { schema } = question.json
-    return JSON.stringify(schema === null ? { simulated: true, model: question.model } : instanceOf(schema))
-  }
-  const asked = withoutDirectives(question.userTexts.at(-1) ?? '')
+  const asked = askedIn(question)
+  if (question.json?.schema != null) return JSON.stringify(instanceOf(question.json.schema, asked))
+  const described = jsonInWords(question, asked)
+  if (described !== null) return JSON.stringify(described)
+  if (question.json !== null) return JSON.stringify({ simulated: true, model: question.model })
   const opening = `[simulated ${question.model}] ${subjectOf(question, asked)} `
   const seed = hash(`${question.model} ${asked}`) + choice
   if (directives.tokens === undefined) return opening + rotated(remarks, seed).slice(0, 4).join(' ')
   const characters = Math.min(directives.tokens * charactersPerToken, most)
   return (opening + cycle(remarks, seed, Math.max(0, characters - opening.length))).slice(0, characters)
+}
+
+const askedIn = ({ userTexts }: Question) => withoutDirectives(userTexts.at(-1) ?? '')
+
+/** JSON as a prompt describes it in words; null where it wants none, or says nothing of what is to be in it. */
+function jsonInWords({ instructions, json, toolResults, model }: Question, asked: string): unknown {
+  if (toolResults.length > 0 && json === null) return null
+  const described = jsonDescribed([instructions, asked])
+  if (described === null) return null
+  const value = instanceOf(described.schema, described.subject)
+  return JSON.stringify(value) === '{}' ? { simulated: true, model } : value
 }
 
 function subjectOf({ toolResults, images }: Question, asked: string): string {

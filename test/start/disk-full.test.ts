@@ -1,0 +1,79 @@
+/** A start on a disk that is full: a small tmpfs, which takes root to mount. */
+import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { cpSync, mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startPostgres } from '../harness/postgres.ts'
+import { freshFolder, run, stopProcesses } from '../harness/processes.ts'
+
+setDefaultTimeout(120_000)
+
+const mounted: string[] = []
+const postgres = await startPostgres()
+
+afterAll(async () => {
+  await stopProcesses()
+  await postgres?.stop()
+  for (const place of mounted) {
+    Bun.spawnSync(['umount', place])
+    rmSync(place, { recursive: true, force: true })
+  }
+})
+
+/** A disk of so many megabytes; null (and a printed line) where this user may not mount one. */
+function smallDisk(megabytes: number): string | null {
+  const place = mkdtempSync(join(tmpdir(), 'gateway-disk-'))
+  if (Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', `size=${megabytes}m`, 'none', place]).exitCode === 0) {
+    mounted.push(place)
+    return place
+  }
+  rmSync(place, { recursive: true, force: true })
+  process.stdout.write('did not run: a full disk, since mounting a tmpfs takes root\n')
+  return null
+}
+
+/** Leaves so many bytes of a disk. */
+function fill(disk: string, left: number): void {
+  const { bavail, bsize } = statfsSync(disk)
+  writeFileSync(join(disk, 'filling'), Buffer.alloc(Math.max(0, bavail * bsize - left)))
+}
+
+async function expectSaid(folder: string, environment: Readonly<Record<string, string>> = {}) {
+  const { code, stdout, stderr } = await run('main.ts', [], { PORT: '0', GATEWAY_DATA_DIR: folder, ...environment })
+  expect({ code, said: stdout.split('\n').filter(line => line !== '' && !line.startsWith('{')) }).toEqual({
+    code: 1,
+    said: [],
+  })
+  expect(stderr).toBe(
+    `gateway-ai cannot start: GATEWAY_DATA_DIR: the disk that holds ${folder} is full. Free space on it, or set it to a folder on another disk.\n`,
+  )
+}
+
+describe('a full disk', () => {
+  test('start: names the full disk when a first start has 1 MB', async () => {
+    const disk = smallDisk(1)
+    if (disk !== null) await expectSaid(join(disk, 'data'))
+  })
+
+  test('start: names the full disk when a database is there and has no room to write', async () => {
+    for (const left of [0, 16 << 10]) {
+      const disk = smallDisk(96)
+      if (disk === null) return
+      const folder = join(disk, 'data')
+      mkdirSync(folder)
+      cpSync(await freshFolder(), folder, { recursive: true })
+      fill(disk, left)
+      await expectSaid(folder)
+    }
+  })
+
+  test('start: names the full disk when Postgres is elsewhere and only the journal has no room', async () => {
+    const disk = smallDisk(1)
+    if (disk === null || postgres === null) return
+    fill(disk, 0)
+    await expectSaid(join(disk, 'data'), {
+      DATABASE_URL: postgres.url,
+      JWT_SECRET: 'a secret of the tests, long enough',
+    })
+  })
+})
