@@ -2,6 +2,7 @@ import type { Ask } from '../core/chat.ts'
 import { GatewayError } from '../core/errors.ts'
 import { priceTable } from '../core/money.ts'
 import type { Caller, Limits } from '../core/plans.ts'
+import { tokensSpared } from '../core/tokens.ts'
 import type { LeftOut } from '../core/web.ts'
 import { noWeb, type WebPlan } from '../core/web-plan.ts'
 import type { Deps } from '../deps.ts'
@@ -40,12 +41,14 @@ function allOf({ query, urls, surplus }: WebPlan): readonly LeftOut[] {
 
 function attempt(deps: Deps, caller: Caller, ask: Ask, plan: Route, tally: Tally): Promise<Admission> {
   const { first } = plan
-  const prices = priceTable(first.model.pricing, plan.inputTokens)
+  // Enough for the first model's provider: a fallback to another one reserves what it needs on top.
+  const inputTokens = plan.inputTokens - tokensSpared(ask, first.model.provider)
+  const prices = priceTable(first.model.pricing, inputTokens)
   return deps.meter.admit({
     requestId: tally.requestId,
     accountId: caller.accountId,
     limits: caller.limits,
-    inputTokens: plan.inputTokens,
+    inputTokens,
     outputTokens: Math.min(ask.maxOutputTokens ?? deps.config.defaultMaxOutputTokens, first.model.maxOutputTokens),
     choices: ask.choices,
     fairShare: ask.maxOutputTokens === null,

@@ -140,9 +140,9 @@ local function expire(living)
           call('XADD', KEYS[3], '*', 'r', record)
         end
         if leaseDay == y then
-          t = t - tokens + min(tokens, tonumber(usedTokens))
+          t = t - tokens + tonumber(usedTokens)
           c = c - cost + min(cost, tonumber(usedCost))
-          s = s + min(tokens, tonumber(usedTokens))
+          s = s + tonumber(usedTokens)
           z = z + min(cost, tonumber(usedCost))
         elseif record and y == -1 then
           settledUnread(tonumber(usedTokens), tonumber(usedCost), leaseDay)

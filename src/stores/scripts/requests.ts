@@ -230,10 +230,10 @@ if has[3] then
   local reserved, reservedCost, leaseDay = string.match(has[3], '^%d+:(%d+):(%d+):%d+:(%d+)$')
   n = n - 1
   if leaseDay - y == 0 then
-    local usedTokens, usedCost = tokens, cost
-    if usedTokens - reserved > 0 then usedTokens = reserved end
+    -- Tokens above the reservation count too; money is at most what was reserved.
+    local usedCost = cost
     if usedCost - reservedCost > 0 then usedCost = reservedCost end
-    t, c, s, z = t - reserved + usedTokens, c - reservedCost + usedCost, s + usedTokens, z + usedCost
+    t, c, s, z = t - reserved + tokens, c - reservedCost + usedCost, s + tokens, z + usedCost
   elseif y == -1 then
     ${helpers}${knowing}
     call('HSET', account, 'u:' .. id, whole(tokens) .. ':' .. whole(cost) .. ':' .. leaseDay)
