@@ -210,16 +210,15 @@ function affordable(
   const { model } = candidate
   const outputCap = Math.min(seat.outputCap, model.maxOutputTokens)
   const inputTokens = plan.inputTokens - tokensSpared(ask, model.provider)
-  const costWith = (cap: number) => highestCostOf(model, inputTokens, cap * plan.choices) + plan.web.microcents
+  const worst = highestCostOf(model, inputTokens, outputCap * plan.choices) + plan.web.microcents
   const tokens = inputTokens + outputCap * plan.choices
-  const isEnough = costWith(outputCap) <= seat.reservedMicrocents && tokens <= seat.reservedTokens
+  const isEnough = worst <= seat.reservedMicrocents && tokens <= seat.reservedTokens
   // What was reserved was reserved for the first candidate.
   if (isEnough || candidate === plan.first) return seat
   const raise = async (toTokens: number, cap: number): Promise<Seat | null> => {
-    const raised = await deps.meter.raise(seat, toTokens, Math.max(costWith(cap), seat.reservedMicrocents))
-    if (raised === null) return null
-    tally.seat = raised
-    return { ...raised, outputCap: cap }
+    const raised = await deps.meter.raise(seat, toTokens, worst)
+    if (raised !== null) tally.seat = raised
+    return raised && { ...raised, outputCap: cap }
   }
   const smaller = Math.floor((seat.reservedTokens - inputTokens) / plan.choices)
   return raise(Math.max(tokens, seat.reservedTokens), outputCap).then(

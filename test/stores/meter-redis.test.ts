@@ -471,7 +471,10 @@ if (server !== null && link !== null) {
         const ledger = async () => {
           if (isLedgerAway) throw new GatewayError('service_unavailable', 'Postgres is away.')
           const all = await records()
-          return { tokens: 0, microcents: all.reduce((sum, one) => sum + one.billed_microcents, 0) }
+          return {
+            tokens: all.reduce((sum, one) => sum + one.input_tokens, 0),
+            microcents: all.reduce((sum, one) => sum + one.billed_microcents, 0),
+          }
         }
         const names = ['first', 'second']
         const start = (index: number) => open({ gatewayId: names[index] ?? '', epochOf: () => standing, seed: ledger })
@@ -521,9 +524,9 @@ if (server !== null && link !== null) {
           } else if (taken !== undefined && step.kind === 'raise')
             taken.seat = (await gateway.raise(taken.seat, taken.seat.reservedTokens, step.cost)) ?? taken.seat
           else if (seat !== undefined && step.kind === 'checkpoint')
-            gateway.checkpoint(seat, () => settlement(seat, 0, step.cost, clock.now()))
+            gateway.checkpoint(seat, () => settlement(seat, 2 * step.cost, step.cost, clock.now()))
           else if (seat !== undefined && step.kind === 'settle')
-            await gateway.settle(settlement(seat, 0, step.cost, clock.now()))
+            await gateway.settle(settlement(seat, 2 * step.cost, step.cost, clock.now()))
 
           const written = await records()
           const billedOnce = new Map(written.map(one => [one.request_id, one]))
@@ -536,6 +539,8 @@ if (server !== null && link !== null) {
           const reserved = leases.reduce((sum, lease) => sum + Number(lease[2]), 0)
           const used = written.reduce((sum, one) => sum + one.billed_microcents, 0)
           expect(counters.microcents).toBe(used + reserved)
+          const reservedTokens = leases.reduce((sum, lease) => sum + Number(lease[1]), 0)
+          expect(counters.tokens).toBe(written.reduce((sum, one) => sum + one.input_tokens, 0) + reservedTokens)
           expect(counters.seats).toBe(leases.length)
           // What a gateway oversleeps is given to others; where it had said nothing yet, it is still running.
           hasOverslept ||= [...hash].some(([field, text]) => field.startsWith('g:') && text.endsWith(':0'))
@@ -601,8 +606,8 @@ async function fieldsOf(redis: Redis, key: string): Promise<Map<string, string>>
 
 async function countersOf(redis: Redis, key: string) {
   const unpacked = `local m = redis.call('HGET', KEYS[1], 'm') return m and {struct.unpack('${counterFormat}', m)} or {-1}`
-  const [day = -1, , microcents = 0, , , seats = 0] = (await redis.send(key, ['EVAL', unpacked, '1', key])) as number[]
-  return { day, microcents, seats }
+  const [day = -1, tokens = 0, microcents = 0, , , seats = 0] = (await redis.send(key, ['EVAL', unpacked, '1', key])) as number[]
+  return { day, tokens, microcents, seats }
 }
 
 /** Commands that clients send from now on, one a line; what scripts do inside is left out. */
