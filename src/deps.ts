@@ -190,7 +190,13 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     const { take: learn } = learning
     const shipper = createShipper({ journal, database, learn, clock, log, ...(stream === null ? {} : { stream }) })
     undo.push(() => shipper.close())
-    const keys = createKeyDirectory({ database, clock, plans: config.plans, random: Math.random })
+    const keys = createKeyDirectory({
+      database,
+      clock,
+      plans: config.plans,
+      maximumShortfall: config.maximumShortfall,
+      random: Math.random,
+    })
     undo.push(() => keys.close())
     const sessionDirectory = createSessionDirectory({ database, clock })
     const look = () => {

@@ -44,6 +44,7 @@ describe('with nothing set', () => {
       modelChanges: [],
       plans,
       defaultMaxOutputTokens: 16_384,
+      maximumShortfall: 100_000_000,
       deadlines: {
         connectMs: 3_000,
         firstByteMs: 30_000,
@@ -85,6 +86,7 @@ describe('a wrong value', () => {
       ['PORT', '3000x', '0 to 65535'],
       ['PORT', '1e3', '0 to 65535'],
       ['DEFAULT_MAX_OUTPUT_TOKENS', '0', '1 to 1000000'],
+      ['MAX_SHORTFALL_USD', '-1', 'an amount of US dollars'],
       ['CONNECT_TIMEOUT_MS', '0', '1 to 60000'],
       ['FIRST_BYTE_TIMEOUT_MS', 'x', '1 to 1800000'],
       ['SILENCE_TIMEOUT_MS', '0', '1 to 1800000'],

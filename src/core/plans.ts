@@ -77,6 +77,8 @@ export type Caller = {
   readonly limits: Limits
   /** Epoch milliseconds from which on the account has to pay before it may chat; absent = never. */
   readonly refusedFrom?: number
+  /** Its requests used so much more than was billed that it may not chat until an operator resumes it; absent = it may. */
+  readonly isPaused?: boolean
   /** Integer of 1e-8 USD a month; absent = none. */
   readonly softCapMicrocents?: number
   /** The key or the account wants nothing of the web; absent = it may be asked. */

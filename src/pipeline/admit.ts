@@ -16,10 +16,11 @@ type Admitted = { readonly seat: Seat; readonly plan: Route }
 /**
  * Takes a seat, a place in the minute, and what the request can cost at most: all of it or nothing, before any work is
  * spent. Where the day has enough left for the answer and not for the web, the plan goes on without it. Throws the limit
- * that stood in the way, with the time after which it will not, or that the account has to pay.
+ * that stood in the way, with the time after which it will not, or that the account has to pay or is paused.
  */
 export async function admit(deps: Deps, caller: Caller, ask: Ask, wanted: Route, tally: Tally): Promise<Admitted> {
   if (caller.refusedFrom !== undefined && caller.refusedFrom <= deps.clock.now()) throw paymentRequired()
+  if (caller.isPaused) throw accountPaused()
   let plan = wanted
   let admission = await attempt(deps, caller, ask, plan, tally)
   if (!admission.admitted && plan.web !== noWeb && isDaily(admission.code)) {
@@ -68,6 +69,12 @@ function paymentRequired(): GatewayError {
   const message =
     'Your account has to pay first: an owner can add a payment method under /api/v1/billing, where open invoices are listed too.'
   return new GatewayError('payment_required', message, { shouldRetry: false })
+}
+
+function accountPaused(): GatewayError {
+  const message =
+    'This account is paused: its requests used more than was reserved and billed for them. Ask the operator of this gateway to resume it.'
+  return new GatewayError('account_paused', message, { shouldRetry: false })
 }
 
 function refusal(admission: Extract<Admission, { admitted: false }>, limits: Limits): GatewayError {

@@ -161,7 +161,7 @@ export function createShipper({
 }
 
 /**
- * Records into the ledger, and what is new of them into the daily sums. Ordered, so that two gateways cannot deadlock. Of
+ * Records into the ledger, and what is new of them into the daily sums and the accounts' shortfalls. Ordered, so that two gateways cannot deadlock. Of
  * two copies that name the two sides of a midnight the first one counts.
  */
 function insert(database: Database, records: readonly UsageRecord[]): Promise<unknown> {
@@ -174,7 +174,7 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
           strategy text, query_type text, streamed boolean, status text, error_code text, finish_reason text,
           input_tokens bigint, cached_input_tokens bigint, cache_write_tokens bigint, output_tokens bigint,
           reasoning_tokens bigint, estimated boolean, billed_microcents bigint, reserved_microcents bigint,
-          search_microcents bigint, fetch_microcents bigint, attempts smallint, tried jsonb,
+          shortfall_microcents bigint, search_microcents bigint, fetch_microcents bigint, attempts smallint, tried jsonb,
           latency_ms bigint, first_token_ms bigint, metadata jsonb)),
       first_seen as (
         insert into usage_near_midnight (request_id, at)
@@ -185,18 +185,27 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
         insert into usage_records (
           request_id, at, account_id, key_id, provider, model, routing_mode, strategy, query_type, streamed, status,
           error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
-          estimated, billed_microcents, reserved_microcents, search_microcents, fetch_microcents, attempts, tried,
-          latency_ms, first_token_ms, metadata)
+          estimated, billed_microcents, reserved_microcents, shortfall_microcents, search_microcents, fetch_microcents,
+          attempts, tried, latency_ms, first_token_ms, metadata)
         select
           request_id, to_timestamp(at_ms / 1000.0), account_id, key_id, provider, model, routing_mode, strategy, query_type,
           streamed, status, error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens,
-          reasoning_tokens, estimated, billed_microcents, reserved_microcents, coalesce(search_microcents, 0),
-          coalesce(fetch_microcents, 0), attempts, tried, latency_ms, first_token_ms, metadata
+          reasoning_tokens, estimated, billed_microcents, reserved_microcents, coalesce(shortfall_microcents, 0),
+          coalesce(search_microcents, 0), coalesce(fetch_microcents, 0), attempts, tried, latency_ms, first_token_ms, metadata
         from record
         where not near_midnight or (request_id, to_timestamp(at_ms / 1000.0)) in (select request_id, at from first_seen)
         order by account_id, request_id
         on conflict do nothing
-        returning *, ${slotOf(sql, 'latency_ms')} as latency_slot, ${slotOf(sql, 'first_token_ms')} as first_token_slot)
+        returning *, ${slotOf(sql, 'latency_ms')} as latency_slot, ${slotOf(sql, 'first_token_ms')} as first_token_slot),
+      short as (
+        select account_id, sum(shortfall_microcents) as microcents from inserted where shortfall_microcents > 0 group by 1),
+      locked as materialized (
+        select id from accounts where id in (select account_id from short) order by id for update),
+      held as (
+        update accounts set
+          shortfall_microcents = accounts.shortfall_microcents + short.microcents, updated_at = clock_timestamp()
+        from short join locked on locked.id = short.account_id
+        where accounts.id = short.account_id)
       insert into usage_daily (
         account_id, day, key_id, model, requests, completed, failed, input_tokens, cached_input_tokens, output_tokens,
         reasoning_tokens, billed_microcents, latency, first_token)
