@@ -68,7 +68,7 @@ export function measureText(text: string, readInFull: number): Measure {
   }
 }
 
-let kept = new Uint16Array(1 << 12)
+const kept = new Uint16Array(1 << 12)
 
 /** The text's UTF-16 code units: reading them from a typed array takes a fraction of the time. Valid until the next call. */
 function unitsOf(text: string): Uint16Array {

@@ -47,7 +47,9 @@ export type LogPosition = { readonly atMicros: number; readonly requestId: strin
 export type LogRange = { readonly before: LogPosition | null; readonly limit: number }
 
 /** A request as its account may see it. */
-export type LoggedRequest = Required<Omit<UsageRecord, 'account_id' | 'at_ms' | 'reserved_microcents' | 'shortfall_microcents' | 'tried'>> & {
+export type LoggedRequest = Required<
+  Omit<UsageRecord, 'account_id' | 'at_ms' | 'reserved_microcents' | 'shortfall_microcents' | 'tried'>
+> & {
   /** Null = of before it was told. */
   readonly tried: readonly Tried[] | null
   /** Epoch microseconds: what Postgres can tell apart, a cursor must too. */

@@ -34,7 +34,8 @@ export function buildVocabulary(): VocabularyFile {
   }
 }
 
-const packed = (column: Uint8Array<ArrayBuffer>) => Buffer.from(Bun.zstdCompressSync(column, { level: 19 })).toString('base64')
+const packed = (column: Uint8Array<ArrayBuffer>) =>
+  Buffer.from(Bun.zstdCompressSync(column, { level: 19 })).toString('base64')
 
 const asText = { disallowedSpecial: new Set<string>() }
 

@@ -606,7 +606,12 @@ async function fieldsOf(redis: Redis, key: string): Promise<Map<string, string>>
 
 async function countersOf(redis: Redis, key: string) {
   const unpacked = `local m = redis.call('HGET', KEYS[1], 'm') return m and {struct.unpack('${counterFormat}', m)} or {-1}`
-  const [day = -1, tokens = 0, microcents = 0, , , seats = 0] = (await redis.send(key, ['EVAL', unpacked, '1', key])) as number[]
+  const [day = -1, tokens = 0, microcents = 0, , , seats = 0] = (await redis.send(key, [
+    'EVAL',
+    unpacked,
+    '1',
+    key,
+  ])) as number[]
   return { day, tokens, microcents, seats }
 }
 
