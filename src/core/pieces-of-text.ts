@@ -1,7 +1,8 @@
 /**
  * Cuts a text into the pieces that o200k_base encodes one by one, and counts their tokens. Long texts are sampled: each
  * piece is counted with the same chance, drawn independently for each, so that a text cannot hide what is expensive in it.
- * A piece is at most 32 characters; a longer run is cut, which adds up to one token at each cut.
+ * A piece is at most 32 characters. A longer run is cut, and a tokenizer that does not cut it counts at most one token more
+ * for each cut.
  */
 import { type Counted, hashStep, unitClass, type Vocabulary, vocabulary } from './vocabulary.ts'
 
@@ -11,11 +12,13 @@ export type Measure = {
   readonly ownVariance: number
   readonly elsewhere: number
   readonly elsewhereVariance: number
+  /** Places where a run was cut that a tokenizer does not cut: each hides one token at most. */
+  readonly cuts: number
   /** UTF-8 bytes: no tokenizer that falls back to bytes makes more tokens. */
   readonly bytes: number
 }
 
-const { lower, upper, caseless, digit, newline, blank, symbol } = unitClass
+const { lower, upper, caseless, mark, digit, newline, blank, symbol } = unitClass
 
 const longestPiece = 32
 
@@ -41,6 +44,7 @@ export function measureText(text: string, readInFull: number): Measure {
   const chance = Math.floor(0x1_0000_0000 / one)
   const words = vocabulary()
   const counted: Counted = { own: 0, elsewhere: 0 }
+  let cuts = 0
   let own = 0
   let ownSquares = 0
   let elsewhere = 0
@@ -51,6 +55,7 @@ export function measureText(text: string, readInFull: number): Measure {
     end = pieceEnd(units, Math.min(length, from + longest), from, words.classes)
     // Both halves of a pair belong to one character.
     if (end < length && end - from > 1 && ((units[end] ?? 0) & 0xfc00) === 0xdc00) end--
+    if (end - from >= longest - 1 && end < length) cuts++
     if (one > 1 && draw() >= chance) continue
     countPiece(words, units, from, end, counted)
     own += counted.own
@@ -64,6 +69,7 @@ export function measureText(text: string, readInFull: number): Measure {
     ownVariance: ownSquares * spread,
     elsewhere: elsewhere * one,
     elsewhereVariance: elsewhereSquares * spread,
+    cuts,
     bytes: Buffer.byteLength(text),
   }
 }
@@ -80,7 +86,7 @@ function unitsOf(text: string): Uint16Array {
 /** Where the piece that begins at `from` ends, as o200k_base's own pattern cuts, or earlier. */
 function pieceEnd(units: Uint16Array, length: number, from: number, classes: Uint8Array): number {
   const first = classes[units[from] ?? 0] ?? symbol
-  if (first <= caseless) return wordEnd(units, length, from, classes)
+  if (first <= mark) return wordEnd(units, length, from, classes)
   let at = from + 1
   if (first === digit) {
     while (at < length && at < from + 3 && classes[units[at] ?? 0] === digit) at++
@@ -89,9 +95,10 @@ function pieceEnd(units: Uint16Array, length: number, from: number, classes: Uin
   if (at === length) return at
   const second = classes[units[at] ?? 0] ?? symbol
   // One character of another kind belongs to the word behind it.
-  if (first !== newline && second <= caseless) return wordEnd(units, length, at, classes)
+  if (first !== newline && second <= mark) return wordEnd(units, length, at, classes)
   if (first === symbol || (second === symbol && units[from] === 0x20)) {
-    while (at < length && classes[units[at] ?? 0] === symbol) at++
+    for (let now = second; now === symbol || now === mark; )
+      now = ++at < length ? (classes[units[at] ?? 0] ?? symbol) : digit
     while (at < length && (classes[units[at] ?? 0] === newline || units[at] === 0x2f)) at++
     return at
   }
@@ -111,12 +118,14 @@ function blanksEnd(units: Uint16Array, length: number, from: number, classes: Ui
   return at === length || at === from + 1 ? at : at - 1
 }
 
-/** Capitals, then small letters, then a contraction. */
+/** Capitals, then small letters, then a contraction. Marks belong to either. */
 function wordEnd(units: Uint16Array, length: number, from: number, classes: Uint8Array): number {
   let at = from
   let now = classes[units[at] ?? 0] ?? symbol
-  while (now === upper || now === caseless) now = ++at < length ? (classes[units[at] ?? 0] ?? symbol) : symbol
-  while (now === lower || now === caseless) now = ++at < length ? (classes[units[at] ?? 0] ?? symbol) : symbol
+  while (now === upper || now === caseless || now === mark)
+    now = ++at < length ? (classes[units[at] ?? 0] ?? symbol) : symbol
+  while (now === lower || now === caseless || now === mark)
+    now = ++at < length ? (classes[units[at] ?? 0] ?? symbol) : symbol
   return at < length && units[at] === 0x27 ? at + contractionLength(units, length, at) : at
 }
 

@@ -9,7 +9,16 @@ import file from './weights/vocabulary.json' with { type: 'json' }
 export const maximumBytes = 96
 
 /** Kinds of UTF-16 code units, which decide where o200k_base cuts a text into pieces. Letters come first. */
-export const unitClass = { lower: 0, upper: 1, caseless: 2, digit: 3, newline: 4, blank: 5, symbol: 6 } as const
+export const unitClass = {
+  lower: 0,
+  upper: 1,
+  caseless: 2,
+  mark: 3,
+  digit: 4,
+  newline: 5,
+  blank: 6,
+  symbol: 7,
+} as const
 export type UnitClass = (typeof unitClass)[keyof typeof unitClass]
 
 /** Counts of some bytes: tokens of o200k_base, and tokens that the most wasteful tokenizers may make of them. */
