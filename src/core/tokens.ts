@@ -58,7 +58,8 @@ export function factorOf(provider: string): number {
 
 /** Tokens that a text probably has for the models of `provider`, `openai` where none is given. Linear. */
 export function estimateTokens(text: string, provider = 'openai'): number {
-  return text === '' ? 0 : Math.ceil(measureText(text, answerReadInFull).own * factorOf(provider))
+  const { own, bytes } = measureText(text, answerReadInFull)
+  return Math.ceil(Math.min(own * factorOf(provider), bytes))
 }
 
 /** What of a request an upstream may count as input. */
@@ -82,8 +83,8 @@ export function likelyInputTokens(ask: Weighable, provider: string): number {
   let flat = tokensPerMessage + tokensPerMessage * ask.messages.length + tokensPerTool * ask.tools.length
   for (const detail of imagesOf(ask.messages)) flat += estimateImageTokens(detail, provider)
   if (provider === 'anthropic') flat += instructionTokens(ask)
-  const { own } = [weightOf(ask.messages).said, weightOfTools(ask.tools), weightOfFormat(ask)].reduce(sumOf)
-  return Math.ceil(own * factorOf(provider)) + flat
+  const { own, bytes } = [weightOf(ask.messages).said, weightOfTools(ask.tools), weightOfFormat(ask)].reduce(sumOf)
+  return Math.ceil(Math.min(own * factorOf(provider), bytes)) + flat
 }
 
 /** How many tokens fewer a provider's models need than a reservation that is enough for any. */
@@ -221,7 +222,7 @@ function weighJson(value: unknown): Measure {
     else if (typeof next === 'object' && next !== null) {
       for (const [key, item] of Object.entries(next)) {
         flat += 2
-        texts.push(key)
+        texts.push(JSON.stringify(key))
         pending.push(item)
       }
     } else texts.push(JSON.stringify(next) ?? '')
