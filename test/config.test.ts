@@ -86,7 +86,6 @@ describe('a wrong value', () => {
       ['PORT', '3000x', '0 to 65535'],
       ['PORT', '1e3', '0 to 65535'],
       ['DEFAULT_MAX_OUTPUT_TOKENS', '0', '1 to 1000000'],
-      ['MAX_SHORTFALL_USD', '-1', 'an amount of US dollars'],
       ['CONNECT_TIMEOUT_MS', '0', '1 to 60000'],
       ['FIRST_BYTE_TIMEOUT_MS', 'x', '1 to 1800000'],
       ['SILENCE_TIMEOUT_MS', '0', '1 to 1800000'],
@@ -114,6 +113,7 @@ describe('a wrong value', () => {
       { OTEL_EXPORTER_OTLP_HEADERS: 'authorization' },
       'OTEL_EXPORTER_OTLP_HEADERS: must be name=value pairs separated by commas',
     ],
+    [{ MAX_SHORTFALL_USD: '-1' }, 'MAX_SHORTFALL_USD: must be an amount of US dollars from 0 to 20000000, like 1.50'],
     [
       { OTEL_TRACES_SAMPLER_ARG: '1.5' },
       'OTEL_TRACES_SAMPLER_ARG: must be a share of requests from 0 to 1, such as 0.1',

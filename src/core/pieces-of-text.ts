@@ -140,27 +140,26 @@ function contractionLength(units: Uint16Array, length: number, at: number): numb
 /** Writes a piece as UTF-8, lone halves of surrogate pairs as U+FFFD, and counts it. */
 function countPiece({ scratch, count }: Vocabulary, units: Uint16Array, from: number, to: number, into: Counted): void {
   let length = 0
-  let hash = 0
   for (let at = from; at < to; at++) {
     let code = units[at] ?? 0
-    if (code >= 0x80) {
-      if (code < 0x800) hash = hashStep(hash, (scratch[length++] = 0xc0 | (code >> 6)))
-      else {
-        if ((code & 0xf800) === 0xd800) {
-          const next = code < 0xdc00 && at + 1 < to ? (units[at + 1] ?? 0) : 0
-          code = (next & 0xfc00) === 0xdc00 ? 0x10000 + ((code & 0x3ff) << 10) + (next & 0x3ff) : 0xfffd
-        }
-        if (code >= 0x10000) {
-          at++
-          hash = hashStep(hash, (scratch[length++] = 0xf0 | (code >> 18)))
-          hash = hashStep(hash, (scratch[length++] = 0x80 | ((code >> 12) & 0x3f)))
-        } else hash = hashStep(hash, (scratch[length++] = 0xe0 | (code >> 12)))
-        hash = hashStep(hash, (scratch[length++] = 0x80 | ((code >> 6) & 0x3f)))
-      }
-      code = 0x80 | (code & 0x3f)
+    if (code < 0x80) {
+      scratch[length++] = code
+      continue
     }
-    scratch[length++] = code
-    hash = hashStep(hash, code)
+    if ((code & 0xf800) === 0xd800) {
+      const next = code < 0xdc00 && at + 1 < to ? (units[at + 1] ?? 0) : 0
+      code = (next & 0xfc00) === 0xdc00 ? 0x10000 + ((code & 0x3ff) << 10) + (next & 0x3ff) : 0xfffd
+    }
+    if (code >= 0x10000) {
+      at++
+      scratch[length++] = 0xf0 | (code >> 18)
+      scratch[length++] = 0x80 | ((code >> 12) & 0x3f)
+    } else if (code >= 0x800) scratch[length++] = 0xe0 | (code >> 12)
+    if (code >= 0x800) scratch[length++] = 0x80 | ((code >> 6) & 0x3f)
+    else scratch[length++] = 0xc0 | (code >> 6)
+    scratch[length++] = 0x80 | (code & 0x3f)
   }
+  let hash = 0
+  for (let at = 0; at < length; at++) hash = hashStep(hash, scratch[at] ?? 0)
   count(length, hash, into)
 }

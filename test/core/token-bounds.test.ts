@@ -150,7 +150,7 @@ describe('estimateInputTokens', () => {
       'in many short runs',
       (part: string) =>
         part
-          .match(/[^]{1,64}/g)
+          .match(/.{1,64}/gs)
           ?.map(run => cheap.repeat(30) + run)
           .join('') ?? '',
     ],
