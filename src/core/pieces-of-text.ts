@@ -94,8 +94,11 @@ function pieceEnd(units: Uint16Array, length: number, from: number, classes: Uin
   }
   if (at === length) return at
   const second = classes[units[at] ?? 0] ?? symbol
-  // One character of another kind belongs to the word behind it.
+  // One character of another kind belongs to the word behind it, also one of two units.
   if (first !== newline && second <= mark) return wordEnd(units, length, at, classes)
+  const isPair = ((units[from] ?? 0) & 0xfc00) === 0xd800 && ((units[at] ?? 0) & 0xfc00) === 0xdc00
+  if (isPair && at + 1 < length && (classes[units[at + 1] ?? 0] ?? symbol) <= mark)
+    return wordEnd(units, length, at + 1, classes)
   if (first === symbol || (second === symbol && units[from] === 0x20)) {
     for (let now = second; now === symbol || now === mark; )
       now = ++at < length ? (classes[units[at] ?? 0] ?? symbol) : digit

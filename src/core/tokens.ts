@@ -5,7 +5,7 @@
  *
  * The first two measure texts by o200k_base (`pieces-of-text.ts`), which is exact for OpenAI. Anthropic and Google publish no
  * tokenizer, so a bound for their models is a rule of ours: what the most wasteful known tokenizers make of each token, times
- * a factor for the provider, and never more than one token for each byte.
+ * a factor, and never more than one token for each byte.
  */
 import type { Ask, ImagePart, Message, Tool } from './chat.ts'
 import { type Measure, measureText } from './pieces-of-text.ts'
@@ -20,8 +20,7 @@ const likelyFactor: Readonly<Record<string, number>> = { openai: 1, anthropic: 1
 const unknownLikelyFactor = 1.15
 
 /** Tokens at most, relative to the weights elsewhere. Anthropic says of its newest tokenizer: up to 1.35 times the one before. */
-const highestFactor: Readonly<Record<string, number>> = { anthropic: 1.5, google: 1.4 }
-const unknownHighestFactor = 1.5
+const highestFactor = 1.5
 /** For lone surrogates, and for a few letters that the package cuts elsewhere: over random texts 0.8% at most. */
 const roughness = 1.01
 /** Standard deviations that a bound adds to the measure of a text that was sampled: exceeded once in 30,000 times. */
@@ -96,8 +95,8 @@ export function tokensSpared(ask: Weighable, provider: string): number {
 function highestOf(measure: Measure, provider: string | undefined): number {
   const own = (measure.own + measure.cuts + deviations * Math.sqrt(measure.ownVariance)) * roughness
   if (provider === 'openai') return Math.ceil(Math.min(own, measure.bytes))
-  const factor = highestFactor[provider ?? ''] ?? unknownHighestFactor
-  const elsewhere = (measure.elsewhere + measure.cuts + deviations * Math.sqrt(measure.elsewhereVariance)) * factor
+  const elsewhere =
+    (measure.elsewhere + measure.cuts + deviations * Math.sqrt(measure.elsewhereVariance)) * highestFactor
   return Math.ceil(Math.min(elsewhere, measure.bytes))
 }
 

@@ -84,6 +84,16 @@ const alphabets: Readonly<Record<string, fc.Arbitrary<string>>> = {
     "'s",
     '𝒜',
   ),
+  'unassigned characters, marks and contractions': fc.constantFrom(
+    '\u0b80',
+    '\u0bbe',
+    '\u0b88',
+    '🇩',
+    "'S",
+    "'ll",
+    '\r',
+    '\ufeff',
+  ),
   'special tokens': fc.constantFrom('<|endoftext|>', '<|', '|>', 'endoftext', '<|im_start|>'),
 }
 
