@@ -18,7 +18,7 @@ import { type ConfiguredModel, changeProblems, type ModelChange, withChanges } f
 import { type LevelShares, sharesOf, usualShares } from './core/levels.ts'
 import { fullName } from './core/models.ts'
 import { fromUsd } from './core/money.ts'
-import { type Plans, plansWith } from './core/plans.ts'
+import { highestLimits, type Plans, plansWith } from './core/plans.ts'
 import type { RegistrationConfig } from './core/registration.ts'
 import { type WebPrices, webPrices } from './core/web.ts'
 import { type BodyLimits, bodyMegabytes } from './http/body-budget.ts'
@@ -75,6 +75,8 @@ export type Config = {
   readonly publicUrl: string | null
   readonly registration: RegistrationConfig
   readonly defaultMaxOutputTokens: number
+  /** Integer of 1e-8 USD: an account whose shortfall is above it is paused. */
+  readonly maximumShortfall: number
   readonly deadlines: Deadlines
   /** Bytes of request bodies that this process holds at once, in all and of one account. */
   readonly bodies: BodyLimits
@@ -234,6 +236,7 @@ export function readConfig(environment: Environment = process.env): Config {
     publicUrl,
     registration: readRegistration(read, mail !== null, problems, warnings),
     defaultMaxOutputTokens: read.integer('DEFAULT_MAX_OUTPUT_TOKENS', 16_384, 1, 1_000_000),
+    maximumShortfall: readMaximumShortfall(read),
     deadlines: {
       connectMs: read.integer('CONNECT_TIMEOUT_MS', 3_000, 1, minute),
       firstByteMs: read.integer('FIRST_BYTE_TIMEOUT_MS', 30_000, 1, 30 * minute),
@@ -254,6 +257,19 @@ export function readConfig(environment: Environment = process.env): Config {
   }
   if (problems.length > 0) throw new ConfigError(problems)
   return config
+}
+
+/** Far above any honest difference between our bound and an upstream's count, and about a week of the evaluation plan. */
+function readMaximumShortfall(read: Reader): number {
+  return fromUsd(read.usd('MAX_SHORTFALL_USD', 1, highestLimits.dailyUsd))
+}
+
+/** The limit of the shortfall as a command needs it. Throws `ConfigError`. */
+export function maximumShortfallOf(environment: Environment = process.env): number {
+  const problems: string[] = []
+  const limit = readMaximumShortfall(environmentReader(environment, problems))
+  if (problems.length > 0) throw new ConfigError(problems)
+  return limit
 }
 
 function readShares({ routing }: ConfigFile, problems: string[]): LevelShares {

@@ -206,7 +206,13 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     const { take: learn } = learning
     const shipper = createShipper({ journal, database, learn, clock, log, ...shipping })
     undo.push(() => shipper.close())
-    const keys = createKeyDirectory({ database, clock, plans: config.plans, random: Math.random })
+    const keys = createKeyDirectory({
+      database,
+      clock,
+      plans: config.plans,
+      maximumShortfall: config.maximumShortfall,
+      random: Math.random,
+    })
     undo.push(() => keys.close())
     // Which keys exist: before the first request if the database is there, else at the first poll.
     if (await Promise.race([schema.then(() => true), clock.sleep(0)])) await keys.look()

@@ -142,6 +142,17 @@ describe('while a gateway serves', () => {
     expect(keys).toEqual({ valid: 1, total: 1 })
   })
 
+  test('accounts resume: sets the shortfall to zero when an account is paused', async () => {
+    const { password } = await asJson('accounts create short@example.com --plan usage')
+    const { key } = await asJson('keys create short@example.com')
+    expect(await status(String(key))).toBe(200)
+    expect(String(password)).not.toBe('')
+    expect(await asJson('accounts show short@example.com')).toMatchObject({ shortfall_usd: 0, paused: false })
+    expect(await done('accounts show short@example.com')).toContain('$0.00 of $1.00')
+    expect(await asJson('accounts resume short@example.com')).toMatchObject({ shortfall_usd: 0, before_usd: 0 })
+    expect(await done('accounts resume short@example.com')).toContain('shortfall $0.00')
+  })
+
   test('a plan holds from then on, and what it costs begins and ends with it', async () => {
     expect(await done('accounts plan used@example.com evaluation')).toContain('plan evaluation, 5 requests a minute')
     expect(await asJson('accounts show used@example.com')).toMatchObject({ plan: 'evaluation' })
@@ -291,6 +302,7 @@ describe('the words', () => {
       'accounts show',
       'accounts plan',
       'accounts limits',
+      'accounts resume',
       'accounts reset-password',
       'keys create',
       'keys list',

@@ -44,6 +44,7 @@ describe('with nothing set', () => {
       modelChanges: [],
       plans,
       defaultMaxOutputTokens: 16_384,
+      maximumShortfall: 100_000_000,
       deadlines: {
         connectMs: 3_000,
         firstByteMs: 30_000,
@@ -112,6 +113,7 @@ describe('a wrong value', () => {
       { OTEL_EXPORTER_OTLP_HEADERS: 'authorization' },
       'OTEL_EXPORTER_OTLP_HEADERS: must be name=value pairs separated by commas',
     ],
+    [{ MAX_SHORTFALL_USD: '-1' }, 'MAX_SHORTFALL_USD: must be an amount of US dollars from 0 to 20000000, like 1.50'],
     [
       { OTEL_TRACES_SAMPLER_ARG: '1.5' },
       'OTEL_TRACES_SAMPLER_ARG: must be a share of requests from 0 to 1, such as 0.1',

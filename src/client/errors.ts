@@ -64,7 +64,7 @@ export class AuthenticationError extends ApiError {
   override readonly name = 'AuthenticationError'
 }
 
-/** 402: an invoice is unpaid, or there is no payment method any more. */
+/** 402: an invoice is unpaid, there is no payment method any more, or the operator has to resume the account. */
 export class PaymentRequiredError extends ApiError {
   override readonly name = 'PaymentRequiredError'
 }

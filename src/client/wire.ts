@@ -443,6 +443,7 @@ export type ErrorDetail = {
     | 'invalid_token'
     | 'invalid_credentials'
     | 'payment_required'
+    | 'account_paused'
     | 'forbidden'
     | 'model_not_found'
     | 'not_found'

@@ -1,6 +1,6 @@
 /** `accounts …`: who may use the gateway, and how much. */
 import { randomBytes } from 'node:crypto'
-import { readPlans } from '../config.ts'
+import { maximumShortfallOf, readPlans } from '../config.ts'
 import { dayOf } from '../core/days.ts'
 import { fromUsd, toUsd } from '../core/money.ts'
 import { highestLimits, type Limits, type PlanName, plans as publishedPlans } from '../core/plans.ts'
@@ -87,6 +87,7 @@ const show = command({
     withAccount(operands.email, async (database, { account, user }) => {
       const plans = readPlans()
       const limits = limitsOf(account, plans)
+      const maximumShortfall = maximumShortfallOf()
       const today = await spentOn(database, account.id, dayOf(Date.now()))
       const keys = await listKeys(database, account.id)
       const valid = keys.filter(key => key.revokedAt === null && (key.expiresAt === null || key.expiresAt > new Date()))
@@ -98,6 +99,8 @@ const show = command({
           limits: limitsForJson(limits),
           own_limits: ownLimits(account),
           today: { tokens: today.tokens, cost_usd: toUsd(today.microcents) },
+          shortfall_usd: toUsd(account.shortfallMicrocents),
+          paused: account.shortfallMicrocents > maximumShortfall,
           keys: { valid: valid.length, total: keys.length },
           created_at: account.createdAt.toISOString(),
         })
@@ -117,6 +120,7 @@ const show = command({
           ['requests at a time', `${limits.concurrentRequests}${own('concurrentRequests')}`],
           ['tokens today', `${today.tokens} of ${limits.dailyTokens}${own('dailyTokens')}`],
           ['cost today', `${usd(today.microcents)} of ${usd(limits.dailyCostMicrocents)}${ownCost}`],
+          ['shortfall', shortfallText(account, maximumShortfall)],
           ['keys', `${valid.length} valid of ${keys.length}`],
         ]),
       )
@@ -168,6 +172,20 @@ const limits = command({
   },
 })
 
+const resume = command({
+  name: 'accounts resume',
+  about: 'Set the shortfall of an account to zero, so that it may chat again; within seconds',
+  operands: { email },
+  options: { json },
+  run: ({ operands, options }) =>
+    withAccount(operands.email, async (database, { account, user }) => {
+      await changeAccount(database, account.id, { shortfallMicrocents: 0 })
+      const before = account.shortfallMicrocents
+      if (options.json) printJson({ id: account.id, email: user.email, shortfall_usd: 0, before_usd: toUsd(before) })
+      else print(`${user.email}: shortfall ${usd(0)}, was ${usd(before)}.`)
+    }),
+})
+
 const resetPassword = command({
   name: 'accounts reset-password',
   about: 'Give the user behind an e-mail address a new password, shown once',
@@ -197,7 +215,13 @@ const resetPassword = command({
   },
 })
 
-export const accountCommands = [create, show, plan, limits, resetPassword]
+export const accountCommands = [create, show, plan, limits, resume, resetPassword]
+
+/** What the account's requests used above their reservations and was not billed. */
+function shortfallText({ shortfallMicrocents }: Account, maximum: number): string {
+  const limit = `${usd(shortfallMicrocents)} of ${usd(maximum)}`
+  return shortfallMicrocents > maximum ? `${limit}  (paused: accounts resume)` : limit
+}
 
 const planLimits: AccountChange = {
   requestsPerMinute: null,

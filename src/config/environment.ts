@@ -31,6 +31,15 @@ export function environmentReader(environment: Environment, problems: string[]) 
       problems.push(`${name}: must be a whole number from ${minimum} to ${maximum}`)
       return fallback
     },
+    /** An amount of US dollars with at most eight decimals. */
+    usd(name: string, fallback: number, maximum: number): number {
+      const raw = text(name)
+      if (raw === null) return fallback
+      const value = Number(raw)
+      if (/^\d+(\.\d{1,8})?$/.test(raw) && value <= maximum) return value
+      problems.push(`${name}: must be an amount of US dollars from 0 to ${maximum}, like 1.50`)
+      return fallback
+    },
     oneOf<const T extends string>(name: string, choices: readonly T[], fallback: T): T {
       const raw = text(name)?.toLowerCase() ?? fallback
       const choice = choices.find(candidate => candidate === raw)

@@ -29,6 +29,7 @@ export const errorTable = {
   invalid_token: { status: 401, type: 'authentication_error' },
   invalid_credentials: { status: 401, type: 'authentication_error' },
   payment_required: { status: 402, type: 'billing_error' },
+  account_paused: { status: 402, type: 'billing_error' },
   forbidden: { status: 403, type: 'permission_error' },
   misdirected: { status: 421, type: 'permission_error' },
   model_not_found: { status: 404, type: 'not_found_error' },

@@ -77,6 +77,8 @@ export type Caller = {
   readonly limits: Limits
   /** Epoch milliseconds from which on the account has to pay before it may chat; absent = never. */
   readonly refusedFrom?: number
+  /** Its requests used so much more than was billed that it may not chat until an operator resumes it; absent = it may. */
+  readonly isPaused?: boolean
   /** Soft cap of one period (`budget-period.ts`), an integer of 1e-8 USD; absent = none. */
   readonly softCapMicrocents?: number
   /** Start of a billing cycle, in epoch milliseconds; absent = nothing is billed, or there is no soft cap. */

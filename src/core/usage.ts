@@ -65,6 +65,8 @@ export const usageRecordSchema = Type.Object(
     /** Integers of 1e-8 USD. 0 ≤ billed ≤ reserved. */
     billed_microcents: Type.Integer({ minimum: 0 }),
     reserved_microcents: Type.Integer({ minimum: 0 }),
+    /** What was used and not billed, since more was used than had been reserved; absent = nothing. */
+    shortfall_microcents: Type.Optional(Type.Integer({ minimum: 0 })),
     /** Parts of what was billed; absent = none, as in records from before there was a web. */
     search_microcents: Type.Optional(Type.Integer({ minimum: 0 })),
     fetch_microcents: Type.Optional(Type.Integer({ minimum: 0 })),

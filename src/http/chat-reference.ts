@@ -26,6 +26,7 @@ export const chatErrors: readonly ErrorCode[] = [
   'model_deprecated',
   'content_blocked',
   'payment_required',
+  'account_paused',
   'model_not_found',
   'requests_per_minute_exceeded',
   'concurrent_requests_exceeded',

@@ -54,7 +54,7 @@ export type Admission =
 
 export type Settlement = {
   readonly seat: Seat
-  /** Tokens counted against the day: input + output as billed. */
+  /** Input and output tokens that were used. All of them count against the day, also those above the reservation. */
   readonly tokens: number
   /** At most `seat.reservedMicrocents`; the meter clamps and the record with it. */
   readonly microcents: number

@@ -8,10 +8,13 @@ export function settledRecord(seat: Seat, used: Progress): UsageRecord {
   return recordOf(used.record, seat, spentBy(used, seat))
 }
 
-/** What counts: never more than was reserved, so that a settlement cannot carry an account over its limits. */
+/**
+ * What counts against the day: all tokens that were used, also those above the reservation, or a text that was reserved too
+ * low would cost nothing. Money is never more than was reserved: what is above it the operator bears.
+ */
 export function spentBy(used: Spent, seat: Seat): Spent {
   return {
-    tokens: Math.max(0, Math.min(used.tokens, seat.reservedTokens)),
+    tokens: Math.max(0, used.tokens),
     microcents: Math.max(0, Math.min(used.microcents, seat.reservedMicrocents)),
   }
 }

@@ -21,7 +21,7 @@ type Level = keyof typeof rank
 export const loggedFields: ReadonlySet<string> = new Set([
   ...['request_id', 'account_id', 'user_id', 'session_id', 'event_id', 'invoice_id'],
   ...['provider', 'model', 'back_end', 'kind', 'code', 'status', 'outcome', 'attempts', 'streamed', 'signal', 'detail'],
-  ...['input_tokens', 'output_tokens', 'billed_microcents', 'owed', 'billed', 'total_cents'],
+  ...['input_tokens', 'output_tokens', 'billed_microcents', 'owed', 'billed', 'shortfall', 'total_cents'],
   ...['latency_ms', 'duration_ms', 'first_token_ms', 'started_in_ms', 'replaced_in_ms', 'month'],
   ...['backlog', 'failures', 'records', 'locks', 'tries', 'waiting'],
   ...['kinds', 'masked', 'counts_as', 'after_failures', 'source', 'names', 'names_kept'],

@@ -78,13 +78,19 @@ export function createMetrics(models: readonly Model[]): Metrics {
   })
   const tokens = createCounter({
     name: 'gateway_tokens_total',
-    help: 'Tokens billed. Input holds cached_input and cache_write, output holds reasoning.',
+    help: 'Tokens used. Input holds cached_input and cache_write, output holds reasoning.',
     axes: [modelAxis, labelled('kind', kinds)],
   })
   const cost = createCounter({
     name: 'gateway_cost_usd_total',
     help: 'US dollars billed, by what for.',
     axes: [modelAxis, labelled('part', parts)],
+    unit: microcentsPerUsd,
+  })
+  const shortfall = createCounter({
+    name: 'gateway_shortfall_usd_total',
+    help: 'US dollars used above reservations and not billed.',
+    axes: [modelAxis],
     unit: microcentsPerUsd,
   })
   const attempts = createCounter({
@@ -136,6 +142,7 @@ export function createMetrics(models: readonly Model[]): Metrics {
         overhead.observe((tally.serving.startedAt - tally.startedMonotonic - tally.upstreamMs) / 1000, stream)
       countTokens(record, model)
       countCost(record, model)
+      shortfall.add(record.shortfall_microcents ?? 0, model)
       for (const [index, { model: name, outcome }] of tally.attempts.entries()) {
         attempts.add(1, placeOf(name), outcomes.indexOf(outcome))
         // `served` is the first of the outcomes and no reason to go on.
@@ -150,9 +157,20 @@ export function createMetrics(models: readonly Model[]): Metrics {
       if (by !== -1) blocked.add(1, by)
     },
     families: () =>
-      [requests, duration, overhead, firstToken, tokens, cost, attempts, fallbacks, failures, limited, blocked].map(
-        one => one.family(),
-      ),
+      [
+        requests,
+        duration,
+        overhead,
+        firstToken,
+        tokens,
+        cost,
+        shortfall,
+        attempts,
+        fallbacks,
+        failures,
+        limited,
+        blocked,
+      ].map(one => one.family()),
   }
 
   function countTokens(record: UsageRecord, model: number): void {

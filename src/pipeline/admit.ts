@@ -2,6 +2,7 @@ import type { Ask } from '../core/chat.ts'
 import { GatewayError } from '../core/errors.ts'
 import { priceTable } from '../core/money.ts'
 import type { Caller, Limits } from '../core/plans.ts'
+import { tokensSpared } from '../core/tokens.ts'
 import type { LeftOut } from '../core/web.ts'
 import { noWeb, type WebPlan } from '../core/web-plan.ts'
 import type { Deps } from '../deps.ts'
@@ -16,7 +17,7 @@ type Admitted = { readonly seat: Seat; readonly plan: Route }
 /**
  * Takes a seat, a place in the minute, and what the request can cost at most: all of it or nothing, before any work is
  * spent. Where the day has enough left for the answer and not for the web, the plan goes on without it. Throws the limit
- * that stood in the way, with the time after which it will not, or that the account has to pay.
+ * that stood in the way, with the time after which it will not, or that the account has to pay or is paused.
  */
 export async function admit(deps: Deps, caller: Caller, ask: Ask, wanted: Route, tally: Tally): Promise<Admitted> {
   checkPaid(deps, caller)
@@ -77,12 +78,14 @@ function requestOf(
   requestId: string,
 ): AdmitRequest {
   const { first } = plan
-  const prices = priceTable(first.model.pricing, plan.inputTokens)
+  // Enough for the first model's provider: a fallback to another one reserves what it needs on top.
+  const inputTokens = plan.inputTokens - tokensSpared(ask, first.model.provider)
+  const prices = priceTable(first.model.pricing, inputTokens)
   return {
     requestId,
     accountId: caller.accountId,
     limits: caller.limits,
-    inputTokens: plan.inputTokens,
+    inputTokens,
     outputTokens: Math.min(ask.maxOutputTokens ?? config.defaultMaxOutputTokens, first.model.maxOutputTokens),
     choices: ask.choices,
     fairShare: ask.maxOutputTokens === null,
@@ -98,11 +101,18 @@ function isDaily(code: RefusalCode): boolean {
   return code === 'daily_tokens_exceeded' || code === 'daily_cost_exceeded'
 }
 
-function checkPaid({ clock }: Pick<AdmissionCheckDeps, 'clock'>, { refusedFrom }: Caller): void {
+function checkPaid({ clock }: Pick<AdmissionCheckDeps, 'clock'>, { isPaused, refusedFrom }: Caller): void {
+  if (isPaused) throw accountPaused()
   if (refusedFrom === undefined || refusedFrom > clock.now()) return
   const message =
     'Your account has to pay first: an owner can add a payment method under /api/v1/billing, where open invoices are listed too.'
   throw new GatewayError('payment_required', message, { shouldRetry: false })
+}
+
+function accountPaused(): GatewayError {
+  const message =
+    'This account is paused: its requests used more than was reserved and billed for them. Ask the operator of this gateway to resume it.'
+  return new GatewayError('account_paused', message, { shouldRetry: false })
 }
 
 function refusal({ code, retryAfterMs }: LimitReached, limits: Limits): GatewayError {

@@ -4,12 +4,13 @@
  *
  * A JSON caller has seen nothing until the whole answer is there, so for it every failure can still fall back.
  */
-import type { AttemptOutcome, AttemptSkip, ChatEvent, ChatEvents, Opening } from '../core/chat.ts'
+import type { Ask, AttemptOutcome, AttemptSkip, ChatEvent, ChatEvents, Opening } from '../core/chat.ts'
 import { type EndingSignal, endedFromOutside } from '../core/ending.ts'
 import type { SkipReason } from '../core/health.ts'
 import { fullName } from '../core/models.ts'
 import { highestCostOf } from '../core/money.ts'
 import { gatewayOutputCap } from '../core/output-cap.ts'
+import { tokensSpared } from '../core/tokens.ts'
 import type { Deps } from '../deps.ts'
 import type { Seat } from '../limits/meter.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
@@ -64,7 +65,7 @@ export async function* call(
     for (const candidate of inOrder(deps.health, plan, skipped)) {
       if (failed.length + (empty === null ? 0 : 1) >= maximumAttempts) break
       if (!worthTrying(candidate, failed)) continue
-      const seat = await affordable(deps, candidate, plan, tally)
+      const seat = await affordable(deps, candidate, ask, plan, tally)
       if (seat === null) {
         noteSkip(deps, tally, candidate, 'skipped_over_budget')
         continue
@@ -191,17 +192,36 @@ function worthTrying(candidate: Candidate, failed: readonly Failed[]): boolean {
   })
 }
 
-/** The seat, enlarged where this candidate is dearer than what was reserved; null = the account cannot pay it. */
-function affordable(deps: Deps, candidate: Candidate, plan: Route, tally: Tally): Seat | null | Promise<Seat | null> {
-  const seat = tally.seat
+/**
+ * The seat, enlarged where this candidate costs or counts more than was reserved; where the day has no tokens for that, with a
+ * smaller output cap. Null = the account cannot pay it.
+ */
+function affordable(
+  deps: Deps,
+  candidate: Candidate,
+  ask: Ask,
+  plan: Route,
+  tally: Tally,
+): Seat | null | Promise<Seat | null> {
+  const { seat } = tally
   if (seat === null) return null
-  const outputCap = Math.min(seat.outputCap, candidate.model.maxOutputTokens)
-  const worst = highestCostOf(candidate.model, plan.inputTokens, outputCap * plan.choices) + plan.web.microcents
-  if (worst <= seat.reservedMicrocents) return seat
-  return deps.meter.raise(seat, seat.reservedTokens, worst).then(raised => {
+  const { model } = candidate
+  const outputCap = Math.min(seat.outputCap, model.maxOutputTokens)
+  const inputTokens = plan.inputTokens - tokensSpared(ask, model.provider)
+  const worst = highestCostOf(model, inputTokens, outputCap * plan.choices) + plan.web.microcents
+  const tokens = inputTokens + outputCap * plan.choices
+  const isEnough = worst <= seat.reservedMicrocents && tokens <= seat.reservedTokens
+  // What was reserved was reserved for the first candidate.
+  if (isEnough || candidate === plan.first) return seat
+  const raise = async (toTokens: number, cap: number): Promise<Seat | null> => {
+    const raised = await deps.meter.raise(seat, toTokens, worst)
     if (raised !== null) tally.seat = raised
-    return raised
-  })
+    return raised && { ...raised, outputCap: cap }
+  }
+  const smaller = Math.floor((seat.reservedTokens - inputTokens) / plan.choices)
+  return raise(Math.max(tokens, seat.reservedTokens), outputCap).then(
+    raised => raised ?? (smaller < 1 || smaller >= outputCap ? null : raise(seat.reservedTokens, smaller)),
+  )
 }
 
 function mayFallBack(failure: ProviderFailure): boolean {

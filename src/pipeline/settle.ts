@@ -33,8 +33,10 @@ export async function settle(
     deps.log.warn('billed_less_than_used', {
       request_id: tally.requestId,
       model: fullName(model),
+      account_id: caller.accountId,
       owed: bill.owed,
       billed,
+      shortfall: bill.owed - billed,
     })
   const { enhancement } = tally
   const served = model === null ? null : { model, usage, isEnhanced: enhancement?.changed === true }
@@ -98,26 +100,30 @@ type Bill = {
   readonly model: Model | null
   readonly usage: TokenUsage
   readonly estimated: boolean
+  /** All that was used, in money; above `billed` by the shortfall. */
   readonly owed: number
   readonly billed: number
   /** Parts of what is billed. */
   readonly search: number
   readonly fetch: number
-  /** More was used than had been reserved. */
+  /** More was counted than had been reserved, or than can be. */
   readonly isCut: boolean
 }
 
-/** Never more than was reserved: what an upstream counts beyond it is ours to bear, and to hear of. */
+/**
+ * Bills at most what was reserved. The tokens are the upstream's own count, also above the reservation: all of them count
+ * against the day. What was used and not billed is the shortfall, which the operator bears and the account is held to.
+ */
 function billOf(deps: Deps, ask: Ask, plan: Route, seat: Seat, tally: Tally): Bill {
   const model = servedModel(deps, tally.serving)
   const { usage: counted, estimated } = used(plan, ask, seat, tally)
+  const usage = model === null ? counted : possible(counted, model, plan, seat, ask.choices)
   // The web is reserved beside the model, and nobody has anything of it where no model answered.
   const web = model === null ? null : tally.web
   const search = web?.searchMicrocents ?? 0
   const fetch = web?.fetchMicrocents ?? 0
-  const owed = model === null ? 0 : costOf(model, counted) + search + fetch
+  const owed = model === null ? 0 : costOf(model, usage) + search + fetch
   const billed = Math.min(owed, seat.reservedMicrocents)
-  const usage = withinReservation(counted, seat, ask.choices)
   return { model, usage, estimated, owed, billed, search, fetch, isCut: owed > billed || usage !== counted }
 }
 
@@ -170,21 +176,20 @@ function arrivedTokens({ candidate, text, reasoning, usage }: Serving, cap: numb
   return Math.min(thoughts + estimateTokens(text, provider), cap)
 }
 
-/**
- * The tokens that count against the day: all of them, or as many as were reserved. The ledger holds what the meter counted,
- * or the next start would find a day used up that the last one thought free.
- */
-function withinReservation(usage: TokenUsage, { outputCap, reservedTokens }: Seat, choices: number): TokenUsage {
-  if (usage.inputTokens + usage.outputTokens <= reservedTokens) return usage
-  const outputTokens = Math.min(usage.outputTokens, outputCap * choices)
-  const inputTokens = Math.min(usage.inputTokens, reservedTokens - outputTokens)
-  const cachedInputTokens = Math.min(usage.cachedInputTokens, inputTokens)
+/** The counts, where they are above what a model can read and write cut to that: an upstream's defect must not use up a day. */
+function possible(counted: TokenUsage, model: Model, plan: Route, seat: Seat, choices: number): TokenUsage {
+  const mostInput = Math.max(plan.inputTokens, model.contextWindow)
+  const mostOutput = Math.max(seat.outputCap, model.maxOutputTokens) * choices
+  if (counted.inputTokens <= mostInput && counted.outputTokens <= mostOutput) return counted
+  const inputTokens = Math.min(counted.inputTokens, mostInput)
+  const outputTokens = Math.min(counted.outputTokens, mostOutput)
+  const cachedInputTokens = Math.min(counted.cachedInputTokens, inputTokens)
   return {
     inputTokens,
     cachedInputTokens,
-    cacheWriteTokens: Math.min(usage.cacheWriteTokens, inputTokens - cachedInputTokens),
+    cacheWriteTokens: Math.min(counted.cacheWriteTokens, inputTokens - cachedInputTokens),
     outputTokens,
-    reasoningTokens: Math.min(usage.reasoningTokens, outputTokens),
+    reasoningTokens: Math.min(counted.reasoningTokens, outputTokens),
   }
 }
 
@@ -195,7 +200,7 @@ function recordOf(
   plan: Route,
   seat: Seat,
   tally: Tally,
-  { model, usage, estimated, billed, search, fetch }: Bill,
+  { model, usage, estimated, owed, billed, search, fetch }: Bill,
 ): UsageRecord {
   return {
     request_id: tally.requestId,
@@ -221,6 +226,7 @@ function recordOf(
     billed_microcents: billed,
     reserved_microcents: seat.reservedMicrocents,
     // Absent where it is nothing, as it is nearly always.
+    ...(owed === billed ? {} : { shortfall_microcents: owed - billed }),
     ...(search + fetch === 0 ? {} : { search_microcents: search, fetch_microcents: fetch }),
     attempts: tally.attempts.length,
     tried: triedIn(tally),

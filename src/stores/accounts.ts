@@ -39,10 +39,13 @@ export async function hasAccounts(database: Database): Promise<boolean> {
 }
 
 export type AccountChange = Partial<
-  Pick<Account, 'requestsPerMinute' | 'concurrentRequests' | 'dailyTokens' | 'dailyCostMicrocents'>
+  Pick<
+    Account,
+    'requestsPerMinute' | 'concurrentRequests' | 'dailyTokens' | 'dailyCostMicrocents' | 'shortfallMicrocents'
+  >
 >
 
-/** Changes limits (null = the plan's own; a plan is changed by `changeBilling`). Gateways take it up within a second. False where there is no such account. */
+/** Changes limits (null = the plan's own; a plan is changed by `changeBilling`) or the shortfall. Gateways take it up within a second. False where there is no such account. */
 export async function changeAccount(database: Database, accountId: string, change: AccountChange): Promise<boolean> {
   const rows = await database.run(({ orm }) =>
     orm

@@ -71,6 +71,8 @@ export type KeyDirectoryOptions = {
   readonly database: Database
   readonly clock: { now(): number }
   readonly plans: Plans
+  /** Integer of 1e-8 USD: accounts whose shortfall is above it are paused; absent = none is. */
+  readonly maximumShortfall?: number
   /** 0 ≤ x < 1, for the jitter of expiries. */
   readonly random: () => number
 }
@@ -92,7 +94,8 @@ const maximumExisting = 100_000
 const digestsDeadlineMs = 10_000
 
 /** The directory of keys for one process. Starts two timers, neither of which keeps the process alive. */
-export function createKeyDirectory({ database, clock, plans, random }: KeyDirectoryOptions): KeyDirectory {
+export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
+  const { database, clock, plans, random, maximumShortfall = Number.POSITIVE_INFINITY } = options
   const known = new Map<string, Entry>()
   const unknown = new Map<string, number>()
   const existing = new Set<string>()
@@ -115,6 +118,7 @@ export function createKeyDirectory({ database, clock, plans, random }: KeyDirect
       plan: row.plan,
       limits: limitsOf(row, plans),
       ...paymentOf(row),
+      ...(row.shortfallMicrocents > maximumShortfall ? { isPaused: true } : {}),
       ...(row.keyWeb && row.accountWeb ? {} : { webOff: true }),
     }
     const refreshAt = clock.now() + freshMs * (0.9 + 0.2 * random())
@@ -269,6 +273,7 @@ function keyRows(database: Database, condition: SQL, limit: number) {
         unpaidSince: accounts.unpaidSince,
         softCapMicrocents: accounts.softCapMicrocents,
         cycleStartedAt: accounts.cycleStartedAt,
+        shortfallMicrocents: accounts.shortfallMicrocents,
         keyWeb: apiKeys.web,
         accountWeb: accounts.web,
         changedAt: sql`greatest(${apiKeys.updatedAt}, ${accounts.updatedAt})`.mapWith(apiKeys.updatedAt),

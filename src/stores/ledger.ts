@@ -49,7 +49,7 @@ export type LogRange = { readonly before: LogPosition | null; readonly limit: nu
 
 /** A request as its account may see it. */
 export type LoggedRequest = Required<
-  Omit<UsageRecord, 'account_id' | 'at_ms' | 'reserved_microcents' | 'tried' | 'truth'>
+  Omit<UsageRecord, 'account_id' | 'at_ms' | 'reserved_microcents' | 'shortfall_microcents' | 'tried' | 'truth'>
 > & {
   /** Null = of before it was told. */
   readonly tried: readonly Tried[] | null

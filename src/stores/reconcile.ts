@@ -243,8 +243,7 @@ function differentRecord(
 function differentCounter(counted: Counted, spent: ReadonlyMap<string, Spent>): Difference | null {
   const { accountId, day, tokens, microcents } = counted
   const ledger = spent.get(`${day} ${accountId}`) ?? nothing
-  // Tokens beyond a reservation are told in the ledger and counted against no limit: there the counter may be less.
-  if (ledger.microcents === microcents && ledger.tokens >= tokens) return null
+  if (ledger.microcents === microcents && ledger.tokens === tokens) return null
   return { kind: 'counter', account_id: accountId, day: dayText(day), ledger, counter: { tokens, microcents } }
 }
 

@@ -170,9 +170,10 @@ export function createShipper({
 }
 
 /**
- * Records, one of each request, into the ledger, and what is new of them into the daily sums. A checkpoint that is there gives
- * way to a truer record, in the order of `core/usage-truth.ts`; a trigger keeps it and takes it out of the sums. Ends the reservations of the requests. Ordered, so that
- * two gateways cannot deadlock. Of two copies that name the two sides of a midnight the day of the first one counts.
+ * Records, one of each request, into the ledger, and what is new of them into the daily sums and the accounts' shortfalls. A
+ * checkpoint that is there gives way to a truer record, in the order of `core/usage-truth.ts`; a trigger keeps it and takes it out
+ * of the sums. Ends the reservations of the requests. Ordered, so that two gateways cannot deadlock. Of two copies that name the
+ * two sides of a midnight the day of the first one counts.
  */
 function insert(database: Database, records: readonly UsageRecord[]): Promise<unknown> {
   return database.run(
@@ -184,7 +185,7 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
           strategy text, query_type text, streamed boolean, status text, error_code text, finish_reason text,
           input_tokens bigint, cached_input_tokens bigint, cache_write_tokens bigint, output_tokens bigint,
           reasoning_tokens bigint, estimated boolean, billed_microcents bigint, reserved_microcents bigint,
-          search_microcents bigint, fetch_microcents bigint, attempts smallint, tried jsonb,
+          shortfall_microcents bigint, search_microcents bigint, fetch_microcents bigint, attempts smallint, tried jsonb,
           latency_ms bigint, first_token_ms bigint, metadata jsonb, truth text)),
       first_seen as (
         insert into usage_near_midnight (request_id, at)
@@ -195,13 +196,13 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
         insert into usage_records (
           request_id, at, account_id, key_id, provider, model, routing_mode, strategy, query_type, streamed, status,
           error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
-          estimated, billed_microcents, reserved_microcents, search_microcents, fetch_microcents, attempts, tried,
-          latency_ms, first_token_ms, metadata, truth)
+          estimated, billed_microcents, reserved_microcents, shortfall_microcents, search_microcents, fetch_microcents,
+          attempts, tried, latency_ms, first_token_ms, metadata, truth)
         select
           request_id, coalesce(first_seen.at, to_timestamp(at_ms / 1000.0)), account_id, key_id, provider, model, routing_mode, strategy, query_type,
           streamed, status, error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens,
-          reasoning_tokens, estimated, billed_microcents, reserved_microcents, coalesce(search_microcents, 0),
-          coalesce(fetch_microcents, 0), attempts, tried, latency_ms, first_token_ms, metadata, coalesce(truth, 'final')
+          reasoning_tokens, estimated, billed_microcents, reserved_microcents, coalesce(shortfall_microcents, 0),
+          coalesce(search_microcents, 0), coalesce(fetch_microcents, 0), attempts, tried, latency_ms, first_token_ms, metadata, coalesce(truth, 'final')
         from record left join first_seen using (request_id)
         order by account_id, request_id
         on conflict (request_id, at) do update set
@@ -212,7 +213,7 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
           cache_write_tokens = excluded.cache_write_tokens, output_tokens = excluded.output_tokens,
           reasoning_tokens = excluded.reasoning_tokens, estimated = excluded.estimated,
           billed_microcents = excluded.billed_microcents, reserved_microcents = excluded.reserved_microcents,
-          search_microcents = excluded.search_microcents, fetch_microcents = excluded.fetch_microcents,
+          shortfall_microcents = excluded.shortfall_microcents, search_microcents = excluded.search_microcents, fetch_microcents = excluded.fetch_microcents,
           attempts = excluded.attempts, tried = excluded.tried, latency_ms = excluded.latency_ms,
           first_token_ms = excluded.first_token_ms, metadata = excluded.metadata, truth = excluded.truth
         where usage_records.truth = 'checkpoint' and (
@@ -226,7 +227,16 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
       -- Limits count a request here or there: never twice, never not at all.
       ended as (
         update limit_reservations set is_open = false, tokens = 0, microcents = 0
-        where request_id in (select request_id from record))
+        where request_id in (select request_id from record)),
+      short as (
+        select account_id, sum(shortfall_microcents) as microcents from inserted where shortfall_microcents > 0 group by 1),
+      locked as materialized (
+        select id from accounts where id in (select account_id from short) order by id for update),
+      held as (
+        update accounts set
+          shortfall_microcents = accounts.shortfall_microcents + short.microcents, updated_at = clock_timestamp()
+        from short join locked on locked.id = short.account_id
+        where accounts.id = short.account_id)
       insert into usage_daily (
         account_id, day, key_id, model, requests, completed, failed, input_tokens, cached_input_tokens, output_tokens,
         reasoning_tokens, billed_microcents, latency, first_token)

@@ -57,6 +57,8 @@ export const accounts = pgTable(
     /** All that was ever billed to the account, as of `balanceAt`. */
     balanceMicrocents: whole('balance_microcents').notNull().default(0),
     balanceAt: time('balance_at'),
+    /** What its requests used above their reservations and was not billed, since an operator last resumed the account. */
+    shortfallMicrocents: whole('shortfall_microcents').notNull().default(0),
     stripeCustomerId: text('stripe_customer_id').unique('accounts_stripe_customer'),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
@@ -68,6 +70,7 @@ export const accounts = pgTable(
     check('accounts_cycle', sql`${table.cycleStartedAt} < ${table.cycleEndsAt}`),
     check('accounts_soft_cap', sql`${table.softCapMicrocents} >= 0`),
     check('accounts_balance', sql`${table.balanceMicrocents} >= 0`),
+    check('accounts_shortfall', sql`${table.shortfallMicrocents} >= 0`),
     check('accounts_version', sql`${table.version} >= 0`),
     check('accounts_plan', sql`${table.plan} in ('evaluation', 'usage')`),
     check('accounts_requests_per_minute', sql`${table.requestsPerMinute} >= 0`),
@@ -461,6 +464,8 @@ export const usageRecords = pgTable(
     estimated: boolean('estimated').notNull(),
     billedMicrocents: whole('billed_microcents').notNull(),
     reservedMicrocents: whole('reserved_microcents').notNull(),
+    /** What was used and not billed, since more was used than had been reserved. */
+    shortfallMicrocents: whole('shortfall_microcents').notNull().default(0),
     /** Parts of what was billed. */
     searchMicrocents: whole('search_microcents').notNull().default(0),
     fetchMicrocents: whole('fetch_microcents').notNull().default(0),

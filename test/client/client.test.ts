@@ -188,6 +188,7 @@ const thrown: Readonly<Record<ErrorCode, keyof typeof client>> = {
   invalid_token: 'AuthenticationError',
   invalid_credentials: 'AuthenticationError',
   payment_required: 'PaymentRequiredError',
+  account_paused: 'PaymentRequiredError',
   forbidden: 'PermissionDeniedError',
   misdirected: 'PermissionDeniedError',
   model_not_found: 'NotFoundError',

@@ -287,7 +287,8 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     [`${keyNames[format]}_BASE_URL`, upstreams[format].url + paths[format]],
   ])
   const gateway = await startGateway(
-    { ...Object.fromEntries(providers), ...shortDeadlines, ...options.environment },
+    // Upstreams that count wildly are a subject here, and pause no account.
+    { ...Object.fromEntries(providers), ...shortDeadlines, MAX_SHORTFALL_USD: '20000000', ...options.environment },
     { clock, network, ...(options.limits === undefined ? {} : { limits: options.limits }) },
   )
 

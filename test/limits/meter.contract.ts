@@ -47,6 +47,8 @@ export function settlement(seat: Seat, tokens: number, microcents: number, now: 
       request_id: seat.requestId,
       account_id: seat.accountId,
       at_ms: now,
+      input_tokens: tokens,
+      output_tokens: 0,
       billed_microcents: microcents,
       reserved_microcents: seat.reservedMicrocents,
     }),
@@ -285,11 +287,28 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
         const seat = admitted(await meter.admit(ask('a')))
         const standing = await meter.settle(settlement(seat, 5_000_000, 9_000_000, clock.now()))
         expect(standing.costMicrocents.remaining).toBe(wide.dailyCostMicrocents - seat.reservedMicrocents)
-        expect(standing.tokens.remaining).toBe(wide.dailyTokens - seat.reservedTokens)
         expect((await records())[0]).toMatchObject({
           billed_microcents: seat.reservedMicrocents,
           reserved_microcents: seat.reservedMicrocents,
         })
+      },
+    )
+
+    rigged(
+      'settle: counts all tokens against the day when more were used than reserved',
+      async ({ meter, clock, records }) => {
+        const limits = { ...wide, dailyTokens: 5_000 }
+        const seat = admitted(await meter.admit(ask('a', { limits })))
+        const standing = await meter.settle(settlement(seat, 4_000, 20_000, clock.now()))
+        expect(standing.tokens.remaining).toBe(1_000)
+        const last = admitted(await meter.admit(ask('b', { limits, inputTokens: 900 })))
+        expect(last.outputCap).toBe(100)
+        expect((await meter.settle(settlement(last, 6_000, 20_000, clock.now()))).tokens.remaining).toBe(0)
+        expect(await meter.admit(ask('c', { limits, inputTokens: 0, outputTokens: 1 }))).toMatchObject({
+          admitted: false,
+          code: 'daily_tokens_exceeded',
+        })
+        expect((await records()).map(record => record.input_tokens)).toEqual([4_000, 6_000])
       },
     )
 

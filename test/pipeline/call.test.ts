@@ -370,7 +370,7 @@ describe('money', () => {
   const dear = published.find(model => fullName(model) === 'anthropic/claude-fable-5-2')
   if (cheap === undefined || dear === undefined) throw new Error('the catalogue has changed: choose other models')
   const ask = asking({ model: fullName(cheap), max_output_tokens: 100, fallback_max_cost_factor: 1_000 })
-  const costOf = (model: Model) => highestCostOf(model, estimateInputTokens(ask), 100)
+  const costOf = (model: Model) => highestCostOf(model, estimateInputTokens(ask, model.provider), 100)
 
   const withBudget = (dailyCostMicrocents: number): Caller => ({
     ...caller,

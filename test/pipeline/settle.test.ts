@@ -166,7 +166,6 @@ test('billed is never more than reserved, whatever an upstream counts, and the s
       ])
       expect(left?.tokens.remaining).toBe(limits.dailyTokens - record.input_tokens - record.output_tokens)
       // Should the process die, the ledger and the meter have to agree on what is noted now, too.
-      expect(progress?.tokens).toBeLessThanOrEqual(seat.reservedTokens)
       expect(progress).toMatchObject({
         tokens: record.input_tokens + record.output_tokens,
         microcents: record.billed_microcents,
@@ -280,7 +279,25 @@ test('an upstream that counts more than was reserved is heard of', async () => {
   expect([record.billed_microcents, warnings]).toEqual([record.reserved_microcents, ['billed_less_than_used']])
 })
 
-test('tokens beyond the reservation count nowhere: not against the day, not in the ledger that the next start reads', async () => {
+test('settle: counts all tokens against the day and records the shortfall when more were used than reserved', async () => {
+  const more = { ...counted, inputTokens: 50_000, cachedInputTokens: 7, outputTokens: 900 }
+  const { seat, record, receipt, left, progress } = await settled({ ...base, usage: more, text: 'words' })
+  expect(seat.reservedTokens).toBeLessThan(50_000)
+  expect(receipt.usage).toEqual(more)
+  expect([record.input_tokens, record.output_tokens]).toEqual([50_000, 900])
+  expect(left?.tokens.remaining).toBe(limits.dailyTokens - 50_900)
+  expect(record.billed_microcents).toBe(seat.reservedMicrocents)
+  expect(record.shortfall_microcents).toBe(costOf(sample, more) - seat.reservedMicrocents)
+  // The process may die before the request ends.
+  expect(progress?.record.shortfall_microcents).toBe(record.shortfall_microcents)
+})
+
+test('settle: records no shortfall when no more was used than reserved', async () => {
+  const { record } = await settled({ ...base, usage: counted, text: 'words' })
+  expect(record).not.toHaveProperty('shortfall_microcents')
+})
+
+test('settle: cuts counts to what the model can read and write when an upstream counts more', async () => {
   const absurd = {
     inputTokens: 1e9,
     cachedInputTokens: 1e9,
@@ -288,14 +305,15 @@ test('tokens beyond the reservation count nowhere: not against the day, not in t
     outputTokens: 1e9,
     reasoningTokens: 1e9,
   }
-  const { seat, record, receipt, left } = await settled({ ...base, usage: absurd, text: 'words' })
+  const { record, receipt, left } = await settled({ ...base, usage: absurd, text: 'words' })
+  const { contextWindow, maxOutputTokens } = sample
   expect(receipt.usage).toEqual({
-    inputTokens: 100,
-    cachedInputTokens: 100,
+    inputTokens: contextWindow,
+    cachedInputTokens: contextWindow,
     cacheWriteTokens: 0,
-    outputTokens: 50,
-    reasoningTokens: 50,
+    outputTokens: maxOutputTokens,
+    reasoningTokens: maxOutputTokens,
   })
-  expect(record.input_tokens + record.output_tokens).toBe(seat.reservedTokens)
-  expect(left?.tokens.remaining).toBe(limits.dailyTokens - seat.reservedTokens)
+  expect([record.input_tokens, record.output_tokens]).toEqual([contextWindow, maxOutputTokens])
+  expect(left?.tokens.remaining).toBe(limits.dailyTokens - contextWindow - maxOutputTokens)
 })

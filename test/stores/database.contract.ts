@@ -5,6 +5,7 @@ import { durationBoundsMs } from '../../src/core/durations.ts'
 import { GatewayError } from '../../src/core/errors.ts'
 import { plans } from '../../src/core/plans.ts'
 import { mintApiKey } from '../../src/core/secrets.ts'
+import type { UsageRecord } from '../../src/core/usage.ts'
 import { changeAccount, createAccount, findAccountByEmail, hasAccounts } from '../../src/stores/accounts.ts'
 import { type Database, migrate } from '../../src/stores/database.ts'
 import { openJournal } from '../../src/stores/journal.ts'
@@ -48,6 +49,18 @@ export async function newKey(
     expiresAt,
   })
   return { ...minted, keyId }
+}
+
+/** Ships records as a gateway does. */
+async function shipAll(database: Database, records: readonly UsageRecord[]): Promise<void> {
+  const folder = temporaryFolder()
+  const journal = openJournal({ directory: join(folder.path, 'journal') })
+  for (const record of records) journal.append(record)
+  const shipper = createShipper({ journal, database, clock, log: quiet })
+  expect(await shipper.drain(10_000)).toBe(true)
+  await shipper.close()
+  await journal.close()
+  folder.remove()
 }
 
 export async function eventually(holds: () => Promise<boolean> | boolean, withinMs: number): Promise<void> {
@@ -325,6 +338,65 @@ export function databaseContract(name: string, open: () => Database | null): voi
       const slotOf = (time: number) => durationBoundsMs.filter(bound => bound <= time).length
       expect(counted).toEqual([[[slotOf(400), 200]], [[slotOf(9_000), 200]]])
       expect(groups.map(({ first_token }) => first_token.reduce((sum, count) => sum + count, 0))).toEqual([200, 200])
+    })
+
+    onDatabase('shipper: adds the shortfall to its account once when records arrive twice', async database => {
+      const { accountId, email } = await newAccount(database)
+      const records = [0, 700, 11].map((shortfall_microcents, index) =>
+        usageRecord({
+          request_id: `${accountId}_${index}`,
+          account_id: accountId,
+          ...(shortfall_microcents === 0 ? {} : { shortfall_microcents }),
+        }),
+      )
+      for (const shipped of [records, records.toReversed(), records.slice(1)]) await shipAll(database, shipped)
+      expect((await findAccountByEmail(database, email))?.account.shortfallMicrocents).toBe(711)
+      expect((await findRequest(database, `${accountId}_1`))?.shortfallMicrocents).toBe(700)
+      await changeAccount(database, accountId, { shortfallMicrocents: 0 })
+      // What was settled before the account was resumed is not held against it again.
+      await shipAll(database, records)
+      expect((await findAccountByEmail(database, email))?.account.shortfallMicrocents).toBe(0)
+    })
+
+    onDatabase('shipper: raises shortfalls of many accounts when two gateways ship at once', async database => {
+      const accounts = await Promise.all(Array.from({ length: 8 }, () => newAccount(database)))
+      const batchOf = (gateway: number) =>
+        accounts.map(({ accountId }) =>
+          usageRecord({
+            request_id: `${accountId}_${gateway}`,
+            account_id: accountId,
+            shortfall_microcents: 10 ** gateway,
+          }),
+        )
+      await Promise.all(
+        [0, 1, 2].map(gateway =>
+          shipAll(
+            database,
+            batchOf(gateway).sort(() => gateway - 1),
+          ),
+        ),
+      )
+      const found = await Promise.all(accounts.map(({ email }) => findAccountByEmail(database, email)))
+      expect(found.map(one => one?.account.shortfallMicrocents)).toEqual(accounts.map(() => 111))
+    })
+
+    onDatabase('key directory: marks known keys as paused while the shortfall is above the limit', async database => {
+      const owner = await newAccount(database)
+      const { key } = await newKey(database, owner)
+      const keys = createKeyDirectory({ database, clock, plans, maximumShortfall: 100, random: () => 0.5 })
+      const isPaused = async () => (await keys.find(key))?.isPaused === true
+      expect(await isPaused()).toBe(false)
+      const used = (id: string, shortfall_microcents: number) =>
+        usageRecord({ request_id: fresh(id), account_id: owner.accountId, shortfall_microcents })
+      await shipAll(database, [used('at_the_limit', 100)])
+      await keys.look()
+      await keys.look()
+      expect(await isPaused()).toBe(false)
+      await shipAll(database, [used('above', 1)])
+      await eventually(isPaused, 5_000)
+      await changeAccount(database, owner.accountId, { shortfallMicrocents: 0 })
+      await eventually(async () => !(await isPaused()), 5_000)
+      await keys.close()
     })
 
     onDatabase('a record that the ledger refuses is set aside and holds up no other', async database => {

@@ -58,6 +58,7 @@ const titles: Partial<Record<Failure['code'], string>> = {
   not_found: 'Not here',
   invalid_credentials: 'Sign-in refused',
   payment_required: 'Payment needed',
+  account_paused: 'Account paused',
   requests_per_minute_exceeded: 'Too many requests this minute',
   concurrent_requests_exceeded: 'All seats are taken',
   request_bytes_exceeded: 'Too many request bytes',

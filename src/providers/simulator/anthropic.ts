@@ -1,4 +1,5 @@
 /** The face of Anthropic Messages (`wire-formats.md` section 2). */
+import { estimateTokens } from '../../core/tokens.ts'
 import {
   type Answer,
   type Face,
@@ -6,6 +7,7 @@ import {
   type Frame,
   isJson,
   type Json,
+  jsonTokens,
   mistake,
   numberOr,
   objectsIn,
@@ -96,10 +98,10 @@ function read({ headers }: RawRequest, body: Json, mint: Turn['mint']): ReturnTy
       return messages[index]?.role === 'user' && text !== '' ? [text] : []
     }),
     instructions: textOf(instructions),
-    inputCharacters:
-      textOf(instructions).length +
-      blocks.flat().reduce((sum, block) => sum + charactersIn(block), 8 * messages.length) +
-      (tools.length === 0 ? 0 : JSON.stringify(tools).length),
+    inputTokens:
+      estimateTokens(textOf(instructions)) +
+      blocks.flat().reduce((sum, block) => sum + tokensIn(block), 2 * messages.length) +
+      jsonTokens(tools),
     images: blocks.flat().filter(block => block.type === 'image').length,
     toolResults: results.map(result => textOf(blocksOf(result.content))),
     tools: tools.map(tool => ({ name: String(tool.name), schema: tool.input_schema })),
@@ -230,12 +232,9 @@ function textOf(blocks: readonly Json[]): string {
   return blocks.map(block => textOr(block.text, '')).join('')
 }
 
-function charactersIn(block: Json): number {
-  return block.type === 'image'
-    ? 0
-    : block.type === 'text'
-      ? textOr(block.text, '').length
-      : JSON.stringify(block).length
+function tokensIn(block: Json): number {
+  if (block.type === 'image') return 0
+  return block.type === 'text' ? estimateTokens(textOr(block.text, '')) : jsonTokens([block])
 }
 
 function toolChoiceOf(choice: unknown): Question['toolChoice'] {

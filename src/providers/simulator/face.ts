@@ -1,5 +1,7 @@
 /** What one simulated wire format is: it reads a request into a `Question` and writes a `Turn` as JSON or as stream frames. */
+
 import type { FinishReason } from '../../core/chat.ts'
+import { estimateTokens } from '../../core/tokens.ts'
 import type { Directives } from './directives.ts'
 import type { RawRequest } from './request.ts'
 
@@ -12,8 +14,8 @@ export type Question = {
   readonly userTexts: readonly string[]
   /** What the model was told before any user spoke. */
   readonly instructions: string
-  /** Of all texts that the provider would count: instructions, history, tools, schema. */
-  readonly inputCharacters: number
+  /** Of all texts that the provider would count: instructions, history, tools, schema; by o200k_base. */
+  readonly inputTokens: number
   readonly images: number
   /** Tool results that the conversation ends with: it is the model's turn to speak about them. */
   readonly toolResults: readonly string[]
@@ -139,7 +141,12 @@ export function mistake(message: string, param: string | null = null, status = 4
   return { kind: 'bad_request', status, message, param, retryAfterSeconds: null }
 }
 
-/** About 4 characters a token, so that streams and JSON answers agree. */
+/** Tokens of JSON objects, written out. */
+export function jsonTokens(values: readonly Json[]): number {
+  return values.length === 0 ? 0 : estimateTokens(JSON.stringify(values))
+}
+
+/** Of an answer, about 4 characters a token, so that streams and JSON answers agree. */
 export function tokensOf(text: string | number): number {
   return Math.ceil((typeof text === 'string' ? text.length : text) / 4)
 }

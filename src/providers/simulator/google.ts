@@ -1,4 +1,5 @@
 /** The face of Gemini generateContent and streamGenerateContent (`wire-formats.md` section 3). */
+import { estimateTokens } from '../../core/tokens.ts'
 import {
   type Answer,
   type Face,
@@ -6,6 +7,7 @@ import {
   type Frame,
   isJson,
   type Json,
+  jsonTokens,
   mistake,
   numberOr,
   objectsIn,
@@ -95,10 +97,10 @@ function read({ path, headers }: RawRequest, body: Json): ReturnType<Face['read'
       return contents[index]?.role !== 'model' && text !== '' ? [text] : []
     }),
     instructions: isJson(instruction) ? textOf(objectsIn(instruction.parts)) : '',
-    inputCharacters:
-      (isJson(instruction) ? textOf(objectsIn(instruction.parts)).length : 0) +
-      parts.flat().reduce((sum, part) => sum + charactersIn(part), 8 * contents.length) +
-      (tools.length === 0 ? 0 : JSON.stringify(tools).length),
+    inputTokens:
+      (isJson(instruction) ? estimateTokens(textOf(objectsIn(instruction.parts))) : 0) +
+      parts.flat().reduce((sum, part) => sum + tokensIn(part), 2 * contents.length) +
+      jsonTokens(tools),
     images: parts.flat().filter(part => 'inlineData' in part || 'fileData' in part).length,
     toolResults: (parts.at(-1) ?? []).flatMap(({ functionResponse: result }) =>
       isJson(result) ? [resultText(result.response)] : [],
@@ -200,9 +202,9 @@ function textOf(parts: readonly Json[]): string {
   return parts.map(part => textOr(part.text, '')).join('')
 }
 
-function charactersIn(part: Json): number {
+function tokensIn(part: Json): number {
   if ('inlineData' in part || 'fileData' in part) return 0
-  return typeof part.text === 'string' ? part.text.length : JSON.stringify(part).length
+  return typeof part.text === 'string' ? estimateTokens(part.text) : jsonTokens([part])
 }
 
 /** Texts are wrapped for this API; the answer speaks of what is inside. */

@@ -1,4 +1,5 @@
 /** The face of OpenAI Chat Completions (`wire-formats.md` section 1). */
+import { estimateTokens } from '../../core/tokens.ts'
 import {
   type Answer,
   type Face,
@@ -6,6 +7,7 @@ import {
   type Frame,
   isJson,
   type Json,
+  jsonTokens,
   mistake,
   numberOr,
   objectsIn,
@@ -122,10 +124,9 @@ function read({ headers }: RawRequest, body: Json): ReturnType<Face['read']> {
     instructions: messages
       .map((message, index) => (message.role === 'system' || message.role === 'developer' ? textOf(parts[index]) : ''))
       .join('\n'),
-    inputCharacters:
-      parts.reduce((sum, list) => sum + textOf(list).length + 8, 0) +
-      JSON.stringify([...toolCalls, ...tools, body.response_format ?? {}]).length -
-      '[{}]'.length,
+    inputTokens:
+      parts.reduce((sum, list) => sum + estimateTokens(textOf(list)) + 2, 0) +
+      jsonTokens([...toolCalls, ...tools, ...(isJson(body.response_format) ? [body.response_format] : [])]),
     images: parts.flat().filter(part => part.type === 'image_url').length,
     toolResults: parts.slice(lastTurn + 1).map(textOf),
     tools: tools.flatMap(({ function: offered }) =>

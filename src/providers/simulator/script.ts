@@ -68,7 +68,7 @@ export function usageOf(question: Question, directives: Directives, answers: rea
   if (directives.usage_absurd) return { input: 1e12, cached: 0, cacheWrite: 0, output: 1e12, reasoning: 0 }
   if (directives.usage_negative) return { input: -5, cached: 0, cacheWrite: 0, output: -5, reasoning: 0 }
   if (directives.usage_nan) return { input: 'NaN', cached: 'NaN', cacheWrite: 'NaN', output: 'NaN', reasoning: 'NaN' }
-  const input = Math.max(1, tokensOf(question.inputCharacters) + question.images * tokensPerImage)
+  const input = Math.max(1, question.inputTokens + question.images * tokensPerImage)
   const cached = Math.min(input, directives.cached ?? 0)
   const reasoning = answers.reduce((sum, answer) => sum + tokensOf(answer.reasoning), 0)
   return {

@@ -1,0 +1,292 @@
+/**
+ * What is reserved for a prompt is never below what a tokenizer counts, whatever the text. The reference is the published
+ * tokenizers as the package runs them; the texts are made for each run.
+ */
+import { describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { countTokens as cl100k } from 'gpt-tokenizer/encoding/cl100k_base'
+import { countTokens as o200k } from 'gpt-tokenizer/encoding/o200k_base'
+import type { Message } from '../../src/core/chat.ts'
+import { countTokens, estimateInputTokens, estimateTokens, likelyInputTokens } from '../../src/core/tokens.ts'
+import file from '../../src/core/weights/vocabulary.json' with { type: 'json' }
+import { classOf, publishedTokens, weightElsewhere } from '../../src/training/vocabulary.ts'
+import { cpuMs } from '../harness/cpu.ts'
+
+const asText = { disallowedSpecial: new Set<string>() }
+const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })
+const asking = (text: string) => ({ messages: [user(text)], tools: [], responseFormat: { type: 'text' } as const })
+/** What a message adds beside its text. */
+const flat = 8
+const bound = (text: string, provider?: string) => estimateInputTokens(asking(text), provider) - flat
+
+const range = (from: number, to: number) =>
+  fc
+    .integer({ min: from, max: to })
+    .map(code => (code >= 0xd800 && code < 0xe000 ? '\ufffd' : String.fromCodePoint(code)))
+const among = (characters: string) => fc.constantFrom(...characters)
+
+/** Alphabets whose random texts have far more tokens than prose of the same length. */
+const alphabets: Readonly<Record<string, fc.Arbitrary<string>>> = {
+  'control characters': range(0, 0x1f),
+  'C1 control characters': range(0x7f, 0x9f),
+  'small letters': among('abcdefghijklmnopqrstuvwxyz'),
+  'rare letters': among('qxzjvkwQXZJVKW'),
+  'letters of both cases': among('abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ'),
+  DNA: among('ACGT'),
+  'small DNA': among('acgtn'),
+  punctuation: among('!@#$%^&*()_+-=[]{}|;:,.<>?/~`\'"\\'),
+  'two marks': among('{;'),
+  digits: among('0123456789'),
+  hexadecimal: among('0123456789abcdef'),
+  base64: among('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/='),
+  'accented letters': range(0xc0, 0x24f),
+  'combining marks': range(0x300, 0x36f),
+  'stacked accents': fc.constantFrom('e', '\u0301', '\u0323', '\u0330', 'Z', '\u036f'),
+  Greek: range(0x370, 0x3ff),
+  Cyrillic: range(0x400, 0x52f),
+  Hebrew: range(0x5b0, 0x5f4),
+  Arabic: range(0x600, 0x6ff),
+  Devanagari: range(0x900, 0x97f),
+  Tamil: range(0xb80, 0xbff),
+  Thai: range(0xe00, 0xe5b),
+  'rare scripts': range(0x1200, 0x1fff),
+  'symbols of the base plane': range(0x2000, 0x2fff),
+  kana: range(0x3040, 0x30ff),
+  ideographs: range(0x4e00, 0x9fff),
+  'rare ideographs': range(0x3400, 0x4dbf),
+  Hangul: range(0xac00, 0xd7a3),
+  'private use': range(0xe000, 0xf8ff),
+  'mathematical letters': range(0x1d400, 0x1d7ff),
+  emoji: range(0x1f300, 0x1faff),
+  'emoji joined to sequences': fc.constantFrom('👩', '👨', '👧', '\u200d', '❤️', '🏽', '🇩', '🇪', '\ufe0f'),
+  'tag characters': range(0xe0000, 0xe007f),
+  'rare planes': range(0x10000, 0x3ffff),
+  blanks: fc.constantFrom(' ', '\t', '\n', '\r', '\u00a0', '\u2003', '\u3000', '\v'),
+  'blanks and letters': fc.constantFrom(' ', ' ', '\n', 'a', "'", 'S'),
+  'zero width': fc.constantFrom('\u200b', '\u200c', '\u200d', '\u2060', '\ufeff', 'a'),
+  'all of the base plane': range(0, 0xffff),
+  'everything mixed': fc.constantFrom(
+    'a',
+    'A',
+    '1',
+    ' ',
+    '!',
+    'é',
+    '中',
+    '\u0007',
+    '😀',
+    '\n',
+    '\u0301',
+    'ß',
+    'ï',
+    "'s",
+    '𝒜',
+  ),
+  'unassigned characters, marks and contractions': fc.constantFrom(
+    '\u0b80',
+    '\u0bbe',
+    '\u0b88',
+    '🇩',
+    "'S",
+    "'ll",
+    '\r',
+    '\ufeff',
+  ),
+  'special tokens': fc.constantFrom('<|endoftext|>', '<|', '|>', 'endoftext', '<|im_start|>'),
+}
+
+const textOf = (alphabet: fc.Arbitrary<string>) =>
+  fc.oneof(
+    fc.array(alphabet, { maxLength: 400, size: 'max' }).map(characters => characters.join('')),
+    // Runs of a few characters again and again: cuts fall where they do most harm.
+    fc
+      .tuple(fc.array(alphabet, { minLength: 1, maxLength: 12 }), fc.integer({ min: 1, max: 60 }))
+      .map(([unit, times]) => unit.join('').repeat(times)),
+  )
+
+describe('estimateInputTokens', () => {
+  test.each(Object.entries(alphabets))('is never below the count when the text is %s', (_, alphabet) => {
+    fc.assert(
+      fc.property(textOf(alphabet), text => {
+        const own = o200k(text, asText)
+        expect(bound(text, 'openai')).toBeGreaterThanOrEqual(own)
+        const most = Math.max(own, cl100k(text, asText))
+        for (const provider of ['anthropic', 'google', 'somebody', undefined])
+          expect(bound(text, provider)).toBeGreaterThanOrEqual(most)
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  test('is never below the count when the text is mixed from several alphabets', () => {
+    const mixed = fc.array(fc.oneof(...Object.values(alphabets).map(textOf)), { maxLength: 8 }).map(all => all.join(''))
+    fc.assert(
+      fc.property(mixed, text => {
+        expect(bound(text, 'openai')).toBeGreaterThanOrEqual(o200k(text, asText))
+        expect(bound(text)).toBeGreaterThanOrEqual(cl100k(text, asText))
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  test('is at most one token per byte, wherever the text is counted', () => {
+    fc.assert(
+      fc.property(textOf(alphabets['everything mixed'] ?? among('a')), text => {
+        for (const provider of ['openai', 'anthropic', 'google', 'somebody', undefined])
+          expect(bound(text, provider)).toBeLessThanOrEqual(Buffer.byteLength(text))
+      }),
+    )
+  })
+
+  const cheap = 'The quick brown fox jumps over the lazy dog while nobody is looking at it. '
+  const dense = (length: number) =>
+    Array.from({ length }, () => String.fromCharCode(Math.floor(Math.random() * 32))).join('')
+
+  test.each([
+    ['at the end', (part: string) => cheap.repeat(4_000) + part],
+    ['in the middle', (part: string) => cheap.repeat(2_000) + part + cheap.repeat(2_000)],
+    ['at the beginning', (part: string) => part + cheap.repeat(4_000)],
+    [
+      'scattered one by one',
+      (part: string) =>
+        [...part]
+          .map(one => cheap.repeat(2) + one)
+          .join('')
+          .slice(0, 400_000),
+    ],
+    [
+      'in many short runs',
+      (part: string) =>
+        part
+          .match(/.{1,64}/gs)
+          ?.map(run => cheap.repeat(30) + run)
+          .join('') ?? '',
+    ],
+    ['behind 300,000 blanks in lines', (part: string) => `${' '.repeat(29)}\n`.repeat(10_000) + part],
+  ])('is not below the count when a long cheap text hides expensive text %s', async (_, hide) => {
+    for (const length of [3_000, 12_000]) {
+      const text = hide(dense(length))
+      expect(bound(text, 'openai')).toBeGreaterThanOrEqual((await countTokens(text)) * 0.99)
+    }
+  })
+
+  test('of a long text is drawn anew each time, so that no client can learn where it is read', () => {
+    const text = Array.from({ length: 9_000 }, (_, index) => (index % 7 === 0 ? 'zxqj' : ` word${index % 13}`)).join('')
+    const counts = new Set(Array.from({ length: 8 }, () => bound(text, 'openai')))
+    expect(counts.size).toBeGreaterThan(1)
+  })
+
+  test.each([
+    ['English', readFileSync(join(import.meta.dir, '../../LICENSE'), 'utf8')],
+    ['English prose', cheap.repeat(20)],
+    ['code', readFileSync(join(import.meta.dir, '../../src/pipeline/call.ts'), 'utf8')],
+    ['JSON', readFileSync(join(import.meta.dir, '../../package.json'), 'utf8')],
+    ['Chinese', '请解释一下为什么冬天白天短而夏天白天长，并举一个日常生活中的例子来说明这个道理。'.repeat(20)],
+    ['Russian', 'Объясните, пожалуйста, почему зимой птицы не мёрзнут на проводах. '.repeat(20)],
+  ])('reserves at most a tenth above the count of OpenAI when the text is honest %s', (_, text) => {
+    expect(bound(text, 'openai') / o200k(text, asText)).toBeLessThan(1.1)
+  })
+
+  test('reserves at most 1.6 times the count of OpenAI for any provider when the text is honest English', () => {
+    expect(bound(cheap.repeat(20)) / o200k(cheap.repeat(20), asText)).toBeLessThan(1.6)
+  })
+
+  test('covers tools, schemas, calls, names and ids however they are written', () => {
+    const awkward = textOf(alphabets['everything mixed'] ?? among('a'))
+    const shape = fc.letrec(tie => ({
+      value: fc.oneof(
+        { maxDepth: 4 },
+        awkward,
+        fc.double({ noNaN: true }),
+        fc.boolean(),
+        fc.array(tie('value'), { maxLength: 4 }),
+        fc.dictionary(awkward, tie('value'), { maxKeys: 4 }),
+      ),
+    }))
+    fc.assert(
+      fc.property(fc.dictionary(awkward, shape.value, { maxKeys: 5 }), awkward, awkward, (parameters, text, id) => {
+        const tool = { name: id, description: text, parameters, strict: true }
+        const call = { id, name: id, arguments: text, signature: null }
+        const messages: Message[] = [
+          { role: 'user', content: [{ type: 'text', text }], name: id },
+          { role: 'assistant', text, reasoning: text, toolCalls: [call], name: id },
+          { role: 'tool', callId: id, text },
+        ]
+        const ask = { messages, tools: [tool], responseFormat: { type: 'text' } as const }
+        const { name, description, strict } = tool
+        const written = JSON.stringify({ type: 'function', function: { name, description, parameters, strict } })
+        const told = [written, text, id, text, text, id, id, id, text].reduce((sum, one) => sum + o200k(one, asText), 0)
+        expect(estimateInputTokens(ask, 'openai')).toBeGreaterThanOrEqual(told * 0.99)
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  test('covers the fields that are passed on', () => {
+    const bare = asking('Hi')
+    const extras = { documents: [{ text: 'A long text that a server puts in front of the prompt. '.repeat(50) }] }
+    const more = estimateInputTokens({ ...bare, extras }, 'somebody') - estimateInputTokens(bare, 'somebody')
+    expect(more).toBeGreaterThan(o200k(extras.documents[0]?.text ?? '', asText))
+  })
+})
+
+describe('the likely count', () => {
+  test('is the tokenizer’s own when the text is short, also where the estimate for a reservation is higher', async () => {
+    for (const text of [...Object.values(alphabets).map(one => fc.sample(textOf(one), { numRuns: 1 })[0] ?? '')]) {
+      const own = await countTokens(text)
+      expect(Math.abs(estimateTokens(text) - own)).toBeLessThanOrEqual(2 + own * 0.06)
+      expect(likelyInputTokens(asking(text), 'anthropic')).toBeLessThanOrEqual(
+        estimateInputTokens(asking(text), 'anthropic'),
+      )
+    }
+  })
+})
+
+describe('time', () => {
+  const million = 1_000_000
+  test.each([
+    ['English', () => 'The quick brown fox jumps over the lazy dog. '],
+    ['small letters', () => Array.from({ length: 999 }, () => String.fromCharCode(97 + Math.random() * 26)).join('')],
+    ['one letter', () => 'a'],
+    ['control characters', () => '\u0001\u0002'],
+    [
+      'ideographs',
+      () => Array.from({ length: 999 }, () => String.fromCharCode(0x4e00 + Math.random() * 20_000)).join(''),
+    ],
+    ['punctuation', () => '{;}!@'],
+    ['blanks', () => ' '],
+    ['line breaks', () => '\n'],
+    ['emoji', () => '👩‍👩‍👧'],
+    ['lone surrogates', () => '\ud800\udc00\ud800'],
+  ])('of 2 MB of %s is at most 50 ms of processor time', (_, unit) => {
+    const text = unit()
+      .repeat(Math.ceil((2 * million) / unit().length))
+      .slice(0, 2 * million)
+    estimateTokens(text)
+    const times = Array.from({ length: 5 }, () => {
+      const start = cpuMs()
+      bound(text)
+      return cpuMs() - start
+    })
+    expect(Math.min(...times)).toBeLessThan(50)
+  })
+})
+
+describe('vocabulary.json', () => {
+  const column = (packed: string) => Bun.zstdDecompressSync(Buffer.from(packed, 'base64'))
+  const tokens = publishedTokens()
+
+  test('holds the tokens that the package publishes, and the classes of all code units', () => {
+    expect(column(file.bytes).equals(Buffer.concat(tokens))).toBe(true)
+    expect(column(file.lengths).equals(Uint8Array.from(tokens, token => token.length))).toBe(true)
+    expect(column(file.classes).equals(Uint8Array.from({ length: 0x10000 }, (_, unit) => classOf(unit)))).toBe(true)
+  })
+
+  test('holds the weight elsewhere of each token', () => {
+    const weights = column(file.elsewhere)
+    const sample = Array.from({ length: 3_000 }, () => Math.floor(Math.random() * tokens.length))
+    for (const at of sample) expect(weights[at]).toBe(weightElsewhere(tokens[at] ?? new Uint8Array(0)))
+  })
+})
