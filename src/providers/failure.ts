@@ -38,6 +38,11 @@ export function failed(failure: ProviderFailure): AnswerPart {
   return { type: 'failure', failure }
 }
 
+/** A response of status 200 that contradicts itself: part of it was lost, however it ended. `how` is an identifier. */
+export function truncated(how: string): AnswerPart {
+  return failed(failureOf('truncated', `200 ${how}`))
+}
+
 /** What an HTTP status means by itself, before the body is looked at. Below 400 it is an answer nobody asked for. */
 export function kindOfStatus(status: number): AttemptFailure {
   switch (status) {
