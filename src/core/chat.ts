@@ -12,7 +12,9 @@ export type ImagePart = {
   readonly url: string
   readonly detail: 'auto' | 'low' | 'high' | null
 }
-export type ContentPart = TextPart | ImagePart
+/** A PDF document. `url` is a `data:` address that holds it, in base64. */
+export type FilePart = { readonly type: 'file'; readonly url: string; readonly name: string | null }
+export type ContentPart = TextPart | ImagePart | FilePart
 
 /** A call as the conversation's history holds it. `arguments` is JSON text as the model wrote it: it may be invalid. */
 export type ToolCall = {

@@ -12,12 +12,12 @@ export const bodyLimits = { chat: 2 * megabyte, chatWithImages: 32 * megabyte, o
  */
 export const serverBodyLimit = 256 * megabyte
 
-/** What tells a chat with images from one without, looked for only in bodies over the smaller cap. */
-const imageMark = '"image'
+/** What tells a chat with images or documents from one without, looked for only in bodies over the smaller cap. */
+const attachmentMarks = ['"image', '"file_data"']
 
 /**
  * The body's text. Throws 413 over the cap, before more than the cap is held; a chat body between the two caps is let
- * through only where it holds image parts.
+ * through only where it holds image or file parts.
  */
 export async function readBody(request: Request, limit: number): Promise<string> {
   const most = limit === bodyLimits.chat ? bodyLimits.chatWithImages : limit
@@ -31,7 +31,11 @@ export async function readBody(request: Request, limit: number): Promise<string>
   }
   // No character is more than three bytes: only what may be over needs its bytes counted.
   if (text === null) throw tooLarge(limit)
-  if (text.length * 3 <= limit || Buffer.byteLength(text) <= limit || (most > limit && text.includes(imageMark)))
+  if (
+    text.length * 3 <= limit ||
+    Buffer.byteLength(text) <= limit ||
+    (most > limit && attachmentMarks.some(mark => text.includes(mark)))
+  )
     return text
   throw tooLarge(limit)
 }

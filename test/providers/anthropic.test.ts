@@ -281,6 +281,7 @@ describe('the conversation', () => {
     const many = Array.from({ length: 1_000_000 }, () => ({ type: 'text', text: 'a' }) as const)
     const turns = turnsOf([user('first'), { role: 'user', content: many, name: null }], false, {
       text: () => 1,
+      file: () => 0,
       image: () => 0,
       exchange: () => [0, 0],
     })

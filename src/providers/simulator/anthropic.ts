@@ -100,6 +100,7 @@ function read({ headers }: RawRequest, body: Json, mint: Turn['mint']): ReturnTy
       blocks.flat().reduce((sum, block) => sum + charactersIn(block), 8 * messages.length) +
       (tools.length === 0 ? 0 : JSON.stringify(tools).length),
     images: blocks.flat().filter(block => block.type === 'image').length,
+    files: blocks.flat().filter(block => block.type === 'document').length,
     toolResults: results.map(result => textOf(blocksOf(result.content))),
     tools: tools.map(tool => ({ name: String(tool.name), schema: tool.input_schema })),
     toolChoice: toldChoice(textOf(instructions)) ?? toolChoiceOf(body.tool_choice),
@@ -230,7 +231,7 @@ function textOf(blocks: readonly Json[]): string {
 }
 
 function charactersIn(block: Json): number {
-  return block.type === 'image'
+  return block.type === 'image' || block.type === 'document'
     ? 0
     : block.type === 'text'
       ? textOr(block.text, '').length

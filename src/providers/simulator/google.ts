@@ -98,7 +98,8 @@ function read({ path, headers }: RawRequest, body: Json): ReturnType<Face['read'
       (isJson(instruction) ? textOf(objectsIn(instruction.parts)).length : 0) +
       parts.flat().reduce((sum, part) => sum + charactersIn(part), 8 * contents.length) +
       (tools.length === 0 ? 0 : JSON.stringify(tools).length),
-    images: parts.flat().filter(part => 'inlineData' in part || 'fileData' in part).length,
+    images: parts.flat().filter(part => ('inlineData' in part || 'fileData' in part) && !isDocument(part)).length,
+    files: parts.flat().filter(isDocument).length,
     toolResults: (parts.at(-1) ?? []).flatMap(({ functionResponse: result }) =>
       isJson(result) ? [resultText(result.response)] : [],
     ),
@@ -197,6 +198,10 @@ function problemIn(body: Json, settings: Json, model: string): Failure | null {
 
 function textOf(parts: readonly Json[]): string {
   return parts.map(part => textOr(part.text, '')).join('')
+}
+
+function isDocument({ inlineData: data }: Json): boolean {
+  return isJson(data) && data.mimeType === 'application/pdf'
 }
 
 function charactersIn(part: Json): number {

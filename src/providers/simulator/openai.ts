@@ -124,6 +124,7 @@ function read({ headers }: RawRequest, body: Json): ReturnType<Face['read']> {
       JSON.stringify([...toolCalls, ...tools, body.response_format ?? {}]).length -
       '[{}]'.length,
     images: parts.flat().filter(part => part.type === 'image_url').length,
+    files: parts.flat().filter(part => part.type === 'file').length,
     toolResults: parts.slice(lastTurn + 1).map(textOf),
     tools: tools.flatMap(({ function: offered }) =>
       isJson(offered) ? [{ name: String(offered.name), schema: offered.parameters ?? null }] : [],
