@@ -1,6 +1,7 @@
 import { catalogue } from '../core/catalogue.ts'
 import { type ConfiguredModel, type ModelChange, toModel, withChanges } from '../core/configured-models.ts'
 import { autoModel, buildCatalogue, type Catalogue } from '../core/models.ts'
+import { ownFields } from '../providers/extras.ts'
 import { baseUrlProblem, isPrivateHost, withoutTrailingSlash } from './addresses.ts'
 import type { ConfigFile } from './config-file.ts'
 import type { Reader } from './environment.ts'
@@ -10,6 +11,7 @@ export type ProviderSettings = {
   readonly format: 'openai' | 'anthropic' | 'google' | 'compatible'
   readonly baseUrl: string
   readonly apiKey: string | null
+  readonly extraFields?: readonly string[]
 }
 
 /** Providers that are there by a key alone. */
@@ -43,7 +45,18 @@ export function readProviders(read: Reader, file: ConfigFile, problems: string[]
       problems.push(`GATEWAY_CONFIG: provider "${provider.id}" names ${provider.api_key_env}, which is not set`)
     const problem = baseUrlProblem(provider.base_url)
     if (problem !== null) problems.push(`GATEWAY_CONFIG: provider "${provider.id}": base_url ${problem}`)
-    settings.push({ id: provider.id, format: 'compatible', baseUrl: withoutTrailingSlash(provider.base_url), apiKey })
+    const extraFields = provider.extra_fields ?? []
+    for (const name of extraFields.filter(name => ownFields.has(name)))
+      problems.push(
+        `GATEWAY_CONFIG: provider "${provider.id}": extra_fields has "${name}", which the gateway sets itself; remove it`,
+      )
+    settings.push({
+      id: provider.id,
+      format: 'compatible',
+      baseUrl: withoutTrailingSlash(provider.base_url),
+      apiKey,
+      ...(extraFields.length > 0 && { extraFields }),
+    })
     for (const row of provider.models)
       models.push({ provider: provider.id, row: withImageUrls(row, provider.base_url) })
   }

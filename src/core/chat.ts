@@ -97,8 +97,8 @@ export type Ask = {
   /** The caller's own end-user id (`user`, `safety_identifier`). */
   readonly endUser: string | null
   /**
-   * Every other field of a compatible request, by its wire name. OpenAI's own ones (`verbosity`, `service_tier`, …) go to
-   * OpenAI, all of them to OpenAI-compatible servers, none elsewhere.
+   * Every other field of a compatible request, by its wire name. `providers/extras.ts` lists which of them each kind of
+   * provider is sent.
    */
   readonly extras: Readonly<Record<string, unknown>>
   readonly fallback: boolean
