@@ -28,9 +28,18 @@ const fieldsOf: Readonly<Record<ProviderKind, Readonly<Record<string, Shape>>>> 
   // Nothing that multiplies the output, runs searches, loads templates, code or adapters, or chooses a place in a queue.
   compatible: {
     ...names('scalar', 'top_k min_p top_a typical_p repetition_penalty length_penalty no_repeat_ngram_size'),
-    ...names('scalar', 'mirostat mirostat_tau mirostat_eta dynatemp_range dynatemp_exponent xtc_probability xtc_threshold'),
-    ...names('scalar', 'min_tokens ignore_eos skip_special_tokens spaces_between_special_tokens include_stop_str_in_output'),
-    ...names('scalar', 'verbosity prompt_cache_key cache_prompt safe_prompt prompt_mode enable_thinking thinking_budget'),
+    ...names(
+      'scalar',
+      'mirostat mirostat_tau mirostat_eta dynatemp_range dynatemp_exponent xtc_probability xtc_threshold',
+    ),
+    ...names(
+      'scalar',
+      'min_tokens ignore_eos skip_special_tokens spaces_between_special_tokens include_stop_str_in_output',
+    ),
+    ...names(
+      'scalar',
+      'verbosity prompt_cache_key cache_prompt safe_prompt prompt_mode enable_thinking thinking_budget',
+    ),
     ...names('scalar', 'include_reasoning reasoning_format reasoning_split'),
     ...names('scalars', 'stop_token_ids bad_words guided_choice'),
     guided_json: 'any',

@@ -90,11 +90,14 @@ const orders = {
 }
 
 describe('sortExtras', () => {
-  test.each(['openai', 'anthropic', 'google', 'compatible'] as const)('drops and names what could redirect or reprice a request to %s', kind => {
-    const { sent, dropped } = sortExtras(kind, orders)
-    expect(sent).toEqual({})
-    expect(dropped).toEqual(Object.keys(orders))
-  })
+  test.each(['openai', 'anthropic', 'google', 'compatible'] as const)(
+    'drops and names what could redirect or reprice a request to %s',
+    kind => {
+      const { sent, dropped } = sortExtras(kind, orders)
+      expect(sent).toEqual({})
+      expect(dropped).toEqual(Object.keys(orders))
+    },
+  )
 
   test('sends any value of a field that the operator lists, and never a field of ours', () => {
     const extras = { plugins: [{ id: 'web' }], models: ['x'], model: 'y' }

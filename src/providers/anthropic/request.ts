@@ -1,7 +1,7 @@
 import type { ParameterRules } from '../../core/models.ts'
+import { sortExtras } from '../extras.ts'
 import { isVisible, systemTexts } from '../history.ts'
 import { encoded, type Json } from '../json.ts'
-import { sortExtras } from '../extras.ts'
 import { isDemanding, mayForce, orAbsent, parametersFor, toldNames } from '../parameters.ts'
 import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
 import { messagesFor, textBlock } from './conversation.ts'

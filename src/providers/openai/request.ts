@@ -1,14 +1,8 @@
 import type { ReasoningEffort, ResponseFormat, Tool, ToolChoice } from '../../core/chat.ts'
 import type { Model, ParameterRules } from '../../core/models.ts'
-import { encoded, type Json } from '../json.ts'
 import { sortExtras } from '../extras.ts'
-import {
-  isDemanding,
-  mayForce,
-  nearestEffort,
-  parametersFor,
-  toldNames,
-} from '../parameters.ts'
+import { encoded, type Json } from '../json.ts'
+import { isDemanding, mayForce, nearestEffort, parametersFor, toldNames } from '../parameters.ts'
 import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
 import { type Instruction, messagesFor } from './conversation.ts'
 import { type Dialect, dialectOf } from './dialects.ts'
