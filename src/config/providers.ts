@@ -1,7 +1,7 @@
 import { catalogue } from '../core/catalogue.ts'
 import { type ConfiguredModel, type ModelChange, toModel, withChanges } from '../core/configured-models.ts'
 import { autoModel, buildCatalogue, type Catalogue } from '../core/models.ts'
-import { ownFields } from '../providers/extras.ts'
+import { ownFields } from '../core/own-fields.ts'
 import { baseUrlProblem, isPrivateHost, withoutTrailingSlash } from './addresses.ts'
 import type { ConfigFile } from './config-file.ts'
 import type { Reader } from './environment.ts'

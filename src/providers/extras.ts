@@ -4,6 +4,7 @@
  * Fields inside messages, tools and response formats need no list: adapters write those objects anew, field by field.
  */
 import type { Ask } from '../core/chat.ts'
+import { ownFields } from '../core/own-fields.ts'
 import type { Json } from './json.ts'
 import { isRecord } from './json.ts'
 
@@ -48,13 +49,6 @@ const fieldsOf: Readonly<Record<ProviderKind, Readonly<Record<string, Shape>>>> 
     reasoning: ['effort', 'max_tokens', 'exclude', 'enabled'],
   },
 }
-
-/** Fields that the gateway itself sets, or that it reads: no list may send the caller's. */
-export const ownFields: ReadonlySet<string> = new Set(
-  `model messages stream stream_options n max_tokens max_completion_tokens max_output_tokens temperature top_p
-  presence_penalty frequency_penalty seed random_seed logit_bias logprobs top_logprobs stop tools tool_choice
-  parallel_tool_calls functions function_call response_format reasoning_effort user metadata __proto__`.split(/\s+/),
-)
 
 type Options = {
   /** Names that the operator adds to the list, with any value. */
