@@ -351,6 +351,40 @@ describe('a right value', () => {
     expect(config.extraModels.map(({ provider: id, row }) => [id, row.id])).toEqual([['local', 'llama']])
   })
 
+  test('extra_fields: extends what a provider is sent, without the fields that the gateway sets', () => {
+    const fields = (...extra_fields: readonly string[]) =>
+      file('fields.json', { providers: [provider({ extra_fields })] })
+    const { providers } = readConfig({ GATEWAY_CONFIG: fields('plugins', 'route') })
+    expect(providers[0]?.extraFields).toEqual(['plugins', 'route'])
+    for (const name of ['model', 'messages', 'stream', 'tools', 'max_tokens', 'user', 'n'])
+      expect(problemsOf({ GATEWAY_CONFIG: fields('plugins', name) })).toEqual([
+        `GATEWAY_CONFIG: provider "local": extra_fields has "${name}", which the gateway sets itself; remove it`,
+      ])
+    expect(problemsOf({ GATEWAY_CONFIG: fields('__proto__') })).toHaveLength(1)
+  })
+
+  test('image_urls: is off for a server on a private network unless the operator sets it', () => {
+    const given = (base_url: string, capabilities?: object) => {
+      const [first] = readConfig({
+        GATEWAY_CONFIG: file('images.json', {
+          providers: [
+            provider({
+              base_url,
+              models: [
+                { id: 'm', pricing: { input_per_mtok: 0, output_per_mtok: 0 }, ...(capabilities && { capabilities }) },
+              ],
+            }),
+          ],
+        }),
+      }).extraModels
+      return first?.row.capabilities?.image_urls
+    }
+    expect(given('http://127.0.0.1:11434/v1')).toBe(false)
+    expect(given('http://vllm.internal/v1')).toBe(false)
+    expect(given('https://api.example.com/v1')).toBe(true)
+    expect(given('http://127.0.0.1:11434/v1', { image_urls: true })).toBe(true)
+  })
+
   test('the configuration file names the model that rewrites prompts, by any of its names', () => {
     const local = { providers: [provider({})], enhancement: { model: 'llama' } }
     expect(readConfig({ GATEWAY_CONFIG: file('own-rewriter.json', local) }).rewriter).toBe('local/llama')

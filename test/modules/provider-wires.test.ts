@@ -103,7 +103,7 @@ const compatible = (body: Json) =>
   gateway.post('/v1/chat/completions', { messages: hello, web: 'off', fallback: false, ...body })
 
 type Body = { [name: string]: unknown; output: string; error: Record<'code' | 'message' | 'param' | 'type', string> }
-const bodyOf = (answer: Response): Promise<Body> => answer.json()
+const bodyOf = async (answer: Response): Promise<Body> => JSON.parse(await answer.text())
 /** Body of the newest request that the providers got. */
 const sent = (): Json => JSON.parse(upstream.ledger().at(-1)?.body ?? '{}')
 const requests = () => upstream.ledger().length
