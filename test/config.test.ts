@@ -264,7 +264,7 @@ describe('a wrong value', () => {
     expect(problemsOf({ GATEWAY_CONFIG: path, PORT: 'x' }).map(line => line.replace('GATEWAY_CONFIG: ', ''))).toEqual([
       'providers.0.id: must be a name of at most 32 lower-case letters, digits and hyphens that begins with a letter',
       'providers.0.base_url: must be a string of 8 to 2048 characters',
-      'providers.2.colour: is not known here; remove it, or take one of id, base_url, api_key_env, models',
+      'providers.2.colour: is not known here; remove it, or take one of id, base_url, api_key_env, extra_fields, models',
       'providers.2.models: must be an array of 1 to 256 items',
       'providers.3.models.0.pricing: is missing; it must be an object',
       'models.1.provider: must be "openai", "anthropic" or "google"',
@@ -351,6 +351,40 @@ describe('a right value', () => {
       { id: 'local', format: 'compatible', baseUrl: 'http://127.0.0.1:11434/v1', apiKey: 'key' },
     ])
     expect(config.extraModels.map(({ provider: id, row }) => [id, row.id])).toEqual([['local', 'llama']])
+  })
+
+  test('extra_fields: extends what a provider is sent, without the fields that the gateway sets', () => {
+    const fields = (...extra_fields: readonly string[]) =>
+      file('fields.json', { providers: [provider({ extra_fields })] })
+    const { providers } = readConfig({ GATEWAY_CONFIG: fields('plugins', 'route') })
+    expect(providers[0]?.extraFields).toEqual(['plugins', 'route'])
+    for (const name of ['model', 'messages', 'stream', 'tools', 'max_tokens', 'user', 'n'])
+      expect(problemsOf({ GATEWAY_CONFIG: fields('plugins', name) })).toEqual([
+        `GATEWAY_CONFIG: provider "local": extra_fields has "${name}", which the gateway sets itself; remove it`,
+      ])
+    expect(problemsOf({ GATEWAY_CONFIG: fields('__proto__') })).toHaveLength(1)
+  })
+
+  test('image_urls: is off for a server on a private network unless the operator sets it', () => {
+    const given = (base_url: string, capabilities?: object) => {
+      const [first] = readConfig({
+        GATEWAY_CONFIG: file('images.json', {
+          providers: [
+            provider({
+              base_url,
+              models: [
+                { id: 'm', pricing: { input_per_mtok: 0, output_per_mtok: 0 }, ...(capabilities && { capabilities }) },
+              ],
+            }),
+          ],
+        }),
+      }).extraModels
+      return first?.row.capabilities?.image_urls
+    }
+    expect(given('http://127.0.0.1:11434/v1')).toBe(false)
+    expect(given('http://vllm.internal/v1')).toBe(false)
+    expect(given('https://api.example.com/v1')).toBe(true)
+    expect(given('http://127.0.0.1:11434/v1', { image_urls: true })).toBe(true)
   })
 
   test('the configuration file names the model that rewrites prompts, by any of its names', () => {

@@ -280,6 +280,15 @@ export type ChatRequest = {
                         detail?: 'auto' | 'low' | 'high' | null | undefined
                       }
                     }
+                  | {
+                      type: 'file'
+                      file: {
+                        /** omitted: send the document in `file_data` */
+                        file_id?: null | undefined
+                        file_data?: string | null | undefined
+                        filename?: string | null | undefined
+                      }
+                    }
                 )[]
           }
         | {
@@ -296,7 +305,7 @@ export type ChatRequest = {
             tool_calls?:
               | readonly {
                   id: string
-                  type: 'function'
+                  type?: 'function' | null | undefined
                   function: {
                     /** a name of 1 to 64 letters, digits, `_` or `-` */
                     name: string
@@ -610,6 +619,7 @@ export type Model = {
   max_output_tokens: number
   capabilities: {
     vision: boolean
+    files: boolean
     tools: boolean
     json_schema: boolean
     reasoning: boolean

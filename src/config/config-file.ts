@@ -28,6 +28,16 @@ const providerWith = <S extends TSchema>(models: S) =>
           description: 'the name of the environment variable that holds the key, in capitals',
         }),
       ),
+      /** Fields of compatible requests that this provider is sent beside the usual ones. */
+      extra_fields: Type.Optional(
+        Type.Array(
+          Type.String({
+            pattern: '^[A-Za-z][A-Za-z0-9_]{0,63}$',
+            description: 'the name of a request field: at most 64 letters, digits and underscores, a letter first',
+          }),
+          { maxItems: 64 },
+        ),
+      ),
       models,
     },
     { additionalProperties: false },

@@ -1,7 +1,8 @@
 import { catalogue } from '../core/catalogue.ts'
 import { type ConfiguredModel, type ModelChange, toModel, withChanges } from '../core/configured-models.ts'
 import { autoModel, buildCatalogue, type Catalogue } from '../core/models.ts'
-import { baseUrlProblem, withoutTrailingSlash } from './addresses.ts'
+import { ownFields } from '../core/own-fields.ts'
+import { baseUrlProblem, isPrivateHost, withoutTrailingSlash } from './addresses.ts'
 import type { ConfigFile } from './config-file.ts'
 import type { Reader } from './environment.ts'
 
@@ -10,6 +11,7 @@ export type ProviderSettings = {
   readonly format: 'openai' | 'anthropic' | 'google' | 'compatible'
   readonly baseUrl: string
   readonly apiKey: string | null
+  readonly extraFields?: readonly string[]
 }
 
 /** Providers that are there by a key alone. */
@@ -43,10 +45,31 @@ export function readProviders(read: Reader, file: ConfigFile, problems: string[]
       problems.push(`GATEWAY_CONFIG: provider "${provider.id}" names ${provider.api_key_env}, which is not set`)
     const problem = baseUrlProblem(provider.base_url)
     if (problem !== null) problems.push(`GATEWAY_CONFIG: provider "${provider.id}": base_url ${problem}`)
-    settings.push({ id: provider.id, format: 'compatible', baseUrl: withoutTrailingSlash(provider.base_url), apiKey })
-    for (const row of provider.models) models.push({ provider: provider.id, row })
+    const extraFields = provider.extra_fields ?? []
+    for (const name of extraFields.filter(name => ownFields.has(name)))
+      problems.push(
+        `GATEWAY_CONFIG: provider "${provider.id}": extra_fields has "${name}", which the gateway sets itself; remove it`,
+      )
+    settings.push({
+      id: provider.id,
+      format: 'compatible',
+      baseUrl: withoutTrailingSlash(provider.base_url),
+      apiKey,
+      ...(extraFields.length > 0 && { extraFields }),
+    })
+    for (const row of provider.models)
+      models.push({ provider: provider.id, row: withImageUrls(row, provider.base_url) })
   }
   return { settings, models }
+}
+
+/**
+ * A server inside the operator's network would fetch an image by its URL from there, and a public name can resolve to a
+ * private address: unless the operator says otherwise, such a server gets no images by URL.
+ */
+function withImageUrls(row: ConfiguredModel, baseUrl: string): ConfiguredModel {
+  const image_urls = URL.canParse(baseUrl) && !isPrivateHost(new URL(baseUrl).hostname)
+  return { ...row, capabilities: { image_urls, ...row.capabilities } }
 }
 
 /** The models of those who are configured; where nobody is, those built in are simulated, and so their models are there. */

@@ -16,6 +16,7 @@ import {
   type ToolChoice,
 } from './chat.ts'
 import { autoModel } from './models.ts'
+import { forwardableAddress } from './public-address.ts'
 import { headerChoice, headerFlag, headerNumber, invalid, nullable, oneOf } from './validate.ts'
 
 export const maximumMessages = 512
@@ -71,6 +72,32 @@ export const imageAddress = Type.String({
   description: 'an http, https or data: address',
 })
 
+function closedOrOpen(additionalProperties: boolean): <P extends TProperties>(properties: P) => TObject<P> {
+  return properties => Type.Object(properties, { additionalProperties })
+}
+
+/** A document as both endpoints take it: no provider stores files for callers, so a `file_id` names nothing here. */
+export function filePartSchema(additionalProperties: boolean) {
+  const object = closedOrOpen(additionalProperties)
+  return object({
+    type: Type.Literal('file'),
+    file: object({
+      file_id: Type.Optional(
+        Type.Null({ unmatched: 'unsupported_parameter', description: 'omitted: send the document in `file_data`' }),
+      ),
+      file_data: nullable(
+        Type.String({
+          boundedBy: 'body',
+          pattern: '^[dD][aA][tT][aA]:[aA][pP][pP][lL][iI][cC][aA][tT][iI][oO][nN]/[pP][dD][fF];[bB][aA][sS][eE]64,',
+          description: 'a PDF document as a `data:application/pdf;base64,` address',
+          unmatched: 'unsupported_parameter',
+        }),
+      ),
+      filename: nullable(Type.String({ maxLength: 256 })),
+    }),
+  })
+}
+
 export const functionName = Type.String({
   maxLength: 64,
   pattern: '^[A-Za-z0-9_-]+$',
@@ -79,17 +106,14 @@ export const functionName = Type.String({
 
 export const callId = Type.String({ minLength: 1, maxLength: 512 })
 
-function closedOrOpen(additionalProperties: boolean): <P extends TProperties>(properties: P) => TObject<P> {
-  return properties => Type.Object(properties, { additionalProperties })
-}
-
 /** A tool call in the conversation's history, with Google's signature where it has one. */
 export function toolCallSchema(additionalProperties: boolean) {
   const object = closedOrOpen(additionalProperties)
   const google = object({ thought_signature: nullable(bodyText) })
   return object({
     id: callId,
-    type: oneOf(['function'], 'unsupported_parameter'),
+    // Some clients leave it out of the history: there is one type of call.
+    type: nullable(oneOf(['function'], 'unsupported_parameter')),
     function: object({ name: functionName, arguments: bodyText }),
     extra_content: nullable(object({ google: nullable(google) })),
   })
@@ -291,6 +315,7 @@ type WirePart =
       readonly image_url: { readonly url: string; readonly detail?: 'auto' | 'low' | 'high' | null }
     }
   | { readonly type: 'image'; readonly url: string; readonly detail?: 'auto' | 'low' | 'high' | null }
+  | { readonly type: 'file'; readonly file: { readonly file_data?: string | null; readonly filename?: string | null } }
   | { readonly type: 'refusal'; readonly refusal: string }
 
 type WireContent = string | readonly WirePart[] | null | undefined
@@ -340,7 +365,11 @@ function readMessage(message: WireMessage, index: number, open: readonly ToolCal
     case 'developer':
       return { role: 'system', text: textOf(message.content, '\n') }
     case 'user':
-      return { role: 'user', content: partsOf(message.content), name: message.name ?? null }
+      return {
+        role: 'user',
+        content: partsOf(message.content, `messages.${index}.content`),
+        name: message.name ?? null,
+      }
     case 'assistant':
       return {
         role: 'assistant',
@@ -386,19 +415,41 @@ function textOf(content: WireContent, between: string): string {
   return (content ?? []).map(part => ('text' in part ? part.text : 'refusal' in part ? part.refusal : '')).join(between)
 }
 
-function partsOf(content: WireContent): readonly ContentPart[] {
+function partsOf(content: WireContent, param: string): readonly ContentPart[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }]
-  return (content ?? []).filter(part => part.type !== 'refusal').map(readPart)
+  return (content ?? []).flatMap((part, index) => readPart(part, `${param}.${index}`))
 }
 
-function readPart(part: Exclude<WirePart, { type: 'refusal' }>): ContentPart {
+function readPart(part: WirePart, param: string): ContentPart | [] {
   switch (part.type) {
     case 'text':
     case 'input_text':
       return { type: 'text', text: part.text }
-    case 'image_url':
-      return { type: 'image', url: part.image_url.url, detail: part.image_url.detail ?? null }
+    case 'image_url': {
+      const { url, detail } = part.image_url
+      return { type: 'image', url: fetchable(url, `${param}.image_url.url`), detail: detail ?? null }
+    }
     case 'image':
-      return { type: 'image', url: part.url, detail: part.detail ?? null }
+      return { type: 'image', url: fetchable(part.url, `${param}.url`), detail: part.detail ?? null }
+    case 'refusal':
+      return []
+    case 'file':
+      return {
+        type: 'file',
+        url: documentOf(part.file.file_data, `${param}.file.file_data`),
+        name: part.file.filename ?? null,
+      }
   }
+}
+
+/** The address as an upstream may be given it, which fetches it from within a network of its own. Throws `invalid_request`. */
+function fetchable(url: string, param: string): string {
+  const address = forwardableAddress(url)
+  if (address !== null) return address
+  throw invalid(param, 'must be a public http or https URL on port 80 or 443 without credentials, or a data: URL')
+}
+
+function documentOf(data: string | null | undefined, param: string): string {
+  if (data == null) throw invalid(param, 'is required: send the document as a `data:application/pdf;base64,` URL')
+  return data
 }

@@ -81,7 +81,17 @@ export const attributions: Readonly<Record<QualityScore['metric'], string>> = {
   arena_text_score: 'Arena, https://arena.ai',
 }
 
-const everything = { vision: true, tools: true, jsonSchema: true, reasoning: true, streaming: true, webSearch: true }
+/** All of them see images, and read PDFs as text and page images: OpenAI "File inputs", Anthropic "PDF support", Gemini "Document understanding". */
+const everything = {
+  vision: true,
+  imageUrls: true,
+  files: true,
+  tools: true,
+  jsonSchema: true,
+  reasoning: true,
+  streaming: true,
+  webSearch: true,
+}
 
 const openaiPlain: ParameterRules = {
   sampling: 'accepted',

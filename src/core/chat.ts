@@ -13,7 +13,9 @@ export type ImagePart = {
   readonly url: string
   readonly detail: 'auto' | 'low' | 'high' | null
 }
-export type ContentPart = TextPart | ImagePart
+/** A PDF document. `url` is a `data:` address that holds it, in base64. */
+export type FilePart = { readonly type: 'file'; readonly url: string; readonly name: string | null }
+export type ContentPart = TextPart | ImagePart | FilePart
 
 /** A call as the conversation's history holds it. `arguments` is JSON text as the model wrote it: it may be invalid. */
 export type ToolCall = {
@@ -96,8 +98,8 @@ export type Ask = {
   /** The caller's own end-user id (`user`, `safety_identifier`). */
   readonly endUser: string | null
   /**
-   * Every other field of a compatible request, by its wire name. OpenAI's own ones (`verbosity`, `service_tier`, …) go to
-   * OpenAI, all of them to OpenAI-compatible servers, none elsewhere.
+   * Every other field of a compatible request, by its wire name. `providers/extras.ts` lists which of them each kind of
+   * provider is sent.
    */
   readonly extras: Readonly<Record<string, unknown>>
   readonly fallback: boolean

@@ -54,7 +54,16 @@ export const configuredModelSchema = Type.Object(
     max_output_tokens: optional(tokens),
     capabilities: optional(
       Type.Object(
-        { vision: flag, tools: flag, json_schema: flag, reasoning: flag, streaming: flag, web_search: flag },
+        {
+          vision: flag,
+          image_urls: flag,
+          files: flag,
+          tools: flag,
+          json_schema: flag,
+          reasoning: flag,
+          streaming: flag,
+          web_search: flag,
+        },
         strict,
       ),
     ),
@@ -168,6 +177,8 @@ export function toModel(providerId: string, row: ConfiguredModel): Model {
     maxOutputTokens: row.max_output_tokens ?? Math.min(unknownModel.maxOutputTokens, contextWindow),
     capabilities: {
       vision: false,
+      imageUrls: true,
+      files: false,
       tools: true,
       jsonSchema: responseFormat === 'json_schema',
       reasoning: efforts.length > 0,

@@ -51,6 +51,31 @@ export const errorTable = {
 
 export type ErrorCode = keyof typeof errorTable
 
+/**
+ * Words by which client libraries recognize an error, and the sentence that adds them to a message without them. Sources:
+ * LiteLLM `litellm_core_utils/exception_mapping_utils.py` (`ExceptionCheckers`, `_map_openai_exception`) and
+ * `@langchain/openai` `utils/client` (`_isOpenAIContextOverflowError`). LangChain takes `tool_calls` in a 400 for its own
+ * error about tool results.
+ */
+const recognizedWords: Partial<Record<ErrorCode, { readonly words: string; readonly sentence: string }>> = {
+  context_length_exceeded: {
+    words: "This model's maximum context length is",
+    sentence: "This model's maximum context length is exceeded.",
+  },
+  content_blocked: {
+    words: 'content_policy_violation',
+    sentence: 'The request was rejected as a result of the safety system (content_policy_violation).',
+  },
+}
+
+function recognizable(code: ErrorCode, message: string): string {
+  const { words, sentence } =
+    errorTable[code].status === 429
+      ? { words: 'Rate limit', sentence: 'Rate limit error.' }
+      : (recognizedWords[code] ?? { words: '', sentence: '' })
+  return message.includes(words) ? message : `${message} ${sentence}`
+}
+
 export type ErrorOptions = {
   /** Dotted path of the field at fault, as the caller wrote it: `messages.0.content`. */
   readonly param?: string | null
@@ -102,7 +127,7 @@ export class GatewayError extends Error {
   readonly completed: Completed | null
 
   constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
-    super(message)
+    super(recognizable(code, message))
     this.name = 'GatewayError'
     this.code = code
     this.param = options.param ?? null

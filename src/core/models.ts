@@ -1,4 +1,4 @@
-import type { Ask, ReasoningEffort } from './chat.ts'
+import type { Ask, ContentPart, ReasoningEffort } from './chat.ts'
 import { dayMs } from './days.ts'
 
 /** Prices in USD per million tokens, as the catalogue's sources print them; null = no price of its own: the input price. */
@@ -17,6 +17,10 @@ export type Tier = (typeof tiers)[number]
 
 export type Capabilities = {
   readonly vision: boolean
+  /** Images that the upstream fetches by their URL, from outside the operator's network. */
+  readonly imageUrls: boolean
+  /** PDF documents. */
+  readonly files: boolean
   readonly tools: boolean
   readonly jsonSchema: boolean
   readonly reasoning: boolean
@@ -238,6 +242,8 @@ function lastLeaving(todayIso: string): string {
 export type Needs = {
   readonly stream: boolean
   readonly vision: boolean
+  readonly imageUrls: boolean
+  readonly files: boolean
   readonly tools: boolean
   readonly forcedTool: boolean
   readonly responseFormat: 'text' | 'json_object' | 'json_schema'
@@ -255,9 +261,9 @@ export type Needs = {
 export function needsOf(ask: Ask): Needs {
   return {
     stream: ask.stream !== null,
-    vision: ask.messages.some(
-      message => message.role === 'user' && message.content.some(part => part.type === 'image'),
-    ),
+    vision: holdsPart(ask, ({ type }) => type === 'image'),
+    imageUrls: holdsPart(ask, part => part.type === 'image' && !/^data:/i.test(part.url)),
+    files: holdsPart(ask, ({ type }) => type === 'file'),
     tools: ask.tools.length > 0,
     forcedTool:
       ask.tools.length > 0 &&
@@ -272,6 +278,10 @@ export function needsOf(ask: Ask): Needs {
   }
 }
 
+function holdsPart({ messages }: Ask, isWanted: (part: ContentPart) => boolean): boolean {
+  return messages.some(message => message.role === 'user' && message.content.some(isWanted))
+}
+
 /** `param` is the compatible wire's name of the parameter at fault, `what` ends the sentence "this model does not support …". */
 export type Unmet = { readonly param: string; readonly what: string }
 
@@ -279,6 +289,8 @@ export type Unmet = { readonly param: string; readonly what: string }
 export function unmet(model: Model, needs: Needs): Unmet | null {
   const { capabilities, parameters } = model
   if (needs.vision && !capabilities.vision) return { param: 'messages', what: 'images' }
+  if (needs.imageUrls && !capabilities.imageUrls) return { param: 'messages', what: 'images by URL' }
+  if (needs.files && !capabilities.files) return { param: 'messages', what: 'files' }
   if (needs.tools && !capabilities.tools) return { param: 'tools', what: 'tools' }
   if (!givesFormat(model, needs.responseFormat))
     return { param: 'response_format', what: `the response format \`${needs.responseFormat}\`` }

@@ -1,5 +1,5 @@
 /** The three layers over a text, in process: rules, classifier, blocked domains. Linear, without a wait. */
-import type { Message } from './chat.ts'
+import type { ContentPart, Message } from './chat.ts'
 import type { Definition } from './definitions.ts'
 import { undisguised } from './screening/disguise.ts'
 import type { HarmVerdict } from './screening/harm-verdict.ts'
@@ -143,13 +143,25 @@ export function textsOf(message: Message): readonly string[] {
     case 'tool':
       return [message.text]
     case 'user':
-      return message.content.flatMap(part => (part.type === 'text' ? [part.text] : linked(part.url)))
+      return message.content.flatMap(textsOfPart)
     case 'assistant':
       return [message.text ?? '', message.reasoning ?? '', ...message.toolCalls.map(call => call.arguments)].filter(
         text => text !== '',
       )
     default:
       return message satisfies never
+  }
+}
+
+/** Documents are not read: what is judged of one is the name that the model sees. */
+function textsOfPart(part: ContentPart): readonly string[] {
+  switch (part.type) {
+    case 'text':
+      return [part.text]
+    case 'image':
+      return linked(part.url)
+    case 'file':
+      return part.name === null ? [] : [part.name]
   }
 }
 

@@ -7,7 +7,7 @@
  * tokenizer, so a bound for their models is a rule of ours: what the most wasteful known tokenizers make of each token, times
  * a factor, and never more than one token for each byte.
  */
-import type { Ask, ImagePart, Message, Tool } from './chat.ts'
+import type { Ask, FilePart, ImagePart, Message, Tool } from './chat.ts'
 import { type Measure, measureText } from './pieces-of-text.ts'
 
 /** Characters up to which a text is counted in full; of a longer one about as many are drawn at random. */
@@ -71,6 +71,7 @@ export type Weighable = Pick<Ask, 'messages' | 'tools' | 'responseFormat'> & Par
 export function estimateInputTokens(ask: Weighable, provider?: string): number {
   let flat = tokensPerMessage + tokensPerMessage * ask.messages.length + tokensPerTool * ask.tools.length
   for (const detail of imagesOf(ask.messages)) flat += highestImageOf(detail, provider)
+  for (const file of filesOf(ask.messages)) flat += highestFileOf(file)
   if (provider === undefined || provider === 'anthropic') flat += instructionTokens(ask)
   const { said, beside } = weightOf(ask.messages)
   const all = [said, beside, weightOfTools(ask.tools), weightOfRest(ask)].reduce(sumOf)
@@ -81,6 +82,7 @@ export function estimateInputTokens(ask: Weighable, provider?: string): number {
 export function likelyInputTokens(ask: Weighable, provider: string): number {
   let flat = tokensPerMessage + tokensPerMessage * ask.messages.length + tokensPerTool * ask.tools.length
   for (const detail of imagesOf(ask.messages)) flat += estimateImageTokens(detail, provider)
+  for (const file of filesOf(ask.messages)) flat += estimateFileTokens(file)
   if (provider === 'anthropic') flat += instructionTokens(ask)
   const { own, bytes } = [weightOf(ask.messages).said, weightOfTools(ask.tools), weightOfFormat(ask)].reduce(sumOf)
   return Math.ceil(Math.min(own * factorOf(provider), bytes)) + flat
@@ -184,6 +186,27 @@ function namesOf(message: Message): string[] {
     case 'assistant':
       return [...(message.name === null ? [] : [message.name]), ...message.toolCalls.map(call => call.id)]
   }
+}
+
+/** A page is charged as its text and as a picture: at most about 4,600 tokens. The providers take about 100 pages. */
+const fileTokens = { least: 4_600, most: 460_000 }
+/** Of the base64 text: three bytes of a document per token, which holds for compressed text. */
+const charactersPerFileToken = 4
+/** What is reserved relative to that. Text that compresses better is a shortfall (`docs/decisions/0001`). */
+const highestFileFactor = 2
+
+/** Returns the tokens of a document, by its size: its pages are not counted here. */
+export function estimateFileTokens({ url }: FilePart): number {
+  return Math.min(Math.max(Math.ceil(url.length / charactersPerFileToken), fileTokens.least), fileTokens.most)
+}
+
+function highestFileOf(file: FilePart): number {
+  return Math.min(estimateFileTokens(file) * highestFileFactor, fileTokens.most)
+}
+
+function* filesOf(messages: readonly Message[]): Generator<FilePart> {
+  for (const message of messages)
+    if (message.role === 'user') for (const part of message.content) if (part.type === 'file') yield part
 }
 
 function weightOfTools(tools: readonly Tool[]): Measure {

@@ -130,7 +130,8 @@ function faultOf(shape: Shape, value: unknown): Fault | null {
       if (value === shape.const) return null
       return wrong(shape, typeof value === typeof shape.const ? shape.unmatched : undefined)
     case 'String':
-      return typeof value === 'string' && fitsString(shape, value) ? null : wrong(shape)
+      if (typeof value === 'string' && fitsString(shape, value)) return null
+      return wrong(shape, typeof value === 'string' ? shape.unmatched : undefined)
     case 'Number':
     case 'Integer':
       return typeof value === 'number' && fitsNumber(shape, value) ? null : wrong(shape)

@@ -18,8 +18,8 @@ const formats = {
 /** The providers that are configured; where none is, three simulated ones. */
 export async function openProviders(config: Config, clock: Clock) {
   const endpoints = new Map<string, Endpoint>()
-  const add = ({ id, format, baseUrl, apiKey }: ProviderSettings, simulated: boolean) =>
-    endpoints.set(id, { id, provider: formats[format], access: { baseUrl, apiKey }, simulated })
+  const add = ({ id, format, ...access }: ProviderSettings, simulated: boolean) =>
+    endpoints.set(id, { id, provider: formats[format], access, simulated })
   for (const settings of config.providers) add(settings, false)
   if (endpoints.size > 0) return { endpoints, simulator: null }
   const simulator = await startSimulator({ clock, random: Math.random })

@@ -13,8 +13,8 @@ export const bodyLimits = { chat: 2 * megabyte, chatWithImages: 32 * megabyte, o
  */
 export const serverBodyLimit = 256 * megabyte
 
-/** What tells a chat with images from one without, looked for only in bodies over the smaller cap. */
-const imageMark = '"image'
+/** What tells a chat with images or documents from one without, looked for only in bodies over the smaller cap. */
+const attachmentMarks = ['"image', '"file_data"']
 
 export type Timer = { after(milliseconds: number, action: () => void): () => void }
 
@@ -23,7 +23,7 @@ export type Reading = { readonly hold: BodyHold; readonly clock: Timer }
 
 /**
  * The body's text. Throws 413 over the cap, before more than the cap is held; a chat body between the two caps is let
- * through only where it holds image parts. Reserves the declared length before the first byte is read, or each piece of a
+ * through only where it holds image or file parts. Reserves the declared length before the first byte is read, or each piece of a
  * body without one as it arrives, and throws what `BodyHold` throws.
  */
 export async function readBody(request: Request, limit: number, reading: Reading | null = null): Promise<string> {
@@ -41,7 +41,11 @@ export async function readBody(request: Request, limit: number, reading: Reading
   }
   // No character is more than three bytes: only what may be over needs its bytes counted.
   if (text === null) throw tooLarge(limit)
-  if (text.length * 3 <= limit || Buffer.byteLength(text) <= limit || (most > limit && text.includes(imageMark)))
+  if (
+    text.length * 3 <= limit ||
+    Buffer.byteLength(text) <= limit ||
+    (most > limit && attachmentMarks.some(mark => text.includes(mark)))
+  )
     return text
   throw tooLarge(limit)
 }

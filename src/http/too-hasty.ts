@@ -5,7 +5,7 @@ import type { Limit } from '../core/limits.ts'
 export function tooHasty(retryAfterMs: number, shouldRetry: boolean | null = null): GatewayError {
   return new GatewayError(
     'ip_rate_limited',
-    'Too many requests from this address: wait as long as `retry-after` says.',
+    'Too many requests from this IP address. Retry after the time in the retry-after header.',
     { retryAfterMs, shouldRetry },
   )
 }

@@ -1,6 +1,6 @@
 import type { Ask } from '../core/chat.ts'
 import { GatewayError } from '../core/errors.ts'
-import { priceTable } from '../core/money.ts'
+import { priceTable, toUsd } from '../core/money.ts'
 import type { Caller, Limits } from '../core/plans.ts'
 import { tokensSpared } from '../core/tokens.ts'
 import type { LeftOut } from '../core/web.ts'
@@ -125,13 +125,13 @@ function refusal({ code, retryAfterMs }: LimitReached, limits: Limits): GatewayE
 function refusalMessage(code: RefusalCode, limits: Limits): string {
   switch (code) {
     case 'requests_per_minute_exceeded':
-      return `Your account may make ${limits.requestsPerMinute} requests a minute. Wait for the time in retry-after.`
+      return `Rate limit reached: ${limits.requestsPerMinute} requests per minute for this account. Retry after the time in the retry-after header.`
     case 'concurrent_requests_exceeded':
-      return `Your account may run ${limits.concurrentRequests} requests at a time. Wait until one of them has ended.`
+      return `Concurrency limit reached: ${limits.concurrentRequests} concurrent requests for this account. Retry when one has finished.`
     case 'daily_tokens_exceeded':
-      return `What is left of your account's ${limits.dailyTokens} tokens a day does not pay for this request. Send less text, wait for midnight UTC, or ask for a higher limit.`
+      return `Daily token limit reached: this request needs more than the tokens remaining of ${limits.dailyTokens} per day. Shorten it, wait until 00:00 UTC, or ask for a higher limit.`
     case 'daily_cost_exceeded':
-      return `What is left of your account's daily budget does not pay for this request. Choose a cheaper model, wait for midnight UTC, or ask for a higher limit.`
+      return `Daily cost limit reached: this request can cost more than remains of $${toUsd(limits.dailyCostMicrocents)} per day. Choose a cheaper model, wait until 00:00 UTC, or ask for a higher limit.`
     default:
       return code satisfies never
   }

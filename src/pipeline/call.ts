@@ -103,7 +103,7 @@ export async function* call(
         while (!serving.ended && serving.failure === null) {
           const parts = await attempt.next()
           if (parts === null) break
-          const content = takeIn(serving, parts)
+          const content = takeIn(serving, parts, ask.choices)
           noteProgress(tally, serving, progress, attempt.arrivedAt())
           if (serving.hasContent && serving.firstContentAt === null) {
             serving.firstContentAt = attempt.arrivedAt()

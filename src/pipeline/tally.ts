@@ -164,11 +164,13 @@ export function startServing(candidate: Candidate, droppedParameters: readonly s
 
 /**
  * Notes what the parts say of the answer and hands back the content among them, in order, neighbouring pieces of a text as
- * one. Finish reasons stay here until the answer has truly ended: a cut one never shows them.
+ * one. Finish reasons stay here until the answer has truly ended: a cut one never shows them. Of `choices` requested ones,
+ * further choices that an upstream sends are ignored: no client expects them.
  */
-export function takeIn(serving: Serving, parts: readonly AnswerPart[]): ChatEvent[] {
+export function takeIn(serving: Serving, parts: readonly AnswerPart[], choices: number): ChatEvent[] {
   const content: ChatEvent[] = []
   for (const part of parts) {
+    if ('choice' in part && part.choice >= choices) continue
     switch (part.type) {
       case 'reasoning':
         if (part.text === '') break

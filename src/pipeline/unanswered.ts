@@ -25,7 +25,7 @@ export function unanswered(failed: readonly Failed[], isLate: boolean, attempts:
   const { model } = last.candidate
   switch (last.failure.kind) {
     case 'context_overflow':
-      return new GatewayError('context_length_exceeded', messages.context(fullName(model)), {
+      return new GatewayError('context_length_exceeded', messages.context(fullName(model), model.contextWindow), {
         ...options,
         param: 'messages',
       })
@@ -63,11 +63,11 @@ function asksToWait({ failure, status }: Failed): boolean {
 
 const messages = {
   none: 'No model can take this request right now. Try again after the time in retry-after.',
-  context: (model: string) =>
-    `The conversation exceeds the context window of ${model}. Shorten it, or name a model with a larger one.`,
+  context: (model: string, tokens: number) =>
+    `The conversation exceeds the ${tokens}-token context window of ${model}. Shorten it or choose a larger model. This model's maximum context length is ${tokens} tokens.`,
   large: (provider: string) =>
     `The request is larger than ${provider} takes. Send fewer or smaller images or less text.`,
-  filtered: (provider: string) => `The content filter of ${provider} itself refused this request. Change the prompt.`,
+  filtered: (provider: string) => `The content filter of ${provider} blocked this request. Change the prompt.`,
   refused: (model: string) =>
     `${model} refused the request as invalid. Check its parameters against the documentation of that model.`,
   timeout: 'No model answered in time. Try again, or ask for less output.',

@@ -11,7 +11,7 @@ export type Loss = { readonly model: string; readonly reason: string } & (
 /** Nobody can take it. The nearest miss is named: what all others were lost to before the last filter. */
 export function nobody(dropped: readonly Loss[], inputTokens: number): GatewayError {
   if (dropped.some(({ cause }) => cause === 'window')) {
-    const message = `The conversation, of about ${inputTokens} tokens, exceeds the context window of every model that can do what is asked. Shorten it.`
+    const message = `The conversation (about ${inputTokens} tokens) exceeds the context window of every eligible model. Shorten it.`
     return new GatewayError('context_length_exceeded', message, { param: 'messages' })
   }
   const params = dropped.flatMap(loss => (loss.cause === 'unmet' ? [loss.param] : []))

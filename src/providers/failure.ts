@@ -37,6 +37,11 @@ export function failed(failure: ProviderFailure): AnswerPart {
   return { type: 'failure', failure }
 }
 
+/** A response of status 200 that contradicts itself: part of it was lost, however it ended. `how` is an identifier. */
+export function truncated(how: string): AnswerPart {
+  return failed(failureOf('truncated', `200 ${how}`))
+}
+
 /** What an HTTP status means by itself, before the body is looked at. Below 400 it is an answer nobody asked for. */
 export function kindOfStatus(status: number): AttemptFailure {
   switch (status) {
@@ -86,23 +91,43 @@ function numberOf(value: string | null): number | null {
   return value !== null && /^\s*-?\d{1,15}(?:\.\d{0,9})?\s*$/.test(value) ? Number(value) : null
 }
 
-/** Lower case, each as at least one provider words it. */
+/** Lower case, each as at least one server words it; `test/providers/overflow-wordings.test.ts` has them in full. */
 const overflowWordings = [
   'context_length_exceeded',
-  'maximum context length',
   'context length',
   'context window',
   'context limit',
-  'available context size',
+  'context size',
   'exceed_context_size',
+  'model_context_window_exceeded',
+  'model_max_prompt_tokens_exceeded',
+  'too_many_prompt_tokens',
+  'token_quantity_exceeded',
+  'tokens_limit_reached',
   'prompt is too long',
   'prompt too long',
   'input is too long',
+  'all messages is too long',
+  'prompt exceeds max length',
+  'prompt token count',
   'maximum prompt length',
+  'maximum model length',
   'input token count',
+  'input tokens exceed',
+  'input length should be',
+  'number of input tokens',
+  'total tokens limit',
+  'max message tokens',
+  'prompt cannot exceed',
+  'too many input tokens',
+  'too many tokens:',
+  'has too many tokens',
   'reduce the length of the messages',
   'exceeded model token limit',
+  '`inputs` must have less than',
   '`max_new_tokens` must be',
+  // vLLM: the prompt left less than nothing for the output.
+  'must be at least 1, got -',
 ]
 
 /** True where an error text says that the conversation does not fit the model's window; each server words it its own way. */

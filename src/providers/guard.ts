@@ -1,15 +1,17 @@
 /**
  * The promises of every reader, kept once: it never throws, nothing follows the end or a failure, its text is well-formed
- * however a pair of surrogates was cut, and a call has a name and a place that client libraries take.
+ * however a pair of surrogates was cut, a call has a name and a place that client libraries take, and no response that
+ * counts as complete contains a truncated call.
  */
 import type { Piece } from '../core/pieces.ts'
-import { failed, failureOf } from './failure.ts'
+import { ArgumentsScan } from './arguments-scan.ts'
+import { failed, failureOf, truncated } from './failure.ts'
 import type { AnswerPart, StreamReader } from './provider.ts'
 
 /** A whole answer, read by `read`. */
 export function guardedWhole(read: () => readonly AnswerPart[]): readonly AnswerPart[] {
   const told = read()
-  return areSound(told) ? told : mended(told, new Map())
+  return withWholeCalls(areSound(told) ? told : mended(told, new Map()), new Map())
 }
 
 /** The stream's reader, guarded. */
@@ -28,16 +30,50 @@ const nothing: readonly AnswerPart[] = []
 
 function guarded(): (read: () => readonly AnswerPart[]) => readonly AnswerPart[] {
   const halves = new Map<string, Piece>()
+  const calls: Calls = new Map()
   let isOver = false
   return read => {
     if (isOver) return nothing
     const told = read()
-    const parts = halves.size === 0 && areSound(told) ? told : mended(told, halves)
+    const sound = halves.size === 0 && areSound(told) ? told : mended(told, halves)
+    const parts = withWholeCalls(sound, calls)
     const last = parts.at(-1)?.type
     isOver = last === 'end' || last === 'failure'
     return parts
   }
 }
+
+/** The argument text of each call so far, by choice and index. */
+type Calls = Map<string, { readonly choice: number; readonly scan: ArgumentsScan }>
+
+/**
+ * The parts, with a failure in place of the end where a call is truncated. A finish reason that itself says that the
+ * response is incomplete excuses the calls of its choice.
+ */
+function withWholeCalls(parts: readonly AnswerPart[], calls: Calls): readonly AnswerPart[] {
+  for (const part of parts) {
+    switch (part.type) {
+      case 'tool_call':
+        calls.set(`${part.choice}/${part.index}`, { choice: part.choice, scan: new ArgumentsScan() })
+        break
+      case 'tool_arguments':
+        calls.get(`${part.choice}/${part.index}`)?.scan.add(part.text)
+        break
+      case 'finish':
+        if (part.reason !== 'length' && part.reason !== 'content_filter') break
+        for (const [key, { choice }] of calls) if (choice === part.choice) calls.delete(key)
+        break
+      case 'end':
+        for (const { scan } of calls.values())
+          if (scan.isUnfinished())
+            return [...parts.filter(({ type }) => type !== 'finish' && type !== 'end'), truncatedCall]
+        break
+    }
+  }
+  return parts
+}
+
+const truncatedCall = truncated('truncated_tool_call')
 
 /** As nearly all are: they go on as they came. */
 function areSound(parts: readonly AnswerPart[]): boolean {

@@ -2,7 +2,7 @@
  * A conversation as every upstream demands it: each call of a tool meets its result, and none is answered twice. And as
  * those demand it that know turns: alternating, from the user on, none empty.
  */
-import type { ContentPart, Message, ToolCall } from '../core/chat.ts'
+import type { ContentPart, FilePart, Message, ToolCall } from '../core/chat.ts'
 import { isText } from './json.ts'
 
 /** A call and what came of it; null = nothing did. */
@@ -110,6 +110,7 @@ export type Turn<Part> = { readonly role: 'user' | 'assistant'; readonly parts: 
 export type PartWriter<Part> = {
   text(text: string): Part
   image(url: string): Part
+  file(part: FilePart): Part
   /** A call, and its result for the turn after. `position` counts the calls of one assistant's turn from 0. */
   exchange(exchange: Exchange, position: number): readonly [call: Part, result: Part]
 }
@@ -152,9 +153,16 @@ export function turnsOf<Part>(
 }
 
 function isSendable(part: ContentPart): boolean {
-  return part.type === 'image' || isVisible(part.text)
+  return part.type !== 'text' || isVisible(part.text)
 }
 
 function partOf<Part>(part: ContentPart, write: PartWriter<Part>): Part {
-  return part.type === 'text' ? write.text(part.text) : write.image(part.url)
+  switch (part.type) {
+    case 'text':
+      return write.text(part.text)
+    case 'image':
+      return write.image(part.url)
+    case 'file':
+      return write.file(part)
+  }
 }

@@ -2,25 +2,6 @@
 import { type Ask, type ReasoningEffort, reasoningEfforts, type ToolChoice } from '../core/chat.ts'
 import type { ParameterRules } from '../core/models.ts'
 
-/** Fields outside the ask that upstreams of the OpenAI format know. What else a caller may have thought of is not told. */
-const extraNames = [
-  'verbosity',
-  'top_k',
-  'service_tier',
-  'prediction',
-  'store',
-  'moderation',
-  'safety_identifier',
-  'prompt_cache_key',
-  'prompt_cache_options',
-  'web_search_options',
-  'prompt_cache_retention',
-  'modalities',
-  'audio',
-] as const
-
-export type ExtraName = (typeof extraNames)[number]
-
 const parameterNames = [
   'n',
   'seed',
@@ -36,29 +17,23 @@ const parameterNames = [
   'parallel_tool_calls',
   'response_format',
   'reasoning_effort',
-  ...extraNames,
 ] as const
 
-/** The caller's wire names that may be told as dropped: a closed set, since they travel in a header. */
+/** Wire names of the parameters that mean the same on every wire. */
 export type ParameterName = (typeof parameterNames)[number]
 
 /** Collected while a request is written; in the order of the set above when told. */
 export type Dropped = Set<ParameterName>
 
-/** The names as they are told. */
-export function toldNames(dropped: ReadonlySet<ParameterName>): readonly ParameterName[] {
-  return dropped.size === 0 ? none : parameterNames.filter(name => dropped.has(name))
-}
+/** Names that may travel in a header; a caller can send any. */
+const toldName = /^[\w.-]{1,64}$/
+const maximumToldNames = 32
 
-/** The known fields among the caller's extras. */
-export function extrasIn(extras: Ask['extras']): readonly ExtraName[] {
-  return hasFields(extras) ? extraNames.filter(name => extras[name] !== undefined && extras[name] !== null) : none
-}
-
-/** Hardly any request says anything beyond what is ours too. */
-export function hasFields(extras: Ask['extras']): boolean {
-  for (const _ in extras) return true
-  return false
+/** The names as they are told: ours first, in the order of the set above, then those of the caller's own fields. */
+export function toldNames(dropped: ReadonlySet<ParameterName>, extras: readonly string[]): readonly string[] {
+  if (dropped.size === 0 && extras.length === 0) return none
+  const ours: readonly string[] = parameterNames.filter(name => dropped.has(name))
+  return [...ours, ...extras.filter(name => toldName.test(name))].slice(0, maximumToldNames)
 }
 
 const none: readonly never[] = []

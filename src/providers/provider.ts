@@ -4,7 +4,6 @@
  */
 import type { Ask, AttemptFailure, ContentEvent, FinishReason, ReportedUsage } from '../core/chat.ts'
 import type { Model } from '../core/models.ts'
-import type { ParameterName } from './parameters.ts'
 import type { ServerSentEvent } from './sse.ts'
 
 /** Where and as whom a provider is called. From configuration alone: a caller can never name any of it. */
@@ -12,6 +11,8 @@ export type Access = {
   /** Without a trailing slash, as the official SDKs take it. */
   readonly baseUrl: string
   readonly apiKey: string | null
+  /** Fields of compatible requests that the operator lets through beside the usual ones. Absent = none. */
+  readonly extraFields?: readonly string[]
 }
 
 /** One attempt's question: the caller's ask, the model that is to answer it, and the output cap that was reserved. */
@@ -27,7 +28,7 @@ export type ProviderRequest = {
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
   /** Caller's wire names of parameters this model does not take (`temperature`, `seed`, …): dropped, and said so. */
-  readonly droppedParameters: readonly ParameterName[]
+  readonly droppedParameters: readonly string[]
 }
 
 /** Whose fault a failure is decides both whether to fall back and whether the model is marked unhealthy. */

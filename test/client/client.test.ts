@@ -215,7 +215,7 @@ test.each(Object.entries(thrown))('every code of the gateway has its class: %s i
   expect([told.name, told.constructor.name]).toEqual([name, name])
   expect(told).toMatchObject({
     status: errorTable[code as ErrorCode].status,
-    message: 'Do this next.',
+    message: error.message,
     param: 'prompt',
   })
   expect(told).toMatchObject({ requestId: 'req_1', retryAfter: 1.5, shouldRetry: null })

@@ -81,7 +81,7 @@ describe('refusals arrive as their class, are not repeated, and name their reque
     ['no messages', { messages: [] }, 'invalid_request', 'messages'],
     [
       'a part of a kind that no model takes',
-      { messages: [{ role: 'user', content: [{ type: 'file', file: {} }] }] },
+      { messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio: { data: 'AA', format: 'wav' } }] }] },
       'unsupported_parameter',
       'messages.0.content.0.type',
     ],

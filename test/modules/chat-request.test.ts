@@ -167,7 +167,7 @@ test('every field of the request reaches the ask', () => {
           role: 'user',
           content: [
             { type: 'text', text: 'See' },
-            { type: 'image', url: 'https://x/a.png', detail: 'high' },
+            { type: 'image', url: 'https://example.org/a.png', detail: 'high' },
             { type: 'image_url', image_url: { url: 'DATA:image/png;base64,AA' } },
           ],
         },
@@ -222,7 +222,7 @@ test('every field of the request reaches the ask', () => {
             {
               "detail": "high",
               "type": "image",
-              "url": "https://x/a.png",
+              "url": "https://example.org/a.png",
             },
             {
               "detail": null,

@@ -153,6 +153,11 @@ describe('a field of the wrong type, range or length is named, and its value is 
       'tool_choice.allowed_tools.tools.0.function.name',
     ],
     [within({ functions: [{ name: 'x' }], tools: [tool] }), 'functions'],
+    [part({ type: 'file', file: { filename: canary } }), 'messages.0.content.0.file.file_data'],
+    [
+      part({ type: 'image_url', image_url: { url: `http://127.0.0.1/${canary}` } }),
+      'messages.0.content.0.image_url.url',
+    ],
     [within({ functions: [{}] }), 'functions.0.name'],
     [within({ functions: [{ name: 'x' }], function_call: { name: 'y' } }), 'function_call.name'],
     [within({ function_call: canary }), 'function_call'],
@@ -186,7 +191,18 @@ describe('a field of the wrong type, range or length is named, and its value is 
 
   test.each<[object, string]>([
     [part({ type: 'input_audio', input_audio: { data: canary, format: 'wav' } }), 'messages.0.content.0.type'],
-    [part({ type: 'text', text: 'x' }, { type: 'file', file: { file_id: canary } }), 'messages.0.content.1.type'],
+    [
+      part({ type: 'text', text: 'x' }, { type: 'file', file: { file_id: canary } }),
+      'messages.0.content.1.file.file_id',
+    ],
+    [
+      part({ type: 'file', file: { file_data: `data:text/plain;base64,${canary}` } }),
+      'messages.0.content.0.file.file_data',
+    ],
+    [
+      part({ type: 'file', file: { file_data: `https://example.org/${canary}` } }),
+      'messages.0.content.0.file.file_data',
+    ],
     [
       talk({ role: 'system', content: [{ type: 'image_url', image_url: { url: 'https://x' } }] }),
       'messages.0.content.0.type',

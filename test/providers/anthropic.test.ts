@@ -281,6 +281,7 @@ describe('the conversation', () => {
     const many = Array.from({ length: 1_000_000 }, () => ({ type: 'text', text: 'a' }) as const)
     const turns = turnsOf([user('first'), { role: 'user', content: many, name: null }], false, {
       text: () => 1,
+      file: () => 0,
       image: () => 0,
       exchange: () => [0, 0],
     })
@@ -1369,7 +1370,6 @@ describe('a streamed answer', () => {
       opens(2, { type: 'redacted_thinking', data: 'x' }),
       opens(3, { type: 'hologram' }),
       says(3, 'not text'),
-      adds(4, { type: 'input_json_delta', partial_json: 'no block' }),
       { type: 'content_block_start', index: 5 },
       { type: 'telemetry', text: 'x' },
       { type: 'message_start' },
@@ -1435,7 +1435,7 @@ describe('a streamed answer', () => {
 
   test('that called a tool finishes as such, whatever reason was given', () => {
     const call = opens(0, { type: 'tool_use', id: 'x', name: 'f', input: {} })
-    expect(read(start, call, delta('end_turn'), stop).at(-2)).toMatchObject({ reason: 'tool_calls' })
+    expect(read(start, call, closes(0), delta('end_turn'), stop).at(-2)).toMatchObject({ reason: 'tool_calls' })
     expect(read(start, call, delta('max_tokens'), stop).at(-2)).toMatchObject({ reason: 'length' })
   })
 

@@ -654,7 +654,7 @@ describe('the request', () => {
     ])
   })
 
-  test('extras never override a field of ours; OpenAI gets its own ones, a compatible server all, a strict one none', () => {
+  test('extras never override a field of ours; OpenAI gets its own ones, a compatible server listed ones, a strict one none', () => {
     const extras = {
       model: 'evil',
       messages: [],

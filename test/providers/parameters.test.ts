@@ -4,6 +4,7 @@ import { catalogue } from '../../src/core/catalogue.ts'
 import type { Ask } from '../../src/core/chat.ts'
 import type { Model } from '../../src/core/models.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
+import { sortExtras } from '../../src/providers/extras.ts'
 import { google } from '../../src/providers/google.ts'
 import { openai } from '../../src/providers/openai.ts'
 import type { Provider } from '../../src/providers/provider.ts'
@@ -32,27 +33,100 @@ function droppedBy(adapter: string, extras: Ask['extras'], passExtras = false): 
   return adapters[adapter]?.toRequest(question, access).droppedParameters ?? []
 }
 
-describe('known fields beside the ask', () => {
+describe('fields beside the ask', () => {
   const extras = { service_tier: 'flex', store: true, verbosity: 'low', prompt_cache_key: 'k', unknown: 1, audio: null }
+  const all = ['service_tier', 'store', 'verbosity', 'prompt_cache_key', 'unknown']
 
   test.each(['anthropic', 'google', 'compatible'])('are named where %s does not take them', adapter => {
-    expect(droppedBy(adapter, extras).toSorted()).toEqual(['prompt_cache_key', 'service_tier', 'store', 'verbosity'])
+    expect(droppedBy(adapter, extras)).toEqual(all)
   })
 
   test('are not named where they are sent', () => {
-    expect(droppedBy('openai', extras)).toEqual([])
-    expect(droppedBy('compatible', extras, true)).toEqual([])
+    expect(droppedBy('openai', extras)).toEqual(['unknown'])
+    expect(droppedBy('compatible', extras, true)).toEqual(['service_tier', 'store', 'unknown'])
   })
 })
 
-test('no name that a caller made up is told as dropped: they travel in a header', () => {
+test('toldNames: tells only names that may travel in a header, and at most 32', () => {
   const anyExtras = fc.dictionary(fc.oneof(fc.string(), fc.constantFrom('store', 'x-evil', 'a\r\nb')), fc.jsonValue())
   fc.assert(
     fc.property(anyExtras, fc.constantFrom(...Object.keys(adapters)), fc.boolean(), (extras, adapter, passExtras) => {
-      for (const name of droppedBy(adapter, extras, passExtras)) expect(name).toMatch(/^(store|[a-z]+(_[a-z]+)*)$/)
-      const madeUp = Object.keys(extras).filter(name => name !== 'store')
-      expect(droppedBy(adapter, extras, passExtras).filter(name => madeUp.includes(name))).toEqual([])
+      for (const name of droppedBy(adapter, extras, passExtras)) expect(name).toMatch(/^[\w.-]{1,64}$/)
     }),
     { numRuns: 300 },
   )
+  const many = Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`field_${index}`, 1]))
+  expect(droppedBy('anthropic', many)).toHaveLength(32)
+})
+
+/** What a proxy or a relay behind the configured address would read as an order. */
+const orders = {
+  api_base: 'https://evil.example',
+  base_url: 'https://evil.example',
+  api_key: 'stolen',
+  extra_headers: { authorization: 'x' },
+  extra_body: { model: 'other' },
+  models: ['other/model'],
+  route: 'fallback',
+  provider: { order: ['x'] },
+  plugins: [{ id: 'web' }],
+  transforms: ['middle-out'],
+  fallbacks: ['other'],
+  mock_response: 'x',
+  custom_llm_provider: 'x',
+  chat_template: '{{ 1 }}',
+  chat_template_kwargs: { chat_template: 'x' },
+  logits_processors: [{ qualname: 'os.system' }],
+  mm_processor_kwargs: {},
+  lora_request: {},
+  kv_transfer_params: {},
+  priority: -100,
+  best_of: 20,
+  use_beam_search: true,
+  web_search_options: {},
+  tools_config: {},
+  constructor: 1,
+  hasOwnProperty: 1,
+}
+
+describe('sortExtras', () => {
+  test.each(['openai', 'anthropic', 'google', 'compatible'] as const)(
+    'drops and names what could redirect or reprice a request to %s',
+    kind => {
+      const { sent, dropped } = sortExtras(kind, orders)
+      expect(sent).toEqual({})
+      expect(dropped).toEqual(Object.keys(orders))
+    },
+  )
+
+  test('sends any value of a field that the operator lists, and never a field of ours', () => {
+    const extras = { plugins: [{ id: 'web' }], models: ['x'], model: 'y' }
+    expect(sortExtras('compatible', extras, { listed: ['plugins', 'model'] })).toEqual({
+      sent: { plugins: [{ id: 'web' }] },
+      dropped: ['models'],
+    })
+  })
+
+  test.each([
+    { top_k: { api_base: 'x' } },
+    { top_k: [1] },
+    { stop_token_ids: [{ a: 1 }] },
+    { reasoning: { effort: 'low', api_base: 'x' } },
+    { thinking: { type: { a: 1 } } },
+    { thinking: 'on' },
+  ])('drops a listed field that holds more than it may: %j', extras => {
+    expect(sortExtras('compatible', extras)).toEqual({ sent: {}, dropped: Object.keys(extras) })
+  })
+
+  test('sends listed fields of the shapes that servers document', () => {
+    const extras = {
+      top_k: 5,
+      min_p: 0.1,
+      stop_token_ids: [1, 2],
+      guided_json: { type: 'object' },
+      thinking: { type: 'disabled' },
+      reasoning: { effort: 'low', exclude: true },
+    }
+    expect(sortExtras('compatible', extras)).toEqual({ sent: extras, dropped: [] })
+  })
 })

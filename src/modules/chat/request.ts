@@ -4,6 +4,7 @@ import {
   askFields,
   bodyText,
   callId,
+  filePartSchema,
   imageAddress,
   maximumMessages,
   maximumTools,
@@ -24,7 +25,8 @@ const imageUrlPart = Type.Object(
   closed,
 )
 const textContent = Type.Union([bodyText, Type.Array(textPart, { minItems: 1 })])
-const userContent = Type.Union([bodyText, Type.Array(Type.Union([textPart, imagePart, imageUrlPart]), { minItems: 1 })])
+const userPart = Type.Union([textPart, imagePart, imageUrlPart, filePartSchema(false)])
+const userContent = Type.Union([bodyText, Type.Array(userPart, { minItems: 1 })])
 
 const message = Type.Union([
   Type.Object({ role: Type.Literal('system'), content: textContent }, closed),

@@ -7,6 +7,7 @@ import {
   askFields,
   bodyText,
   callId,
+  filePartSchema,
   functionName,
   imageAddress,
   maximumMessages,
@@ -32,6 +33,7 @@ const imagePart = Type.Object(
   },
   open,
 )
+const filePart = filePartSchema(true)
 const refusalPart = Type.Object({ type: Type.Literal('refusal'), refusal: bodyText }, open)
 const textContent = Type.Union([bodyText, Type.Array(textPart, { minItems: 1 })])
 const legacyCall = Type.Object({ name: functionName, arguments: bodyText }, open)
@@ -44,7 +46,7 @@ const message = Type.Union([
   Type.Object(
     {
       role: Type.Literal('user'),
-      content: Type.Union([bodyText, Type.Array(Type.Union([textPart, imagePart]), { minItems: 1 })]),
+      content: Type.Union([bodyText, Type.Array(Type.Union([textPart, imagePart, filePart]), { minItems: 1 })]),
       name: participant,
     },
     open,

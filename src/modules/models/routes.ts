@@ -183,6 +183,7 @@ function shown(model: Model, status: Deprecation, simulated: boolean): ShownMode
     max_output_tokens: model.maxOutputTokens,
     capabilities: {
       vision: capabilities.vision,
+      files: capabilities.files,
       tools: capabilities.tools,
       json_schema: capabilities.jsonSchema,
       reasoning: capabilities.reasoning,

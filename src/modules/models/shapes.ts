@@ -32,6 +32,7 @@ export const modelShape = named('Model', {
   max_output_tokens: count,
   capabilities: shape({
     vision: Type.Boolean(),
+    files: Type.Boolean(),
     tools: Type.Boolean(),
     json_schema: Type.Boolean(),
     reasoning: Type.Boolean(),

@@ -88,7 +88,7 @@ export function dryRun(deps: RouteModuleDeps) {
 
 function refuseHaste(waitMs: number): void {
   if (waitMs === 0) return
-  const message = 'Your account may make 60 dry runs a minute. Wait for the time in retry-after.'
+  const message = 'Rate limit reached: 60 dry runs per minute. Retry after the time in the retry-after header.'
   throw new GatewayError('requests_per_minute_exceeded', message, { retryAfterMs: waitMs })
 }
 

@@ -103,7 +103,7 @@ function take(exports: Map<string, number>, accountId: string): () => void {
   if (running >= maximumExports)
     throw new GatewayError(
       'concurrent_requests_exceeded',
-      `${maximumExports} exports of this account are running. Wait for one to end.`,
+      `Concurrency limit reached: ${maximumExports} exports are running. Retry when one has finished.`,
       { retryAfterMs: 5_000 },
     )
   exports.set(accountId, running + 1)

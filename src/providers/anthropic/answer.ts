@@ -1,5 +1,5 @@
 import type { FinishReason } from '../../core/chat.ts'
-import { failed } from '../failure.ts'
+import { failed, truncated } from '../failure.ts'
 import { frameParser, placeAmong } from '../frames.ts'
 import { isRecord, type Json, nameOf, record, records, textOf } from '../json.ts'
 import type { AnswerPart, StreamReader } from '../provider.ts'
@@ -73,7 +73,9 @@ function readEvent(answer: AnswerReader, name: string, data: unknown): readonly 
 function readMessage(answer: AnswerReader, body: unknown): readonly AnswerPart[] {
   if (!isRecord(body) || !Array.isArray(body.content)) return [failedBy(body)]
   const { usage, ...message } = body
-  return [...answer.start(message), ...answer.update(body.stop_reason, usage), ...answer.end()]
+  const begun = answer.start(message)
+  if (begun.at(-1)?.type === 'failure') return begun
+  return [...begun, ...answer.update(body.stop_reason, usage), ...answer.end()]
 }
 
 function failedBy(body: unknown): AnswerPart {
@@ -97,6 +99,8 @@ function answerReader(): AnswerReader {
   let id: string | null = null
   let model: string | null = null
   let isStarted = false
+  /** A block was opened, or text came. */
+  let hasContent = false
   let stopReason = ''
   let counts: Counts = noCounts
 
@@ -114,6 +118,7 @@ function answerReader(): AnswerReader {
   }
   /** The pieces, behind what they make of a count that was told before them. */
   const wentOn = (pieces: readonly AnswerPart[]): readonly AnswerPart[] => {
+    hasContent ||= pieces.length > 0
     if (pieces.length === 0 || counts.output === null) return pieces
     counts = outgrown(counts)
     return [{ type: 'usage', usage: usageOf(counts) }, ...pieces]
@@ -126,7 +131,10 @@ function answerReader(): AnswerReader {
 
   return {
     start(message) {
-      // Sent twice by some relays: the first one names the answer, and nothing restarts.
+      // Behind content it begins a second message, and only a complete first one may have one behind it.
+      if (hasContent && (stopReason === '' || blocks.hasOpen())) return [truncated('message_restarted')]
+      blocks.recount()
+      // The first one names the response: some relays send it twice.
       if (isStarted) return nothing
       isStarted = true
       id = nameOf(message.id)
@@ -149,8 +157,11 @@ function answerReader(): AnswerReader {
       return [...served(servingModel(usage)), ...measured(usage, 'later')]
     },
     end() {
-      const unclosed = blocks.closeAll()
       const reason = finishReason(stopReason, blocks.hasCalls())
+      // A response that says that it is incomplete may end anywhere.
+      if ((reason === 'stop' || reason === 'tool_calls') && blocks.hasTruncated())
+        return [truncated('tool_call_unclosed')]
+      const unclosed = blocks.closeAll()
       return [...unclosed, { type: 'finish', choice: 0, reason }, { type: 'end' }]
     },
   }

@@ -1,5 +1,5 @@
-import { failed, failureOf } from '../failure.ts'
-import { isRecord, isText, type Json, nameOf, record, textOf } from '../json.ts'
+import { failed, failureOf, truncated } from '../failure.ts'
+import { isRecord, isText, type Json, nameOf, objectIn, record, textOf } from '../json.ts'
 import { uniqueNames } from '../names.ts'
 import type { AnswerPart } from '../provider.ts'
 import { jsonAnswerTool } from './json-answer.ts'
@@ -10,6 +10,12 @@ export type Blocks = {
   add(index: unknown, delta: Json): readonly AnswerPart[]
   close(index: unknown): readonly AnswerPart[]
   closeAll(): readonly AnswerPart[]
+  /** Another message follows in the same stream: its blocks are counted from 0 again. */
+  recount(): void
+  /** Whether a block that shows in the response was opened and not closed. */
+  hasOpen(): boolean
+  /** Whether a call, or the JSON answer, was closed or left with input that is not a whole JSON object. */
+  hasTruncated(): boolean
   /** Whether one of the caller's tools was called. */
   hasCalls(): boolean
 }
@@ -20,31 +26,34 @@ type OpenBlock = {
   readonly toolIndex: number
   /** What a call holds before any piece of it came. */
   readonly input: unknown
-  /** Whether a piece of a call's input was handed out. */
-  isWritten: boolean
+  /** The pieces of a call's input so far; null = none came. */
+  written: string | null
 }
 
 /** Blocks follow each other: so many that nobody closes are no message. */
 const maximumOpen = 256
-const ignored: OpenBlock = { kind: 'ignored', toolIndex: 0, input: null, isWritten: true }
+const ignored: OpenBlock = { kind: 'ignored', toolIndex: 0, input: null, written: null }
 const nothing: readonly AnswerPart[] = []
 
 /** Reads the blocks of one message. Those of unknown kinds, and of tools that run on their side, say nothing. */
 export function blockReader(): Blocks {
   const blocks = new Map<unknown, OpenBlock>()
+  /** Indexes of the calls so far, closed ones too. */
+  const calls = new Set<unknown>()
   const unique = uniqueNames()
   let hasJsonAnswer = false
+  let hasBrokenInput = false
   let callCount = 0
 
   const opened = ({ type, name, input }: Json): OpenBlock => {
     if (type === 'text') return { ...ignored, kind: 'text' }
     if (type === 'thinking') return { ...ignored, kind: 'reasoning' }
     if (type !== 'tool_use') return ignored
-    if (name !== jsonAnswerTool) return { kind: 'call', toolIndex: callCount++, input, isWritten: false }
+    if (name !== jsonAnswerTool) return { kind: 'call', toolIndex: callCount++, input, written: null }
     // A model that answers twice at once would make two documents of one: the first counts.
     if (hasJsonAnswer) return ignored
     hasJsonAnswer = true
-    return { kind: 'json', toolIndex: 0, input, isWritten: false }
+    return { kind: 'json', toolIndex: 0, input, written: null }
   }
   const toolCall = (index: number, block: Json): AnswerPart => {
     const wireId = nameOf(block.id) ?? 'call'
@@ -67,31 +76,57 @@ export function blockReader(): Blocks {
   const close = (index: unknown): readonly AnswerPart[] => {
     const block = blocks.get(index)
     blocks.delete(index)
-    return block === undefined || block.isWritten ? nothing : inputPiece(block, JSON.stringify(record(block.input)))
+    if (block === undefined) return nothing
+    if (block.written === null) return inputPiece(block, JSON.stringify(record(block.input)))
+    hasBrokenInput ||= isTruncated(block)
+    return nothing
   }
 
   return {
     open(index, block) {
-      const unclosed = close(index)
-      if (!isRecord(block)) return unclosed
+      const open = blocks.get(index)
+      // One index is one block: one of the two lacks what the other has.
+      if (calls.has(index) || (open !== undefined && open.kind !== 'ignored')) return [truncated('block_reopened')]
+      if (!isRecord(block)) return nothing
       if (blocks.size >= maximumOpen) return [failed(failureOf('bad_answer', '200 too_many_blocks'))]
-      const open = opened(block)
-      blocks.set(index, open)
-      return [...unclosed, ...beginning(open, block)]
+      const next = opened(block)
+      blocks.set(index, next)
+      if (takesInput(next)) calls.add(index)
+      return beginning(next, block)
     },
     add(index, delta) {
       const block = blocks.get(index)
       if (block?.kind === 'ignored') return nothing
       if (delta.type === 'text_delta') return piece('text', delta.text)
       if (delta.type === 'thinking_delta') return piece('reasoning', delta.thinking)
-      if (delta.type !== 'input_json_delta' || block === undefined || !isText(delta.partial_json)) return nothing
-      block.isWritten = true
+      if (delta.type !== 'input_json_delta' || !isText(delta.partial_json)) return nothing
+      // Its block was closed without it, or never opened: some call lacks this piece.
+      if (block === undefined) return [truncated('input_without_block')]
+      block.written = (block.written ?? '') + delta.partial_json
       return inputPiece(block, delta.partial_json)
     },
     close,
     closeAll: () => [...blocks.keys()].flatMap(close),
+    recount: () => calls.clear(),
+    hasOpen: () => blocks.values().some(({ kind }) => kind !== 'ignored'),
+    hasTruncated: () => hasBrokenInput || blocks.values().some(isUnclosedCall),
     hasCalls: () => callCount > 0,
   }
+}
+
+function takesInput({ kind }: OpenBlock): boolean {
+  return kind === 'call' || kind === 'json'
+}
+
+/** The API writes the input of a tool as one JSON object, so any other text lacks a piece or has one too many. */
+function isTruncated(block: OpenBlock): boolean {
+  return takesInput(block) && block.written !== null && objectIn(block.written) === null
+}
+
+/** True for an open call without all of its input. Some relays close nothing, and give the input with the opening. */
+function isUnclosedCall(block: OpenBlock): boolean {
+  if (block.written !== null) return isTruncated(block)
+  return takesInput(block) && Object.keys(record(block.input)).length === 0
 }
 
 function piece(type: 'text' | 'reasoning', text: unknown): readonly AnswerPart[] {

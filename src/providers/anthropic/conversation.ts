@@ -18,6 +18,7 @@ function blockWriter(): PartWriter<Json> {
   return {
     text: textBlock,
     image: url => ({ type: 'image', source: imageSource(url) }),
+    file: ({ url, name }) => ({ type: 'document', source: documentSource(url), title: name ?? undefined }),
     exchange({ call, result }) {
       // Ids are unique in a request here; other providers' hold `:` or `|`, are longer, or repeat.
       const clean = wireName(call.id)
@@ -41,6 +42,10 @@ export function textBlock(text: string): Json {
 /** An id or a tool's name with the letters and the length that are taken here. */
 export function wireName(name: string): string {
   return name.slice(0, 64).replace(/[^a-zA-Z0-9_-]/g, '_') || 'unnamed'
+}
+
+function documentSource(url: string): Json {
+  return { type: 'base64', media_type: 'application/pdf', data: inlineImage(url)?.data ?? '' }
 }
 
 const imageTypes: ReadonlyMap<string, string> = new Map([

@@ -43,6 +43,7 @@ function advised(kind: AttemptFailure, shouldRetry: string | null): AttemptFailu
 function kindOf(status: number, { type, message }: WireError): AttemptFailure {
   const kind = plainKindOf(status, type)
   if (kind === 'rate_limited') return isQuotaExhausted(message) ? 'quota_exhausted' : kind
+  if (kind === 'request_too_large' && isContextOverflow(message)) return 'context_overflow'
   return kind === 'request_refused' ? kindOfRefusal(message) : kind
 }
 

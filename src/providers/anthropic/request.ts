@@ -1,7 +1,8 @@
 import type { ParameterRules } from '../../core/models.ts'
+import { sortExtras } from '../extras.ts'
 import { isVisible, systemTexts } from '../history.ts'
 import { encoded, type Json } from '../json.ts'
-import { extrasIn, isDemanding, mayForce, orAbsent, parametersFor, toldNames } from '../parameters.ts'
+import { isDemanding, mayForce, orAbsent, parametersFor, toldNames } from '../parameters.ts'
 import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
 import { messagesFor, textBlock } from './conversation.ts'
 import { type JsonAnswer, jsonAnswerFor, jsonLines } from './json-answer.ts'
@@ -48,7 +49,7 @@ export function toRequest(question: ProviderAsk, access: Access): ProviderReques
     metadata: isOpaqueUser(ask.endUser) ? { user_id: ask.endUser } : undefined,
   }
 
-  const dropped = new Set([...parameters.dropped, ...extrasIn(ask.extras)])
+  const dropped = new Set(parameters.dropped)
   if (stops.length < (parameters.stops?.length ?? 0)) dropped.add('stop')
   if (unforced) dropped.add(json.kind === 'tool' ? 'response_format' : 'tool_choice')
   if (ask.tools.length === 0 && isDemanding(ask.toolChoice)) dropped.add('tool_choice')
@@ -63,7 +64,7 @@ export function toRequest(question: ProviderAsk, access: Access): ProviderReques
       ...(access.apiKey !== null && { 'x-api-key': access.apiKey }),
     },
     body: encoded(body),
-    droppedParameters: toldNames(dropped),
+    droppedParameters: toldNames(dropped, sortExtras('anthropic', ask.extras).dropped),
   }
 }
 

@@ -1,6 +1,6 @@
 import type { FinishReason } from '../../core/chat.ts'
 import { parsed } from '../../core/parsed.ts'
-import { failed, failureOf } from '../failure.ts'
+import { failed, failureOf, truncated } from '../failure.ts'
 import { maximumIndex } from '../guard.ts'
 import { isRecord, isText, type Json, nameOf, record, records, wholeNumber } from '../json.ts'
 import { uniqueNames } from '../names.ts'
@@ -68,15 +68,17 @@ function answerReader() {
   const takeFrame = (frame: unknown): readonly AnswerPart[] => {
     if (!isRecord(frame)) return [badAnswer('frame is no object')]
     if (frame.error) return [failed(failureInAnswer(frame))]
-    const parts = served(frame)
     const candidates = records(frame.candidates)
+    if (isOtherResponse(frame) && isUnfinished()) return [truncated('response_restarted')]
+    const parts = served(frame)
     // What came with the failed generation is not handed out: another candidate may still answer in its place.
     const reason = candidates.map(({ finishReason }) => finishReason).find(isFailedGeneration)
     const isFailed = reason !== undefined && !emitted
-    const content = isFailed ? [] : candidates.flatMap(readCandidate)
+    const content = isFailed ? [] : untilFailure(candidates.flatMap(readCandidate))
     const answers = content.some(isAnswer)
     answered ||= answers
     parts.push(...follow(usageOf(frame.usageMetadata, answered), answers), ...content)
+    if (content.at(-1)?.type === 'failure') return parts
     if (isFailed) return [...parts, failed(failureOf('generation_failed', reason))]
     if (isText(record(frame.promptFeedback).blockReason)) block()
     return parts
@@ -90,6 +92,13 @@ function answerReader() {
     servedModel = model
     return [{ type: 'served', id, model }]
   }
+
+  /** The upstream names each of its responses, and a stream carries one. */
+  const isOtherResponse = (frame: Json) => {
+    const id = nameOf(frame.responseId)
+    return id !== null && responseId !== null && id !== responseId
+  }
+  const isUnfinished = () => emitted && choices.values().some(({ finish }) => finish === null)
 
   const choiceAt = (index: number): Choice => {
     const known = choices.get(index)
@@ -112,6 +121,9 @@ function answerReader() {
     const index = told !== null && told <= maximumIndex ? told : position
     const choice = choiceAt(index)
     const parts = records(record(candidate.content).parts).flatMap(part => readPart(part, index, choice))
+    // Some models repeat the finish reason on every frame; a frame without one belongs to a second response.
+    if (choice.finish !== null && !isText(candidate.finishReason) && parts.length > 0)
+      return [truncated('content_after_finish')]
     const tokens = logprobsOf(candidate.logprobsResult)
     if (tokens.length > 0) parts.push({ type: 'logprobs', choice: index, tokens })
     if (isText(candidate.finishReason)) choice.finish ??= finishReasons.get(candidate.finishReason) ?? 'stop'
@@ -138,6 +150,8 @@ function answerReader() {
     const ended = all.every(([, choice]) => choice.finish !== null)
     const whole = wanted === null || (ended && (isBlocked || all.length >= wanted))
     if (all.length === 0 || !whole) return []
+    if (all.some(([, { finish, calls }]) => (finish === null || finish === 'stop') && calls.hasOpen()))
+      return [truncated('call_unfinished')]
     const ends = all.flatMap(([index, choice]): AnswerPart[] => [
       ...choice.calls.close(),
       { type: 'finish', choice: index, reason: reasonOf(choice) },
@@ -146,6 +160,11 @@ function answerReader() {
   }
 
   return { take, finish }
+}
+
+function untilFailure(parts: readonly AnswerPart[]): readonly AnswerPart[] {
+  const at = parts.findIndex(({ type }) => type === 'failure')
+  return at === -1 ? parts : parts.slice(0, at + 1)
 }
 
 /** What `candidatesTokenCount` counts. */

@@ -1,3 +1,4 @@
+import { truncated } from '../failure.ts'
 import { isText, type Json, record, records } from '../json.ts'
 import type { AnswerPart } from '../provider.ts'
 import { applyPiece } from './arguments.ts'
@@ -9,6 +10,8 @@ export type Calls = {
   read(call: Json, signature: unknown): readonly AnswerPart[]
   /** No more of the last one comes. */
   close(): readonly AnswerPart[]
+  /** Whether the last one announced more than came. */
+  hasOpen(): boolean
   count(): number
 }
 
@@ -17,6 +20,8 @@ export function callReader(choice: number, mintId: (given: unknown) => string): 
   let calls = 0
   /** The arguments of a call of which more may come (`willContinue`). */
   let open: Record<string, unknown> | null = null
+  /** Ids of the calls that came in pieces. */
+  const continued = new Set<unknown>()
 
   const close = (): readonly AnswerPart[] => {
     if (open === null) return []
@@ -38,11 +43,19 @@ export function callReader(choice: number, mintId: (given: unknown) => string): 
 
   return {
     read(call, signature) {
-      const begun = isText(call.name) ? [...close(), begin(call.name, call, signature)] : []
-      if (open !== null) for (const piece of records(call.partialArgs)) applyPiece(open, piece)
+      const pieces = records(call.partialArgs)
+      if (isText(call.name) && open !== null) return [truncated('call_unfinished')]
+      if (call.willContinue === true && isText(call.name) && isText(call.id)) {
+        if (continued.has(call.id)) return [truncated('call_restarted')]
+        continued.add(call.id)
+      }
+      const begun = isText(call.name) ? [begin(call.name, call, signature)] : []
+      if (open === null && pieces.length > 0) return [truncated('arguments_without_call')]
+      if (open !== null) for (const piece of pieces) applyPiece(open, piece)
       return call.willContinue === true ? begun : [...begun, ...close()]
     },
     close,
+    hasOpen: () => open !== null,
     count: () => calls,
   }
 }

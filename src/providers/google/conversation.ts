@@ -10,6 +10,7 @@ export function contentsFor(messages: readonly Message[], { prefill, reasoning }
   const turns = turnsOf<Json>(messages, prefill, {
     text: text => ({ text }),
     image: imagePart,
+    file: ({ url }) => ({ inlineData: { mimeType: 'application/pdf', data: inlineImage(url)?.data ?? '' } }),
     exchange: ({ call, result }, position) => {
       const { id } = call
       const name = wireNameOf(call.name)

@@ -1,8 +1,9 @@
 import type { Ask, ReasoningEffort, Tool } from '../../core/chat.ts'
 import type { ParameterRules } from '../../core/models.ts'
+import { sortExtras } from '../extras.ts'
 import { systemTexts } from '../history.ts'
 import { encoded, isRecord, isText, type Json, record } from '../json.ts'
-import { extrasIn, isDemanding, mayForce, nearestEffort, parametersFor, toldNames } from '../parameters.ts'
+import { isDemanding, mayForce, nearestEffort, parametersFor, toldNames } from '../parameters.ts'
 import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
 import { contentsFor } from './conversation.ts'
 import { wireNameOf } from './names.ts'
@@ -41,7 +42,7 @@ export function toRequest({ ask, model, outputCap, stream }: ProviderAsk, access
     },
   }
 
-  const dropped = new Set([...parameters.dropped, ...extrasIn(ask.extras)])
+  const dropped = new Set(parameters.dropped)
   if (isDemanding(ask.toolChoice) && calling?.mode !== 'ANY') dropped.add('tool_choice')
   if (ask.parallelToolCalls === false && ask.tools.length > 0) dropped.add('parallel_tool_calls')
   if (isLesser(ask.responseFormat.type, format)) dropped.add('response_format')
@@ -57,7 +58,7 @@ export function toRequest({ ask, model, outputCap, stream }: ProviderAsk, access
       ...(access.apiKey !== null && { 'x-goog-api-key': access.apiKey }),
     },
     body: encoded(body),
-    droppedParameters: toldNames(dropped),
+    droppedParameters: toldNames(dropped, sortExtras('google', ask.extras).dropped),
   }
 }
 

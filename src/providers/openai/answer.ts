@@ -1,4 +1,4 @@
-import { failed, failureOf } from '../failure.ts'
+import { failed, failureOf, truncated } from '../failure.ts'
 import { frameParser, type Place, placeAmong } from '../frames.ts'
 import { maximumIndex } from '../guard.ts'
 import { isRecord, type Json, nameOf, record, wholeNumber } from '../json.ts'
@@ -33,8 +33,15 @@ class AnswerReader implements Reader {
   private readonly parse = frameParser(placeOfText)
   /** The payload being read told its counts. */
   private isCounted = false
+  /** The payload being read held content. */
+  private hasGrown = false
   private servedId: string | null = null
   private servedModel: string | null = null
+  /** Id of the first frame with a choice, and how many had it. */
+  private frameId: string | null = null
+  private framesOfId = 0
+  /** Content came under another id. */
+  private hasOtherContent = false
 
   constructor(official: boolean, wanted: number) {
     this.official = official
@@ -83,6 +90,7 @@ class AnswerReader implements Reader {
     if (!isRecord(body)) return void parts.push(badAnswer('not_an_object'))
     this.readServed(body, parts)
     this.isCounted = false
+    this.hasGrown = false
     this.readUsage(body.usage, parts)
     if (isRecord(body.x_groq)) this.readUsage(body.x_groq.usage, parts)
     const error = errorOf(body)
@@ -92,7 +100,24 @@ class AnswerReader implements Reader {
       const wire: unknown = body.choices[position]
       if (isRecord(wire)) this.readWire(wire, position, parts)
     }
+    if (body.choices.length > 0 && this.isOtherResponse(nameOf(body.id)))
+      return void parts.splice(0, parts.length, truncated('response_restarted'))
     if (!this.isCounted && parts.some(isContent)) parts.push(...this.follow(null, true))
+  }
+
+  /**
+   * The frames of a response share one id, or have one each: content under an id that is neither, or back under the first
+   * id, is that of a second response, and the first was truncated.
+   */
+  private isOtherResponse(id: string | null): boolean {
+    if (id === null) return false
+    this.frameId ??= id
+    if (id === this.frameId) {
+      this.framesOfId += 1
+      return this.hasGrown && this.hasOtherContent
+    }
+    this.hasOtherContent ||= this.hasGrown
+    return this.hasGrown && this.framesOfId > 1
   }
 
   private readWire(wire: Json, position: number, parts: AnswerPart[]): void {
@@ -100,7 +125,8 @@ class AnswerReader implements Reader {
     if (index > maximumIndex) return void parts.push(badAnswer('choice_index'))
     this.readUsage(wire.usage, parts)
     this.choices[index] ??= this.start(index)
-    readChoice(this.choices[index], wire, parts)
+    const grew = readChoice(this.choices[index], wire, parts)
+    this.hasGrown ||= grew
   }
 
   private start(index: number): Choice {

@@ -51,6 +51,13 @@ export function readCall(
     ? { place: wireIndex ?? calls.list.length, wireId, name: '', signature: null, text: '', index: null }
     : last
   if (isNew) {
+    // The index says "the same call", the id another one: the response began again before the first call was whole.
+    if (
+      last !== undefined &&
+      wireIndex !== null &&
+      (parsed(last.text) === undefined || isReturn(calls.list, last, wireId))
+    )
+      return failureOf('truncated', '200 tool_index_restarted')
     openNamed(calls, parts)
     if (calls.list.length > maximumIndex) return failureOf('bad_answer', '200 too_many_tool_calls')
     calls.list.push(call)
@@ -88,6 +95,11 @@ function startsAnother(call: Call, id: string | null, name: string, piece: strin
   if (id !== null && call.wireId !== null && id !== call.wireId) return true
   if (call.text === '') return false
   return name !== call.name || (piece.startsWith('{') && call.text.endsWith('}') && parsed(call.text) !== undefined)
+}
+
+/** True where an index that went over to another call goes back to an earlier one. */
+function isReturn(list: readonly Call[], { place, wireId }: Call, id: string | null): boolean {
+  return id !== null && id !== wireId && list.some(call => call.place === place && call.wireId === id)
 }
 
 /** A name may come whole, again on every chunk, growing, or in pieces. */

@@ -1,6 +1,6 @@
 import type { FinishReason } from '../../core/chat.ts'
 import { parsed } from '../../core/parsed.ts'
-import { failed, failureOf, identifierOf } from '../failure.ts'
+import { failed, failureOf, identifierOf, truncated } from '../failure.ts'
 import { isRecord, isText, type Json, record, textOf } from '../json.ts'
 import type { AnswerPart, ProviderFailure } from '../provider.ts'
 import { type Calls, endCalls, openNamed, readCall } from './calls.ts'
@@ -30,22 +30,44 @@ export function startChoice(index: number, official: boolean, mintId: Calls['min
   }
 }
 
-/** Reads what a payload holds of a choice. */
-export function readChoice(choice: Choice, wire: Json, parts: AnswerPart[]): void {
-  if (wire.error) return void parts.push(failed(failureInAnswer(wire.error)))
+/**
+ * Reads what a payload holds of a choice; returns whether that was content. Content behind the finish reason belongs to a
+ * second response, unless the server repeats the finish reason on every chunk.
+ */
+export function readChoice(choice: Choice, wire: Json, parts: AnswerPart[]): boolean {
+  if (wire.error) return fails(failed(failureInAnswer(wire.error)), parts)
   const isDelta = isRecord(wire.delta)
   const message = isDelta ? wire.delta : wire.message
-  if (isRecord(message) && (isDelta || !choice.streamed)) readMessage(choice, message, !isDelta, parts)
+  const reason = wire.finish_reason
+  let grew = false
+  if (isRecord(message) && (isDelta || !choice.streamed)) {
+    const isLate = choice.reason !== null && !isText(reason)
+    grew = hasGrown(choice, message, !isDelta, isLate ? [] : parts)
+    if (grew && isLate) return fails(truncated('content_after_finish'), parts)
+  }
   choice.streamed ||= isDelta
   if (isRecord(wire.logprobs)) {
     const tokens = logprobsOf(wire.logprobs.content)
     if (tokens.length > 0) parts.push({ type: 'logprobs', choice: choice.index, tokens })
   }
-  const reason = wire.finish_reason
-  if (!isText(reason) || reason === 'null') return
+  if (!isText(reason) || reason === 'null') return grew
   const mapped = finishReasons.get(reason.toLowerCase().replace(whatGoogleAdds, '')) ?? 'stop'
   if (mapped !== 'failed') choice.reason ??= mapped
   else parts.push(failed(failureOf('generation_failed', `200 ${identifierOf(reason) ?? 'error'}`)))
+  return grew
+}
+
+function fails(failure: AnswerPart, parts: AnswerPart[]): false {
+  parts.push(failure)
+  return false
+}
+
+/** Reads a message or a piece of one. Returns whether it held anything of the response. */
+function hasGrown(choice: Choice, message: Json, whole: boolean, parts: AnswerPart[]): boolean {
+  const { length } = parts
+  const calls = choice.calls.list.length
+  readMessage(choice, message, whole, parts)
+  return parts.length > length || choice.calls.list.length > calls
 }
 
 /** What was held back, now known to be no tag. */

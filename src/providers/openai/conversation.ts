@@ -1,4 +1,4 @@
-import type { Message, ToolCall } from '../../core/chat.ts'
+import type { ContentPart, Message, ToolCall } from '../../core/chat.ts'
 import type { ParameterRules } from '../../core/models.ts'
 import { type Exchange, fillers, type Step, stepsOf } from '../history.ts'
 import type { Json } from '../json.ts'
@@ -65,11 +65,19 @@ function userContent(content: Extract<Message, { role: 'user' }>['content'], off
   if (first?.type === 'text' && content.length === 1) return first.text
   const texts = content.flatMap(part => (part.type === 'text' ? [part.text] : []))
   if (texts.length === content.length && (!official || texts.length < 2)) return texts.join('\n')
-  return content.map(part =>
-    part.type === 'text'
-      ? { type: 'text', text: part.text }
-      : { type: 'image_url', image_url: { url: part.url, detail: part.detail ?? undefined } },
-  )
+  return content.map(wirePart)
+}
+
+function wirePart(part: ContentPart): Json {
+  switch (part.type) {
+    case 'text':
+      return { type: 'text', text: part.text }
+    case 'image':
+      return { type: 'image_url', image_url: { url: part.url, detail: part.detail ?? undefined } }
+    case 'file':
+      // OpenAI answers 400 where the name is missing.
+      return { type: 'file', file: { filename: part.name || 'document.pdf', file_data: part.url } }
+  }
 }
 
 /** A name that OpenAI's pattern refuses would refuse the whole request. */

@@ -24,6 +24,10 @@ type Refusal = {
 const kindsByName: ReadonlyMap<string, AttemptFailure> = new Map<string, AttemptFailure>([
   ['context_length_exceeded', 'context_overflow'],
   ['exceed_context_size_error', 'context_overflow'],
+  ['model_context_window_exceeded', 'context_overflow'],
+  ['model_max_prompt_tokens_exceeded', 'context_overflow'],
+  ['too_many_prompt_tokens', 'context_overflow'],
+  ['tokens_limit_reached', 'context_overflow'],
   ['insufficient_quota', 'quota_exhausted'],
   ['insufficient_balance', 'quota_exhausted'],
   ['exceeded_current_quota_error', 'quota_exhausted'],

@@ -1,17 +1,8 @@
 import type { ReasoningEffort, ResponseFormat, Tool, ToolChoice } from '../../core/chat.ts'
 import type { Model, ParameterRules } from '../../core/models.ts'
+import { sortExtras } from '../extras.ts'
 import { encoded, type Json } from '../json.ts'
-import {
-  type Dropped,
-  type ExtraName,
-  extrasIn,
-  hasFields,
-  isDemanding,
-  mayForce,
-  nearestEffort,
-  parametersFor,
-  toldNames,
-} from '../parameters.ts'
+import { isDemanding, mayForce, nearestEffort, parametersFor, toldNames } from '../parameters.ts'
 import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
 import { type Instruction, messagesFor } from './conversation.ts'
 import { type Dialect, dialectOf } from './dialects.ts'
@@ -37,8 +28,10 @@ export function toRequest(
   const { field, instruction, lesser } = formatFor(ask.responseFormat, rules.responseFormat)
   if (lesser) dropped.add('response_format')
 
+  const extras = extrasFor(ask.extras, model, official, access.extraFields)
+
   const body: Json = {
-    ...extrasFor(ask.extras, model, official, dropped),
+    ...extras.sent,
     model: model.id,
     messages: messagesFor(ask.messages, { rules, official, dialect, instruction }),
     stream: stream || undefined,
@@ -70,7 +63,7 @@ export function toRequest(
       ...(access.apiKey !== null && dialect.keyHeader(access.apiKey)),
     },
     body: encoded(body),
-    droppedParameters: toldNames(dropped),
+    droppedParameters: toldNames(dropped, extras.dropped),
   }
 }
 
@@ -155,43 +148,25 @@ function endUserFor(endUser: string, rules: ParameterRules, official: boolean): 
 
 type Takes = (value: unknown, model: Model) => boolean
 
-const always: Takes = () => true
-const never: Takes = () => false
-
-/** Which of OpenAI's models take its own fields. Any other field is answered with 400. */
-const officialExtras: Readonly<Record<ExtraName, Takes>> = {
+/** Which of OpenAI's models take which values of its own fields: any other is answered with 400, or costs more. */
+const officialValues: Readonly<Record<string, Takes>> = {
   verbosity: (_, { capabilities }) => capabilities.reasoning,
-  top_k: never,
-  // The catalogue has no prices for the dearer ones, which their answers would be billed without.
+  // The catalogue has no prices for the other ones, which their answers would be billed without.
   service_tier: value => value === 'auto' || value === 'default' || value === 'flex',
-  prediction: always,
-  store: always,
-  moderation: always,
-  safety_identifier: always,
-  prompt_cache_key: always,
-  prompt_cache_options: always,
   // Replaced by `prompt_cache_options` in gpt-6.
   prompt_cache_retention: (_, { id }) => Number(/^gpt-(\d+)/.exec(id)?.[1] ?? 0) < 6,
   // Sound cannot be carried in an answer of ours.
   modalities: value => Array.isArray(value) && value.every(item => item === 'text'),
-  audio: never,
-  // Only the search-preview models took it, and they are gone.
-  web_search_options: never,
 }
 
-/** Fields that are ours to set, or that no upstream may be given: the caller's extras never reach them. */
-const ownFields: ReadonlySet<string> = new Set(
-  `model messages stream stream_options n max_tokens max_completion_tokens temperature top_p presence_penalty
-  frequency_penalty seed random_seed logit_bias logprobs top_logprobs stop tools tool_choice parallel_tool_calls
-  functions function_call response_format reasoning_effort user metadata __proto__`.split(/\s+/),
-)
-
-function extrasFor(extras: Json, model: Model, official: boolean, dropped: Dropped): Json {
-  if (!hasFields(extras)) return extras
-  if (!official && model.parameters.passExtras)
-    return Object.fromEntries(Object.entries(extras).filter(([name, value]) => value !== null && !ownFields.has(name)))
-  const known = extrasIn(extras)
-  const taken = official ? known.filter(name => officialExtras[name](extras[name], model)) : []
-  for (const name of known) if (!taken.includes(name)) dropped.add(name)
-  return Object.fromEntries(taken.map(name => [name, extras[name]]))
+function extrasFor(
+  extras: Json,
+  model: Model,
+  official: boolean,
+  listed: readonly string[] | undefined,
+): ReturnType<typeof sortExtras> {
+  if (official)
+    return sortExtras('openai', extras, { takes: (name, value) => officialValues[name]?.(value, model) ?? true })
+  const { passExtras } = model.parameters
+  return sortExtras('compatible', extras, { takes: () => passExtras, ...(listed !== undefined && { listed }) })
 }

@@ -103,6 +103,7 @@ function read({ headers }: RawRequest, body: Json, mint: Turn['mint']): ReturnTy
       blocks.flat().reduce((sum, block) => sum + tokensIn(block), 2 * messages.length) +
       jsonTokens(tools),
     images: blocks.flat().filter(block => block.type === 'image').length,
+    files: blocks.flat().filter(block => block.type === 'document').length,
     toolResults: results.map(result => textOf(blocksOf(result.content))),
     tools: tools.map(tool => ({ name: String(tool.name), schema: tool.input_schema })),
     toolChoice: toldChoice(textOf(instructions)) ?? toolChoiceOf(body.tool_choice),
@@ -233,7 +234,7 @@ function textOf(blocks: readonly Json[]): string {
 }
 
 function tokensIn(block: Json): number {
-  if (block.type === 'image') return 0
+  if (block.type === 'image' || block.type === 'document') return 0
   return block.type === 'text' ? estimateTokens(textOr(block.text, '')) : jsonTokens([block])
 }
 

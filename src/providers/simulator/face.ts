@@ -17,6 +17,7 @@ export type Question = {
   /** Of all texts that the provider would count: instructions, history, tools, schema; by o200k_base. */
   readonly inputTokens: number
   readonly images: number
+  readonly files: number
   /** Tool results that the conversation ends with: it is the model's turn to speak about them. */
   readonly toolResults: readonly string[]
   readonly tools: readonly { readonly name: string; readonly schema: unknown }[]

@@ -101,7 +101,8 @@ function read({ path, headers }: RawRequest, body: Json): ReturnType<Face['read'
       (isJson(instruction) ? estimateTokens(textOf(objectsIn(instruction.parts))) : 0) +
       parts.flat().reduce((sum, part) => sum + tokensIn(part), 2 * contents.length) +
       jsonTokens(tools),
-    images: parts.flat().filter(part => 'inlineData' in part || 'fileData' in part).length,
+    images: parts.flat().filter(part => ('inlineData' in part || 'fileData' in part) && !isDocument(part)).length,
+    files: parts.flat().filter(isDocument).length,
     toolResults: (parts.at(-1) ?? []).flatMap(({ functionResponse: result }) =>
       isJson(result) ? [resultText(result.response)] : [],
     ),
@@ -200,6 +201,10 @@ function problemIn(body: Json, settings: Json, model: string): Failure | null {
 
 function textOf(parts: readonly Json[]): string {
   return parts.map(part => textOr(part.text, '')).join('')
+}
+
+function isDocument({ inlineData: data }: Json): boolean {
+  return isJson(data) && data.mimeType === 'application/pdf'
 }
 
 function tokensIn(part: Json): number {

@@ -128,6 +128,7 @@ function read({ headers }: RawRequest, body: Json): ReturnType<Face['read']> {
       parts.reduce((sum, list) => sum + estimateTokens(textOf(list)) + 2, 0) +
       jsonTokens([...toolCalls, ...tools, ...(isJson(body.response_format) ? [body.response_format] : [])]),
     images: parts.flat().filter(part => part.type === 'image_url').length,
+    files: parts.flat().filter(part => part.type === 'file').length,
     toolResults: parts.slice(lastTurn + 1).map(textOf),
     tools: tools.flatMap(({ function: offered }) =>
       isJson(offered) ? [{ name: String(offered.name), schema: offered.parameters ?? null }] : [],

@@ -68,7 +68,7 @@ export function usageOf(question: Question, directives: Directives, answers: rea
   if (directives.usage_absurd) return { input: 1e12, cached: 0, cacheWrite: 0, output: 1e12, reasoning: 0 }
   if (directives.usage_negative) return { input: -5, cached: 0, cacheWrite: 0, output: -5, reasoning: 0 }
   if (directives.usage_nan) return { input: 'NaN', cached: 'NaN', cacheWrite: 'NaN', output: 'NaN', reasoning: 'NaN' }
-  const input = Math.max(1, question.inputTokens + question.images * tokensPerImage)
+  const input = Math.max(1, question.inputTokens + (question.images + question.files) * tokensPerImage)
   const cached = Math.min(input, directives.cached ?? 0)
   const reasoning = answers.reduce((sum, answer) => sum + tokensOf(answer.reasoning), 0)
   return {
@@ -125,10 +125,12 @@ function jsonInWords({ instructions, json, toolResults, model }: Question, asked
   return JSON.stringify(value) === '{}' ? { simulated: true, model } : value
 }
 
-function subjectOf({ toolResults, images }: Question, asked: string): string {
+function subjectOf({ toolResults, images, files }: Question, asked: string): string {
   if (toolResults.length > 0) return `The tool answered: ${toolResults.map(result => quote(result, 200)).join(', ')}.`
-  const seen =
-    images === 0 ? '' : ` You sent ${images === 1 ? 'an image' : `${images} images`}, which a simulator cannot see.`
+  const seen = [
+    images === 0 ? '' : ` You sent ${images === 1 ? 'an image' : `${images} images`}, which a simulator cannot see.`,
+    files === 0 ? '' : ` You sent ${files === 1 ? 'a file' : `${files} files`}, which a simulator cannot read.`,
+  ].join('')
   if (asked === '') return `You asked nothing.${seen}`
   return `You asked: ${quote(asked, 120)}${/[.!?…]$/.test(asked) ? '' : '.'}${seen}`
 }

@@ -1,0 +1,91 @@
+/**
+ * Fields of a compatible request that have no meaning here: which of them each kind of provider is sent. A field that is
+ * not listed could name another server, key, model or price to whoever reads it, so it is dropped and its name is told.
+ * Fields inside messages, tools and response formats need no list: adapters write those objects anew, field by field.
+ */
+import type { Ask } from '../core/chat.ts'
+import { ownFields } from '../core/own-fields.ts'
+import type { Json } from './json.ts'
+import { isRecord } from './json.ts'
+
+export type ProviderKind = 'openai' | 'anthropic' | 'google' | 'compatible'
+
+/** What a field may hold: one scalar, a list of them, any JSON, or an object of scalars under these names. */
+type Shape = 'scalar' | 'scalars' | 'any' | readonly string[]
+
+const names = (shape: Shape, list: string) => Object.fromEntries(list.split(/\s+/).map(name => [name, shape]))
+
+/** Sources: OpenAI's reference; vLLM, SGLang, llama.cpp, Groq, Mistral, DeepSeek, Moonshot, Z.ai, DashScope, OpenRouter docs. */
+const fieldsOf: Readonly<Record<ProviderKind, Readonly<Record<string, Shape>>>> = {
+  openai: {
+    ...names('scalar', 'verbosity service_tier store safety_identifier prompt_cache_key prompt_cache_retention'),
+    modalities: 'scalars',
+    prediction: 'any',
+    moderation: 'any',
+    prompt_cache_options: ['mode', 'ttl'],
+  },
+  anthropic: {},
+  google: {},
+  // Nothing that multiplies the output, runs searches, loads templates, code or adapters, or chooses a place in a queue.
+  compatible: {
+    ...names('scalar', 'top_k min_p top_a typical_p repetition_penalty length_penalty no_repeat_ngram_size'),
+    ...names(
+      'scalar',
+      'mirostat mirostat_tau mirostat_eta dynatemp_range dynatemp_exponent xtc_probability xtc_threshold',
+    ),
+    ...names(
+      'scalar',
+      'min_tokens ignore_eos skip_special_tokens spaces_between_special_tokens include_stop_str_in_output',
+    ),
+    ...names(
+      'scalar',
+      'verbosity prompt_cache_key cache_prompt safe_prompt prompt_mode enable_thinking thinking_budget',
+    ),
+    ...names('scalar', 'include_reasoning reasoning_format reasoning_split'),
+    ...names('scalars', 'stop_token_ids bad_words guided_choice'),
+    guided_json: 'any',
+    prediction: 'any',
+    thinking: ['type', 'budget_tokens', 'clear_thinking'],
+    reasoning: ['effort', 'max_tokens', 'exclude', 'enabled'],
+  },
+}
+
+type Options = {
+  /** Names that the operator adds to the list, with any value. */
+  readonly listed?: readonly string[]
+  /** What the model adds to it: false where it does not take this value. */
+  readonly takes?: (name: string, value: unknown) => boolean
+}
+
+/** The extras to send, and the names of the others in the order in which they came. */
+export function sortExtras(
+  kind: ProviderKind,
+  extras: Ask['extras'],
+  { listed = [], takes = () => true }: Options = {},
+): { readonly sent: Json; readonly dropped: readonly string[] } {
+  const sent: [string, unknown][] = []
+  const dropped: string[] = []
+  for (const [name, value] of Object.entries(extras)) {
+    if (value === null || value === undefined || ownFields.has(name)) continue
+    const shape = shapeOf(kind, name, listed)
+    if (shape !== null && fits(shape, value) && takes(name, value)) sent.push([name, value])
+    else dropped.push(name)
+  }
+  return { sent: Object.fromEntries(sent), dropped }
+}
+
+function shapeOf(kind: ProviderKind, name: string, listed: readonly string[]): Shape | null {
+  if (listed.includes(name)) return 'any'
+  return Object.hasOwn(fieldsOf[kind], name) ? (fieldsOf[kind][name] ?? null) : null
+}
+
+function fits(shape: Shape, value: unknown): boolean {
+  if (shape === 'any') return true
+  if (shape === 'scalar') return isScalar(value)
+  if (shape === 'scalars') return Array.isArray(value) && value.every(isScalar)
+  return isRecord(value) && Object.entries(value).every(([name, field]) => shape.includes(name) && isScalar(field))
+}
+
+function isScalar(value: unknown): boolean {
+  return value === null || typeof value !== 'object'
+}

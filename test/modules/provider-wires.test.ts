@@ -1,0 +1,359 @@
+/** What reaches providers and what becomes of their answers, in their own wire formats over sockets. */
+import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { ChatOpenAI } from '@langchain/openai'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+import {
+  jsonAnswer,
+  startUpstream,
+  type Upstream,
+  type UpstreamAnswer,
+  type UpstreamRequest,
+} from '../harness/upstream.ts'
+import { payloads } from '../web/payloads.ts'
+
+setDefaultTimeout(60_000)
+
+type Json = Readonly<Record<string, unknown>>
+
+const folder = mkdtempSync(join(tmpdir(), 'provider-wires-'))
+let upstream: Upstream
+let gateway: Gateway
+/** Answers of one test, by the first part of the path. */
+let script: (request: UpstreamRequest) => UpstreamAnswer
+
+const completion = (content: string, fields: Json = {}) => ({
+  id: 'c1',
+  model: 'm',
+  choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }],
+  usage: { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 },
+  ...fields,
+})
+const claude = (content: string) => ({
+  id: 'msg_1',
+  type: 'message',
+  role: 'assistant',
+  model: 'claude',
+  content: [{ type: 'text', text: content }],
+  stop_reason: 'end_turn',
+  usage: { input_tokens: 5, output_tokens: 2 },
+})
+const gemini = (text: string) => ({
+  responseId: 'r1',
+  candidates: [{ index: 0, content: { role: 'model', parts: [{ text }] }, finishReason: 'STOP' }],
+  usageMetadata: { promptTokenCount: 5, candidatesTokenCount: 2, totalTokenCount: 7 },
+})
+
+/** Each provider answers in its own format. */
+const polite = ({ path }: UpstreamRequest) => {
+  if (path.includes('/messages')) return jsonAnswer(claude('Hello'))
+  return jsonAnswer(path.includes('/v1beta') ? gemini('Hello') : completion('Hello'))
+}
+
+beforeAll(async () => {
+  script = polite
+  upstream = startUpstream(request => script(request))
+  const config = join(folder, 'gateway.json')
+  const pricing = { input_per_mtok: 1, output_per_mtok: 1 }
+  const at = (path: string) => `${upstream.url}/${path}/v1`
+  writeFileSync(
+    config,
+    JSON.stringify({
+      providers: [
+        {
+          id: 'relay',
+          base_url: at('relay'),
+          extra_fields: ['plugins'],
+          models: [
+            { id: 'small', pricing, context_window: 8_000, max_output_tokens: 1_000, capabilities: { vision: true } },
+          ],
+        },
+        {
+          id: 'roomy',
+          base_url: at('roomy'),
+          models: [{ id: 'large', pricing, context_window: 64_000, max_output_tokens: 1_000 }],
+        },
+      ],
+    }),
+  )
+  gateway = await startGateway({
+    GATEWAY_CONFIG: config,
+    OPENAI_API_KEY: 'k',
+    OPENAI_BASE_URL: at('openai'),
+    ANTHROPIC_API_KEY: 'k',
+    ANTHROPIC_BASE_URL: `${upstream.url}/anthropic`,
+    GEMINI_API_KEY: 'k',
+    GEMINI_BASE_URL: `${upstream.url}/google`,
+  })
+})
+afterEach(() => {
+  script = polite
+})
+afterAll(async () => {
+  await gateway.stop()
+  upstream.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const hello = [{ role: 'user', content: 'Hello' }]
+const native = (body: Json) => gateway.post('/api/v1/chat', { messages: hello, web: 'off', fallback: false, ...body })
+const compatible = (body: Json) =>
+  gateway.post('/v1/chat/completions', { messages: hello, web: 'off', fallback: false, ...body })
+
+type Body = { [name: string]: unknown; output: string; error: Record<'code' | 'message' | 'param' | 'type', string> }
+const bodyOf = async (answer: Response): Promise<Body> => JSON.parse(await answer.text())
+/** Body of the newest request that the providers got. */
+const sent = (): Json => JSON.parse(upstream.ledger().at(-1)?.body ?? '{}')
+const requests = () => upstream.ledger().length
+
+describe('unknown fields of a compatible request', () => {
+  const orders = {
+    api_base: 'https://evil.example',
+    extra_headers: { a: 'b' },
+    models: ['x'],
+    plugins: [{ id: 'web' }],
+  }
+
+  test.each([
+    ['relay/small', ['plugins', 'top_k'], 'api_base, extra_headers, models'],
+    ['roomy/large', ['top_k'], 'api_base, extra_headers, models, plugins'],
+    ['gpt-4.1', [], 'api_base, extra_headers, models, plugins, top_k'],
+    ['claude-haiku-4-5', [], 'api_base, extra_headers, models, plugins, top_k'],
+    ['gemini-2.5-flash', [], 'api_base, extra_headers, models, plugins, top_k'],
+  ])('request to %s: forwards %j and names the rest', async (model, forwarded, dropped) => {
+    const nested = [{ role: 'user', content: [{ type: 'text', text: 'Hello', cache_id: 'x' }], api_base: 'x' }]
+    const answer = await compatible({ model, messages: nested, ...orders, top_k: 4 })
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('x-gateway-dropped-params')).toBe(dropped)
+    const body = sent()
+    expect(
+      Object.keys({ ...orders, top_k: 4 })
+        .filter(name => name in body)
+        .toSorted(),
+    ).toEqual([...forwarded])
+    expect(JSON.stringify(body)).not.toContain('evil.example')
+    expect(JSON.stringify(body)).not.toContain('cache_id')
+  })
+})
+
+describe('URLs that an upstream would fetch', () => {
+  const inside = payloads().filter((_, index) => index % 50 === 0)
+
+  test('image_url: rejects every disguised or private address with one 400 that names the field', async () => {
+    const before = requests()
+    for (const url of inside) {
+      const content = [
+        { type: 'text', text: 'See' },
+        { type: 'image_url', image_url: { url } },
+      ]
+      for (const ask of [native, compatible]) {
+        const answer = await ask({ model: 'gpt-4.1', messages: [{ role: 'user', content }] })
+        expect([url, answer.status]).toEqual([url, 400])
+        const { error } = await bodyOf(answer)
+        expect(error).toMatchObject({ code: 'invalid_request', param: 'messages.0.content.1.image_url.url' })
+        if (url.length > 12) expect(error.message).not.toContain(url)
+      }
+    }
+    expect(requests()).toBe(before)
+  })
+
+  test('image_url: forwards a public address in its normal form, and data as it is', async () => {
+    const image = (url: string) => [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }]
+    await compatible({ model: 'gpt-4.1', messages: image('https://Example.ORG\\a.png?x=%2e') })
+    expect(JSON.stringify(sent())).toContain('"https://example.org/a.png?x=%2e"')
+    await compatible({ model: 'gpt-4.1', messages: image('data:image/png;base64,AAAA') })
+    expect(JSON.stringify(sent())).toContain('"data:image/png;base64,AAAA"')
+  })
+
+  test('image_url: keeps public addresses from a server inside the network, whose DNS may resolve them to it', async () => {
+    const image = (url: string) => [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }]
+    const before = requests()
+    const answer = await compatible({ model: 'relay/small', messages: image('https://example.org/a.png') })
+    expect(answer.status).toBe(400)
+    expect((await bodyOf(answer)).error).toMatchObject({ code: 'unsupported_parameter', param: 'messages' })
+    expect(requests()).toBe(before)
+    expect((await compatible({ model: 'relay/small', messages: image('data:image/png;base64,AAAA') })).status).toBe(200)
+  })
+})
+
+describe('a call that an Anthropic stream leaves half written', () => {
+  const events = [
+    { type: 'message_start', message: { id: 'a', model: 'claude', content: [], usage: { input_tokens: 5 } } },
+    { type: 'content_block_start', index: 0, content_block: { type: 'tool_use', id: 't1', name: 'pay', input: {} } },
+    { type: 'content_block_delta', index: 0, delta: { type: 'input_json_delta', partial_json: '{"amount": 1' } },
+    { type: 'message_start', message: { id: 'b', model: 'claude', content: [], usage: { input_tokens: 5 } } },
+    { type: 'message_delta', delta: { stop_reason: 'tool_use' }, usage: { output_tokens: 5 } },
+    { type: 'message_stop' },
+  ]
+  const pieces = events.map(event => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
+  const tools = [{ type: 'function', function: { name: 'pay', parameters: { type: 'object' } } }]
+
+  test('compatible stream: ends with an error, without a finish reason', async () => {
+    script = () => ({ headers: { 'content-type': 'text/event-stream' }, framing: 'chunked', pieces })
+    const text = await (await compatible({ model: 'claude-haiku-4-5', stream: true, tools })).text()
+    expect(text).toContain('"code":"upstream_failed"')
+    expect(text).not.toContain('"finish_reason":"')
+    expect(text).not.toContain('[DONE]')
+  })
+
+  test('JSON response: is an error', async () => {
+    script = () => ({ headers: { 'content-type': 'text/event-stream' }, framing: 'chunked', pieces })
+    const answer = await native({ model: 'claude-haiku-4-5', tools })
+    expect(answer.status).toBe(502)
+    expect((await bodyOf(answer)).error.code).toBe('upstream_failed')
+  })
+})
+
+describe('errors that client libraries recognize', () => {
+  const perplexity = {
+    error: { message: 'The total length of all messages is too long.', type: 'too_many_prompt_tokens' },
+  }
+
+  test('context overflow: tries a candidate with a larger window', async () => {
+    script = request => (request.path.startsWith('/relay') ? jsonAnswer(perplexity, 400) : polite(request))
+    const answer = await native({ model: 'relay/small', fallback: true })
+    expect(answer.status).toBe(200)
+    const { routing } = await bodyOf(answer)
+    expect(routing).toMatchObject({
+      attempts: [{ model: 'relay/small', outcome: 'context_overflow' }, { outcome: 'served' }],
+    })
+  })
+
+  test('context overflow: names the maximum context length', async () => {
+    script = () => jsonAnswer(perplexity, 400)
+    const answer = await compatible({ model: 'relay/small' })
+    expect(answer.status).toBe(400)
+    expect((await bodyOf(answer)).error).toMatchObject({
+      code: 'context_length_exceeded',
+      message:
+        "The conversation exceeds the 8000-token context window of relay/small. Shorten it or choose a larger model. This model's maximum context length is 8000 tokens.",
+    })
+  })
+
+  test('context overflow: is a ContextOverflowError of LangChain', async () => {
+    script = () => jsonAnswer(perplexity, 400)
+    const model = new ChatOpenAI({
+      model: 'relay/small',
+      apiKey: gateway.key,
+      maxRetries: 0,
+      configuration: {
+        baseURL: `${gateway.url}/v1`,
+        logLevel: 'off',
+        defaultHeaders: { 'x-gateway-no-fallback': 'true' },
+      },
+    })
+    const thrown = await model.invoke('Hello').then(
+      () => null,
+      (cause: unknown) => cause,
+    )
+    expect(thrown instanceof Error ? thrown.name : thrown).toBe('ContextOverflowError')
+  })
+
+  test('content filter of a provider: names the content policy', async () => {
+    script = () => jsonAnswer({ error: { code: 'content_policy_violation', message: 'x' } }, 400)
+    const answer = await compatible({ model: 'gpt-4.1' })
+    expect(answer.status).toBe(400)
+    const { error } = await bodyOf(answer)
+    expect(error.type).toBe('content_policy_violation')
+    expect(error.message).toContain('content_policy_violation')
+    expect(error.message.toLowerCase()).toContain('request was rejected as a result of the safety system')
+  })
+})
+
+describe('choices that nobody requested', () => {
+  const two = [0, 1].map(index => ({
+    index,
+    message: { role: 'assistant', content: index === 0 ? 'First.' : 'Second.' },
+    finish_reason: 'stop',
+  }))
+  const chunk = (index: number, delta: Json, finish_reason: string | null = null) =>
+    `data: ${JSON.stringify({ id: 'c1', model: 'm', choices: [{ index, delta, finish_reason }] })}\n\n`
+  const pieces = [
+    chunk(0, { role: 'assistant', content: 'First' }),
+    chunk(1, { role: 'assistant', content: 'Second.' }),
+    chunk(0, { content: '.' }),
+    chunk(1, {}, 'stop'),
+    chunk(0, {}, 'stop'),
+    'data: [DONE]\n\n',
+  ]
+
+  test('native response: holds the first choice only, as JSON and as a stream', async () => {
+    script = () => jsonAnswer(completion('', { choices: two }))
+    expect((await bodyOf(await native({ model: 'gpt-4.1', max_output_tokens: 50 }))).output).toBe('First.')
+    script = () => ({ headers: { 'content-type': 'text/event-stream' }, framing: 'chunked', pieces })
+    const text = await (await native({ model: 'gpt-4.1', stream: true, stream_mode: 'realtime' })).text()
+    expect(text).toContain('"First')
+    expect(text).not.toContain('Second')
+  })
+
+  test('compatible response: holds as many choices as `n` says', async () => {
+    script = () => jsonAnswer(completion('', { choices: two }))
+    expect((await bodyOf(await compatible({ model: 'gpt-4.1', max_tokens: 50 }))).choices).toHaveLength(1)
+    expect((await bodyOf(await compatible({ model: 'gpt-4.1', max_tokens: 50, n: 2 }))).choices).toHaveLength(2)
+  })
+})
+
+describe('file parts', () => {
+  const data = Buffer.from('%PDF-1.4 a document').toString('base64')
+  const file_data = `data:application/pdf;base64,${data}`
+  const messages = [
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: 'Sum it up' },
+        { type: 'file', file: { file_data, filename: 'a.pdf' } },
+      ],
+    },
+  ]
+  const shapes = [
+    ['gpt-4.1', { type: 'file', file: { filename: 'a.pdf', file_data } }],
+    [
+      'claude-haiku-4-5',
+      { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data }, title: 'a.pdf' },
+    ],
+    ['gemini-2.5-flash', { inlineData: { mimeType: 'application/pdf', data } }],
+  ] as const
+
+  test.each(shapes)('reach %s in its own format, from both endpoints', async (model, part) => {
+    for (const ask of [native, compatible]) {
+      expect((await ask({ model, messages })).status).toBe(200)
+      expect(JSON.stringify(sent())).toContain(JSON.stringify(part))
+    }
+  })
+
+  test('a model without file support: answers 400, and is no candidate of automatic routing', async () => {
+    const answer = await native({ model: 'relay/small', messages })
+    expect(answer.status).toBe(400)
+    expect((await bodyOf(answer)).error).toMatchObject({ code: 'unsupported_parameter', param: 'messages' })
+    const preview = await gateway.post('/api/v1/route', { messages, web: 'off' })
+    expect((await bodyOf(preview)).dropped).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ model: 'relay/small' }),
+        expect.objectContaining({ model: 'roomy/large' }),
+      ]),
+    )
+  })
+
+  test('a document over 2 MB: is accepted like an image', async () => {
+    const large = `data:application/pdf;base64,${'A'.repeat(3 * 1_048_576)}`
+    const content = [{ type: 'file', file: { file_data: large } }]
+    expect((await native({ model: 'gpt-4.1', messages: [{ role: 'user', content }] })).status).toBe(200)
+  })
+})
+
+describe('a history call without `type`', () => {
+  test.each(['gpt-4.1', 'claude-haiku-4-5', 'gemini-2.5-flash'])('request to %s: means a function', async model => {
+    const call = { id: 'call_1', function: { name: 'look', arguments: '{"at":"sea"}' } }
+    const messages = [
+      ...hello,
+      { role: 'assistant', content: null, tool_calls: [call] },
+      { role: 'tool', tool_call_id: 'call_1', content: 'blue' },
+    ]
+    for (const ask of [native, compatible]) {
+      expect((await ask({ model, messages })).status).toBe(200)
+      expect(JSON.stringify(sent())).toContain('look')
+    }
+  })
+})
