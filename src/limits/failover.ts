@@ -92,6 +92,7 @@ export class FailoverMeter implements Meter {
       leaseMs,
       time,
       load: (accountId, day) => this.postgresStore.load(accountId, day),
+      inLedger: requestIds => this.postgresStore.inLedger(requestIds),
       living: () => [gatewayId, ...this.authority.living],
     })
     this.authority = new Authority({

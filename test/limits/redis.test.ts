@@ -5,10 +5,11 @@ import type { UsageRecord } from '../../src/core/usage.ts'
 import { defaultLeaseMs } from '../../src/limits/failover.ts'
 import { createLocalMeter } from '../../src/limits/local/meter.ts'
 import type { Seat } from '../../src/limits/meter.ts'
-import { migrate, openDatabase } from '../../src/stores/database.ts'
+import { type Database, migrate, openDatabase } from '../../src/stores/database.ts'
+import { createShipper } from '../../src/stores/shipper.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { startRedis } from '../harness/redis.ts'
-import { eventually } from '../stores/database.contract.ts'
+import { eventually, quiet } from '../stores/database.contract.ts'
 import { admitted, ask, settlement, wide } from './meter.contract.ts'
 import { failoverRig } from './rig.ts'
 
@@ -24,6 +25,18 @@ afterAll(async () => {
 
 /** Input and output of the record that `settlement` makes. */
 const tokensOfRecord = 30
+
+async function ship(database: Database, record: UsageRecord): Promise<void> {
+  const waiting = [record]
+  const journal = {
+    take: () => (waiting.length === 0 ? null : { records: waiting, release: () => void waiting.splice(0) }),
+    setAside: () => {},
+    backlog: () => waiting.length,
+  }
+  const shipper = createShipper({ journal, database, clock: { now: () => Date.now() }, log: quiet })
+  expect(await shipper.drain(10_000)).toBe(true)
+  await shipper.close()
+}
 
 const billed = (records: readonly UsageRecord[]) => records.map(one => [one.request_id, one.billed_microcents])
 
@@ -84,7 +97,7 @@ if (server !== null && database !== null) {
     })
 
     withRig(
-      'settles a request of a dead gateway to its last checkpoint, and not again if it was only suspended',
+      'settles a request of a dead gateway to its last checkpoint, and counts its end if it was only suspended',
       async rig => {
         const { meter, clock, open, records } = rig
         const seat = admitted(await meter.admit(ask('a')))
@@ -102,8 +115,11 @@ if (server !== null && database !== null) {
           seats: { remaining: 9 },
         })
         await meter.settle(settlement(seat, 300, 30_000, clock.now()))
-        expect((await records()).length).toBe(1)
-        expect(meter.standing('acc_1', wide)).toMatchObject({ tokens: { remaining: wide.dailyTokens - 150 - 300 } })
+        expect(billed(await records())).toEqual([
+          ['a', 15_000],
+          ['a', 30_000],
+        ])
+        expect(meter.standing('acc_1', wide)).toMatchObject({ tokens: { remaining: wide.dailyTokens - 300 - 300 } })
       },
     )
 
@@ -127,6 +143,44 @@ if (server !== null && database !== null) {
       expect((await records()).map(one => one.request_id)).toEqual(['lost'])
       const { standing } = await living.admit(ask('c'))
       expect(standing.tokens.remaining).toBe(wide.dailyTokens - 150 - 3 * 300)
+    })
+
+    withRig('counts the end of a request instead of its checkpoint, once, however often it is corrected', async rig => {
+      const { meter, clock, open } = rig
+      const seat = admitted(await meter.admit(ask('a')))
+      meter.checkpoint(seat, () => settlement(seat, 150, 15_000, clock.now()))
+      await meter.renew(false)
+      clock.move(15_000)
+      const other = await open()
+      await other.sweep()
+      for (let times = 0; times < 3; times++) {
+        await other.correct([{ requestId: 'a', accountId: 'acc_1', tokens: 290, microcents: 29_000 }])
+        await other.whenSettled()
+      }
+      expect((await other.admit(ask('b'))).standing).toMatchObject({
+        tokens: { remaining: wide.dailyTokens - 290 - 300 },
+        costMicrocents: { remaining: wide.dailyCostMicrocents - 29_000 - 110_000 },
+      })
+    })
+
+    withRig('drops the lease of a dead gateway when the ledger has the end of its request', async rig => {
+      const { meter: dead, clock, open } = rig
+      const living = await open()
+      const [day, request] = [Math.floor(clock.now() / 86_400_000), ask('in-ledger', { accountId: 'acc_shipped' })]
+      const seat = admitted(await dead.admit(request))
+      dead.checkpoint(seat, () => settlement(seat, 30, 15_000, clock.now()))
+      await dead.renew(false)
+      await dead.close()
+      await ship(database, settlement(seat, 30, 29_000, day * 86_400_000 + 1).record)
+      await database.run(
+        ({ sql }) => sql`update limit_gateways set at = at - interval '1 minute' where id <> ${living.id}`,
+      )
+      await changeEpoch([living])
+      const { standing } = await living.admit(ask('b', { accountId: 'acc_shipped' }))
+      expect(standing).toMatchObject({
+        costMicrocents: { remaining: wide.dailyCostMicrocents - 29_000 - 110_000 },
+        seats: { remaining: 9 },
+      })
     })
 
     withRig('counts a request once that is settled while the epoch changes', async ({ meter, clock, records }) => {
@@ -258,8 +312,8 @@ if (server !== null && database !== null) {
 
   describe('shared limits', () => {
     for (const [holder, redis, numRuns] of [
-      ['Redis', server, 100],
-      ['Postgres', null, 25],
+      ['Redis', server, 40],
+      ['Postgres', null, 15],
     ] as const)
       test(`decide and grant exactly what the local meter would when ${holder} decides`, async () => {
         await fc.assert(

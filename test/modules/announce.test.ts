@@ -5,7 +5,7 @@ import type { Caller } from '../../src/core/plans.ts'
 import { createKeyDirectory } from '../../src/stores/keys.ts'
 import { createSessionDirectory } from '../../src/stores/sessions.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask, colleague, keyOf, owner, type Person } from '../harness/people.ts'
+import { ask, colleague, keyOf, upgraded as operatorUpgrades, owner, type Person } from '../harness/people.ts'
 import { eventually } from '../stores/database.contract.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
@@ -74,7 +74,12 @@ type Change = {
 
 const at = (method: string, path: string, { token }: Person, body?: object) =>
   ask<{ key?: string; id?: string }>(gateway, method, path, { token, ...(body === undefined ? {} : { body }) })
-const upgraded = ({ boss }: Stage) => at('POST', '/api/v1/billing/upgrade', boss, { confirm: true })
+/** Moved to plan `usage` by the operator: without a payment provider no owner can. */
+const upgraded = ({ boss }: Stage) => operatorUpgrades(gateway, boss)
+const downgraded = async (stage: Stage) => {
+  await upgraded(stage)
+  await at('POST', '/api/v1/billing/downgrade', stage.boss, { confirm: true })
+}
 
 /** Every route that changes something of an account; `announces` is whether `seen` is given. */
 const changes: Readonly<Record<string, Change>> = {
@@ -122,7 +127,9 @@ const changes: Readonly<Record<string, Change>> = {
     },
     seen: null,
   },
+  // Takes back a downgrade that is not in effect yet.
   'POST /api/v1/billing/upgrade': {
+    first: downgraded,
     body: () => ({ confirm: true }),
     seen: async ({ key }) => (await recalled(key))?.plan === 'usage',
   },
@@ -152,6 +159,9 @@ const changes: Readonly<Record<string, Change>> = {
 
 /** Routes of signed-in users and of keys that change nothing a gateway keeps, or only by means that have tests of their own. */
 const withoutChange = [
+  'POST /api/v1/auth/verification',
+  'POST /api/v1/billing/payment-method/setup',
+  'POST /api/v1/billing/invoices/:id/payment-page',
   'POST /api/v1/insights/feedback',
   'POST /api/v1/route',
   'POST /api/v1/chat',

@@ -8,7 +8,7 @@ import { smtpTransport } from '../../src/mail/smtp.ts'
 import { startNoticeWorker } from '../../src/payments/notice-worker.ts'
 import * as billingNotices from '../../src/stores/billing-notices.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask, keyOf, owner, type Person } from '../harness/people.ts'
+import { ask, confirmedOwner, keyOf, type Person } from '../harness/people.ts'
 import { type SmtpServer, startSmtpServer } from '../harness/smtp.ts'
 import { eventually } from '../stores/database.contract.ts'
 import { addCard } from './billing-owners.ts'
@@ -57,8 +57,12 @@ async function atTime<T>(time: number, work: () => Promise<T>): Promise<T> {
 const billing = async ({ token }: Person, method = 'GET', path = '', body?: unknown) =>
   (await ask(gateway, method, `/api/v1/billing${path}`, { token, body })).body
 const subjectsTo = ({ email }: Person) =>
-  smtp.letters.filter(({ to }) => to.includes(email)).map(({ text }) => /^Subject: (.*)$/m.exec(text)?.[1]?.trim())
-const textsTo = ({ email }: Person) => smtp.letters.filter(({ to }) => to.includes(email)).map(({ text }) => text)
+  smtp.letters
+    .filter(({ to }) => to.includes(email))
+    .map(({ text }) => /^Subject: (.*)$/m.exec(text)?.[1]?.trim())
+    .filter(subject => subject?.startsWith('Your gateway-ai'))
+const textsTo = ({ email }: Person) =>
+  smtp.letters.filter(({ to, text }) => to.includes(email) && !text.includes('gw_verify_')).map(({ text }) => text)
 
 const unpaid = 'Your gateway-ai invoice is unpaid'
 const began = 'Your gateway-ai grace period has started'
@@ -66,7 +70,7 @@ const ended = 'Your gateway-ai grace period has ended'
 
 /** An account on plan `usage` that used 7 USD and pays by a card that is declined. */
 async function debtor() {
-  const person = await owner(gateway)
+  const person = await confirmedOwner(gateway, smtp)
   const card = await addCard(gateway, stripe, person)
   await billing(person, 'POST', '/upgrade', { confirm: true })
   const { key } = await keyOf(gateway, person)

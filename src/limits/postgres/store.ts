@@ -164,6 +164,16 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
       return row?.done === true
     },
 
+    /** Returns those of these requests that the ledger has. */
+    async inLedger(requestIds: readonly string[]): Promise<readonly string[]> {
+      const rows = await database.run(
+        ({ sql }) => sql<{ id: string }[]>`
+          select request_id as id from usage_records
+          where request_id in (select json_array_elements_text(${JSON.stringify(requestIds)}::text::json))`,
+      )
+      return rows.map(({ id }) => id)
+    },
+
     /** Reads what an account begins with: one statement, hence one moment of ledger and reservations. */
     async load(accountId: string, day: number): Promise<Loaded> {
       const [row] = await database.run(

@@ -24,6 +24,8 @@ export type RedisStoreOptions = {
   readonly leaseMs: number
   /** Reads what an account begins with. `day` is Redis' own, in days since the epoch. */
   readonly load: (accountId: string, day: number) => Promise<Loaded>
+  /** Returns those of these requests that the ledger has. */
+  readonly inLedger: (requestIds: readonly string[]) => Promise<readonly string[]>
   /** The gateways that are alive, this one included. */
   readonly living: () => readonly string[]
   /** Tests: the time that Redis is to use, in epoch milliseconds. */
@@ -54,7 +56,8 @@ const million = 1_000_000n
 const upkeepDeadlineMs = 1_000
 
 /** Returns the calls on one Redis. All throw `RedisAway`, and those under an epoch `StaleEpoch`. */
-export function createRedisStore({ redis, gatewayId, leaseMs, load, living, time }: RedisStoreOptions) {
+export function createRedisStore(options: RedisStoreOptions) {
+  const { redis, gatewayId, leaseMs, load, inLedger, living, time } = options
   const now = () => String(time?.() ?? '')
   const loading = new Map<string, Promise<void>>()
 
@@ -77,6 +80,13 @@ export function createRedisStore({ redis, gatewayId, leaseMs, load, living, time
     return reply
   }
 
+  /** Ends leases of dead gateways whose requests the ledger has: it counts them already. */
+  const dropShipped = async (epoch: Epoch, accountId: string, requestIds: readonly string[]) => {
+    if (requestIds.length === 0) return
+    for (const requestId of await inLedger(requestIds))
+      await run(settleScript, epoch, accountId, streamOf, [requestId, '0', '0', '', '1'])
+  }
+
   /** However many requests come at once, an account is loaded once. */
   const loadAccount = (epoch: Epoch, accountId: string, day: number): Promise<void> => {
     const name = `${epoch.number} ${accountId}`
@@ -87,7 +97,7 @@ export function createRedisStore({ redis, gatewayId, leaseMs, load, living, time
         const text = JSON.stringify({ ...known, day, living: living() })
         return run(loadScript, epoch, accountId, () => [], [String(leaseMs), text])
       })
-      .then(() => {})
+      .then(([, ...stay]) => dropShipped(epoch, accountId, stay.map(String)))
       .finally(() => loading.delete(name))
     loading.set(name, loaded)
     return loaded

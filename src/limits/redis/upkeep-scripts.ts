@@ -8,7 +8,7 @@ import { admitScript, raiseScript, settleScript } from './request-scripts.ts'
  * Loads an account under a new epoch, unless another gateway has. ARGV 3…: lease in ms, and JSON: `day`, `tokens`, `cost` that the
  * ledger has of it, `rows` of limit_reservations [id, tokens, cost, cap, day, 1 = open, age of the admission in ms], and `living`
  * gateways. Leases of dead gateways stay, with their checkpoints: no gateway registers them. So do the marks of ended ones without
- * a checkpoint: no counter and no ledger has them. Replies {1} or {-1}.
+ * a checkpoint: no counter and no ledger has them. Replies {1, ids of leases that stay…} or {-1}.
  */
 export const loadScript = script(`${common}${guard}
 local had = call('HGET', account, 'e')
@@ -16,7 +16,7 @@ if had == epoch then return {1} end
 local known, expiry = cjson.decode(ARGV[4]), now + tonumber(ARGV[3])
 local y, t, c, n, x = known.day, known.tokens, known.cost, 0, 0
 local s, z = t, c
-local fields, listed, living, times = {}, {}, {}, {}
+local fields, listed, living, times, stay = {}, {}, {}, {}, {1}
 for _, gateway in ipairs(known.living) do living[gateway] = true end
 for _, row in ipairs(known.rows) do
   local id, tokens, cost, cap, leaseDay, isOpen, age = row[1], row[2], row[3], row[4], row[5], row[6] == 1, row[7]
@@ -51,6 +51,7 @@ for field, text in pairs(value) do
   elseif kind == 'p:' and lease and not listed[id] and not (owner and living[owner]) then
     local ends, tokens, cost, _, leaseDay = match(lease, '^(%d+):(%d+):(%d+):(%d+):(%d+)$')
     n, x = n + 1, x > 0 and min(x, tonumber(ends)) or tonumber(ends)
+    stay[#stay + 1] = id
     if tonumber(leaseDay) == y then t, c = t + tonumber(tokens), c + tonumber(cost) end
     for _, one in ipairs({field, text, 'l:' .. id, lease, 'o:' .. id, owner or ''}) do fields[#fields + 1] = one end
   end
@@ -65,7 +66,7 @@ if #times > 0 then
   call('HSET', account, 'a', table.concat(times))
 end
 call('PEXPIRE', account, ${keepMs})
-return {1}
+return stay
 `)
 
 /**
