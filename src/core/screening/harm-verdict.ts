@@ -2,6 +2,7 @@
 import { createFeatureReader, type FeatureReader, type Features, opensPolitely } from '../reading/features.ts'
 import { createHarmJudge, type Harm, type HarmHead, timesOf } from './harm.ts'
 import type { HarmKind } from './harm-words.ts'
+import { eachPart } from './parts.ts'
 import type { SafetyCategory } from './safety-rules.ts'
 
 export type HarmVerdict = {
@@ -48,7 +49,18 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
   }
 
   return {
-    prompt: text => verdictOf(judge.read(readPrompt(text))),
+    prompt: text => {
+      const features = readPrompt(text)
+      const whole = verdictOf(judge.read(features))
+      if (whole.category !== null) return whole
+      let worst = whole
+      eachPart(features, (from, to) => {
+        if (worst.category !== null) return
+        const part = judge.readPart(features, from, to)
+        if (blocksPart(part)) worst = verdictOf(part)
+      })
+      return worst
+    },
     answer,
     listen() {
       const heard = createHeard()
@@ -118,6 +130,11 @@ type Odds = Pick<Harm, HarmHead | 'evidence'> & { readonly kinds: ArrayLike<numb
 export function blocks(odds: Odds): boolean {
   if (odds.evidence < leastEvidence) return false
   return asksForHarm(odds) || triesToUnbind(odds) || (odds.content > thresholds.content && !isOfSelfHarm(odds.kinds))
+}
+
+/** The same of a part alone: what a sentence asks counts, what it says is weighed with what stands around it. */
+export function blocksPart(odds: Odds): boolean {
+  return odds.evidence >= leastEvidence && asksForHarm(odds)
 }
 
 function asksForHarm({ request, kinds }: Odds): boolean {
