@@ -29,6 +29,11 @@ export type Features = {
   /** Before which words a sentence, a line or a quotation ends, ascending; valid up to `breakCount`. */
   readonly breaks: Uint16Array
   readonly breakCount: number
+  /** Where each word begins in `units`. */
+  readonly offsets: Uint16Array
+  /** What was read, in UTF-16 units; valid up to `unitCount`. */
+  readonly units: Uint16Array
+  readonly unitCount: number
 }
 
 export type FeatureReader = (text: string) => Features
@@ -64,6 +69,7 @@ export function createFeatureReader(): FeatureReader {
   const endings = new Uint32Array(maximumWords)
   const symbols = new Uint16Array(128)
   const breaks = new Uint16Array(maximumWords + 1)
+  const offsets = new Uint16Array(maximumWords)
   // The text as numbers: quicker to go through than a string. Head and tail of a long one, and a gap between them.
   const units = new Uint16Array(headCharacters + tailCharacters + 1)
   const bytes = Buffer.from(units.buffer)
@@ -106,7 +112,8 @@ export function createFeatureReader(): FeatureReader {
     symbols.fill(0)
     const traits = traitTable()
     const characters = endOf(text, traits)
-    const runs = scan(load(text, characters), traits)
+    const unitCount = load(text, characters)
+    const runs = scan(unitCount, traits)
     let count = 0
     let digits = 0
     let numbers = 0
@@ -148,6 +155,7 @@ export function createFeatureReader(): FeatureReader {
       if (count > 0 && unit >= 65 && unit <= 90 && opensSentence(hash, words[count - 1] ?? 0) && isBehindWord(start))
         if (breaks[breakCount - 1] !== count) breaks[breakCount++] = count
       words[count] = hash
+      offsets[count] = start
       stems[count] = (hashes[Math.min(end, start + stemLetters) - 1] ?? 0) ^ (stemSalt & atLeast(length, stemLetters))
       endings[count] = endingBefore(end, traits) & atLeast(length, endingLetters + 1)
       count++
@@ -165,6 +173,9 @@ export function createFeatureReader(): FeatureReader {
       isPolite,
       breaks,
       breakCount,
+      offsets,
+      units,
+      unitCount,
     }
   }
 

@@ -4,6 +4,7 @@ import { createHarmJudge, type Harm, type HarmHead, timesOf } from './harm.ts'
 import type { HarmKind } from './harm-words.ts'
 import { eachPart } from './parts.ts'
 import type { SafetyCategory } from './safety-rules.ts'
+import { createWorldJudge } from './world.ts'
 
 export type HarmVerdict = {
   /** null = let through. */
@@ -40,6 +41,7 @@ export type Listener = (sentence: string, both: () => string) => HarmVerdict
 export function createHarmClassifier(readPrompt: FeatureReader = createFeatureReader()): HarmClassifier {
   const read = createFeatureReader()
   const judge = createHarmJudge()
+  const world = createWorldJudge()
 
   const answer = (text: string): HarmVerdict => {
     const features = read(text)
@@ -48,16 +50,28 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
     return harm.content > answerThreshold ? { category: categoryOf(harm), score: probability(harm.content) } : harmless
   }
 
+  /** A whole text; of a long one in English its sentences say as much as its notions. */
+  const judged = (features: Features, harm: Harm): HarmVerdict => {
+    const verdict = verdictOf(harm)
+    if (verdict.category !== null) return verdict
+    const abroad = world.read(features, 0, features.count) ?? null
+    return abroad === null ? verdict : { category: abroad, score: Math.max(verdict.score, scoreAbroad) }
+  }
+
   return {
     prompt: text => {
       const features = readPrompt(text)
-      const whole = verdictOf(judge.read(features))
+      world.begin(features)
+      const whole = judged(features, judge.read(features))
       if (whole.category !== null) return whole
       let worst = whole
       eachPart(features, (from, to) => {
         if (worst.category !== null) return
-        const part = judge.readPart(features, from, to)
-        if (blocksPart(part)) worst = verdictOf(part)
+        const abroad = world.read(features, from, to)
+        if (abroad === undefined) {
+          const part = judge.readPart(features, from, to)
+          if (blocksPart(part)) worst = verdictOf(part)
+        } else if (abroad !== null) worst = { category: abroad, score: scoreAbroad }
       })
       return worst
     },
@@ -114,6 +128,9 @@ function longer(numbers: Uint32Array, count: number): Uint32Array<ArrayBuffer> {
   more.set(numbers)
   return more
 }
+
+/** What is refused in another language than English has no graded score: it is more likely than not. */
+const scoreAbroad = 0.6
 
 const harmless: HarmVerdict = { category: null, score: 0 }
 
