@@ -246,7 +246,7 @@ export function createNotionReader(withEnglish = true): NotionReader {
     read(from, to) {
       if (features === null) return { found, count: 0, language: english }
       const { units, unitCount, offsets, count: words } = features
-      const start = from === 0 ? 0 : (offsets[from] ?? 0)
+      const start = offsets[from] ?? 0
       const end = to < words ? (offsets[to] ?? unitCount) : unitCount
       const language = from === 0 && to === words ? usual : told(features, from, Math.min(to, from + mostAsked), usual)
       // What is English is read by its words, unless its notions are asked for.
