@@ -72,10 +72,13 @@ export function createEffortReader(): (features: Features) => number {
 /** How strongly effort and the gain on exams speak. */
 const effortPart = 1.8
 const examPart = 1.6
+/** A plain question is never a demanding one; among themselves they stand as exams rank them. */
+const questionPart = 0.65
 
-/** What a strong model gains, 0 to 1: an exam's question by what models did on exams, all else by its effort, and by exams a little. */
-export function gainOfBoth(exam: number, score: number, isExam: boolean): number {
-  if (isExam) return exam
+/** What a strong model gains, 0 to 1: an exam's question by what models did on exams, all else by its effort as far as that is plain. */
+export function gainOfBoth(exam: number, score: number, built: 'exam' | 'question' | 'task'): number {
+  if (built === 'exam') return exam
+  if (built === 'question' && score <= base) return exam * questionPart
   return 1 / (1 + Math.exp(-effortPart * score - examPart * (exam - 0.5)))
 }
 
@@ -92,9 +95,10 @@ const frameWords: ReadonlySet<number> = new Set(
     .map(hashOf),
 )
 const fewestFrames = 3
+const questionWords: ReadonlySet<number> = new Set('who what when where which whose whom'.split(' ').map(hashOf))
 
-/** Whether a text is built like a question of an exam: options to choose from, or a sum told as a story. */
-export function isExamQuestion({ words, count, numbers }: Features): boolean {
+/** How a text is built: like a question of an exam (options to choose from, a sum told as a story), a question, or a task. */
+export function builtAs({ words, count, numbers }: Features): 'exam' | 'question' | 'task' {
   let option = 0
   let asks = false
   let frames = 0
@@ -104,5 +108,6 @@ export function isExamQuestion({ words, count, numbers }: Features): boolean {
     if (frameWords.has(word)) frames++
     if (word === calc && many.has(words[at + 1] ?? 0)) asks = true
   }
-  return option >= options.length || frames >= fewestFrames || (asks && numbers >= fewestNumbers)
+  if (option >= options.length || frames >= fewestFrames || (asks && numbers >= fewestNumbers)) return 'exam'
+  return questionWords.has(words[0] ?? 0) ? 'question' : 'task'
 }
