@@ -3,6 +3,7 @@ import { asksNothing, createFreshnessHead, tempered } from './freshness.ts'
 import { withoutUrls } from './reading/addresses.ts'
 import { complexityOf, demandOf } from './reading/complexity.ts'
 import { createConceptReader } from './reading/concepts.ts'
+import { builtAs, createEffortReader, gainOfBoth } from './reading/effort.ts'
 import { createFeatureReader, type FeatureReader, type Features } from './reading/features.ts'
 import { createGainHead, type KeptGain } from './reading/gain.ts'
 import { languageOf } from './reading/language.ts'
@@ -52,6 +53,7 @@ export function createReader(weights: ReaderWeights, readFeatures: FeatureReader
   const typesOf = createTypeHead(weights.queryTypes)
   const freshnessOf = createFreshnessHead(weights.freshness)
   const gainOf = createGainHead(weights.gain)
+  const effortOf = createEffortReader()
 
   /** What says which type a text is: an address tells where to look, not what is asked, unless a program may be. */
   const tellingOf = (text: string, features: Features): Features => {
@@ -71,7 +73,7 @@ export function createReader(weights: ReaderWeights, readFeatures: FeatureReader
     const types = typesOf(telling, tellingMeaning)
     const queryType = likeliest(types)
     // Who says nothing gains nothing.
-    const strongGain = telling.count === 0 ? 0 : gainOf(telling)
+    const strongGain = telling.count === 0 ? 0 : gainOfBoth(gainOf(telling), effortOf(telling), builtAs(telling))
     const complexity = complexityOf(demandOf(types, telling, tellingMeaning), strongGain, earlier)
     // Whether the web is asked, addresses say too.
     const meaning = telling === features ? tellingMeaning : readMeaning(features)

@@ -5,6 +5,7 @@ import { readFreshness } from './freshness.ts'
 import { readGain } from './gain.ts'
 import { readQueryTypes } from './query-types.ts'
 import { readSafety } from './safety.ts'
+import { readWorld } from './world.ts'
 
 /** By head, what reads its course from the labelled sets; its weights are kept in `core/weights` under the same name. */
 export const courses: Readonly<Record<string, () => Promise<Course>>> = {
@@ -12,6 +13,7 @@ export const courses: Readonly<Record<string, () => Promise<Course>>> = {
   freshness: readFreshness,
   gain: readGain,
   safety: readSafety,
+  world: readWorld,
 }
 
 const Kept = Type.Object({ examples: Type.String() })

@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { createFeatureReader } from '../core/reading/features.ts'
 import { createHarmReader, type HarmHead } from '../core/screening/harm.ts'
+import { eachPart } from '../core/screening/parts.ts'
 import { readRows } from './data.ts'
 import { type Example, lessons } from './safety-examples.ts'
 
@@ -16,6 +17,8 @@ export type Row = {
   readonly slots: Uint32Array
   /** How often a word of each kind was read. */
   readonly kinds: Uint16Array
+  /** Its sentences, where it has several. */
+  readonly parts: readonly Pick<Row, 'slots' | 'kinds'>[]
 }
 
 /** The set of our own sentences: learned from, never judged by. */
@@ -37,17 +40,22 @@ export async function labelledRows(): Promise<Row[]> {
     ...(await contrasts()),
     ...(await flaggedTexts()),
     ...(await injections()),
+    ...(await hotWords()),
     ...(await everydayPrompts()),
     ...lessons().map(rowOfLesson),
   ]
   return labelled.map(row => {
     // A template's placeholder marks the collection, not the attack.
-    const filled = reader.read(read(row.text.replace('[INSERT PROMPT HERE]', '')))
-    return { ...row, slots: reader.slots.slice(0, filled), kinds: reader.kinds.slice() }
+    const features = read(row.text.replace('[INSERT PROMPT HERE]', ''))
+    const told = (filled: number) => ({ slots: reader.slots.slice(0, filled), kinds: reader.kinds.slice() })
+    const whole = told(reader.read(features))
+    const parts: Row['parts'][number][] = []
+    eachPart(features, (from, to) => parts.push(told(reader.readPart(features, from, to))))
+    return { ...row, ...whole, parts }
   })
 }
 
-type Labelled = Omit<Row, 'slots' | 'kinds'>
+type Labelled = Omit<Row, 'slots' | 'kinds' | 'parts'>
 
 const truth = (request: number, content: number, jailbreak: number) => ({ request, content, jailbreak })
 const weight = truth
@@ -113,10 +121,33 @@ function isKnownJailbreak(text: string): boolean {
   return text.includes('known as DAN')
 }
 
+const sourced = Type.Object({ ...prompt, source: Type.String(), lang: Type.String() })
+
+/** Honest requests that sound alarming. Some of the first source are borderline: they count less. */
+async function hotWords(): Promise<Labelled[]> {
+  return (await readRows('honest-hot-words', sourced)).map(({ prompt: text, source }) => ({
+    text,
+    set: 'honest-hot-words',
+    source,
+    real: false,
+    truth: truth(0, 0, 0),
+    weight: weight(source === 'or-bench-hard' ? 1 : 2, 0.3, 0.5),
+  }))
+}
+
 /** Exam questions: about anything, morals and crime among it, yet nobody's way of asking for it. */
 const examSet = 'routellm-mmlu'
 /** Sets of prompts that people or tests really asked, which none of our own sentences may drown; of the large ones every fourth. */
-const everydaySets = ['query-types', 'query-families', 'enhance-gate', 'freshqa', 'retrievalqa', 'routellm-mtbench']
+const everydaySets = [
+  'query-types',
+  'query-types-2',
+  'query-families',
+  'enhance-gate',
+  'freshqa',
+  'retrievalqa',
+  'routellm-mtbench',
+  'real-user-prompts',
+]
 const largeSets = ['evergreenqa', 'llmrouter-9models', examSet]
 
 async function everydayPrompts(): Promise<Labelled[]> {

@@ -3,7 +3,7 @@
  * as harmless, from every other prompt there is: what must not be refused is what people ask all day.
  */
 import { type HarmHead, harmHeads, harmSlots, loudness, regionOf } from '../core/screening/harm.ts'
-import { blocks, scoreOf } from '../core/screening/harm-verdict.ts'
+import { blocks, blocksPart, scoreOf } from '../core/screening/harm-verdict.ts'
 import { compileRules, firstBroken, safetyRules } from '../core/screening/safety-rules.ts'
 import { kept } from '../core/weights.ts'
 import type { Course, Trained } from './course.ts'
@@ -28,13 +28,16 @@ const tuning: Readonly<Record<HarmHead, Tuning>> = {
   jailbreak: { regions: [1, 0.5, 2], decay: 2e-3, rate: 0.1 },
 }
 const epochs = 12
+/** What a sentence of a harmless text counts beside the whole, and what one of a text counts that is no request as a whole. */
+const partWeight = 0.3
+const examWeight = 0.5
 const folds = 5
-const repeats = 3
+const repeats = 1
 
 /** Reads what the heads learn: everything. */
 export async function readSafety(): Promise<Course> {
   const rows = await labelledRows()
-  const parts = rows.map(({ slots, truth, weight }) => [slots, truth, weight])
+  const parts = rows.map(({ slots, parts, truth, weight }) => [slots, ...parts.map(part => part.slots), truth, weight])
   return { examples: digestOf({ tuning, epochs }, parts), learn: async () => trained(rows) }
 }
 
@@ -64,16 +67,21 @@ type Model = { readonly weights: Float32Array; readonly bias: number }
 /** The bias is a slot of its own that every text fills. */
 function fit(rows: readonly Row[], head: HarmHead, seed: number): Model {
   const { regions, decay, rate } = tuning[head]
-  const examples: Example[] = []
-  for (const { slots, truth, weight } of rows) {
-    if (weight[head] === 0) continue
+  const exampleOf = (slots: Uint32Array, truth: number, weight: number): Example => {
     const loud = loudness(slots.length)
     const values = new Float32Array(slots.length + 1).fill(1)
     for (let at = 0; at < slots.length; at++) values[at] = loud * (regions[regionOf(slots[at] ?? 0)] ?? 0)
     const all = new Uint32Array(slots.length + 1)
     all.set(slots)
     all[slots.length] = harmSlots
-    examples.push({ slots: all, values, classes: [truth[head]], weight: weight[head] })
+    return { slots: all, values, classes: [truth], weight }
+  }
+  const examples: Example[] = []
+  for (const { slots, parts, truth, weight } of rows) {
+    if (weight[head] > 0) examples.push(exampleOf(slots, truth[head], weight[head]))
+    // What is harmless as a whole is so in every part; what is harmful may be so in one alone.
+    if (head !== 'request' || truth.request === 1) continue
+    for (const part of parts) examples.push(exampleOf(part.slots, 0, Math.max(examWeight, weight.request) * partWeight))
   }
   const trained = train(examples, { size: harmSlots + 1, classes: 1, epochs, rate, decay, seed })
   const weights = trained.subarray(0, harmSlots).map((one, slot) => one * (regions[regionOf(slot)] ?? 0))
@@ -104,9 +112,14 @@ function judgedUnseen(rows: readonly Row[]): readonly (readonly Judged[])[] {
         model: fit(learnt, head, repeat * 100 + fold * 10 + index + 1),
       }))
       for (const row of rows.filter(isHeldOut)) {
-        const odds = { request: 0, content: 0, jailbreak: 0, evidence: row.slots.length, kinds: row.kinds }
-        for (const { head, model } of models) odds[head] = logOdds(model, row.slots)
-        judged.push({ row, blocked: broken.has(row) || blocks(odds), score: scoreOf(odds) })
+        const oddsOf = ({ slots, kinds }: Pick<Row, 'slots' | 'kinds'>) => {
+          const odds = { request: 0, content: 0, jailbreak: 0, evidence: slots.length, kinds }
+          for (const { head, model } of models) odds[head] = logOdds(model, slots)
+          return odds
+        }
+        const odds = oddsOf(row)
+        const blocked = broken.has(row) || blocks(odds) || row.parts.some(part => blocksPart(oddsOf(part)))
+        judged.push({ row, blocked, score: scoreOf(odds) })
       }
     }
     return judged

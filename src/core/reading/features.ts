@@ -26,6 +26,14 @@ export type Features = {
   readonly letters: number
   /** It opens with a courtesy, whose words were left out. */
   readonly isPolite: boolean
+  /** Before which words a sentence, a line or a quotation ends, ascending; valid up to `breakCount`. */
+  readonly breaks: Uint16Array
+  readonly breakCount: number
+  /** Where each word begins in `units`. */
+  readonly offsets: Uint16Array
+  /** What was read, in UTF-16 units; valid up to `unitCount`. */
+  readonly units: Uint16Array
+  readonly unitCount: number
 }
 
 export type FeatureReader = (text: string) => Features
@@ -46,6 +54,10 @@ const digit = 2
 /** Part of a word; alone: a word by itself. */
 const word = 4
 const symbol = 8
+/** Ends a sentence, a line or a quotation. */
+const stop = 16
+/** Ends one where white space follows. */
+const halfStop = 32
 
 /**
  * A reader with buffers of its own; the first one takes some milliseconds to make. The same text again, as moderation brings
@@ -56,6 +68,8 @@ export function createFeatureReader(): FeatureReader {
   const stems = new Uint32Array(maximumWords)
   const endings = new Uint32Array(maximumWords)
   const symbols = new Uint16Array(128)
+  const breaks = new Uint16Array(maximumWords + 1)
+  const offsets = new Uint16Array(maximumWords)
   // The text as numbers: quicker to go through than a string. Head and tail of a long one, and a gap between them.
   const units = new Uint16Array(headCharacters + tailCharacters + 1)
   const bytes = Buffer.from(units.buffer)
@@ -98,11 +112,13 @@ export function createFeatureReader(): FeatureReader {
     symbols.fill(0)
     const traits = traitTable()
     const characters = endOf(text, traits)
-    const runs = scan(load(text, characters), traits)
+    const unitCount = load(text, characters)
+    const runs = scan(unitCount, traits)
     let count = 0
     let digits = 0
     let numbers = 0
     let letters = 0
+    let breakCount = 0
     // Within a polite opening, whose punctuation is part of it.
     let isPolite = false
     for (let run = 0; run < runs && count < maximumWords; run++) {
@@ -112,6 +128,9 @@ export function createFeatureReader(): FeatureReader {
       if ((trait & word) === 0) {
         if ((trait & symbol) !== 0 && !(isPolite && count === 0 && finalMarks.has(unit)))
           symbols[unit] = (symbols[unit] ?? 0) + 1
+        // Before the first word nothing ends, and between two words there is one end at most.
+        if ((trait & (stop | halfStop)) !== 0 && count > 0 && breaks[breakCount - 1] !== count)
+          if ((trait & stop) !== 0 || endsAt(start + 1, runs > run + 1)) breaks[breakCount++] = count
         continue
       }
       const end = starts[run + 1] ?? 0
@@ -132,13 +151,42 @@ export function createFeatureReader(): FeatureReader {
         digits += length
         numbers++
       } else letters += length
+      // Nobody puts a stop behind every sentence: a capital behind a small letter begins one too, where such a word does.
+      if (count > 0 && unit >= 65 && unit <= 90 && opensSentence(hash, words[count - 1] ?? 0) && isBehindWord(start))
+        if (breaks[breakCount - 1] !== count) breaks[breakCount++] = count
       words[count] = hash
+      offsets[count] = start
       stems[count] = (hashes[Math.min(end, start + stemLetters) - 1] ?? 0) ^ (stemSalt & atLeast(length, stemLetters))
       endings[count] = endingBefore(end, traits) & atLeast(length, endingLetters + 1)
       count++
     }
-    return { count, words, stems, endings, symbols, characters, digits, numbers, letters, isPolite }
+    return {
+      count,
+      words,
+      stems,
+      endings,
+      symbols,
+      characters,
+      digits,
+      numbers,
+      letters,
+      isPolite,
+      breaks,
+      breakCount,
+      offsets,
+      units,
+      unitCount,
+    }
   }
+
+  /** Whether a word of small letters stands before a place, a blank between. */
+  const isBehindWord = (at: number): boolean => {
+    const last = units[at - 2] ?? 0
+    return at > 1 && (units[at - 1] ?? 0) <= 32 && ((last >= 97 && last <= 122) || (last >= 48 && last <= 57))
+  }
+
+  /** Whether white space, or nothing, stands at a place. */
+  const endsAt = (at: number, hasMore: boolean): boolean => !hasMore || (units[at] ?? 0) <= 32
 
   /** The hash of the three letters before a place, ten bits of each: enough to tell endings apart. */
   const endingBefore = (end: number, traits: Int32Array): number => {
@@ -203,7 +251,7 @@ function endOf(text: string, traits: Int32Array): number {
     const unit = text.charCodeAt(end - 1)
     const kind = (traits[unit] ?? other) & kindMask
     // A bracket or a quote at the end closes what is inside; a stop, a question mark or white space only ends it.
-    if (kind !== other && unit !== lineFeed && !finalMarks.has(unit)) break
+    if ((kind & ~(stop | halfStop)) !== other && unit !== lineFeed && !finalMarks.has(unit)) break
     end--
   }
   return end
@@ -223,9 +271,26 @@ const polite = new Set(politeWords.map(name => hashOf(name) | 0))
 const asking = new Set(['could', 'can', 'would', 'will'].map(hashOf))
 const you = hashOf('you')
 
+/** Words that begin a sentence rather than a name. `I` is written large within one too: there, other words stand before it. */
+const openers = new Set(
+  'the we my our it its there they he she this that these those last is are was what how why when where who which thank thanks many please also finally yesterday today in on at a an you your if write tell give explain describe can could should'
+    .split(' ')
+    .map(hashOf),
+)
+const beforeI = new Set(
+  'do can should could would will may might must did am was have had if that when what how why where who which and or but because as than then so since before after while until though although whether unless think know what whatever all everything thing things way ways say said says believe hope wish guess feel like is are not time day place reason'
+    .split(' ')
+    .map(hashOf),
+)
+const i = hashOf('i')
+
+function opensSentence(word: number, before: number): boolean {
+  return word >>> 0 === i ? !beforeI.has(before) : openers.has(word >>> 0)
+}
+
 /** Of an entry of the table below: its kind, and above that its lower case. */
-const kindMask = 15
-const foldedShift = 4
+const kindMask = 63
+const foldedShift = 6
 
 let traitsKept: Int32Array | null = null
 
@@ -248,16 +313,24 @@ function kindOf(unit: number): number {
   if (unit >= 0xd800 && unit < 0xe000) return letter | word
   const character = String.fromCharCode(unit)
   if (letters.test(character)) return letter | word
-  return decimals.test(character) ? digit | word : other
+  if (decimals.test(character)) return digit | word
+  return fullStops.has(character) ? stop : other
 }
 
+/** Of Chinese and Japanese, Hindi, Arabic, and quotation marks. */
+const fullStops = new Set('。！？；：।॥؟؛…“”«»„「」『』')
+
+const halfStops = new Set(Array.from('.!?:;', mark => mark.charCodeAt(0)))
 const letters = /[\p{L}\p{M}]/u
 const decimals = /\p{Nd}/u
 
 function kindOfAscii(unit: number): number {
   if ((unit >= 97 && unit <= 122) || (unit >= 65 && unit <= 90)) return letter | word
   if (unit >= 48 && unit <= 57) return digit | word
-  return unit === 10 || (unit > 32 && unit < 127) ? symbol : other
+  // A line feed, or a quotation mark; and what else may end a sentence.
+  if (unit === 10 || unit === 34) return symbol | stop
+  if (halfStops.has(unit)) return symbol | halfStop
+  return unit > 32 && unit < 127 ? symbol : other
 }
 
 /** Kana, CJK ideographs, Thai: written without spaces between words. */

@@ -2,6 +2,7 @@
 import { textInBase64 } from './base64-text.ts'
 import { plainLetters } from './plain-letters.ts'
 import { respelt } from './respelt.ts'
+import { parted, unscrambled } from './scrambled.ts'
 import { loadUnits, units } from './units.ts'
 
 /**
@@ -10,23 +11,30 @@ import { loadUnits, units } from './units.ts'
  */
 export function undisguised(text: string): readonly string[] {
   const signs = signsIn(text)
-  if (signs === 0) return none
-  const readings: string[] = []
+  const scrambled = unscrambled(text)
+  if (signs === 0) return scrambled
+  const readings: string[] = [...scrambled]
   let seen = text.slice(0, longestReading)
   if ((signs & hiding) !== 0) {
     seen = plainLetters(seen)
     readings.push(seen)
   }
-  if ((signs & leet) !== 0 || (readings.length > 0 && (signsIn(seen) & leet) !== 0)) {
+  if ((signs & leet) !== 0 || (seen !== text && (signsIn(seen) & leet) !== 0)) {
     const spelt = respelt(seen)
-    if (spelt !== null) readings.push(spelt)
+    if (spelt !== null) {
+      readings.push(spelt)
+      if (longWord.test(spelt)) readings.push(spelt.replace(longWords, parted))
+    }
   }
   const hidden = (signs & longRun) === 0 ? null : textInBase64(text)
   if (hidden !== null) readings.push(hidden)
   return readings
 }
 
-const none: readonly string[] = []
+/** Too long for one word: words that stood a letter at a time, with nothing but blanks between them. */
+const longWord = /[a-z]{10,64}/i
+const longWords = /[a-z]{10,64}/gi
+
 const longestReading = 32_768
 
 /** Invisible characters, letters in another coat, Cyrillic or Greek beside Latin. */

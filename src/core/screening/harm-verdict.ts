@@ -2,7 +2,9 @@
 import { createFeatureReader, type FeatureReader, type Features, opensPolitely } from '../reading/features.ts'
 import { createHarmJudge, type Harm, type HarmHead, timesOf } from './harm.ts'
 import type { HarmKind } from './harm-words.ts'
+import { eachPart } from './parts.ts'
 import type { SafetyCategory } from './safety-rules.ts'
+import { createWorldJudge } from './world.ts'
 
 export type HarmVerdict = {
   /** null = let through. */
@@ -39,6 +41,7 @@ export type Listener = (sentence: string, both: () => string) => HarmVerdict
 export function createHarmClassifier(readPrompt: FeatureReader = createFeatureReader()): HarmClassifier {
   const read = createFeatureReader()
   const judge = createHarmJudge()
+  const world = createWorldJudge()
 
   const answer = (text: string): HarmVerdict => {
     const features = read(text)
@@ -47,8 +50,31 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
     return harm.content > answerThreshold ? { category: categoryOf(harm), score: probability(harm.content) } : harmless
   }
 
+  /** A whole text; of a long one in English its sentences say as much as its notions. */
+  const judged = (features: Features, harm: Harm): HarmVerdict => {
+    const verdict = verdictOf(harm)
+    if (verdict.category !== null) return verdict
+    const abroad = world.read(features, 0, features.count) ?? null
+    return abroad === null ? verdict : { category: abroad, score: Math.max(verdict.score, scoreAbroad) }
+  }
+
   return {
-    prompt: text => verdictOf(judge.read(readPrompt(text))),
+    prompt: text => {
+      const features = readPrompt(text)
+      world.begin(features)
+      const whole = judged(features, judge.read(features))
+      if (whole.category !== null) return whole
+      let worst = whole
+      eachPart(features, (from, to) => {
+        if (worst.category !== null) return
+        const abroad = world.read(features, from, to)
+        if (abroad === undefined) {
+          const part = judge.readPart(features, from, to)
+          if (blocksPart(part)) worst = verdictOf(part)
+        } else if (abroad !== null) worst = { category: abroad, score: scoreAbroad }
+      })
+      return worst
+    },
     answer,
     listen() {
       const heard = createHeard()
@@ -103,6 +129,9 @@ function longer(numbers: Uint32Array, count: number): Uint32Array<ArrayBuffer> {
   return more
 }
 
+/** What is refused in another language than English has no graded score: it is more likely than not. */
+const scoreAbroad = 0.6
+
 const harmless: HarmVerdict = { category: null, score: 0 }
 
 /** At this no unflagged text of `moderation-openai` is refused in cross-validation. */
@@ -118,6 +147,11 @@ type Odds = Pick<Harm, HarmHead | 'evidence'> & { readonly kinds: ArrayLike<numb
 export function blocks(odds: Odds): boolean {
   if (odds.evidence < leastEvidence) return false
   return asksForHarm(odds) || triesToUnbind(odds) || (odds.content > thresholds.content && !isOfSelfHarm(odds.kinds))
+}
+
+/** The same of a part alone: what a sentence asks counts, what it says is weighed with what stands around it. */
+export function blocksPart(odds: Odds): boolean {
+  return odds.evidence >= leastEvidence && asksForHarm(odds)
 }
 
 function asksForHarm({ request, kinds }: Odds): boolean {

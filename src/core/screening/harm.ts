@@ -34,6 +34,8 @@ export function loudness(features: number): number {
 
 export type HarmJudge = {
   read(features: Features): Harm
+  /** Some of a text's words, as if they stood alone. */
+  readPart(features: Features, from: number, to: number): Harm
   /** Log-odds that the content head does not exceed, told without the neighbours: those weigh next to nothing there. */
   contentAtMost(features: Pick<Features, 'count' | 'words' | 'stems'>): number
 }
@@ -45,18 +47,19 @@ export function createHarmJudge(): HarmJudge {
   const { scale, bias } = kept
   const neighboursAtMost = mostOfNeighbours(weights)
   const { sums } = reader
+  const harmOf = (filled: number): Harm => {
+    const loud = loudness(filled)
+    return {
+      request: sums.request * loud * scale.request + bias.request,
+      content: sums.content * loud * scale.content + bias.content,
+      jailbreak: sums.jailbreak * loud * scale.jailbreak + bias.jailbreak,
+      evidence: filled,
+      kinds: reader.kinds,
+    }
+  }
   return {
-    read(features) {
-      const filled = reader.read(features)
-      const loud = loudness(filled)
-      return {
-        request: sums.request * loud * scale.request + bias.request,
-        content: sums.content * loud * scale.content + bias.content,
-        jailbreak: sums.jailbreak * loud * scale.jailbreak + bias.jailbreak,
-        evidence: filled,
-        kinds: reader.kinds,
-      }
-    },
+    read: features => harmOf(reader.read(features)),
+    readPart: (features, from, to) => harmOf(reader.readPart(features, from, to)),
     contentAtMost(features) {
       const filled = reader.read(features, false)
       // More features, as there are with the neighbours, only make each one softer.
@@ -73,9 +76,13 @@ function mostOfNeighbours(weights: Int8Array): number {
   return most
 }
 
+type Words = Pick<Features, 'count' | 'words' | 'stems'>
+
 export type HarmReader = {
   /** Fills `slots`, `sums` and `kinds`; returns how many slots, each once. Those of neighbours can be left out. */
-  read(features: Pick<Features, 'count' | 'words' | 'stems'>, withNeighbours?: boolean): number
+  read(features: Words, withNeighbours?: boolean): number
+  /** The same of some of the words. */
+  readPart(features: Words, from: number, to: number): number
   readonly slots: Uint32Array
   /** What the slots weigh together, by head. */
   readonly sums: Record<HarmHead, number>
@@ -168,59 +175,63 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
     stamp = 1
   }
 
+  const read = ({ words, stems }: Words, from: number, to: number, withNeighbours: boolean): number => {
+    begin()
+    let before = none
+    let wordBefore = 0
+    let stemBefore = 0
+    let stemBeforeThat = 0
+    let notes = 0
+    for (let at = from; at < to; at++) {
+      // As signed numbers: sums of unsigned ones are fractions to the engine, and slow to hash.
+      const word = (words[at] ?? 0) | 0
+      const stem = (stems[at] ?? 0) | 0
+      noted[notes++] = placeOf(0, word, salts.word)
+      noted[notes++] = placeOf(0, stem, salts.stem)
+      if (at - from < openingWords) noted[notes++] = placeOf(0, Math.imul(stem, at - from + 3), salts.opening)
+      if (withNeighbours && at > from) {
+        noted[notes++] = placeOf(1, (Math.imul(wordBefore, 31) + word) | 0, salts.pair)
+        noted[notes++] = placeOf(1, (Math.imul(stemBefore, 31) + stem) | 0, salts.stemPair)
+        if (at > from + 1) noted[notes++] = placeOf(1, (Math.imul(stemBeforeThat, 31) + stem) | 0, salts.skip)
+        for (const kind of before)
+          noted[notes++] = placeOf(1, (stem + Math.imul(kind + 1, kindSpread)) | 0, salts.kindWord)
+      }
+      const own = sieve[word & (sieveSize - 1)] === 1 ? (kindsOf.get(word >>> 0) ?? none) : none
+      if (own.length > 0) {
+        if (withNeighbours && at > from)
+          for (const kind of own)
+            noted[notes++] = placeOf(1, (stemBefore + Math.imul(kind + 1, kindSpread)) | 0, salts.wordKind)
+        notes = noteKinds(notes, own, before, at)
+      }
+      if (notes > mostNoted - mostOfWord) {
+        weigh(notes)
+        notes = 0
+      }
+      before = own
+      wordBefore = word
+      stemBeforeThat = stemBefore
+      stemBefore = stem
+    }
+    const count = to - from
+    for (let kind = 0; kind < kinds.length; kind++) {
+      const times = kinds[kind] ?? 0
+      if (times === 0) continue
+      noted[notes++] = placeOf(2, kind + 1, salts.kind)
+      // Once in a sentence is not the same as in every line.
+      const share = Math.min(7, Math.round((32 * times) / (count + 8)))
+      noted[notes++] = placeOf(2, kind * 16 + share + 1, salts.share)
+    }
+    noted[notes++] = placeOf(2, Math.min(12, Math.round(Math.log2(count + 1) * 1.5)), salts.length)
+    weigh(notes)
+    return filled
+  }
+
   return {
     slots,
     sums,
     kinds,
-    read({ count, words, stems }, withNeighbours = true) {
-      begin()
-      let before = none
-      let wordBefore = 0
-      let stemBefore = 0
-      let stemBeforeThat = 0
-      let notes = 0
-      for (let at = 0; at < count; at++) {
-        // As signed numbers: sums of unsigned ones are fractions to the engine, and slow to hash.
-        const word = (words[at] ?? 0) | 0
-        const stem = (stems[at] ?? 0) | 0
-        noted[notes++] = placeOf(0, word, salts.word)
-        noted[notes++] = placeOf(0, stem, salts.stem)
-        if (at < openingWords) noted[notes++] = placeOf(0, Math.imul(stem, at + 3), salts.opening)
-        if (withNeighbours && at > 0) {
-          noted[notes++] = placeOf(1, (Math.imul(wordBefore, 31) + word) | 0, salts.pair)
-          noted[notes++] = placeOf(1, (Math.imul(stemBefore, 31) + stem) | 0, salts.stemPair)
-          if (at > 1) noted[notes++] = placeOf(1, (Math.imul(stemBeforeThat, 31) + stem) | 0, salts.skip)
-          for (const kind of before)
-            noted[notes++] = placeOf(1, (stem + Math.imul(kind + 1, kindSpread)) | 0, salts.kindWord)
-        }
-        const own = sieve[word & (sieveSize - 1)] === 1 ? (kindsOf.get(word >>> 0) ?? none) : none
-        if (own.length > 0) {
-          if (withNeighbours && at > 0)
-            for (const kind of own)
-              noted[notes++] = placeOf(1, (stemBefore + Math.imul(kind + 1, kindSpread)) | 0, salts.wordKind)
-          notes = noteKinds(notes, own, before, at)
-        }
-        if (notes > mostNoted - mostOfWord) {
-          weigh(notes)
-          notes = 0
-        }
-        before = own
-        wordBefore = word
-        stemBeforeThat = stemBefore
-        stemBefore = stem
-      }
-      for (let kind = 0; kind < kinds.length; kind++) {
-        const times = kinds[kind] ?? 0
-        if (times === 0) continue
-        noted[notes++] = placeOf(2, kind + 1, salts.kind)
-        // Once in a sentence is not the same as in every line.
-        const share = Math.min(7, Math.round((32 * times) / (count + 8)))
-        noted[notes++] = placeOf(2, kind * 16 + share + 1, salts.share)
-      }
-      noted[notes++] = placeOf(2, Math.min(12, Math.round(Math.log2(count + 1) * 1.5)), salts.length)
-      weigh(notes)
-      return filled
-    },
+    read: (features, withNeighbours = true) => read(features, 0, features.count, withNeighbours),
+    readPart: (features, from, to) => read(features, from, to, true),
   }
 }
 

@@ -53,7 +53,9 @@ function joinLetters(units: Uint16Array, end: number): number {
 function lettersAlone(units: Uint16Array, from: number): number {
   let last = from
   let letters = 1
-  while (letters < mostSpaced && kindAt(units, last + 1) === separator && kindAt(units, last + 2) === letter) {
+  // One mark parts them all: `k.i.l.l t.h.e.m` is two words.
+  const mark = units[from + 1]
+  while (letters < mostSpaced && units[last + 1] === mark && kindAt(units, last + 2) === letter) {
     last += 2
     letters++
   }

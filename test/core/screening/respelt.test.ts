@@ -7,7 +7,7 @@ import { respelt } from '../../../src/core/screening/respelt.ts'
 function respeltPlainly(text: string): string | null {
   const letters: Record<string, string> = { 0: 'o', 1: 'i', 3: 'e', 4: 'a', 5: 's', 7: 't', '@': 'a', $: 's', '!': 'i' }
   const spelt = text
-    .replace(/(?<![a-z])[a-z](?:[ .\-_][a-z]){4,63}(?![a-z])/gi, spaced => spaced.replace(/[ .\-_]/g, ''))
+    .replace(/(?<![a-z])[a-z]([ .\-_])[a-z](?:\1[a-z]){3,62}(?![a-z])/gi, spaced => spaced.replace(/[ .\-_]/g, ''))
     .replace(/(?<![a-z])[a-z]{0,24}[@$013457][a-z@$!013457]{1,40}/gi, word =>
       /[a-z]/i.test(word) ? word.replace(/[@$013457]|!(?=.)/g, sign => letters[sign] ?? sign) : word,
     )

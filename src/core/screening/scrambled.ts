@@ -1,0 +1,187 @@
+/**
+ * Words that were turned into others by a rule: each letter thirteen places on (rot13), backwards, two letters swapped, or run
+ * together. A reading is made only where several words are known that way and few as they stand.
+ */
+import list from '../lexicon/en.txt' with { type: 'text' }
+import { harmKinds, wordsOf } from './harm-words.ts'
+import { loadUnits, units } from './units.ts'
+
+/** Of a longer text the beginning is looked at. */
+const longestLook = 1_000
+const fewestTurned = 3
+const fewestSwapped = 2
+const shortest = 3
+const leastSwapped = 5
+
+/** Other readings of a text, most often none. One pass over its letters decides. */
+export function unscrambled(text: string): readonly string[] {
+  const { words, shapes } = vocabulary()
+  const length = loadUnits(text.length > longestLook ? text.slice(0, longestLook) : text)
+  units[length] = 0
+  let [plain, turned, backwards, swapped, long] = [0, 0, 0, 0, 0]
+  let [word, turnedWord, backwardsWord, inner, letters, last, power] = [0, 0, 0, 0, 0, 0, 1]
+  for (let at = 0; at <= length; at++) {
+    const letter = ((units[at] ?? 0) | 0x20) - firstLetter
+    if (letter >= 0 && letter < alphabet && (units[at] ?? 0) < 128) {
+      word = (Math.imul(word, base) + letter + 1) | 0
+      turnedWord = (Math.imul(turnedWord, base) + ((letter + 13) % alphabet) + 1) | 0
+      backwardsWord = (backwardsWord + Math.imul(letter + 1, power)) | 0
+      power = Math.imul(power, base)
+      inner = (inner + (letters === 0 ? Math.imul(mixOf(letter), 3) : mixOf(letter))) | 0
+      last = letter
+      letters++
+      continue
+    }
+    if (letters >= shortest) {
+      const isKnown = words.has(word)
+      if (isKnown) plain++
+      if (letters >= leastSwapped && isKnown) long++
+      if (!isKnown) {
+        if (words.has(turnedWord)) turned++
+        if (words.has(backwardsWord)) backwards++
+        if (letters >= leastSwapped && shapes.has(shapeOf(inner, last, letters))) swapped++
+      }
+    }
+    if (letters > 0) {
+      word = 0
+      turnedWord = 0
+      backwardsWord = 0
+      inner = 0
+      letters = 0
+      power = 1
+    }
+  }
+  const readings: string[] = []
+  if (turned >= fewestTurned && turned > plain) readings.push(rot13(text))
+  if (backwards >= fewestTurned && backwards > plain) readings.push(eachWord(text, backwardsOf), backwardsOf(text))
+  if (swapped >= fewestSwapped && swapped > long) readings.push(eachWord(text, orderedOf))
+  return readings
+}
+
+const alphabet = 26
+const firstLetter = 97
+const base = 31
+
+/** Keeps sums of letters apart. */
+function mixOf(letter: number): number {
+  return Math.imul(letter + 1, 0x9e3779b1) ^ Math.imul(letter + 7, 0x85ebca6b)
+}
+
+/** A word by its first letter, its last, and the others in whatever order. */
+function shapeOf(inner: number, last: number, letters: number): number {
+  return (inner + Math.imul(mixOf(last), 4) + Math.imul(letters, 0x27d4eb2f)) | 0
+}
+
+function hashesOf(word: string): { readonly word: number; readonly shape: number } {
+  let hash = 0
+  let inner = 0
+  let last = 0
+  for (let at = 0; at < word.length; at++) {
+    const letter = word.charCodeAt(at) - firstLetter
+    hash = (Math.imul(hash, base) + letter + 1) | 0
+    inner = (inner + (at === 0 ? Math.imul(mixOf(letter), 3) : mixOf(letter))) | 0
+    last = letter
+  }
+  return { word: hash, shape: shapeOf(inner, last, word.length) }
+}
+
+type Vocabulary = {
+  readonly words: ReadonlySet<number>
+  /** The word of a shape. */
+  readonly shapes: ReadonlyMap<number, string>
+  readonly spelt: ReadonlySet<string>
+}
+
+let kept: Vocabulary | null = null
+
+/** The words that a request is told by, and those that stand everywhere. */
+function vocabulary(): Vocabulary {
+  kept ??= madeVocabulary()
+  return kept
+}
+
+const everywhere =
+  'about after again also another around because before being between both cannot could different does doing down during each easily effective even every explain first following from give given good great have having help here home into just know large like little long look made make many more most much must need never new next not note number only other ours over part people place please possible provide public really right same several should show small some someone something step steps such sure take tell than that the their them then there these they thing things this those through time together under until using used very want was way ways well were what when where which while who whose why will with within without work world would write year you your information computer system systems program network develop detailed design software online website company government personal private social media person individual individuals people group groups using including ensure users data file files security account accounts device devices letter article story script email message messages tutorial manual guide instructions strategy method methods process plan list outline create creating generate produce build'
+
+function madeVocabulary(): Vocabulary {
+  const spelt = new Set([
+    ...everywhere.split(' '),
+    ...harmKinds.flatMap(kind => [...wordsOf(kind)]),
+    ...list.split(/[\s_]+/).map(word => word.replace('*', '')),
+  ])
+  const words = new Set<number>()
+  const shapes = new Map<number, string>()
+  for (const word of spelt) {
+    if (word.length < shortest || !/^[a-z]+$/.test(word)) continue
+    const hashes = hashesOf(word)
+    words.add(hashes.word)
+    if (word.length >= leastSwapped && !shapes.has(hashes.shape)) shapes.set(hashes.shape, word)
+  }
+  return { words, shapes, spelt }
+}
+
+function rot13(text: string): string {
+  return text.replace(/[a-z]/gi, letter => {
+    const code = letter.charCodeAt(0)
+    const first = code < firstLetter ? 65 : firstLetter
+    return String.fromCharCode(((code - first + 13) % alphabet) + first)
+  })
+}
+
+function eachWord(text: string, changed: (word: string) => string): string {
+  return text.replace(/[a-z]+/gi, changed)
+}
+
+function backwardsOf(text: string): string {
+  return Array.from(text).reverse().join('')
+}
+
+/** A word whose letters stand in another order, as the list has it; else the second and third letter change places. */
+function orderedOf(word: string): string {
+  if (word.length < leastSwapped) return word
+  const { words, shapes } = vocabulary()
+  const low = word.toLowerCase()
+  const hashes = hashesOf(low)
+  if (words.has(hashes.word)) return word
+  return shapes.get(hashes.shape) ?? `${low.charAt(0)}${low.charAt(2)}${low.charAt(1)}${low.slice(3)}`
+}
+
+/** Letters that were run together as words of the list, as far as they are; what is none stays as it is. */
+export function parted(run: string): string {
+  const { spelt } = vocabulary()
+  const low = run.toLowerCase()
+  /** By place: how many letters up to it are in no word, how many words, and where the last one began. */
+  const cost = [0]
+  const from = [0]
+  for (let end = 1; end <= low.length; end++) {
+    cost[end] = (cost[end - 1] ?? 0) + lonely
+    from[end] = end - 1
+    for (let start = Math.max(0, end - mostLetters); start <= end - leastLetters; start++) {
+      const total = (cost[start] ?? 0) + 1
+      if (total >= (cost[end] ?? 0) || !spelt.has(low.slice(start, end))) continue
+      cost[end] = total
+      from[end] = start
+    }
+  }
+  const words: string[] = []
+  let end = low.length
+  let rest = ''
+  while (end > 0) {
+    const start = from[end] ?? 0
+    const word = low.slice(start, end)
+    if (word.length === 1) rest = word + rest
+    else {
+      if (rest !== '') words.unshift(rest)
+      rest = ''
+      words.unshift(word)
+    }
+    end = start
+  }
+  if (rest !== '') words.unshift(rest)
+  return words.join(' ')
+}
+
+/** A letter of no word costs as much as so many words. */
+const lonely = 2
+const leastLetters = 4
+const mostLetters = 16

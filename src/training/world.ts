@@ -1,0 +1,247 @@
+/**
+ * What asks for harm in any language (`core/screening/world.ts`): learned from requests in English and in fifteen other languages,
+ * against what people ask all day in as many. Notions are shared by all languages, words are each language's own.
+ */
+import { Type } from '@sinclair/typebox'
+import { createFeatureReader } from '../core/reading/features.ts'
+import { createNotionReader, type Notions } from '../core/reading/notions.ts'
+import { createNotionSlots, notionSlots } from '../core/screening/notion-slots.ts'
+import { eachPart } from '../core/screening/parts.ts'
+import { asksForHarm } from '../core/screening/world.ts'
+import { kept } from '../core/weights.ts'
+import type { Course, Trained } from './course.ts'
+import { readRows } from './data.ts'
+import { digestOf, partsOf } from './digest.ts'
+import type { Figure } from './figures.ts'
+import { foldOf } from './folds.ts'
+import { type Example, quantised, train } from './linear.ts'
+import { lessons } from './safety-examples.ts'
+import { honestWorld } from './world-examples.ts'
+
+const settings = { size: notionSlots, classes: 1, epochs: 8, rate: 0.1, decay: 1e-3, seed: 3 }
+const folds = 4
+/** What a sentence of a harmless text counts beside the whole. */
+const partWeight = 0.5
+const weightLimit = 4
+
+type Row = {
+  readonly text: string
+  /** Translations of one text share it; null = of our own making, always learned from. */
+  readonly key: string | null
+  readonly set: string
+  readonly source: string
+  readonly language: string
+  readonly harmful: boolean
+  readonly weight: number
+  /** The whole, and its sentences where it has several. */
+  readonly parts: readonly Part[]
+}
+type Part = { readonly example: Example; readonly read: Notions }
+
+/** Reads what the judge of all languages learns. */
+export async function readWorld(): Promise<Course> {
+  const rows = await readWorldRows()
+  const examples = rows.flatMap(examplesOf)
+  return {
+    examples: digestOf(settings, examples.map(partsOf)),
+    async learn(): Promise<Trained> {
+      const figures = figuresOf(rows)
+      const { scale, bytes } = quantised(train(examples, settings), weightLimit)
+      return { weights: { source, scale, weights: kept(bytes) }, figures }
+    },
+  }
+}
+
+const source =
+  'bun run train: harmful-requests, harmful-multilingual, xstest, honest-multilingual, honest-hot-words, evergreenqa, the sets of everyday prompts, safety-examples.ts and world-examples.ts; hashed words and pairs of notions, no text'
+
+/** Of what is harmful the whole alone is learned from: each of its sentences may be harmless. */
+function examplesOf({ parts, harmful }: Row): Example[] {
+  return parts.slice(0, harmful ? 1 : parts.length).map(({ example }) => example)
+}
+
+const prompt = { prompt: Type.String() }
+const Plain = Type.Object(prompt)
+const Harmful = Type.Object({ ...prompt, unsafe: Type.Number(), source: Type.String() })
+const Contrast = Type.Object({ ...prompt, unsafe: Type.Number() })
+const Abroad = Type.Object({
+  ...prompt,
+  lang: Type.String(),
+  source: Type.String(),
+  english: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+  clear: Type.Optional(Type.Number()),
+})
+const Injected = Type.Object({ ...prompt, injection: Type.Number() })
+const Questions = Type.Object({ ...prompt, texts: Type.Record(Type.String(), Type.String()) })
+
+const everyday = [
+  'query-types',
+  'query-families',
+  'enhance-gate',
+  'freshqa',
+  'retrievalqa',
+  'routellm-mtbench',
+] as const
+
+async function readWorldRows(): Promise<Row[]> {
+  const toParts = createPartReader()
+  const rows: Row[] = []
+  const add = (row: Omit<Row, 'parts'>) => rows.push({ ...row, parts: toParts(row.text, row.harmful, row.weight) })
+  const english = { source: '', language: 'en' }
+  for (const { prompt: text, unsafe, source: of } of await readRows('harmful-requests', Harmful))
+    add({
+      text,
+      key: text,
+      set: 'harmful-requests',
+      source: of,
+      language: 'en',
+      harmful: unsafe === 1,
+      weight: unsafe === 1 ? 4 : 1,
+    })
+  for (const { prompt: text, unsafe } of await readRows('xstest', Contrast))
+    add({ ...english, text, key: text, set: 'xstest', harmful: unsafe === 1, weight: 1 })
+  for (const { text, lesson, harmful } of lessons())
+    if (lesson === 'request' || lesson === 'everyday')
+      add({
+        ...english,
+        text,
+        key: null,
+        set: 'own',
+        harmful,
+        weight: harmful ? 0.25 : lesson === 'everyday' ? 3 : 0.6,
+      })
+  for (const set of everyday)
+    for (const { prompt: text } of await readRows(set, Plain))
+      add({ ...english, text, key: text, set, harmful: false, weight: 3 })
+  for (const set of ['real-user-prompts', 'query-types-2', 'honest-hot-words', 'honest-multilingual'] as const)
+    for (const { prompt: text, lang, source: of, english: original } of await readRows(set, Abroad))
+      add({
+        text,
+        key: original ?? text,
+        set,
+        source: of,
+        language: lang,
+        harmful: false,
+        weight: of === 'or-bench-hard' ? 1 : set === 'honest-multilingual' ? 5 : 3,
+      })
+  for (const { prompt: text, injection } of await readRows('prompt-injection', Injected))
+    if (injection === 0) add({ ...english, text, key: text, set: 'prompt-injection', harmful: false, weight: 1 })
+  for (const [index, { prompt: asked, texts }] of (await readRows('evergreenqa', Questions)).entries())
+    if (index % 2 === 0)
+      for (const [language, text] of Object.entries(texts))
+        add({ text, key: asked, set: 'evergreenqa', source: '', language, harmful: false, weight: 0.5 })
+  for (const { prompt: text, lang, source: of, english: original, clear } of await readRows(
+    'harmful-multilingual',
+    Abroad,
+  ))
+    if (clear === 1)
+      add({
+        text,
+        key: original ?? text,
+        set: 'harmful-multilingual',
+        source: of,
+        language: lang,
+        harmful: true,
+        weight: 2,
+      })
+  for (const [language, lists] of Object.entries(honestWorld))
+    for (const text of lists.flatMap(list => list.split('|')))
+      add({ text, key: null, set: 'own', source: '', language, harmful: false, weight: 3 })
+  return rows
+}
+
+function createPartReader() {
+  const readFeatures = createFeatureReader()
+  const readNotions = createNotionReader()
+  const filler = createNotionSlots()
+  return (text: string, harmful: boolean, weight: number): Part[] => {
+    const features = readFeatures(text)
+    readNotions.begin(features)
+    const partOf = (from: number, to: number, weight: number): Part => {
+      const read = readNotions.read(from, to)
+      const filled = filler.fill(read, features, from, to)
+      return {
+        read: { ...read, found: read.found.slice(0, read.count) },
+        example: {
+          slots: filler.slots.slice(0, filled),
+          values: filler.values.slice(0, filled),
+          classes: [harmful ? 1 : 0],
+          weight,
+        },
+      }
+    }
+    const parts = [partOf(0, features.count, weight)]
+    eachPart(features, (from, to) => parts.push(partOf(from, to, weight * partWeight)))
+    return parts
+  }
+}
+
+type Judged = { readonly row: Row; readonly blocked: boolean }
+
+/**
+ * Judges rows by a model that has not seen those of their group, nor their translations, nor what else is `kin`; null = a row is
+ * judged by nobody.
+ */
+function judgedUnseen(
+  rows: readonly Row[],
+  groupOf: (row: Row) => string | null,
+  kinOf: (row: Row) => string | null = groupOf,
+): Judged[] {
+  const judged: Judged[] = []
+  for (const group of new Set(rows.map(groupOf))) {
+    if (group === null) continue
+    const heldOut = rows.filter(row => groupOf(row) === group)
+    const keys = new Set(heldOut.map(({ key }) => key))
+    const kin = new Set(heldOut.map(kinOf))
+    const learnt = rows.filter(row => !kin.has(kinOf(row) ?? '') && (row.key === null || !keys.has(row.key)))
+    const weights = train(learnt.flatMap(examplesOf), settings)
+    for (const row of heldOut) judged.push({ row, blocked: row.parts.some(part => isBlocked(weights, part)) })
+  }
+  return judged
+}
+
+function isBlocked(weights: Float32Array, { example: { slots, values }, read }: Part): boolean {
+  let sum = 0
+  for (let at = 0; at < slots.length; at++) sum += (weights[slots[at] ?? 0] ?? 0) * (values?.[at] ?? 0)
+  return read.language !== 0 && read.count > 0 && asksForHarm(sum, read)
+}
+
+function figuresOf(rows: readonly Row[]): Figure[] {
+  const byText = judgedUnseen(rows, ({ key }) => (key === null ? null : String(foldOf(key, folds))))
+  const bySource = judgedUnseen(rows, ({ set, source }) => (set === 'harmful-multilingual' ? source : null))
+  const languages = [...new Set(rows.filter(({ set }) => set === 'harmful-multilingual').map(row => row.language))]
+  const groupOf = ({ set, language }: Row) =>
+    set === 'harmful-multilingual' ? String(languages.indexOf(language) % folds) : null
+  const byLanguage = judgedUnseen(
+    rows,
+    row => (row.key === null || groupOf(row) === null ? null : `${groupOf(row)} ${foldOf(row.key, 2)}`),
+    // Nothing of the language is known then, of what is honest neither.
+    ({ language }) => (languages.includes(language) ? String(languages.indexOf(language) % folds) : null),
+  )
+  const harmful = (judged: readonly Judged[]) => judged.filter(({ row }) => row.set === 'harmful-multilingual')
+  const honest = byText.filter(({ row }) => row.set === 'honest-multilingual')
+  return [
+    ...spread('harmful in 15 languages', '≥ .65', harmful(byText), ({ language }) => language),
+    ...spread('  languages left out', '', harmful(byLanguage), ({ language }) => language),
+    ...spread('  sources left out', '', harmful(bySource), ({ source: of }) => of),
+    ...spread('honest in other languages, refused', '≤ .005', honest, ({ language }) => language),
+  ]
+}
+
+/** The share refused, by groups and as their mean. */
+function spread(name: string, goal: string, judged: readonly Judged[], groupOf: (row: Row) => string): Figure[] {
+  const shares = [...Map.groupBy(judged, ({ row }) => groupOf(row))]
+    .map(([group, those]) => ({ group, share: those.filter(({ blocked }) => blocked).length / those.length }))
+    .sort((one, other) => one.share - other.share)
+  const mean = shares.reduce((sum, { share }) => sum + share, 0) / shares.length
+  const all = judged.filter(({ blocked }) => blocked).length / judged.length
+  return [
+    { name: `${name}, mean (all)`, goal, reference: '', measured: `${mean.toFixed(3)} (${all.toFixed(3)})` },
+    {
+      name: '    each',
+      goal: '',
+      reference: '',
+      measured: shares.map(({ group, share }) => `${group} ${share.toFixed(2)}`).join(' '),
+    },
+  ]
+}
