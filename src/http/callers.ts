@@ -35,7 +35,17 @@ export type Callers = {
 
 /** `strangers` counts, by address, credentials that this process does not know. */
 export function createCallers(keys: KeyDirectory, strangers: Limit): Callers {
-  const lookUp = async (key: string | null, address: string): Promise<Caller> => {
+  /** Lookups under way by key: requests that arrive together with one key cost their address one lookup. */
+  const running = new Map<string, Promise<Caller>>()
+  const lookUp = (key: string | null, address: string): Promise<Caller> => {
+    const same = key === null ? undefined : running.get(key)
+    if (same !== undefined) return same
+    const caller = findCounted(key, address)
+    if (key === null) return caller
+    running.set(key, caller)
+    return caller.finally(() => running.delete(key))
+  }
+  const findCounted = async (key: string | null, address: string): Promise<Caller> => {
     const waitMs = await strangers.take(address)
     // The same credential would be refused again.
     if (waitMs > 0) throw tooHasty(waitMs, false)

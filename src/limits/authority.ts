@@ -43,8 +43,8 @@ export class Authority {
   current: Epoch | null = null
   /** Gateways that were alive at the last heartbeat. */
   living: readonly string[] = []
-  /** Whether Postgres answered the last heartbeat. */
-  isPostgresThere = false
+  /** Whether Postgres answered the last heartbeat; before the first one it is taken to be there. */
+  isPostgresThere = true
   private number = 0
   private registeredFor = 0
   private away = 0

@@ -76,7 +76,6 @@ const modules = {
 }
 
 const settled = [
-  ['DOM', 'nodenext'],
   ['DOM', 'bundler'],
   ['DOM', 'node'],
   ['the types of Node', 'nodenext'],

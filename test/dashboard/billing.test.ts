@@ -69,6 +69,8 @@ function withBrowser(path: string) {
         select account_id, (at at time zone 'UTC')::date, key_id, provider || '/' || model, 1, 1, 12000, 0, 3400, 0, billed_microcents
         from inserted`,
     )
+    // A page that asks meanwhile would ask with a session of 30 days ago.
+    await visitor.page.goto('about:blank')
     ahead = n * cycleMs + settlingMs + 60_000
     // Twice: a run that the timer started before the clock moved is joined by the first.
     await gateway.deps.billingWorker.run()

@@ -327,7 +327,8 @@ test('soft cap: counts the calendar month on plan evaluation, and the billing cy
     starts_at: new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth())).toISOString(),
     resets_at: new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1)).toISOString(),
   })
-  const { cycle, soft_cap } = (await billing(person, 'POST', '/upgrade', { confirm: true })).body
+  await upgraded(gateway, person)
+  const { cycle, soft_cap } = (await billing(person, 'GET', '')).body
   expect(soft_cap).toMatchObject({ period: 'billing_cycle', starts_at: cycle?.starts_at, resets_at: cycle?.ends_at })
 })
 
