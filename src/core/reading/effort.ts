@@ -72,6 +72,8 @@ export function createEffortReader(): (features: Features) => number {
 /** How strongly effort and the gain on exams speak. */
 const effortPart = 1.8
 const examPart = 1.6
+/** Sets the share of prompts at each level to the target shares, on the reference mixture. */
+const levelPart = 0.4
 /** A plain question is never a demanding one; among themselves they stand as exams rank them. */
 const questionPart = 0.65
 
@@ -79,7 +81,7 @@ const questionPart = 0.65
 export function gainOfBoth(exam: number, score: number, built: 'exam' | 'question' | 'task'): number {
   if (built === 'exam') return exam
   if (built === 'question' && score <= base) return exam * questionPart
-  return 1 / (1 + Math.exp(-effortPart * score - examPart * (exam - 0.5)))
+  return 1 / (1 + Math.exp(-effortPart * score - examPart * (exam - 0.5) - levelPart))
 }
 
 const options = ['a', 'b', 'c', 'd'].map(letter => hashOf(letter))
