@@ -142,6 +142,7 @@ describe('every schema that foreign bodies meet', () => {
       'arguments',
       'content',
       'description',
+      'file_data',
       'messages',
       'prompt',
       'reasoning',
