@@ -17,8 +17,8 @@ setDefaultTimeout(240_000)
 
 const megabyte = 1_048_576
 /**
- * Bound on a machine that is busy with other tests: alone the peaks are 199 to 338 MB. Until it is refused each of the 400
- * connections holds what Bun reads ahead, about 1.2 MB.
+ * The goal is 512 MB, a small container. It is missed: 459 to 549 MB on an idle machine, 557 beside other tests. The bound keeps the
+ * attack from growing without limit until the goal is met; it must go down to 512.
  */
 const busyBytes = 768 * megabyte
 const [keys, each, piecesOfBody] = [10, 40, 31]
