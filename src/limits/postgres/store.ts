@@ -125,7 +125,7 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
         ({ sql }) => sql<{ beat: Beat }[]>`select limit_beat(${gatewayId}, ${registered}, ${seesRedis}) as beat`,
       )
       if (row === undefined) throw new StaleEpoch()
-      if (++beats % cleanEveryBeats === 0) await clean(database)
+      if (++beats % cleanEveryBeats === 0) await clean(database, now())
       return row.beat
     },
 
@@ -203,14 +203,14 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
 const registerDeadlineMs = 5_000
 
 /** Removes rows that count no more, and gateways that ended long ago. */
-function clean(database: LimitDatabase): Promise<unknown> {
+function clean(database: LimitDatabase, now: number | null): Promise<unknown> {
   return database.run(
     ({ sql }) => sql`
       with over as (
         delete from limit_reservations where request_id in (
           select request_id from limit_reservations as one
-          where admitted_ms < limit_now(null) - 60000
-            and (lease_until_ms < limit_now(null) or not is_open and tokens + microcents = 0)
+          where admitted_ms < limit_now(${now}) - 60000
+            and (lease_until_ms < limit_now(${now}) or not is_open and tokens + microcents = 0)
           limit 1000)
       )
       delete from limit_gateways where at < clock_timestamp() - interval '1 hour'`,
