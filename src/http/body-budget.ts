@@ -11,8 +11,10 @@ const megabyte = 1_048_576
 /** Bytes of bodies that may be held at once, as `charge` counts them. */
 export type BodyLimits = { readonly process: number; readonly owner: number }
 
-/** The reservation of one request. */
+/** The reservation of one request. It counts for the process from the start, and for its owner once that is known. */
 export type BodyHold = {
+  /** Whose request it is. Throws 429 `request_bytes_exceeded` if its owner then holds too much; what was reserved stays so. */
+  assign(owner: string): void
   /**
    * Reserves `bytes` more of its body; `isWhole` if they are all of it. Part of a body counts as part of a large one. Throws 429 `request_bytes_exceeded` if its owner holds too much, and 503
    * `service_unavailable` if the process does; what was reserved before stays reserved.
@@ -23,8 +25,8 @@ export type BodyHold = {
 }
 
 export type BodyBudget = {
-  /** Opens an empty reservation of an account's id or of an address. */
-  open(owner: string): BodyHold
+  /** Opens an empty reservation of an account's id or of an address; null = not known yet. */
+  open(owner: string | null): BodyHold
   /** Bytes reserved now, as `charge` counts them. */
   heldBytes(): number
 }
@@ -65,31 +67,43 @@ export function createBodyBudget({ limits, collect }: BodyBudgetOptions): BodyBu
   /** Of released bodies that no collection has followed yet. */
   let garbage = 0
 
-  const reserve = (owner: string, bytes: number, isSmall: boolean) => {
+  const checkOwner = (owner: string | null, bytes: number) => {
+    if (owner !== null && (owners.get(owner) ?? 0) + bytes > limits.owner) throw ownersLimit(limits.owner)
+  }
+  const addToOwner = (owner: string | null, bytes: number) => {
+    if (owner === null) return
     const own = (owners.get(owner) ?? 0) + bytes
-    if (own > limits.owner) throw ownersLimit(limits.owner)
+    if (own > 0) owners.set(owner, own)
+    else owners.delete(owner)
+  }
+  const reserve = (owner: string | null, bytes: number, isSmall: boolean) => {
+    checkOwner(owner, bytes)
     const most = isSmall ? limits.process : limits.process * (1 - keptForSmall)
     if (held + bytes > most) throw processLimit(held)
     if (held + garbage + bytes > most && garbage > 0) {
       collect()
       garbage = 0
     }
-    owners.set(owner, own)
+    addToOwner(owner, bytes)
     held += bytes
   }
-  const release = (owner: string, bytes: number, leavesGarbage: boolean) => {
-    const own = (owners.get(owner) ?? 0) - bytes
-    if (own > 0) owners.set(owner, own)
-    else owners.delete(owner)
+  const release = (owner: string | null, bytes: number, leavesGarbage: boolean) => {
+    addToOwner(owner, -bytes)
     held -= bytes
     if (leavesGarbage) garbage += bytes
   }
 
   return {
-    open(owner) {
+    open(opener) {
+      let owner = opener
       let bytes = 0
       let isOver = false
       return {
+        assign(known) {
+          checkOwner(known, charge(bytes))
+          owner = known
+          addToOwner(owner, charge(bytes))
+        },
         add(more, isWhole) {
           // A reader that is given up on must not reserve what nobody would release.
           if (isOver) throw new Error('the reservation was released')

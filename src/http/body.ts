@@ -23,18 +23,41 @@ export type Reading = { readonly hold: BodyHold; readonly clock: Timer }
 
 /**
  * The body's text. Throws 413 over the cap, before more than the cap is held; a chat body between the two caps is let
- * through only where it holds image or file parts. Reserves the declared length before the first byte is read, or each piece of a
- * body without one as it arrives, and throws what `BodyHold` throws.
+ * through only where it holds image or file parts. Throws what `receiveBody` throws.
  */
-export async function readBody(request: Request, limit: number, reading: Reading | null = null): Promise<string> {
+export function readBody(request: Request, limit: number, reading: Reading | null = null): Promise<string> {
+  return receiveBody(request, limit, reading)()
+}
+
+/**
+ * Reserves a body before anything is waited for, since the server reads ahead of a handler that waits, as fast as the sender
+ * sends. Reserves the declared length; a body without one is read from now on, and reserved as it arrives. Throws what
+ * `BodyHold` throws, and 413 if the declared length is over the cap. Returns what then reads the text; it must be called, or
+ * the reservation released.
+ */
+export function receiveBody(request: Request, limit: number, reading: Reading | null): () => Promise<string> {
   const most = limit === bodyLimits.chat ? bodyLimits.chatWithImages : limit
   const declared = request.headers.get('content-length')
   if (Number(declared ?? 0) > most) throw tooLarge(limit)
-  if (declared !== null) reading?.hold.add(Number(declared), true)
+  if (declared !== null) {
+    reading?.hold.add(Number(declared), true)
+    return () => textOf(request.text(), Number(declared), limit, reading)
+  }
+  const counted = countedText(request, most, reading?.hold ?? null)
+  // Whoever gives up before the text is asked for has another failure to tell.
+  counted.catch(() => {})
+  return () => textOf(counted, most, limit, reading)
+}
+
+async function textOf(
+  whole: Promise<string | null>,
+  bytes: number,
+  limit: number,
+  reading: Reading | null,
+): Promise<string> {
   let text: string | null
   try {
-    const whole = declared === null ? countedText(request, most, reading?.hold ?? null) : request.text()
-    text = await (reading === null ? whole : inTime(whole, Number(declared ?? most), reading.clock))
+    text = await (reading === null ? whole : inTime(whole, bytes, reading.clock))
   } catch (thrown) {
     if (thrown instanceof GatewayError) throw thrown
     return brokenOff()
@@ -44,7 +67,7 @@ export async function readBody(request: Request, limit: number, reading: Reading
   if (
     text.length * 3 <= limit ||
     Buffer.byteLength(text) <= limit ||
-    (most > limit && attachmentMarks.some(mark => text.includes(mark)))
+    (limit === bodyLimits.chat && attachmentMarks.some(mark => text.includes(mark)))
   )
     return text
   throw tooLarge(limit)

@@ -10,7 +10,7 @@ import type { Caller, Standing } from '../core/plans.ts'
 import { hadEffect, type UsageRecord, usageTold } from '../core/usage.ts'
 import { parseJson } from '../core/validate.ts'
 import type { TraceParent } from '../observe/traceparent.ts'
-import { bodyLimits, checkContentType, readBody } from './body.ts'
+import { bodyLimits, checkContentType, receiveBody } from './body.ts'
 import type { BodyBudget, BodyHold } from './body-budget.ts'
 import { presentedKey } from './callers.ts'
 import { failureResponse, toGatewayError } from './failures.ts'
@@ -95,11 +95,20 @@ export async function exchange(
   let spoken: Spoken | null = null
   /** Lives for as long as anything of the body may: until the answer has ended. */
   let hold: BodyHold | null = null
+  let isRefused = false
   try {
-    caller = await deps.callerOf(request)
+    const asking = deps.callerOf(request)
+    // A body that has no room is refused before it is known who sends it, unless memory knows.
+    if (asking instanceof Promise) asking.catch(() => {})
+    else caller = asking
+    hold = deps.bodies.open(caller?.accountId ?? null)
+    const receive = receiveBody(request, bodyLimits.chat, { hold, clock: deps.clock })
+    if (caller === null) {
+      caller = await asking
+      hold.assign(caller.accountId)
+    }
     checkContentType(request.headers)
-    hold = deps.bodies.open(caller.accountId)
-    const text = await readBody(request, bodyLimits.chat, { hold, clock: deps.clock })
+    const text = await receive()
     spoken = listen(parseJson(text), request.headers, text.length)
     const ending = createEnding()
     request.signal.addEventListener('abort', () => ending.abort(), { once: true })
@@ -129,7 +138,7 @@ export async function exchange(
       over()
     }
   } catch (thrown) {
-    hold?.release()
+    isRefused = true
     const error = spelt(await deps.refused(toGatewayError(thrown), connection.address), spoken?.spelling ?? {})
     // A caller who left is nobody's failure, and nobody reads the answer.
     if (!request.signal.aborted) deps.logFailure(requestId, error)
@@ -137,6 +146,9 @@ export async function exchange(
     const refusal = failureResponse(error, requestId)
     writeCaller(refusal.headers, deps, caller)
     return refusal
+  } finally {
+    // What is refused may still arrive until the refusal is sent.
+    if (isRefused) hold?.release()
   }
 }
 

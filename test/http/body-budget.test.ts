@@ -1,6 +1,8 @@
 /** The budget of request bodies: by itself, and over real sockets, where every way a request can end gives back what it held. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
+import { mintApiKey } from '../../src/core/secrets.ts'
 import { systemClock } from '../../src/deps/clock.ts'
 import { bodyLimits } from '../../src/http/body.ts'
 import { charge, createBodyBudget } from '../../src/http/body-budget.ts'
@@ -24,23 +26,35 @@ describe('createBodyBudget', () => {
       bytes: fc.oneof(fc.nat(300 * kilobyte), fc.nat(32 * megabyte)),
       isWhole: fc.boolean(),
       ends: fc.boolean(),
+      isKnown: fc.boolean(),
+      assigns: fc.boolean(),
     })
     fc.assert(
       fc.property(fc.array(step, { maxLength: 80 }), steps => {
         const limits = { process: 40 * megabyte, owner: 34 * megabyte }
         const budget = createBodyBudget({ limits, collect: () => {} })
-        const open = () => ({ hold: null as ReturnType<typeof budget.open> | null, bytes: 0 })
+        const open = () => ({ hold: null as ReturnType<typeof budget.open> | null, bytes: 0, isKnown: false })
         const requests = Array.from({ length: 12 }, open)
         const heldBy = (owner: number) =>
-          requests.reduce((sum, { bytes }, index) => sum + (index % 4 === owner ? charge(bytes) : 0), 0)
-        for (const { request, bytes, isWhole, ends } of steps) {
+          requests.reduce(
+            (sum, { bytes, isKnown }, index) => sum + (isKnown && index % 4 === owner ? charge(bytes) : 0),
+            0,
+          )
+        for (const { request, bytes, isWhole, ends, isKnown, assigns } of steps) {
           const one = requests[request] ?? open()
-          one.hold ??= budget.open(`acc_${request % 4}`)
+          if (one.hold === null) {
+            one.hold = budget.open(isKnown ? `acc_${request % 4}` : null)
+            one.isKnown = isKnown
+          }
           try {
             one.hold.add(bytes, isWhole)
             one.bytes += bytes
+            if (!one.isKnown && assigns) {
+              one.hold.assign(`acc_${request % 4}`)
+              one.isKnown = true
+            }
           } catch {
-            // Refused: what it held before is all it holds.
+            // Refused: what it held before is all it holds, and an owner whose share it is over has none of it.
           }
           if (ends) {
             one.hold.release()
@@ -48,7 +62,7 @@ describe('createBodyBudget', () => {
             Object.assign(one, open())
           }
           const all = [0, 1, 2, 3].map(heldBy)
-          expect(budget.heldBytes()).toBe(all.reduce((sum, each) => sum + each, 0))
+          expect(budget.heldBytes()).toBe(requests.reduce((sum, { bytes }) => sum + charge(bytes), 0))
           expect(budget.heldBytes()).toBeLessThanOrEqual(limits.process)
           expect(Math.max(...all)).toBeLessThanOrEqual(limits.owner)
         }
@@ -271,6 +285,7 @@ describe('a body that is too much for now', () => {
 
   test('is refused before a byte of it is sent: 429 to its account, 503 to others, while small requests are served', async () => {
     const [one, two] = [await newAccount(gateway), await newAccount(gateway)]
+    expect(await text(gateway.post(chatPath, chat('Hi'), one.headers))).toContain('[DONE]')
     const first = await open(one.key)
     await eventually(() => held() === charge(large), 5_000)
     const second = await open(one.key)
@@ -284,15 +299,31 @@ describe('a body that is too much for now', () => {
     await eventually(() => held() === 0, 5_000)
   })
 
-  test('is not reserved for a key that is not valid, which gets 401 before its body is sent', async () => {
+  test('a key that is not valid gets 401 before its body is sent, and keeps nothing reserved', async () => {
     const stranger = await open('gw_live_nobody')
     expect((await errorOf(stranger)).slice(0, 2)).toEqual(['401', 'invalid_api_key'])
-    expect(held()).toBe(0)
+    await eventually(() => held() === 0, 5_000)
     stranger.socket.destroy()
+  })
+
+  test('is refused before its key is looked up: an unknown key gets 503 while there is no room, 401 while there is', async () => {
+    const account = await newAccount(gateway)
+    const unknown = mintApiKey(randomBytes).key
+    const first = await open(account.key)
+    await eventually(() => held() === charge(large), 5_000)
+    const second = await open(unknown)
+    expect(await errorOf(second)).toEqual(['503', 'service_unavailable', '1'])
+    first.socket.destroy()
+    await eventually(() => held() === 0, 5_000)
+    const third = await open(unknown)
+    expect((await errorOf(third)).slice(0, 2)).toEqual(['401', 'invalid_api_key'])
+    for (const { socket } of [second, third]) socket.destroy()
+    await eventually(() => held() === 0, 5_000)
   })
 
   test('without a length is refused once the bytes that have come are too much', async () => {
     const account = await newAccount(gateway)
+    expect(await text(gateway.post(chatPath, chat('Hi'), account.headers))).toContain('[DONE]')
     const first = await open(account.key)
     await eventually(() => held() === charge(large), 5_000)
     const { authorization = '' } = account.headers

@@ -6,6 +6,7 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { systemClock } from '../../src/deps/clock.ts'
+import { eventually } from '../stores/database.contract.ts'
 import { minimalPdf, pdfOf } from './pdfs.ts'
 import { page, pathOf, publicAddresses, type Rig, redirectTo, startRig } from './rig.ts'
 
@@ -346,7 +347,9 @@ describe('pages that are not', () => {
 
   test('callers who leave half-way, however many, leave no reading behind', async () => {
     behaviours['/half'] = socket => socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n<p>half')
-    for (let round = 0; round < 2; round++) {
+    let rounds = 0
+    const startAndLeave = async () => {
+      const round = rounds++
       const abort = new AbortController()
       const readings = Array.from({ length: 50 }, (_, index) =>
         rig.reader.read(`http://half${round}-${index}.example.com/half`, {
@@ -355,8 +358,12 @@ describe('pages that are not', () => {
         }),
       )
       setTimeout(() => abort.abort(), 150)
-      expect((await Promise.allSettled(readings)).every(({ status }) => status === 'rejected')).toBe(true)
+      const ends = await Promise.allSettled(readings)
+      return ends.every(({ status }) => status === 'rejected')
     }
+    expect(await startAndLeave()).toBe(true)
+    // A reading's place is free once its connection is closed, which a busy machine does a little later.
+    await eventually(startAndLeave, 10_000)
     expect(await servedBytes('<p>Whole')).toMatchObject({ text: 'Whole' })
   })
 

@@ -6,7 +6,7 @@ import type { OpenLimit } from '../../core/limits.ts'
 import { toUsd } from '../../core/money.ts'
 import type { Caller, Standing } from '../../core/plans.ts'
 import { parseJson } from '../../core/validate.ts'
-import { bodyLimits, checkContentType, readBody, type Timer } from '../../http/body.ts'
+import { bodyLimits, checkContentType, receiveBody, type Timer } from '../../http/body.ts'
 import type { BodyBudget } from '../../http/body-budget.ts'
 import { documented } from '../../http/documented.ts'
 import { policies } from '../../http/policies.ts'
@@ -41,12 +41,18 @@ export function dryRun(deps: RouteModuleDeps) {
   return new Elysia({ name: 'dry-run' }).post(
     '/api/v1/route',
     async ({ request }) => {
-      const caller = await callerOf(request)
-      refuseHaste(await limit.take(caller.accountId))
-      checkContentType(request.headers)
-      const hold = bodies.open(caller.accountId)
+      const asking = callerOf(request)
+      // A body that has no room is refused before it is known who sends it.
+      const known = asking instanceof Promise ? null : asking
+      if (asking instanceof Promise) asking.catch(() => {})
+      const hold = bodies.open(known?.accountId ?? null)
       try {
-        const text = await readBody(request, bodyLimits.chat, { hold, clock })
+        const receive = receiveBody(request, bodyLimits.chat, { hold, clock })
+        const caller = await asking
+        if (known === null) hold.assign(caller.accountId)
+        refuseHaste(await limit.take(caller.accountId))
+        checkContentType(request.headers)
+        const text = await receive()
         const ask = readAsk(parseJson(text), request.headers, text.length)
         // What is left of the day decides who is dropped: of an account that was not seen here yet it is asked for.
         if (meter.standing(caller.accountId, caller.limits) === null) await look(caller, newRequestId())
