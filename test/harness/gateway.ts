@@ -39,7 +39,7 @@ const unlimited = {
 }
 
 /** A password's hash is dear by design, and a test has many: what they cost in service, their own tests say. */
-const cheap = { memoryCost: 64, timeCost: 1 }
+export const cheapHashing = { memoryCost: 64, timeCost: 1 }
 const secret = 'a secret of the tests, long enough to be taken'
 
 /**
@@ -57,7 +57,7 @@ export async function startGateway(
   const config = readConfig({ GATEWAY_DATA_DIR: folder, PORT: '0', LOG_LEVEL: 'debug', ...stores, ...environment })
   const deps = await createDeps(config, {
     writeLog: line => void logLines.push(line),
-    passwords: createPasswords(cheap),
+    passwords: createPasswords(cheapHashing),
     ...options,
   })
   const account =

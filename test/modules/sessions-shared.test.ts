@@ -2,7 +2,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
+import { createPasswords } from '../../src/deps/passwords.ts'
 import { createDeps, type Deps } from '../../src/deps.ts'
+import { cheapHashing } from '../harness/gateway.ts'
 import { ask, colleague, keyOf, owner, type Person, signIn } from '../harness/people.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { eventually } from '../stores/database.contract.ts'
@@ -25,7 +27,10 @@ async function serve(url: string, environment: Record<string, string>): Promise<
     LOG_LEVEL: 'debug',
     ...environment,
   })
-  const deps = await createDeps(config, { writeLog: line => void log.push(line) })
+  const deps = await createDeps(config, {
+    writeLog: line => void log.push(line),
+    passwords: createPasswords(cheapHashing),
+  })
   const app = createApp(deps).listen({ port: 0, hostname: '127.0.0.1' })
   return {
     url: `http://127.0.0.1:${app.server?.port}`,
