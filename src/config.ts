@@ -26,7 +26,7 @@ import { type SafetySettings, safetySettings } from './safety/settings.ts'
 
 export type { Environment } from './config/environment.ts'
 
-/** Milliseconds, one for each way an upstream can keep a caller waiting (`contract.md` section 5). */
+/** Timeouts of upstream calls in milliseconds, one for each way in which an upstream can keep a client waiting. */
 export type Deadlines = {
   readonly connectMs: number
   readonly firstByteMs: number

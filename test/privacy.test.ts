@@ -1,5 +1,5 @@
 /**
- * L1 as a whole: one gateway with everything switched on is asked in every way that works or fails, always with words that
+ * No text is stored or logged: one gateway with everything switched on is asked in every way that works or fails, always with words that
  * nobody else would use, and then everything that it has kept or told is searched for them.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'

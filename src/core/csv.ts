@@ -1,6 +1,6 @@
 /**
  * CSV as RFC 4180 writes it, safe to open in a spreadsheet: a cell that would be read as a formula begins with an
- * apostrophe (`security.md` L3), and every cell is quoted, so that no separator of any locale can open a new one.
+ * apostrophe, and every cell is quoted, so that no separator of any locale can open a new one.
  */
 
 export type Cell = string | number | boolean | null

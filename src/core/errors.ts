@@ -1,6 +1,6 @@
 /**
  * Every refusal and failure the gateway speaks of, once: the code says what happened, the table says with which
- * status and type it reaches the caller (`contract.md` section 6). Each error is written twice: `message` tells the
+ * status and type it reaches the caller. Each error is written twice: `message` tells the
  * caller what to do next, `detail` tells the operator what happened and never leaves the process.
  */
 
@@ -155,7 +155,7 @@ export function renamed(error: GatewayError, written: string): GatewayError {
   return new GatewayError(error.code, message, { ...error, param: written })
 }
 
-/** The code as the wire names it: a wrong `Host` is `forbidden` with status 421 (`security.md` H1). */
+/** The code as the wire names it: a wrong `Host` is `forbidden` with status 421. */
 export function wireCode(code: ErrorCode): string {
   return code === 'misdirected' ? 'forbidden' : code
 }

@@ -1,4 +1,4 @@
-/** The plans as data (`spec.md` section 8). Money is an integer of 1e-8 USD. */
+/** The plans as data. Money is an integer of 1e-8 USD. */
 import { type Static, Type } from '@sinclair/typebox'
 import { fromUsd } from './money.ts'
 

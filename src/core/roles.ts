@@ -1,4 +1,4 @@
-/** Who may do what (`security.md` section 6), as a table: routes name an action, and this says which roles it is open to. */
+/** Who may do what, as a table: routes name an action, and this says which roles it is open to. */
 
 export const roles = ['member', 'admin', 'owner'] as const
 export type Role = (typeof roles)[number]

@@ -8,7 +8,7 @@ const megabyte = 1_048_576
 export const bodyLimits = { chat: 2 * megabyte, chatWithImages: 32 * megabyte, other: 262_144 } as const
 
 /**
- * Where the server itself hangs up, without the contract's envelope. Far above what is read anywhere, so that whoever sends
+ * Where the server itself hangs up, without the error body of the API. Far above what is read anywhere, so that whoever sends
  * too much is told so in our words; what is over a limit is never held, however long it goes on.
  */
 export const serverBodyLimit = 256 * megabyte

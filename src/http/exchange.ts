@@ -83,7 +83,7 @@ export type Connection = {
   address(): string
 }
 
-/** Answers one chat request. Never throws: every failure before the status is a refusal with the contract's envelope. */
+/** Answers one chat request. Never throws: every failure before the status is a refusal with the API's error body. */
 export async function exchange(
   deps: ExchangeDeps,
   listen: Listen,

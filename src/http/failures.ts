@@ -1,4 +1,4 @@
-/** Any thrown thing → the contract's error shape. Nothing of what was thrown reaches the caller but a `GatewayError`'s own words. */
+/** Any thrown thing → the API's error body. Nothing of what was thrown reaches the caller but a `GatewayError`'s own words. */
 import { errorBody, GatewayError } from '../core/errors.ts'
 
 /** The error as callers may see it: unknown failures become a 503 that says nothing of their cause. */

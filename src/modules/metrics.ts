@@ -14,7 +14,7 @@ export type MetricsDeps = {
   readonly token: string | null
 }
 
-/** `GET /metrics`: to this machine, and to whoever has the token (`security.md` H10). */
+/** `GET /metrics`: to this machine, and to whoever has the token. */
 export function metrics({ exposition, expositionType, token }: MetricsDeps) {
   const headers = { 'content-type': expositionType, 'cache-control': 'no-store' }
   return new Elysia({ name: 'metrics' }).get(

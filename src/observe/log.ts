@@ -1,7 +1,7 @@
 /**
  * Structured logs: one JSON line on stdout, or one readable line on a terminal. Fields are plain values named at the call
  * site; no object of ours, no header set, no error with its causes is ever handed in, so that no prompt, answer or key can
- * ride along (`security.md` L2). Which names there are stands here: what has another is withheld, and what looks like a
+ * ride along. Which names there are stands here: what has another is withheld, and what looks like a
  * secret is cut out of any.
  */
 

@@ -1,6 +1,6 @@
 /**
  * What requests did, in numbers. Fed from one place when a request is settled and from one when an error is told; labels are
- * closed sets or names of the catalogue, never an account, a key or anything that a caller wrote (`security.md` H10).
+ * closed sets or names of the catalogue, never an account, a key or anything that a caller wrote.
  */
 import { attemptOutcomes } from '../core/chat.ts'
 import { type ErrorCode, errorTable, type GatewayError, wireCode } from '../core/errors.ts'

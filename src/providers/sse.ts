@@ -12,7 +12,7 @@ export type ServerSentEvent = {
   readonly data: string
 }
 
-/** Longest line and event taken, in characters: past it the upstream is misbehaving (`faults.md` section 4). */
+/** Longest line and event taken, in characters: past it the upstream is misbehaving. */
 export const maximumEventCharacters = 1_048_576
 
 export class EventTooLongError extends Error {}

@@ -1,4 +1,4 @@
-/** N1, N2, N6: what of the web reaches a model, byte for byte as a builder of its own makes it. */
+/** What of the web reaches a model, byte for byte as a builder of its own makes it. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Message } from '../../src/core/chat.ts'

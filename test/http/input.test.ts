@@ -1,4 +1,4 @@
-/** Bad input through a real socket: each field wrong in each way gets the contract's error, and nothing is repeated. */
+/** Bad input through a real socket: each field wrong in each way gets the documented error, and nothing is repeated. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { mintApiKey } from '../../src/core/secrets.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'

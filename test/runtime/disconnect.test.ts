@@ -1,4 +1,4 @@
-/** Callers who leave (facts B9, B10, E2): the upstream is let go, the seat is free, what arrived is billed. Real sockets. */
+/** Callers who leave: the upstream is let go, the seat is free, what arrived is billed. Real sockets. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { desc, eq } from 'drizzle-orm'
 import { plans } from '../../src/core/plans.ts'

@@ -1,4 +1,4 @@
-/** Facts of Elysia that our code stands on (E1, E2, E3, B17, B18, B19, B20, E6), and what every schema must say. */
+/** Facts of Elysia that our code stands on, and what every schema must say. */
 import { describe, expect, test } from 'bun:test'
 import { Kind, type TSchema, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'

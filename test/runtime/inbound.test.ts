@@ -1,4 +1,4 @@
-/** Facts of the server that our code stands on (B11, B12, B14, B15): red after an upgrade = the rule beside it changes. */
+/** Facts of the server that our code stands on: red after an upgrade = the rule beside it changes. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, spyOn, test } from 'bun:test'
 import type { Socket } from 'node:net'
 import { createApp } from '../../src/app.ts'

@@ -1,4 +1,4 @@
-/** S1–S5, S9, S11: where a page may be fetched from. Against real sockets and a real DNS server, never the guard alone. */
+/** Where a page may be fetched from. Against real sockets and a real DNS server, never the guard alone. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { isPublicAddress, vetAddress } from '../../src/web/guard.ts'
 import { insideV4, insideV6, payloads } from './payloads.ts'
