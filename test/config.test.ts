@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from 'bun:test'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ConfigError, type Environment, readConfig, readPlans, readStoreConfig } from '../src/config.ts'
@@ -611,21 +611,4 @@ describe('bodies in flight', () => {
   ])('%j stops the start', (environment, problem) => {
     expect(problemsOf(environment).join('\n')).toContain(problem)
   })
-})
-
-test('the README’s table has every variable that is read, and no other', () => {
-  const asked = new Set<string>()
-  const everything = { SMTP_URL: 'smtp://localhost', OPENAI_API_KEY: 'key' }
-  const environment = new Proxy<Environment>(everything, {
-    get(target, name) {
-      asked.add(String(name))
-      return target[String(name)]
-    },
-  })
-  problemsOf(environment)
-  const readme = readFileSync(join(import.meta.dir, '../README.md'), 'utf8')
-  const [table = ''] = /^\| variable[\s\S]*?\n\n/m.exec(readme) ?? []
-  const named = table.split('\n').flatMap(line => line.split('|')[1]?.match(/`[A-Z][A-Z0-9_]+`/g) ?? [])
-  const read = [...asked].filter(name => !name.endsWith('_FILE') && !/_PROXY$/i.test(name) && name !== 'GATEWAY_WORKER')
-  expect(named.map(name => name.slice(1, -1)).sort()).toEqual(read.sort())
 })

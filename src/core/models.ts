@@ -44,7 +44,7 @@ export type ReasoningControl =
 
 /**
  * What a model's API takes, as data: an adapter drops or adapts a parameter by these rules before the upstream is asked,
- * and never learns them from its 400 (`wire-formats.md` 1.9, 2.1, 3.1).
+ * and never learns them from its 400.
  */
 export type ParameterRules = {
   /** temperature, top_p (and for OpenAI logprobs). */
@@ -74,7 +74,7 @@ export type ParameterRules = {
   /** Ordered as `reasoningEfforts`; empty = no such parameter. */
   readonly efforts: readonly ReasoningEffort[]
   readonly reasoning: ReasoningControl
-  /** OpenAI-compatible servers: fields outside the safe core of `wire-formats.md` section 6 that are known to work. */
+  /** OpenAI-compatible servers: fields outside the small set that every such server accepts, if they are known to work. */
   readonly streamOptions: boolean
   readonly parallelToolCalls: boolean
   readonly responseFormat: 'json_schema' | 'json_object' | 'none'

@@ -118,9 +118,10 @@ test('H4 a page from elsewhere gets what is free, learns how long to wait, and n
   expect([waits.length > 0, waits.every(seconds => seconds > 0)]).toEqual([true, true])
 })
 
-describe('the README’s example', () => {
+describe('the example of docs/clients.md', () => {
   const [, example = ''] =
-    /```ts\n(import [^`]*'gateway-ai\/client'[\s\S]*?)```/.exec(readFileSync(join(root, 'README.md'), 'utf8')) ?? []
+    /```ts\n(import [^`]*'gateway-ai\/client'[\s\S]*?)```/.exec(readFileSync(join(root, 'docs/clients.md'), 'utf8')) ??
+    []
 
   test.each([
     ['bundler', 'ESNext'],

@@ -8,7 +8,7 @@ import type { Context, Library } from './checks.ts'
 
 const types = { '.js': 'text/javascript', '.html': 'text/html' } as const
 
-/** What the checks came to on a page whose own server passes `/api/` on to the gateway, as the README advises. */
+/** What the checks came to on a page whose own server passes `/api/` on to the gateway, as docs/clients.md advises. */
 export function checksOnPage(gateway: Gateway, browser: string, library: string, context: Context) {
   return onPage(gateway, browser, library, (page, url) =>
     page.evaluate(

@@ -220,7 +220,7 @@ test('the log says once of every admitted request how it ended', () => {
 })
 
 describe('what operators load', () => {
-  const file = (name: string) => readFileSync(join(resolve(import.meta.dir, '../../src/observe'), name), 'utf8')
+  const file = (name: string) => readFileSync(join(resolve(import.meta.dir, '../../deploy'), name), 'utf8')
   const known = () =>
     new Set([
       ...scraped.types.keys(),
@@ -271,8 +271,8 @@ describe('what operators load', () => {
     }
   })
 
-  test('the README names every metric', () => {
-    const readme = readFileSync(resolve(import.meta.dir, '../../README.md'), 'utf8')
-    expect([...known()].filter(name => !readme.includes(`\`${name}\``))).toEqual([])
+  test('docs/telemetry.md names every metric', () => {
+    const page = readFileSync(resolve(import.meta.dir, '../../docs/telemetry.md'), 'utf8')
+    expect([...known()].filter(name => !page.includes(`\`${name}\``))).toEqual([])
   })
 })

@@ -1,4 +1,4 @@
-/** The face of Anthropic Messages (`wire-formats.md` section 2). */
+/** The face of Anthropic Messages. */
 import { estimateTokens } from '../../core/tokens.ts'
 import {
   type Answer,

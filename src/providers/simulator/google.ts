@@ -1,4 +1,4 @@
-/** The face of Gemini generateContent and streamGenerateContent (`wire-formats.md` section 3). */
+/** The face of Gemini generateContent and streamGenerateContent. */
 import { estimateTokens } from '../../core/tokens.ts'
 import {
   type Answer,

@@ -1,4 +1,4 @@
-/** The face of OpenAI Chat Completions (`wire-formats.md` section 1). */
+/** The face of OpenAI Chat Completions. */
 import { estimateTokens } from '../../core/tokens.ts'
 import {
   type Answer,

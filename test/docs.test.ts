@@ -1,0 +1,246 @@
+/** Documentation: links, commands, variables, paths and examples must match the repository, because nobody notices when they rot. */
+import { afterAll, describe, expect, test } from 'bun:test'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, dirname, join, relative, resolve } from 'node:path'
+import packageJson from '../package.json'
+import { ConfigError, type Environment, readConfig } from '../src/config.ts'
+import { errorTable } from '../src/core/errors.ts'
+
+const root = resolve(import.meta.dir, '..')
+
+function pathsUnder(folder: string, ending: RegExp): string[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter(name => ending.test(name))
+    .map(name => join(folder, name))
+    .sort()
+}
+
+const text = (path: string) => readFileSync(join(root, path), 'utf8')
+const top = readdirSync(root).filter(name => name.endsWith('.md'))
+/** Decisions record the past: their commands and paths are those of their day. */
+const decisions = pathsUnder('docs/decisions', /\.md$/)
+const guides = [...top, ...pathsUnder('docs', /\.md$/).filter(path => !decisions.includes(path))]
+const pages = [...guides, ...decisions]
+
+/** A page without its code blocks: what is inside them is no link and no heading. */
+const prose = (path: string) => text(path).replace(/^```[\s\S]*?^```$/gm, '')
+
+/** Anchors as GitHub makes them: lower case, no punctuation, hyphens for spaces, a number at the second of a name. */
+function anchorsOf(path: string): ReadonlySet<string> {
+  const seen = new Map<string, number>()
+  const anchors = new Set<string>()
+  for (const [, title = ''] of prose(path).matchAll(/^#{1,6} (.+)$/gm)) {
+    const slug = title
+      .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+      .trim()
+      .replace(/\s/g, '-')
+    const count = seen.get(slug) ?? 0
+    seen.set(slug, count + 1)
+    anchors.add(count === 0 ? slug : `${slug}-${count}`)
+  }
+  return anchors
+}
+
+type Link = { readonly from: string; readonly target: string; readonly path: string; readonly anchor: string }
+
+function linksOf(from: string): readonly Link[] {
+  return [...prose(from).matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, target = '']) => {
+    if (/^[a-z]+:/.test(target)) return []
+    const [file = '', anchor = ''] = target.split('#')
+    const path = file === '' ? from : relative(root, resolve(root, dirname(from), file))
+    return [{ from, target, path, anchor }]
+  })
+}
+
+const links = pages.flatMap(linksOf)
+
+describe('documentation links', () => {
+  test('lead to files and anchors that exist', () => {
+    expect(links.length).toBeGreaterThan(100)
+    const broken = links.filter(
+      ({ path, anchor }) => !existsSync(join(root, path)) || (anchor !== '' && !anchorsOf(path).has(anchor)),
+    )
+    expect(broken.map(({ from, target }) => `${from}: ${target}`)).toEqual([])
+  })
+
+  test('reach every page from the README', () => {
+    const reached = new Set(['README.md'])
+    for (const page of reached)
+      for (const { path } of linksOf(page).filter(link => pages.includes(link.path))) reached.add(path)
+    expect(pages.filter(page => !reached.has(page))).toEqual([])
+  })
+
+  test('name no Markdown file outside the repository in pages, comments and titles', () => {
+    const known = new Set([...pages, ...pathsUnder('test', /\.md$/)].map(path => basename(path)))
+    const files = [...pages, ...pathsUnder('src', /\.tsx?$/), ...pathsUnder('test', /\.tsx?$/)]
+    const missing = files.flatMap(path =>
+      [...text(path).matchAll(/(?<![\w.*/$}-])[\w-]+\.md\b/g)]
+        .map(([name]) => name)
+        .flatMap(name => (known.has(name) ? [] : [`${path}: ${name}`])),
+    )
+    expect(missing).toEqual([])
+  })
+})
+
+describe('README', () => {
+  test('has at most 200 lines', () => {
+    expect(text('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(200)
+  })
+})
+
+/** What stands in backticks or in code blocks: commands, variables and paths. */
+function codeOf(path: string): readonly string[] {
+  const blocks = [...text(path).matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map(([, , code = '']) => code)
+  const spans = [...prose(path).matchAll(/`([^`\n]+)`/g)].map(([, code = '']) => code)
+  return [...blocks.flatMap(code => code.split('\n')), ...spans]
+}
+
+const code = guides.flatMap(path => codeOf(path).map(line => ({ path, line })))
+
+describe('documented commands', () => {
+  test('exist in package.json', () => {
+    const named = code.flatMap(({ line }) =>
+      [...line.matchAll(/\bbun(?:@[\d.]+)? run ([a-z][\w:-]*)/g)].map(([, name = '']) => name),
+    )
+    expect(named.length).toBeGreaterThan(20)
+    expect([...new Set(named)].filter(name => !Object.hasOwn(packageJson.scripts, name))).toEqual([])
+  })
+
+  test('of the operator exist in the command line tool, all of them documented', async () => {
+    const known = await commandNames()
+    const named = code.flatMap(({ line }) =>
+      [...line.matchAll(/\b(?:run gateway|src\/cli\.ts) ([a-z][a-z-]*(?: [a-z][a-z-]*)?)/g)].map(
+        ([, words = '']) => words,
+      ),
+    )
+    const commandOf = (words: string) => known.find(name => words === name || words.startsWith(`${name} `))
+    expect(named.filter(words => commandOf(words) === undefined)).toEqual([])
+    expect(known.filter(name => !named.some(words => commandOf(words) === name))).toEqual([])
+  })
+
+  test('run files that exist', () => {
+    const files = code.flatMap(({ line }) =>
+      [...line.matchAll(/\bbun (?:test )?((?:(?:\.\/)?(?:test|src)\/[\w./-]+ ?)+)/g)].flatMap(([, list = '']) =>
+        list.trim().split(' '),
+      ),
+    )
+    expect(files.length).toBeGreaterThan(10)
+    expect(files.filter(file => file !== './test/x.test.ts' && !existsSync(join(root, file)))).toEqual([])
+  })
+})
+
+/** Names of all commands, as their help lists them. */
+async function commandNames(): Promise<readonly string[]> {
+  const child = Bun.spawn([process.execPath, join(root, 'src/cli.ts'), '--help'], { stdout: 'pipe', stderr: 'pipe' })
+  const help = await child.stdout.text()
+  return [...help.matchAll(/^ {2}([a-z-]+(?: [a-z-]+)?) {2,}/gm)].map(([, name = '']) => name)
+}
+
+test('documented paths exist', () => {
+  const paths = code.flatMap(({ path, line }) =>
+    [...line.matchAll(/(?<![\w./-])(?:src|test|deploy|drizzle|docs)\/[\w./-]*\w(?!\*)/g)].map(([name]) => ({
+      path,
+      name,
+    })),
+  )
+  expect(paths.length).toBeGreaterThan(40)
+  const missing = paths.filter(
+    ({ name }) => !existsSync(join(root, name)) && !/^(docs\/decisions\/NNNN|test\/x\.test|src\/modules\/$)/.test(name),
+  )
+  expect(missing.map(({ path, name }) => `${path}: ${name}`)).toEqual([])
+})
+
+/** Variables that the configuration reads. The values switch on the parts that read further variables. */
+function variablesRead(): ReadonlySet<string> {
+  const asked = new Set<string>()
+  const everything = { SMTP_URL: 'smtp://localhost', OPENAI_API_KEY: 'key' }
+  const environment = new Proxy<Environment>(everything, {
+    get(target, name) {
+      asked.add(String(name))
+      return target[String(name)]
+    },
+  })
+  problemsOf(environment)
+  return asked
+}
+
+function problemsOf(environment: Environment): readonly string[] {
+  try {
+    readConfig(environment)
+    return []
+  } catch (cause) {
+    if (cause instanceof ConfigError) return cause.problems
+    throw cause
+  }
+}
+
+/** Variables in the pages that the gateway does not read itself, and who does. */
+const foreignVariables: Readonly<Record<string, string>> = {
+  POSTGRES_PASSWORD: 'compose.yaml',
+  NODE_EXTRA_CA_CERTS: 'Bun',
+  CHROMIUM_PATH: 'the tests',
+  GATEWAY_KEY: 'the examples of clients',
+  GROQ_API_KEY: 'the example of a configured provider',
+}
+
+describe('environment variables', () => {
+  const ownNames = [...variablesRead()].filter(
+    name => !name.endsWith('_FILE') && !/_PROXY$/i.test(name) && name !== 'GATEWAY_WORKER',
+  )
+
+  test('are all in the tables of docs/configuration.md, and no others', () => {
+    const tables = [...text('docs/configuration.md').matchAll(/^\| Variable[\s\S]*?\n\n/gm)].map(([table]) => table)
+    const named = tables.flatMap(table =>
+      table.split('\n').flatMap(line => line.split('|')[1]?.match(/`[A-Z][A-Z0-9_]+`/g) ?? []),
+    )
+    expect(named.map(name => name.slice(1, -1)).sort()).toEqual([...ownNames].sort())
+  })
+
+  test('in any page are read by the gateway, or listed with their reader', () => {
+    const known = new Set([...ownNames, ...Object.keys(foreignVariables)])
+    const isKnown = (name: string) =>
+      known.has(name) || known.has(name.replace(/_FILE$/, '')) || /^(NAME_FILE|(HTTP|HTTPS|ALL)_PROXY)$/.test(name)
+    const named = code.flatMap(({ path, line }) =>
+      [...line.matchAll(/(?<![\w./$-])[A-Z][A-Z0-9]*_[A-Z0-9_]*[A-Z0-9]\b/g)].map(([name]) => ({ path, name })),
+    )
+    expect(named.length).toBeGreaterThan(80)
+    expect(named.filter(({ name }) => !isKnown(name)).map(({ path, name }) => `${path}: ${name}`)).toEqual([])
+  })
+})
+
+describe('documented configuration files', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-docs-'))
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+  const examples = ['docs/configuration.md', 'docs/moderation.md'].flatMap(path =>
+    [...text(path).matchAll(/^```json\n([\s\S]*?)^```$/gm)].map(([, json = ''], at) => ({
+      name: `${path} ${at + 1}`,
+      json,
+    })),
+  )
+
+  test('are more than one', () => expect(examples.length).toBeGreaterThan(4))
+
+  test.each(examples)('$name: starts the gateway', ({ name, json }) => {
+    const path = join(folder, `${name.replace(/\W/g, '-')}.json`)
+    writeFileSync(path, json)
+    expect(
+      problemsOf({ GATEWAY_CONFIG: path, OPENAI_API_KEY: 'k', ANTHROPIC_API_KEY: 'k', GROQ_API_KEY: 'k' }),
+    ).toEqual([])
+  })
+})
+
+test('docs/api.md: names every error code with its status', () => {
+  const rows = new Map(
+    [...text('docs/api.md').matchAll(/^\| +(\d{3}) \|(.*)\|$/gm)].map(([, status = '', codes = '']) => [status, codes]),
+  )
+  const missing = Object.entries(errorTable).filter(([code, { status }]) => {
+    // On the wire a wrong `Host` is `forbidden` too, with a status of its own.
+    const row = rows.get(String(code === 'misdirected' ? errorTable.forbidden.status : status))
+    return row?.includes(`\`${code === 'misdirected' ? 'forbidden' : code}\``) !== true
+  })
+  expect(missing).toEqual([])
+})
