@@ -1,8 +1,11 @@
 /** The route table, walked: what every route must have, whoever adds the next one. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { createApp } from '../src/app.ts'
 import { mintApiKey } from '../src/core/secrets.ts'
+import { endpointsOf } from '../src/http/endpoints.ts'
 import { readDirectives } from '../src/providers/simulator/directives.ts'
 import { createKey, listKeys, revokeKey } from '../src/stores/keys.ts'
 import { type Gateway, startGateway } from './harness/gateway.ts'
@@ -104,6 +107,12 @@ test('`GET /` names every endpoint, and a wrong method those that the address ta
   const one = 'This address takes another method: PATCH /api/v1/keys/{id} or DELETE /api/v1/keys/{id}.'
   expect((await ask('/api/v1/keys/key_1', 'PUT')).error.message).toBe(one)
   expect((await ask('/api/v1/nowhere')).error.message).toContain('nothing at this address')
+})
+
+test('docs/api.md names every endpoint, and no other', () => {
+  const page = readFileSync(resolve(import.meta.dir, '../docs/api.md'), 'utf8')
+  const named = [...page.matchAll(/^\| `([A-Z]+ \/\S*)` +\|/gm)].map(([, endpoint = '']) => endpoint)
+  expect(named.sort()).toEqual(endpointsOf(routes).sort())
 })
 
 test('a client library that asks for what is not served, or at a wrong base address, is told what to ask', async () => {
