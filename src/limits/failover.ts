@@ -124,6 +124,11 @@ export class FailoverMeter implements Meter {
     return this.options.gatewayId
   }
 
+  /** Resolves when a store decides, at most after `waitMs`. */
+  async ready(waitMs: number): Promise<void> {
+    await this.authority.ready(waitMs)
+  }
+
   /** Resolves when a store decides, at most after 10 s, and all reservations of settled requests are released. */
   async whenSettled(): Promise<void> {
     await this.authority.ready(10_000)

@@ -1,6 +1,7 @@
 /**
  * Several gateways on one port: a parent that serves nothing starts them, replaces one that dies, passes on what it is told,
- * and ends when all have. Who gets a connection the kernel decides (`SO_REUSEPORT`), what an account may do Redis does.
+ * and ends when all have. The kernel decides who gets a connection (`SO_REUSEPORT`); Redis decides what an account may do, and
+ * without Redis this process does (`limit-owner.ts`).
  *
  * The first worker starts alone: it finds out whether a start can succeed, migrates, makes the first account, and only it
  * has anything to say to a person. Each has a folder of its own; one that replaces another takes over what that one left.
@@ -139,8 +140,12 @@ function createWorkers({
   }
 }
 
-/** What the workers share beside Redis and Postgres: the data folder, and in it the embedded database. Returns what closes it. */
+/**
+ * What the workers share beside Redis and Postgres: the data folder, in it the embedded database, and without Redis the limits.
+ * Returns what closes it.
+ */
 async function openShared(config: Config, log: Log): Promise<() => Promise<void>> {
+  if (config.redisUrls.length === 0) return (await import('./limit-owner.ts')).openLimitOwner(config, log)
   if (config.databaseUrl !== null) {
     const release = lockDataFolder(config.dataDirectory)
     return async () => release()

@@ -33,7 +33,8 @@ type Connection = {
 
 /** Frontend messages that only open or extend a turn: Bind, Close, Describe, Execute, Flush, Parse, and COPY's own. */
 const openers = new Set([...'BCDEHPdcf'].map(letter => letter.charCodeAt(0)))
-const maximumConnections = 32
+/** Four of each worker, and commands. */
+const maximumConnections = 512
 const maximumMessageBytes = 64 << 20
 const terminate = 'X'.charCodeAt(0)
 const sslRequest = 80877103

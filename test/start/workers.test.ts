@@ -17,12 +17,6 @@ setDefaultTimeout(120_000)
 const stores = await Promise.all([startPostgres(), startRedis()])
 const [postgres, redis] = stores
 
-test('several processes without Redis are refused in one line', async () => {
-  const { code, stderr } = await run('main.ts', [], { WORKERS: '2', GATEWAY_DATA_DIR: dataFolder() })
-  expect(code).toBe(1)
-  expect(stderr).toContain('  - WORKERS: several processes share their limits through Redis')
-})
-
 if (postgres === null || redis === null)
   process.stdout.write('several processes did not run: no Postgres or no Redis\n')
 else withStores(postgres, redis)
