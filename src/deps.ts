@@ -143,6 +143,11 @@ export type Deps = {
   readonly inFlight: InFlight
   /** Bounds the memory of request bodies. */
   readonly bodies: BodyBudget
+  /**
+   * Resolves when the first request need not wait for what every request takes: keys are read in, and limits can be decided. At most
+   * after `waitMs`, and at once where Postgres is away: the gateway then starts all the same.
+   */
+  warm(waitMs: number): Promise<void>
   /** Whether new work is welcome. */
   readonly readiness: { isReady: boolean }
   /** Ships what is left of usage and lets go of everything. */
@@ -205,7 +210,8 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     })
     undo.push(() => keys.close())
     // Which keys exist: before the first request if the database is there, else at the first poll.
-    if (await Promise.race([schema.then(() => true), clock.sleep(0)])) await keys.look()
+    const isPostgresThere = (await Promise.race([schema.then(() => true), clock.sleep(0)])) === true
+    if (isPostgresThere) await keys.look()
     const sessionDirectory = createSessionDirectory({ database, clock })
     const look = () => {
       sessionDirectory.forget()
@@ -328,6 +334,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       inFlight: createInFlight(),
       bodies: createBodyBudget({ limits: config.bodies, collect: () => Bun.gc(true) }),
       readiness,
+      warm: waitMs => (isPostgresThere ? usage.ready(waitMs) : Promise.resolve()),
       async close() {
         if (!(await usage.drain(shippingDeadlineMs)))
           log.warn('usage_left_in_journal', { records: usage.records.backlog() })
