@@ -1,4 +1,5 @@
 import { afterAll, afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { Authority } from '../../src/limits/authority.ts'
 import { FailoverMeter } from '../../src/limits/failover.ts'
 import { meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
 import { migrate, openDatabase } from '../../src/stores/database.ts'
@@ -21,6 +22,33 @@ afterEach(async () => {
 afterAll(async () => {
   await database?.close()
   await Promise.all([postgres?.stop(), server?.stop()])
+})
+
+test('limit authority: makes its steps however often requests that wait hurry it', async () => {
+  let beats = 0
+  const authority = new Authority({
+    postgres: {
+      async beat() {
+        beats++
+        return { epoch: 1, holder: 'postgres', isOpen: false, isComplete: false, living: [] }
+      },
+      register: async () => true,
+      change: async () => {},
+      open: async () => {},
+      leave: async () => {},
+    },
+    redis: { isReady: () => true, failedConnections: () => 0 },
+    store: { partitions: async () => [] },
+    monotonic: () => performance.now(),
+    registered: () => [],
+    onLeave() {},
+  })
+  for (let times = 0; times < 400 && beats < 6; times++) {
+    authority.hurry()
+    await Bun.sleep(2)
+  }
+  await authority.close()
+  expect(beats).toBe(6)
 })
 
 if (server !== null && postgres !== null && database !== null) {
