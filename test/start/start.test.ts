@@ -3,15 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { statSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
-import {
-  dataFolder,
-  freshFolder,
-  type GatewayProcess,
-  ledgerOf,
-  run,
-  startProcess,
-  stopProcesses,
-} from '../harness/processes.ts'
+import { freshFolder, type GatewayProcess, ledgerOf, run, startProcess, stopProcesses } from '../harness/processes.ts'
 
 // Every test is processes that start and end.
 setDefaultTimeout(120_000)
