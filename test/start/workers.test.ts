@@ -201,7 +201,8 @@ describe('two workers without Redis', () => {
     const workers = workersOf(gateway.pid)
     const [first = 0] = workers
     process.kill(first, 'SIGKILL')
-    await until(async () => (await ask(gateway, key, 'hello')).status === 200, 20_000)
+    // A connection that the dying worker had in its queue is reset with it.
+    await until(async () => (await ask(gateway, key, 'hello').catch(() => null))?.status === 200, 20_000)
     const whole = (await ends).filter(Boolean).length
     await until(async () => (await outputTokens(ids)).size === 8, 20_000)
     const rows = [...(await outputTokens(ids)).values()]
