@@ -169,8 +169,6 @@ export function readConfig(environment: Environment = process.env): Config {
 
   const wanted = read.text('WORKERS') ?? '1'
   if (wanted !== 'auto' && !/^[1-9]\d{0,2}$/.test(wanted)) problems.push('WORKERS: must be a count or "auto"')
-  else if (wanted !== '1' && redisUrl === null)
-    problems.push('WORKERS: several processes share their limits through Redis; set REDIS_URL or take WORKERS out')
   const worker = read.text(workerVariable) === null ? null : read.integer(workerVariable, 1, 1, 999)
   const redisUrls = redisUrl?.split(',').map(url => url.trim()) ?? []
   if (!redisUrls.every(url => /^rediss?:\/\//.test(url) && URL.canParse(url)))

@@ -10,7 +10,7 @@ import type { Reader } from './core/classify.ts'
 import { createDigests } from './core/digests.ts'
 import type { LevelShares } from './core/levels.ts'
 import type { Spent } from './core/limits/spent.ts'
-import { localLimits, type OpenLimit } from './core/limits.ts'
+import type { OpenLimit } from './core/limits.ts'
 import type { Catalogue } from './core/models.ts'
 import { createFeatureReader } from './core/reading/features.ts'
 import { type RandomBytes, randomBase62 } from './core/secrets.ts'
@@ -23,12 +23,12 @@ import { letGo } from './deps/let-go.ts'
 import { type Network, systemNetwork } from './deps/network.ts'
 import { openBudget } from './deps/open-budget.ts'
 import { openCatalogue } from './deps/open-catalogue.ts'
-import { openMeter } from './deps/open-meter.ts'
 import { openPayments } from './deps/open-payments.ts'
 import { openPost } from './deps/open-post.ts'
 import { openProviders } from './deps/open-providers.ts'
 import { openSafety } from './deps/open-safety.ts'
 import { openStores } from './deps/open-stores.ts'
+import { openUsage } from './deps/open-usage.ts'
 import { openWeb, type PageOptions } from './deps/open-web.ts'
 import { createPasswords, type Passwords } from './deps/passwords.ts'
 import { openReader } from './deps/reader.ts'
@@ -57,20 +57,16 @@ import { createTicker, type PaceClock } from './pipeline/pace.ts'
 import type { Simulator } from './providers/simulator/simulator.ts'
 import type { Safety } from './safety/safety.ts'
 import type { BudgetBook } from './stores/budgets.ts'
-import { openChannel } from './stores/channel.ts'
 import type { Database } from './stores/database.ts'
 import { createHealthBook, type HealthBook } from './stores/health.ts'
 import { createIdempotencyBook, type IdempotencyBook } from './stores/idempotency.ts'
-import { openJournal } from './stores/journal.ts'
 import { createKeyDirectory, type KeyDirectory } from './stores/keys.ts'
 import { createForesightBook, type ForesightBook } from './stores/learning/foresight.ts'
 import { createLearningBook, type LearningBook } from './stores/learning/learned.ts'
 import { createTieBook, type TieBook } from './stores/learning/ties.ts'
-import { createLedgerReader, type LedgerReader, seedFrom } from './stores/ledger.ts'
+import { createLedgerReader, type LedgerReader } from './stores/ledger.ts'
 import { createPromptBook, type PromptBook } from './stores/prompts.ts'
 import { createSessionDirectory, type SessionDirectory } from './stores/sessions.ts'
-import { sharedLimits } from './stores/shared-limits.ts'
-import { createShipper } from './stores/shipper.ts'
 import type { Web } from './web/web.ts'
 
 export type Deps = {
@@ -147,6 +143,11 @@ export type Deps = {
   readonly inFlight: InFlight
   /** Bounds the memory of request bodies. */
   readonly bodies: BodyBudget
+  /**
+   * Resolves when the first request need not wait for what every request takes: keys are read in, and limits can be decided. At most
+   * after `waitMs`, and at once where Postgres is away: the gateway then starts all the same.
+   */
+  warm(waitMs: number): Promise<void>
   /** Whether new work is welcome. */
   readonly readiness: { isReady: boolean }
   /** Ships what is left of usage and lets go of everything. */
@@ -193,19 +194,13 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     const firstAccount = isEmbedded ? await makeFirstAccount(database, passwords, clock, newId) : null
     const { endpoints, simulator } = await openProviders(config, clock)
     if (simulator !== null) undo.push(() => simulator.stop())
-    const journal = openJournal({
-      directory: join(config.ownDirectory, 'journal'),
-      onDamage: detail => log.error('journal_damaged', { detail }),
-    })
-    undo.push(() => journal.close())
-    const { meter, redis, sharedRatio, shipping } = openMeter(config, { database, journal, clock, log }, undo)
     const catalogue = openCatalogue(config, endpoints)
     const figureOf = (name: string) => catalogue.resolve(name)?.figures.quality ?? null
     const learning = createLearningBook({ database, clock, figureOf, log })
     undo.push(() => learning.close())
     const { take: learn } = learning
-    const shipper = createShipper({ journal, database, learn, clock, log, ...shipping })
-    undo.push(() => shipper.close())
+    const usage = await openUsage(config, { database, clock, log, learn }, undo)
+    const { meter, redis, spent } = usage
     const keys = createKeyDirectory({
       database,
       clock,
@@ -215,18 +210,18 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     })
     undo.push(() => keys.close())
     // Which keys exist: before the first request if the database is there, else at the first poll.
-    if (await Promise.race([schema.then(() => true), clock.sleep(0)])) await keys.look()
+    const isPostgresThere = (await Promise.race([schema.then(() => true), clock.sleep(0)])) === true
+    if (isPostgresThere) await keys.look()
     const sessionDirectory = createSessionDirectory({ database, clock })
     const look = () => {
       sessionDirectory.forget()
       void keys.look()
     }
-    const channel = redis === null ? null : openChannel({ urls: config.redisUrls, redis, onHint: look })
+    const channel = usage.channel(look)
     undo.push(() => channel?.close())
     const idempotency = createIdempotencyBook({ database, redis, log })
     undo.push(() => idempotency.close())
     const jwtSecret = config.jwtSecret ?? keptSecret(join(config.dataDirectory, 'session-secret'))
-    const seed = seedFrom(database, journal)
     const tokenizer = createTokenizer()
     undo.push(() => tokenizer.close())
     const payments = await openPayments(config, network, clock)
@@ -260,8 +255,8 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
         models: catalogue.list,
         healthOf: model => health.stateOf(healthKey({ model })),
         isReady: () => readiness.isReady,
-        usage: shipper,
-        sharedLimits: sharedRatio,
+        usage: usage.records,
+        sharedLimits: usage.sharedRatio,
         safety: safety.figures,
       },
       log,
@@ -317,10 +312,10 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
           request.headers.get('x-forwarded-for'),
           config.isTrustedProxy,
         ),
-      spent: seed,
+      spent,
       meter,
       checkLimits: request => checkLimits(meter, request),
-      limits: redis === null ? localLimits(clock) : sharedLimits({ redis, clock }),
+      limits: usage.limits,
       post,
       payments,
       billingWorker,
@@ -339,9 +334,10 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       inFlight: createInFlight(),
       bodies: createBodyBudget({ limits: config.bodies, collect: () => Bun.gc(true) }),
       readiness,
+      warm: waitMs => (isPostgresThere ? usage.ready(waitMs) : Promise.resolve()),
       async close() {
-        if (!(await shipper.drain(shippingDeadlineMs)))
-          log.warn('usage_left_in_journal', { records: journal.backlog() })
+        if (!(await usage.drain(shippingDeadlineMs)))
+          log.warn('usage_left_in_journal', { records: usage.records.backlog() })
         await letGo(undo)
       },
     }

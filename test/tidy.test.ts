@@ -156,6 +156,7 @@ describe('the rules', () => {
       'src/providers/simulator/',
       'src/stores/embedded',
       'src/deps/network.ts',
+      'src/deps/local-socket.ts',
       'src/web/',
     ]
     expect(found(network, path => !may.some(prefix => path.startsWith(prefix)))).toEqual([])

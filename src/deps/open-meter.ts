@@ -2,11 +2,11 @@ import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import { dayOf } from '../core/days.ts'
 import { FailoverMeter } from '../limits/failover.ts'
-import { createLocalMeter } from '../limits/local/meter.ts'
+import { createLocalMeter, type LocalMeter } from '../limits/local/meter.ts'
 import type { Meter } from '../limits/meter.ts'
 import { meterScripts } from '../limits/redis/upkeep-scripts.ts'
 import type { Log } from '../observe/log.ts'
-import { openCheckpoints } from '../stores/checkpoints.ts'
+import { type Checkpoints, openCheckpoints } from '../stores/checkpoints.ts'
 import type { Database } from '../stores/database.ts'
 import type { Journal } from '../stores/journal.ts'
 import { seedFrom } from '../stores/ledger.ts'
@@ -23,14 +23,26 @@ type Opened = {
   readonly sharedRatio: () => number | null
   /** What the shipper needs of it where there is Redis. */
   readonly shipping: Pick<ShipperOptions, 'stream' | 'correct'>
+  /** Resolves when a store decides limits, at most after `waitMs`. */
+  readonly ready: (waitMs: number) => Promise<void>
 }
 
-/** Limits in this process, or in Redis while it answers. What an earlier process left open is settled first. */
-export function openMeter(
-  config: Config,
-  { database, journal, clock, log }: { database: Database; journal: Journal; clock: Clock; log: Log },
-  undo: (() => unknown)[],
-): Opened {
+type Parts = { readonly database: Database; readonly journal: Journal; readonly clock: Clock; readonly log: Log }
+
+/** Limits in this process. What an earlier process left open is settled first. */
+export function openLocalMeter(config: Config, parts: Parts, undo: (() => unknown)[]): LocalMeter {
+  const { database, journal, clock } = parts
+  const meter = createLocalMeter({
+    clock,
+    journal,
+    checkpoints: openSettledCheckpoints(config, parts, undo),
+    seed: seedFrom(database, journal),
+  })
+  undo.push(() => meter.close())
+  return meter
+}
+
+function openSettledCheckpoints(config: Config, { journal, log }: Parts, undo: (() => unknown)[]): Checkpoints {
   const checkpoints = openCheckpoints(join(config.ownDirectory, 'journal'))
   undo.push(() => checkpoints.close())
   checkpoints.settleLeft(record => {
@@ -43,11 +55,17 @@ export function openMeter(
       log.error('checkpoint_not_settled', { detail: cause instanceof Error ? cause.message : 'unknown' })
     }
   })
+  return checkpoints
+}
+
+/** Limits in this process, or in Redis while it answers. What an earlier process left open is settled first. */
+export function openMeter(config: Config, parts: Parts, undo: (() => unknown)[]): Opened {
   if (config.redisUrls.length === 0) {
-    const meter = createLocalMeter({ clock, journal, checkpoints, seed: seedFrom(database, journal) })
-    undo.push(() => meter.close())
-    return { meter, stream: null, redis: null, sharedRatio: () => null, shipping: {} }
+    const meter = openLocalMeter(config, parts, undo)
+    return { meter, stream: null, redis: null, sharedRatio: () => null, shipping: {}, ready: async () => {} }
   }
+  const { database, journal, clock, log } = parts
+  const checkpoints = openSettledCheckpoints(config, parts, undo)
   const redis = openRedis({
     urls: config.redisUrls,
     scripts: [...meterScripts, ...limitScripts],
@@ -80,5 +98,6 @@ export function openMeter(
     redis,
     sharedRatio: () => (meter.isShared() ? 1 : 0),
     shipping: { stream, correct: settledTwice => meter.correct(settledTwice) },
+    ready: waitMs => meter.ready(waitMs),
   }
 }

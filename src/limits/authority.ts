@@ -122,7 +122,11 @@ export class Authority {
     if (this.isClosed) return Promise.resolve()
     return new Promise(done => {
       let timer: ReturnType<typeof setTimeout>
+      let isSoon = false
       const soon = () => {
+        // Once: requests that wait hurry it again and again, and would put it off for as long as they come.
+        if (isSoon) return
+        isSoon = true
         clearTimeout(timer)
         timer = setTimeout(end, changingMs)
       }

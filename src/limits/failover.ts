@@ -59,6 +59,9 @@ const waitMs = 3_000
 const bothAwayMs = 1_000
 /** How long the end of a request waits for its reservation to be released; its record is durable by then. */
 const releaseWaitMs = 1_000
+/** By then a store that was late has carried out what was sent to it, or never will. */
+const abandonedAfterMs = 1_500
+const unreserved = { outputCap: 0, reservedTokens: 0, reservedMicrocents: 0 }
 const upkeepMs = 250
 const renewals = 4
 const sweepEveryMs = 1_000
@@ -124,6 +127,11 @@ export class FailoverMeter implements Meter {
     return this.options.gatewayId
   }
 
+  /** Resolves when a store decides, at most after `waitMs`. */
+  async ready(waitMs: number): Promise<void> {
+    await this.authority.ready(waitMs)
+  }
+
   /** Resolves when a store decides, at most after 10 s, and all reservations of settled requests are released. */
   async whenSettled(): Promise<void> {
     await this.authority.ready(10_000)
@@ -152,13 +160,21 @@ export class FailoverMeter implements Meter {
     const { monotonic } = this.options.clock
     const since = monotonic()
     const leftMs = () => since + (this.authority.isPostgresThere ? waitMs : bothAwayMs) - monotonic()
+    let isAsked = false
     for (;;) {
       const epoch = this.authority.current ?? (await this.authority.ready(leftMs()))
-      if (epoch === null) throw undecided('neither store decides')
+      if (epoch === null) {
+        if (isAsked) this.abandon(request)
+        throw undecided('neither store decides')
+      }
+      isAsked = true
       const reply = await this.reply(epoch, () => this.storeOf(epoch).admit(epoch, request))
       // A reply that comes when its epoch is over is not known to those who decide now.
       if (reply !== null && this.authority.current === epoch) return this.noted(request, reply)
-      if (leftMs() <= 0) throw undecided('the store that decides is late')
+      if (leftMs() <= 0) {
+        this.abandon(request)
+        throw undecided('the store that decides is late')
+      }
       if (this.authority.current === epoch) await this.authority.changed(Math.min(leftMs(), 50))
     }
   }
@@ -215,10 +231,7 @@ export class FailoverMeter implements Meter {
    * once; a correction that no store takes within a lease is lost with this epoch.
    */
   async correct(settledTwice: readonly (Spent & { readonly requestId: string; readonly accountId: string })[]) {
-    const [day, unreserved] = [
-      dayOf(this.options.clock.now()),
-      { outputCap: 0, reservedTokens: 0, reservedMicrocents: 0 },
-    ]
+    const day = dayOf(this.options.clock.now())
     for (const { requestId, accountId, tokens, microcents } of settledTwice)
       void this.track(this.release({ requestId, accountId, day, ...unreserved }, { tokens, microcents }, true))
   }
@@ -272,6 +285,12 @@ export class FailoverMeter implements Meter {
       this.recent.push({ requestId, accountId, at: now })
     }
     return { admitted: true, seat, standing }
+  }
+
+  /** An admission that was late may still be carried out, or was under an epoch that is over: nobody renews it, so it is released. */
+  private abandon({ requestId, accountId }: AdmitRequest): void {
+    const seat = { requestId, accountId, day: dayOf(this.options.clock.now()), ...unreserved }
+    void this.track(Bun.sleep(abandonedAfterMs).then(() => this.release(seat, nothing, false)))
   }
 
   private track(release: Promise<unknown>): Promise<unknown> {

@@ -18,6 +18,8 @@ export type WorkerReport = { readonly type: 'listening'; readonly banner: string
 /** From the parent to a worker: what it was told itself. */
 export type WorkerOrder = 'SIGTERM' | 'SIGINT'
 
+/** A store that decides limits is found within this, or requests wait for it as they do later. */
+const warmWithinMs = 3_000
 /** How long readers have to fetch the last event of a stream that was ended for them. */
 const lastWordsMs = 1_000
 /** Letting go of the stores has its own deadlines; this one is for what they forgot. */
@@ -30,6 +32,7 @@ export async function serve(config: Config): Promise<void> {
     config.worker === null
       ? null
       : createSiblings(config.worker, { send: message => process.send?.(message) }, deps.observe.families)
+  await deps.warm(warmWithinMs)
   const { app, server } = await Promise.try(() => listen(config, deps, siblings)).catch(async cause => {
     // Made once and shown once: an address that is taken must not cost the operator the first key.
     if (deps.firstAccount !== null) process.stdout.write(`${firstAccountLines(deps.firstAccount).join('\n')}\n`)

@@ -1,6 +1,7 @@
 /**
  * Several gateways on one port: a parent that serves nothing starts them, replaces one that dies, passes on what it is told,
- * and ends when all have. Who gets a connection the kernel decides (`SO_REUSEPORT`), what an account may do Redis does.
+ * and ends when all have. The kernel decides who gets a connection (`SO_REUSEPORT`); Redis decides what an account may do, and
+ * without Redis this process does (`limit-owner.ts`).
  *
  * The first worker starts alone: it finds out whether a start can succeed, migrates, makes the first account, and only it
  * has anything to say to a person. Each has a folder of its own; one that replaces another takes over what that one left.
@@ -54,6 +55,15 @@ export async function superviseWorkers(config: Config): Promise<void> {
   process.on('SIGTERM', () => stop('SIGTERM'))
   process.on('SIGINT', () => stop('SIGINT'))
   watchLauncher(() => !stopping && stop('SIGINT'))
+  let replacing = false
+  process.on('SIGUSR2', async () => {
+    if (replacing || stopping) return
+    replacing = true
+    log.info('replacing_workers', { workers: config.workers })
+    for (let worker = 1; worker <= config.workers && !stopping; worker++) await workers.replace(worker)
+    if (!stopping) log.info('workers_replaced', { workers: config.workers })
+    replacing = false
+  })
   process.on('unhandledRejection', cause => log.error('unhandled_rejection', { detail: problemText(cause) }))
   process.on('uncaughtException', cause => log.error('uncaught_exception', { detail: problemText(cause) }))
 
@@ -69,6 +79,8 @@ export async function superviseWorkers(config: Config): Promise<void> {
 type Workers = {
   /** Starts one and keeps it alive; its banner once it listens, null where it ended before it ever did. */
   start(worker: number): Promise<string | null>
+  /** Drains one and starts it anew. Resolves when the new one listens, or after an order to all. */
+  replace(worker: number): Promise<void>
   /** Nothing is started or replaced after an order. */
   order(order: WorkerOrder): void
   kill(): void
@@ -83,13 +95,18 @@ function createWorkers({
   readonly log: Log
   readonly environment: (worker: number) => Readonly<Record<string, string | undefined>>
 }): Workers {
-  const running = new Set<Bun.Subprocess>()
+  const running = new Map<Bun.Subprocess, number>()
+  /** Those that drain because they are replaced, and what starts their successors. */
+  const leaving = new Map<Bun.Subprocess, () => void>()
   const codes: number[] = []
   const gathering = createGathering()
   const { promise: allEnded, resolve: allHaveEnded } = Promise.withResolvers<void>()
   let ordered: WorkerOrder | null = null
+  let hasStarted = false
 
   const start = (worker: number, failures: number): Promise<string | null> => {
+    const isFirst = !hasStarted
+    hasStarted = true
     const { promise: banner, resolve: heard } = Promise.withResolvers<string | null>()
     if (ordered !== null) return Promise.resolve(null)
     const startedAt = performance.now()
@@ -101,22 +118,28 @@ function createWorkers({
       stderr: 'inherit',
       serialization: 'json',
       ipc(message: WorkerReport | FiguresMessage, from) {
-        if (message.type !== 'listening') return gathering.hear(from, message, running)
+        if (message.type !== 'listening') return gathering.hear(from, message, running.keys())
         listened = true
         heard(message.banner)
       },
     })
-    running.add(child)
+    running.set(child, worker)
     void child.exited.then(code => {
       running.delete(child)
       heard(null)
       if (ordered !== null) {
         codes.push(code)
         if (running.size === 0) allHaveEnded()
+        leaving.get(child)?.()
         return
       }
+      const replace = leaving.get(child)
+      if (replace !== undefined) {
+        leaving.delete(child)
+        return replace()
+      }
       // The first of all that never listened will not listen the next time either.
-      if (worker === 1 && !listened && failures === 0) return
+      if (isFirst && !listened) return
       const failed = performance.now() - startedAt < soundMs ? failures + 1 : 1
       const waitMs = Math.min(maximumRetryMs, firstRetryMs * 2 ** (failed - 1))
       log.error('worker_died', { worker, code, signal: child.signalCode, replaced_in_ms: waitMs })
@@ -127,20 +150,34 @@ function createWorkers({
 
   return {
     start: worker => start(worker, 0),
+    async replace(worker) {
+      const child = [...running].find(([, number]) => number === worker)?.[0]
+      // One that has just died is being replaced already.
+      if (child === undefined || ordered !== null) return
+      const { promise: ended, resolve } = Promise.withResolvers<void>()
+      leaving.set(child, resolve)
+      tell(child, 'SIGTERM' satisfies WorkerOrder)
+      await ended
+      await start(worker, 0)
+    },
     order(order) {
       ordered ??= order
-      for (const child of running) tell(child, order)
+      for (const child of running.keys()) tell(child, order)
       if (running.size === 0) allHaveEnded()
     },
     kill() {
-      for (const child of running) child.kill('SIGKILL')
+      for (const child of running.keys()) child.kill('SIGKILL')
     },
     ended: () => allEnded.then(() => (codes.every(code => code === 0) ? 0 : 1)),
   }
 }
 
-/** What the workers share beside Redis and Postgres: the data folder, and in it the embedded database. Returns what closes it. */
+/**
+ * What the workers share beside Redis and Postgres: the data folder, in it the embedded database, and without Redis the limits.
+ * Returns what closes it.
+ */
 async function openShared(config: Config, log: Log): Promise<() => Promise<void>> {
+  if (config.redisUrls.length === 0) return (await import('./limit-owner.ts')).openLimitOwner(config, log)
   if (config.databaseUrl !== null) {
     const release = lockDataFolder(config.dataDirectory)
     return async () => release()

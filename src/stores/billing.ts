@@ -23,8 +23,8 @@ import {
 export type BillingAccount = { readonly account: Account; readonly method: PaymentMethod | null }
 
 export const workDeadlineMs = 10_000
-/** Any number will do that no one else uses on this database. */
-const billingLock = 7_245_001_502
+/** Any number will do that no one else uses on this database; 7,245,001,502 is the limits' own (migration `limits`). */
+const billingLock = 7_245_001_503
 
 /** An account's billing; null where there is no such account. */
 export async function findBilling(database: Database, accountId: string): Promise<BillingAccount | null> {

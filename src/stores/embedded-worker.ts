@@ -29,11 +29,15 @@ type Connection = {
   outgoing: Buffer[]
   started: boolean
   gone: boolean
+  /** Names of the statements that it has prepared. */
+  readonly prepared: Set<string>
 }
 
 /** Frontend messages that only open or extend a turn: Bind, Close, Describe, Execute, Flush, Parse, and COPY's own. */
 const openers = new Set([...'BCDEHPdcf'].map(letter => letter.charCodeAt(0)))
-const maximumConnections = 32
+/** Four of each worker, and commands. */
+const maximumConnections = 512
+const parse = 'P'.charCodeAt(0)
 const maximumMessageBytes = 64 << 20
 const terminate = 'X'.charCodeAt(0)
 const sslRequest = 80877103
@@ -47,6 +51,8 @@ const connections = new Set<Connection>()
 /** The connection whose turn it is, and whether its last message left the turn open. */
 let owner: Connection | null = null
 let turnIsOpen = false
+/** Statements of departed clients. All share one session, which would keep them for as long as it lasts. */
+const leftPrepared: string[] = []
 
 self.onmessage = async (event: MessageEvent<WorkerOrder>) => {
   const order = event.data
@@ -103,7 +109,14 @@ function listen(socketPath: string) {
     unix: socketPath,
     socket: {
       open(socket) {
-        const connection = { socket, incoming: noBytes, outgoing: [], started: false, gone: false }
+        const connection = {
+          socket,
+          incoming: noBytes,
+          outgoing: [],
+          started: false,
+          gone: false,
+          prepared: new Set<string>(),
+        }
         socket.data = connection
         if (connections.size < maximumConnections) connections.add(connection)
         else socket.end()
@@ -125,8 +138,8 @@ function leave(connection: Connection): void {
   connection.gone = true
   connections.delete(connection)
   if (owner === connection) release(connection)
-  // Nobody is left who could know a prepared statement by name.
-  if (connections.size === 0) executeAlone('DEALLOCATE ALL')
+  leftPrepared.push(...connection.prepared)
+  connection.prepared.clear()
   serve()
 }
 
@@ -148,6 +161,8 @@ function executeAlone(sql: string): void {
 
 /** Runs whatever may run: the owner's messages while it has the turn, then each other connection's in order of arrival. */
 function serve(): void {
+  // Between two turns, since a statement of ours within one would end it.
+  if (owner === null) for (const name of leftPrepared.splice(0)) executeAlone(`DEALLOCATE "${name}"`)
   for (let ran = true; ran; ) {
     ran = false
     for (const connection of owner === null ? [...connections] : [owner]) {
@@ -166,12 +181,19 @@ function take(connection: Connection, message: Buffer): void {
   else {
     owner = connection
     turnIsOpen = openers.has(message[0] ?? 0)
+    if (message[0] === parse) notePrepared(connection, message)
     execute(connection, message)
     if (turnIsOpen || database?.isInTransaction()) return
     owner = null
     // Last in the line now, so that one busy client cannot keep the turn from the others.
     if (connections.delete(connection)) connections.add(connection)
   }
+}
+
+/** A name is the first text of the message. Only those are noted that need no escape. */
+function notePrepared(connection: Connection, message: Buffer): void {
+  const name = message.toString('latin1', 5, message.indexOf(0, 5))
+  if (/^\w+$/.test(name)) connection.prepared.add(name)
 }
 
 /** The messages before a session: they have no type. */

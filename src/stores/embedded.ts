@@ -68,10 +68,13 @@ export async function connectEmbedded(directory: string): Promise<Embedded> {
   return { address: { socketPath: socketPathOf(directory) }, close: async () => {} }
 }
 
-function socketPathOf(directory: string): string {
-  const path = join(resolve(directory), 'postgres.sock')
+const socketPathOf = (directory: string) => socketPathIn(directory, 'postgres.sock')
+
+/** The path of a socket of this data folder; in a folder of its own under the temporary one where the path is too long. */
+export function socketPathIn(directory: string, name: string): string {
+  const path = join(resolve(directory), name)
   if (Buffer.byteLength(path) <= maximumSocketPathBytes) return path
-  return join(tmpdir(), `gateway-${digestOf(path).slice(0, 24)}`, 'postgres.sock')
+  return join(tmpdir(), `gateway-${digestOf(path).slice(0, 24)}`, name)
 }
 
 function ordered(worker: Worker, order: WorkerOrder, awaited: WorkerReport['type'], deadlineMs: number): Promise<void> {

@@ -92,6 +92,8 @@ const maximumChanges = 1_000
 /** Digests of valid keys that are held; of more keys the newest. The others are looked up as unknown ones are. */
 const maximumExisting = 100_000
 const digestsDeadlineMs = 10_000
+/** Keys that are read in before the first request. */
+const maximumWarm = 5_000
 
 /** The directory of keys for one process. Starts two timers, neither of which keeps the process alive. */
 export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
@@ -154,6 +156,8 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
     const digests = await validDigests(database)
     existing.clear()
     for (const digest of digests) existing.add(digest)
+    // A gateway that takes the place of another is asked for its keys at once, all of them in the first second.
+    if (changesSeen === null) for (const row of await recentlyUsed(database)) take(row.digest, row)
     changesSeen = now
   }
   const poll = async () => {
@@ -241,6 +245,11 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
 
 function isValid({ revokedAt, expiresAt }: Pick<Row, 'revokedAt' | 'expiresAt'>, now: number): boolean {
   return revokedAt === null && !(expiresAt !== null && expiresAt.getTime() <= now)
+}
+
+/** The rows of keys that were used within the last minutes. */
+function recentlyUsed(database: Database) {
+  return keyRows(database, sql`${apiKeys.lastUsedAt} > clock_timestamp() - interval '10 minutes'`, maximumWarm)
 }
 
 /** Digests of the keys that are valid now, the newest first. */

@@ -14,17 +14,22 @@ const accounts = 4
 
 /** What a caller saw of a request that went well. */
 type Seen = { readonly id: string; readonly tokens: number; readonly usd: number }
-type Outcome = Seen | { readonly failed: string }
+/** Refused: 503 with `retry-after`, before anything was done. */
+type Outcome = Seen | { readonly refused: true } | { readonly failed: string }
 
 /** What is done to the stores, at so many milliseconds from the first; Postgres is there again after the last. */
 export type Schedule = readonly (readonly [atMs: number, strike: () => unknown])[]
 
-/** Loads a gateway, lets the schedule happen to its stores, and holds the ledger against what the callers saw. */
+/**
+ * Loads a gateway, lets the schedule happen to its stores, and holds the ledger against what the callers saw. `mayRefuse` = no store
+ * can decide limits for a while: requests may then be refused with 503, and what was admitted ends as ever.
+ */
 export async function throughOutage(
   name: string,
   server: PrivatePostgres,
   more: Readonly<Record<string, string>>,
   schedule: Schedule,
+  mayRefuse = false,
 ): Promise<void> {
   const environment = {
     DATABASE_URL: server.url,
@@ -48,7 +53,7 @@ export async function throughOutage(
     while (loaded) {
       const stream = outcome(gateway.chat(next(), '[[sim:tokens=200, chunk=8, pace_ms=40]] tell me', { stream: true }))
       outcomes.push(stream)
-      await stream
+      if ('refused' in (await stream)) await Bun.sleep(everyMs)
     }
   })
 
@@ -73,7 +78,9 @@ export async function throughOutage(
 
   const all = await Promise.all(outcomes)
   const seen = all.filter(one => 'id' in one)
+  const refused = all.filter(one => 'refused' in one).length
   expect(all.filter(one => 'failed' in one)).toEqual([])
+  if (!mayRefuse) expect(refused).toBe(0)
   expect(during).toBeGreaterThan(100)
   for (const { status, code, waited, retryAfter } of strangers) {
     expect({ status, code, retryAfter }).toEqual({ status: 503, code: 'service_unavailable', retryAfter: '1' })
@@ -106,7 +113,7 @@ export async function throughOutage(
     expect(sums?.daily).toBe(sums?.ledger)
     expect(sums?.counted).toBe(sums?.requests)
     process.stdout.write(
-      `${name} ${awayMs} ms: ${seen.length} requests, ${during} of them begun meanwhile, 0 failed, 0 streams cut; all in the ledger ${settledInMs} ms after its return, 0 differences\n`,
+      `${name} ${awayMs} ms: ${seen.length} requests, ${during} of them begun meanwhile, ${refused} refused with 503, 0 failed, 0 streams cut; all in the ledger ${settledInMs} ms after its return, 0 differences\n`,
     )
     expect(settledInMs).toBeLessThan(10_000)
     // Whoever was refused for want of a database is served again, without delay.
@@ -124,6 +131,8 @@ async function outcome(asked: Promise<Response>): Promise<Outcome> {
     const text = await answer.text()
     const last = text.startsWith('data:') || text.startsWith(':') ? lastEvent(text) : JSON.parse(text)
     const { usage } = last
+    if (answer.status === 503 && last.error?.code === 'service_unavailable' && answer.headers.has('retry-after'))
+      return { refused: true }
     if (answer.status !== 200 || usage === undefined) return { failed: `${answer.status} ${text.slice(-300)}` }
     return { id: last.request_id, tokens: usage.total_tokens, usd: usage.cost_usd }
   } catch (cause) {

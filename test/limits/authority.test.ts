@@ -1,5 +1,8 @@
 import { afterAll, afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { GatewayError } from '../../src/core/errors.ts'
+import { Authority } from '../../src/limits/authority.ts'
 import { FailoverMeter } from '../../src/limits/failover.ts'
+import type { LimitDatabase } from '../../src/limits/ports.ts'
 import { meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
 import { migrate, openDatabase } from '../../src/stores/database.ts'
 import { openRedis } from '../../src/stores/redis.ts'
@@ -23,8 +26,35 @@ afterAll(async () => {
   await Promise.all([postgres?.stop(), server?.stop()])
 })
 
+test('limit authority: makes its steps however often requests that wait hurry it', async () => {
+  let beats = 0
+  const authority = new Authority({
+    postgres: {
+      async beat() {
+        beats++
+        return { epoch: 1, holder: 'postgres', isOpen: false, isComplete: false, living: [] }
+      },
+      register: async () => true,
+      change: async () => {},
+      open: async () => {},
+      leave: async () => {},
+    },
+    redis: { isReady: () => true, failedConnections: () => 0 },
+    store: { partitions: async () => [] },
+    monotonic: () => performance.now(),
+    registered: () => [],
+    onLeave() {},
+  })
+  for (let times = 0; times < 400 && beats < 6; times++) {
+    authority.hurry()
+    await Bun.sleep(2)
+  }
+  await authority.close()
+  expect(beats).toBe(6)
+})
+
 if (server !== null && postgres !== null && database !== null) {
-  const gateway = (redisUrl = server.url, stores = database) => {
+  const gateway = (redisUrl = server.url, stores: LimitDatabase = database) => {
     const redis = openRedis({ urls: [redisUrl], scripts: meterScripts })
     const meter = new FailoverMeter({
       redis,
@@ -32,6 +62,7 @@ if (server !== null && postgres !== null && database !== null) {
       clock: { now: () => Date.now(), monotonic: () => performance.now() },
       gatewayId: Bun.randomUUIDv7(),
       returnAfterMs: 300,
+      leaseMs: 60_000,
       journal: {
         append() {},
         appendTogether: async () => {},
@@ -107,6 +138,35 @@ if (server !== null && postgres !== null && database !== null) {
       expect(gateways.map(({ id }) => id)).not.toContain(closed.id)
       await server.command('FLUSHALL')
       expect((await one.admit(next('acc_closed'))).admitted).toBe(true)
+    })
+
+    test('releases what a frozen store reserves after its callers have heard 503', async () => {
+      let isAway = false
+      const stores: LimitDatabase = {
+        run: (work, deadlineMs) =>
+          isAway ? Promise.reject(new GatewayError('service_unavailable', 'away')) : database.run(work, deadlineMs),
+      }
+      const meter = gateway(server.url, stores)
+      await decides(meter, 'redis')
+      const three = () => {
+        const request = next('acc_frozen')
+        return { ...request, limits: { ...request.limits, concurrentRequests: 3 } }
+      }
+      const one = admitted(await meter.admit(three()))
+      await meter.settle(settlement(one, 10, 10, Date.now()))
+      isAway = true
+      server.freeze()
+      const refused = await Promise.all([1, 2, 3].map(() => meter.admit(three()).catch(() => null)))
+      expect(refused).toEqual([null, null, null])
+      server.thaw()
+      isAway = false
+      const seats = new Set<string>()
+      // Well within the lease of 60 s that nobody renews.
+      await eventually(async () => {
+        const admission = await meter.admit(three()).catch(() => null)
+        if (admission?.admitted === true) seats.add(admission.seat.requestId)
+        return seats.size === 3
+      }, 20_000)
     })
 
     test('stays with Redis while Postgres is away, and answers 503 if Redis is emptied then', async () => {

@@ -3,26 +3,19 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { statSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
-import {
-  dataFolder,
-  freshFolder,
-  type GatewayProcess,
-  ledgerOf,
-  run,
-  startProcess,
-  stopProcesses,
-} from '../harness/processes.ts'
+import { freshFolder, type GatewayProcess, ledgerOf, run, startProcess, stopProcesses } from '../harness/processes.ts'
 
 // Every test is processes that start and end.
 setDefaultTimeout(120_000)
 
-const original = dataFolder()
+const original = await freshFolder()
+/** Of the gateways that stop and come back, one after another. */
+const folder = await freshFolder()
 let first: GatewayProcess
 let key = ''
 
 beforeAll(async () => {
-  first = await startProcess(original)
-  key = /API key +(gw_live_\w+)/.exec(first.output())?.[1] ?? ''
+  first = await startProcess(original, { DRAIN_NOTICE_MS: '60000' })
 })
 
 afterAll(stopProcesses)
@@ -63,17 +56,15 @@ describe('starting', () => {
   })
 
   test('a port in use is said in one line, the folder is free again, and the first key is not lost', async () => {
-    const folder = await freshFolder()
     const port = new URL(first.url).port
     const { code, stdout, stderr } = await run('main.ts', [], { PORT: port, GATEWAY_DATA_DIR: folder })
     expect(code).toBe(1)
     expect(stderr).toBe(
       `gateway-ai cannot start: 127.0.0.1:${port} is in use. Stop what listens there, or set PORT to another.\n`,
     )
-    const saved = /API key +(gw_live_\w+)/.exec(stdout)?.[1] ?? ''
-    const again = await startProcess(folder)
-    expect((await again.chat(saved, 'hello')).status).toBe(200)
-    again.kill('SIGKILL')
+    // The next starts are on this folder, and all that is asked of them is asked with this key.
+    key = /API key +(gw_live_\w+)/.exec(stdout)?.[1] ?? ''
+    expect(key).not.toBe('')
   })
 
   test('a data folder that cannot be made is said in one line that names its variable', async () => {
@@ -107,111 +98,83 @@ describe('starting', () => {
 })
 
 describe('stopping and coming back', () => {
-  test('a later start keeps the data, and says how to make another key', async () => {
+  test('a second SIGTERM does not wait for the streams', async () => {
+    const firstKey = /API key +(gw_live_\w+)/.exec(first.output())?.[1] ?? ''
+    const stream = await openStream(first, '[[sim:tokens=400, chunk=8, pace_ms=50]] tell me', firstKey)
     first.kill('SIGTERM')
+    await until(async () => (await fetch(`${first.url}/readyz`)).status === 503, 5_000)
+    first.kill('SIGTERM')
+    expect(await stream.lastEvent()).toMatchObject({ type: 'error', error: { code: 'service_unavailable' } })
     expect(await first.exited).toBe(0)
-    const second = await startProcess(original)
-    // Promised are 10 s and 2 s to whoever runs nothing beside it, as the other tests do.
-    process.stdout.write(`ready in ${first.startedInMs} ms the first time, in ${second.startedInMs} ms later\n`)
-    expect(second.output()).toContain('run gateway keys create owner@gateway.local')
-    expect(second.output()).not.toContain('gw_live_')
-    expect((await second.chat(key, 'hello')).status).toBe(200)
-    second.kill('SIGTERM')
-    expect(await second.exited).toBe(0)
   })
 
-  test('on SIGTERM readiness goes at once, new work is taken a little longer, a running stream ends whole, and its usage is in the ledger', async () => {
-    const folder = dataFolder(original)
-    const gateway = await startProcess(folder, { DRAIN_NOTICE_MS: '500' })
-    const stream = await openStream(gateway, '[[sim:tokens=60, chunk=8, pace_ms=50]] tell me')
+  test('a later start keeps the data, and says how to make another key; on SIGTERM readiness goes at once, new work is taken a little longer, who heeds `connection: close` is never cut, and a running stream ends whole', async () => {
+    const gateway = await startProcess(folder, { DRAIN_NOTICE_MS: '800' })
+    // Promised are 10 s and 2 s to whoever runs nothing beside it, as the other tests do.
+    process.stdout.write(`ready in ${first.startedInMs} ms the first time, in ${gateway.startedInMs} ms later\n`)
+    expect(gateway.output()).toContain('run gateway keys create owner@gateway.local')
+    expect(gateway.output()).not.toContain('gw_live_')
+    const stream = await openStream(gateway, '[[sim:tokens=200, chunk=8, pace_ms=50]] tell me')
+    const callers = Array.from({ length: 4 }, () => keepAsking(gateway))
+    await Bun.sleep(300)
     gateway.kill('SIGTERM')
-    await until(async () => (await fetch(`${gateway.url}/readyz`)).status === 503, 300)
+    await until(async () => (await fetch(`${gateway.url}/readyz`)).status === 503, 5_000)
     expect((await gateway.chat(key, 'hello')).status).toBe(200)
+    const { head } = await exchange(gateway, null)
+    expect(head).toMatch(/^HTTP\/1.1 200 OK\r\n[\s\S]*connection: close/i)
+    const said = await Promise.all(callers)
+    expect(said.map(({ last }) => last)).toEqual(said.map(() => 'connection: close'))
     await until(
       () =>
         fetch(`${gateway.url}/readyz`).then(
           () => false,
           () => true,
         ),
-      1_000,
+      5_000,
     )
     expect(stream.isOver()).toBe(false)
     const done = await stream.lastEvent()
     expect(done).toMatchObject({ type: 'done', request_id: stream.id })
     const { usage } = done as { usage: { output_tokens: number } }
+    finished.set(stream.id, usage.output_tokens)
     expect(await gateway.exited).toBe(0)
     expect(gateway.output()).toContain('"event":"stopped"')
-    const row = (await ledgerOf(folder)).find(({ requestId }) => requestId === stream.id)
-    expect(row).toMatchObject({ status: 'completed', outputTokens: usage.output_tokens })
   })
 
-  test('while it still accepts, every answer asks for its connection to be closed; who heeds that is never cut', async () => {
-    const gateway = await startProcess(dataFolder(original), { DRAIN_NOTICE_MS: '800' })
-    const callers = Array.from({ length: 4 }, () => keepAsking(gateway))
-    await Bun.sleep(300)
-    gateway.kill('SIGTERM')
-    const said = await Promise.all(callers)
-    expect(said.map(({ last }) => last)).toEqual(said.map(() => 'connection: close'))
-    const { head } = await exchange(gateway, null)
-    expect(head).toMatch(/^HTTP\/1.1 200 OK\r\n[\s\S]*connection: close/i)
-    process.stdout.write(
-      `${said.reduce((sum, { answers }) => sum + answers, 0)} answers on 4 kept connections, none cut\n`,
-    )
-    expect(await gateway.exited).toBe(0)
-  })
-
-  test('a stream that outlasts the drain ends with an error event, never with done, and what arrived is in the ledger', async () => {
-    const folder = dataFolder(original)
-    const gateway = await startProcess(folder, { DRAIN_TIMEOUT_MS: '300' })
-    const stream = await openStream(gateway, '[[sim:tokens=400, chunk=8, pace_ms=50]] tell me')
-    gateway.kill('SIGTERM')
-    expect(await stream.lastEvent()).toMatchObject({ type: 'error', error: { code: 'service_unavailable' } })
-    expect(stream.text()).not.toContain('"type":"done"')
-    expect(await gateway.exited).toBe(0)
-    const row = (await ledgerOf(folder)).find(({ requestId }) => requestId === stream.id)
-    expect(row).toMatchObject({ status: 'failed', errorCode: 'service_unavailable' })
-    expect(row?.outputTokens).toBeGreaterThan(0)
-  })
-
-  test('a second SIGTERM does not wait for the streams', async () => {
-    const gateway = await startProcess(dataFolder(original), { DRAIN_NOTICE_MS: '60000' })
-    const stream = await openStream(gateway, '[[sim:tokens=400, chunk=8, pace_ms=50]] tell me')
-    gateway.kill('SIGTERM')
-    await until(async () => (await fetch(`${gateway.url}/readyz`)).status === 503, 300)
-    gateway.kill('SIGTERM')
-    expect(await stream.lastEvent()).toMatchObject({ type: 'error', error: { code: 'service_unavailable' } })
-    expect(await gateway.exited).toBe(0)
-  })
-
-  test('after kill -9 with streams open it starts again, and every finished request is in the ledger once', async () => {
-    const folder = dataFolder(original)
+  test('after kill -9 with streams open it starts again, and every finished request is in the ledger once; a stream that outlasts the drain ends with an error event, never with done, and what arrived is in the ledger', async () => {
     const gateway = await startProcess(folder)
     const open = [1, 2, 3].map(() => openStream(gateway, '[[sim:tokens=400, chunk=8, pace_ms=50]] tell me'))
     await Promise.all(open)
-    const finished: string[] = []
     for (let count = 0; count < 8; count++) {
       const answer = await gateway.chat(key, 'hello')
-      expect(await answer.json()).toMatchObject({ finish_reason: 'stop' })
-      finished.push(answer.headers.get('x-request-id') ?? '')
+      const body = (await answer.json()) as { finish_reason: string; usage: { output_tokens: number } }
+      expect(body.finish_reason).toBe('stop')
+      finished.set(answer.headers.get('x-request-id') ?? '', body.usage.output_tokens)
     }
     gateway.kill('SIGKILL')
     await gateway.exited
-    const again = await startProcess(folder)
+    const again = await startProcess(folder, { DRAIN_TIMEOUT_MS: '300' })
     expect((await again.chat(key, 'hello')).status).toBe(200)
-    const times = async () => {
-      const rows = await ledgerOf(folder)
-      return finished.map(id => rows.filter(({ requestId }) => requestId === id).length)
-    }
-    await until(async () => !(await times()).includes(0), 3_000)
+    const stream = await openStream(again, '[[sim:tokens=400, chunk=8, pace_ms=50]] tell me')
     again.kill('SIGTERM')
+    expect(await stream.lastEvent()).toMatchObject({ type: 'error', error: { code: 'service_unavailable' } })
+    expect(stream.text()).not.toContain('"type":"done"')
     expect(await again.exited).toBe(0)
-    expect(await times()).toEqual(finished.map(() => 1))
+    const rows = await ledgerOf(folder)
+    const row = rows.find(({ requestId }) => requestId === stream.id)
+    expect(row).toMatchObject({ status: 'failed', errorCode: 'service_unavailable' })
+    expect(row?.outputTokens).toBeGreaterThan(0)
+    for (const [id, outputTokens] of finished)
+      expect(rows.filter(({ requestId }) => requestId === id)).toMatchObject([{ status: 'completed', outputTokens }])
   })
 })
 
+/** Output tokens by request, of those that ended whole. */
+const finished = new Map<string, number>()
+
 /** A native stream of which the first content has come. */
-async function openStream(gateway: GatewayProcess, prompt: string) {
-  const response = await gateway.chat(key, prompt, { stream: true })
+async function openStream(gateway: GatewayProcess, prompt: string, ownKey = key) {
+  const response = await gateway.chat(ownKey, prompt, { stream: true })
   expect(response.status).toBe(200)
   const decoder = new TextDecoder()
   const { promise: begun, resolve: begin } = Promise.withResolvers<void>()

@@ -196,6 +196,22 @@ test('killed at any moment, the database starts again with every commit it told 
   }
 }, 90_000)
 
+test('statements that a departed client has prepared are gone, and those of the others stay', async () => {
+  const [leaving, staying] = [client(), client()]
+  const prepared = async () => {
+    const [row] = await staying<{ count: number }[]>`
+      select count(*)::int as count from pg_prepared_statements where statement like '%::int as marked%'`
+    return row?.count
+  }
+  await leaving`select ${1}::int as marked`
+  await staying`select ${1}::int + 1, ${1}::int as marked`
+  expect(await prepared()).toBe(3)
+  await leaving.end()
+  await eventually(async () => (await prepared()) === 2, 2_000)
+  expect(await staying`select ${1}::int + 1, ${1}::int as marked`).toHaveLength(1)
+  await staying.end()
+})
+
 test('a first start that was killed half-way leaves nothing that looks like a database', async () => {
   const path = join(folder.path, 'unfinished')
   mkdirSync(join(path, 'postgres.unfinished'), { recursive: true })

@@ -33,7 +33,11 @@ export type LocalMeterOptions = {
   readonly checkpoints?: NotesStore
 }
 
-export type LocalMeter = Meter & Pick<ProgressNotes, 'flush'>
+export type LocalMeter = Meter &
+  Pick<ProgressNotes, 'flush'> & {
+    /** Returns the reservation of a request that has used nothing, without a record. */
+    release(seat: Pick<Seat, 'requestId' | 'accountId'>): void
+  }
 
 const seatRetryMs = 1000
 const idleMs = 10 * 60_000
@@ -149,6 +153,16 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
       await writeDurably(journal, recordOf(settlement.record, held.seat, spent))
       notes.end(held)
       return standingOf(account, held.limits, clock.now())
+    },
+
+    release({ requestId, accountId }) {
+      const account = accounts.get(accountId)
+      const held = account?.seats.get(requestId)
+      if (account === undefined || held === undefined) return
+      account.seats.delete(requestId)
+      if (held.lapsed) account.lapsedSeats--
+      else giveBack(countersOf(account, held.seat.day), held.seat)
+      notes.end(held)
     },
 
     checkpoint(seat, progress) {

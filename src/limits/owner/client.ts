@@ -1,0 +1,214 @@
+/**
+ * A worker's end of its connection to the owner of the limits: a meter, and the limits that are no account's. Calls are bounded in
+ * number and in time; an owner that does not answer means 503. A record that the owner has not confirmed goes to the worker's own
+ * journal, which the next owner ships: the ledger takes each request once.
+ */
+
+import { dayOf } from '../../core/days.ts'
+import { GatewayError } from '../../core/errors.ts'
+import type { Spent } from '../../core/limits/spent.ts'
+import { createTally, type OpenLimit } from '../../core/limits.ts'
+import { type Limits, noLimits } from '../../core/plans.ts'
+import { takeFrom } from '../../core/tally.ts'
+import { type RecordJournal, writeDurably } from '../durable-record.ts'
+import { createProgressNotes } from '../local/progress-notes.ts'
+import type { Meter } from '../meter.ts'
+import { recordOf, spentBy } from '../settled-record.ts'
+import { createSettledSeats } from '../settled-seats.ts'
+import { createStandings, untouched } from '../standings.ts'
+import type { Call, Calls, Counters, OwnerMessage, WorkerMessage } from './messages.ts'
+
+export type OwnerClientOptions = {
+  readonly worker: number
+  readonly clock: { now(): number }
+  /** Sends to the owner. Never throws. */
+  readonly send: (message: WorkerMessage) => void
+  /** Takes records that the owner has not confirmed. Opened when first needed. */
+  readonly journal: () => RecordJournal
+  /** Keys or accounts have changed, as another worker reports. */
+  readonly onChanged: () => void
+  /** How long a call may take. */
+  readonly deadlineMs?: number
+}
+
+export type OwnerClient = {
+  readonly meter: Meter
+  readonly limits: OpenLimit
+  spent(accountId: string, day: number): Promise<Spent>
+  /** Tells the other workers that keys or accounts have changed. */
+  changed(): void
+  /** Usage records that the ledger does not have, as the owner last reported. */
+  backlog(): { readonly records: number; readonly lagMs: number }
+  receive(message: OwnerMessage): void
+  /** The connection has ended: all calls fail, now and later. */
+  lost(): void
+  /** Resolves with true when no settlement waits for the owner, with false after `deadlineMs`. */
+  drained(deadlineMs: number): Promise<boolean>
+}
+
+type Pending = {
+  readonly type: Call['type']
+  readonly resolve: (result: unknown) => void
+  readonly reject: (cause: unknown) => void
+  ticksLeft: number
+}
+
+/** The owner did not answer in time, or its connection is lost. */
+class OwnerAway extends Error {}
+
+const defaultDeadlineMs = 2_000
+/** Deadlines count ticks of this timer: a busy loop makes none, so its own lateness is not the owner's. */
+const tickMs = 100
+const maximumPending = 5_000
+const drainLookMs = 10
+
+/** Returns a client of one connection. Its timers do not keep the process alive. */
+export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
+  const { clock, send, journal, onChanged, deadlineMs = defaultDeadlineMs } = options
+  const pending = new Map<number, Pending>()
+  const open = new Map<string, Limits>()
+  const settled = createSettledSeats()
+  const standings = createStandings(clock)
+  const notes = createProgressNotes({
+    write(progress) {
+      if (progress.size > 0 && !isLost) send({ type: 'progress', records: [...progress.values()] })
+    },
+  })
+  let lastId = 0
+  let isLost = false
+  let backlog = { records: 0, lagMs: 0 }
+
+  const timer = setInterval(() => {
+    for (const [id, call] of pending) if (--call.ticksLeft < 0) fail(id, new OwnerAway('no answer in time'))
+  }, tickMs)
+  timer.unref()
+  send({ type: 'joined', worker: options.worker })
+
+  const fail = (id: number, cause: unknown) => {
+    const call = pending.get(id)
+    pending.delete(id)
+    call?.reject(cause)
+  }
+
+  const ask = <K extends keyof Calls>(type: K, input: Calls[K]['input']): Promise<Calls[K]['result']> => {
+    if (isLost) return Promise.reject(new OwnerAway('its connection is lost'))
+    // What is open must be able to end, so only new work is refused.
+    if (pending.size >= maximumPending && type !== 'settle') return Promise.reject(new OwnerAway('too many wait'))
+    const id = ++lastId
+    return new Promise((done, reject) => {
+      const resolve = done as (result: unknown) => void
+      pending.set(id, { type, resolve, reject, ticksLeft: Math.ceil(deadlineMs / tickMs) })
+      send({ type, id, input } as Call)
+    })
+  }
+
+  const note = (accountId: string, counters: Counters) => {
+    const at = clock.now()
+    if (counters !== null) standings.note(accountId, { ...counters, at, day: dayOf(at) })
+  }
+
+  const lastKnown = (accountId: string, limits: Limits) => standings.now(accountId, limits) ?? untouched(limits)
+
+  const meter: Meter = {
+    async admit(request) {
+      const { requestId, accountId, limits } = request
+      const { value: admission, counters } = await ask('admit', request).catch(cause => {
+        // Messages keep their order: the owner sees this after the admission.
+        if (cause instanceof OwnerAway && !isLost) send({ type: 'cancelled', requestId })
+        throw refusal(cause)
+      })
+      note(accountId, counters)
+      if (admission.admitted) open.set(requestId, limits)
+      return { ...admission, standing: lastKnown(accountId, limits) }
+    },
+    async raise(seat, tokens, microcents) {
+      const raised = await ask('raise', { seat, tokens, microcents }).catch(() => null)
+      if (raised !== null) note(seat.accountId, raised.counters)
+      return raised?.value ?? null
+    },
+    async settle(settlement) {
+      const { seat, record } = settlement
+      const limits = open.get(seat.requestId) ?? settled.get(seat.requestId)?.limits ?? noLimits
+      open.delete(seat.requestId)
+      settled.set(seat.requestId, { seat, limits })
+      notes.forget(seat.requestId)
+      try {
+        note(seat.accountId, (await ask('settle', settlement)).counters)
+      } catch (cause) {
+        if (!(cause instanceof OwnerAway)) throw cause
+        await writeDurably(journal(), recordOf(record, seat, spentBy(settlement, seat)))
+      }
+      return lastKnown(seat.accountId, limits)
+    },
+    checkpoint(seat, progress) {
+      if (open.has(seat.requestId)) notes.keep(seat, progress)
+    },
+    standing: (accountId, limits) => standings.now(accountId, limits),
+    async close() {
+      clearInterval(timer)
+      notes.close()
+    },
+  }
+
+  return {
+    meter,
+    limits(title, rule) {
+      const tally = createTally(rule)
+      return {
+        async take(name) {
+          // What this worker has let through it knows without a call; and it counts while the owner does not answer.
+          const now = clock.now()
+          const known = tally.waitMs(name, now)
+          if (known > 0) return known
+          const wait = await ask('take', { title, rule, name }).catch(() => null)
+          if (wait === null) return takeFrom(tally, name, now)
+          if (wait === 0) tally.count(name, now)
+          return wait
+        },
+      }
+    },
+    spent: (accountId, day) =>
+      ask('spent', { accountId, day }).catch(cause => {
+        throw refusal(cause)
+      }),
+    changed: () => send({ type: 'changed' }),
+    backlog: () => backlog,
+    receive(message) {
+      switch (message.type) {
+        case 'result': {
+          const call = pending.get(message.id)
+          pending.delete(message.id)
+          return call?.resolve(message.result)
+        }
+        case 'failed': {
+          const { message: text, ...rest } = message.error
+          return fail(message.id, new GatewayError('service_unavailable', text, rest))
+        }
+        case 'changed':
+          return onChanged()
+        case 'backlog':
+          backlog = { records: message.records, lagMs: message.lagMs }
+          return
+        default:
+          return message satisfies never
+      }
+    },
+    lost() {
+      isLost = true
+      for (const id of [...pending.keys()]) fail(id, new OwnerAway('its connection is lost'))
+    },
+    async drained(withinMs) {
+      const isSettling = () => [...pending.values()].some(({ type }) => type === 'settle')
+      for (let leftMs = withinMs; isSettling() && leftMs > 0; leftMs -= drainLookMs) await Bun.sleep(drainLookMs)
+      return !isSettling()
+    },
+  }
+}
+
+function refusal(cause: unknown): unknown {
+  if (!(cause instanceof OwnerAway)) return cause
+  return new GatewayError('service_unavailable', 'The gateway cannot check limits right now. Send the request again.', {
+    retryAfterMs: 1000,
+    detail: `limits: the process that owns them: ${cause.message}`,
+  })
+}

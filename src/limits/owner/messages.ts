@@ -1,0 +1,61 @@
+/** What workers and the process that owns their limits send each other: one JSON text per line. */
+
+import type { Spent } from '../../core/limits/spent.ts'
+import type { LimitRule } from '../../core/limits.ts'
+import type { UsageRecord } from '../../core/usage.ts'
+import type { Admission, AdmitRequest, Seat, Settlement } from '../meter.ts'
+import type { Noted } from '../standings.ts'
+
+/** What an account has used, without its limits; null = the owner does not remember it. */
+export type Counters = Omit<Noted, 'at' | 'day'> | null
+
+export type Counted<T> = { readonly value: T; readonly counters: Counters }
+
+/** Calls that a worker waits for, each with its input and its result. */
+export type Calls = {
+  admit: { readonly input: AdmitRequest; readonly result: Counted<Admission> }
+  raise: {
+    readonly input: { readonly seat: Seat; readonly tokens: number; readonly microcents: number }
+    readonly result: Counted<Seat | null>
+  }
+  settle: { readonly input: Settlement; readonly result: Counted<null> }
+  /** Takes one of what a name may have, under a limit that is no account's. */
+  take: {
+    readonly input: { readonly title: string; readonly rule: LimitRule; readonly name: string }
+    readonly result: number
+  }
+  spent: { readonly input: { readonly accountId: string; readonly day: number }; readonly result: Spent }
+}
+
+/** One call of a worker. */
+export type Call = {
+  readonly [K in keyof Calls]: { readonly type: K; readonly id: number; readonly input: Calls[K]['input'] }
+}[keyof Calls]
+
+/** Messages of a worker that have no reply. */
+export type Note =
+  /** The first message on a connection. */
+  | { readonly type: 'joined'; readonly worker: number }
+  /** The worker does not wait for this admission any more. */
+  | { readonly type: 'cancelled'; readonly requestId: string }
+  /** What open requests have used so far. */
+  | { readonly type: 'progress'; readonly records: readonly UsageRecord[] }
+  /** Keys or accounts have changed. */
+  | { readonly type: 'changed' }
+
+export type WorkerMessage = Call | Note
+
+/** An error of the owner, always a `service_unavailable`. */
+export type SentError = {
+  readonly message: string
+  readonly retryAfterMs: number | null
+  readonly detail: string | null
+}
+
+export type OwnerMessage =
+  | { readonly type: 'result'; readonly id: number; readonly result: unknown }
+  | { readonly type: 'failed'; readonly id: number; readonly error: SentError }
+  /** Sent by another worker. */
+  | { readonly type: 'changed' }
+  /** Records that the ledger does not have yet, and how old the oldest is. */
+  | { readonly type: 'backlog'; readonly records: number; readonly lagMs: number }

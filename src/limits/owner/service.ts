@@ -1,0 +1,199 @@
+/**
+ * The owner's end of its workers' connections. One process meters all accounts, so limits are as exact as in one process. What a
+ * worker had open when its connection ends is settled to what it last reported, and reservations without a report are returned.
+ */
+import { GatewayError } from '../../core/errors.ts'
+import { spentOf } from '../../core/limits/spent.ts'
+import type { Limit, OpenLimit } from '../../core/limits.ts'
+import type { Limits } from '../../core/plans.ts'
+import type { LocalMeter } from '../local/meter.ts'
+import type { Progress, Seat, Standing } from '../meter.ts'
+import type { Call, Calls, Counted, Counters, OwnerMessage, SentError, WorkerMessage } from './messages.ts'
+
+export type OwnerServiceOptions = {
+  readonly meter: Pick<LocalMeter, 'admit' | 'raise' | 'settle' | 'checkpoint' | 'release' | 'standing'>
+  readonly limits: OpenLimit
+  readonly spent: (accountId: string, day: number) => Promise<Calls['spent']['result']>
+  /** Called before anything else of a worker: it may have left usage records in its folder. */
+  readonly onJoined?: (worker: number) => void
+  readonly onEvent?: (event: string, detail: string) => void
+}
+
+export type OwnerConnection = {
+  receive(message: WorkerMessage): void
+  /** Settles what the worker left open. */
+  close(): Promise<void>
+}
+
+export type OwnerService = {
+  /** Serves one worker, which `send` reaches. */
+  connect(send: (message: OwnerMessage) => void): OwnerConnection
+  /** Sends a message to all workers. */
+  broadcast(message: OwnerMessage): void
+}
+
+type Open = { seat: Seat; progress: Progress | null }
+
+/** Returns a service without connections. It owns no timer. */
+export function createOwnerService(options: OwnerServiceOptions): OwnerService {
+  const { meter, limits, spent, onJoined = () => {}, onEvent = () => {} } = options
+  const peers = new Set<(message: OwnerMessage) => void>()
+  const opened = new Map<string, Limit>()
+
+  const limitOf = ({ title, rule }: Calls['take']['input']): Limit => {
+    const known = opened.get(title)
+    if (known !== undefined) return known
+    const limit = limits(title, rule)
+    opened.set(title, limit)
+    return limit
+  }
+
+  const counted = <T>(accountId: string, value: T): Counted<T> => {
+    const standing = meter.standing(accountId, unbounded)
+    return { value, counters: standing === null ? null : countersOf(standing) }
+  }
+
+  const connect = (send: (message: OwnerMessage) => void): OwnerConnection => {
+    const open = new Map<string, Open>()
+    /** Admissions that wait for an account's first sight; true = the worker does not wait any more. */
+    const admitting = new Map<string, boolean>()
+    let isClosed = false
+    peers.add(send)
+
+    const admit = async (request: Calls['admit']['input']) => {
+      const { requestId } = request
+      admitting.set(requestId, false)
+      try {
+        const admission = await meter.admit(request)
+        if (!admission.admitted) return admission
+        if (isClosed || admitting.get(requestId) === true) meter.release(admission.seat)
+        else if (!open.has(requestId)) open.set(requestId, { seat: admission.seat, progress: null })
+        return admission
+      } finally {
+        admitting.delete(requestId)
+      }
+    }
+
+    const raise = async ({ seat, tokens, microcents }: Calls['raise']['input']) => {
+      const raised = await meter.raise(seat, tokens, microcents)
+      const held = open.get(seat.requestId)
+      if (raised !== null && held !== undefined) held.seat = raised
+      return raised
+    }
+
+    const settle = (settlement: Calls['settle']['input']) => {
+      open.delete(settlement.seat.requestId)
+      return meter.settle(settlement)
+    }
+
+    const cancel = (requestId: string) => {
+      if (admitting.has(requestId)) admitting.set(requestId, true)
+      const held = open.get(requestId)
+      if (held === undefined) return
+      open.delete(requestId)
+      meter.release(held.seat)
+    }
+
+    const resultOf = async (call: Call): Promise<unknown> => {
+      switch (call.type) {
+        case 'admit':
+          return counted(call.input.accountId, await admit(call.input))
+        case 'raise':
+          return counted(call.input.seat.accountId, await raise(call.input))
+        case 'settle':
+          await settle(call.input)
+          return counted(call.input.seat.accountId, null)
+        case 'take':
+          return limitOf(call.input).take(call.input.name)
+        case 'spent':
+          return spent(call.input.accountId, call.input.day)
+        default:
+          return call satisfies never
+      }
+    }
+
+    const reply = async (call: Call) => {
+      try {
+        send({ type: 'result', id: call.id, result: await resultOf(call) })
+      } catch (cause) {
+        send({ type: 'failed', id: call.id, error: sentError(cause) })
+      }
+    }
+
+    return {
+      receive(message) {
+        switch (message.type) {
+          case 'joined':
+            return onJoined(message.worker)
+          case 'cancelled':
+            return cancel(message.requestId)
+          case 'progress':
+            for (const record of message.records) {
+              const held = open.get(record.request_id)
+              if (held === undefined) continue
+              const progress = { ...spentOf(record), record }
+              held.progress = progress
+              meter.checkpoint(held.seat, () => progress)
+            }
+            return
+          case 'changed':
+            for (const peer of peers) if (peer !== send) peer({ type: 'changed' })
+            return
+          default:
+            void reply(message)
+        }
+      },
+      async close() {
+        isClosed = true
+        peers.delete(send)
+        const left = [...open.values()]
+        open.clear()
+        await Promise.all(
+          left.map(async ({ seat, progress }) => {
+            if (progress === null) return meter.release(seat)
+            await meter.settle({ seat, ...progress }).catch(cause => onEvent('request_not_settled', textOf(cause)))
+          }),
+        )
+      },
+    }
+  }
+
+  return {
+    connect,
+    broadcast(message) {
+      for (const peer of peers) peer(message)
+    },
+  }
+}
+
+const most = Number.MAX_SAFE_INTEGER
+/** Nothing is above them, so what is left of them tells exactly what was used. */
+const unbounded: Limits = {
+  requestsPerMinute: most,
+  concurrentRequests: most,
+  dailyTokens: most,
+  dailyCostMicrocents: most,
+}
+
+function countersOf({ requests, tokens, costMicrocents, seats }: Standing): Counters {
+  return {
+    requests: most - requests.remaining,
+    resetMs: requests.resetMs,
+    tokens: most - tokens.remaining,
+    microcents: most - costMicrocents.remaining,
+    seats: most - seats.remaining,
+    dayEndsInMs: tokens.resetMs,
+  }
+}
+
+function sentError(cause: unknown): SentError {
+  if (cause instanceof GatewayError)
+    return { message: cause.message, retryAfterMs: cause.retryAfterMs, detail: cause.detail }
+  return {
+    message: 'The gateway cannot check limits right now. Send the request again.',
+    retryAfterMs: 1000,
+    detail: textOf(cause),
+  }
+}
+
+const textOf = (cause: unknown) => (cause instanceof Error ? cause.message : 'unknown')

@@ -1,0 +1,290 @@
+/** Limits owned by one process and asked by others: over a wire that can be stopped and cut, and over real processes. */
+import { afterAll, describe, expect, test } from 'bun:test'
+import { existsSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { localLimits } from '../../src/core/limits.ts'
+import type { UsageRecord } from '../../src/core/usage.ts'
+import { listenLocally } from '../../src/deps/local-socket.ts'
+import { takeOverJournals } from '../../src/deps/open-usage.ts'
+import { createLocalMeter } from '../../src/limits/local/meter.ts'
+import type { AdmitRequest } from '../../src/limits/meter.ts'
+import { createOwnerClient } from '../../src/limits/owner/client.ts'
+import type { OwnerMessage, WorkerMessage } from '../../src/limits/owner/messages.ts'
+import { createOwnerService } from '../../src/limits/owner/service.ts'
+import { lockDataFolder } from '../../src/stores/data-folder.ts'
+import { openJournal } from '../../src/stores/journal.ts'
+import { movableClock, temporaryFolder, usageRecord } from '../stores/support.ts'
+import { admitted, ask, meterContract, settlement, wide } from './meter.contract.ts'
+import type { OwnedOrder, OwnedOutcome } from './owned-racer.ts'
+
+type Clock = { now(): number }
+
+/** An owner with its journal, and workers on wires. */
+function startOwner(clock: Clock = movableClock()) {
+  const written: UsageRecord[] = []
+  const journal = {
+    async appendTogether(record: UsageRecord) {
+      written.push(record)
+    },
+    isWritable: () => true,
+    untilDurable: async () => {},
+  }
+  let spent = async () => ({ tokens: 0, microcents: 0 })
+  const meter = createLocalMeter({ clock, journal, seed: () => spent() })
+  const service = createOwnerService({ meter, limits: localLimits(clock), spent: () => spent() })
+  return {
+    meter,
+    service,
+    written,
+    /** What the ledger is asked for from now on. */
+    seedWith(next: typeof spent) {
+      spent = next
+    },
+    join: (worker: number, deadlineMs?: number) => joinOwner(service, clock, worker, deadlineMs),
+  }
+}
+
+/** A worker on a wire that keeps the order of messages, and holds them while it is stopped. */
+function joinOwner(service: ReturnType<typeof createOwnerService>, clock: Clock, worker: number, deadlineMs = 60_000) {
+  const own: UsageRecord[] = []
+  const held: (() => void)[] = []
+  let isStopped = false
+  let hints = 0
+  const deliver = (action: () => void) => (isStopped ? void held.push(action) : queueMicrotask(action))
+  const connection = service.connect((message: OwnerMessage) => {
+    const text = JSON.stringify(message)
+    deliver(() => client.receive(JSON.parse(text)))
+  })
+  const client = createOwnerClient({
+    worker,
+    clock,
+    deadlineMs,
+    send(message: WorkerMessage) {
+      const text = JSON.stringify(message)
+      deliver(() => connection.receive(JSON.parse(text)))
+    },
+    journal: () => ({
+      appendTogether: async record => void own.push(record),
+      isWritable: () => true,
+      untilDurable: async () => {},
+    }),
+    onChanged: () => hints++,
+  })
+  return {
+    ...client,
+    own,
+    hints: () => hints,
+    stopWire() {
+      isStopped = true
+    },
+    startWire() {
+      isStopped = false
+      for (const action of held.splice(0)) action()
+    },
+    /** As the kernel does for a process that is killed. */
+    die: () => connection.close(),
+  }
+}
+
+meterContract('asked over a wire', async () => {
+  const clock = movableClock()
+  const owner = startOwner(clock)
+  const worker = owner.join(1)
+  return { meter: worker.meter, clock, records: async () => owner.written, close: () => worker.meter.close() }
+})
+
+const one: AdmitRequest['limits'] = { ...wide, concurrentRequests: 1 }
+
+describe('an owner of limits', () => {
+  test('gives the last place of an account to one of its workers, and again when it is settled', async () => {
+    const owner = startOwner()
+    const workers = [owner.join(1), owner.join(2)]
+    const admissions = await Promise.all(
+      workers.map(({ meter }, index) => meter.admit(ask(`r${index}`, { limits: one }))),
+    )
+    expect(admissions.map(admission => admission.admitted).sort()).toEqual([false, true])
+    const seats = admissions.flatMap(admission => (admission.admitted ? [admission.seat] : []))
+    // Whichever worker brings the end of it.
+    for (const seat of seats) await workers[1]?.meter.settle(settlement(seat, 10, 10, seat.day * 86_400_000))
+    expect((await workers[0]?.meter.admit(ask('r3', { limits: one })))?.admitted).toBe(true)
+  })
+
+  test('settles what a dead worker had open to its last report, and returns what it had not reported', async () => {
+    const owner = startOwner()
+    const [dying, living] = [owner.join(1), owner.join(2)]
+    const two = { ...wide, concurrentRequests: 2 }
+    const reported = admitted(await dying.meter.admit(ask('reported', { limits: two })))
+    await dying.meter.admit(ask('silent', { limits: two }))
+    expect((await living.meter.admit(ask('early', { limits: two }))).admitted).toBe(false)
+    dying.meter.checkpoint(reported, () => settlement(reported, 77, 55, reported.day * 86_400_000))
+    await dying.meter.close()
+    await Bun.sleep(0)
+    await dying.die()
+    expect(owner.written).toMatchObject([{ request_id: 'reported', input_tokens: 77, billed_microcents: 55 }])
+    const standing = owner.meter.standing('acc_1', two)
+    expect(standing).toMatchObject({ seats: { remaining: 2 }, tokens: { remaining: two.dailyTokens - 77 } })
+    expect((await living.meter.admit(ask('late', { limits: two }))).admitted).toBe(true)
+  })
+
+  test('returns an admission whose worker has died, or does not wait any more, while the account was read', async () => {
+    const owner = startOwner()
+    const { promise: read, resolve } = Promise.withResolvers<{ tokens: number; microcents: number }>()
+    owner.seedWith(() => read)
+    const [dying, late, next] = [owner.join(1), owner.join(2, 1), owner.join(3)]
+    void dying.meter.admit(ask('dying', { limits: one })).catch(() => {})
+    await expect(late.meter.admit(ask('late', { limits: one }))).rejects.toMatchObject({
+      status: 503,
+      retryAfterMs: 1000,
+    })
+    await dying.die()
+    resolve({ tokens: 0, microcents: 0 })
+    await Bun.sleep(0)
+    expect((await next.meter.admit(ask('next', { limits: one }))).admitted).toBe(true)
+  })
+
+  test('which does not answer means 503; what is open then ends all the same, and counts once', async () => {
+    const owner = startOwner()
+    const worker = owner.join(1, 1)
+    const seat = admitted(await worker.meter.admit(ask('open', { limits: one })))
+    worker.stopWire()
+    await expect(worker.meter.admit(ask('refused'))).rejects.toMatchObject({ status: 503, retryAfterMs: 1000 })
+    await worker.meter.settle(settlement(seat, 10, 10, seat.day * 86_400_000))
+    expect(worker.own).toMatchObject([{ request_id: 'open', billed_microcents: 10 }])
+    worker.startWire()
+    await Bun.sleep(0)
+    expect(owner.written.map(record => record.request_id)).toEqual(['open'])
+    expect(owner.meter.standing('acc_1', one)).toMatchObject({
+      seats: { remaining: 1 },
+      tokens: { remaining: one.dailyTokens - 10 },
+    })
+  })
+
+  test('that is gone refuses at once, and a worker keeps the records of what it had open', async () => {
+    const owner = startOwner()
+    const worker = owner.join(1)
+    const seat = admitted(await worker.meter.admit(ask('open')))
+    worker.stopWire()
+    const waiting = worker.meter.admit(ask('waiting'))
+    worker.lost()
+    await expect(waiting).rejects.toMatchObject({ status: 503 })
+    await expect(worker.meter.admit(ask('later'))).rejects.toMatchObject({ status: 503 })
+    await worker.meter.settle(settlement(seat, 10, 10, seat.day * 86_400_000))
+    expect(worker.own.map(record => record.request_id)).toEqual(['open'])
+    expect(await worker.drained(0)).toBe(true)
+  })
+
+  test('has a bounded number of calls waiting; settlements are taken beyond it', async () => {
+    const owner = startOwner()
+    const worker = owner.join(1)
+    const seat = admitted(await worker.meter.admit(ask('open')))
+    worker.stopWire()
+    const waiting = Array.from({ length: 5_000 }, (_, index) => worker.meter.admit(ask(`w${index}`)).catch(() => null))
+    await expect(worker.meter.admit(ask('beyond'))).rejects.toMatchObject({
+      status: 503,
+      detail: expect.stringContaining('too many wait'),
+    })
+    const settled = worker.meter.settle(settlement(seat, 10, 10, seat.day * 86_400_000))
+    worker.startWire()
+    await Promise.all([...waiting, settled])
+    expect(owner.written.map(record => record.request_id)).toEqual(['open'])
+  })
+
+  test('passes a change on to the other workers, and counts what is no account’s over all of them', async () => {
+    const owner = startOwner()
+    const workers = [owner.join(1), owner.join(2), owner.join(3)]
+    workers[0]?.changed()
+    await Bun.sleep(0)
+    expect(workers.map(worker => worker.hints())).toEqual([0, 1, 1])
+    const takes = workers.map(worker => worker.limits('attempts', { allowed: 2, windowMs: 60_000 }))
+    const waits = await Promise.all(takes.map(limit => limit.take('somebody')))
+    expect(waits.filter(wait => wait === 0)).toHaveLength(2)
+    expect(waits.filter(wait => wait > 0)).toHaveLength(1)
+  })
+})
+
+test('records that workers have left are taken over once, except from a folder that is held', () => {
+  const { path, remove } = temporaryFolder()
+  const leave = (worker: number, id: string) => {
+    mkdirSync(join(path, `worker-${worker}`), { recursive: true })
+    openJournal({ directory: join(path, `worker-${worker}`, 'journal') }).append(usageRecord({ request_id: id }))
+  }
+  leave(1, 'left')
+  leave(2, 'held')
+  const release = lockDataFolder(join(path, 'worker-2'))
+  const taken: string[] = []
+  const append = (record: UsageRecord) => void taken.push(record.request_id)
+  const failed = () => expect.unreachable()
+  const log = { debug: failed, info: failed, warn: failed, error: failed }
+  takeOverJournals(path, { append }, log)
+  takeOverJournals(path, { append }, log)
+  expect(taken).toEqual(['left'])
+  release()
+  takeOverJournals(path, { append }, log)
+  expect(taken).toEqual(['left', 'held'])
+  remove()
+})
+
+describe('workers as processes of their own', () => {
+  const { path, remove } = temporaryFolder()
+  const socket = join(path, 'limits.sock')
+  const owner = startOwner({ now: Date.now })
+  const stop = listenLocally<WorkerMessage, OwnerMessage>(socket, peer => {
+    const connection = owner.service.connect(peer.send)
+    return { receive: connection.receive, closed: () => void connection.close() }
+  })
+  const racers = Array.from({ length: 3 }, () => startRacer(socket))
+  afterAll(async () => {
+    for (const racer of racers) racer.child.kill('SIGKILL')
+    await Promise.all(racers.map(racer => racer.child.exited))
+    stop()
+    expect(existsSync(socket)).toBe(false)
+    remove()
+  })
+
+  const places = 40
+  // Each costs exactly 1,000 of 1e-8 USD and 11 tokens.
+  const unit = { inputTokens: 10, outputTokens: 1, inputPrice: 0, outputPrice: 1_000_000_000 }
+  const last: Readonly<Record<string, Partial<AdmitRequest['limits']>>> = {
+    cent: { dailyCostMicrocents: places * 1_000 + 999 },
+    token: { dailyTokens: places * 11 + 10 },
+    seat: { concurrentRequests: places },
+    minute: { requestsPerMinute: places, concurrentRequests: 1_000 },
+  }
+  test.each(Object.keys(last))('race for the last %s: none is given twice, and none is lost', async name => {
+    const limits = { ...wide, concurrentRequests: 1_000, ...last[name] }
+    const request = ask('', { ...unit, accountId: name, limits })
+    const raced = await Promise.all(racers.map(racer => racer.tell({ kind: 'race', request, count: 60 })))
+    expect(raced.map(({ failed }) => failed)).toEqual([0, 0, 0])
+    expect(raced.reduce((sum, { admitted }) => sum + admitted, 0)).toBe(places)
+  })
+
+  test('one that is killed loses nothing: its places are free, and the others’ stay taken', async () => {
+    const request = ask('', { ...unit, accountId: 'killed', limits: { ...wide, concurrentRequests: 10 } })
+    const [dying, living] = [startRacer(socket), startRacer(socket)]
+    expect(await dying.tell({ kind: 'race', request, count: 4 })).toMatchObject({ admitted: 4 })
+    expect(await living.tell({ kind: 'race', request, count: 10 })).toMatchObject({ admitted: 6 })
+    dying.child.kill('SIGKILL')
+    await dying.child.exited
+    while (owner.meter.standing('killed', request.limits)?.seats.remaining !== 4) await Bun.sleep(5)
+    expect(await living.tell({ kind: 'race', request, count: 10 })).toMatchObject({ admitted: 4 })
+    living.child.kill('SIGKILL')
+    await living.child.exited
+  })
+})
+
+function startRacer(socket: string) {
+  const waiting: ((outcome: OwnedOutcome) => void)[] = []
+  const child = Bun.spawn([process.execPath, new URL('owned-racer.ts', import.meta.url).pathname, socket], {
+    stdout: 'inherit',
+    stderr: 'inherit',
+    ipc: (outcome: OwnedOutcome) => waiting.shift()?.(outcome),
+  })
+  return {
+    child,
+    tell: (order: OwnedOrder) =>
+      new Promise<OwnedOutcome>(done => {
+        waiting.push(done)
+        child.send(order)
+      }),
+  }
+}
