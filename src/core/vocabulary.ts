@@ -125,7 +125,10 @@ function load(): Vocabulary {
 
   const countAnew = (length: number, hash: number, into: Counted): void => {
     const whole = find(0, length, hash)
-    if (whole === none) return encode(length, into)
+    if (whole === none) {
+      encode(length, into)
+      return
+    }
     into.own = 1
     into.elsewhere = elsewhere[whole] ?? 1
   }

@@ -46,13 +46,12 @@ const streamHead =
   httpChunk(event([{ index: 0, delta: { role: 'assistant', content: '' }, logprobs: null, finish_reason: null }]))
 const pieces = Array.from({ length: chunkCount }, (_, at) => words.slice(at * 24, at * 24 + 24))
 const middleChunks = pieces.map(piece => encode(httpChunk(delta(piece))))
-const streamEnd = encode(
-  httpChunk(
-    event([{ index: 0, delta: {}, logprobs: null, finish_reason: 'stop' }]) +
-      event([], { prompt_tokens: 220, completion_tokens: 110, total_tokens: 330 }) +
-      'data: [DONE]\n\n',
-  ) + '0\r\n\r\n',
-)
+const lastEvents = [
+  event([{ index: 0, delta: {}, logprobs: null, finish_reason: 'stop' }]),
+  event([], { prompt_tokens: 220, completion_tokens: 110, total_tokens: 330 }),
+  'data: [DONE]\n\n',
+]
+const streamEnd = encode(`${httpChunk(lastEvents.join(''))}0\r\n\r\n`)
 
 let answers = 0
 const next = () => String(answers++ % 1e8).padStart(placeholder.length, '0')
