@@ -22,7 +22,8 @@ export type AnswerRules = LaneRules & {
   readonly known: KnownAnswers | null
 }
 
-export type KnownAnswers = { isClean(text: string): boolean; keep(text: string): void }
+/** Looks up a whole answer by its digest, which is taken once: `keep` remembers that the same answer was found clean. */
+export type KnownAnswers = (text: string) => { readonly isClean: boolean; keep(): void }
 
 /** A screen for one answer; null = a JSON answer, of which nothing goes out before its end. */
 export function startAnswerScreen(rules: AnswerRules, mode: StreamMode | null): AnswerScreen {
@@ -129,14 +130,15 @@ class OwnScreen implements AnswerScreen {
     const whole = held?.shape.type === 'text' && this.lanes.size === 1 && !this.hasEnded ? held.waiting : ''
     this.hasEnded = true
     if (held === undefined || whole === '' || known === null) return void this.flush(out)
-    if (known.isClean(whole)) {
+    const answer = known(whole)
+    if (answer.isClean) {
       this.lanes.clear()
       this.newest = null
       out.push({ ...held.shape, text: whole })
       return
     }
     this.flush(out)
-    if (this.refusal === null) known.keep(whole)
+    if (this.refusal === null) answer.keep()
   }
 
   /** Where a choice goes on from its reasoning to its text, the reasoning is over: none of it may follow behind. */

@@ -73,9 +73,7 @@ export function estimateInputTokens(ask: Weighable, provider?: string): number {
   for (const detail of imagesOf(ask.messages)) flat += highestImageOf(detail, provider)
   for (const file of filesOf(ask.messages)) flat += highestFileOf(file)
   if (provider === undefined || provider === 'anthropic') flat += instructionTokens(ask)
-  const { said, beside } = weightOf(ask.messages)
-  const all = [said, beside, weightOfTools(ask.tools), weightOfRest(ask)].reduce(sumOf)
-  return highestOf(all, provider) + flat
+  return highestOf(weightOfAll(ask), provider) + flat
 }
 
 /** Input tokens of a request as near as we can tell: what is billed where the provider gives no count. */
@@ -134,14 +132,18 @@ function sumOf(one: Measure, other: Measure): Measure {
   }
 }
 
+/** Several parts are never fewer tokens than they are when joined, give or take the cut. */
 function weigh(texts: readonly string[], flat = 0): Measure {
-  // Several parts are never fewer tokens than they are when joined, give or take the cut.
-  const { own, elsewhere, bytes, ...spread } = texts.map(text => measureText(text, readInFull)).reduce(sumOf, nothing)
-  return { own: own + flat, elsewhere: elsewhere + flat, bytes: bytes + flat, ...spread }
+  let sum = flat === 0 ? nothing : { ...nothing, own: flat, elsewhere: flat, bytes: flat }
+  for (const text of texts) {
+    const measure = measureText(text, readInFull)
+    sum = sum === nothing ? measure : sumOf(sum, measure)
+  }
+  return sum
 }
 
 /** What a conversation's turns say, and their names and ids, which an upstream may count or not. */
-type Weight = { readonly said: Measure; readonly beside: Measure }
+type Weight = { readonly said: Measure; readonly all: Measure }
 
 /** A conversation is weighed for its reservation, and once more when it has been answered. */
 const weights = new WeakMap<readonly Message[], Weight>()
@@ -150,10 +152,19 @@ const toolWeights = new WeakMap<readonly Tool[], Measure>()
 function weightOf(messages: readonly Message[]): Weight {
   let weight = weights.get(messages)
   if (weight === undefined) {
-    weight = { said: weigh(messages.flatMap(textsOf), callsIn(messages)), beside: weigh(messages.flatMap(namesOf)) }
+    const said = weigh(messages.flatMap(textsOf), callsIn(messages))
+    const beside = weigh(messages.flatMap(namesOf))
+    weight = { said, all: beside === nothing ? said : sumOf(said, beside) }
     weights.set(messages, weight)
   }
   return weight
+}
+
+/** Asked for several times in a request: the whole weight is kept if the messages are all there is. */
+function weightOfAll(ask: Weighable): Measure {
+  const { all } = weightOf(ask.messages)
+  const beside = [weightOfTools(ask.tools), weightOfRest(ask)].filter(weight => weight !== nothing)
+  return beside.reduce(sumOf, all)
 }
 
 function callsIn(messages: readonly Message[]): number {

@@ -123,17 +123,53 @@ function load(): Vocabulary {
     for (let part = 0; part < parts; part++) into.elsewhere += elsewhere[tokens[part] ?? 0] ?? 1
   }
 
+  const countAnew = (length: number, hash: number, into: Counted): void => {
+    const whole = find(0, length, hash)
+    if (whole === none) {
+      encode(length, into)
+      return
+    }
+    into.own = 1
+    into.elsewhere = elsewhere[whole] ?? 1
+  }
+
+  const recentHashes = new Int32Array(recentSlots)
+  const recentBytes = new Uint8Array(recentSlots * recentSlotBytes)
+
   return {
     scratch,
     classes: unpacked(file.classes),
     count(length, hash, into) {
-      const whole = find(0, length, hash)
-      if (whole === none) return encode(length, into)
-      into.own = 1
-      into.elsewhere = elsewhere[whole] ?? 1
+      if (length > recentSlotBytes - recentHead) return countAnew(length, hash, into)
+      const slot = (hash ^ (hash >>> 16)) & (recentSlots - 1)
+      const start = slot * recentSlotBytes
+      if (recentHashes[slot] === hash && recentBytes[start] === length) {
+        const first = start + recentHead
+        let at = 0
+        while (at < length && scratch[at] === recentBytes[first + at]) at++
+        if (at === length) {
+          into.own = recentBytes[start + 1] ?? 0
+          into.elsewhere = recentBytes[start + 2] ?? 0
+          return
+        }
+      }
+      countAnew(length, hash, into)
+      recentHashes[slot] = hash
+      recentBytes[start] = length
+      recentBytes[start + 1] = into.own
+      recentBytes[start + 2] = into.elsewhere
+      for (let at = 0; at < length; at++) recentBytes[start + recentHead + at] = scratch[at] ?? 0
     },
   }
 }
+
+/**
+ * The pieces counted last, by their hash: length, both counts, and the bytes, in one line of the processor's cache. A look-up in
+ * the vocabulary misses that cache five times.
+ */
+const recentSlots = 1 << 12
+const recentSlotBytes = 32
+const recentHead = 3
 
 /** Finds tokens by their bytes: all by their hash, the shortest by themselves. */
 function indexOf(bytes: Uint8Array, lengths: Uint8Array) {

@@ -17,14 +17,19 @@ export function allowedHosts(configured: readonly string[] | null, listensOn: st
   return loopback.has(listensOn) || listensOn === '::1' ? loopback : null
 }
 
+/** The `Host` that passed last, and the set it passed: nearly every request names the same one. */
+let passed: { readonly host: string; readonly allowed: ReadonlySet<string> | null } | null = null
+
 /** Throws unless the request has exactly one well-formed `Host` that is answered here (null = any). */
 export function checkHost(request: Request, allowed: ReadonlySet<string> | null): void {
   const host = request.headers.get('host')
+  if (host !== null && host === passed?.host && allowed === passed.allowed) return
   if (host === null || !wellFormed.test(host))
     throw new GatewayError('invalid_request', 'The Host header must name exactly one host.', { param: 'host' })
-  if (allowed === null) return
   const name = host.replace(port, '').toLowerCase()
-  if (!allowed.has(name)) throw new GatewayError('misdirected', allowed === loopback ? atHome : notNamed)
+  if (allowed !== null && !allowed.has(name))
+    throw new GatewayError('misdirected', allowed === loopback ? atHome : notNamed)
+  passed = { host, allowed }
 }
 
 const atHome =

@@ -98,7 +98,7 @@ export function createSafety(deps: SafetyDeps, settings: SafetySettings): Safety
 const unknown: Known = {
   scoreOf: () => null,
   keep() {},
-  answers: { isClean: () => false, keep() {} },
+  answers: () => ({ isClean: false, keep() {} }),
   secretsIn: (message, find) => find(message),
 }
 

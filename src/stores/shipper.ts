@@ -43,6 +43,12 @@ export type Shipper = {
 
 const maximumBatch = 500
 const tickMs = 100
+/**
+ * After a batch the next one waits this long per record, unless it is full before. A lone record is shipped at the next tick.
+ * Under load a batch's dozen statements are shared by more records: the embedded database spends most of its CPU on them.
+ */
+const pauseMsPerRecord = 5
+const maximumPauseMs = 500
 const insertDeadlineMs = 5000
 const firstBackoffMs = 200
 const maximumBackoffMs = 2000
@@ -60,6 +66,7 @@ export function createShipper({
   let running: Promise<void> | null = null
   let failures = 0
   let notBefore = 0
+  let pausedUntil = 0
   let partitionedMonth = ''
   /** When the oldest record of the batch under way was settled, in epoch milliseconds. */
   let oldestAt: number | null = null
@@ -79,6 +86,7 @@ export function createShipper({
         await partition(batch.records)
         await ship(mergedRecords(batch.records))
         await teach(batch.records)
+        pausedUntil = performance.now() + Math.min(maximumPauseMs, batch.records.length * pauseMsPerRecord)
         if (correct !== undefined) await correct(await settledTwice(database, batch.records))
       }
       batch.release()
@@ -145,8 +153,13 @@ export function createShipper({
     return running
   }
 
+  const isDue = (now: number) => {
+    if (running !== null || now < notBefore) return false
+    const waiting = backlog()
+    return waiting >= maximumBatch || (waiting > 0 && now >= pausedUntil)
+  }
   const timer = setInterval(() => {
-    if (running === null && performance.now() >= notBefore && backlog() > 0) void run()
+    if (isDue(performance.now())) void run()
   }, tickMs)
   timer.unref()
 

@@ -6,6 +6,8 @@
 export type LoadResult = {
   readonly requests: number
   readonly failures: number
+  /** The first of them, as it came. */
+  readonly failure: string | null
   readonly seconds: number
   /** Milliseconds, of every request. */
   readonly p50: number
@@ -19,20 +21,22 @@ export async function load(options: {
   readonly port: number
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
-  readonly body: string
+  readonly body: () => string
   readonly connections: number
   readonly total: number
 }): Promise<LoadResult> {
   const head = Object.entries({ host: '127.0.0.1', 'content-type': 'application/json', ...options.headers })
     .map(([name, value]) => `${name}: ${value}\r\n`)
     .join('')
-  const request = new TextEncoder().encode(
-    `POST ${options.path} HTTP/1.1\r\n${head}content-length: ${Buffer.byteLength(options.body)}\r\n\r\n${options.body}`,
-  )
+  const request = () => {
+    const body = options.body()
+    return `POST ${options.path} HTTP/1.1\r\n${head}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+  }
   const times: number[] = []
   const firstBytes: number[] = []
   let left = options.total
   let failures = 0
+  let failure: string | null = null
   const startedAt = performance.now()
   await Promise.all(Array.from({ length: options.connections }, () => connection()))
   const seconds = (performance.now() - startedAt) / 1000
@@ -42,6 +46,7 @@ export async function load(options: {
   return {
     requests: times.length,
     failures,
+    failure,
     seconds,
     p50: at(times, 0.5),
     p99: at(times, 0.99),
@@ -61,8 +66,9 @@ export async function load(options: {
         left -= 1
         answer = ''
         firstByteAt = 0
+        const bytes = request()
         sentAt = performance.now()
-        socket.write(request)
+        socket.write(bytes)
       }
       void Bun.connect({
         hostname: '127.0.0.1',
@@ -77,7 +83,10 @@ export async function load(options: {
             if (!isWhole(answer, bodyAt + 4)) return
             times.push(performance.now() - sentAt)
             firstBytes.push(firstByteAt - sentAt)
-            if (!answer.startsWith('HTTP/1.1 200')) failures += 1
+            if (!answer.startsWith('HTTP/1.1 200')) {
+              failures += 1
+              failure ??= answer
+            }
             next(socket)
           },
           error: (_socket, cause) => reject(cause),

@@ -1,235 +1,228 @@
 /**
- * `bun run bench`: what the gateway adds, beside the least that any proxy adds. Every path is measured in the same run,
- * interleaved (A B C A B C …), so that the ratios hold whatever the machine is doing; absolute times do not travel.
- * Prints medians and writes `test/bench/results.json`.
+ * `bun run bench`: CPU and time that the gateway adds, beside nginx and a bare Bun proxy. Every path is measured in the same
+ * run, interleaved (A B C A B C …): ratios hold whatever the machine does meanwhile, absolute times do not travel.
+ * Writes `test/bench/results.json`. With `--against COMMIT` it compares this tree with that commit, and writes nothing.
  */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { command, UsageError } from '../../src/commands/command.ts'
+import { join, resolve } from 'node:path'
+import { choice, command, UsageError } from '../../src/commands/command.ts'
 import { showProgress } from '../../src/commands/progress.ts'
 import { runCommand } from '../../src/commands/run-command.ts'
-import { startPostgres } from '../harness/postgres.ts'
+import { checkOut } from './against.ts'
 import { load } from './load.ts'
+import { cpuSeconds, createPaths, type Path } from './paths.ts'
+import { chatBody } from './prompts.ts'
 
-const here = import.meta.dir
-let folder = ''
-const children: Bun.Subprocess[] = []
+const root = resolve(import.meta.dir, '../..')
 const say = (line: string) => process.stdout.write(`${line}\n`)
 
-const singleRequests = 1500
-const manyRequests = 6000
-/** Until then the compiler is at work, on the longest path most: what a process costs that has run for a minute is asked here. */
-const warmingRequests = 40_000
-const manyConnections = 32
+const connections = 32
+/** A gateway ships usage records behind the requests: their CPU belongs to them. */
+const shippedWithinMs = 700
+const workloads = [
+  { name: 'JSON, new prompts', isNew: true, stream: false },
+  { name: 'JSON, the same prompt', isNew: false, stream: false },
+  { name: 'streams of 20 chunks 2 ms apart, new prompts', isNew: true, stream: true },
+] as const
+type Workload = (typeof workloads)[number]
 
-type Path = {
-  readonly name: string
-  readonly port: number
-  readonly pid: number | null
-  readonly headers: Record<string, string>
-}
+/** Requests of one round and path. The compiler is at work for the first `warming` requests, on the longest path most. */
+const sizes = {
+  full: { rounds: 7, warming: 20_000, single: 800, many: 5_000, singleStreams: 60, streams: 1_200 },
+  quick: { rounds: 5, warming: 6_000, single: 100, many: 1_500, singleStreams: 10, streams: 400 },
+} as const
+type Size = (typeof sizes)[keyof typeof sizes]
 
-async function start(
-  command: readonly string[],
-  environment: Record<string, string> = {},
-): Promise<{ pid: number; line: string }> {
-  const child = Bun.spawn([...command], { stdout: 'pipe', stderr: 'inherit', env: { ...process.env, ...environment } })
-  children.push(child)
-  const reader = child.stdout.getReader()
-  let text = ''
-  while (!text.includes('\n')) {
-    const piece = await reader.read()
-    if (piece.done) throw new Error(`${command.join(' ')} ended before it was ready`)
-    text += new TextDecoder().decode(piece.value)
-  }
-  void drain(reader)
-  return { pid: child.pid, line: text.split('\n')[0] ?? '' }
-}
+type Row = { p50: number[]; p99: number[]; first: number[]; rate: number[]; cpu: number[]; redis: number[] }
+type Rows = ReadonlyMap<string, Row>
 
-async function drain(reader: { read(): Promise<{ done: boolean }> }): Promise<void> {
-  while (!(await reader.read()).done);
-}
+const bench = command({
+  program: 'bun run',
+  name: 'bench',
+  about: 'Measure CPU and time of a request beside a bare proxy, and write test/bench/results.json; some 15 minutes',
+  operands: {},
+  options: {
+    against: { type: 'string', value: 'COMMIT', about: 'compare this tree with that commit; writes no file' },
+    quick: { type: 'boolean', about: 'some 2 minutes: fewer requests, without nginx and repeated prompts' },
+    stores: { type: 'string', value: 'KIND', about: 'embedded or external; both unless given' },
+    rounds: {
+      type: 'string',
+      value: 'N',
+      about: `${sizes.full.rounds} unless given, ${sizes.quick.rounds} with --quick`,
+    },
+  },
+  async run({ options: { against, quick = false, stores, rounds } }) {
+    if (rounds !== undefined && !/^[1-9]\d?$/.test(rounds))
+      throw new UsageError('--rounds must be a whole number from 1 to 99.')
+    const kind = stores === undefined ? null : choice('--stores', stores, ['embedded', 'external'])
+    const size = quick ? sizes.quick : sizes.full
+    await measureAll(against ?? null, quick, kind, { ...size, rounds: Number(rounds ?? size.rounds) })
+  },
+})
 
-async function gateway(upstreamPort: string, databaseUrl: string | null): Promise<Path> {
-  const environment = {
-    ...(databaseUrl === null ? {} : { DATABASE_URL: databaseUrl, JWT_SECRET: 'bench'.repeat(8) }),
-    GATEWAY_DATA_DIR: join(folder, 'gateway'),
-    PORT: '0',
-    OPENAI_API_KEY: 'bench',
-    OPENAI_BASE_URL: `http://127.0.0.1:${upstreamPort}/v1`,
-    BUN_CONFIG_MAX_HTTP_REQUESTS: '8192',
-    LOG_LEVEL: 'error',
-  }
-  const run = await start([process.execPath, join(here, 'gateway.ts')], environment)
-  const { port, key } = JSON.parse(run.line) as { port: number; key: string }
-  return { name: 'gateway-ai', port, pid: run.pid, headers: { authorization: `Bearer ${key}` } }
-}
+process.exitCode = await runCommand(bench, process.argv.slice(2))
 
-async function nginx(upstreamPort: string): Promise<Path | null> {
-  if (Bun.which('nginx') === null) return null
-  const port = 20_000 + Math.floor(Math.random() * 20_000)
-  const configPath = join(folder, 'nginx.conf')
-  writeFileSync(
-    configPath,
-    `daemon off; worker_processes 1; pid ${folder}/nginx.pid; error_log ${folder}/nginx.log;
-events { worker_connections 1024; }
-http { access_log off; client_body_temp_path ${folder}/b; proxy_temp_path ${folder}/p; fastcgi_temp_path ${folder}/f; uwsgi_temp_path ${folder}/u; scgi_temp_path ${folder}/s;
-  upstream mock { server 127.0.0.1:${upstreamPort}; keepalive 64; }
-  server { listen 127.0.0.1:${port}; keepalive_requests 10000000;
-    location / { proxy_pass http://mock; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off; } } }`,
-  )
-  const child = Bun.spawn(['nginx', '-c', configPath], { stdout: 'ignore', stderr: 'ignore' })
-  children.push(child)
-  await Bun.sleep(500)
-  const worker = Bun.spawnSync(['pgrep', '-P', String(child.pid)])
-    .stdout.toString()
-    .trim()
-    .split('\n')[0]
-  return { name: 'nginx', port, pid: Number(worker) || child.pid, headers: {} }
-}
-
-/** User and system time of a process so far, in seconds (Linux; NaN elsewhere). */
-function cpuSeconds(pid: number | null): number {
-  if (pid === null) return Number.NaN
+async function measureAll(
+  commit: string | null,
+  isQuick: boolean,
+  kind: 'embedded' | 'external' | null,
+  size: Omit<Size, 'rounds'> & { readonly rounds: number },
+): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-bench-'))
+  const otherRoot = join(folder, 'against')
+  const paths = createPaths(folder)
+  let removeOther = () => {}
   try {
-    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
-    return (Number(fields[11]) + Number(fields[12])) / 100
-  } catch {
-    return Number.NaN
+    if (commit !== null) removeOther = checkOut(root, commit, otherRoot)
+    const upstream = await paths.upstream(root)
+    const all: Path[] = [upstream, await paths.bunProxy(root, upstream.port)]
+    const front = isQuick || commit !== null ? null : await paths.nginx(upstream.port)
+    if (front !== null) all.push(front)
+    for (const stores of ['embedded', 'external'] as const) {
+      if (kind !== null && kind !== stores) continue
+      for (const [label, where] of [
+        ['', root],
+        [` at ${commit}`, otherRoot],
+      ] as const) {
+        if (where === otherRoot && commit === null) continue
+        const ours = await paths.gateway(`${stores}${label}`, where, upstream.port, stores === 'external')
+        if (ours === null) say('Postgres and Redis are not installed: the rows with external stores are left out')
+        else all.push(ours)
+      }
+    }
+    const wanted = workloads.filter(({ isNew }) => isNew || (!isQuick && commit === null))
+    const results: Record<string, object> = {}
+    for (const workload of wanted) {
+      const rows = await measure(all, workload, size, workload === wanted[0])
+      results[workload.name] = report(workload.name, size.rounds, rows)
+      if (commit !== null) compare(rows, ` at ${commit}`)
+    }
+    if (commit === null && !isQuick && kind === null)
+      writeFileSync(
+        join(import.meta.dir, 'results.json'),
+        `${JSON.stringify({ at: new Date().toISOString(), commit: headOf(), ...machine(), rounds: size.rounds, results }, null, 2)}\n`,
+      )
+  } finally {
+    await paths.stop()
+    removeOther()
+    rmSync(folder, { recursive: true, force: true })
   }
 }
 
-const median = (values: readonly number[]) =>
-  [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
+function headOf(): string {
+  return Bun.spawnSync(['git', '-C', root, 'describe', '--always', '--dirty']).stdout.toString().trim()
+}
 
-const prompt = 'Say in a few plain sentences what a gateway in front of several model providers is good for. '
-  .repeat(9)
-  .slice(0, 800)
-const bodyOf = (stream: boolean) =>
-  JSON.stringify({
-    model: 'openai/gpt-4.1',
-    max_tokens: 512,
-    messages: [
-      { role: 'system', content: 'You answer briefly and to the point.' },
-      { role: 'user', content: prompt },
-    ],
-    ...(stream ? { stream: true, stream_mode: 'realtime' } : {}),
-  })
+function machine() {
+  return { bun: Bun.version, cpu: cpus()[0]?.model ?? '', cores: cpus().length }
+}
 
-type Row = { p50: number[]; p99: number[]; firstByte: number[]; rate: number[]; cpu: number[] }
-
-async function measure(paths: readonly Path[], rounds: number, stream: boolean): Promise<Map<string, Row>> {
+/** The first round warms up and is thrown away. Every second round goes through the paths backwards. */
+async function measure(
+  paths: readonly Path[],
+  { name, isNew, stream }: Workload,
+  size: Omit<Size, 'rounds'> & { readonly rounds: number },
+  isFirst: boolean,
+): Promise<Rows> {
   const rows = new Map<string, Row>(
-    paths.map(({ name }) => [name, { p50: [], p99: [], firstByte: [], rate: [], cpu: [] }]),
+    paths.map(path => [path.name, { p50: [], p99: [], first: [], rate: [], cpu: [], redis: [] }]),
   )
-  const body = bodyOf(stream)
+  const body = () => chatBody({ isNew, stream })
+  const of = (size.rounds + 1) * paths.length
   let done = 0
-  const progress = showProgress(stream ? 'event streams' : 'JSON', () => ({ done, of: (rounds + 1) * paths.length }))
-  for (let round = -1; round < rounds; round += 1)
-    for (const { name, port, pid, headers } of paths) {
-      const row = rows.get(name)
+  const progress = showProgress(name, () => ({ done, of }))
+  for (let round = 0; round <= size.rounds; round++)
+    for (const { name: path, port, pid, headers, redisSeconds } of round % 2 === 0 ? paths : paths.toReversed()) {
       const options = { port, path: '/v1/chat/completions', headers, body }
-      const single = await load({ ...options, connections: 1, total: singleRequests })
-      const before = cpuSeconds(pid)
-      const total = round < 0 ? warmingRequests : manyRequests
-      const many = await load({ ...options, connections: manyConnections, total })
-      const cpu = ((cpuSeconds(pid) - before) / many.requests) * 1e6
+      const single = await load({ ...options, connections: 1, total: stream ? size.singleStreams : size.single })
+      const [before, redisBefore] = [cpuSeconds(pid), await redisSeconds?.()]
+      const measured = stream ? size.streams : size.many
+      const total = round > 0 ? measured : isFirst ? size.warming : measured * 2
+      const many = await load({ ...options, connections, total })
+      await Bun.sleep(shippedWithinMs)
+      const [after, redisAfter] = [cpuSeconds(pid), await redisSeconds?.()]
       done++
       if (single.failures + many.failures > 0)
-        throw new Error(`${name}: ${single.failures + many.failures} requests failed`)
-      // The first round warms up and is thrown away.
-      if (round < 0 || row === undefined) continue
+        throw new Error(
+          `${path}: ${single.failures + many.failures} requests failed, the first with ${single.failure ?? many.failure}`,
+        )
+      const row = rows.get(path)
+      if (round === 0 || row === undefined) continue
       row.p50.push(single.p50)
       row.p99.push(single.p99)
-      row.firstByte.push(single.firstByteP50)
+      row.first.push(single.firstByteP50)
       row.rate.push(many.requests / many.seconds)
-      row.cpu.push(cpu)
+      row.cpu.push(((after - before) / many.requests) * 1e6)
+      if (redisBefore !== undefined && redisAfter !== undefined)
+        row.redis.push(((redisAfter - redisBefore) / many.requests) * 1e6)
     }
   progress.stop()
   return rows
 }
 
-function report(title: string, rounds: number, rows: Map<string, Row>): object {
-  const base = rows.get('straight')
-  const proxy = rows.get('bun proxy')
-  say(`\n${title}: medians of ${rounds} rounds; one caller for times, ${manyConnections} callers for rate and CPU`)
-  say('path          p50 ms  added p50  first byte   p99 ms  requests/s  CPU µs/request  CPU ÷ bun proxy')
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
+}
+
+/** Median of the ratios round by round: both figures of a round had the same neighbours. */
+function ratio(of: readonly number[], to: readonly number[]): number {
+  return median(of.map((value, round) => value / (to[round] ?? Number.NaN)))
+}
+
+function rounded(value: number): number {
+  return Math.round(value * 1000) / 1000
+}
+
+function report(title: string, rounds: number, rows: Rows): object {
+  const [base, proxy] = [rows.get('straight'), rows.get('bun proxy')]
+  const width = Math.max(...[...rows.keys()].map(name => name.length))
+  say(`\n${title}: medians of ${rounds} rounds; one caller for times, ${connections} for rate and CPU`)
+  say(`${'path'.padEnd(width)}  p50 ms  added p50  first byte   p99 ms  requests/s   CPU µs  ÷ bun proxy  Redis µs`)
   const out: Record<string, object> = {}
   for (const [name, row] of rows) {
     const figures = {
-      p50_ms: median(row.p50),
-      added_p50_ms: median(row.p50) - median(base?.p50 ?? []),
-      first_byte_p50_ms: median(row.firstByte),
-      p99_ms: median(row.p99),
+      p50_ms: rounded(median(row.p50)),
+      added_p50_ms: rounded(median(row.p50) - median(base?.p50 ?? [])),
+      first_byte_p50_ms: rounded(median(row.first)),
+      p99_ms: rounded(median(row.p99)),
       requests_per_second: Math.round(median(row.rate)),
-      cpu_us_per_request: median(row.cpu),
-      cpu_ratio_to_bun_proxy: median(row.cpu) / median(proxy?.cpu ?? []),
+      cpu_us_per_request: rounded(median(row.cpu)),
+      cpu_ratio_to_bun_proxy: rounded(ratio(row.cpu, proxy?.cpu ?? [])),
+      redis_us_per_request: row.redis.length === 0 ? null : rounded(median(row.redis)),
     }
     out[name] = figures
     say(
       [
-        name.padEnd(12),
+        name.padEnd(width),
         figures.p50_ms.toFixed(3).padStart(7),
         figures.added_p50_ms.toFixed(3).padStart(10),
         figures.first_byte_p50_ms.toFixed(3).padStart(11),
         figures.p99_ms.toFixed(3).padStart(8),
         String(figures.requests_per_second).padStart(11),
-        figures.cpu_us_per_request.toFixed(1).padStart(15),
-        figures.cpu_ratio_to_bun_proxy.toFixed(2).padStart(16),
+        figures.cpu_us_per_request.toFixed(1).padStart(8),
+        figures.cpu_ratio_to_bun_proxy.toFixed(2).padStart(12),
+        (figures.redis_us_per_request?.toFixed(1) ?? '–').padStart(9),
       ].join(' '),
     )
   }
   return out
 }
 
-const bench = command({
-  program: 'bun run',
-  name: 'bench',
-  about:
-    'Measure what the gateway adds to a request, and write test/bench/results.json; some minutes, best alone on a machine',
-  operands: {},
-  options: { rounds: { type: 'string', value: 'N', about: '5 unless given' } },
-  async run({ options: { rounds = '5' } }) {
-    if (!/^[1-9]\d?$/.test(rounds)) throw new UsageError('--rounds must be a whole number from 1 to 99.')
-    await measureAll(Number(rounds))
-  },
-})
-
-process.exitCode = await runCommand(bench, process.argv.slice(2))
-
-async function measureAll(rounds: number): Promise<void> {
-  folder = mkdtempSync(join(tmpdir(), 'gateway-ai-bench-'))
-  const postgres = await startPostgres()
-  try {
-    const upstream = await start([process.execPath, join(here, 'upstream.ts')])
-    const proxy = await start([process.execPath, join(here, 'proxy.ts'), upstream.line])
-    if (postgres === null)
-      say('no Postgres can be started here: the embedded one shares the process, and its CPU is counted')
-    const ours = await gateway(upstream.line, postgres?.url ?? null)
-    const front = await nginx(upstream.line)
-    if (front === null) say('nginx is not installed: its row is left out')
-    const paths: Path[] = [
-      { name: 'straight', port: Number(upstream.line), pid: upstream.pid, headers: {} },
-      { name: 'bun proxy', port: Number(proxy.line), pid: proxy.pid, headers: {} },
-      ...(front === null ? [] : [front]),
-      ours,
-    ]
-    const json = report('JSON', rounds, await measure(paths, rounds, false))
-    const events = report('Event stream (42 frames)', rounds, await measure(paths, rounds, true))
-    const results = {
-      at: new Date().toISOString(),
-      bun: Bun.version,
-      cpu: cpus()[0]?.model ?? '',
-      cores: cpus().length,
-      rounds,
-      json,
-      events,
-    }
-    writeFileSync(join(here, 'results.json'), `${JSON.stringify(results, null, 2)}\n`)
-  } finally {
-    for (const child of children) child.kill()
-    await postgres?.stop()
-    rmSync(folder, { recursive: true, force: true })
+/** This tree's figures over those of the other commit. */
+function compare(rows: Rows, label: string): void {
+  for (const [name, row] of rows) {
+    const other = rows.get(`${name}${label}`)
+    if (other === undefined) continue
+    const figures = [
+      ['CPU', row.cpu, other.cpu],
+      ['p50', row.p50, other.p50],
+      ['first byte', row.first, other.first],
+      ['requests/s', row.rate, other.rate],
+      ...(row.redis.length === 0 ? [] : [['Redis', row.redis, other.redis] as const]),
+    ] as const
+    say(
+      `${name}: this tree ÷${label}: ${figures.map(([what, a, b]) => `${what} ${ratio(a, b).toFixed(3)}`).join(', ')}`,
+    )
   }
 }

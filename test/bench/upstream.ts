@@ -1,11 +1,19 @@
 /**
- * The provider of the benchmark: raw TCP, canned bytes, no parsing beyond where a request ends, so that it is several times
- * faster than anything in front of it. Prints its port. Answers `POST …/chat/completions`, streamed where asked.
+ * The provider of the benchmark: raw TCP, canned bytes, no parsing beyond the end of a request, so that it is several times
+ * faster than any proxy in front of it. Prints its port. Answers `POST …/chat/completions` with JSON, or with a stream of 20
+ * chunks, 2 ms apart. Every output differs from the one before if the request's body holds `newMark`.
  */
+import { newMark } from './prompts.ts'
+
 const words = 'The gateway answers with plain words that could be anyone’s, in the length a short reply has. '
   .repeat(6)
   .slice(0, 480)
+const chunkCount = 20
+const chunkEveryMs = 2
+/** Replaced in an output by a number of the same length. */
+const placeholder = '########'
 
+const encode = (text: string) => Buffer.from(text)
 const completion = JSON.stringify({
   id: 'chatcmpl-bench',
   object: 'chat.completion',
@@ -14,7 +22,7 @@ const completion = JSON.stringify({
   choices: [
     {
       index: 0,
-      message: { role: 'assistant', content: words, refusal: null, annotations: [] },
+      message: { role: 'assistant', content: `${placeholder} ${words}`, refusal: null, annotations: [] },
       logprobs: null,
       finish_reason: 'stop',
     },
@@ -24,24 +32,46 @@ const completion = JSON.stringify({
   system_fingerprint: 'fp_bench',
 })
 
-const chunk = (delta: object, finish: string | null = null) =>
-  `data: ${JSON.stringify({ id: 'chatcmpl-bench', object: 'chat.completion.chunk', created: 1_790_000_000, model: 'gpt-4.1', choices: [{ index: 0, delta, logprobs: null, finish_reason: finish }], usage: null })}\n\n`
-const pieces = words.match(/.{1,12}/g) ?? []
-const events = [
-  chunk({ role: 'assistant', content: '', refusal: null }),
-  ...pieces.map(content => chunk({ content })),
-  chunk({}, 'stop'),
-  `data: ${JSON.stringify({ id: 'chatcmpl-bench', object: 'chat.completion.chunk', created: 1_790_000_000, model: 'gpt-4.1', choices: [], usage: { prompt_tokens: 220, completion_tokens: 110, total_tokens: 330 } })}\n\n`,
-  'data: [DONE]\n\n',
-].join('')
+const event = (choices: readonly object[], usage: object | null = null) =>
+  `data: ${JSON.stringify({ id: 'chatcmpl-bench', object: 'chat.completion.chunk', created: 1_790_000_000, model: 'gpt-4.1', choices, usage })}\n\n`
+const delta = (content: string) => event([{ index: 0, delta: { content }, logprobs: null, finish_reason: null }])
+const httpChunk = (text: string) => `${encode(text).length.toString(16)}\r\n${text}\r\n`
 
-const encode = (text: string) => new TextEncoder().encode(text)
 const jsonAnswer = encode(
   `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${encode(completion).length}\r\n\r\n${completion}`,
 )
-const eventAnswer = encode(
-  `HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n${encode(events).length.toString(16)}\r\n${events}\r\n0\r\n\r\n`,
-)
+const jsonPlaceholderAt = jsonAnswer.indexOf(placeholder)
+const streamHead =
+  'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n' +
+  httpChunk(event([{ index: 0, delta: { role: 'assistant', content: '' }, logprobs: null, finish_reason: null }]))
+const pieces = Array.from({ length: chunkCount }, (_, at) => words.slice(at * 24, at * 24 + 24))
+const middleChunks = pieces.map(piece => encode(httpChunk(delta(piece))))
+const lastEvents = [
+  event([{ index: 0, delta: {}, logprobs: null, finish_reason: 'stop' }]),
+  event([], { prompt_tokens: 220, completion_tokens: 110, total_tokens: 330 }),
+  'data: [DONE]\n\n',
+]
+const streamEnd = encode(`${httpChunk(lastEvents.join(''))}0\r\n\r\n`)
+
+let answers = 0
+const next = () => String(answers++ % 1e8).padStart(placeholder.length, '0')
+
+function answerJson(socket: Bun.Socket<{ rest: string }>, isNew: boolean): void {
+  if (isNew) jsonAnswer.write(next(), jsonPlaceholderAt, 'latin1')
+  socket.write(jsonAnswer)
+}
+
+/** The first chunk at once, the others one by one; the last chunk and the end go together. */
+function answerStream(socket: Bun.Socket<{ rest: string }>): void {
+  socket.write(streamHead + httpChunk(delta(`${next()} `)))
+  let at = 1
+  const timer = setInterval(() => {
+    const chunk = middleChunks[at++]
+    if (chunk !== undefined && at < chunkCount) return void socket.write(chunk)
+    clearInterval(timer)
+    socket.write(chunk === undefined ? streamEnd : Buffer.concat([chunk, streamEnd]))
+  }, chunkEveryMs)
+}
 
 const server = Bun.listen<{ rest: string }>({
   hostname: '127.0.0.1',
@@ -58,7 +88,9 @@ const server = Bun.listen<{ rest: string }>({
         const length = Number(/content-length: (\d+)/i.exec(text.slice(0, head))?.[1] ?? 0)
         const end = head + 4 + length
         if (text.length < end) break
-        socket.write(text.slice(head, end).includes('"stream":true') ? eventAnswer : jsonAnswer)
+        const body = text.slice(head, end)
+        if (body.includes('"stream":true')) answerStream(socket)
+        else answerJson(socket, body.includes(newMark))
         text = text.slice(end)
       }
       socket.data.rest = text

@@ -1,0 +1,132 @@
+/** The paths that the benchmark compares, each a process of its own, and the CPU that they used. */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { startPostgres } from '../harness/postgres.ts'
+import { startRedis } from '../harness/redis.ts'
+
+export type Path = {
+  readonly name: string
+  readonly port: number
+  /** Of its main process; null = not measured. */
+  readonly pid: number | null
+  readonly headers: Readonly<Record<string, string>>
+  /** CPU seconds of its Redis so far; absent without one. */
+  readonly redisSeconds?: () => Promise<number>
+}
+
+/** Starts paths with their files under `folder`. `stop` ends all of them. */
+export function createPaths(folder: string) {
+  const children: Bun.Subprocess[] = []
+  const stores: { stop(): Promise<void> }[] = []
+
+  const start = async (command: readonly string[], cwd: string, environment: Readonly<Record<string, string>> = {}) => {
+    const child = Bun.spawn([...command], {
+      cwd,
+      stdout: 'pipe',
+      stderr: 'inherit',
+      env: { ...process.env, ...environment },
+    })
+    children.push(child)
+    const reader = child.stdout.getReader()
+    let text = ''
+    while (!text.includes('\n')) {
+      const piece = await reader.read()
+      if (piece.done) throw new Error(`${command.join(' ')} ended before it was ready`)
+      text += new TextDecoder().decode(piece.value)
+    }
+    void drain(reader)
+    return { pid: child.pid, line: text.split('\n')[0] ?? '' }
+  }
+  const startScript = (root: string, name: string, ...words: string[]) =>
+    start([process.execPath, join(root, 'test/bench', name), ...words], root)
+
+  return {
+    async upstream(root: string): Promise<Path> {
+      const run = await startScript(root, 'upstream.ts')
+      return { name: 'straight', port: Number(run.line), pid: run.pid, headers: {} }
+    },
+
+    async bunProxy(root: string, upstreamPort: number): Promise<Path> {
+      const run = await startScript(root, 'proxy.ts', String(upstreamPort))
+      return { name: 'bun proxy', port: Number(run.line), pid: run.pid, headers: {} }
+    },
+
+    /** Null where nginx is not installed. */
+    async nginx(upstreamPort: number): Promise<Path | null> {
+      if (Bun.which('nginx') === null) return null
+      const port = 20_000 + Math.floor(Math.random() * 20_000)
+      const file = join(folder, 'nginx.conf')
+      writeFileSync(file, nginxConfiguration(folder, port, upstreamPort))
+      const child = Bun.spawn(['nginx', '-c', file], { stdout: 'ignore', stderr: 'ignore' })
+      children.push(child)
+      await Bun.sleep(500)
+      const workers = Bun.spawnSync(['pgrep', '-P', String(child.pid)]).stdout.toString()
+      return { name: 'nginx', port, pid: Number(workers.trim().split('\n')[0]) || child.pid, headers: {} }
+    },
+
+    /** The gateway of the repository at `root`. Null where its external stores cannot be started here. */
+    async gateway(name: string, root: string, upstreamPort: number, isExternal: boolean): Promise<Path | null> {
+      const postgres = isExternal ? await startPostgres() : null
+      if (postgres !== null) stores.push(postgres)
+      const redis = isExternal && postgres !== null ? await startRedis() : null
+      if (redis !== null) stores.push(redis)
+      if (isExternal && (postgres === null || redis === null)) return null
+      const external =
+        postgres === null || redis === null
+          ? {}
+          : { DATABASE_URL: postgres.url, REDIS_URL: redis.url, JWT_SECRET: 'bench'.repeat(8) }
+      const command = [process.execPath, join(root, 'test/bench/gateway.ts')]
+      const profile = process.env.BENCH_PROFILE
+      if (profile !== undefined) command.splice(1, 0, '--cpu-prof', '--cpu-prof-dir', profile, '--cpu-prof-name', name)
+      const run = await start(command, root, {
+        ...external,
+        GATEWAY_DATA_DIR: join(folder, name.replaceAll(/[^a-z0-9]/g, '-')),
+        PORT: '0',
+        OPENAI_API_KEY: 'bench',
+        OPENAI_BASE_URL: `http://127.0.0.1:${upstreamPort}/v1`,
+        BUN_CONFIG_MAX_HTTP_REQUESTS: '8192',
+        LOG_LEVEL: 'error',
+      })
+      const { port, key }: { port: number; key: string } = JSON.parse(run.line)
+      const path = { name, port, pid: run.pid, headers: { authorization: `Bearer ${key}` } }
+      if (redis === null) return path
+      return { ...path, redisSeconds: async () => usedCpu(String(await redis.command('INFO', 'cpu'))) }
+    },
+
+    async stop(): Promise<void> {
+      for (const child of children) child.kill()
+      await Promise.all(children.map(child => child.exited))
+      for (const store of stores) await store.stop()
+    },
+  }
+}
+
+/** User and system time of a process so far, in seconds (Linux; NaN elsewhere). */
+export function cpuSeconds(pid: number | null): number {
+  if (pid === null) return Number.NaN
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+    return (Number(fields[11]) + Number(fields[12])) / 100
+  } catch {
+    return Number.NaN
+  }
+}
+
+/** Of what `INFO cpu` says. */
+function usedCpu(info: string): number {
+  const part = (name: string) => Number(new RegExp(`^used_cpu_${name}:([\\d.]+)`, 'm').exec(info)?.[1])
+  return part('sys') + part('user')
+}
+
+function nginxConfiguration(folder: string, port: number, upstreamPort: number): string {
+  return `daemon off; worker_processes 1; pid ${folder}/nginx.pid; error_log ${folder}/nginx.log;
+events { worker_connections 1024; }
+http { access_log off; client_body_temp_path ${folder}/b; proxy_temp_path ${folder}/p; fastcgi_temp_path ${folder}/f; uwsgi_temp_path ${folder}/u; scgi_temp_path ${folder}/s;
+  upstream mock { server 127.0.0.1:${upstreamPort}; keepalive 64; }
+  server { listen 127.0.0.1:${port}; keepalive_requests 10000000;
+    location / { proxy_pass http://mock; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off; } } }`
+}
+
+async function drain(reader: { read(): Promise<{ done: boolean }> }): Promise<void> {
+  while (!(await reader.read()).done);
+}
