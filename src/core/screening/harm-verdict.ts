@@ -50,10 +50,10 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
     return harm.content > answerThreshold ? { category: categoryOf(harm), score: probability(harm.content) } : harmless
   }
 
-  /** A whole text; of a long one in English its sentences say as much as its notions. */
+  /** A whole text; the notions of a long one are judged sentence by sentence alone. */
   const judged = (features: Features, harm: Harm): HarmVerdict => {
     const verdict = verdictOf(harm)
-    if (verdict.category !== null) return verdict
+    if (verdict.category !== null || features.count > longestOfNotions) return verdict
     const abroad = world.read(features, 0, features.count) ?? null
     return abroad === null ? verdict : { category: abroad, score: Math.max(verdict.score, scoreAbroad) }
   }
@@ -69,6 +69,7 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
         if (worst.category !== null) return
         const abroad = world.read(features, from, to)
         if (abroad === undefined) {
+          if (judge.requestAbout(from, to) <= worthReading) return
           const part = judge.readPart(features, from, to)
           if (blocksPart(part)) worst = verdictOf(part)
         } else if (abroad !== null) worst = { category: abroad, score: scoreAbroad }
@@ -128,6 +129,12 @@ function longer(numbers: Uint32Array, count: number): Uint32Array<ArrayBuffer> {
   more.set(numbers)
   return more
 }
+
+/** In words. */
+const longestOfNotions = 400
+
+/** Parts about which less is known are not read: of those that would be refused, one in four hundred is below. */
+const worthReading = -3
 
 /** What is refused in another language than English has no graded score: it is more likely than not. */
 const scoreAbroad = 0.6
