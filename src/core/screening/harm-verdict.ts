@@ -1,5 +1,6 @@
 /** When the classifier's numbers become a refusal, in which category, and the one number that stands for them. */
 import { createFeatureReader, type FeatureReader, type Features, opensPolitely } from '../reading/features.ts'
+import { createDeedReader } from './deeds.ts'
 import { createHarmJudge, type Harm, type HarmHead, timesOf } from './harm.ts'
 import type { HarmKind } from './harm-words.ts'
 import { eachPart } from './parts.ts'
@@ -42,6 +43,7 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
   const read = createFeatureReader()
   const judge = createHarmJudge()
   const world = createWorldJudge()
+  const readDeeds = createDeedReader()
 
   const answer = (text: string): HarmVerdict => {
     const features = read(text)
@@ -64,6 +66,8 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
       world.begin(features)
       const whole = judged(features, judge.read(features))
       if (whole.category !== null) return whole
+      const deed = readDeeds(features)
+      if (deed !== null) return { category: deed, score: Math.max(whole.score, scoreOfDeed) }
       let worst = whole
       eachPart(features, (from, to) => {
         if (worst.category !== null) return
@@ -138,6 +142,9 @@ const worthReading = -3
 
 /** What is refused in another language than English has no graded score: it is more likely than not. */
 const scoreAbroad = 0.6
+
+/** What brings an act, an object and a way of asking together is hardly meant otherwise. */
+const scoreOfDeed = 0.8
 
 const harmless: HarmVerdict = { category: null, score: 0 }
 

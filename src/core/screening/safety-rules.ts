@@ -229,7 +229,7 @@ export const safetyRules: readonly SafetyRule[] = [
     reason: 'Asks how to build a bomb or another weapon of mass harm.',
     patterns: [
       `${demand} ~6 ${make} ~1 a|an|my|your|own bomb|explosive|grenade|landmine`,
-      `${demand}|${make} ~6 pipe|nail|dirty|pressure|fertilizer|car|letter|nuclear|homemade|molotov|petrol bomb|bombs|cocktail|explosive|explosives`,
+      `${demand}|${make} ~6 pipe|nail|pressure|fertilizer|car|letter|homemade|molotov|petrol bomb|bombs|cocktail|explosive|explosives`,
       `${make} ~3 homemade ~1 explosive|explosives|bomb|bombs|silencer|silencers`,
       `${demand}|${make} ~5 ${make} ~4 sarin|vx|tabun|novichok|ricin|anthrax|botulinum|napalm|tatp|petn|rdx|mustard`,
       `${make}|cultivate|weaponize|weaponise|enrich ~3 anthrax|smallpox|sarin|ricin|novichok`,
