@@ -3,7 +3,7 @@ import { createFeatureReader, type FeatureReader, type Features, opensPolitely }
 import { createDeedReader } from './deeds.ts'
 import { createHarmJudge, type Harm, type HarmHead, timesOf } from './harm.ts'
 import type { HarmKind } from './harm-words.ts'
-import { eachPart } from './parts.ts'
+import { eachPart, partsIn } from './parts.ts'
 import type { SafetyCategory } from './safety-rules.ts'
 import { createWorldJudge } from './world.ts'
 
@@ -69,13 +69,14 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
       const deed = readDeeds(features)
       if (deed !== null) return { category: deed, score: Math.max(whole.score, scoreOfDeed) }
       let worst = whole
+      const parts = partsIn(features)
       eachPart(features, (from, to) => {
         if (worst.category !== null) return
         const abroad = world.read(features, from, to)
         if (abroad === undefined) {
           if (judge.requestAbout(from, to) <= worthReading) return
           const part = judge.readPart(features, from, to)
-          if (blocksPart(part)) worst = verdictOf(part)
+          if (blocksPart(part, parts)) worst = verdictOf(part)
         } else if (abroad !== null) worst = { category: abroad, score: scoreAbroad }
       })
       return worst
@@ -163,10 +164,18 @@ export function blocks(odds: Odds): boolean {
   return asksForHarm(odds) || triesToUnbind(odds) || (odds.content > thresholds.content && !isOfSelfHarm(odds.kinds))
 }
 
-/** The same of a part alone: what a sentence asks counts, what it says is weighed with what stands around it. */
-export function blocksPart(odds: Odds): boolean {
-  return odds.evidence >= leastEvidence && asksForHarm(odds)
+/**
+ * The same of one of a text's parts alone: what a sentence asks counts, what it says is weighed with what stands around it. Of many
+ * parts each must be surer, or a long honest text would be refused by one of its hundred sentences.
+ */
+export function blocksPart(odds: Odds, parts: number): boolean {
+  const least = thresholds.request + Math.min(mostOfParts, perDoubling * Math.log2(parts))
+  return odds.evidence >= leastEvidence && odds.request > least && asksForHarm(odds)
 }
+
+/** Fixed by cross-validation: of real prompts a quarter as many are refused for a part, of requests among eight sentences .91 are still. */
+const perDoubling = 0.2
+const mostOfParts = 1
 
 function asksForHarm({ request, kinds }: Odds): boolean {
   return request > thresholds.request && request > leastOfRequest(kinds)
