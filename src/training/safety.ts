@@ -118,7 +118,8 @@ function judgedUnseen(rows: readonly Row[]): readonly (readonly Judged[])[] {
           return odds
         }
         const odds = oddsOf(row)
-        const blocked = broken.has(row) || blocks(odds) || row.parts.some(part => blocksPart(oddsOf(part), row.parts.length))
+        const blocked =
+          broken.has(row) || blocks(odds) || row.parts.some(part => blocksPart(oddsOf(part), row.parts.length))
         judged.push({ row, blocked, score: scoreOf(odds) })
       }
     }

@@ -71,7 +71,12 @@ const deeds: readonly Deed[] = [
   { category: 'weapons', all: ['plan', 'massWeapon'], unless: [...told, 'states', 'play'] },
   // Made up or not, and whatever the story is about.
   { category: 'minors', all: ['sexual', 'young', 'depict'], unless: ['prevention', 'law', 'news', 'education'] },
-  { category: 'minors', all: ['sexual', 'child', 'depict'], unless: ['prevention', 'law', 'news', 'education'], span: 8 },
+  {
+    category: 'minors',
+    all: ['sexual', 'child', 'depict'],
+    unless: ['prevention', 'law', 'news', 'education'],
+    span: 8,
+  },
   ...(['young', 'child'] as const).flatMap((victim): Deed[] => [
     { category: 'minors', all: ['groom', victim, 'howTo'], unless: [...told, 'care', 'education'] },
     {
@@ -81,7 +86,11 @@ const deeds: readonly Deed[] = [
       span: 24,
     },
   ]),
-  { category: 'violence', all: ['recruit', 'terrorists', 'produce'], unless: [...told, 'education', 'fiction', 'play'] },
+  {
+    category: 'violence',
+    all: ['recruit', 'terrorists', 'produce'],
+    unless: [...told, 'education', 'fiction', 'play'],
+  },
   { category: 'violence', all: ['join', 'terrorists', 'wish'], unless: [...told, 'education', 'fiction', 'play'] },
 ]
 
@@ -202,7 +211,9 @@ type Known = {
 }
 
 const numbers =
-  'one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen'.split(' ')
+  'one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen'.split(
+    ' ',
+  )
 
 function phraseTable() {
   const words = new Map<number, Known>()

@@ -86,7 +86,7 @@ function lonelyIn(traits: Uint16Array, length: number): number {
     const ends = (beforeLast >>> separatorShift) & (before >>> joinShift) & (trait >>> separatorShift) & 1
     const begins = (before >>> separatorShift) & (trait >>> joinShift) & 1
     row = (row + ends) & -(ends | begins)
-    most = row > most ? row : most
+    most = Math.max(most, row)
     beforeLast = before
     before = trait
   }

@@ -23,6 +23,8 @@ export const thresholds: Readonly<Record<HarmHead, number>> = { request: -0.85, 
 export type HarmClassifier = {
   /** What someone asks, or brings into the conversation. */
   prompt(text: string): HarmVerdict
+  /** What it is to read: documents, results of tools, pages. They tell of many things, and ask for nothing. */
+  data(text: string): HarmVerdict
   /**
    * What a model answers: it tells of many things, so only what it says is judged, and only what is certain. The score is that
    * of what is refused, 0 for the rest.
@@ -80,6 +82,13 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
         } else if (abroad !== null) worst = { category: abroad, score: scoreAbroad }
       })
       return worst
+    },
+    data: text => {
+      const harm = judge.read(readPrompt(text))
+      // Short ones speak of models too: of them the rules are surer.
+      return harm.evidence >= evidenceOfTemplate && triesToUnbind(harm)
+        ? { category: 'jailbreak', score: probability(harm.jailbreak) }
+        : harmless
     },
     answer,
     listen() {
