@@ -5,6 +5,7 @@ import { undisguised } from './screening/disguise.ts'
 import type { HarmClassifier } from './screening/harm-verdict.ts'
 import { hostsIn } from './screening/hosts-in-text.ts'
 import { firstBroken, firstBrokenByData, type SafetyRule, type SafetyRules } from './screening/safety-rules.ts'
+import { joinedTurns } from './screening/turns.ts'
 
 type SafetyLayer = 'patterns' | 'classifier' | 'urls'
 
@@ -83,7 +84,7 @@ export function createScreen(options: {
     return verdict
   }
 
-  /** No message's verdict depends on another's: each is a matter of what it says alone. */
+  /** By itself: what turns say together is another matter. */
   const screenMessage = (message: Message): Verdict => {
     const score = known.scoreOf(message)
     if (score !== null) return { ...allowed, score }
@@ -119,6 +120,10 @@ export function createScreen(options: {
         const one = screenMessage(message)
         if (one.verdict === 'block') return one
         verdict = louder(verdict, one)
+      }
+      for (const text of joinedTurns(messages)) {
+        const one = read(text, 'prompt')
+        if (one.verdict === 'block') return one
       }
       return verdict
     },

@@ -49,7 +49,7 @@ describe('what a model is to read', () => {
   })
 
   test('keeps an operator’s own rules', () => {
-    const own = { id: 'titan', category: 'weapons', reason: 'Internal.', patterns: ['project titan'] }
+    const own = { id: 'titan', category: 'weapons', reason: 'Internal.', patterns: ['project titan'], expressions: [] }
     expect(safetyFor({ rules: [own] }, { digests: null }).screenData('It tells of Project Titan.').category).toBe(
       'weapons',
     )
