@@ -9,7 +9,7 @@ import type { SafetyCategory } from './safety-rules.ts'
 /** Words of each concept, English; `one_two` = side by side, and `word+` with its regular endings. */
 const concepts = {
   howTo:
-    'how_to how_do_i how_do_you how_can_i how_can_you how_can_one how_could_i how_could_one how_would_i how_would_you how_would_one how_does_one how_might_i how_should_i steps step_by tutorial procedure instructions walkthrough walk_me guide manual ways_to way_to method_to methods_to method_for teach_me show_me tell_me help_me i_want_to i_need_to what_do_i_need what_materials what_ingredients what_equipment give_me best_way',
+    'how_to how_do_i how_do_you how_can_i how_can_you how_can_one how_could_i how_could_one how_would_i how_would_you how_would_one how_does_one how_might_i how_should_i steps step_by tutorial procedure instructions walkthrough walk_me guide manual tips_to tips_for ways_to way_to method_to methods_to method_for teach_me show_me tell_me help_me i_want_to i_need_to what_do_i_need what_materials what_ingredients what_equipment give_me best_way',
   plan: 'blueprint blueprints schematic schematics recipe formula build_plan assembly_plan construction_plan diy design_for designs_for',
   make: 'make making build building construct+ constructing assemble+ assembling create creating produce producing synthesize synthesizing synthesise synthesising cook cooking brew brewing culture culturing cultivate cultivating grow growing enrich enriching weaponize weaponizing weaponise weaponising manufacture manufacturing obtain obtaining buy buying acquire acquiring deploy deploying release releasing disperse dispersing spread spreading detonate detonating aerosolize put_together set_off',
   massWeapon:

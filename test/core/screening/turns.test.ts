@@ -9,7 +9,9 @@ const safety = safetyFor({}, { digests: null })
 function conversation(...turns: readonly string[]): Message[] {
   const user = turns.map((text): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null }))
   return user.flatMap((turn, at): Message[] =>
-    at === turns.length - 1 ? [turn] : [turn, { role: 'assistant', text: 'Go on.', reasoning: null, toolCalls: [] }],
+    at === turns.length - 1
+      ? [turn]
+      : [turn, { role: 'assistant', text: 'Go on.', reasoning: null, toolCalls: [], name: null }],
   )
 }
 
