@@ -2,9 +2,10 @@
 import type { ContentPart, Message } from './chat.ts'
 import type { Definition } from './definitions.ts'
 import { undisguised } from './screening/disguise.ts'
-import type { HarmVerdict } from './screening/harm-verdict.ts'
+import type { HarmClassifier } from './screening/harm-verdict.ts'
 import { hostsIn } from './screening/hosts-in-text.ts'
-import { firstBroken, type SafetyRule, type SafetyRules } from './screening/safety-rules.ts'
+import { firstBroken, firstBrokenByData, type SafetyRule, type SafetyRules } from './screening/safety-rules.ts'
+import { joinedTurns } from './screening/turns.ts'
 
 type SafetyLayer = 'patterns' | 'classifier' | 'urls'
 
@@ -22,8 +23,10 @@ export type Verdict = {
 export type BlockedHosts = { isBlocked(host: string): boolean }
 
 export type Screen = {
-  /** One text, by whomever: a prompt, a tool's result, a fetched page. */
+  /** What somebody asks. */
   text(text: string): Verdict
+  /** What a model is to read: a tool's result, a fetched page. An order in it is refused, and nothing that it tells of. */
+  data(text: string): Verdict
   /** A whole conversation: the first refusal, or the highest score. */
   messages(messages: readonly Message[]): Verdict
   /**
@@ -43,41 +46,51 @@ export type KnownMessages = {
 /** A model's own turn is screened like an answer: what went out as one must not be refused when it comes back as history. */
 export function createScreen(options: {
   readonly rules: SafetyRules
+  /** Of what is read, not asked. */
+  readonly dataRules: SafetyRules
   readonly hosts: BlockedHosts
-  readonly classify: (text: string) => HarmVerdict
+  readonly classify: Pick<HarmClassifier, 'prompt' | 'data'>
   readonly answer: (text: string) => Verdict
   readonly known: KnownMessages
 }): Screen {
-  const { rules, hosts, classify, known } = options
+  const { rules, dataRules, hosts, classify, known } = options
 
-  const read = (text: string): Verdict => {
-    const rule = firstBroken(rules, text)
-    const { category, score } = classify(text)
+  const read = (text: string, kind: Kind): Verdict => {
+    const rule = brokenBy(text, kind)
+    const { category, score } = classify[kind](text)
     if (rule !== null) return refused('patterns', rule.category, score, rule)
     if (category !== null) return refused('classifier', category, score)
     if (pointsAt(hosts, text)) return refused('urls', 'malicious_url', score)
     return { ...allowed, score }
   }
 
-  const screenText = (text: string): Verdict => {
-    let verdict = read(text)
+  const brokenBy = (text: string, kind: Kind): SafetyRule | null =>
+    kind === 'data' ? firstBrokenByData(dataRules, text) : firstBroken(rules, text)
+
+  const byRules = (text: string, kind: Kind): Verdict => {
+    const rule = brokenBy(text, kind)
+    return rule === null ? allowed : refused('patterns', rule.category, 0, rule)
+  }
+
+  const screenText = (text: string, kind: Kind): Verdict => {
+    let verdict = read(text, kind)
     if (verdict.verdict === 'block') return verdict
     for (const reading of undisguised(text)) {
       // A short text is read anew as a whole; of a long one, mostly code that only looks disguised, the rules suffice.
-      const other = reading.length <= longestReread ? read(reading) : byRules(rules, reading)
+      const other = reading.length <= longestReread ? read(reading, kind) : byRules(reading, kind)
       if (other.verdict === 'block') return other
       verdict = louder(verdict, other)
     }
     return verdict
   }
 
-  /** No message's verdict depends on another's: each is a matter of what it says alone. */
+  /** By itself: what turns say together is another matter. */
   const screenMessage = (message: Message): Verdict => {
     const score = known.scoreOf(message)
     if (score !== null) return { ...allowed, score }
     let verdict: Verdict = allowed
     for (const text of textsOf(message)) {
-      const one = message.role === 'assistant' ? options.answer(text) : screenText(text)
+      const one = message.role === 'assistant' ? options.answer(text) : screenText(text, kindOf(message))
       if (one.verdict === 'block') return one
       verdict = louder(verdict, one)
     }
@@ -89,7 +102,7 @@ export function createScreen(options: {
     if (known.scoreOf(definition) !== null) return allowed
     for (const text of definition.texts)
       for (const reading of [text, ...undisguised(text)]) {
-        const one = byRules(rules, reading)
+        const one = byRules(reading, 'prompt')
         if (one.verdict === 'block') return one
         if (pointsAt(hosts, reading)) return refused('urls', 'malicious_url', 0)
       }
@@ -98,7 +111,8 @@ export function createScreen(options: {
   }
 
   return {
-    text: screenText,
+    text: text => screenText(text, 'prompt'),
+    data: text => screenText(text, 'data'),
     definition: screenDefinition,
     messages(messages) {
       let verdict: Verdict = allowed
@@ -107,6 +121,10 @@ export function createScreen(options: {
         if (one.verdict === 'block') return one
         verdict = louder(verdict, one)
       }
+      for (const text of joinedTurns(messages)) {
+        const one = read(text, 'prompt')
+        if (one.verdict === 'block') return one
+      }
       return verdict
     },
   }
@@ -114,9 +132,11 @@ export function createScreen(options: {
 
 const longestReread = 1_000
 
-function byRules(rules: SafetyRules, text: string): Verdict {
-  const rule = firstBroken(rules, text)
-  return rule === null ? allowed : refused('patterns', rule.category, 0, rule)
+/** Whether a text asks for something or is to be read. */
+type Kind = 'prompt' | 'data'
+
+function kindOf({ role }: Message): Kind {
+  return role === 'tool' ? 'data' : 'prompt'
 }
 
 export const allowed: Verdict = { verdict: 'allow', layer: null, category: null, score: 0, rule: null }

@@ -43,6 +43,7 @@ export function openWeb(
       isListed,
     }),
     prices: config.web.prices,
+    screenPage: text => safety.screenData(text).verdict === 'allow',
     screen: text => safety.screen(text).verdict === 'allow',
   }
 }

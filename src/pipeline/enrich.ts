@@ -83,7 +83,7 @@ function abortedBy(ending: EndingSignal): { readonly signal: AbortSignal; readon
 }
 
 function gathered(
-  { web: { prices, screen }, randomBytes }: EnrichDeps,
+  { web: { prices, screenPage }, randomBytes }: EnrichDeps,
   ask: Ask,
   plan: WebPlan,
   tally: Pick<Tally, 'asked' | 'web'>,
@@ -97,7 +97,7 @@ function gathered(
       return []
     }
     const finding = seen(one, maximumCharacters)
-    if (screen(`${finding.title}\n${finding.url}\n${finding.text}`)) return [{ finding, maximumCharacters }]
+    if (screenPage(`${finding.title}\n${finding.url}\n${finding.text}`)) return [{ finding, maximumCharacters }]
     leftOut.push({ url: finding.url, code: 'refused' })
     return []
   }

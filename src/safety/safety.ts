@@ -7,15 +7,17 @@ import { type Leak, leakKindsIn, leaksIn } from '../core/leaks.ts'
 import type { FeatureReader } from '../core/reading/features.ts'
 import { allowed, createScreen, pointsAt, type Verdict } from '../core/screen.ts'
 import { createHarmClassifier } from '../core/screening/harm-verdict.ts'
-import { compileRules, safetyRules } from '../core/screening/safety-rules.ts'
+import { compileRules, rulesForData, safetyRules } from '../core/screening/safety-rules.ts'
 import { type BlocklistDeps, openBlocklist } from './blocklist.ts'
 import { createModeration, type Moderation, type ModerationDeps } from './classifier.ts'
 import { createKnown, type Known } from './known.ts'
 import type { SafetySettings } from './settings.ts'
 
 export type Safety = {
-  /** One text in process: a prompt, a tool's result, a fetched page. */
+  /** A prompt in process. */
   screen(text: string): Verdict
+  /** What a model is to read, in process: a document, a fetched page. */
+  screenData(text: string): Verdict
   /** A conversation in process. */
   screenMessages(messages: readonly Message[]): Verdict
   /** What is defined beside it, in process. */
@@ -67,13 +69,15 @@ export function createSafety(deps: SafetyDeps, settings: SafetySettings): Safety
   const screen = createScreen({
     rules,
     hosts: blocklist,
-    classify: classifier.prompt,
+    dataRules: compileRules(rulesForData(settings.rules)),
+    classify: classifier,
     answer: text => verdictOfAnswer(answerRules, text),
     known,
   })
   const moderation = settings.moderation === null ? null : createModeration(deps, settings.moderation)
   return {
     screen: screen.text,
+    screenData: screen.data,
     screenMessages: screen.messages,
     screenDefinition: screen.definition,
     read(messages) {

@@ -9,6 +9,7 @@ import { contrastFrames } from './contrast-examples.ts'
 import { distressFrames } from './distress-examples.ts'
 import { everydayFrames } from './everyday-examples.ts'
 import { type Frame, type Lesson, textsOf } from './frame.ts'
+import { graveFrames } from './grave-examples.ts'
 import { honestDeeds, honestFrames } from './honest-examples.ts'
 import { machineFrames } from './machine-examples.ts'
 import { orderFrames } from './order-examples.ts'
@@ -424,6 +425,7 @@ function allFrames(): readonly Frame[] {
     ...claimFrames,
     ...distressFrames,
     ...honestFrames,
+    ...graveFrames,
     ...worriedFrames,
     ...[...everydayFrames, ...machineFrames].map(frame => ({ ...frame, lesson: 'everyday', harmful: false }) as const),
   ]

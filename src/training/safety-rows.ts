@@ -31,10 +31,12 @@ export const judgedSets: ReadonlySet<string> = new Set([
   'prompt-injection',
 ])
 
+/** The set of prompts that people wrote, parts of which stand in other sets too: the source of its rows. */
+export const realUsers = 'real-user-prompts'
+
 /** All that the heads learn from, always in the same order. */
 export async function labelledRows(): Promise<Row[]> {
-  const read = createFeatureReader()
-  const reader = createHarmReader()
+  const read = createSlotReader()
   const labelled = [
     ...(await harmfulRequests()),
     ...(await contrasts()),
@@ -46,13 +48,22 @@ export async function labelledRows(): Promise<Row[]> {
   ]
   return labelled.map(row => {
     // A template's placeholder marks the collection, not the attack.
-    const features = read(row.text.replace('[INSERT PROMPT HERE]', ''))
-    const told = (filled: number) => ({ slots: reader.slots.slice(0, filled), kinds: reader.kinds.slice() })
+    return { ...row, ...read(row.text.replace('[INSERT PROMPT HERE]', '')) }
+  })
+}
+
+/** Reads what the heads see of a text. */
+export function createSlotReader(): (text: string) => Pick<Row, 'slots' | 'kinds' | 'parts'> {
+  const read = createFeatureReader()
+  const reader = createHarmReader()
+  const told = (filled: number) => ({ slots: reader.slots.slice(0, filled), kinds: reader.kinds.slice() })
+  return text => {
+    const features = read(text)
     const whole = told(reader.read(features))
     const parts: Row['parts'][number][] = []
     eachPart(features, (from, to) => parts.push(told(reader.readPart(features, from, to))))
-    return { ...row, ...whole, parts }
-  })
+    return { ...whole, parts }
+  }
 }
 
 type Labelled = Omit<Row, 'slots' | 'kinds' | 'parts'>
@@ -152,6 +163,7 @@ const largeSets = ['evergreenqa', 'llmrouter-9models', examSet]
 
 async function everydayPrompts(): Promise<Labelled[]> {
   const rows: Labelled[] = []
+  const users = new Set((await readRows(realUsers, everyday)).map(({ prompt: text }) => text))
   const seen = new Set<string>()
   for (const set of [...everydaySets, ...largeSets]) {
     const isLarge = largeSets.includes(set)
@@ -159,7 +171,14 @@ async function everydayPrompts(): Promise<Labelled[]> {
     for (const [index, { prompt: text }] of (await readRows(set, everyday)).entries()) {
       if ((isLarge && index % 4 !== 0) || seen.has(text) || isKnownJailbreak(text)) continue
       seen.add(text)
-      rows.push({ text, set, source: '', real: true, truth: truth(0, 0, 0), weight: counts })
+      rows.push({
+        text,
+        set,
+        source: users.has(text) ? realUsers : '',
+        real: true,
+        truth: truth(0, 0, 0),
+        weight: counts,
+      })
     }
   }
   return rows

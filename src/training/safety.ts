@@ -2,6 +2,9 @@
  * The three heads of `core/screening/harm.ts`. Beside the labelled sets they learn from sentences of our own (`safety-examples.ts`) and,
  * as harmless, from every other prompt there is: what must not be refused is what people ask all day.
  */
+import { createFeatureReader } from '../core/reading/features.ts'
+import { createDeedReader } from '../core/screening/deeds.ts'
+import { undisguised } from '../core/screening/disguise.ts'
 import { type HarmHead, harmHeads, harmSlots, loudness, regionOf } from '../core/screening/harm.ts'
 import { blocks, blocksPart, scoreOf } from '../core/screening/harm-verdict.ts'
 import { compileRules, firstBroken, safetyRules } from '../core/screening/safety-rules.ts'
@@ -12,7 +15,8 @@ import { type Figure, f1 } from './figures.ts'
 import { foldOf } from './folds.ts'
 import { type Example, train } from './linear.ts'
 import { originalsOf } from './near-duplicates.ts'
-import { judgedSets, labelledRows, ownSet, type Row } from './safety-rows.ts'
+import { createSlotReader, judgedSets, labelledRows, ownSet, type Row, realUsers } from './safety-rows.ts'
+import { wraps } from './wraps.ts'
 
 type Tuning = {
   /** How loudly words, neighbours and kinds speak. */
@@ -32,7 +36,6 @@ const epochs = 12
 const partWeight = 0.3
 const examWeight = 0.5
 const folds = 5
-const repeats = 1
 
 /** Reads what the heads learn: everything. */
 export async function readSafety(): Promise<Course> {
@@ -43,7 +46,20 @@ export async function readSafety(): Promise<Course> {
 
 /** Trains on all rows; the figures come from models that had not seen the texts they judge. */
 function trained(rows: readonly Row[]): Trained {
-  const figures = figuresOf(rows, judgedUnseen(rows))
+  const original = originals(rows)
+  const figures = figuresOf(
+    rows,
+    judgedUnseen(
+      rows,
+      row => (row.set === ownSet ? null : foldOf(original.get(row.text) ?? row.text, folds)),
+      (row, index) => isHarmful(row) || (row.source === realUsers && index % 4 === 0),
+    ),
+    judgedUnseen(
+      rows,
+      row => (isHarmful(row) ? row.source : null),
+      () => false,
+    ),
+  )
   const models = harmHeads.map((head, index) => fit(rows, head, index + 1))
   const scales = models.map(({ weights }) => weights.reduce((most, one) => Math.max(most, Math.abs(one)), 0) / 127)
   const bytes = new Int8Array(harmSlots * harmHeads.length)
@@ -94,36 +110,65 @@ function logOdds({ weights, bias }: Model, slots: Uint32Array): number {
   return sum * loudness(slots.length) + bias
 }
 
-type Judged = { readonly row: Row; readonly blocked: boolean; readonly score: number }
+type Judged = {
+  readonly row: Row
+  readonly blocked: boolean
+  readonly score: number
+  /** By form, whether the row's text is refused in it; empty where it was not asked. */
+  readonly wrapped: ReadonlyMap<string, boolean>
+}
 
-/** Patterns and classifier together, as they answer in service; URLs have no labelled texts. Once for each dealing of the folds. */
-function judgedUnseen(rows: readonly Row[]): readonly (readonly Judged[])[] {
-  const rules = compileRules(safetyRules)
-  const broken = new Set(rows.filter(({ set, text }) => set !== ownSet && firstBroken(rules, text) !== null))
-  const original = originals(rows)
-  return Array.from({ length: repeats }, (_, repeat) => {
-    const judged: Judged[] = []
-    for (let fold = 0; fold < folds; fold++) {
-      const isHeldOut = (row: Row) =>
-        row.set !== ownSet && foldOf(original.get(row.text) ?? row.text, folds, repeat) === fold
-      const learnt = rows.filter(row => !isHeldOut(row))
-      const models = harmHeads.map((head, index) => ({
-        head,
-        model: fit(learnt, head, repeat * 100 + fold * 10 + index + 1),
-      }))
-      for (const row of rows.filter(isHeldOut)) {
-        const oddsOf = ({ slots, kinds }: Pick<Row, 'slots' | 'kinds'>) => {
-          const odds = { request: 0, content: 0, jailbreak: 0, evidence: slots.length, kinds }
-          for (const { head, model } of models) odds[head] = logOdds(model, slots)
-          return odds
-        }
-        const odds = oddsOf(row)
-        const blocked = broken.has(row) || blocks(odds) || row.parts.some(part => blocksPart(oddsOf(part)))
-        judged.push({ row, blocked, score: scoreOf(odds) })
-      }
+/**
+ * Patterns and classifier together, as they answer in service, over rows that their models had not seen; URLs have no labelled
+ * texts. `groupOf` tells which rows are judged together, null = by nobody.
+ */
+function judgedUnseen(
+  rows: readonly Row[],
+  groupOf: (row: Row) => string | number | null,
+  isWrapped: (row: Row, index: number) => boolean,
+): readonly Judged[] {
+  const judge = createTextJudge()
+  const judged: Judged[] = []
+  const groups = [...Map.groupBy(rows, groupOf).keys()].filter(group => group !== null).sort()
+  for (const [seed, group] of groups.entries()) {
+    const learnt = rows.filter(row => groupOf(row) !== group)
+    const models = harmHeads.map((head, index) => ({ head, model: fit(learnt, head, seed * 10 + index + 1) }))
+    for (const [index, row] of rows.filter(row => groupOf(row) === group).entries()) {
+      const forms = isWrapped(row, index) ? Object.entries(wraps) : []
+      judged.push({
+        row,
+        blocked: judge.blocksRow(models, row),
+        score: scoreOf(oddsOf(models, row)),
+        wrapped: new Map(forms.map(([form, wrap]) => [form, judge.blocksText(models, wrap(row.text))])),
+      })
     }
-    return judged
-  })
+  }
+  return judged
+}
+
+type Models = readonly { readonly head: HarmHead; readonly model: Model }[]
+
+function oddsOf(models: Models, { slots, kinds }: Pick<Row, 'slots' | 'kinds'>) {
+  const odds = { request: 0, content: 0, jailbreak: 0, evidence: slots.length, kinds }
+  for (const { head, model } of models) odds[head] = logOdds(model, slots)
+  return odds
+}
+
+function createTextJudge() {
+  const rules = compileRules(safetyRules)
+  const readFeatures = createFeatureReader()
+  const readDeeds = createDeedReader()
+  const readSlots = createSlotReader()
+  const blocksRow = (models: Models, { text, parts, ...whole }: Pick<Row, 'text' | 'slots' | 'kinds' | 'parts'>) =>
+    firstBroken(rules, text) !== null ||
+    blocks(oddsOf(models, whole)) ||
+    readDeeds(readFeatures(text)) !== null ||
+    parts.some(part => blocksPart(oddsOf(models, part), parts.length))
+  return {
+    blocksRow,
+    blocksText: (models: Models, text: string) =>
+      [text, ...undisguised(text)].some(one => blocksRow(models, { text: one, ...readSlots(one) })),
+  }
 }
 
 /** By text: what tells it first, so that a near duplicate is never learnt from. Prompts of every day are too many to compare. */
@@ -140,12 +185,11 @@ const labelledSets: ReadonlySet<string> = new Set([
   'prompt-injection',
 ])
 
-/** What models say of texts that they had not seen, each figure the mean of all runs. */
-function figuresOf(rows: readonly Row[], runs: readonly (readonly Judged[])[]): Figure[] {
-  const mean = (measure: (judged: readonly Judged[]) => number) => {
-    const values = runs.map(measure)
-    return (values.reduce((sum, one) => sum + one, 0) / values.length).toFixed(3)
-  }
+const isHarmful = ({ set, truth }: Row) => set === 'harmful-requests' && truth.request === 1
+
+/** What models say of texts that they had not seen, by folds and with one source of harmful requests left out at a time. */
+function figuresOf(rows: readonly Row[], judged: readonly Judged[], bySource: readonly Judged[]): Figure[] {
+  const mean = (measure: (judged: readonly Judged[]) => number, of = judged) => measure(of).toFixed(3)
   const blockedShare = (which: (row: Row) => boolean) => (judged: readonly Judged[]) => {
     const those = judged.filter(({ row }) => which(row))
     return those.filter(({ blocked }) => blocked).length / Math.max(1, those.length)
@@ -175,6 +219,18 @@ function figuresOf(rows: readonly Row[], runs: readonly (readonly Judged[])[]): 
     ...sources.map(source =>
       refused(`  ${source}`, '≥ .60', '', row => row.source === source && row.truth.request === 1),
     ),
+    ...sources.map(source => ({
+      name: `  ${source}, left out`,
+      goal: '≥ .65',
+      reference: '',
+      measured: mean(
+        blockedShare(row => row.source === source),
+        bySource,
+      ),
+    })),
+    ...wrapFigures(judged),
+    refused('real-user-prompts refused', '≤ .004', '', row => row.source === realUsers),
+    refused('honest-hot-words refused', '≤ .05', '', row => row.set === 'honest-hot-words'),
     refused('real prompts refused', '≤ .005', '.0018', row => row.real && judgedSets.has(row.set)),
     refused('  persona prompts', '0', '', row => row.real && row.set === 'prompt-injection'),
     refused('xstest, unsafe caught', '≥ .50', '.30', isRequest('xstest', 1)),
@@ -188,6 +244,21 @@ function figuresOf(rows: readonly Row[], runs: readonly (readonly Judged[])[]): 
     refused('  refused though not flagged', '', '', isContent(0)),
     refused('  refused and flagged', '', '', isContent(1)),
   ]
+}
+
+/** By form: what is refused of what is refused bare, and what is of honest prompts that are not. */
+function wrapFigures(judged: readonly Judged[]): Figure[] {
+  const asked = judged.filter(({ wrapped }) => wrapped.size > 0)
+  const harmful = asked.filter(({ row, blocked }) => isHarmful(row) && blocked)
+  const honest = asked.filter(({ row, blocked }) => !isHarmful(row) && !blocked)
+  const share = (of: readonly Judged[], form: string) =>
+    (of.filter(({ wrapped }) => wrapped.get(form) === true).length / Math.max(1, of.length)).toFixed(3)
+  return Object.keys(wraps).map(form => ({
+    name: `  ${form}`,
+    goal: '',
+    reference: '',
+    measured: `${share(harmful, form)} of bare; honest ${share(honest, form)}`,
+  }))
 }
 
 /** Area under precision over recall, as average precision. */

@@ -7,6 +7,8 @@ export type Web = {
   readonly search: Search
   readonly pages: PageReader
   readonly prices: WebPrices
-  /** Whether text from the web may be put before a model: what no caller may say, no page may either. */
+  /** Whether text from the web may be put before a model: no page may give it orders. */
+  readonly screenPage: (text: string) => boolean
+  /** Whether a rewritten prompt may be sent: what no caller may say, no rewriter may either. */
   readonly screen: (text: string) => boolean
 }

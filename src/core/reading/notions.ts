@@ -28,7 +28,7 @@ import tr from '../lexicon/tr.txt' with { type: 'text' }
 import uk from '../lexicon/uk.txt' with { type: 'text' }
 import vi from '../lexicon/vi.txt' with { type: 'text' }
 import zh from '../lexicon/zh.txt' with { type: 'text' }
-import { type Features, hashOf, sieveOf, sieveSize } from './features.ts'
+import { type Features, hashOf, maximumWords, sieveOf, sieveSize } from './features.ts'
 import { foldTable, foldWord, isSyllable, separator, skipped, standsAlone } from './letters.ts'
 
 const lists = {
@@ -241,14 +241,16 @@ export function createNotionReader(withEnglish = true): NotionReader {
   return {
     begin(read) {
       features = read
-      usual = told(read, 0, Math.min(read.count, mostAsked), english)
+      told.begin(read)
+      usual = told.languageOf(read, 0, Math.min(read.count, mostAsked), english)
     },
     read(from, to) {
       if (features === null) return { found, count: 0, language: english }
       const { units, unitCount, offsets, count: words } = features
       const start = offsets[from] ?? 0
       const end = to < words ? (offsets[to] ?? unitCount) : unitCount
-      const language = from === 0 && to === words ? usual : told(features, from, Math.min(to, from + mostAsked), usual)
+      const language =
+        from === 0 && to === words ? usual : told.languageOf(features, from, Math.min(to, from + mostAsked), usual)
       // What is English is read by its words, unless its notions are asked for.
       if (language === english && !withEnglish) return { found, count: 0, language }
       return {
@@ -266,22 +268,25 @@ const mostAsked = 64
 /** Tells the language of some words: by their script, and by how many common ones are of each; `otherwise` where they do not say. */
 function createLanguageOfWords() {
   const votes = new Float64Array(notionLanguages.length)
+  /** Up to each word: how many may be of another language than English, and whose they are. */
+  const foreignUpTo = new Uint16Array(maximumWords + 1)
   const spoken = commonWords()
   const sieve = sieveOf(spoken.keys())
   const foreign = sieveOf([...spoken].filter(([, languages]) => !languages.includes(english)).map(([word]) => word))
 
-  /** Whether some words may be of another language: so many are common there and not in English, or of another script. */
-  const mayBeForeign = ({ words, units, offsets }: Features, from: number, to: number): boolean => {
+  /** Words that are common in another language and not in English, or of another script. */
+  const begin = ({ words, units, offsets, count }: Features) => {
     let others = 0
-    for (let at = from; at < to; at++) {
+    for (let at = 0; at < count; at++) {
       others += foreign[(words[at] ?? 0) & (sieveSize - 1)] ?? 0
       others += ((units[offsets[at] ?? 0] ?? 0) - 0x250) >> 31 === 0 ? 1 : 0
+      foreignUpTo[at + 1] = others
     }
-    return others * wordsPerForeign >= to - from
   }
 
-  return (features: Features, from: number, to: number, otherwise: number): number => {
-    if (otherwise === english && !mayBeForeign(features, from, to)) return english
+  const languageOf = (features: Features, from: number, to: number, otherwise: number): number => {
+    const others = (foreignUpTo[to] ?? 0) - (foreignUpTo[from] ?? 0)
+    if (otherwise === english && others * wordsPerForeign < to - from) return english
     const { words, units, offsets } = features
     votes.fill(0)
     for (let at = from; at < to; at++) {
@@ -307,6 +312,8 @@ function createLanguageOfWords() {
     }
     return best
   }
+
+  return { begin, languageOf }
 }
 
 /** In another language one word of so many is a common one, and in English hardly any. */

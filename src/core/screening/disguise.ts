@@ -23,7 +23,9 @@ export function undisguised(text: string): readonly string[] {
     const spelt = respelt(seen)
     if (spelt !== null) {
       readings.push(spelt)
-      if (longWord.test(spelt)) readings.push(spelt.replace(longWords, parted))
+      // A long word that stood there as it is was not joined.
+      const asWords = spelt.replace(longWords, run => (seen.includes(run) ? run : parted(run)))
+      if (asWords !== spelt) readings.push(asWords)
     }
   }
   const hidden = (signs & longRun) === 0 ? null : textInBase64(text)
@@ -32,7 +34,6 @@ export function undisguised(text: string): readonly string[] {
 }
 
 /** Too long for one word: words that stood a letter at a time, with nothing but blanks between them. */
-const longWord = /[a-z]{10,64}/i
 const longWords = /[a-z]{10,64}/gi
 
 const longestReading = 32_768
@@ -45,35 +46,82 @@ const leet = 2
 const longRun = 4
 const shortestRun = 32
 
-/** Which disguises a text may hold. One pass without a branch: in code, hashes and logs nobody could guess what comes next. */
+/** Which disguises a text may hold. Most hold nothing that could be one, and are looked at no closer. */
 function signsIn(text: string): number {
   const traits = traitTable()
-  let state = 0
-  let joins = 0
-  let run = 0
-  let longest = 0
   let found = 0
   let mixed = 0
-  let before = 0
+  let joins = 0
+  let alone = 0
+  let hasRun = false
   for (let from = 0; from < text.length; ) {
     const length = loadUnits(text, from)
+    // Short loops, of which the engine makes better code than of one that does all.
+    let before = 0
     for (let at = 0; at < length; at++) {
       const trait = traits[units[at] ?? 0] ?? 0
-      const step = state | (trait & kindMask)
-      joins += joinsAt[step] ?? 0
-      state = steps[step] ?? 0
-      run = (run + 1) & -((trait >>> base64Shift) & 1)
-      longest = Math.max(longest, run)
       found |= trait
       mixed |= ((trait << 1) & before) | ((before << 1) & trait)
+      joins += (before >>> joinShift) & (trait >>> leetShift) & 1
       before = trait
     }
+    alone = Math.max(alone, lonelyIn(traits, length))
+    hasRun ||= hasRunIn(traits, length)
     from += length
   }
   const isHiding = (found & hides) !== 0 || (mixed & looksLatin) !== 0
+  const mayBeLeet = (joins >= fewestJoins && joins * charactersPerJoin >= text.length) || alone >= fewestSpaced
+  return (isHiding ? hiding : 0) | (mayBeLeet && isLeet(text, traits) ? leet : 0) | (hasRun ? longRun : 0)
+}
+
+/** Most letters in a row that stand alone among the loaded units, or may. */
+function lonelyIn(traits: Uint16Array, length: number): number {
+  const separator = 1 << separatorShift
+  let most = 0
+  let row = 0
+  let before = separator
+  let beforeLast = separator
+  for (let at = 0; at < length; at++) {
+    const trait = traits[units[at] ?? 0] ?? 0
+    const ends = (beforeLast >>> separatorShift) & (before >>> joinShift) & (trait >>> separatorShift) & 1
+    const begins = (before >>> separatorShift) & (trait >>> joinShift) & 1
+    row = (row + ends) & -(ends | begins)
+    most = Math.max(most, row)
+    beforeLast = before
+    before = trait
+  }
+  return most
+}
+
+/** Whether so many of the loaded units in a row are of base64: one of them stands at every so many. */
+function hasRunIn(traits: Uint16Array, length: number): boolean {
+  const isOf = (at: number) => at >= 0 && at < length && ((traits[units[at] ?? 0] ?? 0) & (1 << base64Shift)) !== 0
+  for (let at = shortestRun - 1; at < length; at += shortestRun) {
+    if (!isOf(at)) continue
+    let from = at
+    while (at - from < shortestRun && isOf(from - 1)) from--
+    let to = at
+    while (to - from < shortestRun && isOf(to + 1)) to++
+    if (to - from + 1 >= shortestRun) return true
+  }
+  return false
+}
+
+/** One pass without a branch: in code, hashes and logs nobody could guess what comes next. */
+function isLeet(text: string, traits: Uint16Array): boolean {
+  let state = 0
+  let joins = 0
+  for (let from = 0; from < text.length; ) {
+    const length = loadUnits(text, from)
+    for (let at = 0; at < length; at++) {
+      const step = state | ((traits[units[at] ?? 0] ?? 0) & kindMask)
+      joins += joinsAt[step] ?? 0
+      state = steps[step] ?? 0
+    }
+    from += length
+  }
   // Code has digits between letters too, but not in every other word.
-  const isLeet = state >= spelledOut || (joins >= fewestJoins && joins * charactersPerJoin >= text.length)
-  return (isHiding ? hiding : 0) | (isLeet ? leet : 0) | (longest >= shortestRun ? longRun : 0)
+  return state >= spelledOut || (joins >= fewestJoins && joins * charactersPerJoin >= text.length)
 }
 
 const fewestJoins = 2
@@ -92,12 +140,21 @@ const base64Shift = 3
 const hides = 0x10
 const letter = 0x40
 const looksLatin = letter << 1
+/** Whether a letter, a sign that stands for one, or a separator may stand here. */
+const joinShift = 8
+const leetShift = 9
+const separatorShift = 10
 
-let traitsKept: Uint8Array | null = null
+let traitsKept: Uint16Array | null = null
 
 /** `traitOf` of every UTF-16 unit, made when first needed. */
-function traitTable(): Uint8Array {
-  traitsKept ??= Uint8Array.from({ length: 65_536 }, (_, unit) => traitOf(unit))
+function traitTable(): Uint16Array {
+  traitsKept ??= Uint16Array.from({ length: 65_536 }, (_, unit) => {
+    const trait = traitOf(unit)
+    const kind = trait & kindMask
+    const may = (one: number, shift: number) => (kind === one || kind === kindNone ? 1 << shift : 0)
+    return trait | may(kindLetter, joinShift) | may(kindLeet, leetShift) | may(kindSeparator, separatorShift)
+  })
   return traitsKept
 }
 

@@ -1,8 +1,9 @@
 /** When the classifier's numbers become a refusal, in which category, and the one number that stands for them. */
 import { createFeatureReader, type FeatureReader, type Features, opensPolitely } from '../reading/features.ts'
+import { createDeedReader } from './deeds.ts'
 import { createHarmJudge, type Harm, type HarmHead, timesOf } from './harm.ts'
 import type { HarmKind } from './harm-words.ts'
-import { eachPart } from './parts.ts'
+import { eachPart, partsIn } from './parts.ts'
 import type { SafetyCategory } from './safety-rules.ts'
 import { createWorldJudge } from './world.ts'
 
@@ -22,6 +23,8 @@ export const thresholds: Readonly<Record<HarmHead, number>> = { request: -0.85, 
 export type HarmClassifier = {
   /** What someone asks, or brings into the conversation. */
   prompt(text: string): HarmVerdict
+  /** What it is to read: documents, results of tools, pages. They tell of many things, and ask for nothing. */
+  data(text: string): HarmVerdict
   /**
    * What a model answers: it tells of many things, so only what it says is judged, and only what is certain. The score is that
    * of what is refused, 0 for the rest.
@@ -42,6 +45,7 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
   const read = createFeatureReader()
   const judge = createHarmJudge()
   const world = createWorldJudge()
+  const readDeeds = createDeedReader()
 
   const answer = (text: string): HarmVerdict => {
     const features = read(text)
@@ -50,10 +54,10 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
     return harm.content > answerThreshold ? { category: categoryOf(harm), score: probability(harm.content) } : harmless
   }
 
-  /** A whole text; of a long one in English its sentences say as much as its notions. */
+  /** A whole text; the notions of a long one are judged sentence by sentence alone. */
   const judged = (features: Features, harm: Harm): HarmVerdict => {
     const verdict = verdictOf(harm)
-    if (verdict.category !== null) return verdict
+    if (verdict.category !== null || features.count > longestOfNotions) return verdict
     const abroad = world.read(features, 0, features.count) ?? null
     return abroad === null ? verdict : { category: abroad, score: Math.max(verdict.score, scoreAbroad) }
   }
@@ -64,16 +68,27 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
       world.begin(features)
       const whole = judged(features, judge.read(features))
       if (whole.category !== null) return whole
+      const deed = readDeeds(features)
+      if (deed !== null) return { category: deed, score: Math.max(whole.score, scoreOfDeed) }
       let worst = whole
+      const parts = partsIn(features)
       eachPart(features, (from, to) => {
         if (worst.category !== null) return
         const abroad = world.read(features, from, to)
         if (abroad === undefined) {
+          if (judge.requestAbout(from, to) <= worthReading) return
           const part = judge.readPart(features, from, to)
-          if (blocksPart(part)) worst = verdictOf(part)
+          if (blocksPart(part, parts)) worst = verdictOf(part)
         } else if (abroad !== null) worst = { category: abroad, score: scoreAbroad }
       })
       return worst
+    },
+    data: text => {
+      const harm = judge.read(readPrompt(text))
+      // Short ones speak of models too: of them the rules are surer.
+      return harm.evidence >= evidenceOfTemplate && triesToUnbind(harm)
+        ? { category: 'jailbreak', score: probability(harm.jailbreak) }
+        : harmless
     },
     answer,
     listen() {
@@ -129,8 +144,17 @@ function longer(numbers: Uint32Array, count: number): Uint32Array<ArrayBuffer> {
   return more
 }
 
+/** In words. */
+const longestOfNotions = 400
+
+/** Parts about which less is known are not read: of those that would be refused, one in four hundred is below. */
+const worthReading = -3
+
 /** What is refused in another language than English has no graded score: it is more likely than not. */
 const scoreAbroad = 0.6
+
+/** What brings an act, an object and a way of asking together is hardly meant otherwise. */
+const scoreOfDeed = 0.8
 
 const harmless: HarmVerdict = { category: null, score: 0 }
 
@@ -149,10 +173,18 @@ export function blocks(odds: Odds): boolean {
   return asksForHarm(odds) || triesToUnbind(odds) || (odds.content > thresholds.content && !isOfSelfHarm(odds.kinds))
 }
 
-/** The same of a part alone: what a sentence asks counts, what it says is weighed with what stands around it. */
-export function blocksPart(odds: Odds): boolean {
-  return odds.evidence >= leastEvidence && asksForHarm(odds)
+/**
+ * The same of one of a text's parts alone: what a sentence asks counts, what it says is weighed with what stands around it. Of many
+ * parts each must be surer, or a long honest text would be refused by one of its hundred sentences.
+ */
+export function blocksPart(odds: Odds, parts: number): boolean {
+  const least = thresholds.request + Math.min(mostOfParts, perDoubling * Math.log2(parts))
+  return odds.evidence >= leastEvidence && odds.request > least && asksForHarm(odds)
 }
+
+/** Fixed by cross-validation: of real prompts a quarter as many are refused for a part, of requests among eight sentences .91 are still. */
+const perDoubling = 0.2
+const mostOfParts = 1
 
 function asksForHarm({ request, kinds }: Odds): boolean {
   return request > thresholds.request && request > leastOfRequest(kinds)

@@ -3,7 +3,7 @@
  * model's rules away. Three linear heads over one set of hashed features: words, their neighbours, and what the words speak
  * of (`harm-words.ts`), so that a word never seen in training counts like its kin. Linear in the text, nothing allocated a word.
  */
-import { type Features, hashOf, sieveOf, sieveSize, slotOf } from '../reading/features.ts'
+import { type Features, hashOf, maximumWords, sieveOf, sieveSize, slotOf } from '../reading/features.ts'
 import kept from '../weights/safety.json'
 import { bytesOf } from '../weights.ts'
 import { type HarmKind, harmKinds, wordsOf } from './harm-words.ts'
@@ -36,6 +36,11 @@ export type HarmJudge = {
   read(features: Features): Harm
   /** Some of a text's words, as if they stood alone. */
   readPart(features: Features, from: number, to: number): Harm
+  /**
+   * About what the request head would say of some words of the text that was read last as a whole; told from sums over it, in
+   * no time that depends on how many they are.
+   */
+  requestAbout(from: number, to: number): number
   /** Log-odds that the content head does not exceed, told without the neighbours: those weigh next to nothing there. */
   contentAtMost(features: Pick<Features, 'count' | 'words' | 'stems'>): number
 }
@@ -60,6 +65,10 @@ export function createHarmJudge(): HarmJudge {
   return {
     read: features => harmOf(reader.read(features)),
     readPart: (features, from, to) => harmOf(reader.readPart(features, from, to)),
+    requestAbout(from, to) {
+      const { weight, slots } = reader.between(from, to)
+      return weight * loudness(slots) * scale.request + bias.request
+    },
     contentAtMost(features) {
       const filled = reader.read(features, false)
       // More features, as there are with the neighbours, only make each one softer.
@@ -83,6 +92,8 @@ export type HarmReader = {
   read(features: Words, withNeighbours?: boolean): number
   /** The same of some of the words. */
   readPart(features: Words, from: number, to: number): number
+  /** Of some words of what `read` read last: how many slots they filled, and what those weigh in requests; each as often as it came. */
+  between(from: number, to: number): { readonly weight: number; readonly slots: number }
   readonly slots: Uint32Array
   /** What the slots weigh together, by head. */
   readonly sums: Record<HarmHead, number>
@@ -116,6 +127,10 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
   let recentFrom = 0
   let stamp = 0
   let filled = 0
+  /** Up to each word: how many slots were noted, and what they weigh in requests. */
+  const notesUpTo = new Int32Array(maximumWords + 1)
+  const weightUpTo = new Int32Array(maximumWords + 1)
+  const running = new Int32Array(mostNoted + 1)
 
   const noteKinds = (from: number, own: readonly number[], before: readonly number[], at: number): number => {
     let count = from
@@ -137,6 +152,7 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
   /** Adds the noted slots to the others, each once: two weights in the halves of one sum, the third in another. */
   const weigh = (count: number): void => {
     let found = filled
+    let weight = 0
     for (let from = 0; from < count; from += mostInHalf) {
       const to = Math.min(count, from + mostInHalf)
       const before = found
@@ -150,6 +166,8 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
         table[slot] = (entry & weightMask) | (stamp << stampShift)
         slots[found] = slot
         found -= isNew
+        weight += (entry & 0xff) - weightShift
+        running[at + 1] = weight
         outer = (outer + (entry & outerWeights & isNew)) | 0
         inner += (entry >>> 8) & 0xff & isNew
       }
@@ -175,8 +193,22 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
     stamp = 1
   }
 
-  const read = ({ words, stems }: Words, from: number, to: number, withNeighbours: boolean): number => {
+  /** Tells of the words since `since` what was summed up to each. */
+  const keepSums = (since: number, to: number): void => {
+    const notes = notesUpTo[since] ?? 0
+    const weight = weightUpTo[since] ?? 0
+    for (let at = since + 1; at <= to; at++) weightUpTo[at] = weight + (running[(notesUpTo[at] ?? 0) - notes] ?? 0)
+  }
+
+  const read = (
+    { words, stems }: Words,
+    from: number,
+    to: number,
+    withNeighbours: boolean,
+    isWhole: boolean,
+  ): number => {
     begin()
+    let since = 0
     let before = none
     let wordBefore = 0
     let stemBefore = 0
@@ -203,8 +235,11 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
             noted[notes++] = placeOf(1, (stemBefore + Math.imul(kind + 1, kindSpread)) | 0, salts.wordKind)
         notes = noteKinds(notes, own, before, at)
       }
+      if (isWhole) notesUpTo[at + 1] = (notesUpTo[since] ?? 0) + notes
       if (notes > mostNoted - mostOfWord) {
         weigh(notes)
+        if (isWhole) keepSums(since, at + 1)
+        since = at + 1
         notes = 0
       }
       before = own
@@ -223,6 +258,7 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
     }
     noted[notes++] = placeOf(2, Math.min(12, Math.round(Math.log2(count + 1) * 1.5)), salts.length)
     weigh(notes)
+    if (isWhole) keepSums(since, to)
     return filled
   }
 
@@ -230,8 +266,12 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
     slots,
     sums,
     kinds,
-    read: (features, withNeighbours = true) => read(features, 0, features.count, withNeighbours),
-    readPart: (features, from, to) => read(features, from, to, true),
+    read: (features, withNeighbours = true) => read(features, 0, features.count, withNeighbours, withNeighbours),
+    readPart: (features, from, to) => read(features, from, to, true, false),
+    between: (from, to) => ({
+      weight: (weightUpTo[to] ?? 0) - (weightUpTo[from] ?? 0),
+      slots: (notesUpTo[to] ?? 0) - (notesUpTo[from] ?? 0),
+    }),
   }
 }
 

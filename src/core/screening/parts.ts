@@ -14,3 +14,10 @@ export function eachPart({ count, breaks, breakCount }: Features, onPart: (from:
     from = to
   }
 }
+
+/** How many parts a text has. */
+export function partsIn(features: Features): number {
+  let parts = 0
+  eachPart(features, () => parts++)
+  return parts
+}

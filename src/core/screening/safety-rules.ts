@@ -4,6 +4,7 @@
  */
 
 import { compilePatterns, type PatternSet, scan } from '../patterns.ts'
+import { beginningsOf, dataOrders } from './data-orders.ts'
 import { compileExpression, type Expression } from './expression.ts'
 import { compileOpenings, type Openings } from './opening.ts'
 import { openingOrders, sparedOrders, takenBack } from './opening-orders.ts'
@@ -101,7 +102,7 @@ function anyOf(members: readonly RuleExpression[]): Expression | null {
 
 /** The first rule that a text breaks, null for none. */
 export function firstBroken(compiled: SafetyRules, text: string): SafetyRule | null {
-  let broken = compiled.openings.of(text)
+  let broken = compiled.openings.of(text) ?? lineBroken(compiled, text)
   if (broken !== null) return broken
   scan(compiled.set, text, pattern => {
     broken = compiled.rules[compiled.ruleOf[pattern] ?? -1] ?? null
@@ -109,6 +110,20 @@ export function firstBroken(compiled: SafetyRules, text: string): SafetyRule | n
   })
   return broken ?? firstMatched(compiled, text)
 }
+
+/** Pasted text brings its orders in with its lines. What may take back something of the speaker's own counts at the beginning alone. */
+function lineBroken({ openings }: SafetyRules, text: string): SafetyRule | null {
+  let lines = 0
+  for (let at = text.indexOf('\n'); at !== -1 && lines < mostLines; at = text.indexOf('\n', at + 1), lines++) {
+    if (text.charCodeAt(at + 1) <= space) continue
+    const broken = openings.of(text.slice(at + 1, at + 1 + longestOpening))
+    if (broken !== null && broken.unless === undefined) return broken
+  }
+  return null
+}
+
+const space = 32
+const mostLines = 4_096
 
 /** The first rule one of whose expressions is in a text. */
 export function firstMatched({ expressions }: SafetyRules, text: string): SafetyRule | null {
@@ -118,6 +133,31 @@ export function firstMatched({ expressions }: SafetyRules, text: string): Safety
   }
   return null
 }
+
+/** The rules for what a model is to read: a caller's own ones, and those against orders in it. What else it tells of is no request. */
+export function rulesForData(own: readonly SafetyRule[]): readonly SafetyRule[] {
+  const ordering: readonly string[] = ['jailbreak', 'prompt_injection'] satisfies SafetyCategory[]
+  return [...own, ...safetyRules.filter(({ category }) => ordering.includes(category)), orderInData]
+}
+
+const orderInData: SafetyRule = {
+  id: 'order-in-data',
+  category: 'prompt_injection',
+  reason: 'Gives orders to the model within what it is to read.',
+  patterns: dataOrders,
+}
+
+/** The first rule that something to read breaks: an order may open each of its sentences. */
+export function firstBrokenByData(compiled: SafetyRules, text: string): SafetyRule | null {
+  for (const from of beginningsOf(text)) {
+    const broken = compiled.openings.of(text.slice(from, from + longestOpening))
+    if (broken !== null) return broken
+  }
+  return firstBroken(compiled, text)
+}
+
+/** In UTF-16 units: of a text made of beginnings each one is read no further. */
+const longestOpening = 600
 
 const override = 'ignore|disregard|forget|bypass|override'
 const earlier = 'previous|prior|preceding|earlier|above|before|foregoing|initial|original'
@@ -229,7 +269,7 @@ export const safetyRules: readonly SafetyRule[] = [
     reason: 'Asks how to build a bomb or another weapon of mass harm.',
     patterns: [
       `${demand} ~6 ${make} ~1 a|an|my|your|own bomb|explosive|grenade|landmine`,
-      `${demand}|${make} ~6 pipe|nail|dirty|pressure|fertilizer|car|letter|nuclear|homemade|molotov|petrol bomb|bombs|cocktail|explosive|explosives`,
+      `${demand}|${make} ~6 pipe|nail|pressure|fertilizer|car|letter|homemade|molotov|petrol bomb|bombs|cocktail|explosive|explosives`,
       `${make} ~3 homemade ~1 explosive|explosives|bomb|bombs|silencer|silencers`,
       `${demand}|${make} ~5 ${make} ~4 sarin|vx|tabun|novichok|ricin|anthrax|botulinum|napalm|tatp|petn|rdx|mustard`,
       `${make}|cultivate|weaponize|weaponise|enrich ~3 anthrax|smallpox|sarin|ricin|novichok`,

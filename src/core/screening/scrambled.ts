@@ -15,41 +15,40 @@ const leastSwapped = 5
 
 /** Other readings of a text, most often none. One pass over its letters decides. */
 export function unscrambled(text: string): readonly string[] {
-  const { words, shapes } = vocabulary()
+  const { words, shapes, sieve } = vocabulary()
+  /** Few of the hashes are of words: nearly all are told by the sieve alone. */
+  const isWord = (hash: number) => sieve[hash & sieveMask] === 1 && words.has(hash)
   const length = loadUnits(text.length > longestLook ? text.slice(0, longestLook) : text)
   units[length] = 0
-  let [plain, turned, backwards, swapped, long] = [0, 0, 0, 0, 0]
-  let [word, turnedWord, backwardsWord, inner, letters, last, power] = [0, 0, 0, 0, 0, 0, 1]
+  let plain = 0
+  let turned = 0
+  let backwards = 0
+  let swapped = 0
+  let long = 0
+  let word = 0
+  let letters = 0
   for (let at = 0; at <= length; at++) {
-    const letter = ((units[at] ?? 0) | 0x20) - firstLetter
-    if (letter >= 0 && letter < alphabet && (units[at] ?? 0) < 128) {
+    const unit = units[at] ?? 0
+    const letter = (unit | 0x20) - firstLetter
+    if (letter >= 0 && letter < alphabet && unit < 128) {
       word = (Math.imul(word, base) + letter + 1) | 0
-      turnedWord = (Math.imul(turnedWord, base) + ((letter + 13) % alphabet) + 1) | 0
-      backwardsWord = (backwardsWord + Math.imul(letter + 1, power)) | 0
-      power = Math.imul(power, base)
-      inner = (inner + (letters === 0 ? Math.imul(mixOf(letter), 3) : mixOf(letter))) | 0
-      last = letter
       letters++
       continue
     }
     if (letters >= shortest) {
-      const isKnown = words.has(word)
-      if (isKnown) plain++
-      if (letters >= leastSwapped && isKnown) long++
-      if (!isKnown) {
-        if (words.has(turnedWord)) turned++
-        if (words.has(backwardsWord)) backwards++
-        if (letters >= leastSwapped && shapes.has(shapeOf(inner, last, letters))) swapped++
+      const mayBeSwapped = letters >= leastSwapped
+      if (isWord(word)) {
+        plain++
+        if (mayBeSwapped) long++
+      } else {
+        readOtherwise(at - letters, at)
+        if (isWord(read.turned)) turned++
+        if (isWord(read.backwards)) backwards++
+        if (mayBeSwapped && sieve[read.shape & sieveMask] === 1 && shapes.has(read.shape)) swapped++
       }
     }
-    if (letters > 0) {
-      word = 0
-      turnedWord = 0
-      backwardsWord = 0
-      inner = 0
-      letters = 0
-      power = 1
-    }
+    word = 0
+    letters = 0
   }
   const readings: string[] = []
   if (turned >= fewestTurned && turned > plain) readings.push(rot13(text))
@@ -58,7 +57,30 @@ export function unscrambled(text: string): readonly string[] {
   return readings
 }
 
+const read = { turned: 0, backwards: 0, shape: 0 }
+
+/** Notes in `read` what some loaded letters are thirteen places on, backwards, and in any order. */
+function readOtherwise(from: number, to: number): void {
+  let turned = 0
+  let backwards = 0
+  let inner = 0
+  let last = 0
+  let power = 1
+  for (let at = from; at < to; at++) {
+    const letter = ((units[at] ?? 0) | 0x20) - firstLetter
+    turned = (Math.imul(turned, base) + (letter < half ? letter + half : letter - half) + 1) | 0
+    backwards = (backwards + Math.imul(letter + 1, power)) | 0
+    power = Math.imul(power, base)
+    inner = (inner + (at === from ? (firstMixes[letter] ?? 0) : (mixes[letter] ?? 0))) | 0
+    last = letter
+  }
+  read.turned = turned
+  read.backwards = backwards
+  read.shape = shapeOf(inner, last, to - from)
+}
+
 const alphabet = 26
+const half = alphabet / 2
 const firstLetter = 97
 const base = 31
 
@@ -66,6 +88,8 @@ const base = 31
 function mixOf(letter: number): number {
   return Math.imul(letter + 1, 0x9e3779b1) ^ Math.imul(letter + 7, 0x85ebca6b)
 }
+const mixes = Int32Array.from({ length: alphabet }, (_, letter) => mixOf(letter))
+const firstMixes = mixes.map(mix => Math.imul(mix, 3))
 
 /** A word by its first letter, its last, and the others in whatever order. */
 function shapeOf(inner: number, last: number, letters: number): number {
@@ -90,7 +114,11 @@ type Vocabulary = {
   /** The word of a shape. */
   readonly shapes: ReadonlyMap<number, string>
   readonly spelt: ReadonlySet<string>
+  /** By the low bits of a hash or a shape: 1 = there may be such a word. */
+  readonly sieve: Uint8Array
 }
+
+const sieveMask = 0xffff
 
 let kept: Vocabulary | null = null
 
@@ -117,7 +145,9 @@ function madeVocabulary(): Vocabulary {
     words.add(hashes.word)
     if (word.length >= leastSwapped && !shapes.has(hashes.shape)) shapes.set(hashes.shape, word)
   }
-  return { words, shapes, spelt }
+  const sieve = new Uint8Array(sieveMask + 1)
+  for (const hash of [...words, ...shapes.keys()]) sieve[hash & sieveMask] = 1
+  return { words, shapes, spelt, sieve }
 }
 
 function rot13(text: string): string {
