@@ -23,6 +23,7 @@ import { markForeignPage } from './http/pages.ts'
 import { policies } from './http/policies.ts'
 import type { Identify } from './http/session-routes.ts'
 import { shape, text } from './http/shapes.ts'
+import { createStartQueue } from './http/start-queue.ts'
 import { tooHasty } from './http/too-hasty.ts'
 import { account } from './modules/account/routes.ts'
 import { auth } from './modules/auth/routes.ts'
@@ -94,6 +95,8 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
     answer: (caller, ask, request) => answer(deps, caller, ask, request),
     pace: (events, mode, over) => pace(events, mode, deps.paceClock, over),
     inFlight: deps.inFlight,
+    startQueue: createStartQueue({ monotonic: deps.clock.monotonic, nextTurn: action => void setImmediate(action) }),
+    rejected: countRejections(deps),
     bodies: deps.bodies,
     callerOf,
     idempotency: deps.idempotency,
@@ -305,6 +308,22 @@ async function withStanding(
     // What keeps the key from being found is told by the answer already.
   }
   return response
+}
+
+const rejectionsLoggedEveryMs = 1_000
+
+/** Counts each rejection, and logs how many there were at most once per second: a line for each would be part of the overload. */
+function countRejections({ log, clock, observe }: Pick<Deps, 'log' | 'clock' | 'observe'>) {
+  let failures = 0
+  let loggedAt = Number.NEGATIVE_INFINITY
+  return (error: GatewayError) => {
+    observe.failed('chat', error)
+    failures++
+    if (clock.monotonic() - loggedAt < rejectionsLoggedEveryMs) return
+    log.error('overloaded', { failures })
+    loggedAt = clock.monotonic()
+    failures = 0
+  }
 }
 
 function logFailure(deps: Pick<Deps, 'log'>, requestId: string, error: GatewayError): void {

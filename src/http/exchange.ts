@@ -16,6 +16,7 @@ import { presentedKey } from './callers.ts'
 import { failureResponse, toGatewayError } from './failures.ts'
 import { type HeaderPairs, writeCaller, writeOpening, writeOutputCap, writePairs, writeReceipt } from './headers.ts'
 import { claimOnce, type IdempotencyBook, type Once } from './idempotency.ts'
+import type { StartQueue } from './start-queue.ts'
 import { type StreamFace, streamHeaders, streamResponse } from './stream.ts'
 
 /** A request as an endpoint understood it, and how that endpoint frames the answer. */
@@ -49,6 +50,9 @@ export type ExchangeDeps = {
   /** Headers announcing that the serving model is on its way out. */
   readonly deprecation: (model: string) => HeaderPairs | null
   readonly inFlight: InFlight
+  readonly startQueue: StartQueue
+  /** Called for each request that is rejected because the process is overloaded. */
+  readonly rejected: (error: GatewayError) => void
   readonly bodies: BodyBudget
   readonly logFailure: (requestId: string, error: GatewayError) => void
   /** What a caller is told in place of `error`: addresses that are refused again and again are told to slow down. */
@@ -91,6 +95,11 @@ export async function exchange(
   requestId: string,
   connection: Connection,
 ): Promise<Response> {
+  const start = deps.startQueue.enter(() => mayWait(request.headers))
+  if (start !== true && !(await start)) {
+    deps.rejected(overloaded)
+    return failureResponse(overloaded, requestId)
+  }
   let caller: Caller | null = null
   let spoken: Spoken | null = null
   /** Lives for as long as anything of the body may: until the answer has ended. */
@@ -139,6 +148,18 @@ export async function exchange(
     return refusal
   }
 }
+
+/** The body of a request that waits arrives all the same: a large one, or one of unknown length, is held only once it is reserved. */
+function mayWait(headers: Headers): boolean {
+  const declared = headers.get('content-length')
+  return declared !== null && Number(declared) <= bodyLimits.other
+}
+
+/** Made once: a stack for each would be the largest part of what a rejection costs. */
+const overloaded = new GatewayError('service_unavailable', 'The gateway is overloaded. Retry after the time in `retry-after`.', {
+  retryAfterMs: 1000,
+  detail: 'overloaded',
+})
 
 /** A request that carries an `Idempotency-Key`, where it may run. */
 function claimed(
