@@ -15,7 +15,7 @@ import { serverBodyLimit } from './http/body.ts'
 import { authenticateSession, type Callers, createCallers } from './http/callers.ts'
 import { documented } from './http/documented.ts'
 import { endpointsOf, nothingThere } from './http/endpoints.ts'
-import type { ChatRouteDeps } from './http/exchange.ts'
+import { type ChatRouteDeps, rejected } from './http/exchange.ts'
 import { failureResponse, toGatewayError } from './http/failures.ts'
 import { deprecationHeaders, writeCaller } from './http/headers.ts'
 import { checkHost } from './http/hosts.ts'
@@ -130,8 +130,11 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
   return (
     root
       .onRequest(({ request }) => {
+        // Before all else: what a rejection costs is taken from those that are answered.
+        if (exchangeDeps.startQueue.isFull() && isChat(request)) return rejected(exchangeDeps)
         checkHost(request, deps.allowedHosts)
         markForeignPage(request, ownAddresses)
+        return undefined
       })
       .onError(async ({ error, code, request }) => {
         const requestId = deps.newRequestId()
@@ -308,6 +311,10 @@ async function withStanding(
     // What keeps the key from being found is told by the answer already.
   }
   return response
+}
+
+function isChat({ method, url }: Request): boolean {
+  return method === 'POST' && (url.endsWith('/v1/chat/completions') || url.endsWith('/api/v1/chat'))
 }
 
 const rejectionsLoggedEveryMs = 1_000

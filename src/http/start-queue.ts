@@ -1,7 +1,7 @@
 /**
  * Load shedding for chat requests. Each turn of the event loop starts a few of them; a turn is short while the process has time, so
- * the loop itself is the clock that tells how many it can take. The others wait, newest first, and those that waited too long are
- * rejected before anything of them was read. Newest first keeps the wait of those that start short however long the overload lasts.
+ * the loop itself is the clock that tells how many it can take. The others wait, newest first; those that find the queue full, or
+ * waited too long, are rejected before anything of them was read. Newest first keeps the wait short of those that do start.
  */
 
 /** Requests that a turn starts. Each takes part in about six turns, so some 24 share the processor at a time. */
@@ -17,7 +17,8 @@ export type StartQueue = {
    * may not wait.
    */
   enter(mayWait: () => boolean): boolean | Promise<boolean>
-  waiting(): number
+  /** Whether `enter` would reject now. */
+  isFull(): boolean
 }
 
 export type StartQueueOptions = {
@@ -66,12 +67,11 @@ export function createStartQueue({ monotonic, nextTurn }: StartQueueOptions): St
         started++
         return true
       }
-      if (!mayWait()) return false
-      if (waiters.length >= maximumWaiting) waiters.shift()?.resolve(false)
+      if (waiters.length >= maximumWaiting || !mayWait()) return false
       const { promise, resolve } = Promise.withResolvers<boolean>()
       waiters.push({ since: now, resolve })
       return promise
     },
-    waiting: () => waiters.length,
+    isFull: () => waiters.length >= maximumWaiting,
   }
 }

@@ -33,7 +33,7 @@ const unlimited = {
 type Rig = { readonly gateway: GatewayProcess; readonly key: string; readonly port: number }
 
 async function run({ gateway, key, port }: Rig, name: string, rate: number, seconds: number) {
-  const options: OpenLoad = { port, path, keys: [key], body, rate, seconds, warmingSeconds: 2, connections: 6000 }
+  const options: OpenLoad = { port, path, keys: [key], body, rate, seconds, warmingSeconds: 2, connections: 3000 }
   const before = cpuSeconds(gateway.pid)
   const loading = startChild([process.execPath, join(import.meta.dir, 'load', 'open-load.ts'), JSON.stringify(options)])
   const result = JSON.parse((await loading).line) as OpenLoadResult

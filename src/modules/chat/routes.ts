@@ -18,7 +18,7 @@ const listen: Listen = (body, headers, bodyCharacters) => ({
 export function chat(deps: ChatRouteDeps) {
   return new Elysia({ name: 'chat' }).post(
     '/api/v1/chat',
-    ({ request }) => exchange(deps, listen, request, deps.newRequestId(), deps.connectionOf(request)),
+    ({ request }) => exchange(deps, listen, request),
     {
       parse: 'none',
       ...documented(policies.apiKey, {
