@@ -1,15 +1,19 @@
 /**
- * Load shedding for chat requests. Each turn of the event loop starts a few of them; a turn is short while the process has time, so
- * the loop itself is the clock that tells how many it can take. The others wait, newest first; those that find the queue full, or
- * waited too long, are rejected before anything of them was read. Newest first keeps the wait short of those that do start.
+ * Load shedding for chat requests (ADR 0021). Each turn of the event loop starts a few of them; a turn is short while the process
+ * has time, so the loop itself is the clock that tells how many it can take. The others wait, newest first. A burst may wait for
+ * long; under overload few wait, and briefly, and the rest is rejected before anything of it was read.
  */
 
 /** Requests that a turn starts. Each takes part in about six turns, so some 24 share the processor at a time. */
 const startsPerTurn = 4
 /** A turn that took longer leaves no time for new requests: streams have more to send than the process can. */
 const longestTurnMs = 100
-const maximumWaiting = 1_024
-const maximumWaitMs = 2_000
+const burst = { waiting: 1_024, waitMs: 2_000 } as const
+const overload = { waiting: 16, waitMs: 50 } as const
+/** Requests that have been waiting for so long on end are no burst. */
+const longestBurstMs = 2_000
+/** An overload is over when nobody had to wait for so long. */
+const calmMs = 1_000
 
 export type StartQueue = {
   /**
@@ -35,29 +39,51 @@ export function createStartQueue({ monotonic, nextTurn }: StartQueueOptions): St
   const waiters: Waiter[] = []
   let started = 0
   let isTurnMeasured = false
-  let measuredSince = 0
+  let turnSince = 0
   /** Whether the last turn that was measured was too long. */
   let isLate = false
+  /** Since when requests have been waiting without a pause; null = none waits. */
+  let waitingSince: number | null = null
+  let waitedAt = 0
+  let isOverloaded = false
 
   const measureTurn = (now: number) => {
     if (isTurnMeasured) return
     isTurnMeasured = true
-    measuredSince = now
+    turnSince = now
     nextTurn(begin)
+  }
+
+  const look = (now: number) => {
+    if (waiters.length > 0) {
+      waitingSince ??= now
+      waitedAt = now
+      if (now - waitingSince > longestBurstMs) isOverloaded = true
+    } else {
+      waitingSince = null
+      if (now - waitedAt > calmMs) isOverloaded = false
+    }
   }
 
   const begin = () => {
     const now = monotonic()
     isTurnMeasured = false
-    isLate = now - measuredSince > longestTurnMs
+    isLate = now - turnSince > longestTurnMs
     started = 0
-    while (waiters[0] !== undefined && now - waiters[0].since > maximumWaitMs) waiters.shift()?.resolve(false)
+    look(now)
+    const { waiting, waitMs } = isOverloaded ? overload : burst
+    for (let oldest = waiters[0]; oldest !== undefined; oldest = waiters[0]) {
+      if (waiters.length <= waiting && now - oldest.since <= waitMs) break
+      waiters.shift()?.resolve(false)
+    }
     while (!isLate && started < startsPerTurn && waiters.length > 0) {
       started++
       waiters.pop()?.resolve(true)
     }
     if (waiters.length > 0 || started > 0) measureTurn(now)
   }
+
+  const isFull = () => waiters.length >= (isOverloaded ? overload : burst).waiting
 
   return {
     enter(mayWait) {
@@ -67,11 +93,12 @@ export function createStartQueue({ monotonic, nextTurn }: StartQueueOptions): St
         started++
         return true
       }
-      if (waiters.length >= maximumWaiting || !mayWait()) return false
+      if (isFull() || !mayWait()) return false
       const { promise, resolve } = Promise.withResolvers<boolean>()
       waiters.push({ since: now, resolve })
+      look(now)
       return promise
     },
-    isFull: () => waiters.length >= maximumWaiting,
+    isFull,
   }
 }
