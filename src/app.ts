@@ -95,7 +95,11 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
     answer: (caller, ask, request) => answer(deps, caller, ask, request),
     pace: (events, mode, over) => pace(events, mode, deps.paceClock, over),
     inFlight: deps.inFlight,
-    startQueue: createStartQueue({ monotonic: deps.clock.monotonic, nextTurn: action => void setImmediate(action) }),
+    startQueue: createStartQueue({
+      monotonic: deps.clock.monotonic,
+      used: processorMs,
+      nextTurn: action => void setImmediate(action),
+    }),
     rejected: countRejections(deps),
     bodies: deps.bodies,
     callerOf,
@@ -315,6 +319,11 @@ async function withStanding(
 
 function isChat({ method, url }: Request): boolean {
   return method === 'POST' && (url.endsWith('/v1/chat/completions') || url.endsWith('/api/v1/chat'))
+}
+
+function processorMs(): number {
+  const { user, system } = process.threadCpuUsage()
+  return (user + system) / 1000
 }
 
 const rejectionsLoggedEveryMs = 1_000

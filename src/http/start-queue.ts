@@ -4,14 +4,17 @@
  * long; under overload few wait, and briefly, and the rest is rejected before anything of it was read.
  */
 
-/** Requests that a turn starts. Each takes part in about six turns, so some 24 share the processor at a time. */
-const startsPerTurn = 4
-/** A turn that took longer leaves no time for new requests: streams have more to send than the process can. */
+/** Requests that a turn starts. Each takes part in about six turns, so some 50 share the processor at a time. */
+const startsPerTurn = 8
+/**
+ * Processor time of a turn that leaves none for new requests: streams have more to send than the process can. Time in which other
+ * processes had the processor says nothing of this one's work.
+ */
 const longestTurnMs = 100
-const burst = { waiting: 1_024, waitMs: 2_000 } as const
+const burst = { waiting: 1_024, waitMs: 5_000 } as const
 const overload = { waiting: 16, waitMs: 50 } as const
 /** Requests that have been waiting for so long on end are no burst. */
-const longestBurstMs = 2_000
+const longestBurstMs = 5_000
 /** An overload is over when nobody had to wait for so long. */
 const calmMs = 1_000
 
@@ -27,6 +30,8 @@ export type StartQueue = {
 
 export type StartQueueOptions = {
   readonly monotonic: () => number
+  /** Milliseconds of processor time that this thread has used. */
+  readonly used: () => number
   /** Runs `action` in the next turn of the event loop. */
   readonly nextTurn: (action: () => void) => void
 }
@@ -34,23 +39,23 @@ export type StartQueueOptions = {
 type Waiter = { readonly since: number; readonly resolve: (mayStart: boolean) => void }
 
 /** Returns an empty queue. It does nothing in turns without requests, and owns no timer. */
-export function createStartQueue({ monotonic, nextTurn }: StartQueueOptions): StartQueue {
+export function createStartQueue({ monotonic, used, nextTurn }: StartQueueOptions): StartQueue {
   /** Oldest first. */
   const waiters: Waiter[] = []
   let started = 0
-  let isTurnMeasured = false
+  let isTurnAwaited = false
   let turnSince = 0
-  /** Whether the last turn that was measured was too long. */
+  /** Processor time at the end of the last turn; null unless that turn was long, since asking takes some microseconds. */
+  let usedBefore: number | null = null
+  /** Whether the last turn was too long, or may have been: then the next one is measured before anything starts. */
   let isLate = false
   /** Since when requests have been waiting without a pause; null = none waits. */
   let waitingSince: number | null = null
   let waitedAt = 0
   let isOverloaded = false
 
-  const measureTurn = (now: number) => {
-    if (isTurnMeasured) return
-    isTurnMeasured = true
-    turnSince = now
+  const awaitTurn = () => {
+    isTurnAwaited = true
     nextTurn(begin)
   }
 
@@ -67,8 +72,11 @@ export function createStartQueue({ monotonic, nextTurn }: StartQueueOptions): St
 
   const begin = () => {
     const now = monotonic()
-    isTurnMeasured = false
-    isLate = now - turnSince > longestTurnMs
+    isTurnAwaited = false
+    const usedNow = now - turnSince > longestTurnMs ? used() : null
+    isLate = usedNow !== null && (usedBefore === null || usedNow - usedBefore > longestTurnMs)
+    usedBefore = usedNow
+    turnSince = now
     started = 0
     look(now)
     const { waiting, waitMs } = isOverloaded ? overload : burst
@@ -80,7 +88,7 @@ export function createStartQueue({ monotonic, nextTurn }: StartQueueOptions): St
       started++
       waiters.pop()?.resolve(true)
     }
-    if (waiters.length > 0 || started > 0) measureTurn(now)
+    if (waiters.length > 0 || started > 0 || isLate) awaitTurn()
   }
 
   const isFull = () => waiters.length >= (isOverloaded ? overload : burst).waiting
@@ -88,7 +96,10 @@ export function createStartQueue({ monotonic, nextTurn }: StartQueueOptions): St
   return {
     enter(mayWait) {
       const now = monotonic()
-      measureTurn(now)
+      if (!isTurnAwaited) {
+        turnSince = now
+        awaitTurn()
+      }
       if (!isLate && started < startsPerTurn && waiters.length === 0) {
         started++
         return true
