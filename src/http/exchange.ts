@@ -99,7 +99,10 @@ export function exchange(deps: ChatRouteDeps, listen: Listen, request: Request):
 }
 
 /** Counts and builds a rejection. Under overload they are most of what the process answers, so the text is put together here. */
-export function rejected({ rejected: count, newRequestId }: Pick<ChatRouteDeps, 'rejected' | 'newRequestId'>): Response {
+export function rejected({
+  rejected: count,
+  newRequestId,
+}: Pick<ChatRouteDeps, 'rejected' | 'newRequestId'>): Response {
   count(overloaded)
   const requestId = newRequestId()
   return new Response(overloadedBody.before + requestId + overloadedBody.after, {
@@ -173,10 +176,14 @@ function mayWait(headers: Headers): boolean {
 
 const placeOfId = '<request id>'
 /** Made once: a stack for each would be the largest part of what a rejection costs. */
-const overloaded = new GatewayError('service_unavailable', 'The gateway is overloaded. Retry after the time in `retry-after`.', {
-  retryAfterMs: 1000,
-  detail: 'overloaded',
-})
+const overloaded = new GatewayError(
+  'service_unavailable',
+  'The gateway is overloaded. Retry after the time in `retry-after`.',
+  {
+    retryAfterMs: 1000,
+    detail: 'overloaded',
+  },
+)
 
 const [before = '', after = ''] = JSON.stringify(errorBody(overloaded, placeOfId)).split(placeOfId)
 const overloadedBody = { before, after }

@@ -138,15 +138,12 @@ function eventBody(response: Response, reader: StreamReader): BodyReader {
     },
     async next() {
       if (over) return null
-      let bytes = rest
-      if (bytes === null) {
-        const piece = pieces === null ? { done: true as const, value: undefined } : await pieces.read()
-        if (piece.done) {
-          over = true
-          return [...read(splitter.finish()), ...reader.finish()]
-        }
-        bytes = piece.value
-      } else await nextTurn()
+      if (rest !== null) await nextTurn()
+      const bytes = rest ?? (await pieces?.read())?.value
+      if (bytes === undefined) {
+        over = true
+        return [...read(splitter.finish()), ...reader.finish()]
+      }
       rest = bytes.length > maximumParsedBytes ? bytes.subarray(maximumParsedBytes) : null
       try {
         return read(splitter.push(rest === null ? bytes : bytes.subarray(0, maximumParsedBytes)))

@@ -93,11 +93,17 @@ const bench = command({
           warmingSeconds: 0,
           connections: 100,
         }
-        const child = await startChild([process.execPath, join(import.meta.dir, 'load', 'open-load.ts'), JSON.stringify(options)])
+        const child = await startChild([
+          process.execPath,
+          join(import.meta.dir, 'load', 'open-load.ts'),
+          JSON.stringify(options),
+        ])
         return JSON.parse(child.line) as OpenLoadResult
       }
       const writtenBytes = async () => Number(await (await fetch(`http://127.0.0.1:${upstream.line}/`)).text())
-      say(`nobody else     others ${JSON.stringify((await small()).statuses)}, ${residentMegabytes(gateway.pid).toFixed(0)} MB`)
+      say(
+        `nobody else     others ${JSON.stringify((await small()).statuses)}, ${residentMegabytes(gateway.pid).toFixed(0)} MB`,
+      )
       for (const isReading of [true, false]) {
         const [before, writtenBefore] = [residentMegabytes(gateway.pid), await writtenBytes()]
         const cpuBefore = cpuSeconds(gateway.pid)

@@ -46,7 +46,13 @@ async function run({ gateway, key, port }: Rig, name: string, rate: number, seco
       others.map(([status, { count, p50, p99 }]) => `${status}: ${count} (p50 ${p50} p99 ${p99} ms)`).join('  ') +
       `  send lag p99 ${result.sendLagP99} ms`,
   )
-  return { goodput: result.goodput, cores: cpu / seconds, perCpu: result.goodput / (cpu / seconds), p99: good.p99, p50: good.p50 }
+  return {
+    goodput: result.goodput,
+    cores: cpu / seconds,
+    perCpu: result.goodput / (cpu / seconds),
+    p99: good.p99,
+    p50: good.p50,
+  }
 }
 
 const bench = command({
@@ -78,7 +84,15 @@ const bench = command({
       await database.close()
       const rig = { gateway, key, port: Number(new URL(gateway.url).port) }
       await measure(rig, { rounds: Number(rounds), seconds: Number(seconds), times: Number(times) })
-      say(gateway.output().split('\n').filter(line => line.startsWith('{')).slice(-3).join('\n').slice(0, 2000))
+      say(
+        gateway
+          .output()
+          .split('\n')
+          .filter(line => line.startsWith('{'))
+          .slice(-3)
+          .join('\n')
+          .slice(0, 2000),
+      )
     } finally {
       await stopProcesses()
       stopChildren()
@@ -102,14 +116,18 @@ async function measure(rig: Rig, { rounds, seconds, times }: Plan): Promise<void
     const full = await closed(Math.round(capacity * 5))
     const perCpu = full.requests / (cpuSeconds(rig.gateway.pid) - before)
     const rate = full.requests / full.seconds
-    say(`${'capacity'.padEnd(10)} ${Math.round(rate)}/s, ${Math.round(perCpu)} per CPU second, p50 ${full.p50.toFixed(1)} p99 ${full.p99.toFixed(1)} ms at 32 connections`)
+    say(
+      `${'capacity'.padEnd(10)} ${Math.round(rate)}/s, ${Math.round(perCpu)} per CPU second, p50 ${full.p50.toFixed(1)} p99 ${full.p99.toFixed(1)} ms at 32 connections`,
+    )
     const over = await run(rig, 'overload', rate * times, seconds)
     // Where neighbours leave the gateway less of a core than it had alone, the load is more than was meant.
     say(`${' '.repeat(11)}${((rate * times) / (over.cores * perCpu)).toFixed(1)} times what its CPU time was good for`)
     ratios.push({ goodput: over.goodput / rate, perCpu: over.perCpu / perCpu, p99: over.p99 / unloaded.p99 })
   }
   const of = (name: 'goodput' | 'perCpu' | 'p99') => median(ratios.map(one => one[name])).toFixed(2)
-  say(`medians: goodput ${of('goodput')} of the capacity (per CPU second ${of('perCpu')}), p99 ${of('p99')} of the unloaded`)
+  say(
+    `medians: goodput ${of('goodput')} of the capacity (per CPU second ${of('perCpu')}), p99 ${of('p99')} of the unloaded`,
+  )
 }
 
 process.exitCode = await runCommand(bench, process.argv.slice(2))

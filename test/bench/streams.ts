@@ -40,7 +40,12 @@ const bench = command({
     if (postgres === null) throw new Error('a real Postgres is needed')
     const tokens = Number(rate) * Number(seconds)
     try {
-      const upstream = await startChild([process.execPath, join(import.meta.dir, 'load', 'paced-upstream.ts'), rate, String(tokens)])
+      const upstream = await startChild([
+        process.execPath,
+        join(import.meta.dir, 'load', 'paced-upstream.ts'),
+        rate,
+        String(tokens),
+      ])
       const gateway = await startProcess(dataFolder(), {
         DATABASE_URL: postgres.url,
         JWT_SECRET: 'bench'.repeat(8),
@@ -72,7 +77,11 @@ const bench = command({
       const used = () => pids.reduce((sum, pid) => sum + cpuSeconds(pid), 0)
       const before = used()
       const began = performance.now()
-      const reading = startChild([process.execPath, join(import.meta.dir, 'load', 'stream-readers.ts'), JSON.stringify(readers)])
+      const reading = startChild([
+        process.execPath,
+        join(import.meta.dir, 'load', 'stream-readers.ts'),
+        JSON.stringify(readers),
+      ])
       let most = 0
       const watch = setInterval(() => {
         most = Math.max(most, ...pids.map(residentMegabytes))
@@ -87,7 +96,10 @@ const bench = command({
         `gateway: ${cpu.toFixed(1)} CPU seconds in ${took.toFixed(1)} s = ${(cpu / took).toFixed(2)} cores, ` +
           `${((cpu / (Number(streams) * tokens)) * 1e6).toFixed(1)} µs a token, at most ${most.toFixed(0)} MB a process; upstream late by ${late} ms at most`,
       )
-      const told = gateway.output().split('\n').filter(one => one.includes('"level":"error"') || one.includes('"level":"warn"'))
+      const told = gateway
+        .output()
+        .split('\n')
+        .filter(one => one.includes('"level":"error"') || one.includes('"level":"warn"'))
       say(`${told.length} lines of warnings and errors${told.length > 0 ? `, the last: ${told.at(-1)}` : ''}`)
     } finally {
       await stopProcesses()

@@ -7,14 +7,18 @@ import { command } from '../../src/commands/command.ts'
 import { runCommand } from '../../src/commands/run-command.ts'
 import { openDatabase } from '../../src/stores/database.ts'
 import { startChild, stopChildren } from '../bench/load/child.ts'
-import { type OpenLoad, type OpenLoadResult } from '../bench/load/open-load.ts'
+import type { OpenLoad, OpenLoadResult } from '../bench/load/open-load.ts'
 import { newAccountOn } from '../harness/account.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { dataFolder, startProcess, stopProcesses } from '../harness/processes.ts'
 import { startRedis } from '../harness/redis.ts'
 import { startProxy } from './tcp-proxy.ts'
 
-const body = JSON.stringify({ model: 'gateway-ai', max_tokens: 16, messages: [{ role: 'user', content: 'Say hello.' }] })
+const body = JSON.stringify({
+  model: 'gateway-ai',
+  max_tokens: 16,
+  messages: [{ role: 'user', content: 'Say hello.' }],
+})
 
 const rig = command({
   program: 'bun',
@@ -61,16 +65,29 @@ const rig = command({
           warmingSeconds: 0,
           connections: 500,
         }
-        const child = await startChild([process.execPath, join(import.meta.dir, '..', 'bench', 'load', 'open-load.ts'), JSON.stringify(options)])
+        const child = await startChild([
+          process.execPath,
+          join(import.meta.dir, '..', 'bench', 'load', 'open-load.ts'),
+          JSON.stringify(options),
+        ])
         return JSON.parse(child.line) as OpenLoadResult
       }
       const say = (name: string, { statuses }: OpenLoadResult) =>
         process.stdout.write(`${name.padEnd(28)} ${JSON.stringify(statuses)}\n`)
       say('known keys alone', await load([known.key], 20))
-      const [ofCold, ofKnown] = await Promise.all([load(cold.map(({ key }) => key), Number(rate)), load([known.key], 20)])
+      const [ofCold, ofKnown] = await Promise.all([
+        load(
+          cold.map(({ key }) => key),
+          Number(rate),
+        ),
+        load([known.key], 20),
+      ])
       say('known keys beside cold ones', ofKnown)
       say('cold keys', ofCold)
-      const lines = gateway.output().split('\n').filter(line => line.includes('"level":"error"') || line.includes('"level":"warn"'))
+      const lines = gateway
+        .output()
+        .split('\n')
+        .filter(line => line.includes('"level":"error"') || line.includes('"level":"warn"'))
       process.stdout.write(`${lines.length} warnings and errors ${lines.at(-1) ?? ''}\n`)
     } finally {
       await stopProcesses()

@@ -116,7 +116,10 @@ async function simulate(load: number): Promise<{ goodput: number; p99: number }>
     for (; arrived / perMs <= loop.now; arrived++) {
       const dueAt = arrived / perMs
       const start = loop.queue.enter(() => true)
-      const take = (mayStart: boolean) => void (mayStart ? running.push({ dueAt, steps }) : (cost += rejectionMs))
+      const take = (mayStart: boolean) => {
+        if (mayStart) running.push({ dueAt, steps })
+        else cost += rejectionMs
+      }
       if (typeof start === 'boolean') take(start)
       else void start.then(take)
     }

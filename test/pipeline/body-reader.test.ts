@@ -7,7 +7,7 @@ import { openai } from '../../src/providers/openai.ts'
 import { framesOf, streamText } from '../faults/support.ts'
 
 test('one large network read is parsed over many turns of the event loop, and nothing of it is lost', async () => {
-  const [model] = catalogue.list
+  const [model] = catalogue
   if (model === undefined) throw new Error('the catalogue has models')
   const pieces = Array.from({ length: 1_500 }, (_, index) => `${index} `)
   const bytes = new TextEncoder().encode(streamText(framesOf('openai', pieces)))
@@ -20,7 +20,12 @@ test('one large network read is parsed over many turns of the event loop, and no
     }),
     { headers: { 'content-type': 'text/event-stream' } },
   )
-  const ask = { ask: readNative({ prompt: 'Count.', stream: true }, new Headers(), 10), model, outputCap: 9_000, stream: true }
+  const ask = {
+    ask: readNative({ prompt: 'Count.', stream: true }, new Headers(), 10),
+    model,
+    outputCap: 9_000,
+    stream: true,
+  }
   const body = bodyReader(response, ask, openai({ official: true }), systemClock, () => {})
   let turns = 0
   let isOver = false

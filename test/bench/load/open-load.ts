@@ -85,7 +85,13 @@ async function sendAll(options: OpenLoad): Promise<OpenLoadResult> {
   const send = (socket: Bun.Socket<Connection>, dueAt: number) => {
     const request = requests[index % requests.length]
     if (request === undefined) throw new Error('there is no key')
-    if (request.numberAt >= 0) request.bytes.write(String(from * 1000 + index).padStart(9, '0').slice(-9), request.numberAt)
+    if (request.numberAt >= 0)
+      request.bytes.write(
+        String(from * 1000 + index)
+          .padStart(9, '0')
+          .slice(-9),
+        request.numberAt,
+      )
     index++
     socket.data = { dueAt, head: '', missing: -1, status: 0, isBusy: true }
     socket.write(request.bytes)

@@ -22,7 +22,7 @@ const opening = Buffer.concat([
 const pieces = Array.from({ length: tokens }, (_, index) => framed(chunk({ content: tokenText(index) })))
 const usage = { prompt_tokens: 20, completion_tokens: tokens, total_tokens: tokens + 20 }
 const closing = Buffer.concat([
-  framed(chunk({}, 'stop') + chunk({}, null, usage) + 'data: [DONE]\n\n'),
+  framed(`${chunk({}, 'stop')}${chunk({}, null, usage)}data: [DONE]\n\n`),
   Buffer.from('0\r\n\r\n'),
 ])
 

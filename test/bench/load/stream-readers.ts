@@ -41,7 +41,15 @@ export const tokenText = (index: number): string => `t${String(index).padStart(6
 
 const mark = 't0'
 
-type Reader = { status: number; rest: string; next: number; last: number; sentAt: number; longest: number; isDone: boolean }
+type Reader = {
+  status: number
+  rest: string
+  next: number
+  last: number
+  sentAt: number
+  longest: number
+  isDone: boolean
+}
 
 async function readAll(options: StreamReaders): Promise<StreamsResult> {
   const { port, path, key, body, streams, rampMs, tokens, deadlineMs } = options
@@ -81,7 +89,15 @@ async function readAll(options: StreamReaders): Promise<StreamsResult> {
     return isEnd
   }
   const open = () => {
-    const reader: Reader = { status: 0, rest: '', next: 0, last: 0, sentAt: performance.now(), longest: 0, isDone: false }
+    const reader: Reader = {
+      status: 0,
+      rest: '',
+      next: 0,
+      last: 0,
+      sentAt: performance.now(),
+      longest: 0,
+      isDone: false,
+    }
     const broken = () => {
       if (!reader.isDone) refused['0'] = (refused['0'] ?? 0) + 1
       end(reader)
@@ -124,7 +140,8 @@ async function readAll(options: StreamReaders): Promise<StreamsResult> {
   }, 10)
   const startedAt = performance.now()
   for (let opened = 0; opened < streams; ) {
-    const due = rampMs === 0 ? streams : Math.min(streams, Math.ceil(((performance.now() - startedAt) / rampMs) * streams))
+    const due =
+      rampMs === 0 ? streams : Math.min(streams, Math.ceil(((performance.now() - startedAt) / rampMs) * streams))
     for (; opened < due; opened++) open()
     await Bun.sleep(1)
   }
