@@ -15,7 +15,7 @@ import { serverBodyLimit } from './http/body.ts'
 import { authenticateSession, type Callers, createCallers } from './http/callers.ts'
 import { documented } from './http/documented.ts'
 import { endpointsOf, nothingThere } from './http/endpoints.ts'
-import type { ChatRouteDeps } from './http/exchange.ts'
+import { type ChatRouteDeps, rejected } from './http/exchange.ts'
 import { failureResponse, toGatewayError } from './http/failures.ts'
 import { deprecationHeaders, writeCaller } from './http/headers.ts'
 import { checkHost } from './http/hosts.ts'
@@ -23,6 +23,7 @@ import { markForeignPage } from './http/pages.ts'
 import { policies } from './http/policies.ts'
 import type { Identify } from './http/session-routes.ts'
 import { shape, text } from './http/shapes.ts'
+import { createStartQueue } from './http/start-queue.ts'
 import { tooHasty } from './http/too-hasty.ts'
 import { account } from './modules/account/routes.ts'
 import { auth } from './modules/auth/routes.ts'
@@ -94,6 +95,12 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
     answer: (caller, ask, request) => answer(deps, caller, ask, request),
     pace: (events, mode, over) => pace(events, mode, deps.paceClock, over),
     inFlight: deps.inFlight,
+    startQueue: createStartQueue({
+      monotonic: deps.clock.monotonic,
+      used: processorMs,
+      nextTurn: action => void setImmediate(action),
+    }),
+    rejected: countRejections(deps),
     bodies: deps.bodies,
     callerOf,
     idempotency: deps.idempotency,
@@ -127,8 +134,11 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
   return (
     root
       .onRequest(({ request }) => {
+        // Before all else: what a rejection costs is taken from those that are answered.
+        if (exchangeDeps.startQueue.isFull() && isChat(request)) return rejected(exchangeDeps)
         checkHost(request, deps.allowedHosts)
         markForeignPage(request, ownAddresses)
+        return undefined
       })
       .onError(async ({ error, code, request }) => {
         const requestId = deps.newRequestId()
@@ -305,6 +315,31 @@ async function withStanding(
     // What keeps the key from being found is told by the answer already.
   }
   return response
+}
+
+function isChat({ method, url }: Request): boolean {
+  return method === 'POST' && (url.endsWith('/v1/chat/completions') || url.endsWith('/api/v1/chat'))
+}
+
+function processorMs(): number {
+  const { user, system } = process.threadCpuUsage()
+  return (user + system) / 1000
+}
+
+const rejectionsLoggedEveryMs = 1_000
+
+/** Counts each rejection, and logs how many there were at most once per second: a line for each would be part of the overload. */
+function countRejections({ log, clock, observe }: Pick<Deps, 'log' | 'clock' | 'observe'>) {
+  let failures = 0
+  let loggedAt = Number.NEGATIVE_INFINITY
+  return (error: GatewayError) => {
+    observe.failed('chat', error)
+    failures++
+    if (clock.monotonic() - loggedAt < rejectionsLoggedEveryMs) return
+    log.error('overloaded', { failures })
+    loggedAt = clock.monotonic()
+    failures = 0
+  }
 }
 
 function logFailure(deps: Pick<Deps, 'log'>, requestId: string, error: GatewayError): void {

@@ -4,7 +4,7 @@
  */
 import type { Ask, ChatEvents, Opening, Receipt, StreamMode } from '../core/chat.ts'
 import { createEnding, type Ending, type EndingSignal } from '../core/ending.ts'
-import { GatewayError, renamed } from '../core/errors.ts'
+import { errorBody, GatewayError, renamed } from '../core/errors.ts'
 import { createFold, type FoldedAnswer } from '../core/fold.ts'
 import type { Caller, Standing } from '../core/plans.ts'
 import { hadEffect, type UsageRecord, usageTold } from '../core/usage.ts'
@@ -16,6 +16,7 @@ import { presentedKey } from './callers.ts'
 import { failureResponse, toGatewayError } from './failures.ts'
 import { type HeaderPairs, writeCaller, writeOpening, writeOutputCap, writePairs, writeReceipt } from './headers.ts'
 import { claimOnce, type IdempotencyBook, type Once } from './idempotency.ts'
+import type { StartQueue } from './start-queue.ts'
 import { type StreamFace, streamHeaders, streamResponse } from './stream.ts'
 
 /** A request as an endpoint understood it, and how that endpoint frames the answer. */
@@ -49,6 +50,9 @@ export type ExchangeDeps = {
   /** Headers announcing that the serving model is on its way out. */
   readonly deprecation: (model: string) => HeaderPairs | null
   readonly inFlight: InFlight
+  readonly startQueue: StartQueue
+  /** Called for each request that is rejected because the process is overloaded. */
+  readonly rejected: (error: GatewayError) => void
   readonly bodies: BodyBudget
   readonly logFailure: (requestId: string, error: GatewayError) => void
   /** What a caller is told in place of `error`: addresses that are refused again and again are told to slow down. */
@@ -83,14 +87,38 @@ export type Connection = {
   address(): string
 }
 
-/** Answers one chat request. Never throws: every failure before the status is a refusal with the API's error body. */
-export async function exchange(
-  deps: ExchangeDeps,
-  listen: Listen,
-  request: Request,
-  requestId: string,
-  connection: Connection,
-): Promise<Response> {
+/**
+ * Answers one chat request when the process has time for it. Never throws: every failure before the status is a refusal with the
+ * API's error body. A rejection at once is no promise: under overload they are most of what the process answers.
+ */
+export function exchange(deps: ChatRouteDeps, listen: Listen, request: Request): Response | Promise<Response> {
+  const start = deps.startQueue.enter(() => mayWait(request.headers))
+  if (start === true) return answered(deps, listen, request)
+  if (start === false) return rejected(deps)
+  return start.then(mayStart => (mayStart ? answered(deps, listen, request) : rejected(deps)))
+}
+
+/** Counts and builds a rejection. Under overload they are most of what the process answers, so the text is put together here. */
+export function rejected({
+  rejected: count,
+  newRequestId,
+}: Pick<ChatRouteDeps, 'rejected' | 'newRequestId'>): Response {
+  count(overloaded)
+  const requestId = newRequestId()
+  return new Response(overloadedBody.before + requestId + overloadedBody.after, {
+    status: overloaded.status,
+    headers: {
+      'content-type': 'application/json',
+      'cache-control': 'no-store',
+      'x-request-id': requestId,
+      'retry-after': '1',
+      'retry-after-ms': '1000',
+    },
+  })
+}
+
+async function answered(deps: ChatRouteDeps, listen: Listen, request: Request): Promise<Response> {
+  const [requestId, connection] = [deps.newRequestId(), deps.connectionOf(request)]
   let caller: Caller | null = null
   let spoken: Spoken | null = null
   /** Lives for as long as anything of the body may: until the answer has ended. */
@@ -151,6 +179,26 @@ export async function exchange(
     if (isRefused) hold?.release()
   }
 }
+
+/** The body of a request that waits arrives all the same: a large one, or one of unknown length, is held only once it is reserved. */
+function mayWait(headers: Headers): boolean {
+  const declared = headers.get('content-length')
+  return declared !== null && Number(declared) <= bodyLimits.other
+}
+
+const placeOfId = '<request id>'
+/** Made once: a stack for each would be the largest part of what a rejection costs. */
+const overloaded = new GatewayError(
+  'service_unavailable',
+  'The gateway is overloaded. Retry after the time in `retry-after`.',
+  {
+    retryAfterMs: 1000,
+    detail: 'overloaded',
+  },
+)
+
+const [before = '', after = ''] = JSON.stringify(errorBody(overloaded, placeOfId)).split(placeOfId)
+const overloadedBody = { before, after }
 
 /** A request that carries an `Idempotency-Key`, where it may run. */
 function claimed(

@@ -112,10 +112,20 @@ async function readBeginning({ body }: Response, clock: Clock): Promise<BodyText
   }
 }
 
+/**
+ * Bytes of a stream that are parsed in one turn of the event loop. A read holds up to half a megabyte where the upstream is faster
+ * than we are: parsed at once, fifty such streams would keep everybody else waiting for half a second.
+ */
+const maximumParsedBytes = 8_192
+
+const nextTurn = () => new Promise<void>(resolve => setImmediate(resolve))
+
 function eventBody(response: Response, reader: StreamReader): BodyReader {
   const splitter = createEventSplitter()
   const pieces = response.body?.getReader() ?? null
   let over = false
+  /** What was read and is not parsed yet. */
+  let rest: Uint8Array | null = null
   const read = (events: ReturnType<typeof splitter.push>): AnswerPart[] => {
     const parts: AnswerPart[] = []
     for (const event of events) for (const part of reader.read(event)) parts.push(part)
@@ -128,13 +138,15 @@ function eventBody(response: Response, reader: StreamReader): BodyReader {
     },
     async next() {
       if (over) return null
-      const piece = pieces === null ? { done: true as const, value: undefined } : await pieces.read()
-      if (piece.done) {
+      if (rest !== null) await nextTurn()
+      const bytes = rest ?? (await pieces?.read())?.value
+      if (bytes === undefined) {
         over = true
         return [...read(splitter.finish()), ...reader.finish()]
       }
+      rest = bytes.length > maximumParsedBytes ? bytes.subarray(maximumParsedBytes) : null
       try {
-        return read(splitter.push(piece.value))
+        return read(splitter.push(rest === null ? bytes : bytes.subarray(0, maximumParsedBytes)))
       } catch (cause) {
         if (cause instanceof EventTooLongError) return [badAnswer('an event over the size limit')]
         throw cause

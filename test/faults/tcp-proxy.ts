@@ -1,10 +1,23 @@
-/** A TCP proxy on loopback whose connections can be cut, and are refused from then on. */
+/** A TCP proxy on loopback whose connections can be cut, and are refused from then on. It can stand for a distance. */
 import { connect, createServer, type Socket } from 'node:net'
+import { Transform } from 'node:stream'
 
 export type Proxy = { readonly url: string; readonly port: number; cut(): void; stop(): void }
 
-/** A proxy before `port`, as the address of a Redis. */
-export function startProxy(port: number): Proxy {
+/** Passes everything on after a while, in order. */
+function delay(milliseconds: number): Transform {
+  return new Transform({
+    highWaterMark: 1_048_576,
+    transform(bytes, _, done) {
+      setTimeout(() => this.push(bytes), milliseconds)
+      done()
+    },
+    flush: done => void setTimeout(done, milliseconds),
+  })
+}
+
+/** A proxy before `port`, as the address of a Redis; a round trip through it takes `roundTripMs` more. */
+export function startProxy(port: number, { roundTripMs = 0 } = {}): Proxy {
   const open = new Set<Socket>()
   let isCut = false
   const server = createServer(near => {
@@ -21,7 +34,8 @@ export function startProxy(port: number): Proxy {
         open.delete(one)
         other.destroy()
       })
-      one.pipe(other)
+      if (roundTripMs === 0) one.pipe(other)
+      else one.pipe(delay(roundTripMs / 2)).pipe(other)
     }
   })
   server.listen(0, '127.0.0.1')

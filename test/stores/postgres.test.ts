@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { GatewayError } from '../../src/core/errors.ts'
 import { plans } from '../../src/core/plans.ts'
 import { mintApiKey } from '../../src/core/secrets.ts'
 import { type Database, migrate, openDatabase } from '../../src/stores/database.ts'
@@ -7,6 +8,7 @@ import { openJournal } from '../../src/stores/journal.ts'
 import { createKeyDirectory } from '../../src/stores/keys.ts'
 import { spentOn } from '../../src/stores/ledger.ts'
 import { createShipper } from '../../src/stores/shipper.ts'
+import { startProxy } from '../faults/tcp-proxy.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { databaseContract, eventually, newAccount, newKey, quiet } from './database.contract.ts'
 import { temporaryFolder, usageRecord } from './support.ts'
@@ -39,6 +41,34 @@ function onServer(title: string, body: (server: PrivatePostgres, database: Datab
     else await body(server, database)
   }, 60_000)
 }
+
+onServer(
+  'Postgres 40 ms away: eighty cold keys at once are all found, and a late query fails alone',
+  async (postgres, near) => {
+    const far = new URL(postgres.url)
+    const proxy = startProxy(Number(far.port), { roundTripMs: 40 })
+    far.port = String(proxy.port)
+    const remote = openDatabase(far.href)
+    const owner = await newAccount(near)
+    const made = []
+    for (let count = 0; count < 80; count++) made.push(await newKey(near, owner))
+    const keys = createKeyDirectory({ database: remote, clock, plans, random: Math.random })
+    await keys.look()
+    const late = remote.run(({ sql }) => sql`select pg_sleep(1)`, 50)
+    const [failed, ...found] = await Promise.all([
+      late.then(
+        () => 'answered',
+        (cause: unknown) => (cause instanceof GatewayError ? cause.code : 'another failure'),
+      ),
+      ...made.map(({ key }) => keys.find(key)),
+    ])
+    expect(failed).toBe('service_unavailable')
+    expect(found.map(caller => caller?.accountId)).toEqual(Array(80).fill(owner.accountId))
+    await keys.close()
+    await remote.close()
+    proxy.stop()
+  },
+)
 
 onServer(
   'Postgres killed: known keys go on, unknown ones get 503, usage waits and arrives exactly',

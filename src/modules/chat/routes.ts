@@ -16,25 +16,21 @@ const listen: Listen = (body, headers, bodyCharacters) => ({
 
 /** `POST /api/v1/chat`: the gateway's own chat endpoint. */
 export function chat(deps: ChatRouteDeps) {
-  return new Elysia({ name: 'chat' }).post(
-    '/api/v1/chat',
-    ({ request }) => exchange(deps, listen, request, deps.newRequestId(), deps.connectionOf(request)),
-    {
-      parse: 'none',
-      ...documented(policies.apiKey, {
-        summary: 'Chat',
-        description:
-          'Answers as one JSON body, or with `stream` as events: `delta`s, then exactly one `done` or one `error`; a `filtered` before `done` where moderation ended it.',
-        body: nativeSchema,
-        examples: chatExamples,
-        requestHeaders: chatHeaders,
-        answer: chatReplyShape,
-        alsoAs: { 'text/event-stream': chatEventShape },
-        answerHeaders: ['served', 'cost', 'standing', 'deprecation'],
-        errors: chatErrors,
-      }),
-    },
-  )
+  return new Elysia({ name: 'chat' }).post('/api/v1/chat', ({ request }) => exchange(deps, listen, request), {
+    parse: 'none',
+    ...documented(policies.apiKey, {
+      summary: 'Chat',
+      description:
+        'Answers as one JSON body, or with `stream` as events: `delta`s, then exactly one `done` or one `error`; a `filtered` before `done` where moderation ended it.',
+      body: nativeSchema,
+      examples: chatExamples,
+      requestHeaders: chatHeaders,
+      answer: chatReplyShape,
+      alsoAs: { 'text/event-stream': chatEventShape },
+      answerHeaders: ['served', 'cost', 'standing', 'deprecation'],
+      errors: chatErrors,
+    }),
+  })
 }
 
 /** Each of them a request that works as it stands. */

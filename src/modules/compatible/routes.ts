@@ -21,7 +21,7 @@ const listen: Listen = (body, headers, bodyCharacters) => {
 export function compatible(deps: ChatRouteDeps) {
   return new Elysia({ name: 'compatible' }).post(
     '/v1/chat/completions',
-    ({ request }) => exchange(deps, listen, request, deps.newRequestId(), deps.connectionOf(request)),
+    ({ request }) => exchange(deps, listen, request),
     {
       parse: 'none',
       ...documented(policies.apiKey, {

@@ -1,0 +1,64 @@
+/** Processes of a measurement: started, heard for one line, and stopped by id. */
+import { readFileSync } from 'node:fs'
+
+const children = new Set<Bun.Subprocess>()
+
+export type Child = { readonly pid: number; readonly line: string; readonly exited: Promise<number> }
+
+/** Starts a process and resolves with the first line that it prints. Throws if it ends without one. */
+export async function startChild(words: readonly string[], environment: Record<string, string> = {}): Promise<Child> {
+  const child = Bun.spawn([...words], { stdout: 'pipe', stderr: 'inherit', env: { ...process.env, ...environment } })
+  children.add(child)
+  void child.exited.then(() => children.delete(child))
+  const reader = child.stdout.getReader()
+  const decoder = new TextDecoder()
+  let text = ''
+  while (!text.includes('\n')) {
+    const piece = await reader.read()
+    if (piece.done) throw new Error(`${words[1]} ended before it had said a line`)
+    text += decoder.decode(piece.value, { stream: true })
+  }
+  void drain(reader)
+  return { pid: child.pid, line: text.slice(0, text.indexOf('\n')), exited: child.exited }
+}
+
+async function drain(reader: { read(): Promise<{ done: boolean }> }): Promise<void> {
+  while (!(await reader.read()).done);
+}
+
+/** Ends the processes that still run. */
+export function stopChildren(): void {
+  for (const child of children) child.kill('SIGKILL')
+}
+
+/** User and system time of a process so far, in seconds (Linux; NaN elsewhere). */
+export function cpuSeconds(pid: number): number {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+    return (Number(fields[11]) + Number(fields[12])) / 100
+  } catch {
+    return Number.NaN
+  }
+}
+
+/** Resident megabytes of a process (Linux; NaN elsewhere). */
+export function residentMegabytes(pid: number): number {
+  try {
+    return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
+  } catch {
+    return Number.NaN
+  }
+}
+
+export const median = (values: readonly number[]): number =>
+  [...values].sort((one, other) => one - other)[Math.floor(values.length / 2)] ?? Number.NaN
+
+/** Process ids of a process' children (Linux; none elsewhere). */
+export function familyOf(pid: number): number[] {
+  try {
+    const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
+    return text === '' ? [] : text.split(' ').map(Number)
+  } catch {
+    return []
+  }
+}

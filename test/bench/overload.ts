@@ -1,0 +1,133 @@
+/**
+ * `bun test/bench/overload.ts`: what is left of the gateway at three times its capacity. One gateway on a real Postgres and a real
+ * Redis, a mock upstream, and open-loop load, each a process of its own. Rounds of unloaded, capacity and overload are
+ * interleaved, so that the ratios hold whatever else the machine does. Prints one line for each run, then the ratios.
+ */
+import { join } from 'node:path'
+import { command } from '../../src/commands/command.ts'
+import { runCommand } from '../../src/commands/run-command.ts'
+import { openDatabase } from '../../src/stores/database.ts'
+import { newAccountOn } from '../harness/account.ts'
+import { startPostgres } from '../harness/postgres.ts'
+import { dataFolder, type Environment, type GatewayProcess, startProcess, stopProcesses } from '../harness/processes.ts'
+import { startRedis } from '../harness/redis.ts'
+import { cpuSeconds, median, startChild, stopChildren } from './load/child.ts'
+import { type OpenLoad, type OpenLoadResult, placeholder } from './load/open-load.ts'
+import { load } from './load.ts'
+
+const say = (line: string) => process.stdout.write(`${line}\n`)
+const words = 'Say in a few plain sentences what a gateway in front of several model providers is good for. '
+const body = JSON.stringify({
+  model: 'openai/gpt-4.1',
+  max_tokens: 512,
+  messages: [{ role: 'user', content: `${placeholder} ${words.repeat(9).slice(0, 800)}` }],
+})
+const path = '/v1/chat/completions'
+const unlimited = {
+  requestsPerMinute: 100_000_000,
+  concurrentRequests: 100_000,
+  dailyTokens: 1_000_000_000_000,
+  dailyCostMicrocents: 1_000_000_000_000_000,
+}
+
+type Rig = { readonly gateway: GatewayProcess; readonly key: string; readonly port: number }
+
+async function run({ gateway, key, port }: Rig, name: string, rate: number, seconds: number) {
+  const options: OpenLoad = { port, path, keys: [key], body, rate, seconds, warmingSeconds: 2, connections: 3000 }
+  const before = cpuSeconds(gateway.pid)
+  const loading = startChild([process.execPath, join(import.meta.dir, 'load', 'open-load.ts'), JSON.stringify(options)])
+  const result = JSON.parse((await loading).line) as OpenLoadResult
+  const cpu = cpuSeconds(gateway.pid) - before
+  const good = result.statuses['200'] ?? { count: 0, p50: Number.NaN, p99: Number.NaN, max: Number.NaN }
+  const others = Object.entries(result.statuses).filter(([status]) => status !== '200')
+  say(
+    `${name.padEnd(10)} ${String(Math.round(rate)).padStart(6)}/s  goodput ${String(result.goodput).padStart(5)}/s  cpu ${(cpu / seconds).toFixed(2)} cores  ` +
+      `answered p50 ${good.p50} p99 ${good.p99} max ${good.max} ms  ` +
+      others.map(([status, { count, p50, p99 }]) => `${status}: ${count} (p50 ${p50} p99 ${p99} ms)`).join('  ') +
+      `  send lag p99 ${result.sendLagP99} ms`,
+  )
+  return {
+    goodput: result.goodput,
+    cores: cpu / seconds,
+    perCpu: result.goodput / (cpu / seconds),
+    p99: good.p99,
+    p50: good.p50,
+  }
+}
+
+const bench = command({
+  program: 'bun',
+  name: 'test/bench/overload.ts',
+  about: 'Measure goodput and times at three times the capacity',
+  operands: {},
+  options: {
+    rounds: { type: 'string', value: 'N', about: '3 unless given' },
+    seconds: { type: 'string', value: 'N', about: 'Length of a run; 10 unless given' },
+    times: { type: 'string', value: 'X', about: 'Load in capacities; 3 unless given' },
+    stores: { type: 'string', value: 'KIND', about: '`redis` (and Postgres, unless given), or `postgres`' },
+  },
+  async run({ options: { rounds = '3', seconds = '10', stores = 'redis', times = '3' } }) {
+    const [postgres, redis] = await Promise.all([startPostgres(), stores === 'redis' ? startRedis() : null])
+    if (postgres === null) throw new Error('a real Postgres is needed')
+    try {
+      const upstream = await startChild([process.execPath, join(import.meta.dir, 'upstream.ts')])
+      const environment: Environment = {
+        DATABASE_URL: postgres.url,
+        JWT_SECRET: 'bench'.repeat(8),
+        OPENAI_API_KEY: 'bench',
+        OPENAI_BASE_URL: `http://127.0.0.1:${upstream.line}/v1`,
+        ...(redis === null ? {} : { REDIS_URL: redis.url }),
+      }
+      const gateway = await startProcess(dataFolder(), environment)
+      const database = openDatabase(postgres.url)
+      const { key } = await newAccountOn(database, unlimited)
+      await database.close()
+      const rig = { gateway, key, port: Number(new URL(gateway.url).port) }
+      await measure(rig, { rounds: Number(rounds), seconds: Number(seconds), times: Number(times) })
+      say(
+        gateway
+          .output()
+          .split('\n')
+          .filter(line => line.startsWith('{'))
+          .slice(-3)
+          .join('\n')
+          .slice(0, 2000),
+      )
+    } finally {
+      await stopProcesses()
+      stopChildren()
+      await Promise.all([postgres.stop(), redis?.stop()])
+    }
+  },
+})
+
+type Plan = { readonly rounds: number; readonly seconds: number; readonly times: number }
+
+async function measure(rig: Rig, { rounds, seconds, times }: Plan): Promise<void> {
+  const closed = (total: number) =>
+    load({ port: rig.port, path, headers: { authorization: `Bearer ${rig.key}` }, body: () => body, connections: 32, total })
+  await closed(8_000)
+  const ratios: { goodput: number; perCpu: number; p99: number }[] = []
+  for (let round = 0; round < rounds; round++) {
+    const { requests, seconds: took } = await closed(4_000)
+    const capacity = requests / took
+    const unloaded = await run(rig, 'unloaded', capacity * 0.2, seconds)
+    const before = cpuSeconds(rig.gateway.pid)
+    const full = await closed(Math.round(capacity * 5))
+    const perCpu = full.requests / (cpuSeconds(rig.gateway.pid) - before)
+    const rate = full.requests / full.seconds
+    say(
+      `${'capacity'.padEnd(10)} ${Math.round(rate)}/s, ${Math.round(perCpu)} per CPU second, p50 ${full.p50.toFixed(1)} p99 ${full.p99.toFixed(1)} ms at 32 connections`,
+    )
+    const over = await run(rig, 'overload', rate * times, seconds)
+    // Where neighbours leave the gateway less of a core than it had alone, the load is more than was meant.
+    say(`${' '.repeat(11)}${((rate * times) / (over.cores * perCpu)).toFixed(1)} times what its CPU time was good for`)
+    ratios.push({ goodput: over.goodput / rate, perCpu: over.perCpu / perCpu, p99: over.p99 / unloaded.p99 })
+  }
+  const of = (name: 'goodput' | 'perCpu' | 'p99') => median(ratios.map(one => one[name])).toFixed(2)
+  say(
+    `medians: goodput ${of('goodput')} of the capacity (per CPU second ${of('perCpu')}), p99 ${of('p99')} of the unloaded`,
+  )
+}
+
+process.exitCode = await runCommand(bench, process.argv.slice(2))

@@ -1,0 +1,112 @@
+/**
+ * `bun test/bench/streams.ts`: many event streams at once through one gateway process, or through several with `--workers`. The
+ * upstream and the readers are one process each. Prints what the readers saw and what the gateway took in processor and memory.
+ */
+import { join } from 'node:path'
+import { command } from '../../src/commands/command.ts'
+import { runCommand } from '../../src/commands/run-command.ts'
+import { openDatabase } from '../../src/stores/database.ts'
+import { newAccountOn } from '../harness/account.ts'
+import { startPostgres } from '../harness/postgres.ts'
+import { dataFolder, startProcess, stopProcesses } from '../harness/processes.ts'
+import { startRedis } from '../harness/redis.ts'
+import { cpuSeconds, familyOf, residentMegabytes, startChild, stopChildren } from './load/child.ts'
+import type { StreamReaders } from './load/stream-readers.ts'
+
+const say = (line: string) => process.stdout.write(`${line}\n`)
+const unlimited = {
+  requestsPerMinute: 100_000_000,
+  concurrentRequests: 100_000,
+  dailyTokens: 1_000_000_000_000,
+  dailyCostMicrocents: 1_000_000_000_000_000,
+}
+
+const bench = command({
+  program: 'bun',
+  name: 'test/bench/streams.ts',
+  about: 'Measure many paced event streams at once',
+  operands: {},
+  options: {
+    streams: { type: 'string', value: 'N', about: '1000 unless given' },
+    rate: { type: 'string', value: 'N', about: 'Tokens per second of each; 50 unless given' },
+    seconds: { type: 'string', value: 'N', about: 'Length of each; 60 unless given' },
+    ramp: { type: 'string', value: 'MS', about: 'Time over which they begin; 2000 unless given' },
+    workers: { type: 'string', value: 'N', about: 'Gateway processes; 1 unless given' },
+    redis: { type: 'boolean', about: 'Limits in Redis; always so with several workers' },
+  },
+  async run({ options }) {
+    const { streams = '1000', rate = '50', seconds = '60', ramp = '2000', workers = '1', redis: withRedis } = options
+    const [postgres, redis] = await Promise.all([startPostgres(), withRedis || workers !== '1' ? startRedis() : null])
+    if (postgres === null) throw new Error('a real Postgres is needed')
+    const tokens = Number(rate) * Number(seconds)
+    try {
+      const upstream = await startChild([
+        process.execPath,
+        join(import.meta.dir, 'load', 'paced-upstream.ts'),
+        rate,
+        String(tokens),
+      ])
+      const gateway = await startProcess(dataFolder(), {
+        DATABASE_URL: postgres.url,
+        JWT_SECRET: 'bench'.repeat(8),
+        OPENAI_API_KEY: 'bench',
+        OPENAI_BASE_URL: `http://127.0.0.1:${upstream.line}/v1`,
+        ...(redis === null ? {} : { REDIS_URL: redis.url }),
+        ...(workers === '1' ? {} : { WORKERS: workers }),
+      })
+      const database = openDatabase(postgres.url)
+      const { key } = await newAccountOn(database, unlimited)
+      await database.close()
+      const readers: StreamReaders = {
+        port: Number(new URL(gateway.url).port),
+        path: '/v1/chat/completions',
+        key,
+        body: JSON.stringify({
+          model: 'openai/gpt-4.1',
+          max_tokens: 8192,
+          stream: true,
+          stream_mode: 'realtime',
+          messages: [{ role: 'user', content: 'Tell a long story about a lighthouse.' }],
+        }),
+        streams: Number(streams),
+        rampMs: Number(ramp),
+        tokens,
+        deadlineMs: Number(seconds) * 1000 + 30_000,
+      }
+      const pids = [gateway.pid, ...familyOf(gateway.pid)]
+      const used = () => pids.reduce((sum, pid) => sum + cpuSeconds(pid), 0)
+      const before = used()
+      const began = performance.now()
+      const reading = startChild([
+        process.execPath,
+        join(import.meta.dir, 'load', 'stream-readers.ts'),
+        JSON.stringify(readers),
+      ])
+      let most = 0
+      const watch = setInterval(() => {
+        most = Math.max(most, ...pids.map(residentMegabytes))
+      }, 500)
+      const { line } = await reading
+      clearInterval(watch)
+      const took = (performance.now() - began) / 1000
+      const cpu = used() - before
+      const late = await (await fetch(`http://127.0.0.1:${upstream.line}/`)).text()
+      say(line)
+      say(
+        `gateway: ${cpu.toFixed(1)} CPU seconds in ${took.toFixed(1)} s = ${(cpu / took).toFixed(2)} cores, ` +
+          `${((cpu / (Number(streams) * tokens)) * 1e6).toFixed(1)} µs a token, at most ${most.toFixed(0)} MB a process; upstream late by ${late} ms at most`,
+      )
+      const told = gateway
+        .output()
+        .split('\n')
+        .filter(one => one.includes('"level":"error"') || one.includes('"level":"warn"'))
+      say(`${told.length} lines of warnings and errors${told.length > 0 ? `, the last: ${told.at(-1)}` : ''}`)
+    } finally {
+      await stopProcesses()
+      stopChildren()
+      await Promise.all([postgres.stop(), redis?.stop()])
+    }
+  },
+})
+
+process.exitCode = await runCommand(bench, process.argv.slice(2))

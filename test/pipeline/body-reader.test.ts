@@ -1,0 +1,44 @@
+import { expect, test } from 'bun:test'
+import { catalogue } from '../../src/core/catalogue.ts'
+import { systemClock } from '../../src/deps/clock.ts'
+import { readNative } from '../../src/modules/chat/request.ts'
+import { bodyReader } from '../../src/pipeline/body-reader.ts'
+import { openai } from '../../src/providers/openai.ts'
+import { framesOf, streamText } from '../faults/support.ts'
+
+test('one large network read is parsed over many turns of the event loop, and nothing of it is lost', async () => {
+  const [model] = catalogue
+  if (model === undefined) throw new Error('the catalogue has models')
+  const pieces = Array.from({ length: 1_500 }, (_, index) => `${index} `)
+  const bytes = new TextEncoder().encode(streamText(framesOf('openai', pieces)))
+  const response = new Response(
+    new ReadableStream<Uint8Array>({
+      start(controller) {
+        controller.enqueue(bytes)
+        controller.close()
+      },
+    }),
+    { headers: { 'content-type': 'text/event-stream' } },
+  )
+  const ask = {
+    ask: readNative({ prompt: 'Count.', stream: true }, new Headers(), 10),
+    model,
+    outputCap: 9_000,
+    stream: true,
+  }
+  const body = bodyReader(response, ask, openai({ official: true }), systemClock, () => {})
+  let turns = 0
+  let isOver = false
+  const count = () => {
+    turns++
+    if (!isOver) setImmediate(count)
+  }
+  setImmediate(count)
+  let text = ''
+  for (let parts = await body.next(); parts !== null; parts = await body.next())
+    for (const part of parts) if (part.type === 'text') text += part.text
+  isOver = true
+  expect(text).toBe(pieces.join(''))
+  // 8 KB a turn.
+  expect(turns).toBeGreaterThan(bytes.length / 8_192 - 5)
+})
