@@ -3,10 +3,12 @@ import { asksNothing, createFreshnessHead, tempered } from './freshness.ts'
 import { withoutUrls } from './reading/addresses.ts'
 import { complexityOf, demandOf } from './reading/complexity.ts'
 import { createConceptReader } from './reading/concepts.ts'
-import { builtAs, createEffortReader, gainOfBoth } from './reading/effort.ts'
+import { createDifficultyHead } from './reading/difficulty.ts'
+import { effortWords, type KeptEffort } from './reading/effort.ts'
 import { createFeatureReader, type FeatureReader, type Features } from './reading/features.ts'
-import { createGainHead, type KeptGain } from './reading/gain.ts'
+import type { KeptGain } from './reading/gain.ts'
 import { languageOf } from './reading/language.ts'
+import { createNotionReader, type Notions } from './reading/notions.ts'
 import { createTypeHead } from './reading/query-type.ts'
 import { urlsIn } from './reading/urls.ts'
 import { asksForWeb, isProgram } from './reading/web-request.ts'
@@ -40,6 +42,7 @@ export type ReaderWeights = {
   readonly queryTypes: KeptWeights
   readonly freshness: KeptWeights
   readonly gain: KeptGain
+  readonly effort: KeptEffort
 }
 
 /**
@@ -52,8 +55,12 @@ export function createReader(weights: ReaderWeights, readFeatures: FeatureReader
   const readAside = createFeatureReader()
   const typesOf = createTypeHead(weights.queryTypes)
   const freshnessOf = createFreshnessHead(weights.freshness)
-  const gainOf = createGainHead(weights.gain)
-  const effortOf = createEffortReader()
+  const difficulty = createDifficultyHead(weights.gain, weights.effort)
+  const notionReader = createNotionReader()
+  const notionsOf = (features: Features): Notions => {
+    notionReader.begin(features)
+    return notionReader.read(0, Math.min(features.count, effortWords))
+  }
 
   /** What says which type a text is: an address tells where to look, not what is asked, unless a program may be. */
   const tellingOf = (text: string, features: Features): Features => {
@@ -72,8 +79,7 @@ export function createReader(weights: ReaderWeights, readFeatures: FeatureReader
     const tellingMeaning = readMeaning(telling)
     const types = typesOf(telling, tellingMeaning)
     const queryType = likeliest(types)
-    // Who says nothing gains nothing.
-    const strongGain = telling.count === 0 ? 0 : gainOfBoth(gainOf(telling), effortOf(telling), builtAs(telling))
+    const strongGain = difficulty.strongGain(telling, notionsOf(telling))
     const complexity = complexityOf(demandOf(types, telling, tellingMeaning), strongGain, earlier)
     // Whether the web is asked, addresses say too.
     const meaning = telling === features ? tellingMeaning : readMeaning(features)
