@@ -3,7 +3,7 @@ import { asksNothing, createFreshnessHead, tempered } from './freshness.ts'
 import { withoutUrls } from './reading/addresses.ts'
 import { complexityOf, demandOf } from './reading/complexity.ts'
 import { createConceptReader } from './reading/concepts.ts'
-import { createDifficultyHead } from './reading/difficulty.ts'
+import { createDifficultyHead, type WeighedSignal } from './reading/difficulty.ts'
 import { effortWords, type KeptEffort } from './reading/effort.ts'
 import { createFeatureReader, type FeatureReader, type Features } from './reading/features.ts'
 import type { KeptGain } from './reading/gain.ts'
@@ -37,6 +37,9 @@ export type Reading = {
 
 export type Reader = (messages: readonly Message[]) => Reading
 
+/** Returns the signals that decide the `strongGain` of the last user text, strongest first. */
+export type DifficultyExplainer = (messages: readonly Message[]) => readonly WeighedSignal[]
+
 /** What the reader was taught. */
 export type ReaderWeights = {
   readonly queryTypes: KeptWeights
@@ -49,7 +52,15 @@ export type ReaderWeights = {
  * Makes a reader: the last user text in one pass, linear, the same answer whatever the case, white space and final
  * punctuation; of the conversation before it only the length counts.
  */
-export function createReader(weights: ReaderWeights, readFeatures: FeatureReader = createFeatureReader()): Reader {
+export function createReader(weights: ReaderWeights, readFeatures?: FeatureReader): Reader {
+  return createReaders(weights, readFeatures).read
+}
+
+/** Makes a reader, and beside it the explainer of its figures; they share their tables. */
+export function createReaders(
+  weights: ReaderWeights,
+  readFeatures: FeatureReader = createFeatureReader(),
+): { readonly read: Reader; readonly explain: DifficultyExplainer } {
   const readMeaning = createConceptReader(readFeatures)
   // What is left of a text without its addresses, beside the whole text that others may read again.
   const readAside = createFeatureReader()
@@ -70,7 +81,13 @@ export function createReader(weights: ReaderWeights, readFeatures: FeatureReader
     return programChance(typesOf(plain, readMeaning(plain))) < leastProgram ? plain : features
   }
 
-  return messages => {
+  const explain: DifficultyExplainer = messages => {
+    const text = lastUserText(messages)
+    const telling = tellingOf(text, readFeatures(text))
+    return difficulty.signals(telling, notionsOf(telling))
+  }
+
+  const read: Reader = messages => {
     const text = lastUserText(messages)
     const earlier = messages.length > 1 ? totalCharacters(messages) - text.length : 0
     const features = readFeatures(text)
@@ -99,6 +116,8 @@ export function createReader(weights: ReaderWeights, readFeatures: FeatureReader
       words: features.count,
     }
   }
+
+  return { read, explain }
 }
 
 /**
