@@ -67,7 +67,7 @@ export function createReaders(
   const typesOf = createTypeHead(weights.queryTypes)
   const freshnessOf = createFreshnessHead(weights.freshness)
   const difficulty = createDifficultyHead(weights.gain, weights.effort)
-  const notionReader = createNotionReader()
+  const notionReader = createNotionReader(true, true)
   const notionsOf = (features: Features): Notions => {
     notionReader.begin(features)
     return notionReader.read(0, Math.min(features.count, effortWords))
@@ -78,7 +78,7 @@ export function createReaders(
     const prose = withoutUrls(text)
     if (prose === text) return features
     const plain = readAside(prose)
-    return programChance(typesOf(plain, readMeaning(plain))) < leastProgram ? plain : features
+    return programChance(typesOf(plain, readMeaning(plain), notionsOf(plain))) < leastProgram ? plain : features
   }
 
   const explain: DifficultyExplainer = messages => {
@@ -94,9 +94,10 @@ export function createReaders(
     const language = languageOf(text, features, readAside)
     const telling = tellingOf(text, features)
     const tellingMeaning = readMeaning(telling)
-    const types = typesOf(telling, tellingMeaning)
+    const notions = notionsOf(telling)
+    const types = typesOf(telling, tellingMeaning, notions)
     const queryType = likeliest(types)
-    const strongGain = difficulty.strongGain(telling, notionsOf(telling))
+    const strongGain = difficulty.strongGain(telling, notions)
     const complexity = complexityOf(demandOf(types, telling, tellingMeaning), strongGain, earlier)
     // Whether the web is asked, addresses say too.
     const meaning = telling === features ? tellingMeaning : readMeaning(features)

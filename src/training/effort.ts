@@ -124,7 +124,7 @@ const source =
   'prompts of our own (src/training/effort-examples.ts), difficulty-pairs (development half, a small part), and which texts are benchmark questions'
 
 const read = createFeatureReader()
-const notionReader = createNotionReader()
+const notionReader = createNotionReader(true, true)
 const slots = createEffortSlots(bits)
 
 function exampleOf(text: string, one: number, weight: number): Example {

@@ -15,9 +15,8 @@ const gaining: Readonly<Record<EnhancedType | Task, Readonly<Record<string, read
     de: ['Python Datei lesen', 'Skript für Python schreiben'],
     fr: ['trier liste python'],
     ru: ['python отсортировать список'],
-    zh: ['python 排序列表'],
   },
-  code_algorithm: { en: ['implement quicksort', 'binary search python', 'dijkstra in java'] },
+  code_algorithm: { en: ['implement quicksort', 'binary search python', 'dijkstra in java'], zh: ['python 排序列表'] },
   debugging: { en: ['docker container keeps crashing', 'npm install fails', 'cors error express', 'debug this'] },
   analysis: { en: ['impact of tourism', 'analyze french revolution', 'Why did Rome fall?'] },
   writing: {

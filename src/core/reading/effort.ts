@@ -5,7 +5,7 @@
 import { bytesOf, type KeptWeights } from '../weights.ts'
 import { type Features, hashOf, slotOf } from './features.ts'
 import { courtesyLetters, courtesyWords } from './gain-cues.ts'
-import { type Notions, notions } from './notions.ts'
+import { type Notions, taskNotions } from './notions.ts'
 
 /** What `bun run train` keeps of the effort head: a line for effort, and one for being built like an exam's question. */
 export type KeptEffort = {
@@ -51,14 +51,14 @@ const notionsOf: Partial<Readonly<Record<DifficultySignal, string>>> = {
 }
 
 const signalNumber = (signal: DifficultySignal) => difficultySignals.indexOf(signal)
-const signalOfNotion = Uint8Array.from(notions, notion => {
+const signalOfNotion = Uint8Array.from(taskNotions, notion => {
   const signal = difficultySignals.find(one => notionsOf[one]?.split(' ').includes(notion))
   return signalNumber(signal ?? 'subject')
 })
 const shape = signalNumber('shape')
 const wording = signalNumber('wording')
 /** By name, so that a further notion in the lists leaves all others where they are. */
-const hashOfNotion = Int32Array.from(notions, hashOf)
+const hashOfNotion = Int32Array.from(taskNotions, hashOf)
 
 /** What the head reads of a text: places in its tables, how strongly each speaks, and for which signal. */
 export type EffortSlots = {
@@ -109,7 +109,7 @@ export const notionSlots = (notion: string, bits: number) =>
 
 const marks = Array.from(',:;?!.', mark => mark.charCodeAt(0))
 const mostMarks = 5
-const times = new Uint8Array(notions.length)
+const times = new Uint8Array(taskNotions.length)
 
 /** Fills the list from a text and its notions, those of the first `effortWords` words. */
 export function fillEffortSlots(slots: EffortSlots, features: Features, { found, count: notionCount }: Notions): void {
