@@ -135,7 +135,8 @@ export function quantilesOf(rows: readonly GainRow[], scores: Float64Array): num
 function blendOf(rows: readonly GainRow[]): readonly number[] {
   const sizes = new Map<string, number>()
   for (const { set } of rows) sizes.set(set, (sizes.get(set) ?? 0) + 1)
-  return rows.map(({ set }) => (sizes.get(set) ?? 1) ** -0.5)
+  // Prompts of our own are no traffic.
+  return rows.map(({ set }) => (set === 'anchors' ? 0 : (sizes.get(set) ?? 1) ** -0.5))
 }
 
 function quantileOf(scores: Float64Array, weights: readonly number[], share: number): number {
