@@ -16,7 +16,10 @@ const gaining: Readonly<Record<EnhancedType | Task, Readonly<Record<string, read
     fr: ['trier liste python'],
     ru: ['python отсортировать список'],
   },
-  code_algorithm: { en: ['sort list python', 'implement quicksort', 'binary search python', 'dijkstra in java'], zh: ['python 排序列表'] },
+  code_algorithm: {
+    en: ['sort list python', 'implement quicksort', 'binary search python', 'dijkstra in java'],
+    zh: ['python 排序列表'],
+  },
   debugging: { en: ['docker container keeps crashing', 'npm install fails', 'cors error express', 'debug this'] },
   analysis: { en: ['impact of tourism', 'analyze french revolution', 'Why did Rome fall?'] },
   writing: {
