@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import packageJson from '../package.json'
 import type { Config } from './config.ts'
-import type { Reader } from './core/classify.ts'
+import type { DifficultyExplainer, Reader } from './core/classify.ts'
 import { createDigests } from './core/digests.ts'
 import type { LevelShares } from './core/levels.ts'
 import type { Spent } from './core/limits/spent.ts'
@@ -31,7 +31,7 @@ import { openStores } from './deps/open-stores.ts'
 import { openUsage } from './deps/open-usage.ts'
 import { openWeb, type PageOptions } from './deps/open-web.ts'
 import { createPasswords, type Passwords } from './deps/passwords.ts'
-import { openReader } from './deps/reader.ts'
+import { openReaders } from './deps/reader.ts'
 import { createSharedClock } from './deps/shared-clock.ts'
 import { createSite } from './deps/site.ts'
 import { type Stores, stores } from './deps/stores.ts'
@@ -89,6 +89,7 @@ export type Deps = {
   readonly foresight: ForesightBook
   /** What a prompt is about, and what it needs. */
   readonly read: Reader
+  readonly explain: DifficultyExplainer
   readonly safety: Safety
   readonly web: Web
   readonly database: Database
@@ -241,7 +242,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     undo.push(() => noticeWorker?.close())
     const readFeatures = createFeatureReader()
     const digests = createDigests(randomBytes(32))
-    const read = openReader(readFeatures)
+    const { read, explain } = openReaders(readFeatures)
     const asking = { clock, network, log, catalogue, endpoints }
     const safety = openSafety(config, asking, { digests, readFeatures })
     undo.push(() => safety.close())
@@ -283,6 +284,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       ties: createTieBook(clock, randomBytes(32)),
       foresight: createForesightBook({ clock }),
       read,
+      explain,
       safety,
       web,
       database,

@@ -379,6 +379,28 @@ export type DryRun = {
   complexity: number
   /** how much a strong model is expected to gain, as a rank among reference prompts */
   strong_gain: number
+  /** at most six signals that decided `strong_gain`, strongest first */
+  difficulty: readonly {
+    signal:
+      | 'design'
+      | 'proof'
+      | 'debugging'
+      | 'expert_field'
+      | 'constraints'
+      | 'depth'
+      | 'risk'
+      | 'planning'
+      | 'routine'
+      | 'lookup'
+      | 'small_talk'
+      | 'creative'
+      | 'subject'
+      | 'shape'
+      | 'wording'
+      | 'benchmarks'
+    /** above 0 raises `strong_gain`, below 0 lowers it */
+    weight: number
+  }[]
   level: 'light' | 'middle' | 'strong'
   shares: {
     strong: number

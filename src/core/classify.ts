@@ -3,10 +3,12 @@ import { asksNothing, createFreshnessHead, tempered } from './freshness.ts'
 import { withoutUrls } from './reading/addresses.ts'
 import { complexityOf, demandOf } from './reading/complexity.ts'
 import { createConceptReader } from './reading/concepts.ts'
-import { builtAs, createEffortReader, gainOfBoth } from './reading/effort.ts'
+import { createDifficultyHead, type WeighedSignal } from './reading/difficulty.ts'
+import { effortWords, type KeptEffort } from './reading/effort.ts'
 import { createFeatureReader, type FeatureReader, type Features } from './reading/features.ts'
-import { createGainHead, type KeptGain } from './reading/gain.ts'
+import type { KeptGain } from './reading/gain.ts'
 import { languageOf } from './reading/language.ts'
+import { createNotionReader, type Notions } from './reading/notions.ts'
 import { createTypeHead } from './reading/query-type.ts'
 import { urlsIn } from './reading/urls.ts'
 import { asksForWeb, isProgram } from './reading/web-request.ts'
@@ -35,45 +37,67 @@ export type Reading = {
 
 export type Reader = (messages: readonly Message[]) => Reading
 
+/** Returns the signals that decide the `strongGain` of the last user text, strongest first. */
+export type DifficultyExplainer = (messages: readonly Message[]) => readonly WeighedSignal[]
+
 /** What the reader was taught. */
 export type ReaderWeights = {
   readonly queryTypes: KeptWeights
   readonly freshness: KeptWeights
   readonly gain: KeptGain
+  readonly effort: KeptEffort
 }
 
 /**
  * Makes a reader: the last user text in one pass, linear, the same answer whatever the case, white space and final
  * punctuation; of the conversation before it only the length counts.
  */
-export function createReader(weights: ReaderWeights, readFeatures: FeatureReader = createFeatureReader()): Reader {
+export function createReader(weights: ReaderWeights, readFeatures?: FeatureReader): Reader {
+  return createReaders(weights, readFeatures).read
+}
+
+/** Makes a reader, and beside it the explainer of its figures; they share their tables. */
+export function createReaders(
+  weights: ReaderWeights,
+  readFeatures: FeatureReader = createFeatureReader(),
+): { readonly read: Reader; readonly explain: DifficultyExplainer } {
   const readMeaning = createConceptReader(readFeatures)
   // What is left of a text without its addresses, beside the whole text that others may read again.
   const readAside = createFeatureReader()
   const typesOf = createTypeHead(weights.queryTypes)
   const freshnessOf = createFreshnessHead(weights.freshness)
-  const gainOf = createGainHead(weights.gain)
-  const effortOf = createEffortReader()
+  const difficulty = createDifficultyHead(weights.gain, weights.effort)
+  const notionReader = createNotionReader(true, true)
+  const notionsOf = (features: Features): Notions => {
+    notionReader.begin(features)
+    return notionReader.read(0, Math.min(features.count, effortWords))
+  }
 
   /** What says which type a text is: an address tells where to look, not what is asked, unless a program may be. */
   const tellingOf = (text: string, features: Features): Features => {
     const prose = withoutUrls(text)
     if (prose === text) return features
     const plain = readAside(prose)
-    return programChance(typesOf(plain, readMeaning(plain))) < leastProgram ? plain : features
+    return programChance(typesOf(plain, readMeaning(plain), notionsOf(plain))) < leastProgram ? plain : features
   }
 
-  return messages => {
+  const explain: DifficultyExplainer = messages => {
+    const text = lastUserText(messages)
+    const telling = tellingOf(text, readFeatures(text))
+    return difficulty.signals(telling, notionsOf(telling))
+  }
+
+  const read: Reader = messages => {
     const text = lastUserText(messages)
     const earlier = messages.length > 1 ? totalCharacters(messages) - text.length : 0
     const features = readFeatures(text)
     const language = languageOf(text, features, readAside)
     const telling = tellingOf(text, features)
     const tellingMeaning = readMeaning(telling)
-    const types = typesOf(telling, tellingMeaning)
+    const notions = notionsOf(telling)
+    const types = typesOf(telling, tellingMeaning, notions)
     const queryType = likeliest(types)
-    // Who says nothing gains nothing.
-    const strongGain = telling.count === 0 ? 0 : gainOfBoth(gainOf(telling), effortOf(telling), builtAs(telling))
+    const strongGain = difficulty.strongGain(telling, notions)
     const complexity = complexityOf(demandOf(types, telling, tellingMeaning), strongGain, earlier)
     // Whether the web is asked, addresses say too.
     const meaning = telling === features ? tellingMeaning : readMeaning(features)
@@ -93,6 +117,8 @@ export function createReader(weights: ReaderWeights, readFeatures: FeatureReader
       words: features.count,
     }
   }
+
+  return { read, explain }
 }
 
 /**

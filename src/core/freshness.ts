@@ -30,7 +30,7 @@ export function tempered(chance: number, types: Float64Array): number {
 }
 
 /** What a timeless type weighs when it is certain, as a logarithm of odds; chosen by cross-validation. */
-const mostEvidence = 7.5
+const mostEvidence = 6
 const timelessTypes = (['code', 'code_algorithm', 'debugging', 'math', 'creative'] as const).map(type =>
   queryTypes.indexOf(type),
 )

@@ -1,10 +1,11 @@
 import type { Ask } from '../core/chat.ts'
-import type { Reader, Reading } from '../core/classify.ts'
+import type { DifficultyExplainer, Reader, Reading } from '../core/classify.ts'
 import { planEnhancement } from '../core/enhanced-ask.ts'
 import { expectedOutput, type KnownLength, plainCost, usualWebTokens } from '../core/estimate.ts'
 import type { HealthState, SkipReason } from '../core/health.ts'
 import { type LevelShares, usualShares } from '../core/levels.ts'
 import type { Caller } from '../core/plans.ts'
+import type { WeighedSignal } from '../core/reading/difficulty.ts'
 import { type Figures, publishedFigures } from '../core/scoring.ts'
 import { estimateInputTokens, likelyInputTokens } from '../core/tokens.ts'
 import { planWeb, type WebOffer } from '../core/web-plan.ts'
@@ -23,6 +24,8 @@ export type Preview = {
   readonly plan: Route
   readonly candidates: readonly PreviewedCandidate[]
   readonly known: KnownLength
+  /** The signals that decided how demanding the prompt is. */
+  readonly difficulty: readonly WeighedSignal[]
 }
 
 export type PreviewedCandidate = {
@@ -40,6 +43,7 @@ export type PreviewDeps = RouteDeps & {
   readonly health: Pick<Deps['health'], 'skipReason'>
   readonly newRequestId: () => string
   readonly read: Reader
+  readonly explain: DifficultyExplainer
   readonly foresight: NonNullable<RouteDeps['foresight']>
 }
 
@@ -73,7 +77,14 @@ export async function preview(deps: PreviewDeps, caller: Caller, ask: Ask, offer
       figures,
     }
   })
-  return { reading, shares: deps.shares ?? usualShares, plan, candidates, known }
+  return {
+    reading,
+    shares: deps.shares ?? usualShares,
+    plan,
+    candidates,
+    known,
+    difficulty: deps.explain(ask.messages),
+  }
 }
 
 /** What beside its score puts a candidate where it is. */

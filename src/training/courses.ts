@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import type { Course } from './course.ts'
+import { readEffort } from './effort.ts'
 import { readFreshness } from './freshness.ts'
 import { readGain } from './gain.ts'
 import { readQueryTypes } from './query-types.ts'
@@ -12,6 +13,7 @@ export const courses: Readonly<Record<string, () => Promise<Course>>> = {
   'query-types': readQueryTypes,
   freshness: readFreshness,
   gain: readGain,
+  effort: readEffort,
   safety: readSafety,
   world: readWorld,
 }

@@ -23,7 +23,7 @@ export const gainSettings = {
     Record<string, number>
   >,
   /** How much of the anchors' gain is aimed at: unlike a graded answer it has no luck in it, and would outweigh all others. */
-  anchorPart: 0.4,
+  anchorPart: 0.5,
   /** How much of a row's target is that of its subject or task. */
   groupPart: { line: 0.2, forest: 0 },
   /** Rows count by the size of their set to this power: by 0 the largest would decide alone, by −1 all sets count the same. */

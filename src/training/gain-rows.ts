@@ -1,13 +1,16 @@
 import { Type } from '@sinclair/typebox'
+import type { Level } from '../core/levels.ts'
 import { createFeatureReader } from '../core/reading/features.ts'
 import { createSlotReader } from '../core/reading/gain.ts'
 import { createCueReader } from '../core/reading/gain-cues.ts'
 import { readRows } from './data.ts'
+import { effortExamples } from './effort-examples.ts'
 import { foldOf } from './folds.ts'
-import { anchors } from './gain-anchors.ts'
+import { type Anchor, anchors } from './gain-anchors.ts'
 
 /** One prompt as the gain head sees it, and how models did on it. */
 export type GainRow = {
+  readonly prompt: string
   readonly set: string
   /** Subject, task or source within the set. */
   readonly group: string
@@ -48,7 +51,7 @@ export async function readGainRows(): Promise<GainRow[]> {
   for (const set of twoModels)
     for (const { prompt, group, weak, strong } of await readRows(set, twoModelsRow))
       rows.push(toRow({ set, group, prompt }, new Map([[set, { weak, strong }]])))
-  for (const { prompt, gain } of anchors())
+  for (const { prompt, gain } of [...anchors(), ...requests()])
     rows.push(toRow({ set: 'anchors', group: '', prompt }, new Map([['anchors', { weak: 0, strong: gain }]])))
   for (const { prompt, group, scores } of await readRows(nineModels, nineModelsRow)) {
     const outcomes = pairs.map(
@@ -58,6 +61,13 @@ export async function readGainRows(): Promise<GainRow[]> {
   }
   return rows
 }
+
+/** Requests of our own, so that the rank among exams is no rank upside down where no exam is asked. */
+function requests(): Anchor[] {
+  return effortExamples(4).map(({ text, level }) => ({ prompt: text, gain: gainOfLevel[level] }))
+}
+
+const gainOfLevel: Readonly<Record<Level, number>> = { light: 0, middle: 0.5, strong: 1 }
 
 type Prompt = { readonly set: string; readonly group: string; readonly prompt: string }
 
@@ -71,6 +81,7 @@ function createRowReader() {
     // One task of the nine models asks questions that other sets ask too, with this sentence behind them.
     const question = prompt.split('\nAfter careful thought')[0] ?? prompt
     return {
+      prompt,
       set,
       group,
       fold: foldOf(question, foldCount),

@@ -50,7 +50,7 @@ function trained(rows: readonly GainRow[]): Trained {
 }
 
 /** What each row scores under a model that was fitted without its part. */
-function scoresUnseen(rows: readonly GainRow[], partOf: (row: GainRow) => string | number): Float64Array {
+export function scoresUnseen(rows: readonly GainRow[], partOf: (row: GainRow) => string | number): Float64Array {
   const models = new Map<string | number, GainModel>()
   for (const part of new Set(rows.map(partOf))) models.set(part, fitGain(rows.filter(row => partOf(row) !== part)))
   return Float64Array.from(rows, row => {
@@ -60,7 +60,7 @@ function scoresUnseen(rows: readonly GainRow[], partOf: (row: GainRow) => string
 }
 
 /** The outcomes of one test, ranked by scores. */
-function outcomesOf(test: string, rows: readonly GainRow[], scores: Float64Array): Outcome[] {
+export function outcomesOf(test: string, rows: readonly GainRow[], scores: Float64Array): Outcome[] {
   return rows.flatMap((row, index) => {
     const outcome = row.outcomes.get(test)
     return outcome === undefined ? [] : [{ score: scores[index] ?? 0, ...outcome }]
@@ -126,7 +126,7 @@ function shareFigure(rows: readonly GainRow[], scores: Float64Array): Figure {
 }
 
 /** Scores that 0, 1, … 100 % of the blend stay below. */
-function quantilesOf(rows: readonly GainRow[], scores: Float64Array): number[] {
+export function quantilesOf(rows: readonly GainRow[], scores: Float64Array): number[] {
   const weights = blendOf(rows)
   return Array.from({ length: 101 }, (_, percent) => Number(quantileOf(scores, weights, percent / 100).toPrecision(6)))
 }
@@ -135,7 +135,8 @@ function quantilesOf(rows: readonly GainRow[], scores: Float64Array): number[] {
 function blendOf(rows: readonly GainRow[]): readonly number[] {
   const sizes = new Map<string, number>()
   for (const { set } of rows) sizes.set(set, (sizes.get(set) ?? 0) + 1)
-  return rows.map(({ set }) => (sizes.get(set) ?? 1) ** -0.5)
+  // Prompts of our own are no traffic.
+  return rows.map(({ set }) => (set === 'anchors' ? 0 : (sizes.get(set) ?? 1) ** -0.5))
 }
 
 function quantileOf(scores: Float64Array, weights: readonly number[], share: number): number {

@@ -193,7 +193,8 @@ const templates: Readonly<Record<QueryType, string>> = {
     сколько {unit} (осталось|нужно|всего) {num}
     (求解|计算|证明)(方程|面积|导数|概率|积分) {formula}
     (方程式|面積|確率)を(解いて|計算して) {formula}`,
-  creative: `(write|tell me|create|compose|generate|make up) (a|a short|a funny|a sad|an epic) {fic} about {hero}
+  creative: `(tell me|write|make up|i want) a (story|tale|fairy tale|short story) about {hero} who is (afraid of flying|in love|always late|lost in the city|the last of its kind)
+    (write|tell me|create|compose|generate|make up) (a|a short|a funny|a sad|an epic) {fic} about {hero}
     (write|create) (a|an) {fic} in (the style of|the voice of) {person}
     (act as|act like|pretend to be|you are|speak like|talk like|roleplay as|imagine you are) {person} (and answer me|. how was your day|, what do you think of modern life|. say hello)
     imagine (you are|you're|yourself as) {hero}. (describe your day|what do you see|how do you feel|tell us about your life)

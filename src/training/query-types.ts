@@ -3,8 +3,10 @@ import { type QueryType, queryTypes } from '../core/chat.ts'
 import { scoresOf } from '../core/classify.ts'
 import { enhance } from '../core/enhance.ts'
 import { createConceptReader } from '../core/reading/concepts.ts'
+import { effortWords } from '../core/reading/effort.ts'
 import { createFeatureReader, type FeatureReader } from '../core/reading/features.ts'
 import { languageOf } from '../core/reading/language.ts'
+import { createNotionReader } from '../core/reading/notions.ts'
 import { createTypeSlots, fillTypeSlots } from '../core/reading/query-type.ts'
 import { kept } from '../core/weights.ts'
 import { converge } from './converged.ts'
@@ -23,7 +25,7 @@ const FamilyQuery = Type.Object({ prompt: Type.String(), family: Type.String() }
 
 const Question = Type.Object({ prompt: Type.String(), texts: Type.Record(Type.String(), Type.String()) })
 
-const bits = 14
+const bits = 15
 const folds = 5
 const repeats = 2
 const settings = { size: 2 ** bits, classes: queryTypes.length, ridge: 1, steps: 40 }
@@ -38,16 +40,38 @@ const typesOf: Readonly<Record<string, readonly QueryType[]>> = {
 }
 /** A family's name says less than a label of its own, and there are many; our own sentences are no real prompts. */
 const familyWeight = 0.1
-const ownWeight = 0.15
+const ownWeight = 0.3
 /** Louder, they would take longer prompts for what their few words say. */
-const shortWeight = 0.03
+const shortWeight = 0.3
 
 /** So many questions about facts would make all of them, and all short prompts, `other`. */
 const questionWeight = 0.015
 
 type Sentence = { readonly type: QueryType; readonly text: string }
 
+/** Prompts of further sources; a row is right also where it is said to be one of `also`. */
+const SourcedQuery = Type.Object({
+  prompt: Type.String(),
+  type: Type.String(),
+  also: Type.Array(Type.String()),
+  source: Type.String(),
+  task: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+})
+const ForeignQuery = Type.Object({
+  prompt: Type.String(),
+  lang: Type.String(),
+  type: Type.Union([Type.String(), Type.Null()]),
+  english: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+})
+
+/** All prompts of one source, or of one language, together weigh as much as so many. */
+const sourceWeight = 20
+const languageWeight = 8
+/** A row's copy without its words: of what is the same in every language. */
+const maskedWeight = 0.4
+
 type Row = {
+  readonly raw: string
   /** Decides the fold; null = always learned from: of our own making. */
   readonly text: string | null
   readonly example: Example
@@ -55,12 +79,17 @@ type Row = {
   readonly isCode: boolean
   /** It says little of what it wants, of a known type: what enhancement is for. */
   readonly isTerse?: boolean
+  /** Types that are right too. */
+  readonly also?: readonly number[]
+  /** Of a further source, or of a language: its name. */
+  readonly source?: string
+  readonly language?: string
 }
 
 /** Reads what the types' head learns: `query-types`, coarsely `query-families`, and sentences of our own. */
 export async function readQueryTypes(): Promise<Course> {
   const material = await readMaterial(createExampleReader())
-  const examples = [...material.labelled, ...material.families, ...material.others].map(toExample)
+  const examples = rowsOf(material).map(toExample)
   return {
     examples: digestOf(settings, examples.map(partsOf)),
     async learn() {
@@ -72,13 +101,12 @@ export async function readQueryTypes(): Promise<Course> {
 }
 
 const source =
-  'query-types and query-families (development halves), questions of evergreenqa, and sentences of our own; src/training/query-types.ts'
+  'query-types, query-types-2, query-families and honest-multilingual (development halves), questions of evergreenqa, and sentences of our own; src/training/query-types.ts'
 
 /** What the types' head says of a text that it has not learned from, nor from any other of the text's fold in this deal. */
 export async function heldOutTypes(folds: number, deal: number): Promise<(text: string, key: string) => Float64Array> {
   const read = createExampleReader()
-  const { labelled, families, others } = await readMaterial(read)
-  const all = [...labelled, ...families, ...others]
+  const all = rowsOf(await readMaterial(read))
   const models = Array.from({ length: folds }, (_, fold) =>
     converge(all.filter(row => row.text === null || foldOf(row.text, folds, deal) !== fold).map(toExample), settings),
   )
@@ -91,6 +119,10 @@ export async function heldOutTypes(folds: number, deal: number): Promise<(text: 
 }
 
 type Material = {
+  readonly sourced: readonly Row[]
+  readonly foreign: readonly Row[]
+  /** Copies of rows without their words. */
+  readonly masked: readonly Row[]
   readonly labelled: readonly Row[]
   readonly families: readonly Row[]
   readonly others: readonly Row[]
@@ -101,9 +133,10 @@ async function readMaterial(exampleOf: ExampleOf): Promise<Material> {
     const index = indexOf(type)
     const isTerse = detail === 'terse' && queryTypes[index] !== 'other'
     const example = exampleOf(prompt, [index], 1)
-    return { text: prompt, example, type: index, isCode: codeTypes.includes(index), isTerse }
+    return { raw: prompt, text: prompt, example, type: index, isCode: codeTypes.includes(index), isTerse }
   })
   const families: Row[] = (await readRows('query-families', FamilyQuery)).map(({ prompt, family }) => ({
+    raw: prompt,
     text: prompt,
     example: exampleOf(prompt, (typesOf[family] ?? []).map(indexOf), familyWeight),
     type: -1,
@@ -111,9 +144,10 @@ async function readMaterial(exampleOf: ExampleOf): Promise<Material> {
   }))
   const question = (text: string, asked: string | null): Row => {
     const type = indexOf('other')
-    return { text: asked, example: exampleOf(text, [type], questionWeight), type, isCode: false }
+    return { raw: text, text: asked, example: exampleOf(text, [type], questionWeight), type, isCode: false }
   }
   const ownRow = ({ type, text }: Sentence, weight: number): Row => ({
+    raw: text,
     text: null,
     example: exampleOf(text, [indexOf(type)], weight),
     type: indexOf(type),
@@ -132,7 +166,59 @@ async function readMaterial(exampleOf: ExampleOf): Promise<Material> {
       return [question(prompt, prompt), question(translations[index % translations.length] ?? prompt, prompt)]
     }),
   ]
-  return { labelled: balance(labelled), families, others }
+  const sourced = even(
+    (await readRows('query-types-2', SourcedQuery)).map(({ prompt, type, also, source, task }): Row => {
+      const types = [type, ...also].map(indexOf)
+      const main = types[0] ?? 0
+      const example = exampleOf(prompt, types, 1)
+      return {
+        raw: prompt,
+        text: task ?? prompt,
+        example,
+        type: main,
+        isCode: codeTypes.includes(main),
+        also: types,
+        source,
+      }
+    }),
+    ({ source }) => source ?? '',
+    sourceWeight,
+  )
+  const foreign = even(
+    (await readRows('honest-multilingual', ForeignQuery)).flatMap(({ prompt, lang, type, english }): Row[] => {
+      if (type === null) return []
+      const index = indexOf(type)
+      const example = exampleOf(prompt, [index], 1)
+      const row = { raw: prompt, text: english ?? prompt, example, type: index, isCode: codeTypes.includes(index) }
+      return [{ ...row, language: lang }]
+    }),
+    ({ language }) => language ?? '',
+    languageWeight,
+  )
+  const balanced = balance(labelled)
+  const masked = [...balanced, ...sourced, ...foreign, ...others].map(row => ({
+    ...row,
+    example: exampleOf(row.raw, row.example.classes, row.example.weight * maskedWeight, false),
+  }))
+  return { labelled: balanced, families, others, sourced, foreign, masked }
+}
+
+const rowsOf = ({ labelled, families, others, sourced, foreign, masked }: Material): readonly Row[] => [
+  ...labelled,
+  ...families,
+  ...others,
+  ...sourced,
+  ...foreign,
+  ...masked,
+]
+
+/** Rows whose groups weigh the same, `total` each. */
+function even(rows: readonly Row[], groupOf: (row: Row) => string, total: number): Row[] {
+  const sizes = Map.groupBy(rows, groupOf)
+  return rows.map(row => ({
+    ...row,
+    example: { ...row.example, weight: Math.min(0.3, total / (sizes.get(groupOf(row))?.length ?? 1)) },
+  }))
 }
 
 const toExample = ({ example }: Row) => example
@@ -143,15 +229,18 @@ function indexOf(type: string): number {
   return queryTypes.findIndex(one => one === (type === 'others' ? 'other' : type))
 }
 
-type ExampleOf = (text: string, classes: readonly number[], weight: number) => Example
+type ExampleOf = (text: string, classes: readonly number[], weight: number, withWords?: boolean) => Example
 
 function createExampleReader(): ExampleOf {
   const read = createFeatureReader()
   const mean = createConceptReader(read)
   const slots = createTypeSlots(bits)
-  return (text, classes, weight) => {
+  const notionReader = createNotionReader(true, true)
+  return (text, classes, weight, withWords) => {
     const features = read(text)
-    fillTypeSlots(slots, features, mean(features))
+    notionReader.begin(features)
+    const notions = notionReader.read(0, Math.min(features.count, effortWords))
+    fillTypeSlots(slots, features, mean(features), notions, withWords)
     return {
       slots: slots.places.slice(0, slots.count),
       values: slots.values.slice(0, slots.count),
@@ -169,17 +258,24 @@ function balance(rows: readonly Row[]): readonly Row[] {
   })
 }
 
-function crossValidate({ labelled, families, others }: Material): Figure[] {
+function crossValidate(material: Material): Figure[] {
+  const { labelled, families, sourced, foreign } = material
+  const all = rowsOf(material)
   const told: { readonly is: number; readonly said: number }[] = []
   const familyTold: { readonly is: boolean; readonly said: boolean }[] = []
   const enhanced: boolean[] = []
+  const foreignTold: Judged[] = []
+  const sourcedTold: Judged[] = []
   const readFeatures = createFeatureReader()
   const readAside = createFeatureReader()
   for (let round = 0; round < folds * repeats; round++) {
     const isHeldOut = ({ text }: Row) =>
       text !== null && foldOf(text, folds, Math.floor(round / folds)) === round % folds
-    const rows = [...labelled, ...families, ...others].filter(row => !isHeldOut(row))
-    const weights = converge(rows.map(toExample), settings)
+    const weights = converge(all.filter(row => !isHeldOut(row)).map(toExample), settings)
+    if (round < folds) {
+      for (const row of foreign.filter(isHeldOut)) foreignTold.push({ row, isRight: isRight(weights, row) })
+      for (const row of sourced.filter(isHeldOut)) sourcedTold.push({ row, isRight: isRight(weights, row) })
+    }
     for (const row of labelled.filter(isHeldOut)) told.push({ is: row.type, said: likeliest(weights, row.example) })
     for (const row of labelled.filter(isHeldOut))
       if (row.isTerse) enhanced.push(isEnhanced(weights, row, readFeatures, readAside))
@@ -204,12 +300,63 @@ function crossValidate({ labelled, families, others }: Material): Figure[] {
       reference: '–',
       measured: (enhanced.filter(is => is).length / enhanced.length).toFixed(3),
     },
+    ...shares('new sources', '≥ .75 / ≥ .55', sourcedTold, ({ source }) => source ?? ''),
+    ...leftOut(material),
+    ...shares('other languages', '≥ .70 / ≥ .50', foreignTold, ({ language }) => language ?? ''),
     ...queryTypes.map((type, index) => ({
       name: `  F1 of ${type}`,
       goal: '',
       reference: '',
       measured: (byType[index] ?? 0).toFixed(2),
     })),
+  ]
+}
+
+type Judged = { readonly row: Row; readonly isRight: boolean }
+
+function isRight(weights: Float32Array, row: Row): boolean {
+  return (row.also ?? [row.type]).includes(likeliest(weights, row.example))
+}
+
+/** Each source told by a model that learned nothing of it, each language by one that learned nothing in it, original included. */
+function leftOut({ labelled, families, others, sourced, foreign, masked }: Material): Figure[] {
+  const all = rowsOf({ labelled, families, others, sourced, foreign, masked })
+  const told = [...new Set(sourced.map(({ source }) => source))].flatMap(source => {
+    const weights = converge(all.filter(row => row.source !== source).map(toExample), settings)
+    return sourced.filter(row => row.source === source).map(row => ({ row, isRight: isRight(weights, row) }))
+  })
+  // Without any other language but what our own sentences hold, by folds of the English originals.
+  const told2 = Array.from({ length: folds }, (_, fold) => fold).flatMap(fold => {
+    const isHeldOut = ({ text }: Row) => text !== null && foldOf(text, folds) === fold
+    const weights = converge(all.filter(row => row.language === undefined && !isHeldOut(row)).map(toExample), settings)
+    return foreign.filter(isHeldOut).map(row => ({ row, isRight: isRight(weights, row) }))
+  })
+  return [
+    ...shares('source left out', '≥ .75 / ≥ .55', told, ({ source }) => source ?? ''),
+    ...shares('all other languages left out', '', told2, ({ language }) => language ?? ''),
+  ]
+}
+
+/** Languages of fewer rows say nothing. */
+const fewestRows = 20
+
+/** The share that is right: mean and worst of the groups, and each. */
+function shares(name: string, goal: string, told: readonly Judged[], groupOf: (row: Row) => string): Figure[] {
+  const groups = [...Map.groupBy(told, ({ row }) => groupOf(row))]
+    .filter(([, of]) => of.length >= fewestRows)
+    .map(([group, of]) => ({ group, share: of.filter(one => one.isRight).length / of.length }))
+    .sort((one, other) => one.share - other.share)
+  const mean = groups.reduce((sum, { share }) => sum + share, 0) / Math.max(1, groups.length)
+  const each = groups.map(({ group, share }) => `${group} ${share.toFixed(2)}`).join(', ')
+  const all = told.filter(one => one.isRight).length / Math.max(1, told.length)
+  return [
+    {
+      name: `${name}: mean / worst`,
+      goal,
+      reference: '',
+      measured: `${mean.toFixed(3)} / ${(groups[0]?.share ?? 0).toFixed(2)} (all rows ${all.toFixed(3)})`,
+    },
+    { name: '', goal: '', reference: '', measured: each },
   ]
 }
 

@@ -37,7 +37,8 @@ const lists: Readonly<Record<string, string>> = {
 }
 
 const templates: Readonly<Record<QueryType, string>> = {
-  code: `{lang} {keyed}
+  code: `{lang} (sort|read|parse|filter|reverse|split|print|copy) (list|file|json|string|array|table)
+    {lang} {keyed}
     {keyed} {lang}
     {keyed} in {lang}
     {lang} {keyed} example
@@ -136,7 +137,9 @@ const templates: Readonly<Record<QueryType, string>> = {
     (кішки|чай|купити) чи (собаки|кава|орендувати)
     (猫|茶|买房|苹果) (还是|和|vs) (狗|咖啡|租房|安卓)
     (kedi|çay|ev almak) mı (köpek|kahve|kiralamak) mı`,
-  other: `{name}
+  other: `(that |this |it |) (sounds|looks|seems|feels|works) (good|great|fine|right|wrong|better|perfect)
+    (you are|you're|that's) (wrong|right|funny|kidding|welcome)
+    {name}
     {name}
     explain {thing}
     {thing} (explained|meaning|definition)

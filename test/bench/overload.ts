@@ -105,7 +105,14 @@ type Plan = { readonly rounds: number; readonly seconds: number; readonly times:
 
 async function measure(rig: Rig, { rounds, seconds, times }: Plan): Promise<void> {
   const closed = (total: number) =>
-    load({ port: rig.port, path, headers: { authorization: `Bearer ${rig.key}` }, body: () => body, connections: 32, total })
+    load({
+      port: rig.port,
+      path,
+      headers: { authorization: `Bearer ${rig.key}` },
+      body: () => body,
+      connections: 32,
+      total,
+    })
   await closed(8_000)
   const ratios: { goodput: number; perCpu: number; p99: number }[] = []
   for (let round = 0; round < rounds; round++) {

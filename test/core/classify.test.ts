@@ -50,7 +50,7 @@ describe('the type of a query', () => {
     ['What does https://en.wikipedia.org/wiki/Photosynthesis say?', 'other'],
     ["What's on https://bbc.com/news ?", 'other'],
     ['Please read https://example.com/guide and tell me the main points', 'other'],
-    ['Explain this page: https://news.example.org/story/12', 'analysis'],
+    ['Explain this page: https://news.example.org/story/12', 'other'],
     ['Write a tweet promoting https://shop.example.com', 'writing'],
     ['Write a curl call for https://api.example.com/v1/users', 'code'],
     ['Fix the bug in https://git.example.com/acme/app/blob/main/src/index.ts', 'debugging'],

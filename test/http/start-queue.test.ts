@@ -64,13 +64,23 @@ test('a burst of a thousand starts to the last request, however slow its turns a
   expect(count(outcomes, true)).toBe(1_000)
 })
 
-test('a request that may not wait, or finds the queue full, is rejected at once', async () => {
+test('a request that may not wait starts at once, and one that finds the queue full is rejected at once', async () => {
   const loop = startLoop()
   enter(loop, 8)
-  expect(enter(loop, 1, false)).toEqual([false])
+  expect(enter(loop, 1, false)).toEqual([true])
   const outcomes = enter(loop, 1_030)
   expect(count(outcomes, false)).toBe(6)
   expect(loop.queue.isFull()).toBe(true)
+})
+
+test('a request that may not wait is rejected under a lasting overload', async () => {
+  const loop = startLoop()
+  for (let turn = 0; turn < 700; turn++) {
+    enter(loop, 24)
+    await loop.turn(8)
+  }
+  enter(loop, 12)
+  expect(enter(loop, 1, false)).toEqual([false])
 })
 
 test('under a lasting overload few wait, and briefly; it ends when nobody had to wait for a second', async () => {

@@ -43,6 +43,8 @@ test('200: a harder prompt is told to be worth a stronger model', async () => {
   const [light, strong] = [await dryRun(easy), await dryRun(hard)]
   expect(strong.strong_gain).toBeGreaterThan(light.strong_gain)
   expect(strong.level).toBe('strong')
+  expect(strong.difficulty.find(({ signal }) => signal === 'proof')?.weight).toBeGreaterThan(0)
+  expect(strong.difficulty.length).toBeLessThanOrEqual(6)
   const qualityOf = (told: DryRun) => told.candidates[0]?.figures.quality ?? 0
   expect(qualityOf(strong)).toBeGreaterThan(qualityOf(light))
 })

@@ -104,7 +104,7 @@ export function courtesyWords({ count, words }: Features): number {
 }
 
 /** The letters of these words. */
-function courtesyLetters({ words }: Features, courtesy: number): number {
+export function courtesyLetters({ words }: Features, courtesy: number): number {
   return courtesy === 0 ? 0 : (willing.get(words[0] ?? 0) ?? 0) + 'you'.length
 }
 

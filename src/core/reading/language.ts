@@ -10,11 +10,27 @@ const undetermined = 'und'
  * addresses in it are in no language. `features` are the text's; where it holds addresses, `readAside` reads what is left.
  */
 export function languageOf(text: string, features: Features, readAside: FeatureReader): string {
-  const prose = withoutAddresses(text)
+  const prose = withoutQuoted(withoutAddresses(text))
   const script = scriptOf(prose)
   if (script !== 'latin') return script
   return latinLanguage(prose === text ? features : readAside(prose))
 }
+
+/** What is quoted, code, and messages of programs are in no language of the asker's, where words enough are left beside them. */
+function withoutQuoted(text: string): string {
+  const opening = text.length > openingRead ? text.slice(0, openingRead) : text
+  if (!mayQuote.test(opening)) return text
+  const left = opening.replace(quoted, ' ').replace(programMessage, ' ')
+  return leastWords.test(left) ? left : text
+}
+
+const openingRead = 400
+const mayQuote = /["`“«„「]|\s'|^'|(?:Error|Exception|error)\b/
+const quoted =
+  /```[^`]{0,900}(?:```|$)|`[^`]{1,300}`|"[^"\n]{1,300}"|(?<![\p{L}\p{N}])'[^'\n]{1,300}'(?![\p{L}])|“[^”\n]{1,300}”|«[^»\n]{1,300}»|„[^“”\n]{1,300}[“”]|「[^」\n]{1,300}」/gu
+/** From the name of an error to the end of its line. */
+const programMessage = /\b[A-Za-z.]{0,60}(?:Error|Exception|error):[^\n]{0,300}/g
+const leastWords = /\p{L}[^\p{L}]+\p{L}+[^\p{L}]+\p{L}|[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]{4}/u
 
 const charactersRead = 200
 const wordsRead = 64

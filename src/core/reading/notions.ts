@@ -23,6 +23,7 @@ import pt from '../lexicon/pt.txt' with { type: 'text' }
 import ru from '../lexicon/ru.txt' with { type: 'text' }
 import ruLatn from '../lexicon/ru-latn.txt' with { type: 'text' }
 import sw from '../lexicon/sw.txt' with { type: 'text' }
+import tasks from '../lexicon/tasks.txt' with { type: 'text' }
 import th from '../lexicon/th.txt' with { type: 'text' }
 import tr from '../lexicon/tr.txt' with { type: 'text' }
 import uk from '../lexicon/uk.txt' with { type: 'text' }
@@ -72,6 +73,16 @@ const common = '.'
 export const notions: readonly string[] = linesOf(en)
   .map(([name = '']) => name)
   .filter(name => name !== common)
+
+/**
+ * Further notions, and further words of these, that tell what a request is for: lines of a language, a notion and its words. Read only by
+ * a reader that asks for them, so that other readers find what they were taught with.
+ */
+const taskWords = linesOf(tasks)
+export const taskNotions: readonly string[] = [
+  ...notions,
+  ...new Set(taskWords.map(([, name = '']) => name).filter(name => !notions.includes(name))),
+]
 
 function linesOf(list: string): readonly string[][] {
   return list
@@ -125,21 +136,25 @@ type Table = {
 const isExact = 0x100
 
 const tables: Table[] = []
+const taskTables: Table[] = []
 
-function tableOf(language: number): Table {
-  tables[language] ??= madeTable(language)
-  return tables[language] ?? madeTable(language)
+function tableOf(language: number, withTasks: boolean): Table {
+  const made = withTasks ? taskTables : tables
+  const table = made[language] ?? madeTable(language, withTasks)
+  made[language] = table
+  return table
 }
 
-function madeTable(language: number): Table {
+function madeTable(language: number, withTasks: boolean): Table {
   const prefixes = new Uint32Array(1 << (prefixBits - 5))
   const wholes = new Uint32Array(1 << (prefixBits - 5))
   const hashes = new Int32Array(1 << placeBits)
   const means = new Uint16Array(1 << placeBits)
-  const put = (list: string, least: number) => {
-    for (const [name = '', ...words] of linesOf(list)) {
+  const put = (lines: readonly (readonly string[])[], least: number) => {
+    for (const [name = '', ...words] of lines) {
       if (name === common) continue
-      const notion = notionOf(name)
+      const notion = taskNotions.indexOf(name)
+      if (notion < 0) throw new TypeError(`the lexicon has no notion "${name}"`)
       for (const written of words) {
         const { units, mayGoOn } = foldWord(written, keepsAccents(language))
         if (units.length < least) continue
@@ -158,10 +173,14 @@ function madeTable(language: number): Table {
       }
     }
   }
-  put(Object.values(lists)[language] ?? en, 1)
-  const near = neighbours[notionLanguages[language] ?? '']
-  if (near !== undefined) put(near, 1)
-  if (language !== english) put(en, leastBorrowed)
+  const ofTasks = (name: string | undefined) =>
+    withTasks ? taskWords.filter(([of]) => of === name).map(([, ...line]) => line) : []
+  const name = notionLanguages[language] ?? ''
+  put(linesOf(Object.values(lists)[language] ?? en), 1)
+  put(ofTasks(name), 1)
+  const near = neighbours[name]
+  if (near !== undefined) put(linesOf(near), 1)
+  if (language !== english) put(linesOf(en), leastBorrowed)
   return { prefixes, wholes, hashes, means }
 }
 
@@ -178,7 +197,7 @@ function set(bits: Uint32Array, bit: number): void {
 }
 
 /** Makes a reader with its own buffers. Linear: at each place where a word begins, no more than the longest word is looked at. */
-export function createNotionReader(withEnglish = true): NotionReader {
+export function createNotionReader(withEnglish = true, withTasks = false): NotionReader {
   const text = new Uint16Array(16_384 + 2 + longestWord)
   const found = new Uint8Array(mostFound)
   const told = createLanguageOfWords()
@@ -209,6 +228,8 @@ export function createNotionReader(withEnglish = true): NotionReader {
       const last = before
       before = unit
       if (unit === separator) continue
+      // Most letters: within a word of a script that writes its words apart and joins nothing to them.
+      if (last !== separator && joined < 0 && unit < firstAlone) continue
       if (last === separator) joined = 0
       else joined = joined >= 0 && joined < mostJoined && isJoined(last) ? joined + 1 : -1
       if (joined < 0 && !standsAlone(unit)) continue
@@ -255,7 +276,7 @@ export function createNotionReader(withEnglish = true): NotionReader {
       if (language === english && !withEnglish) return { found, count: 0, language }
       return {
         found,
-        count: walk(load(foldTable(keepsAccents(language)), units, start, end), tableOf(language)),
+        count: walk(load(foldTable(keepsAccents(language)), units, start, end), tableOf(language, withTasks)),
         language,
       }
     },
@@ -359,6 +380,9 @@ const scripts: readonly (readonly [number, number, number])[] = [
   [0x4e00, 0xa000, languageNamed('zh')],
   [0xac00, 0xd7b0, languageNamed('ko')],
 ]
+
+/** Below it no letter stands for a word of its own: Thai comes first of those that may. */
+const firstAlone = 0xe00
 
 /** Arabic and Hebrew write articles and prepositions with the word: up to so many letters. */
 const mostJoined = 4

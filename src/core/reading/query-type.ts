@@ -1,19 +1,20 @@
 import { queryTypes } from '../chat.ts'
 import { bytesOf, type KeptWeights } from '../weights.ts'
-import { concepts, type Meaning } from './concepts.ts'
-import type { Features } from './features.ts'
+import { concepts, type Meaning, wordPair } from './concepts.ts'
+import { type Features, hashOf } from './features.ts'
+import { englishLanguage, type Notions, taskNotions } from './notions.ts'
 import { createSlots, keepFirst, note, type Slots } from './slots.ts'
 
 /** Probabilities by type, in the order of `queryTypes`; overwritten by the next reading. */
-export type TypeHead = (features: Features, meaning: Meaning) => Float64Array
+export type TypeHead = (features: Features, meaning: Meaning, read: Notions) => Float64Array
 
 /** A linear model over words, concepts and the punctuation of programs: which of the ten types a prompt is. */
 export function createTypeHead(weights: KeptWeights): TypeHead {
   const pairs = pairsOf(bytesOf(weights))
   const slots = createTypeSlots(weights.bits)
   const scores = new Float64Array(queryTypes.length)
-  return (features, meaning) => {
-    fillTypeSlots(slots, features, meaning)
+  return (features, meaning, read) => {
+    fillTypeSlots(slots, features, meaning, read)
     sumInto(scores, slots, pairs, weights.scale)
     return toProbabilities(scores)
   }
@@ -40,6 +41,12 @@ const conceptPair = 12
 const always = 13
 const digitShare = 14
 const operator = 15
+const notion = 16
+const notionEarly = 17
+const notionFirst = 18
+const notionPair = 19
+const notionBesideDigits = 20
+const notionWithoutDigits = 21
 
 /** Beside digits they calculate. */
 const operators = Array.from('+-*/=^%', character => character.charCodeAt(0))
@@ -48,11 +55,48 @@ const operators = Array.from('+-*/=^%', character => character.charCodeAt(0))
 const openingWords = 240
 const closingWords = 80
 
-/** What the head reads of a text. Line feeds are left out: white space must not decide. */
-export function fillTypeSlots(slots: Slots, features: Features, meaning: Meaning): void {
-  const { count, words, stems, symbols, digits } = features
+/** By name, so that a further notion in the lists leaves all others where they are. */
+const hashOfNotion = Int32Array.from(taskNotions, hashOf)
+
+/**
+ * What the head reads of a text. Line feeds are left out: white space must not decide. Without `withWords` only what is the same in every
+ * language, which is learned from as such: so what is known of English is known of the others.
+ */
+export function fillTypeSlots(
+  slots: Slots,
+  features: Features,
+  meaning: Meaning,
+  read: Notions,
+  withWords = true,
+): void {
   slots.count = 0
   note(slots, 0, always, 1)
+  if (withWords) {
+    addWords(slots, features)
+    addConcepts(slots, meaning, features.count)
+  }
+  addShape(slots, features)
+  // English words say themselves what the notions of English say again.
+  addNotions(slots, read, features.digits > 0, withWords && read.language === englishLanguage ? 0.2 : 1)
+  keepFirst(slots)
+}
+
+function addNotions(slots: Slots, { found, count }: Notions, hasDigits: boolean, loudness: number): void {
+  for (let at = 0; at < count && at < mostNotions; at++) {
+    const hash = hashOfNotion[found[at] ?? 0] ?? 0
+    note(slots, hash, notion, 0.8 * loudness)
+    // Asking how many is a sum where numbers are given, and a fact where none is.
+    note(slots, hash, hasDigits ? notionBesideDigits : notionWithoutDigits, 0.6 * loudness)
+    if (at < 4) note(slots, hash, notionEarly, 0.6 * loudness)
+    if (at === 0) note(slots, hash, notionFirst, 0.8 * loudness)
+    if (at > 0 && at < 8) note(slots, wordPair(hashOfNotion[found[at - 1] ?? 0] ?? 0, hash), notionPair, 0.6 * loudness)
+  }
+}
+
+const mostNotions = 64
+
+function addWords(slots: Slots, features: Features): void {
+  const { count, words, stems } = features
   // Each word speaks the more softly the more there are, so that length alone makes nothing sure.
   const volume = 3 / Math.sqrt(Math.max(10, Math.min(count, openingWords + closingWords)))
   for (let at = 0; at < count; at++) {
@@ -62,6 +106,9 @@ export function fillTypeSlots(slots: Slots, features: Features, meaning: Meaning
     note(slots, stems[at] ?? 0, stem, volume)
     if (at < 3) note(slots, hash, opening, 1)
   }
+}
+
+function addShape(slots: Slots, { count, symbols, digits }: Features): void {
   for (let code = 33; code < 127; code++) {
     const times = symbols[code] ?? 0
     if (times > 0)
@@ -73,8 +120,6 @@ export function fillTypeSlots(slots: Slots, features: Features, meaning: Meaning
     note(slots, Math.min(4, Math.floor((2 * digits) / count)), digitShare, 0.7)
     for (const code of operators) if ((symbols[code] ?? 0) > 0) note(slots, code, operator, 0.7)
   }
-  addConcepts(slots, meaning, count)
-  keepFirst(slots)
 }
 
 /** Concepts this near to one another belong together. */

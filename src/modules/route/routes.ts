@@ -98,13 +98,14 @@ function refuseHaste(waitMs: number): void {
   throw new GatewayError('requests_per_minute_exceeded', message, { retryAfterMs: waitMs })
 }
 
-function shown({ reading, shares, plan, candidates, known }: Preview, { testMode }: Ask): DryRun {
+function shown({ reading, shares, plan, candidates, known, difficulty }: Preview, { testMode }: Ask): DryRun {
   return {
     mode: plan.mode,
     strategy: plan.strategy,
     query_type: reading.queryType,
     complexity: round(reading.complexity),
     strong_gain: round(reading.strongGain),
+    difficulty: difficulty.map(({ signal, weight }) => ({ signal, weight: round(weight) })),
     level: plan.level,
     shares,
     needs_current: reading.needsCurrent,

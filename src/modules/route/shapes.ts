@@ -2,6 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { strategies } from '../../core/chat.ts'
 import { healthStates } from '../../core/health.ts'
 import { levels } from '../../core/levels.ts'
+import { difficultySignals } from '../../core/reading/effort.ts'
 import { oneOf } from '../../core/validate.ts'
 import { count, modelName, named, orNull, queryType, shape, share } from '../../http/shapes.ts'
 
@@ -42,6 +43,13 @@ export const dryRunShape = named('DryRun', {
     description: 'how much a strong model is expected to gain, as a rank among reference prompts',
     examples: [0.81],
   }),
+  difficulty: Type.Array(
+    shape({
+      signal: oneOf(difficultySignals),
+      weight: Type.Number({ description: 'above 0 raises `strong_gain`, below 0 lowers it', examples: [1.2] }),
+    }),
+    { description: 'at most six signals that decided `strong_gain`, strongest first' },
+  ),
   level: oneOf(levels),
   shares: shape({ strong: share, middle: share }),
   needs_current: Type.Boolean(),

@@ -1,5 +1,4 @@
 import { expect, test } from 'bun:test'
-import { createEffortReader } from '../../../src/core/reading/effort.ts'
 import { createFeatureReader } from '../../../src/core/reading/features.ts'
 import { undisguised } from '../../../src/core/screening/disguise.ts'
 import { createHarmJudge } from '../../../src/core/screening/harm.ts'
@@ -65,16 +64,4 @@ test('disguise: parts letters that were run together, and no long word that stoo
 test('disguise: makes no further reading of plain prose and code', () => {
   expect(undisguised('const total = items.map(item => item.price).reduce(sum, 0) // add up')).toEqual([])
   expect(undisguised(filler)).toEqual([])
-})
-
-test('effort: ranks design and proof above lists and rewriting, however long', () => {
-  const read = createFeatureReader()
-  const effortOf = createEffortReader()
-  const of = (text: string) => effortOf(read(text))
-  expect(of('Design a fault-tolerant scheduler')).toBeGreaterThan(
-    of('Hi! I would like you to list five colours in alphabetical order, it is for my little cousin who draws a lot'),
-  )
-  expect(of('Beweise, dass es unendlich viele Primzahlen gibt')).toBeGreaterThan(
-    of('Übersetze „guten Tag“ ins Englische'),
-  )
 })
