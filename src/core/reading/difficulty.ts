@@ -2,7 +2,8 @@
  * What a strong model gains on a prompt: on an exam's question what models did on exams, on a request how much work it is. A text is as much of
  * either as the effort head finds it; the two are mixed by that.
  */
-import { createEffortHead, type DifficultySignal, difficultySignals, isExam, type KeptEffort } from './effort.ts'
+import { type DifficultySignal, difficultySignals } from './difficulty-signals.ts'
+import { createEffortHead, isExam, type KeptEffort } from './effort.ts'
 import type { Features } from './features.ts'
 import { createGainHead, type KeptGain } from './gain.ts'
 import type { Notions } from './notions.ts'

@@ -2,7 +2,9 @@
  * How much work a request is, in any language: by notions of what makes work hard or routine, by its shape and by its wording; and how much a
  * text is built like a question of an exam, which benchmarks know better. Two lines over the same features, learned from prompts of our own.
  */
+
 import { bytesOf, type KeptWeights } from '../weights.ts'
+import { type DifficultySignal, difficultySignals } from './difficulty-signals.ts'
 import { type Features, hashOf, slotOf } from './features.ts'
 import { courtesyLetters, courtesyWords } from './gain-cues.ts'
 import { type Notions, taskNotions } from './notions.ts'
@@ -12,27 +14,6 @@ export type KeptEffort = {
   readonly effort: KeptWeights
   readonly exam: KeptWeights
 }
-
-/** What a prompt's difficulty is told by. `benchmarks`: how models did on prompts like it. */
-export const difficultySignals = [
-  'design',
-  'proof',
-  'debugging',
-  'expert_field',
-  'constraints',
-  'depth',
-  'risk',
-  'planning',
-  'routine',
-  'lookup',
-  'small_talk',
-  'creative',
-  'subject',
-  'shape',
-  'wording',
-  'benchmarks',
-] as const
-export type DifficultySignal = (typeof difficultySignals)[number]
 
 /** By signal, its notions; all others speak of the `subject`. */
 const notionsOf: Partial<Readonly<Record<DifficultySignal, string>>> = {

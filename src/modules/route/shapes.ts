@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { strategies } from '../../core/chat.ts'
 import { healthStates } from '../../core/health.ts'
 import { levels } from '../../core/levels.ts'
-import { difficultySignals } from '../../core/reading/effort.ts'
+import { difficultySignals } from '../../core/reading/difficulty-signals.ts'
 import { oneOf } from '../../core/validate.ts'
 import { count, modelName, named, orNull, queryType, shape, share } from '../../http/shapes.ts'
 
