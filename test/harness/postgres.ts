@@ -15,7 +15,7 @@ export type PrivatePostgres = {
 }
 
 /** Starts one; null (and a printed line) where this machine cannot. `stop` it in `afterAll`. */
-export async function startPostgres({ connections = 50 } = {}): Promise<PrivatePostgres | null> {
+export async function startPostgres({ connections = 200 } = {}): Promise<PrivatePostgres | null> {
   const programs = programsFolder()
   const user = process.getuid?.() === 0 ? unprivilegedUser() : null
   if (programs === null || (process.getuid?.() === 0 && user === null)) {

@@ -70,8 +70,8 @@ describe('POST /api/v1/chat/enhance', () => {
     })
   })
 
-  test('200: what reads as nothing in particular is told as the kind that it was enhanced as', async () => {
-    const prompt = 'a quick toast for my sister'
+  test('200: a prompt without a query type is reported as the kind that it was enhanced as', async () => {
+    const prompt = 'a thank you note'
     expect(read([{ role: 'user', content: [{ type: 'text', text: prompt }], name: null }]).queryType).toBe('other')
     expect(await (await start()({ prompt })).json()).toMatchObject({ changed: true, query_type: 'writing' })
   })

@@ -41,13 +41,20 @@ type Answer = {
   readonly routing: { readonly learned: boolean; readonly query_type: string }
 }
 
-const prompt = 'Write a short poem about the sea.'
+const prompt = 'Write a poem about the sea and its weather.'
 const insights = async (token: string, path = 'learning') =>
   (await ask<Learning & { data: Model[] }>(gateway, 'GET', `/api/v1/insights/${path}`, { token })).body
 
+const birds = ['robin', 'raven', 'eagle', 'goose', 'stork', 'finch', 'heron', 'egret']
+let chats = 0
+function ownWords(): string {
+  const count = chats++
+  return [0, 3, 6, 9].map(shift => birds[(count >> shift) % 8]).join(' ')
+}
+
 async function chat(key: string, changes: object = {}): Promise<Answer> {
-  // Four words of its own: the same again soon would count as a repeat.
-  const body = { prompt: `${prompt} ${Bun.randomUUIDv7()}`, ...changes }
+  // Four words of its own: the same again soon would count as a repeat. Of one length, so that they do not change the level.
+  const body = { prompt: `${prompt} ${ownWords()}`, ...changes }
   const answer = await fetch(`${gateway.url}/api/v1/chat`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },

@@ -146,8 +146,9 @@ describe('B11: readers who never read', () => {
     process.stdout.write(
       `100 readers who never read: ${flowed.toFixed(0)} MB left the upstream, RSS + ${grown.toFixed(0)} MB\n`,
     )
-    // Upstream, gateway and readers share this process, so the sockets' own buffers count three times.
-    expect(flowed).toBeLessThan(100 * 4)
+    // At most 10 MB per reader, nearly all of it in the kernel's buffers: upstream, gateway and readers share this process, so
+    // that they count three times.
+    expect(flowed).toBeLessThan(100 * 10)
     expect(grown).toBeLessThan(300)
     for (const socket of sockets) socket.destroy()
     await upstream.until(ledger => ledger.every(({ outcome }) => outcome !== 'open'), 5_000)
@@ -176,7 +177,9 @@ describe('B14: the size of what comes in', () => {
       return answer.status
     }
     const strangers = await Promise.all(Array.from({ length: 20 }, () => post('/v1/chat/completions', 'x')))
-    expect(new Set(strangers)).toEqual(new Set([401]))
+    // 503 while other bodies take the room: they are reserved before their keys are looked up.
+    for (const status of strangers) expect([401, 503]).toContain(status)
+    expect(await post('/v1/chat/completions', 'x')).toBe(401)
     expect(await post('/api/v1/chat/estimate', '')).toBe(413)
     clearInterval(timer)
     expect((peak - before) / megabyte).toBeLessThan(100)
