@@ -1,10 +1,10 @@
 /** Config → a gateway in this process, or the parent of several. */
 
 import { readConfig } from './config.ts'
-import { cannotStart } from './start/cannot-start.ts'
+import { cannotStart } from './server/startup-error.ts'
 
 const config = await Promise.try(readConfig).catch(cannotStart)
 
 // Each loads what it needs: a parent serves nothing, and holds nothing of what serving takes.
-if (config.workers > 1) await (await import('./start/workers.ts')).superviseWorkers(config)
-else await (await import('./start/serve.ts')).serve(config)
+if (config.workers > 1) await (await import('./server/workers.ts')).superviseWorkers(config)
+else await (await import('./server/serve.ts')).serve(config)

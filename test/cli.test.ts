@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, spyOn, test }
 import { existsSync, readdirSync } from 'node:fs'
 import packageJson from '../package.json'
 import { execute } from '../src/commands/execute.ts'
-import { ask, signIn } from './harness/people.ts'
+import { ask, signIn } from './harness/users.ts'
 import { type PrivatePostgres, startPostgres } from './harness/postgres.ts'
 import {
   dataFolder,

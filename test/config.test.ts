@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ConfigError, type Environment, readConfig, readPlans, readStoreConfig } from '../src/config.ts'
-import { usualShares } from '../src/core/levels.ts'
-import { plans } from '../src/core/plans.ts'
-import { webPrices } from '../src/core/web.ts'
+import { usualShares } from '../src/core/routing/capability-levels.ts'
+import { plans } from '../src/core/limits/plans.ts'
+import { webPrices } from '../src/core/chat/web-sources.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-config-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import packageJson from '../package.json'
 import { ConfigError, type Environment, readConfig } from '../src/config.ts'
-import { errorTable } from '../src/core/errors.ts'
+import { errorTable } from '../src/core/validation/errors.ts'
 
 const root = resolve(import.meta.dir, '..')
 

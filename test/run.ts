@@ -79,7 +79,7 @@ async function runFiles(files: readonly string[], reports: string): Promise<Tota
   return sum
 }
 
-const racesForMoney = (file: string) => file === 'test/limits/failover.test.ts'
+const racesForMoney = (file: string) => file === 'test/limits/failover/failover.test.ts'
 const mostlyWaits = (file: string) => waiters.includes(file)
 const needsBrowser = (file: string) => file.startsWith('test/dashboard/')
 
@@ -127,40 +127,40 @@ await install(missing)
 
 /** Those that take longest, which must not be left to run at the end, while a core is idle. */
 const longest = [
-  'test/start/workers.test.ts',
-  'test/limits/failover.test.ts',
+  'test/server/workers.test.ts',
+  'test/limits/failover/failover.test.ts',
   'test/faults/postgres-away.test.ts',
-  'test/start/start.test.ts',
+  'test/server/start.test.ts',
   'test/dashboard/',
   'test/cli.test.ts',
-  'test/start/start-away.test.ts',
-  'test/stores/embedded.test.ts',
-  'test/modules/usage.test.ts',
+  'test/server/start-away.test.ts',
+  'test/database/embedded.test.ts',
+  'test/routes/usage.test.ts',
   'test/faults/upstream.test.ts',
   'test/check.test.ts',
-  'test/modules/',
-  'test/stores/',
+  'test/routes/',
+  'test/database/',
 ]
 /** Those that use a quarter of a core or less. */
 const waiters = [
-  'test/stores/postgres.test.ts',
-  'test/modules/billing-stripe.test.ts',
-  'test/modules/billing-grace.test.ts',
-  'test/modules/billing-cards.test.ts',
+  'test/database/postgres.test.ts',
+  'test/routes/billing-stripe.test.ts',
+  'test/routes/billing-grace.test.ts',
+  'test/routes/billing-cards.test.ts',
   'test/runtime/inbound.test.ts',
-  'test/modules/web.test.ts',
-  'test/modules/mail.test.ts',
-  'test/providers/simulator.test.ts',
-  'test/web/page.test.ts',
+  'test/routes/web.test.ts',
+  'test/routes/mail.test.ts',
+  'test/simulator/simulator.test.ts',
+  'test/web/page-fetcher.test.ts',
   'test/clients/openai-failures.test.ts',
   'test/http/limits.test.ts',
   'test/runtime/disconnect.test.ts',
-  'test/stores/redis.test.ts',
-  'test/observe/exporter.test.ts',
+  'test/database/redis.test.ts',
+  'test/observability/exporter.test.ts',
   'test/web/search.test.ts',
-  'test/modules/insights.test.ts',
-  'test/modules/enhance.test.ts',
-  'test/stores/channel.test.ts',
+  'test/routes/insights.test.ts',
+  'test/routes/enhance.test.ts',
+  'test/database/channel.test.ts',
 ]
 const isWithoutBrowser = chromiumPath() === null
 

@@ -1,5 +1,5 @@
 /** A streamed answer: an async iterable of its events, asked for when it is first read, and given up when its reader stops. */
-import { errorOfEvent } from './error-of.ts'
+import { errorOfEvent } from './to-error.ts'
 import { ConnectionError, IncompleteStreamError } from './errors.ts'
 import type { Incoming } from './transport.ts'
 import type { ChatDelta, ChatDone, ChatEvent, ChatFiltered } from './wire.ts'

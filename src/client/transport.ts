@@ -1,5 +1,5 @@
 /** One request to a gateway: credentials, deadlines, and trying again where that can help. */
-import { errorOf } from './error-of.ts'
+import { errorOf } from './to-error.ts'
 import { ApiError, ConnectionError, type GatewayError, TimeoutError } from './errors.ts'
 
 /** What may be said of any call beside what it asks. */

@@ -1,11 +1,11 @@
 /** `keys …`: what callers show to be let in. */
 import { randomBytes } from 'node:crypto'
-import { mintApiKey, randomBase62 } from '../core/secrets.ts'
-import { createKey, listKeys, revokeKey } from '../stores/keys.ts'
-import type { ApiKey } from '../stores/tables.ts'
+import { mintApiKey, randomBase62 } from '../core/accounts/api-keys.ts'
+import { createKey, listKeys, revokeKey } from '../database/repositories/keys.ts'
+import type { ApiKey } from '../database/tables.ts'
 import { CommandFailure, columns, command, json, print, printJson, UsageError } from './command.ts'
-import { withAccount } from './store.ts'
-import { typed } from './typed.ts'
+import { withAccount } from './open-database.ts'
+import { typed } from './shell-command.ts'
 
 const email = '<email>'
 const maximumNameCharacters = 100

@@ -1,8 +1,8 @@
 /** `models check`: whether what this configuration would offer makes sense. Nothing is called. */
 import { type Config, readConfig } from '../config.ts'
-import { catalogue as publishedModels } from '../core/catalogue.ts'
-import { toModel, withChanges } from '../core/configured-models.ts'
-import { buildCatalogue, type Catalogue, deprecationOf, fullName, type Model } from '../core/models.ts'
+import { catalogue as publishedModels } from '../core/models/catalog.ts'
+import { toModel, withChanges } from '../core/models/configured-models.ts'
+import { buildCatalogue, type Catalogue, deprecationOf, fullName, type Model } from '../core/models/models.ts'
 import { CommandFailure, columns, command, json, print, printJson } from './command.ts'
 
 const builtIn = [

@@ -1,4 +1,4 @@
-import { problemText } from '../deps/problems.ts'
+import { problemText } from '../composition/error-text.ts'
 import { type Command, CommandFailure, print, UsageError } from './command.ts'
 
 /**

@@ -1,6 +1,6 @@
 /** `serve` and `migrate`: the gateway itself and its database. */
 import { command, print } from './command.ts'
-import { withDatabase } from './store.ts'
+import { withDatabase } from './open-database.ts'
 
 const serve = command({
   name: 'serve',

@@ -5,11 +5,11 @@
 import { readFileSync } from 'node:fs'
 import { type Static, type TArray, type TObject, type TSchema, Type, TypeGuard } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
-import { configuredModelSchema, modelChangeSchema } from '../core/configured-models.ts'
-import { routingSchema } from '../core/levels.ts'
-import { planFiguresSchema } from '../core/plans.ts'
-import { expectationOf } from '../core/validate.ts'
-import { safetySchema } from '../safety/settings.ts'
+import { configuredModelSchema, modelChangeSchema } from '../core/models/configured-models.ts'
+import { routingSchema } from '../core/routing/capability-levels.ts'
+import { planFiguresSchema } from '../core/limits/plans.ts'
+import { expectationOf } from '../core/validation/validate.ts'
+import { safetySchema } from '../moderation/settings.ts'
 import { systemErrorText } from './system-errors.ts'
 
 /** An OpenAI-compatible provider next to the three built in, with `models`. */

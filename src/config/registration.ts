@@ -1,4 +1,4 @@
-import { type RegistrationConfig, registrationModes } from '../core/registration.ts'
+import { type RegistrationConfig, registrationModes } from '../core/accounts/registration.ts'
 import type { Reader } from './environment.ts'
 
 const domainShape = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/

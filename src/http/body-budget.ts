@@ -4,7 +4,7 @@
  * all requests together cannot reserve more than the process has (503). The last eighth is kept for small bodies, so that
  * large ones cannot stop ordinary requests. Released bodies over 32 KB stay counted until the garbage collector has run.
  */
-import { GatewayError } from '../core/errors.ts'
+import { GatewayError } from '../core/validation/errors.ts'
 
 const megabyte = 1_048_576
 

@@ -1,5 +1,5 @@
 /** Request bodies, read as text under a cap before anything looks at them. */
-import { GatewayError } from '../core/errors.ts'
+import { GatewayError } from '../core/validation/errors.ts'
 import type { BodyBudget, BodyHold } from './body-budget.ts'
 
 const megabyte = 1_048_576

@@ -2,10 +2,10 @@
  * The headers of chat answers, written straight into a `Headers`: gathered in records first, an answer's fifteen would be
  * made three times over.
  */
-import type { Opening, Receipt } from '../core/chat.ts'
-import { usdText } from '../core/money.ts'
-import type { OutputCap } from '../core/output-cap.ts'
-import type { Caller, Standing } from '../core/plans.ts'
+import type { Opening, Receipt } from '../core/chat/chat.ts'
+import { usdText } from '../core/usage/money.ts'
+import type { OutputCap } from '../core/chat/output-cap.ts'
+import type { Caller, Standing } from '../core/limits/plans.ts'
 
 /** Header names and values as plain pairs. */
 export type HeaderPairs = Readonly<Record<string, string>>

@@ -1,10 +1,10 @@
 /** `Idempotency-Key`: a request that is sent twice under one name is run once. */
 import { createHmac } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
-import { type CompletedUsage, type ErrorCode, GatewayError } from '../core/errors.ts'
-import { invalid } from '../core/validate.ts'
+import { type CompletedUsage, type ErrorCode, GatewayError } from '../core/validation/errors.ts'
+import { invalid } from '../core/validation/validate.ts'
 import { bodyLimits, readBody } from './body.ts'
-import type { Principal } from './callers.ts'
+import type { Principal } from './authentication.ts'
 
 /** What a gateway remembers of such requests. `claim` throws `service_unavailable` where it cannot know. */
 export type IdempotencyBook = {

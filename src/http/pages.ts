@@ -3,7 +3,7 @@
  * other origins. What the browser itself says (`Sec-Fetch-Site`, which no page can set) decides; browsers that do not say it
  * are judged by `Origin`. Programs send neither and are not concerned.
  */
-import { GatewayError } from '../core/errors.ts'
+import { GatewayError } from '../core/validation/errors.ts'
 
 /** Where this gateway's own pages are, beside the `Host` of the request. */
 export type OwnAddresses = {

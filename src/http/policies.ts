@@ -2,7 +2,7 @@
  * Who may call a route, attached to the route itself in OpenAPI's own words, never derived from its path: a test walks the
  * route table and fails on one without.
  */
-import type { Action } from '../core/roles.ts'
+import type { Action } from '../core/accounts/roles.ts'
 
 export type Policy = {
   readonly security: Record<string, string[]>[]

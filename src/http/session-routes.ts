@@ -1,13 +1,13 @@
 /** Routes for people who are signed in, as a table: what a route says of its policy is what is enforced. */
 import { Elysia } from 'elysia'
-import { duplicateKey } from '../core/duplicates.ts'
-import { GatewayError } from '../core/errors.ts'
-import { type Action, may } from '../core/roles.ts'
-import { invalid, parseJson } from '../core/validate.ts'
+import { duplicateKey } from '../core/validation/duplicate-json-key.ts'
+import { GatewayError } from '../core/validation/errors.ts'
+import { type Action, may } from '../core/accounts/roles.ts'
+import { invalid, parseJson } from '../core/validation/validate.ts'
 import { bodyLimits, checkContentType, notJson, readBody, whileHeld } from './body.ts'
 import type { BodyBudget } from './body-budget.ts'
-import type { Principal } from './callers.ts'
-import { type Documented, documented } from './documented.ts'
+import type { Principal } from './authentication.ts'
+import { type Documented, documented } from './route-docs.ts'
 import { session } from './policies.ts'
 
 /** One request of somebody whose role is open to the route's action. */

@@ -1,4 +1,4 @@
-import { grantOf } from './local/grant.ts'
+import { grantOf } from './local/reservation-size.ts'
 import type { AdmitRequest, Meter, RefusalCode } from './meter.ts'
 
 /** Why a request would not be admitted now; null = it would be. */

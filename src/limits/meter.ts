@@ -4,10 +4,10 @@
  * settled exactly once, by request id, however the request ended, and its usage record leaves in the same step, durable
  * before `settle` resolves.
  */
-import type { Limits, Standing } from '../core/plans.ts'
-import type { UsageRecord } from '../core/usage.ts'
+import type { Limits, Standing } from '../core/limits/plans.ts'
+import type { UsageRecord } from '../core/usage/usage-record.ts'
 
-export type { Standing } from '../core/plans.ts'
+export type { Standing } from '../core/limits/plans.ts'
 
 export type AdmitRequest = {
   readonly requestId: string

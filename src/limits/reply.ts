@@ -1,7 +1,7 @@
 /** How the stores reply to an admission: the same numbers in the same order from Redis' script and Postgres' function. */
-import { dayMs, dayOf } from '../core/days.ts'
+import { dayMs, dayOf } from '../core/text/utc-days.ts'
 import type { AdmitRequest, RefusalCode, Seat } from './meter.ts'
-import type { Noted } from './standings.ts'
+import type { Noted } from './quota-status-cache.ts'
 
 export type Numbers = readonly [
   ...(readonly [number, number, number, number, number, number, number]),

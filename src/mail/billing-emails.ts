@@ -1,6 +1,6 @@
 /** Emails about unpaid invoices and the grace period. Each states the cause, the time limit and the next step. */
-import type { BillingNotice, Grace } from '../core/grace.ts'
-import { type Letter, lines } from './letters.ts'
+import type { BillingNotice, Grace } from '../core/billing/grace.ts'
+import { type Letter, lines } from './templates.ts'
 
 /** An email about money to one owner of an account. */
 export type BillingEmail = {

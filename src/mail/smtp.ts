@@ -1,6 +1,6 @@
 /** Letters over SMTP. Loaded only where a mail server is configured. */
 import { createTransport } from 'nodemailer'
-import { LetterRefused, type Transport } from './mail.ts'
+import { LetterRefused, type Transport } from './queue.ts'
 
 export type SmtpSettings = {
   /** `smtp://` (STARTTLS where the server offers it) or `smtps://`, with credentials where it wants some. */

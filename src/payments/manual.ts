@@ -1,5 +1,5 @@
-import { currency } from '../core/billing.ts'
-import type { Payments } from './payments.ts'
+import { currency } from '../core/billing/billing.ts'
+import type { Payments } from '../core/billing/payment-processor.ts'
 
 /**
  * Payment by agreement: whoever runs the gateway collects outside of it. An invoice of an account that has agreed to pay

@@ -3,17 +3,17 @@
  * claim in the database lets one of them send a notice. A notice is marked after the mail server took it, so that a killed
  * process loses none; one that was killed between the two sends it again, under the same message ID.
  */
-import { graceOf, isNoticeTrue } from '../core/grace.ts'
-import type { Post } from '../mail/post.ts'
-import type { ClaimedNotice, NoticeOutcome } from '../stores/billing-notices.ts'
-import type { Database } from '../stores/database.ts'
+import { graceOf, isNoticeTrue } from '../core/billing/grace.ts'
+import type { Post } from '../mail/mailer.ts'
+import type { ClaimedNotice, NoticeOutcome } from '../database/repositories/billing-notices.ts'
+import type { Database } from '../database/database.ts'
 import { type Repeating, startRepeating } from './repeating.ts'
 
 type Fields = Readonly<Record<string, string | number>>
 
 export type NoticeWorkerOptions = {
   readonly database: Database
-  readonly stores: Pick<typeof import('../stores/billing-notices.ts'), 'claimNotice' | 'settleNotice'>
+  readonly stores: Pick<typeof import('../database/repositories/billing-notices.ts'), 'claimNotice' | 'settleNotice'>
   readonly post: Pick<Post, 'billing'>
   readonly clock: { now(): number }
   readonly log: { info(event: string, fields?: Fields): void; warn(event: string, fields?: Fields): void }

@@ -1,6 +1,6 @@
 /** Helpers for calls to Stripe: error conversion, missing objects as null, references as IDs. */
 import Stripe from 'stripe'
-import { GatewayError } from '../core/errors.ts'
+import { GatewayError } from '../core/validation/errors.ts'
 
 /** Returns the ID of a reference, expanded or not. */
 export function idOf(reference: string | { readonly id: string } | null): string | null {

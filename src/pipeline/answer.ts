@@ -2,22 +2,22 @@
  * One chat request, top to bottom. Whatever endpoint it came through and however it is delivered, this is its story; the
  * files beside this one are its steps.
  */
-import type { Ask, ChatEvents } from '../core/chat.ts'
-import type { EndingSignal } from '../core/ending.ts'
-import type { Caller } from '../core/plans.ts'
-import type { UsageRecord } from '../core/usage.ts'
-import { planWeb } from '../core/web-plan.ts'
-import type { Deps } from '../deps.ts'
-import type { TraceParent } from '../observe/traceparent.ts'
+import type { Ask, ChatEvents } from '../core/chat/chat.ts'
+import type { EndingSignal } from '../core/chat/request-abort.ts'
+import type { Caller } from '../core/limits/plans.ts'
+import type { UsageRecord } from '../core/usage/usage-record.ts'
+import { planWeb } from '../core/web/web-plan.ts'
+import type { Deps } from '../composition/deps.ts'
+import type { TraceParent } from '../core/text/traceparent.ts'
 import { admit } from './admit.ts'
 import { call } from './call.ts'
 import { enhance, enhancedInputTokens } from './enhance.ts'
 import { enrich, offerOf } from './enrich.ts'
-import { moderate } from './moderate.ts'
-import { route } from './route.ts'
-import { screen } from './screen.ts'
+import { moderate } from './moderate-input.ts'
+import { route } from './routing/route.ts'
+import { screen } from './moderate-output.ts'
 import { checkpoint, settle } from './settle.ts'
-import { startTally } from './tally.ts'
+import { startTally } from './request-context.ts'
 
 /**
  * Answers one ask as batches of events: `opened`, content, `finish` per choice, and `done` once the usage record is

@@ -6,12 +6,12 @@
  */
 
 import type { Deadlines } from '../config.ts'
-import type { EndingSignal } from '../core/ending.ts'
-import type { Clock } from '../deps/clock.ts'
-import type { Network } from '../deps/network.ts'
+import type { EndingSignal } from '../core/chat/request-abort.ts'
+import type { Clock } from '../composition/clock.ts'
+import type { Network } from '../composition/network.ts'
 import type { AnswerPart, ProviderAsk, ProviderFailure, ProviderRequest } from '../providers/provider.ts'
 import { type BodyReader, bodyReader } from './body-reader.ts'
-import type { Candidate } from './candidate.ts'
+import type { Candidate } from './routing/candidate.ts'
 
 export type UpstreamAttempt = {
   readonly droppedParameters: readonly string[]

@@ -1,8 +1,8 @@
-import { parsed } from '../core/parsed.ts'
-import type { Clock } from '../deps/clock.ts'
+import { parsed } from '../core/validation/untrusted-json.ts'
+import type { Clock } from '../composition/clock.ts'
 import type { AnswerPart, ProviderAsk, StreamReader } from '../providers/provider.ts'
 import { createEventSplitter, EventTooLongError } from '../providers/sse.ts'
-import type { Candidate } from './candidate.ts'
+import type { Candidate } from './routing/candidate.ts'
 
 /** Reads an upstream's body; what its bytes mean is its provider's to say. */
 export type BodyReader = {

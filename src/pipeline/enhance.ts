@@ -1,13 +1,13 @@
-import type { Ask } from '../core/chat.ts'
-import type { Reading } from '../core/classify.ts'
-import { type EnhancementPlan, planEnhancement, withText } from '../core/enhanced-ask.ts'
-import { keepsRules } from '../core/rewritten.ts'
-import { estimateInputTokens } from '../core/tokens.ts'
-import type { Deps } from '../deps.ts'
-import type { Screened } from './moderate.ts'
+import type { Ask } from '../core/chat/chat.ts'
+import type { Reading } from '../core/analysis/prompt-analysis.ts'
+import { type EnhancementPlan, planEnhancement, withText } from '../core/enhancement/enhancement-plan.ts'
+import { keepsRules } from '../core/enhancement/prompt-rewrite.ts'
+import { estimateInputTokens } from '../core/tokens/tokens.ts'
+import type { Deps } from '../composition/deps.ts'
+import type { Screened } from './moderate-input.ts'
 import { type RewriteDeps, rewrite } from './rewrite.ts'
-import type { Route } from './route.ts'
-import type { Tally } from './tally.ts'
+import type { Route } from './routing/route.ts'
+import type { Tally } from './request-context.ts'
 
 declare const enhanced: unique symbol
 

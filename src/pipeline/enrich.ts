@@ -1,14 +1,14 @@
-import type { Ask } from '../core/chat.ts'
-import type { Reader } from '../core/classify.ts'
-import { contain, visibleText } from '../core/containment.ts'
-import { type EndingSignal, endedFromOutside } from '../core/ending.ts'
-import type { Caller } from '../core/plans.ts'
-import { type Finding, type LeftOut, webLimits } from '../core/web.ts'
-import { noWeb, type WebOffer, type WebPlan } from '../core/web-plan.ts'
+import type { Ask } from '../core/chat/chat.ts'
+import type { Reader } from '../core/analysis/prompt-analysis.ts'
+import { contain, visibleText } from '../core/web/untrusted-content.ts'
+import { type EndingSignal, endedFromOutside } from '../core/chat/request-abort.ts'
+import type { Caller } from '../core/limits/plans.ts'
+import { type Finding, type LeftOut, webLimits } from '../core/chat/web-sources.ts'
+import { noWeb, type WebOffer, type WebPlan } from '../core/web/web-plan.ts'
 import type { Web } from '../web/web.ts'
 import type { Enhanced } from './enhance.ts'
-import type { Route } from './route.ts'
-import type { Tally } from './tally.ts'
+import type { Route } from './routing/route.ts'
+import type { Tally } from './request-context.ts'
 
 declare const prepared: unique symbol
 

@@ -1,9 +1,9 @@
-import { type EndingSignal, endedFromOutside } from '../core/ending.ts'
-import { maximumGrowth } from '../core/enhance.ts'
-import { rewriteInstructions } from '../core/rewritten.ts'
-import type { Deps } from '../deps.ts'
-import { complete } from './complete.ts'
-import type { Tally } from './tally.ts'
+import { type EndingSignal, endedFromOutside } from '../core/chat/request-abort.ts'
+import { maximumGrowth } from '../core/enhancement/enhance.ts'
+import { rewriteInstructions } from '../core/enhancement/prompt-rewrite.ts'
+import type { Deps } from '../composition/deps.ts'
+import { complete } from './internal-completion.ts'
+import type { Tally } from './request-context.ts'
 
 export type RewriteDeps = Pick<Deps, 'clock' | 'network' | 'catalogue' | 'endpoints' | 'config' | 'health' | 'log'>
 

@@ -3,8 +3,8 @@
  * not listed could name another server, key, model or price to whoever reads it, so it is dropped and its name is told.
  * Fields inside messages, tools and response formats need no list: adapters write those objects anew, field by field.
  */
-import type { Ask } from '../core/chat.ts'
-import { ownFields } from '../core/own-fields.ts'
+import type { Ask } from '../core/chat/chat.ts'
+import { ownFields } from '../core/validation/own-fields.ts'
 import type { Json } from './json.ts'
 import { isRecord } from './json.ts'
 

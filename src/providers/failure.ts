@@ -1,5 +1,5 @@
 /** What all adapters share in reading a refusal: whose fault each kind is, how long to wait, what may be said of it. */
-import type { AttemptFailure } from '../core/chat.ts'
+import type { AttemptFailure } from '../core/chat/chat.ts'
 import type { AnswerPart, Blame, ProviderFailure } from './provider.ts'
 
 type Verdict = { readonly blame: Blame; readonly retryable: boolean }

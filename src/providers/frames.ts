@@ -2,7 +2,7 @@
  * Parses the frames of a stream, which are mostly one and the same but for a piece of text: of such a frame only that piece is
  * parsed, and put into the value of the frame before.
  */
-import { closingQuote, parsed } from '../core/parsed.ts'
+import { closingQuote, parsed } from '../core/validation/untrusted-json.ts'
 import { isRecord } from './json.ts'
 
 /** The object in a frame's value whose `key` is the text that changes. */

@@ -1,6 +1,6 @@
 /** Foreign JSON, read without trusting its shape, and our own, written so that strict parsers take it. */
 
-import { parsed } from '../core/parsed.ts'
+import { parsed } from '../core/validation/untrusted-json.ts'
 
 export type Json = Readonly<Record<string, unknown>>
 

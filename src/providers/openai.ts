@@ -3,8 +3,8 @@
  * strict, reading is forgiving: whatever order, repetition or omission a server commits, the parts that come out keep the
  * promises of `ContentEvent`.
  */
-import { guardedReader, guardedWhole } from './guard.ts'
-import { createReader } from './openai/answer.ts'
+import { guardedReader, guardedWhole } from './response-guard.ts'
+import { createReader } from './openai/response.ts'
 import { readFailure } from './openai/failure.ts'
 import { toRequest } from './openai/request.ts'
 import type { Provider } from './provider.ts'

@@ -1,6 +1,6 @@
 /** What a model takes of the parameters that mean the same on every wire, and the names of what it does not take. */
-import { type Ask, type ReasoningEffort, reasoningEfforts, type ToolChoice } from '../core/chat.ts'
-import type { ParameterRules } from '../core/models.ts'
+import { type Ask, type ReasoningEffort, reasoningEfforts, type ToolChoice } from '../core/chat/chat.ts'
+import type { ParameterRules } from '../core/models/models.ts'
 
 const parameterNames = [
   'n',

@@ -2,8 +2,8 @@
  * What a provider adapter is: pure translation between the house's language and one upstream wire format. No fetch, clock,
  * logger or retry here; `pipeline/call.ts` owns all of it once.
  */
-import type { Ask, AttemptFailure, ContentEvent, FinishReason, ReportedUsage } from '../core/chat.ts'
-import type { Model } from '../core/models.ts'
+import type { Ask, AttemptFailure, ContentEvent, FinishReason, ReportedUsage } from '../core/chat/chat.ts'
+import type { Model } from '../core/models/models.ts'
 import type { ServerSentEvent } from './sse.ts'
 
 /** Where and as whom a provider is called. From configuration alone: a caller can never name any of it. */

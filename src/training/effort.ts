@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import type { Level } from '../core/levels.ts'
-import { createDifficultyHead, examShare, mixedGain } from '../core/reading/difficulty.ts'
+import type { Level } from '../core/routing/capability-levels.ts'
+import { createDifficultyHead, examShare, mixedGain } from '../core/analysis/difficulty.ts'
 import {
   createEffortHead,
   createEffortSlots,
@@ -8,24 +8,24 @@ import {
   fillEffortSlots,
   type KeptEffort,
   notionSlots,
-} from '../core/reading/effort.ts'
-import { createFeatureReader } from '../core/reading/features.ts'
-import { rankIn } from '../core/reading/gain.ts'
-import { createNotionReader } from '../core/reading/notions.ts'
+} from '../core/analysis/effort.ts'
+import { createFeatureReader } from '../core/analysis/features.ts'
+import { rankIn } from '../core/analysis/quality-gain.ts'
+import { createNotionReader } from '../core/analysis/notions.ts'
 import gain from '../core/weights/gain.json'
-import { kept } from '../core/weights.ts'
-import { converge } from './converged.ts'
-import type { Course } from './course.ts'
+import { kept } from '../core/weights/stored-weights.ts'
+import { converge } from './lbfgs.ts'
+import type { Course } from './training-job.ts'
 import { readRows } from './data.ts'
 import { digestOf, partsOf } from './digest.ts'
 import { effortExamples } from './effort-examples.ts'
-import type { Figure } from './figures.ts'
+import type { Figure } from './report-table.ts'
 import { foldOf } from './folds.ts'
 import { outcomesOf, quantilesOf, scoresUnseen } from './gain.ts'
 import { nineModels, readGainRows, tests, twoModels } from './gain-rows.ts'
 import { type Example, quantised } from './linear.ts'
 import { sentencesOfOurOwn } from './query-templates.ts'
-import { areaRecovered } from './recovery.ts'
+import { areaRecovered } from './apgr.ts'
 
 /** Weights set by hand that the learned ones are held to: what work is hard, and what is routine. */
 const priors: Readonly<Record<string, number>> = {

@@ -3,7 +3,7 @@
  * it is harmful, yet it is built like what is (an order, a person, something to make), and the labelled sets hold hardly any
  * request so short. Judged by `test/core/everyday-requests.ts`, whose frames and things are others.
  */
-import type { Filled } from './frame.ts'
+import type { Filled } from './example-template.ts'
 
 const makes =
   'Write|Create|Draft|Make|Generate|Design|Prepare|Compose|Help me write|Help me with|Help me make|Help me create|Can you write|Can you make|Give me|I need|Build|Come up with|Please write|Please create|Develop|Plan|Suggest|Outline'

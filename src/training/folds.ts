@@ -1,4 +1,4 @@
-import { hashOf } from '../core/reading/features.ts'
+import { hashOf } from '../core/analysis/features.ts'
 
 /**
  * The fold, 0 to `count` − 1, that a text belongs to. By its hash, so that equal texts, and a question in several languages

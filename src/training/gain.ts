@@ -1,10 +1,10 @@
-import type { Course, Trained } from './course.ts'
+import type { Course, Trained } from './training-job.ts'
 import { digestOf } from './digest.ts'
-import type { Figure } from './figures.ts'
+import type { Figure } from './report-table.ts'
 import { fitGain, type GainModel, gainSettings, keepModel, scoreOf } from './gain-model.ts'
 import { type GainRow, nineModels, readGainRows, tests } from './gain-rows.ts'
 import { chooseAmongNine } from './nine-models.ts'
-import { areaRecovered, callsFor, type Outcome } from './recovery.ts'
+import { areaRecovered, callsFor, type Outcome } from './apgr.ts'
 
 /** What was asked for, and what a line over hashed words reached on the other halves: its own set alone, and one for all. */
 const goals: Readonly<Record<string, { readonly goal: string; readonly reference: string }>> = {

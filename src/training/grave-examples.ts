@@ -1,5 +1,5 @@
 /** What honest people ask about the gravest things: their history, law, defence, care, and what only shares their words. */
-import type { Frame } from './frame.ts'
+import type { Frame } from './example-template.ts'
 
 const weapons =
   'nuclear weapons|the atomic bomb|chemical weapons|nerve agents|biological weapons|a dirty bomb|mustard gas|sarin|novichok|anthrax|ricin|the hydrogen bomb|enriched uranium|plutonium'

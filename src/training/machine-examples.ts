@@ -3,7 +3,7 @@
  * too (status, id, address, kill, attack), it asks for nothing: it is neither harmful nor to be looked up, and no labelled set
  * has it alone. Judged by `test/core/machine-texts.ts`.
  */
-import type { Filled } from './frame.ts'
+import type { Filled } from './example-template.ts'
 
 const services = 'billing|checkout|gateway|inventory|mailer|search|worker-7|auth|reports|node12|web-3|ingest|cache'
 const fields =

@@ -8,13 +8,13 @@ import { claimFrames } from './claim-examples.ts'
 import { contrastFrames } from './contrast-examples.ts'
 import { distressFrames } from './distress-examples.ts'
 import { everydayFrames } from './everyday-examples.ts'
-import { type Frame, type Lesson, textsOf } from './frame.ts'
+import { type Frame, type Lesson, textsOf } from './example-template.ts'
 import { graveFrames } from './grave-examples.ts'
-import { honestDeeds, honestFrames } from './honest-examples.ts'
+import { honestDeeds, honestFrames } from './benign-domain-examples.ts'
 import { machineFrames } from './machine-examples.ts'
-import { orderFrames } from './order-examples.ts'
-import { paired } from './paired-deeds.ts'
-import { worriedFrames } from './worried-examples.ts'
+import { orderFrames } from './instruction-examples.ts'
+import { paired } from './paired-requests.ts'
+import { worriedFrames } from './safety-concern-examples.ts'
 
 export type Example = { readonly text: string; readonly lesson: Lesson; readonly harmful: boolean }
 

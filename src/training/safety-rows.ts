@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
-import { createFeatureReader } from '../core/reading/features.ts'
-import { createHarmReader, type HarmHead } from '../core/screening/harm.ts'
-import { eachPart } from '../core/screening/parts.ts'
+import { createFeatureReader } from '../core/analysis/features.ts'
+import { createHarmReader, type HarmHead } from '../core/moderation/harm-features.ts'
+import { eachPart } from '../core/moderation/parts.ts'
 import { readRows } from './data.ts'
 import { type Example, lessons } from './safety-examples.ts'
 

@@ -2,7 +2,7 @@
  * Short requests of our own, by type of query: a few words without a verb, as in a search box, which the labelled rows hardly
  * have; and what is as short and asks for nothing of the kind. Written like the sentences in `query-templates.ts`.
  */
-import { type QueryType, queryTypes } from '../core/chat.ts'
+import { type QueryType, queryTypes } from '../core/chat/chat.ts'
 import { filled } from './query-templates.ts'
 
 const lists: Readonly<Record<string, string>> = {

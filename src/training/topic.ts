@@ -1,4 +1,4 @@
-import type { Frame } from './frame.ts'
+import type { Frame } from './example-template.ts'
 
 /** What honest people ask of a thing, and what is harmful of the same. */
 export type Topic = {

@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { CommandFailure, command, print } from '../commands/command.ts'
 import { showProgress } from '../commands/progress.ts'
 import { runCommand } from '../commands/run-command.ts'
-import type { Course } from './course.ts'
-import { courses, examplesIn } from './courses.ts'
-import { tableOf } from './figures.ts'
+import type { Course } from './training-job.ts'
+import { courses, examplesIn } from './training-jobs.ts'
+import { tableOf } from './report-table.ts'
 
 const folder = join(import.meta.dir, '../core/weights')
 

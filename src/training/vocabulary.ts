@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { countTokens } from 'gpt-tokenizer/encoding/cl100k_base'
-import { type UnitClass, unitClass } from '../core/vocabulary.ts'
+import { type UnitClass, unitClass } from '../core/tokens/vocabulary.ts'
 
 const source = join(import.meta.dir, '../../node_modules/gpt-tokenizer/data/o200k_base.tiktoken')
 

@@ -2,7 +2,7 @@
  * One hop of a download to an address that a server named in a redirect. It is judged like the address of a page, and the
  * connection goes to an address that was judged: a name that resolves differently a moment later leads nowhere else.
  */
-import { isPublicAddress, vetAddress } from './guard.ts'
+import { isPublicAddress, vetAddress } from './address-policy.ts'
 import type { Resolve } from './resolve.ts'
 
 export type HopDeps = {

@@ -2,7 +2,7 @@
  * Web search behind one port: the back ends that are configured, asked one after another until one answers, all within one
  * budget of time. What comes back is made one shape, each page once, so many at most.
  */
-import { type Finding, type LeftOut, webLimits, withoutFragment } from '../core/web.ts'
+import { type Finding, type LeftOut, webLimits, withoutFragment } from '../core/chat/web-sources.ts'
 
 export type SearchRequest = { readonly url: string; readonly init: RequestInit }
 

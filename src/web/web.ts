@@ -1,5 +1,5 @@
-import type { WebPrices } from '../core/web.ts'
-import type { PageReader } from './page.ts'
+import type { WebPrices } from '../core/chat/web-sources.ts'
+import type { PageReader } from './page-fetcher.ts'
 import type { Search } from './search.ts'
 
 /** The web, as a request may use it. */

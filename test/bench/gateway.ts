@@ -2,10 +2,10 @@
 import { randomBytes } from 'node:crypto'
 import { createApp, warmUp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
-import { mintApiKey } from '../../src/core/secrets.ts'
-import { createDeps } from '../../src/deps.ts'
-import { changeAccount, createAccount } from '../../src/stores/accounts.ts'
-import { createKey } from '../../src/stores/keys.ts'
+import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
+import { createDeps } from '../../src/composition/deps.ts'
+import { changeAccount, createAccount } from '../../src/database/repositories/accounts.ts'
+import { createKey } from '../../src/database/repositories/keys.ts'
 
 const deps = await createDeps(readConfig())
 const createdAt = new Date()

@@ -1,6 +1,6 @@
 /** Texts made to be dear to read: each names what it tries. */
 
-import { safetyRules } from '../../src/core/screening/safety-rules.ts'
+import { safetyRules } from '../../src/core/moderation/pattern-rules.ts'
 
 /** Named texts of so many UTF-16 units, the same each time. */
 export function* hostileTexts(length: number): Generator<readonly [name: string, text: string]> {

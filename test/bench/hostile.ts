@@ -2,14 +2,14 @@
  * `bun test/bench/hostile.ts`: what each safety layer takes over 100,000 characters made to be dear. Processor time, not time on
  * the wall; the median of nine turns after a warm-up. Lists all layers over all texts from `BENCH_LEAST_MS` on.
  */
-import { type AnswerRules, startAnswerScreen } from '../../src/core/answer-screen.ts'
-import { leaksIn } from '../../src/core/leaks.ts'
-import { pointsAt } from '../../src/core/screen.ts'
-import { undisguised } from '../../src/core/screening/disguise.ts'
-import { createHarmClassifier } from '../../src/core/screening/harm-verdict.ts'
-import { buildHostSet, longestCovered } from '../../src/core/screening/host-set.ts'
-import { compileRules, firstBroken, safetyRules } from '../../src/core/screening/safety-rules.ts'
-import { safetyFor } from '../safety/support.ts'
+import { type AnswerRules, startAnswerScreen } from '../../src/core/moderation/output-moderator.ts'
+import { leaksIn } from '../../src/core/moderation/secret-detection.ts'
+import { pointsAt } from '../../src/core/moderation/text-moderator.ts'
+import { undisguised } from '../../src/core/moderation/deobfuscate.ts'
+import { createHarmClassifier } from '../../src/core/moderation/harm-classifier.ts'
+import { buildHostSet, longestCovered } from '../../src/core/moderation/host-set.ts'
+import { compileRules, firstBroken, safetyRules } from '../../src/core/moderation/pattern-rules.ts'
+import { safetyFor } from '../moderation/support.ts'
 import { hostileTexts } from './hostile-texts.ts'
 
 const leastMs = Number(process.env.BENCH_LEAST_MS ?? 5)

@@ -6,7 +6,7 @@
 import { join } from 'node:path'
 import { command } from '../../src/commands/command.ts'
 import { runCommand } from '../../src/commands/run-command.ts'
-import { openDatabase } from '../../src/stores/database.ts'
+import { openDatabase } from '../../src/database/database.ts'
 import { newAccountOn } from '../harness/account.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { dataFolder, type Environment, type GatewayProcess, startProcess, stopProcesses } from '../harness/processes.ts'

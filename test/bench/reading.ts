@@ -4,11 +4,11 @@
  * characters. Each text at its quickest of several turns, so that what else the machine does is left out; no text is known.
  */
 import { Type } from '@sinclair/typebox'
-import type { Message } from '../../src/core/chat.ts'
-import { createFeatureReader } from '../../src/core/reading/features.ts'
-import { openReader } from '../../src/deps/reader.ts'
+import type { Message } from '../../src/core/chat/chat.ts'
+import { createFeatureReader } from '../../src/core/analysis/features.ts'
+import { openReader } from '../../src/composition/open-prompt-analyzer.ts'
 import { isThere, readRows } from '../../src/training/data.ts'
-import { safetyFor } from '../safety/support.ts'
+import { safetyFor } from '../moderation/support.ts'
 
 const turns = Number(process.env.BENCH_ROUNDS ?? 8)
 const longCharacters = 4_000

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { cpSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { temporaryFolder } from '../stores/support.ts'
+import { temporaryFolder } from '../database/support.ts'
 
 setDefaultTimeout(180_000)
 

@@ -1,9 +1,9 @@
 /** `usage replay` as a process: it ships, and ends. */
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
-import { openJournal } from '../../src/stores/journal.ts'
+import { openJournal } from '../../src/ledger/journal.ts'
 import { freshFolder, ledgerOf, run, stopProcesses } from '../harness/processes.ts'
-import { usageRecord } from '../stores/support.ts'
+import { usageRecord } from '../database/support.ts'
 
 // Far less than the five minutes that it would wait for Postgres.
 setDefaultTimeout(90_000)

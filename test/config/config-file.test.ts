@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask } from '../harness/people.ts'
+import { ask } from '../harness/users.ts'
 
 setDefaultTimeout(20_000)
 

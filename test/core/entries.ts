@@ -1,6 +1,6 @@
 /** Entries for tests of learning: one by hand, and any. */
 import fc from 'fast-check'
-import { type Entry, emptyCell, learn } from '../../src/core/learning.ts'
+import { type Entry, emptyCell, learn } from '../../src/core/learning/learning-cell.ts'
 
 export const start = Date.UTC(2026, 4, 5, 12)
 export const day = 86_400_000

@@ -1,9 +1,9 @@
 /** The small parts of the safety layers: expressions, disguises, leaks. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { leaksIn, masked } from '../../src/core/leaks.ts'
-import { undisguised } from '../../src/core/screening/disguise.ts'
-import { compileExpression } from '../../src/core/screening/expression.ts'
+import { leaksIn, masked } from '../../src/core/moderation/secret-detection.ts'
+import { undisguised } from '../../src/core/moderation/deobfuscate.ts'
+import { compileExpression } from '../../src/core/moderation/linear-regex.ts'
 import { cpuMs } from '../harness/cpu.ts'
 
 describe('an expression', () => {

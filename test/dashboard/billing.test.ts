@@ -1,12 +1,12 @@
 /** Paying by card, in a real browser against a Stripe on a real socket: the card entered there, the invoice read, paid and printed. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
-import { cycleMs, settlingMs } from '../../src/core/billing.ts'
-import { systemClock } from '../../src/deps/clock.ts'
+import { cycleMs, settlingMs } from '../../src/core/billing/billing.ts'
+import { systemClock } from '../../src/composition/clock.ts'
 import { type Front, startFront } from '../harness/front.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { owner, type Person } from '../harness/people.ts'
-import { type StripeServer, startStripe } from '../modules/billing-stripe.ts'
+import { owner, type Person } from '../harness/users.ts'
+import { type StripeServer, startStripe } from '../routes/billing-stripe.ts'
 import { newVisitor, openBrowser, type Visitor } from './browser.ts'
 import { chromiumPath } from './chromium.ts'
 

@@ -1,6 +1,6 @@
 /** A real browser at a running gateway: Chromium, where there is one. */
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
-import type { FirstAccount } from '../../src/deps/first-account.ts'
+import type { FirstAccount } from '../../src/composition/first-account.ts'
 import type { Gateway } from '../harness/gateway.ts'
 
 /** Whatever a page shows, it shows within this. */

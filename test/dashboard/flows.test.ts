@@ -1,10 +1,10 @@
 /** The dashboard as a new user meets it, in a real browser: from signing in to erasing what was learned. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
-import { plans } from '../../src/core/plans.ts'
-import { changeAccount, findAccountByEmail } from '../../src/stores/accounts.ts'
+import { plans } from '../../src/core/limits/plans.ts'
+import { changeAccount, findAccountByEmail } from '../../src/database/repositories/accounts.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { upgraded } from '../harness/people.ts'
+import { upgraded } from '../harness/users.ts'
 import { firstOwner, newVisitor, openBrowser, type Visitor } from './browser.ts'
 import { chromiumPath } from './chromium.ts'
 

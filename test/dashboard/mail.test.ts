@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { type SmtpServer, startSmtpServer } from '../harness/smtp.ts'
-import { eventually } from '../stores/database.contract.ts'
+import { eventually } from '../database/database.contract.ts'
 import { firstOwner, newVisitor, openBrowser } from './browser.ts'
 import { chromiumPath } from './chromium.ts'
 

@@ -1,4 +1,4 @@
-import { openDatabase } from '../../src/stores/database.ts'
+import { openDatabase } from '../../src/database/database.ts'
 import { newAccountOn } from '../harness/account.ts'
 
 /** The key of a new account that nothing stands in the way of but what is named. */

@@ -1,6 +1,6 @@
 /** What is billed when an upstream's counts are missing or absurd, and what an account with little left can still ask. */
 import { describe, expect, test } from 'bun:test'
-import { highestCostOf } from '../../src/core/money.ts'
+import { highestCostOf } from '../../src/core/usage/money.ts'
 import { rig } from './shared-rig.ts'
 import { type Counts, formats, goodAnswer, models, seatsTaken, servedBy } from './support.ts'
 

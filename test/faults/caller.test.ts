@@ -1,6 +1,6 @@
 /** Callers who leave, and callers who do not read: the upstream is let go of, the seat is free, what arrived is billed. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { gzipPieces, type Piece, piece } from '../../src/providers/simulator/reply.ts'
+import { gzipPieces, type Piece, piece } from '../../src/simulator/reply.ts'
 import { type LedgerEntry, silence, type UpstreamAnswer } from '../harness/upstream.ts'
 import {
   bodyFor,

@@ -1,8 +1,8 @@
 /** Two gateways on one real Postgres, of which one is 90 s ahead of it and the other 90 s behind: they decide alike. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { type Database, openDatabase } from '../../src/stores/database.ts'
-import { ask, keyOf, owner, type Person } from '../harness/people.ts'
+import { type Database, openDatabase } from '../../src/database/database.ts'
+import { ask, keyOf, owner, type Person } from '../harness/users.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { dataFolder, type GatewayProcess, startProcess, stopProcesses } from '../harness/processes.ts'
 

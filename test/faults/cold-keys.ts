@@ -5,7 +5,7 @@
 import { join } from 'node:path'
 import { command } from '../../src/commands/command.ts'
 import { runCommand } from '../../src/commands/run-command.ts'
-import { openDatabase } from '../../src/stores/database.ts'
+import { openDatabase } from '../../src/database/database.ts'
 import { startChild, stopChildren } from '../bench/load/child.ts'
 import type { OpenLoad, OpenLoadResult } from '../bench/load/open-load.ts'
 import { newAccountOn } from '../harness/account.ts'

@@ -3,7 +3,7 @@
  * Every answer that a caller saw end is in the ledger once, as the provider would invoice it; the others are settled and their
  * seats free within 15 s; ledger and daily sums say the same. Exits with 1 where any of it is not so.
  */
-import { migrate, openDatabase } from '../../src/stores/database.ts'
+import { migrate, openDatabase } from '../../src/database/database.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { dataFolder, type GatewayProcess, startProcess, stopProcesses } from '../harness/processes.ts'
 import { startRedis } from '../harness/redis.ts'

@@ -5,8 +5,8 @@
  */
 
 import { keysOf, partitionOf } from '../../src/core/limits/partitions.ts'
-import { migrate, openDatabase } from '../../src/stores/database.ts'
-import { spentOn } from '../../src/stores/ledger.ts'
+import { migrate, openDatabase } from '../../src/database/database.ts'
+import { spentOn } from '../../src/ledger/ledger.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { type PrivateRedis, startRedis, startRedisCluster } from '../harness/redis.ts'
 import { startRacers, unit } from '../limits/racers.ts'

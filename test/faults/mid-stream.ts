@@ -1,6 +1,6 @@
 /** An answer that breaks off after its first content: said once, never passed off as finished, never glued to another. */
 import { describe, expect, test } from 'bun:test'
-import { type Framing, piece } from '../../src/providers/simulator/reply.ts'
+import { type Framing, piece } from '../../src/simulator/reply.ts'
 import type { UpstreamAnswer } from '../harness/upstream.ts'
 import { rig } from './shared-rig.ts'
 import {

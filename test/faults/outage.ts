@@ -1,11 +1,11 @@
 /** A gateway process under load while its stores come and go. */
 import { expect } from 'bun:test'
 import { randomBytes } from 'node:crypto'
-import { mintApiKey } from '../../src/core/secrets.ts'
-import { openDatabase } from '../../src/stores/database.ts'
+import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
+import { openDatabase } from '../../src/database/database.ts'
 import type { PrivatePostgres } from '../harness/postgres.ts'
 import { dataFolder, type GatewayProcess, startProcess } from '../harness/processes.ts'
-import { eventually } from '../stores/database.contract.ts'
+import { eventually } from '../database/database.contract.ts'
 import { freshKey } from './accounts.ts'
 
 const everyMs = 25

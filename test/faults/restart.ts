@@ -2,8 +2,8 @@
  * 10,000 requests on kept connections while the workers are replaced one after another, again and again: `bun test/faults/restart.ts
  * [requests] [workers] [redis]`. Exits with 1 where any was cut, refused or answered with anything but 200.
  */
-import { openDatabase } from '../../src/stores/database.ts'
-import { connectEmbedded } from '../../src/stores/embedded.ts'
+import { openDatabase } from '../../src/database/database.ts'
+import { connectEmbedded } from '../../src/database/embedded.ts'
 import { newAccountOn } from '../harness/account.ts'
 import { freshFolder, startProcess, stopProcesses } from '../harness/processes.ts'
 import { startRedis } from '../harness/redis.ts'

@@ -3,11 +3,11 @@
  * anybody: a sibling settles them to their checkpoints, and the journal of the dead one knows better once it is back.
  */
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { openDatabase } from '../../src/stores/database.ts'
+import { openDatabase } from '../../src/database/database.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { dataFolder, type GatewayProcess, run, startProcess, stopProcesses } from '../harness/processes.ts'
 import { startRedis } from '../harness/redis.ts'
-import { eventually } from '../stores/database.contract.ts'
+import { eventually } from '../database/database.contract.ts'
 import { freshKey } from './accounts.ts'
 import { startProxy } from './tcp-proxy.ts'
 

@@ -1,5 +1,5 @@
-import { plainAsk } from '../../src/core/ask.ts'
-import type { Ask } from '../../src/core/chat.ts'
+import { plainAsk } from '../../src/core/request/chat-request.ts'
+import type { Ask } from '../../src/core/chat/chat.ts'
 
 /** An ask of one word that leaves everything else open, but for `fields`. */
 export function askWith(fields: Partial<Ask> = {}): Ask {

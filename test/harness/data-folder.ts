@@ -5,8 +5,8 @@
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { migrate, openDatabase } from '../../src/stores/database.ts'
-import { openEmbedded } from '../../src/stores/embedded.ts'
+import { migrate, openDatabase } from '../../src/database/database.ts'
+import { openEmbedded } from '../../src/database/embedded.ts'
 
 const root = resolve(import.meta.dir, '../..')
 
@@ -43,7 +43,7 @@ function fingerprint(): string {
     .filter(file => file.endsWith('.sql'))
     .sort())
     hasher.update(readFileSync(join(migrations, name)))
-  hasher.update(readFileSync(join(root, 'src/stores/embedded-worker.ts')))
+  hasher.update(readFileSync(join(root, 'src/database/embedded-worker.ts')))
   hasher.update(readFileSync(join(root, 'bun.lock')))
   return hasher.digest('hex').slice(0, 16)
 }

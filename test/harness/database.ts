@@ -2,7 +2,7 @@
  * A database of one's own on the Postgres that a run of all tests shares: a copy of one that is migrated and empty. Where a
  * file runs by itself there is none, and it takes the embedded database instead.
  */
-import { migrate, openDatabase } from '../../src/stores/database.ts'
+import { migrate, openDatabase } from '../../src/database/database.ts'
 
 export type OwnDatabase = { readonly url: string; drop(): Promise<void> }
 

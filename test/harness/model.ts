@@ -1,4 +1,4 @@
-import type { Model } from '../../src/core/models.ts'
+import type { Model } from '../../src/core/models/models.ts'
 
 /** A model that can do everything; `fields` say what is particular about it. */
 export function modelWith(fields: Pick<Model, 'id' | 'provider' | 'parameters'> & Partial<Model>): Model {

@@ -2,9 +2,9 @@
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { openDatabase } from '../../src/stores/database.ts'
-import { connectEmbedded } from '../../src/stores/embedded.ts'
-import type { UsageRow } from '../../src/stores/tables.ts'
+import { openDatabase } from '../../src/database/database.ts'
+import { connectEmbedded } from '../../src/database/embedded.ts'
+import type { UsageRow } from '../../src/database/tables.ts'
 import { freshDataFolder } from './data-folder.ts'
 
 export type Environment = Readonly<Record<string, string>>

@@ -12,8 +12,8 @@ import {
   piece,
   send,
   slicePieces,
-} from '../../src/providers/simulator/reply.ts'
-import { startServer } from '../../src/providers/simulator/server.ts'
+} from '../../src/simulator/reply.ts'
+import { startServer } from '../../src/simulator/server.ts'
 
 export type UpstreamRequest = {
   readonly method: string

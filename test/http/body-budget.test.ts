@@ -2,16 +2,16 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
-import { mintApiKey } from '../../src/core/secrets.ts'
-import { systemClock } from '../../src/deps/clock.ts'
+import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
+import { systemClock } from '../../src/composition/clock.ts'
 import { bodyLimits } from '../../src/http/body.ts'
 import { charge, createBodyBudget } from '../../src/http/body-budget.ts'
 import { newAccount } from '../harness/account.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask, elsewhere, owner, type Person } from '../harness/people.ts'
+import { ask, elsewhere, owner, type Person } from '../harness/users.ts'
 import { exchangeRaw, openRaw, rawText } from '../harness/raw.ts'
 import { startUpstream, type Upstream } from '../harness/upstream.ts'
-import { eventually } from '../stores/database.contract.ts'
+import { eventually } from '../database/database.contract.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
 setDefaultTimeout(20_000)

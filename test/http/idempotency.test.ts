@@ -2,15 +2,15 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import { createApp } from '../../src/app.ts'
-import { GatewayError } from '../../src/core/errors.ts'
+import { GatewayError } from '../../src/core/validation/errors.ts'
 import { userSecrets } from '../../src/http/idempotency.ts'
-import type { Database } from '../../src/stores/database.ts'
-import { createIdempotencyBook, type IdempotencyBook } from '../../src/stores/idempotency.ts'
-import { openRedis } from '../../src/stores/redis.ts'
+import type { Database } from '../../src/database/database.ts'
+import { createIdempotencyBook, type IdempotencyBook } from '../../src/database/repositories/idempotency.ts'
+import { openRedis } from '../../src/database/redis.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask, owner, type Person, upgraded } from '../harness/people.ts'
+import { ask, owner, type Person, upgraded } from '../harness/users.ts'
 import { startRedis } from '../harness/redis.ts'
-import { eventually, quiet } from '../stores/database.contract.ts'
+import { eventually, quiet } from '../database/database.contract.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
 setDefaultTimeout(20_000)

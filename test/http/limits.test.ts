@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { sql } from 'drizzle-orm'
 import { newAccount, type TestAccount } from '../harness/account.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { findRequest } from '../stores/usage-row.ts'
+import { findRequest } from '../database/usage-row.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
 setDefaultTimeout(20_000)

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { createApp } from '../../src/app.ts'
 import { isForeignPage } from '../../src/http/pages.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask, elsewhere, keyOf, owner, type Person, signIn } from '../harness/people.ts'
+import { ask, elsewhere, keyOf, owner, type Person, signIn } from '../harness/users.ts'
 
 setDefaultTimeout(60_000)
 

@@ -1,10 +1,10 @@
 /** The route table, walked: every route says who may call it, and lets nobody else. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
-import { type Action, actions, may, outranks, roles } from '../../src/core/roles.ts'
-import { mintApiKey } from '../../src/core/secrets.ts'
+import { type Action, actions, may, outranks, roles } from '../../src/core/accounts/roles.ts'
+import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask, colleague, keyOf, owner, type Person } from '../harness/people.ts'
+import { ask, colleague, keyOf, owner, type Person } from '../harness/users.ts'
 
 let gateway: Gateway
 const people: Record<string, Person> = {}

@@ -1,11 +1,11 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { UsageRecord } from '../../src/core/usage.ts'
+import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { createLocalMeter, type LocalMeter, type LocalMeterOptions } from '../../src/limits/local/meter.ts'
 import type { Admission, Seat } from '../../src/limits/meter.ts'
-import type { Checkpoints } from '../../src/stores/checkpoints.ts'
-import { JournalUnwritable } from '../../src/stores/journal.ts'
-import { movableClock } from '../stores/support.ts'
+import type { Checkpoints } from '../../src/ledger/checkpoints.ts'
+import { JournalUnwritable } from '../../src/ledger/journal.ts'
+import { movableClock } from '../database/support.ts'
 import { admitted, ask, meterContract, settlement, wide } from './meter.contract.ts'
 
 const settleNow = (meter: LocalMeter, admission: Admission, now: number) =>

@@ -1,11 +1,11 @@
 /** What every meter promises, whichever store it keeps its counts in. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { type Limits, plans } from '../../src/core/plans.ts'
-import type { UsageRecord } from '../../src/core/usage.ts'
+import { type Limits, plans } from '../../src/core/limits/plans.ts'
+import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { checkLimits } from '../../src/limits/check.ts'
 import type { Admission, AdmitRequest, Meter, Seat } from '../../src/limits/meter.ts'
-import { usageRecord } from '../stores/support.ts'
+import { usageRecord } from '../database/support.ts'
 
 export type MeterRig = {
   readonly meter: Meter

@@ -1,6 +1,6 @@
 /** A worker's meter in a process of its own: asks the owner on a socket, and reports what it got. */
-import { systemClock } from '../../src/deps/clock.ts'
-import { connectLocally } from '../../src/deps/local-socket.ts'
+import { systemClock } from '../../src/composition/clock.ts'
+import { connectLocally } from '../../src/composition/local-socket.ts'
 import type { AdmitRequest } from '../../src/limits/meter.ts'
 import { createOwnerClient, type OwnerClient } from '../../src/limits/owner/client.ts'
 import type { OwnerMessage, WorkerMessage } from '../../src/limits/owner/messages.ts'

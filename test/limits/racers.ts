@@ -1,8 +1,8 @@
 /** Gateways' meters in processes of their own, which race for what one account may have. */
 import { join } from 'node:path'
 import type { AdmitRequest } from '../../src/limits/meter.ts'
-import { eventually } from '../stores/database.contract.ts'
-import { temporaryFolder } from '../stores/support.ts'
+import { eventually } from '../database/database.contract.ts'
+import { temporaryFolder } from '../database/support.ts'
 import { ask } from './meter.contract.ts'
 import type { Order, Outcome, RacerSettings } from './racer.ts'
 

@@ -1,7 +1,7 @@
 /** Frames that differ in their text alone are parsed in part; what comes out is what parsing them whole would say. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { parsed } from '../../src/core/parsed.ts'
+import { parsed } from '../../src/core/validation/untrusted-json.ts'
 import { frameParser, type Place } from '../../src/providers/frames.ts'
 import { isRecord, record } from '../../src/providers/json.ts'
 

@@ -1,9 +1,9 @@
 /** Callers who leave: the upstream is let go, the seat is free, what arrived is billed. Real sockets. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { desc, eq } from 'drizzle-orm'
-import { plans } from '../../src/core/plans.ts'
-import { breakNow } from '../../src/providers/simulator/reply.ts'
-import { type UsageRow, usageRecords } from '../../src/stores/tables.ts'
+import { plans } from '../../src/core/limits/plans.ts'
+import { breakNow } from '../../src/simulator/reply.ts'
+import { type UsageRow, usageRecords } from '../../src/database/tables.ts'
 import { newAccount } from '../harness/account.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { openRaw, rawText } from '../harness/raw.ts'

@@ -2,11 +2,11 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, spyOn, test } from 'bun:test'
 import type { Socket } from 'node:net'
 import { createApp } from '../../src/app.ts'
-import { breakNow, piece } from '../../src/providers/simulator/reply.ts'
+import { breakNow, piece } from '../../src/simulator/reply.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { exchangeRaw, openRaw, rawText } from '../harness/raw.ts'
 import { startUpstream, type Upstream } from '../harness/upstream.ts'
-import { eventually } from '../stores/database.contract.ts'
+import { eventually } from '../database/database.contract.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
 setDefaultTimeout(20_000)

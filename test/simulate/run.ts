@@ -4,8 +4,8 @@ import { resolve } from 'node:path'
 import { CommandFailure, command, print } from '../../src/commands/command.ts'
 import { showProgress } from '../../src/commands/progress.ts'
 import { runCommand } from '../../src/commands/run-command.ts'
-import { estimate, estimator } from '../../src/core/bias.ts'
-import { emptyCell, learn } from '../../src/core/learning.ts'
+import { estimate, estimator } from '../../src/core/learning/learned-bias.ts'
+import { emptyCell, learn } from '../../src/core/learning/learning-cell.ts'
 import {
   attainable,
   gains,

@@ -3,9 +3,9 @@
  * nine models on fourteen tasks (`llmrouter-9models`), everything else is the product.
  */
 import { readFileSync } from 'node:fs'
-import { type Estimator, estimate, estimator } from '../../src/core/bias.ts'
-import { type Cell, emptyCell, learn } from '../../src/core/learning.ts'
-import { explore, type Lean, nudge } from '../../src/core/nudge.ts'
+import { type Estimator, estimate, estimator } from '../../src/core/learning/learned-bias.ts'
+import { type Cell, emptyCell, learn } from '../../src/core/learning/learning-cell.ts'
+import { explore, type Lean, nudge } from '../../src/core/learning/apply-bias.ts'
 
 /** Grades (0–1) of every prompt of a task, in the order of `World.models`. */
 export type Task = { readonly name: string; readonly grades: readonly (readonly number[])[]; readonly means: number[] }

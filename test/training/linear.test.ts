@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { converge } from '../../src/training/converged.ts'
+import { converge } from '../../src/training/lbfgs.ts'
 import { foldOf, seededRandom, shuffled } from '../../src/training/folds.ts'
 import { type Example, probabilities, quantised, train } from '../../src/training/linear.ts'
 

@@ -1,10 +1,10 @@
 /** The weights that ship, over the labelled sets beside the checkout: light guards against a table that fits no code any more. */
 import { expect, test } from 'bun:test'
 import { Type } from '@sinclair/typebox'
-import { openReader } from '../../src/deps/reader.ts'
-import { courses, examplesIn } from '../../src/training/courses.ts'
+import { openReader } from '../../src/composition/open-prompt-analyzer.ts'
+import { courses, examplesIn } from '../../src/training/training-jobs.ts'
 import { isThere, readRows } from '../../src/training/data.ts'
-import { f1, weightedF1 } from '../../src/training/figures.ts'
+import { f1, weightedF1 } from '../../src/training/report-table.ts'
 
 const readMessages = openReader()
 const read = (text: string) => readMessages([{ role: 'user', content: [{ type: 'text', text }], name: null }])

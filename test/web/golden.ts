@@ -2,7 +2,7 @@
  * The golden builder: what of the web a model is sent, written a second time, character by character and without any of the
  * code under test, so that a change in either is seen.
  */
-import type { Finding } from '../../src/core/web.ts'
+import type { Finding } from '../../src/core/chat/web-sources.ts'
 
 /** The text part in front of the caller's own. */
 export function goldenBlock(findings: readonly Finding[], nonce: string, maximumCharacters: number): string {

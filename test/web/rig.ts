@@ -4,10 +4,10 @@
  */
 import { createSocket } from 'node:dgram'
 import { createServer, type Server, type Socket } from 'node:net'
-import type { Clock } from '../../src/deps/clock.ts'
-import { systemClock } from '../../src/deps/clock.ts'
-import type { Endpoint } from '../../src/web/page/exchange.ts'
-import { createPageReader, type PageReader, type PageReaderOptions } from '../../src/web/page.ts'
+import type { Clock } from '../../src/composition/clock.ts'
+import { systemClock } from '../../src/composition/clock.ts'
+import type { Endpoint } from '../../src/web/page/http-get.ts'
+import { createPageReader, type PageReader, type PageReaderOptions } from '../../src/web/page-fetcher.ts'
 import { createResolver } from '../../src/web/resolve.ts'
 
 /** Addresses of the public internet, behind which this rig's pages stand. */

@@ -1,4 +1,4 @@
-import type { UsageRecord } from '../usage.ts'
+import type { UsageRecord } from '../usage/usage-record.ts'
 
 /** What an account has used of a day. Money is an integer of 1e-8 USD. */
 export type Spent = { readonly tokens: number; readonly microcents: number }

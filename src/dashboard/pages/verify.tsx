@@ -3,7 +3,7 @@ import { TextField } from '../parts/field.tsx'
 import { FailureNotice, Notice } from '../parts/notice.tsx'
 import { useAction } from '../state/action.ts'
 import { callOpen } from '../state/api.ts'
-import { hrefTo } from '../state/place.ts'
+import { hrefTo } from '../state/hash-route.ts'
 import { begin } from '../state/session.ts'
 import { Door } from './sign-in.tsx'
 

@@ -1,4 +1,4 @@
-import type { ShownRequest } from '../../modules/usage/shapes.ts'
+import type { ShownRequest } from '../../routes/usage/schemas.ts'
 import { count, milliseconds, words } from '../state/format.ts'
 import { Badge } from './badge.tsx'
 

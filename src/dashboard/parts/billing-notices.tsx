@@ -1,6 +1,6 @@
-import { may } from '../../core/roles.ts'
+import { may } from '../../core/accounts/roles.ts'
 import { ago, percent, usd } from '../state/format.ts'
-import { hrefTo } from '../state/place.ts'
+import { hrefTo } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 import { user } from '../state/session.ts'
 import { Notice } from './notice.tsx'

@@ -1,6 +1,6 @@
 import { type ComponentChildren, h } from 'preact'
 import { useId } from 'preact/hooks'
-import type { Failure } from '../state/failure.ts'
+import type { Failure } from '../state/api-error.ts'
 
 type Shared = {
   readonly label: string

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { useAction } from '../state/action.ts'
 import { call } from '../state/api.ts'
-import { hrefTo } from '../state/place.ts'
+import { hrefTo } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 import { Snippet } from './copy.tsx'
 import { Icon } from './icon.tsx'

@@ -1,10 +1,10 @@
 import { useEffect, useState } from 'preact/hooks'
 import { call } from '../state/api.ts'
-import { hrefTo } from '../state/place.ts'
+import { hrefTo } from '../state/hash-route.ts'
 import { account, end, user } from '../state/session.ts'
 import { theme, themes } from '../state/theme.ts'
 import { Icon, type IconName } from './icon.tsx'
-import { Mark } from './mark.tsx'
+import { Mark } from './logo.tsx'
 
 type NavigationProps = {
   readonly pages: readonly { readonly path: string; readonly title: string; readonly icon: IconName }[]

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import type { Failure } from '../state/failure.ts'
+import type { Failure } from '../state/api-error.ts'
 import type { Resource } from '../state/resource.ts'
 import { Icon } from './icon.tsx'
 

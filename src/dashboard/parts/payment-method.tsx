@@ -1,14 +1,14 @@
 import { useEffect, useState } from 'preact/hooks'
-import type { ShownBilling } from '../../modules/billing/shapes.ts'
+import type { ShownBilling } from '../../routes/billing/schemas.ts'
 import { useAction } from '../state/action.ts'
 import { call } from '../state/api.ts'
 import { dateOf, words } from '../state/format.ts'
-import { place, replacePlace } from '../state/place.ts'
+import { place, replacePlace } from '../state/hash-route.ts'
 import type { Resource } from '../state/resource.ts'
 import { Confirm } from './dialog.tsx'
 import { Empty, FailureNotice } from './notice.tsx'
 import { Card } from './page.tsx'
-import { say } from './said.tsx'
+import { say } from './toast.tsx'
 
 type Props = { readonly billing: ShownBilling; readonly resource: Resource<ShownBilling> }
 

@@ -1,11 +1,11 @@
-import type { ShownRequest } from '../../modules/usage/shapes.ts'
+import type { ShownRequest } from '../../routes/usage/schemas.ts'
 import { count, exactTime, milliseconds, usdExact, words } from '../state/format.ts'
 import { Attempts } from './attempts.tsx'
 import { Badge } from './badge.tsx'
 import { Copy } from './copy.tsx'
 import { Dialog } from './dialog.tsx'
 import type { Tone } from './notice.tsx'
-import { Pair } from './turn.tsx'
+import { Pair } from './conversation-turn.tsx'
 
 const tones: Readonly<Record<ShownRequest['status'], Tone>> = {
   completed: 'good',

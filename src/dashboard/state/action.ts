@@ -1,5 +1,5 @@
 import { useCallback, useState } from 'preact/hooks'
-import { asFailure, type Failure, isAbort } from './failure.ts'
+import { asFailure, type Failure, isAbort } from './api-error.ts'
 
 export type Action<A extends readonly unknown[]> = {
   run(...input: A): Promise<void>

@@ -1,4 +1,4 @@
-import { asFailure, failureOf, isAbort } from './failure.ts'
+import { asFailure, failureOf, isAbort } from './api-error.ts'
 import type { Route, Routes } from './routes.ts'
 import { freshToken, renew } from './session.ts'
 

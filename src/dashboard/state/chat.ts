@@ -1,6 +1,6 @@
 import type { Static } from '@sinclair/typebox'
-import type { ChatSummary, chatEventShape } from '../../modules/chat/shapes.ts'
-import { failureOf, toFailure } from './failure.ts'
+import type { ChatSummary, chatEventShape } from '../../dialects/native/schema.ts'
+import { failureOf, toFailure } from './api-error.ts'
 import type { DryRun } from './routes.ts'
 
 type ChatEvent = Static<typeof chatEventShape>

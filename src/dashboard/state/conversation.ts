@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
-import type { ChatSummary } from '../../modules/chat/shapes.ts'
+import type { ChatSummary } from '../../dialects/native/schema.ts'
 import { type ChatMessage, type ChatRequest, streamChat } from './chat.ts'
-import { asFailure, type Failure, isAbort } from './failure.ts'
+import { asFailure, type Failure, isAbort } from './api-error.ts'
 
 /** One question and what came of it. */
 export type Turn = {

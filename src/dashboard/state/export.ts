@@ -1,5 +1,5 @@
 import { authorised } from './api.ts'
-import { failureOf } from './failure.ts'
+import { failureOf } from './api-error.ts'
 
 /**
  * Fetches the request log as a file and hands it to the browser. Not a link: the API takes the token in a header alone.

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { ShownRequest } from '../../modules/usage/shapes.ts'
+import type { ShownRequest } from '../../routes/usage/schemas.ts'
 import { call } from './api.ts'
-import { asFailure, type Failure, isAbort } from './failure.ts'
+import { asFailure, type Failure, isAbort } from './api-error.ts'
 
 const pageSize = 50
 const tailEveryMs = 2_000

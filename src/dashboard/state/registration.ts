@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
-import type { RegistrationRules } from '../../modules/auth/shapes.ts'
+import type { RegistrationRules } from '../../routes/auth/schemas.ts'
 import { callOpen } from './api.ts'
 
 /** Who can register here; null until it is known. */

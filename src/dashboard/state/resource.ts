@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { call } from './api.ts'
-import { asFailure, type Failure, isAbort } from './failure.ts'
+import { asFailure, type Failure, isAbort } from './api-error.ts'
 import type { ReadRoute, Routes } from './routes.ts'
 
 export type Resource<T> = {

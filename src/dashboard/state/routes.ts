@@ -1,15 +1,15 @@
 /** What the API's routes answer, by the schemas that the API itself is written in. */
 import type { Static } from '@sinclair/typebox'
-import type { errorShape, ShownSignIn, ShownUser } from '../../http/shapes.ts'
-import type { AccountToday } from '../../modules/account/shapes.ts'
-import type { RegistrationRules, resetAskedShape, ShownSession } from '../../modules/auth/shapes.ts'
-import type { invoiceWithLinesShape, pageShape, ShownBilling, ShownInvoice } from '../../modules/billing/shapes.ts'
-import type { learningShape, ratedShape } from '../../modules/insights/shapes.ts'
-import type { newKeyShape, ShownKey } from '../../modules/keys/shapes.ts'
-import type { modelHealthListShape, modelListShape } from '../../modules/models/shapes.ts'
-import type { dryRunShape } from '../../modules/route/shapes.ts'
-import type { newInvitationShape, ShownTeam } from '../../modules/team/shapes.ts'
-import type { requestListShape, ShownUsage } from '../../modules/usage/shapes.ts'
+import type { errorShape, ShownSignIn, ShownUser } from '../../http/schemas.ts'
+import type { AccountToday } from '../../routes/account/schemas.ts'
+import type { RegistrationRules, resetAskedShape, ShownSession } from '../../routes/auth/schemas.ts'
+import type { invoiceWithLinesShape, pageShape, ShownBilling, ShownInvoice } from '../../routes/billing/schemas.ts'
+import type { learningShape, ratedShape } from '../../routes/insights/schemas.ts'
+import type { newKeyShape, ShownKey } from '../../routes/keys/schemas.ts'
+import type { modelHealthListShape, modelListShape } from '../../routes/models/schemas.ts'
+import type { dryRunShape } from '../../routes/dry-run/schemas.ts'
+import type { newInvitationShape, ShownTeam } from '../../routes/team/schemas.ts'
+import type { requestListShape, ShownUsage } from '../../routes/usage/schemas.ts'
 
 type List<T> = { readonly data: readonly T[] }
 

@@ -11,8 +11,8 @@
  * Tabs share one session: one that opens asks the others, and who renews tells them, so that none uses a token twice.
  */
 import { computed, signal } from '@preact/signals'
-import type { ShownSignIn } from '../../http/shapes.ts'
-import { asFailure, Failure, failureOf } from './failure.ts'
+import type { ShownSignIn } from '../../http/schemas.ts'
+import { asFailure, Failure, failureOf } from './api-error.ts'
 
 const storageKey = 'gateway-ai.refresh'
 /** Before a token runs out it is renewed, so that no request is sent with one that ends on the way. */

@@ -1,6 +1,6 @@
 /** Usage as a chart takes it: what is measured, day by day, of everything or of each model or key. */
-import type { ShownUsage } from '../../modules/usage/shapes.ts'
-import type { Series } from '../parts/days-chart.tsx'
+import type { ShownUsage } from '../../routes/usage/schemas.ts'
+import type { Series } from '../parts/daily-chart.tsx'
 import { compact, count, milliseconds, usd } from './format.ts'
 
 const figure = (show: (value: number) => string) => (value: number | null) => (value === null ? '–' : show(value))

@@ -2,12 +2,12 @@
  * What one process counts of an account: the last minute's admissions, the seats that are taken, and what is spent and reserved
  * of each day.
  */
-import { dayOf, untilMidnight } from '../../core/days.ts'
+import { dayOf, untilMidnight } from '../../core/text/utc-days.ts'
 import type { Spent } from '../../core/limits/spent.ts'
-import type { Limits, Standing } from '../../core/plans.ts'
-import { createWindowLog, type WindowLog } from '../../core/windows-log.ts'
+import type { Limits, Standing } from '../../core/limits/plans.ts'
+import { createWindowLog, type WindowLog } from '../../core/limits/sliding-window-log.ts'
 import type { OpenSeat, Seat } from '../meter.ts'
-import type { Noted } from './progress-notes.ts'
+import type { Noted } from './checkpoint-batch.ts'
 
 export type LocalAccount = {
   readonly requests: WindowLog

@@ -6,13 +6,13 @@
  * start settles. One that is never settled (a defect elsewhere) is taken back after a quarter of an hour, with its reservation;
  * if it is settled after all, what it used still counts.
  */
-import { dayOf, untilMidnight } from '../../core/days.ts'
+import { dayOf, untilMidnight } from '../../core/text/utc-days.ts'
 import { nothing, type Spent } from '../../core/limits/spent.ts'
-import { type Limits, noLimits } from '../../core/plans.ts'
-import { journalGone, type RecordJournal, untilDurable, writeDurably } from '../durable-record.ts'
+import { type Limits, noLimits } from '../../core/limits/plans.ts'
+import { journalGone, type RecordJournal, untilDurable, writeDurably } from '../failover/durable-record.ts'
 import type { Admission, AdmitRequest, Meter, RefusalCode, Seat } from '../meter.ts'
-import { recordOf, spentBy } from '../settled-record.ts'
-import { createSettledSeats } from '../settled-seats.ts'
+import { recordOf, spentBy } from '../failover/settled-record.ts'
+import { createSettledSeats } from '../settled-reservations.ts'
 import {
   countersOf,
   giveBack,
@@ -22,8 +22,8 @@ import {
   standingOf,
   takeBackLapsed,
 } from './account.ts'
-import { grantOf } from './grant.ts'
-import { createProgressNotes, type NotesStore, type ProgressNotes } from './progress-notes.ts'
+import { grantOf } from './reservation-size.ts'
+import { createProgressNotes, type NotesStore, type ProgressNotes } from './checkpoint-batch.ts'
 
 export type LocalMeterOptions = {
   readonly clock: { now(): number }

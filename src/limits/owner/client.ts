@@ -4,18 +4,18 @@
  * journal, which the next owner ships: the ledger takes each request once.
  */
 
-import { dayOf } from '../../core/days.ts'
-import { GatewayError } from '../../core/errors.ts'
+import { dayOf } from '../../core/text/utc-days.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
 import type { Spent } from '../../core/limits/spent.ts'
-import { createTally, type OpenLimit } from '../../core/limits.ts'
-import { type Limits, noLimits } from '../../core/plans.ts'
-import { takeFrom } from '../../core/tally.ts'
-import { type RecordJournal, writeDurably } from '../durable-record.ts'
-import { createProgressNotes } from '../local/progress-notes.ts'
+import { createTally, type OpenLimit } from '../../core/limits/rate-limits.ts'
+import { type Limits, noLimits } from '../../core/limits/plans.ts'
+import { takeFrom } from '../../core/limits/rate-counter.ts'
+import { type RecordJournal, writeDurably } from '../failover/durable-record.ts'
+import { createProgressNotes } from '../local/checkpoint-batch.ts'
 import type { Meter } from '../meter.ts'
-import { recordOf, spentBy } from '../settled-record.ts'
-import { createSettledSeats } from '../settled-seats.ts'
-import { createStandings, untouched } from '../standings.ts'
+import { recordOf, spentBy } from '../failover/settled-record.ts'
+import { createSettledSeats } from '../settled-reservations.ts'
+import { createStandings, untouched } from '../quota-status-cache.ts'
 import type { Call, Calls, Counters, OwnerMessage, WorkerMessage } from './messages.ts'
 
 export type OwnerClientOptions = {

@@ -1,10 +1,10 @@
 /** What workers and the process that owns their limits send each other: one JSON text per line. */
 
 import type { Spent } from '../../core/limits/spent.ts'
-import type { LimitRule } from '../../core/limits.ts'
-import type { UsageRecord } from '../../core/usage.ts'
+import type { LimitRule } from '../../core/limits/rate-limits.ts'
+import type { UsageRecord } from '../../core/usage/usage-record.ts'
 import type { Admission, AdmitRequest, Seat, Settlement } from '../meter.ts'
-import type { Noted } from '../standings.ts'
+import type { Noted } from '../quota-status-cache.ts'
 
 /** What an account has used, without its limits; null = the owner does not remember it. */
 export type Counters = Omit<Noted, 'at' | 'day'> | null

@@ -2,10 +2,10 @@
  * The owner's end of its workers' connections. One process meters all accounts, so limits are as exact as in one process. What a
  * worker had open when its connection ends is settled to what it last reported, and reservations without a report are returned.
  */
-import { GatewayError } from '../../core/errors.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
 import { spentOf } from '../../core/limits/spent.ts'
-import type { Limit, OpenLimit } from '../../core/limits.ts'
-import type { Limits } from '../../core/plans.ts'
+import type { Limit, OpenLimit } from '../../core/limits/rate-limits.ts'
+import type { Limits } from '../../core/limits/plans.ts'
 import type { LocalMeter } from '../local/meter.ts'
 import type { Progress, Seat, Standing } from '../meter.ts'
 import type { Call, Calls, Counted, Counters, OwnerMessage, SentError, WorkerMessage } from './messages.ts'

@@ -4,8 +4,8 @@
  */
 
 import type { Spent } from '../../core/limits/spent.ts'
-import type { Limits } from '../../core/plans.ts'
-import type { Epoch } from '../epoch.ts'
+import type { Limits } from '../../core/limits/plans.ts'
+import type { Epoch } from '../failover/epoch.ts'
 import type { AdmitRequest, Seat } from '../meter.ts'
 import type { LimitDatabase } from '../ports.ts'
 import { type Numbers, numbersOf, StaleEpoch } from '../reply.ts'

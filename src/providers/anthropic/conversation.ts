@@ -1,5 +1,5 @@
-import type { Message } from '../../core/chat.ts'
-import { type Exchange, fillers, isVisible, type PartWriter, turnsOf } from '../history.ts'
+import type { Message } from '../../core/chat/chat.ts'
+import { type Exchange, fillers, isVisible, type PartWriter, turnsOf } from '../conversation-steps.ts'
 import { inlineImage } from '../images.ts'
 import { type Json, objectIn } from '../json.ts'
 import { uniqueNames } from '../names.ts'

@@ -1,5 +1,5 @@
-import type { AttemptFailure } from '../../core/chat.ts'
-import { parsed } from '../../core/parsed.ts'
+import type { AttemptFailure } from '../../core/chat/chat.ts'
+import { parsed } from '../../core/validation/untrusted-json.ts'
 import { failureOf, identifierOf, isContextOverflow, isQuotaExhausted, kindOfStatus, retryAfterOf } from '../failure.ts'
 import { isRecord, record, textOf } from '../json.ts'
 import type { ProviderFailure } from '../provider.ts'

@@ -1,5 +1,5 @@
-import type { Message, ReasoningEffort } from '../../core/chat.ts'
-import { isVisible } from '../history.ts'
+import type { Message, ReasoningEffort } from '../../core/chat/chat.ts'
+import { isVisible } from '../conversation-steps.ts'
 import { nearestEffort } from '../parameters.ts'
 import type { ProviderAsk } from '../provider.ts'
 

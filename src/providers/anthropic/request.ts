@@ -1,6 +1,6 @@
-import type { ParameterRules } from '../../core/models.ts'
+import type { ParameterRules } from '../../core/models/models.ts'
 import { sortExtras } from '../extras.ts'
-import { isVisible, systemTexts } from '../history.ts'
+import { isVisible, systemTexts } from '../conversation-steps.ts'
 import { encoded, type Json } from '../json.ts'
 import { isDemanding, mayForce, orAbsent, parametersFor, toldNames } from '../parameters.ts'
 import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'

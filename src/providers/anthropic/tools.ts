@@ -1,5 +1,5 @@
-import type { Message, Tool, ToolChoice } from '../../core/chat.ts'
-import { isVisible } from '../history.ts'
+import type { Message, Tool, ToolChoice } from '../../core/chat/chat.ts'
+import { isVisible } from '../conversation-steps.ts'
 import type { Json } from '../json.ts'
 import type { ProviderAsk } from '../provider.ts'
 import { wireName } from './conversation.ts'

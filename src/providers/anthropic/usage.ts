@@ -1,4 +1,4 @@
-import type { ReportedUsage } from '../../core/chat.ts'
+import type { ReportedUsage } from '../../core/chat/chat.ts'
 import { isRecord, type Json, record, tokenCount } from '../json.ts'
 
 /** As told so far; null = not yet. */

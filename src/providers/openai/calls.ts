@@ -3,9 +3,9 @@
  * arguments whole, repeated, growing or in pieces. So a call is opened only once its name is certain: with its first piece
  * of arguments.
  */
-import { parsed } from '../../core/parsed.ts'
+import { parsed } from '../../core/validation/untrusted-json.ts'
 import { failureOf } from '../failure.ts'
-import { maximumIndex } from '../guard.ts'
+import { maximumIndex } from '../response-guard.ts'
 import { isRecord, type Json, nameOf, record, textOf, wholeNumber } from '../json.ts'
 import type { AnswerPart, ProviderFailure } from '../provider.ts'
 

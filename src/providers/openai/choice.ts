@@ -1,11 +1,11 @@
-import type { FinishReason } from '../../core/chat.ts'
-import { parsed } from '../../core/parsed.ts'
+import type { FinishReason } from '../../core/chat/chat.ts'
+import { parsed } from '../../core/validation/untrusted-json.ts'
 import { failed, failureOf, identifierOf, truncated } from '../failure.ts'
 import { isRecord, isText, type Json, record, textOf } from '../json.ts'
 import type { AnswerPart, ProviderFailure } from '../provider.ts'
 import { type Calls, endCalls, openNamed, readCall } from './calls.ts'
 import { failureInAnswer } from './failure.ts'
-import { readThinking, releaseHeld, type Said, type Thinking } from './thinking.ts'
+import { readThinking, releaseHeld, type Said, type Thinking } from './reasoning.ts'
 import { logprobsOf } from './usage.ts'
 
 /** One choice of an answer, as far as it was read. */

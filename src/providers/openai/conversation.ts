@@ -1,6 +1,6 @@
-import type { ContentPart, Message, ToolCall } from '../../core/chat.ts'
-import type { ParameterRules } from '../../core/models.ts'
-import { type Exchange, fillers, type Step, stepsOf } from '../history.ts'
+import type { ContentPart, Message, ToolCall } from '../../core/chat/chat.ts'
+import type { ParameterRules } from '../../core/models/models.ts'
+import { type Exchange, fillers, type Step, stepsOf } from '../conversation-steps.ts'
 import type { Json } from '../json.ts'
 import type { Dialect } from './dialects.ts'
 

@@ -1,5 +1,5 @@
-import type { ReasoningEffort, ResponseFormat, Tool, ToolChoice } from '../../core/chat.ts'
-import type { Model, ParameterRules } from '../../core/models.ts'
+import type { ReasoningEffort, ResponseFormat, Tool, ToolChoice } from '../../core/chat/chat.ts'
+import type { Model, ParameterRules } from '../../core/models/models.ts'
 import { sortExtras } from '../extras.ts'
 import { encoded, type Json } from '../json.ts'
 import { isDemanding, mayForce, nearestEffort, parametersFor, toldNames } from '../parameters.ts'

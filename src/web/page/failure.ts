@@ -1,4 +1,4 @@
-import type { LeftOutCode } from '../../core/web.ts'
+import type { LeftOutCode } from '../../core/chat/web-sources.ts'
 
 /** Why a page is left out. The message is for nobody outside: it may say what stands at an address. */
 export class PageFailure extends Error {

@@ -3,7 +3,7 @@
  * the tags, nothing kept but the open elements, so the time grows with the page alone.
  */
 import { Parser } from 'htmlparser2'
-import { type Behind, createHiding } from './hiding.ts'
+import { type Behind, createHiding } from './hidden-text.ts'
 
 export type ReadText = { readonly title: string; readonly text: string }
 

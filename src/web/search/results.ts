@@ -1,5 +1,5 @@
 /** Results in a foreign body: read forgivingly, since one odd entry is no reason to lose the others. */
-import type { Finding } from '../../core/web.ts'
+import type { Finding } from '../../core/chat/web-sources.ts'
 
 /** The entries of `list` that have an address and a text under `textName`; null where it is no list. */
 export function resultsIn(list: unknown, textName: 'content' | 'description'): readonly Finding[] | null {

@@ -1,0 +1,189 @@
+/** `usage …`: ships what a journal holds, and audits what was billed. */
+import { existsSync, readdirSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { toUsd } from '../core/usage/money.ts'
+import { holderOf, lockDataFolder } from '../database/data-folder.ts'
+import type { Database } from '../database/database.ts'
+import { openJournal } from '../ledger/journal.ts'
+import type { Replacement } from '../ledger/reconcile/replaced.ts'
+import { type Audit, type AuditScope, audit, type Difference, type UsageSource } from '../ledger/reconcile.ts'
+import { createShipper } from '../ledger/shipper.ts'
+import { CommandFailure } from './command.ts'
+import { showProgress } from './progress.ts'
+
+/** What a command found: in words, for programs, and whether all is well. */
+export type UsageReport = { readonly lines: readonly string[]; readonly json: object; readonly isWell: boolean }
+
+const shippingDeadlineMs = 300_000
+/** A day before which nobody was billed. */
+const firstDay = '2020-01-01'
+
+/** The journals of a data folder: its own, and those of the workers that have shared it. */
+export function journalFolders(dataDirectory: string): string[] {
+  const names = existsSync(dataDirectory) ? readdirSync(dataDirectory) : []
+  const workers = names.filter(name => /^worker-\d+$/.test(name)).sort()
+  const folders = [dataDirectory, ...workers.map(name => join(dataDirectory, name))].map(folder =>
+    join(folder, 'journal'),
+  )
+  return folders.filter(folder => existsSync(folder))
+}
+
+/** Replays several folders, one after the other, as one. Throws where there is none. */
+export async function replayFolders(database: Database, directories: readonly string[]): Promise<UsageReport> {
+  const reports: UsageReport[] = []
+  for (const directory of directories) reports.push(await replayUsage(database, directory))
+  const [only] = reports
+  if (only === undefined)
+    throw new CommandFailure(
+      'There is no journal in the data folder: nothing was left to ship. --journal names another.',
+    )
+  if (reports.length === 1) return only
+  return {
+    lines: reports.flatMap(({ lines }, index) => lines.map(line => `${directories[index]}: ${line}`)),
+    json: { folders: reports.map(({ json }, index) => ({ folder: directories[index], ...json })) },
+    isWell: reports.every(({ isWell }) => isWell),
+  }
+}
+
+/**
+ * Ships what is left in a journal folder, of whichever gateway, and what the ledger refused earlier once more. Records that
+ * the ledger has already change nothing. Throws where there is no such folder, or where a living gateway writes to it.
+ */
+export async function replayUsage(database: Database, directory: string): Promise<UsageReport> {
+  if (!existsSync(directory)) throw new CommandFailure(`There is no journal at ${directory}.`)
+  const holder = holderOf(dirname(directory))
+  if (holder !== null && holder.pid !== process.pid)
+    throw new CommandFailure(`Process ${holder.pid} is a gateway on this journal: it ships it itself. Stop it first.`)
+  // A folder of this name is in a data folder, which a gateway may want to start on meanwhile.
+  const unlock = holder === null && basename(directory) === 'journal' ? lockDataFolder(dirname(directory)) : () => {}
+  try {
+    return await replay(database, directory)
+  } finally {
+    unlock()
+  }
+}
+
+async function replay(database: Database, directory: string): Promise<UsageReport> {
+  const damage: string[] = []
+  const refusals: string[] = []
+  const journal = openJournal({ directory, onDamage: detail => void damage.push(detail) })
+  journal.readmit()
+  const found = journal.backlog()
+  const log = {
+    warn: () => {},
+    error: (_event: string, fields: object = {}) => void refusals.push(JSON.stringify(fields)),
+  }
+  const shipper = createShipper({ journal, database, clock: { now: () => Date.now() }, log })
+  const progress = showProgress('shipping', () => ({ done: found - journal.backlog(), of: found }))
+  try {
+    await shipper.drain(shippingDeadlineMs)
+  } finally {
+    progress.stop()
+    await shipper.close()
+    await journal.close()
+  }
+  const left = journal.backlog()
+  return {
+    lines: [
+      `${found - left} of ${found} records are in the ledger now.`,
+      ...(left > 0 ? ['The rest stays in the journal: Postgres did not take it in time. Run this again.'] : []),
+      ...refusals.map(refusal => `set aside in refused.log, which the ledger does not take: ${refusal}`),
+      ...damage,
+    ],
+    json: {
+      found,
+      shipped: found - left - refusals.length,
+      left,
+      refused: refusals.length,
+      damaged_lines: damage.length,
+    },
+    isWell: left === 0 && refusals.length === 0 && damage.length === 0,
+  }
+}
+
+/** Audits the ledger against its daily sums and these sources, over all time unless told. Days are UTC, `YYYY-MM-DD`. */
+export async function reconcileUsage(
+  database: Database,
+  sources: readonly UsageSource[],
+  scope: Partial<AuditScope> = {},
+): Promise<UsageReport> {
+  const today = new Date().toISOString().slice(0, 10)
+  const began = performance.now()
+  const seconds = () => Math.round((performance.now() - began) / 1_000)
+  const progress = showProgress('comparing, for seconds:', () => ({ done: seconds(), of: null }))
+  const found = await audit(database, sources, { from: firstDay, to: today, accountId: null, ...scope }).finally(
+    progress.stop,
+  )
+  const { isWhole, ...json } = found
+  return { lines: told(found), json: { ok: isWhole, ...json }, isWell: isWhole }
+}
+
+const memoryAlone =
+  'Without Redis each gateway counts in its own memory, which no command can read: it begins every account’s day with this ledger and its journal, so what these say is what it counts after a restart.'
+
+function told({
+  requests,
+  billed_microcents,
+  counters,
+  waiting,
+  damaged_lines,
+  replaced,
+  replacements,
+  differences,
+  isWhole,
+}: Audit): string[] {
+  const unwell = `${differences.length} differences.`
+  return [
+    `ledger: ${requests} requests, ${usd(billed_microcents)}; counters compared: ${counters ?? 'none'}${counters === null ? '' : ' account days'}`,
+    ...(counters === null ? [memoryAlone] : []),
+    ...(waiting.requests === 0
+      ? []
+      : [`on the way: ${waiting.requests} requests, ${usd(waiting.billed_microcents)} (\`usage replay\` ships them)`]),
+    ...(damaged_lines === 0 ? [] : [`${damaged_lines} lines of the journal cannot be read any more`]),
+    ...(replaced.requests === 0
+      ? []
+      : [
+          `replaced: ${replaced.requests} requests, whose end came after their checkpoint had been settled: ${signed(replaced.tokens)} tokens, ${usd(replaced.billed_microcents)}`,
+          ...replacements.map(replacement),
+        ]),
+    ...differences.map(line),
+    isWhole
+      ? `${counters === null || counters === 0 ? 'Ledger and daily sums' : 'Ledger, daily sums and counters'} say the same.`
+      : unwell,
+  ]
+}
+
+function replacement({ request_id, account_id, day, before, after }: Replacement): string {
+  return `${request_id} of ${account_id} ${day}: ${before.status}, ${before.tokens} tokens, ${usd(before.microcents)} became ${after.status}, ${after.tokens} tokens, ${usd(after.microcents)}`
+}
+
+function line(difference: Difference): string {
+  const { kind, account_id, day } = difference
+  switch (kind) {
+    case 'rollup': {
+      const { key_id, model, ledger, rollup } = difference
+      return `daily sum of ${account_id} ${day} ${key_id} ${model}: ${unequal(ledger ?? {}, rollup ?? {}, 'ledger', 'sum')}`
+    }
+    case 'counter':
+      return `counter of ${account_id} ${day}: ${unequal(difference.ledger, difference.counter, 'ledger', 'counter')}`
+    case 'refused':
+      return `not in the ledger: ${difference.request_id} of ${account_id} ${day} ${difference.key_id} ${difference.model}, ${usd(difference.recorded.microcents)}`
+    case 'record':
+      return `${difference.request_id} of ${account_id} ${day} ${difference.key_id} ${difference.model}: ${unequal(difference.ledger ?? {}, difference.recorded, 'ledger', 'journal')}`
+  }
+}
+
+/** The fields in which two differ: `billed_microcents 30 in the ledger, 20 in the sum`. */
+function unequal(one: object, other: object, oneName: string, otherName: string): string {
+  const [left, right] = [new Map<string, unknown>(Object.entries(one)), new Map<string, unknown>(Object.entries(other))]
+  return [...new Set([...left.keys(), ...right.keys()])]
+    .filter(name => left.get(name) !== right.get(name))
+    .map(
+      name =>
+        `${name} ${left.get(name) ?? 'nothing'} in the ${oneName}, ${right.get(name) ?? 'nothing'} in the ${otherName}`,
+    )
+    .join('; ')
+}
+
+const signed = (count: number) => (count < 0 ? String(count) : `+${count}`)
+const usd = (microcents: number) => `$${toUsd(microcents).toFixed(8)}`

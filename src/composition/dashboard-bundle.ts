@@ -1,0 +1,65 @@
+/**
+ * The dashboard's files: bundled from `dashboard/` when somebody first asks for one, kept in memory, compressed once. The
+ * bundler's work is no part of the start, and a file's name holds the hash of its content, so that every process of one
+ * release names them alike and browsers may keep them for good.
+ */
+import { promisify } from 'node:util'
+import { constants, gzip, zstdCompress } from 'node:zlib'
+import type { Site, SiteFile } from '../routes/dashboard/routes.ts'
+
+const entry = new URL('../dashboard/index.html', import.meta.url)
+
+/** Nothing is built before the first `files()`; one that failed is tried again at the next. */
+export function createSite(): Site {
+  let building: Promise<ReadonlyMap<string, SiteFile>> | null = null
+  return {
+    files() {
+      building ??= build().catch(cause => {
+        building = null
+        throw cause
+      })
+      return building
+    },
+  }
+}
+
+async function build(): Promise<ReadonlyMap<string, SiteFile>> {
+  const { outputs } = await Bun.build({
+    entrypoints: [Bun.fileURLToPath(entry)],
+    target: 'browser',
+    minify: true,
+    publicPath: '/assets/',
+    jsx: { runtime: 'automatic', importSource: 'preact', development: false },
+  })
+  const built = await Promise.all(
+    outputs.map(async output => {
+      const text = await output.text()
+      const name = output.path.replace(/^\.?\//, '')
+      return { name, type: output.type, text, keptAs: name === pageName ? name : contentName(name, text) }
+    }),
+  )
+  const files = built.map(async ({ name, type, text, keptAs }) => {
+    const written = name === pageName ? renamed(text, built) : text
+    return [keptAs, await packed(type, new TextEncoder().encode(written))] as const
+  })
+  return new Map(await Promise.all(files))
+}
+
+const pageName = 'index.html'
+
+/** The bundler's own hashes hold the folder that it worked in, which differs from machine to machine. */
+function contentName(name: string, text: string): string {
+  return `dashboard-${Bun.hash(text).toString(36)}${name.slice(name.lastIndexOf('.'))}`
+}
+
+function renamed(page: string, files: readonly { readonly name: string; readonly keptAs: string }[]): string {
+  return files.reduce((text, { name, keptAs }) => text.replaceAll(`"/assets/${name}"`, `"/assets/${keptAs}"`), page)
+}
+
+async function packed(type: string, plain: Uint8Array): Promise<SiteFile> {
+  const [gzipped, zstandard] = await Promise.all([
+    promisify(gzip)(plain, { level: 9 }),
+    promisify(zstdCompress)(plain, { params: { [constants.ZSTD_c_compressionLevel]: 19 } }),
+  ])
+  return { type, bodies: { identity: plain, gzip: gzipped, zstd: zstandard } }
+}

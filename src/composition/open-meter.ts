@@ -1,0 +1,103 @@
+import { join } from 'node:path'
+import type { Config } from '../config.ts'
+import { dayOf } from '../core/text/utc-days.ts'
+import { FailoverMeter } from '../limits/failover/failover.ts'
+import { createLocalMeter, type LocalMeter } from '../limits/local/meter.ts'
+import type { Meter } from '../limits/meter.ts'
+import { meterScripts } from '../limits/redis/upkeep-scripts.ts'
+import type { Log } from '../observability/log.ts'
+import { type Checkpoints, openCheckpoints } from '../ledger/checkpoints.ts'
+import type { Database } from '../database/database.ts'
+import type { Journal } from '../ledger/journal.ts'
+import { seedFrom } from '../ledger/ledger.ts'
+import { openRedis, type Redis } from '../database/redis.ts'
+import { limitScripts } from '../database/scripts/limits.ts'
+import type { ShipperOptions } from '../ledger/shipper.ts'
+import { createUsageStream, type UsageStream } from '../ledger/usage-stream.ts'
+import type { Clock } from './clock.ts'
+
+type Opened = {
+  readonly meter: Meter
+  readonly stream: UsageStream | null
+  readonly redis: Redis | null
+  readonly sharedRatio: () => number | null
+  /** What the shipper needs of it where there is Redis. */
+  readonly shipping: Pick<ShipperOptions, 'stream' | 'correct'>
+  /** Resolves when a store decides limits, at most after `waitMs`. */
+  readonly ready: (waitMs: number) => Promise<void>
+}
+
+type Parts = { readonly database: Database; readonly journal: Journal; readonly clock: Clock; readonly log: Log }
+
+/** Limits in this process. What an earlier process left open is settled first. */
+export function openLocalMeter(config: Config, parts: Parts, undo: (() => unknown)[]): LocalMeter {
+  const { database, journal, clock } = parts
+  const meter = createLocalMeter({
+    clock,
+    journal,
+    checkpoints: openSettledCheckpoints(config, parts, undo),
+    seed: seedFrom(database, journal),
+  })
+  undo.push(() => meter.close())
+  return meter
+}
+
+function openSettledCheckpoints(config: Config, { journal, log }: Parts, undo: (() => unknown)[]): Checkpoints {
+  const checkpoints = openCheckpoints(join(config.ownDirectory, 'journal'))
+  undo.push(() => checkpoints.close())
+  checkpoints.settleLeft(record => {
+    const waiting = journal.unshipped(record.account_id, dayOf(record.at_ms))
+    if (waiting.some(other => other.request_id === record.request_id)) return
+    try {
+      journal.append(record)
+    } catch (cause) {
+      // On a full disk it waits in the journal's memory, and is shipped from there.
+      log.error('checkpoint_not_settled', { detail: cause instanceof Error ? cause.message : 'unknown' })
+    }
+  })
+  return checkpoints
+}
+
+/** Limits in this process, or in Redis while it answers. What an earlier process left open is settled first. */
+export function openMeter(config: Config, parts: Parts, undo: (() => unknown)[]): Opened {
+  if (config.redisUrls.length === 0) {
+    const meter = openLocalMeter(config, parts, undo)
+    return { meter, stream: null, redis: null, sharedRatio: () => null, shipping: {}, ready: async () => {} }
+  }
+  const { database, journal, clock, log } = parts
+  const checkpoints = openSettledCheckpoints(config, parts, undo)
+  const redis = openRedis({
+    urls: config.redisUrls,
+    scripts: [...meterScripts, ...limitScripts],
+    onEvent: (event, detail) =>
+      log.warn(event, {
+        detail: event === 'redis_away' ? `REDIS_URL: ${detail}; Postgres decides limits until it answers` : detail,
+      }),
+  })
+  undo.push(async () => {
+    // Acknowledgements are sent without waiting; left unsent, a sibling would ship their records again, and wait for that.
+    await redis.send('last', ['PING']).catch(() => {})
+    redis.close()
+  })
+  const gatewayId = Bun.randomUUIDv7()
+  const meter = new FailoverMeter({
+    redis,
+    database,
+    clock,
+    journal,
+    checkpoints,
+    gatewayId,
+    onEvent: (event, detail) => log.warn(event, { detail }),
+  })
+  undo.push(() => meter.close())
+  const onDamage = (detail: string) => log.error('usage_stream_damaged', { detail })
+  const stream = createUsageStream({ redis, gatewayId, monotonic: clock.monotonic, kept: meter.kept, onDamage })
+  return {
+    meter,
+    stream,
+    redis,
+    sharedRatio: () => (meter.isShared() ? 1 : 0),
+    shipping: { stream, correct: settledTwice => meter.correct(settledTwice) },
+    ready: waitMs => meter.ready(waitMs),
+  }
+}

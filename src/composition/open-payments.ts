@@ -1,0 +1,12 @@
+import type { Config } from '../config.ts'
+import { manualPayments } from '../payments/manual.ts'
+import type { Payments } from '../core/billing/payment-processor.ts'
+import type { Clock } from './clock.ts'
+import type { Network } from './network.ts'
+
+/** By hand, or through Stripe, whose library is loaded only where it is wanted. */
+export async function openPayments({ stripe }: Config, network: Network, clock: Clock): Promise<Payments> {
+  if (stripe === null) return manualPayments
+  const { stripePayments } = await import('../payments/stripe.ts')
+  return stripePayments(stripe, { fetch: network.fetch, now: clock.now })
+}

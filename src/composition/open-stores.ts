@@ -1,0 +1,122 @@
+import type { Config } from '../config.ts'
+import { GatewayError } from '../core/validation/errors.ts'
+import type { Log } from '../observability/log.ts'
+import { lockDataFolder } from '../database/data-folder.ts'
+import { type Database, isUnavailable, migrate, openDatabase } from '../database/database.ts'
+import { connectEmbedded, openEmbedded } from '../database/embedded.ts'
+import type { Clock } from './clock.ts'
+import { problemText } from './error-text.ts'
+import { storeProblem } from './store-errors.ts'
+
+type Opened = {
+  readonly database: Database
+  readonly migrated: Promise<void>
+  readonly storage: string
+  readonly isEmbedded: boolean
+}
+
+/**
+ * The database that is configured, embedded or external, with its schema up to date or on its way there. `undo` takes what
+ * lets go of it. Throws where it cannot be opened.
+ */
+export async function openStores(
+  config: Config,
+  { log, clock }: { log: Log; clock: Clock },
+  undo: (() => unknown)[],
+): Promise<Opened> {
+  if (config.databaseUrl !== null) {
+    // The journal lives in the data folder in either mode, and two gateways must not write one journal.
+    undo.push(lockDataFolder(config.ownDirectory))
+    return {
+      ...(await openPostgres(config, config.databaseUrl, { log, clock }, undo)),
+      storage: 'Postgres',
+      isEmbedded: false,
+    }
+  }
+  const storage = `embedded, in ${config.dataDirectory}`
+  // A worker's parent holds the embedded database, and has migrated it.
+  if (config.worker !== null) undo.push(lockDataFolder(config.ownDirectory))
+  const broken = Promise.withResolvers<never>()
+  broken.promise.catch(() => {})
+  const onFailure = (detail: string) => {
+    log.error('embedded_database_failed', { detail })
+    broken.reject(new Error(`The embedded database failed: ${detail}.`))
+  }
+  const embedded =
+    config.worker === null
+      ? await openEmbedded(config.dataDirectory, onFailure)
+      : await connectEmbedded(config.dataDirectory)
+  undo.push(() => embedded.close())
+  const database = openDatabase(embedded.address)
+  undo.push(() => database.close())
+  // A backend that broke down answers nothing any more: its own word is heard instead of its silence.
+  if (config.worker === null) tellOfWall(await Promise.race([migrate(database), broken.promise]), log)
+  return { database, migrated: Promise.resolve(), storage, isEmbedded: true }
+}
+
+const firstMigrationRetryMs = 100
+const maximumMigrationRetryMs = 500
+
+/**
+ * Postgres, brought up to date. Where it is away the gateway starts all the same: until it is there and up to date the
+ * database says so at once to whoever asks, and this goes on trying. What Postgres itself refuses at the start is thrown.
+ */
+async function openPostgres(
+  config: Config,
+  url: string,
+  { log, clock }: { log: Log; clock: Clock },
+  undo: (() => unknown)[],
+) {
+  const pool = openDatabase(url)
+  let isClosed = false
+  undo.push(() => {
+    isClosed = true
+    return pool.close()
+  })
+  let isMigrated = false
+  const bringUpToDate = async () => {
+    tellOfWall(await migrate(pool), log)
+    isMigrated = true
+  }
+  const keepTrying = async () => {
+    for (let waitMs = firstMigrationRetryMs, told = ''; !isMigrated; ) {
+      await clock.sleep(waitMs)
+      if (isClosed) return
+      await bringUpToDate().catch((cause: unknown) => {
+        const detail = problemText(cause)
+        if (detail !== told && !isUnavailable(cause)) log.error('migration_failed', { detail })
+        told = detail
+      })
+      waitMs = Math.min(waitMs * 2, maximumMigrationRetryMs)
+    }
+    log.info('postgres_there')
+  }
+  const database: Database = {
+    ...pool,
+    run: (work, deadlineMs) => (isMigrated ? pool.run(work, deadlineMs) : Promise.reject(notThereYet())),
+  }
+  try {
+    await bringUpToDate()
+    return { database, migrated: Promise.resolve() }
+  } catch (cause) {
+    if (!isUnavailable(cause)) throw cause
+    log.warn('postgres_away', { detail: storeProblem(config, cause) })
+    return { database, migrated: keepTrying() }
+  }
+}
+
+function tellOfWall(stands: boolean, log: Log): void {
+  if (stands) return
+  log.warn('second_wall_missing', {
+    detail:
+      'the database user may not make the role gateway_app, so row-level security does not stand behind the filters of queries; let it create roles, or as a superuser: create role gateway_app nologin; grant gateway_app to the user',
+  })
+}
+
+function notThereYet(): GatewayError {
+  return new GatewayError(
+    'service_unavailable',
+    'The service cannot reach its database right now. Try again shortly.',
+    { retryAfterMs: 1000, detail: 'postgres: away since the start' },
+  )
+}

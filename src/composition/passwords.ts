@@ -1,0 +1,105 @@
+/**
+ * Password hashing with a bounded line. Argon2id is expensive; without the bounds a burst of sign-ins would starve other
+ * requests, and one network address could keep all others from signing in.
+ */
+import { GatewayError } from '../core/validation/errors.ts'
+import { hashing, isOutdated, nobodysHash } from '../core/accounts/passwords.ts'
+
+export type Passwords = {
+  /**
+   * Argon2id. `source` is whom the work is for: a network address, or the id of a user who is signed in; null = the
+   * operator. Throws `ip_rate_limited` if the source has too many in line, `service_unavailable` if the line is full.
+   */
+  hash(password: string, source: string | null): Promise<string>
+  /**
+   * Whether the password is the hash's. Null, for somebody unknown, takes as long and is never right. `outdated`: right,
+   * but hashed with other parameters than today's. Throws as `hash` does.
+   */
+  verify(password: string, hash: string | null, source: string | null): Promise<'wrong' | 'right' | 'outdated'>
+}
+
+/** Hashes at once: four threads' worth, of which one source has two at most. */
+const maximumRunning = 4
+const maximumRunningOfSource = 2
+/** In line, those being hashed included. */
+const maximumLine = 64
+const maximumLineOfSource = 8
+
+/** The hasher of one process. */
+export function createPasswords(cost = hashing): Passwords {
+  const nobodys = nobodysHash(cost)
+  const inTurn = createLine()
+  return {
+    hash: (password, source) => inTurn(source, () => Bun.password.hash(password, { algorithm: 'argon2id', ...cost })),
+    async verify(password, hash, source) {
+      const matches = await inTurn(source, () => Bun.password.verify(password, hash ?? nobodys))
+      if (!matches || hash === null) return 'wrong'
+      return isOutdated(hash, cost) ? 'outdated' : 'right'
+    },
+  }
+}
+
+/** What one source has in line, and how much of it is being hashed. */
+type Place = { line: number; running: number }
+
+/**
+ * Runs work in the order it came, except that work of a source that runs two already waits for one of them: the next in
+ * line of another source starts before it.
+ */
+function createLine() {
+  const waiting: { readonly place: Place; readonly start: () => void }[] = []
+  const places = new Map<string, Place>()
+  const all: Place = { line: 0, running: 0 }
+
+  const placeOf = (source: string | null): Place => {
+    const place = (source === null ? undefined : places.get(source)) ?? { line: 0, running: 0 }
+    if (source !== null) places.set(source, place)
+    return place
+  }
+  const mayRun = (place: Place) => all.running < maximumRunning && place.running < maximumRunningOfSource
+  const begin = (place: Place) => {
+    all.running++
+    place.running++
+  }
+  /** Counts the start here, before the waiting work resumes; otherwise two could take the same turn. */
+  const startNext = () => {
+    const at = waiting.findIndex(({ place }) => mayRun(place))
+    const [next] = at === -1 ? [] : waiting.splice(at, 1)
+    if (next === undefined) return
+    begin(next.place)
+    next.start()
+  }
+
+  return async <T>(source: string | null, work: () => Promise<T>): Promise<T> => {
+    if (all.line >= maximumLine) throw lineFull()
+    const place = placeOf(source)
+    if (place.line >= maximumLineOfSource) throw sourceFull()
+    all.line++
+    place.line++
+    if (mayRun(place)) begin(place)
+    else await new Promise<void>(start => waiting.push({ place, start }))
+    try {
+      return await work()
+    } finally {
+      for (const one of [all, place]) {
+        one.line--
+        one.running--
+      }
+      if (source !== null && place.line === 0) places.delete(source)
+      startNext()
+    }
+  }
+}
+
+function lineFull(): GatewayError {
+  return new GatewayError('service_unavailable', 'Too many sign-ins are under way. Try again shortly.', {
+    retryAfterMs: 1000,
+    detail: 'password hashing at its bound',
+  })
+}
+
+function sourceFull(): GatewayError {
+  return new GatewayError('ip_rate_limited', 'Too many sign-ins from this address are under way. Retry in 1 second.', {
+    retryAfterMs: 1000,
+  })
+}

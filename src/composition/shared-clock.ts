@@ -1,0 +1,49 @@
+import { createClockOffset } from '../core/limits/clock-offset.ts'
+import type { Log } from '../observability/log.ts'
+import type { Database } from '../database/database.ts'
+import { databaseTime } from '../database/database-time.ts'
+import type { Clock } from './clock.ts'
+
+export type SharedClock = {
+  readonly clock: Clock
+  /** Follows the database's time until the returned `stop`. Call `ask` when the database is known to be there; it never rejects. */
+  follow(database: Database, log: Pick<Log, 'warn'>): { ask(): Promise<void>; stop(): void }
+}
+
+const askEveryMs = 2_000
+
+/**
+ * The machine's clock, and once it follows a database, that one's time: gateways whose clocks disagree then decide alike on
+ * what ends when, and on which day it is. Durations and timers stay the machine's. Before the first answer its time is, too.
+ */
+export function createSharedClock(machine: Clock): SharedClock {
+  const offset = createClockOffset()
+  return {
+    clock: { ...machine, now: () => machine.now() + offset.milliseconds() },
+    follow(database, log) {
+      let asking: Promise<void> | null = null
+      const askNow = async () => {
+        const before = offset.milliseconds()
+        const askedAt = machine.now()
+        const told = await databaseTime(database)
+        offset.take({ askedAt, told: told.getTime(), answeredAt: machine.now() })
+        const after = offset.milliseconds()
+        if (after === before) return
+        const detail = `the database’s clock counts, which differs from this machine’s by ${after} ms`
+        log.warn('clock_set_right', { detail })
+      }
+      const ask = () => {
+        asking ??= askNow()
+          // Asked again soon; until then what is known stands.
+          .catch(() => {})
+          .finally(() => {
+            asking = null
+          })
+        return asking
+      }
+      const timer = setInterval(ask, askEveryMs)
+      timer.unref()
+      return { ask, stop: () => clearInterval(timer) }
+    },
+  }
+}

@@ -1,0 +1,85 @@
+/** What opening the stores fails with, under the name of the variable by which an operator can mend it. */
+import { statfsSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { systemErrorCode, systemErrorText } from '../config/system-errors.ts'
+import { ConfigError, type StoreConfig } from '../config.ts'
+import { DataFolderHeld } from '../database/data-folder.ts'
+import { diskFull, NewerSchema } from '../database/database.ts'
+import { problemText } from './error-text.ts'
+
+/** In words, without the password of any address. */
+export function storeProblem({ databaseUrl, dataDirectory }: StoreConfig, cause: unknown): string {
+  const path = pathOf(cause)
+  if (path !== null)
+    return `GATEWAY_DATA_DIR: ${path} cannot be used: ${systemErrorText(cause)}. Set it to a folder that this user may write.`
+  if (isDiskFull({ databaseUrl, dataDirectory }, cause))
+    return `GATEWAY_DATA_DIR: the disk that holds ${dataDirectory} is full. Free space on it, or set it to a folder on another disk.`
+  if (isEmbeddedFailure(cause))
+    return `GATEWAY_DATA_DIR: ${cause.message} Check that ${dataDirectory} is whole and may be written, or set it to another folder.`
+  const code = systemErrorCode(cause)
+  if (databaseUrl === null || code === null) return problemText(cause)
+  return `DATABASE_URL: ${postgresProblem(new URL(databaseUrl), code, cause)}`
+}
+
+/**
+ * Whether it failed because the disk of the data folder is full. The system says so, or the embedded database, if it can still
+ * say anything: else there is too little room for what it writes at once, a segment of its log.
+ */
+function isDiskFull(
+  { databaseUrl, dataDirectory }: Pick<StoreConfig, 'databaseUrl' | 'dataDirectory'>,
+  cause: unknown,
+) {
+  if ([ConfigError, DataFolderHeld, NewerSchema].some(kind => cause instanceof kind)) return false
+  const code = systemErrorCode(cause)
+  if (code === 'ENOSPC' || code === 'EDQUOT') return true
+  return databaseUrl === null && (code === diskFull || freeBytes(dataDirectory) < logSegmentBytes)
+}
+
+const logSegmentBytes = 16 << 20
+
+/** On the disk of a folder, or of what is there of its path. */
+function freeBytes(folder: string): number {
+  for (let path = resolve(folder); ; path = dirname(path)) {
+    try {
+      const { bavail, bsize } = statfsSync(path)
+      return bavail * bsize
+    } catch {
+      if (path === dirname(path)) return Number.POSITIVE_INFINITY
+    }
+  }
+}
+
+/** The file or folder that the system refused; null where it was something else. */
+function pathOf(cause: unknown): string | null {
+  if (!(cause instanceof Error && 'path' in cause && typeof cause.path === 'string')) return null
+  return 'syscall' in cause && cause.syscall === 'connect' ? null : cause.path
+}
+
+function isEmbeddedFailure(cause: unknown): cause is Error {
+  return cause instanceof Error && cause.message.startsWith('The embedded database')
+}
+
+function postgresProblem(url: URL, code: string, cause: unknown): string {
+  const place = `${url.hostname || 'localhost'}:${url.port || 5432}`
+  const own = serverWords(cause)
+  if (own !== null) return `Postgres at ${place} says: ${own}. ${remedies.get(code) ?? 'Correct the address or that.'}`
+  if (code === 'ENOTFOUND') return `no host is known as ${url.hostname}. Correct the address.`
+  return `Postgres does not answer at ${place} (${code}). Start it there, or correct the address.`
+}
+
+/** What Postgres itself said, as opposed to the driver. */
+function serverWords(cause: unknown): string | null {
+  for (let at = cause, depth = 0; at instanceof Error && depth < 4; at = at.cause, depth++)
+    if (at.name === 'PostgresError') return at.message
+  return null
+}
+
+/** By SQLSTATE. */
+const remedies: ReadonlyMap<string, string> = new Map([
+  ['28P01', 'Correct the user or the password.'],
+  ['28000', 'Correct the user, or let it in by pg_hba.conf.'],
+  ['3D000', 'Create the database, or correct its name.'],
+  ['42501', 'Grant the user CREATE on the database and its schema.'],
+  [diskFull, 'Free space on its disk.'],
+  ['53300', 'Raise max_connections, or close what holds them.'],
+])

@@ -1,0 +1,57 @@
+import { type QueryType, queryTypes } from '../chat/chat.ts'
+import { concepts, type Meaning } from './concepts.ts'
+import type { Features } from './features.ts'
+
+/** Where demand starts from by type, before length and wording speak. */
+const baseDemand: Readonly<Record<QueryType, number>> = {
+  code: 0.38,
+  code_algorithm: 0.55,
+  debugging: 0.5,
+  analysis: 0.42,
+  writing: 0.25,
+  math: 0.48,
+  creative: 0.25,
+  planning: 0.42,
+  comparison: 0.32,
+  other: 0.12,
+}
+const bases = Float64Array.from(queryTypes, type => baseDemand[type])
+
+const hard = concepts.indexOf('hard')
+const simple = concepts.indexOf('simple')
+const detail = concepts.indexOf('detail')
+const stops = Array.from('.?!:;', character => character.charCodeAt(0))
+
+/**
+ * How much a text asks of whoever answers it, 0–1: the type's own demand, the more words, stated requirements and demanding
+ * words the more. Each part is bounded, so that no single one decides.
+ */
+export function demandOf(types: Float64Array, features: Features, meaning: Meaning): number {
+  const { count, symbols } = features
+  // Courtesies alone.
+  if (count === 0) return 0
+  let base = 0
+  for (let index = 0; index < bases.length; index++) base += (types[index] ?? 0) * (bases[index] ?? 0)
+  let ends = 0
+  for (const code of stops) ends += symbols[code] ?? 0
+  const length = Math.max(-0.08, Math.min(0.25, 0.08 * Math.log2((count + 1) / 16)))
+  const clauses = Math.min(0.08, 0.01 * ends)
+  const required = Math.min(0.1, 0.025 * (meaning.times[detail] ?? 0))
+  // A plain word asks for less only where little else is said: long prompts hold some by chance.
+  const plain = Math.min(0.15, 0.08 * (meaning.times[simple] ?? 0)) * Math.min(1, 24 / (count + 1))
+  const wording = Math.min(0.3, 0.07 * (meaning.times[hard] ?? 0))
+  return between(base + length + clauses + required + wording - plain)
+}
+
+/**
+ * What the router goes by, 0 = anyone can answer it, 1 = the most capable model is wanted. Never falls with `demand`, with
+ * `strongGain` or with the characters of the conversation before.
+ */
+export function complexityOf(demand: number, strongGain: number, earlierCharacters: number): number {
+  const history = Math.min(0.1, 0.02 * Math.log2(1 + earlierCharacters / 4000))
+  return between((demand + strongGain) / 2 + history)
+}
+
+function between(value: number): number {
+  return Math.max(0, Math.min(1, value))
+}

@@ -1,0 +1,225 @@
+/**
+ * How much work a request is, in any language: by notions of what makes work hard or routine, by its shape and by its wording; and how much a
+ * text is built like a question of an exam, which benchmarks know better. Two lines over the same features, learned from prompts of our own.
+ */
+
+import { bytesOf, type KeptWeights } from '../weights/stored-weights.ts'
+import { type DifficultySignal, difficultySignals } from './difficulty-signals.ts'
+import { type Features, hashOf, slotOf } from './features.ts'
+import { courtesyLetters, courtesyWords } from './quality-gain-cues.ts'
+import { type Notions, taskNotions } from './notions.ts'
+
+/** What `bun run train` keeps of the effort head: a line for effort, and one for being built like an exam's question. */
+export type KeptEffort = {
+  readonly effort: KeptWeights
+  readonly exam: KeptWeights
+}
+
+/** By signal, its notions; all others speak of the `subject`. */
+const notionsOf: Partial<Readonly<Record<DifficultySignal, string>>> = {
+  design: 'design optimize systems algo make',
+  proof: 'prove mathterm calc',
+  debugging: 'bug',
+  expert_field: 'science medicine legal finance ml philosophy law',
+  constraints: 'constraint',
+  depth: 'deep analyze compare explain',
+  risk: 'risk',
+  planning: 'plan trip',
+  routine: 'routine simple rewrite translate summary list',
+  lookup: 'fact what now volatile history',
+  small_talk: 'hello advice',
+  creative: 'creative text write',
+}
+
+const signalNumber = (signal: DifficultySignal) => difficultySignals.indexOf(signal)
+const signalOfNotion = Uint8Array.from(taskNotions, notion => {
+  const signal = difficultySignals.find(one => notionsOf[one]?.split(' ').includes(notion))
+  return signalNumber(signal ?? 'subject')
+})
+const shape = signalNumber('shape')
+const wording = signalNumber('wording')
+/** By name, so that a further notion in the lists leaves all others where they are. */
+const hashOfNotion = Int32Array.from(taskNotions, hashOf)
+
+/** What the head reads of a text: places in its tables, how strongly each speaks, and for which signal. */
+export type EffortSlots = {
+  readonly bits: number
+  readonly places: Uint16Array
+  readonly values: Float32Array
+  readonly signals: Uint8Array
+  count: number
+  /** One bit a place: noted already. */
+  readonly known: Int32Array
+}
+
+const mostSlots = 2048
+/** Of a text so many words are read: what is asked for is said by then. */
+export const effortWords = 200
+
+export function createEffortSlots(bits: number): EffortSlots {
+  return {
+    bits,
+    places: new Uint16Array(mostSlots),
+    values: new Float32Array(mostSlots),
+    signals: new Uint8Array(mostSlots),
+    count: 0,
+    known: new Int32Array(2 ** bits / 32),
+  }
+}
+
+// Kinds of features, kept apart in the table.
+const always = 0
+const again = [1, 2, 3] as const
+const firstNotion = 4
+const earlyNotion = 5
+const stem = 6
+const firstStem = 7
+const length = 8
+const letters = 9
+const symbol = 10
+const number = 11
+const longWords = 12
+/** Such words are few in talk and many in work. */
+const longWord = 9
+
+/** A notion counts anew, and less, so many times. */
+const againValues = [1, 0.6, 0.4] as const
+/** The kinds of a notion met once, twice and three times, and what each speaks: for who sets weights by notion. */
+export const notionSlots = (notion: string, bits: number) =>
+  again.map((kind, index) => ({ place: slotOf(hashOf(notion), kind, bits), value: againValues[index] ?? 0 }))
+
+const marks = Array.from(',:;?!.', mark => mark.charCodeAt(0))
+const mostMarks = 5
+const times = new Uint8Array(taskNotions.length)
+
+/** Fills the list from a text and its notions, those of the first `effortWords` words. */
+export function fillEffortSlots(slots: EffortSlots, features: Features, { found, count: notionCount }: Notions): void {
+  const { stems, symbols, numbers } = features
+  const start = courtesyWords(features)
+  const words = features.count - start
+  slots.count = 0
+  slots.known.fill(0)
+  note(slots, 0, always, 1, shape)
+
+  times.fill(0)
+  for (let at = 0; at < notionCount; at++) {
+    const notion = found[at] ?? 0
+    const hash = hashOfNotion[notion] ?? 0
+    const signal = signalOfNotion[notion] ?? 0
+    const before = times[notion] ?? 0
+    times[notion] = before + 1
+    if (before < again.length) note(slots, hash, again[before] ?? 1, againValues[before] ?? 0, signal)
+    if (at === 0) note(slots, hash, firstNotion, 1, signal)
+    if (at < 3) note(slots, hash, earlyNotion, 0.7, signal)
+  }
+
+  const last = Math.min(features.count, effortWords)
+  // Each word speaks the more softly the more there are.
+  const volume = 4.5 / Math.sqrt(Math.max(8, last - start))
+  for (let at = start; at < last; at++) note(slots, stems[at] ?? 0, stem, volume, wording)
+  if (words > 0) note(slots, stems[start] ?? 0, firstStem, 1, wording)
+
+  const lengthSteps = Math.min(14, Math.floor(2 * Math.log2(words + 1)))
+  for (let step = 0; step <= lengthSteps; step++) note(slots, step, length, 0.15, shape)
+  const meanLetters = (features.letters - courtesyLetters(features, start)) / Math.max(1, words)
+  const letterSteps = Math.min(8, Math.floor(2 * (meanLetters - 3)))
+  for (let step = 0; step <= letterSteps; step++) note(slots, step, letters, 0.5, shape)
+  const longSteps = Math.min(8, Math.floor((16 * longCount(features, start, last)) / Math.max(1, last - start)))
+  for (let step = 0; step <= longSteps; step++) note(slots, step, longWords, 0.5, shape)
+  for (const mark of marks) {
+    const often = Math.min(mostMarks, symbols[mark] ?? 0)
+    for (let step = 1; step <= often; step++) note(slots, 8 * mark + step, symbol, 0.5, shape)
+  }
+  for (let step = 1; step <= Math.min(3, numbers); step++) note(slots, step, number, 0.5, shape)
+}
+
+/** How many words have `longWord` letters or more: within a word there is no gap. */
+function longCount({ offsets, units, unitCount, count }: Features, from: number, to: number): number {
+  let long = 0
+  for (let at = from; at < to; at++) {
+    const place = (offsets[at] ?? 0) + longWord - 1
+    const next = at + 1 < count ? (offsets[at + 1] ?? 0) : unitCount
+    const unit = units[place] ?? 0
+    if (place < next && (unit > 127 || ((unit | 32) >= 97 && (unit | 32) <= 122))) long++
+  }
+  return long
+}
+
+function note(slots: EffortSlots, hash: number, kind: number, value: number, signal: number): void {
+  if (slots.count >= mostSlots) return
+  const place = slotOf(hash, kind, slots.bits)
+  const known = slots.known[place >>> 5] ?? 0
+  if ((known >>> place) & 1) return
+  slots.known[place >>> 5] = known | (1 << place)
+  slots.places[slots.count] = place
+  slots.values[slots.count] = value
+  slots.signals[slots.count] = signal
+  slots.count++
+}
+
+export type Effort = {
+  /** Below 0 routine, above it demanding: a logarithm of odds. */
+  readonly effort: number
+  /** How probably the text is a question of an exam, 0–1. */
+  readonly examChance: number
+  /** By signal, what it adds to `effort`; overwritten by the next reading. Zeros unless they are asked for. */
+  readonly bySignal: Float64Array
+}
+
+export type EffortHead = (features: Features, notions: Notions, withSignals?: boolean) => Effort
+
+/** A head with its own buffers, from the kept weights. */
+export function createEffortHead({ effort, exam }: KeptEffort): EffortHead {
+  const effortWeights = bytesOf(effort)
+  const examWeights = bytesOf(exam)
+  const slots = createEffortSlots(effort.bits)
+  const bySignal = new Float64Array(difficultySignals.length)
+  return (features, read, withSignals = false) => {
+    fillEffortSlots(slots, features, read)
+    const { places, values, signals, count } = slots
+    let demand = 0
+    let closed = 0
+    for (let at = 0; at < count; at++) {
+      const place = places[at] ?? 0
+      const value = values[at] ?? 0
+      demand += value * (effortWeights[place] ?? 0)
+      closed += value * (examWeights[place] ?? 0)
+    }
+    bySignal.fill(0)
+    if (withSignals)
+      for (let at = 0; at < count; at++) {
+        const signal = signals[at] ?? 0
+        const part = (values[at] ?? 0) * (effortWeights[places[at] ?? 0] ?? 0) * effort.scale
+        bySignal[signal] = (bySignal[signal] ?? 0) + part
+      }
+    return { effort: demand * effort.scale, examChance: 1 / (1 + Math.exp(-closed * exam.scale)), bySignal }
+  }
+}
+
+const options = ['a', 'b', 'c', 'd'].map(letter => hashOf(letter))
+/** Fewer numbers are no sum. */
+const fewestNumbers = 2
+const calc = hashOf('how')
+const many: ReadonlySet<number> = new Set(['many', 'much', 'long', 'far', 'old'].map(hashOf))
+
+/** Words that an exam is set in. */
+const frameWords: ReadonlySet<number> = new Set(
+  'question answer answers passage options option choose choice correct context paragraph premise hypothesis sentence input output'
+    .split(' ')
+    .map(hashOf),
+)
+const fewestFrames = 3
+
+/** Whether a text is plainly a question of an exam: options to choose from, an exam's own words, or a sum told as a story. */
+export function isExam({ words, count, numbers }: Features): boolean {
+  let option = 0
+  let asks = false
+  let frames = 0
+  for (let at = 0; at < count; at++) {
+    const word = words[at] ?? 0
+    if (word === options[option]) option++
+    if (frameWords.has(word)) frames++
+    if (word === calc && many.has(words[at + 1] ?? 0)) asks = true
+  }
+  return option >= options.length || frames >= fewestFrames || (asks && numbers >= fewestNumbers)
+}

@@ -1,0 +1,115 @@
+import { queryTypes } from '../chat/chat.ts'
+import { concepts, type Meaning, wordPair } from './concepts.ts'
+import type { Features } from './features.ts'
+import { createSlots, keepFirst, note, noteIf, type Slots, sumOf } from './feature-slots.ts'
+import { bytesOf, type KeptWeights } from '../weights/stored-weights.ts'
+
+/** How probable it is that a right answer to a text changes with time, 0–1. */
+export type FreshnessHead = (features: Features, meaning: Meaning) => number
+
+/** A linear model over words, word pairs and concepts, learned from questions in seven languages. */
+export function createFreshnessHead(weights: KeptWeights): FreshnessHead {
+  const bytes = bytesOf(weights)
+  const slots = createFreshnessSlots(weights.bits)
+  return (features, meaning) => {
+    fillFreshnessSlots(slots, features, meaning)
+    return 1 / (1 + Math.exp(-weights.scale * sumOf(slots, bytes)))
+  }
+}
+
+/**
+ * The head's probability, tempered by what is asked for: code, a calculation or fiction does not change with time, whatever
+ * it speaks of. The surer the type, the more evidence it takes: "Is the share above 250?" may look like a calculation, and is
+ * none. `types` are the probabilities by type.
+ */
+export function tempered(chance: number, types: Float64Array): number {
+  let timeless = 0
+  for (const index of timelessTypes) timeless += types[index] ?? 0
+  if (timeless <= 0.5) return chance
+  return 1 / (1 + ((1 - chance) / chance) * Math.exp(mostEvidence * (2 * timeless - 1)))
+}
+
+/** What a timeless type weighs when it is certain, as a logarithm of odds; chosen by cross-validation. */
+const mostEvidence = 6
+const timelessTypes = (['code', 'code_algorithm', 'debugging', 'math', 'creative'] as const).map(type =>
+  queryTypes.indexOf(type),
+)
+
+/**
+ * Whether a text does no more than greet or set values, as `hello status=503` and `[[sim:status=503]]` do: to each sign of
+ * equality a key and a value, and a name at most. It asks nothing, whatever its keys are called.
+ */
+export function asksNothing({ count, symbols }: Features): boolean {
+  const values = symbols[equals] ?? 0
+  return count >= 2 * values && count <= 3 * values
+}
+
+const equals = '='.charCodeAt(0)
+
+/** The head's list, to be filled by `fillFreshnessSlots`. */
+export function createFreshnessSlots(bits: number): Slots {
+  return createSlots(bits, 1024)
+}
+
+// Kinds of features, kept apart in the table.
+const word = 1
+const stem = 2
+const ending = 3
+const pair = 4
+const place = 5
+const openingPair = 6
+const closing = 7
+const symbol = 8
+const lengthStep = 9
+const concept = 10
+const conceptFirst = 11
+const conceptPair = 12
+const always = 13
+
+/** A question that needs the web says so soon; the rest of a long prompt is material. */
+const wordsRead = 64
+
+/** Quotes, brackets and the punctuation of programs: a question about the world has few. */
+const tellingSymbols = Array.from("'({;=[`<", character => character.charCodeAt(0))
+
+/** What the head reads of a text. */
+export function fillFreshnessSlots(slots: Slots, features: Features, meaning: Meaning): void {
+  const { words, stems, endings, symbols } = features
+  const count = Math.min(features.count, wordsRead)
+  slots.count = 0
+  note(slots, 0, always, 1)
+  const volume = 3 / Math.sqrt(Math.max(8, count))
+  for (let at = 0; at < count; at++) {
+    const hash = words[at] ?? 0
+    const last = endings[at] ?? 0
+    note(slots, hash, word, volume)
+    note(slots, stems[at] ?? 0, stem, volume)
+    noteIf(last !== 0, slots, last, ending, volume / 2)
+    if (at + 1 < count) note(slots, wordPair(hash, words[at + 1] ?? 0), pair, volume)
+    if (at < 2) note(slots, hash + at, place, 1)
+    if (at >= count - 2) note(slots, stems[at] ?? 0, closing, 0.5)
+  }
+  if (count > 1) note(slots, wordPair(words[0] ?? 0, words[1] ?? 0), openingPair, 1)
+  for (const code of tellingSymbols) if ((symbols[code] ?? 0) > 0) note(slots, code, symbol, 0.5)
+  const steps = Math.min(10, Math.floor(2 * Math.log2(features.count + 1)))
+  for (let step = 0; step <= steps; step++) note(slots, step, lengthStep, 0.3)
+  addConcepts(slots, meaning)
+  keepFirst(slots)
+}
+
+const pairReach = 6
+const maximumPairs = 100
+
+function addConcepts(slots: Slots, { count, found, at, times }: Meaning): void {
+  for (let number = 0; number < concepts.length; number++) if ((times[number] ?? 0) > 0) note(slots, number, concept, 1)
+  if (count > 0) note(slots, found[0] ?? 0, conceptFirst, 0.7)
+  let pairs = 0
+  for (let first = 0; first < count && pairs < maximumPairs; first++) {
+    for (let next = first + 1; next < count && pairs < maximumPairs; next++) {
+      if ((at[next] ?? 0) - (at[first] ?? 0) > pairReach) break
+      if (found[next] === found[first]) continue
+      note(slots, (found[first] ?? 0) * 256 + (found[next] ?? 0), conceptPair, 0.5)
+      pairs++
+    }
+  }
+}

@@ -1,0 +1,397 @@
+/**
+ * What a text speaks of, whatever its language: notions (to kill, a bomb, how, to prove …), told by the word lists of `core/lexicon`,
+ * one a language. A model that has learned what notions mean together in one language knows it in all of them.
+ */
+import ar from './lexicon/ar.txt' with { type: 'text' }
+import bn from './lexicon/bn.txt' with { type: 'text' }
+import de from './lexicon/de.txt' with { type: 'text' }
+import en from './lexicon/en.txt' with { type: 'text' }
+import es from './lexicon/es.txt' with { type: 'text' }
+import fa from './lexicon/fa.txt' with { type: 'text' }
+import fr from './lexicon/fr.txt' with { type: 'text' }
+import he from './lexicon/he.txt' with { type: 'text' }
+import hi from './lexicon/hi.txt' with { type: 'text' }
+import hiLatn from './lexicon/hi-latn.txt' with { type: 'text' }
+import id from './lexicon/id.txt' with { type: 'text' }
+import it from './lexicon/it.txt' with { type: 'text' }
+import ja from './lexicon/ja.txt' with { type: 'text' }
+import jv from './lexicon/jv.txt' with { type: 'text' }
+import ko from './lexicon/ko.txt' with { type: 'text' }
+import nl from './lexicon/nl.txt' with { type: 'text' }
+import pl from './lexicon/pl.txt' with { type: 'text' }
+import pt from './lexicon/pt.txt' with { type: 'text' }
+import ru from './lexicon/ru.txt' with { type: 'text' }
+import ruLatn from './lexicon/ru-latn.txt' with { type: 'text' }
+import sw from './lexicon/sw.txt' with { type: 'text' }
+import tasks from './lexicon/tasks.txt' with { type: 'text' }
+import th from './lexicon/th.txt' with { type: 'text' }
+import tr from './lexicon/tr.txt' with { type: 'text' }
+import uk from './lexicon/uk.txt' with { type: 'text' }
+import vi from './lexicon/vi.txt' with { type: 'text' }
+import zh from './lexicon/zh.txt' with { type: 'text' }
+import { type Features, hashOf, maximumWords, sieveOf, sieveSize } from './features.ts'
+import { foldTable, foldWord, isSyllable, separator, skipped, standsAlone } from './letters.ts'
+
+const lists = {
+  en,
+  ar,
+  bn,
+  de,
+  es,
+  fa,
+  fr,
+  he,
+  hi,
+  id,
+  it,
+  ja,
+  jv,
+  ko,
+  nl,
+  pl,
+  pt,
+  ru,
+  sw,
+  th,
+  tr,
+  uk,
+  vi,
+  zh,
+  'hi-latn': hiLatn,
+  'ru-latn': ruLatn,
+}
+
+/** The languages of the word lists; English first. */
+export const notionLanguages = Object.keys(lists)
+const english = 0
+export const englishLanguage = english
+
+/** A language's common words stand behind this name: they tell the language and mean nothing else. */
+const common = '.'
+
+/** The names of all notions, in the order of the English list. */
+export const notions: readonly string[] = linesOf(en)
+  .map(([name = '']) => name)
+  .filter(name => name !== common)
+
+/**
+ * Further notions, and further words of these, that tell what a request is for: lines of a language, a notion and its words. Read only by
+ * a reader that asks for them, so that other readers find what they were taught with.
+ */
+const taskWords = linesOf(tasks)
+export const taskNotions: readonly string[] = [
+  ...notions,
+  ...new Set(taskWords.map(([, name = '']) => name).filter(name => !notions.includes(name))),
+]
+
+function linesOf(list: string): readonly string[][] {
+  return list
+    .trim()
+    .split('\n')
+    .map(line => line.trim().split(/\s+/))
+}
+
+/** The number of a notion; throws where there is none of this name. */
+export function notionOf(name: string): number {
+  const index = notions.indexOf(name)
+  if (index < 0) throw new TypeError(`the lexicon has no notion "${name}"`)
+  return index
+}
+
+/** Notions of some words, in order. Overwritten by the reader's next reading. */
+export type Notions = {
+  /** Their numbers; valid up to `count`. */
+  readonly found: Uint8Array
+  readonly count: number
+  /** Of the lists: the language of these words; that of the English list where none is told. */
+  readonly language: number
+}
+
+export type NotionReader = {
+  /** Begins with a text: its language is that of the parts that do not tell theirs. */
+  begin(features: Features): void
+  /** Reads the words from one up to before another. */
+  read(from: number, to: number): Notions
+}
+
+const hashStart = 0x811c9dc5 | 0
+const hashPrime = 0x01000193
+const longestWord = 40
+const mostFound = 512
+const prefixBits = 17
+const placeBits = 13
+const placeMask = (1 << placeBits) - 1
+/** Words of the English list that have so many letters count in every language. */
+const leastBorrowed = 6
+
+/** The words of a language. */
+type Table = {
+  /** By the high bits of a hash, a bit for each beginning of a word, and one for each whole word. */
+  readonly prefixes: Uint32Array
+  readonly wholes: Uint32Array
+  /** Open addressing by the low bits of a hash: the hash, and one more than the notion; above it, that nothing may follow. */
+  readonly hashes: Int32Array
+  readonly means: Uint16Array
+}
+const isExact = 0x100
+
+const tables: Table[] = []
+const taskTables: Table[] = []
+
+function tableOf(language: number, withTasks: boolean): Table {
+  const made = withTasks ? taskTables : tables
+  const table = made[language] ?? madeTable(language, withTasks)
+  made[language] = table
+  return table
+}
+
+function madeTable(language: number, withTasks: boolean): Table {
+  const prefixes = new Uint32Array(1 << (prefixBits - 5))
+  const wholes = new Uint32Array(1 << (prefixBits - 5))
+  const hashes = new Int32Array(1 << placeBits)
+  const means = new Uint16Array(1 << placeBits)
+  const put = (lines: readonly (readonly string[])[], least: number) => {
+    for (const [name = '', ...words] of lines) {
+      if (name === common) continue
+      const notion = taskNotions.indexOf(name)
+      if (notion < 0) throw new TypeError(`the lexicon has no notion "${name}"`)
+      for (const written of words) {
+        const { units, mayGoOn } = foldWord(written, keepsAccents(language))
+        if (units.length < least) continue
+        let hash = hashStart
+        for (const unit of units) {
+          hash = Math.imul(hash ^ unit, hashPrime)
+          set(prefixes, hash >>> (32 - prefixBits))
+        }
+        set(wholes, hash >>> (32 - prefixBits))
+        let place = hash & placeMask
+        while (means[place] !== 0 && hashes[place] !== hash) place = (place + 1) & placeMask
+        // A word's first meaning counts, and the language's own before an English one.
+        if (means[place] !== 0) continue
+        hashes[place] = hash
+        means[place] = (notion + 1) | (mayGoOn ? 0 : isExact)
+      }
+    }
+  }
+  const ofTasks = (name: string | undefined) =>
+    withTasks ? taskWords.filter(([of]) => of === name).map(([, ...line]) => line) : []
+  const name = notionLanguages[language] ?? ''
+  put(linesOf(Object.values(lists)[language] ?? en), 1)
+  put(ofTasks(name), 1)
+  const near = neighbours[name]
+  if (near !== undefined) put(linesOf(near), 1)
+  if (language !== english) put(linesOf(en), leastBorrowed)
+  return { prefixes, wholes, hashes, means }
+}
+
+/** Languages that take many words from another. */
+const neighbours: Readonly<Record<string, string>> = { jv: id, uk: ru, fa: ar }
+
+/** In Vietnamese a word without its tone is another word. */
+function keepsAccents(language: number): boolean {
+  return language === languageNamed('vi')
+}
+
+function set(bits: Uint32Array, bit: number): void {
+  bits[bit >> 5] = (bits[bit >> 5] ?? 0) | (1 << (bit & 31))
+}
+
+/** Makes a reader with its own buffers. Linear: at each place where a word begins, no more than the longest word is looked at. */
+export function createNotionReader(withEnglish = true, withTasks = false): NotionReader {
+  const text = new Uint16Array(16_384 + 2 + longestWord)
+  const found = new Uint8Array(mostFound)
+  const told = createLanguageOfWords()
+  let features: Features | null = null
+  let usual = english
+
+  /** Fills `text` with letters in one case, one blank between words; returns how many. */
+  const load = (folds: Uint16Array, units: Uint16Array, from: number, to: number): number => {
+    let count = 0
+    let last = separator
+    for (let at = from; at < to; at++) {
+      const folded = folds[units[at] ?? 0] ?? separator
+      if (folded === skipped || (folded === separator && last === separator)) continue
+      text[count++] = folded
+      last = folded
+    }
+    text[count] = separator
+    return count
+  }
+
+  const walk = (end: number, { prefixes, wholes, hashes, means }: Table): number => {
+    let count = 0
+    let before = separator
+    /** Letters of the word so far, all of which may be joined to the front of another; −1 = they are of the word. */
+    let joined = 0
+    for (let from = 0; from < end && count < mostFound; from++) {
+      const unit = text[from] ?? separator
+      const last = before
+      before = unit
+      if (unit === separator) continue
+      // Most letters: within a word of a script that writes its words apart and joins nothing to them.
+      if (last !== separator && joined < 0 && unit < firstAlone) continue
+      if (last === separator) joined = 0
+      else joined = joined >= 0 && joined < mostJoined && isJoined(last) ? joined + 1 : -1
+      if (joined < 0 && !standsAlone(unit)) continue
+      let hash = hashStart
+      let best = 0
+      let bestEnd = 0
+      for (let to = from; to < end && to < from + longestWord; to++) {
+        hash = Math.imul(hash ^ (text[to] ?? 0), hashPrime)
+        const bit = hash >>> (32 - prefixBits)
+        if (((prefixes[bit >> 5] ?? 0) & (1 << (bit & 31))) === 0) break
+        if (((wholes[bit >> 5] ?? 0) & (1 << (bit & 31))) === 0) continue
+        let place = hash & placeMask
+        while (means[place] !== 0 && hashes[place] !== hash) place = (place + 1) & placeMask
+        const meaning = means[place] ?? 0
+        if (meaning === 0) continue
+        const next = text[to + 1] ?? separator
+        if (next !== separator && (meaning & isExact) !== 0 && !(isSyllable(unit) && isParticle(next))) continue
+        best = meaning & 0xff
+        bestEnd = to + 1
+      }
+      if (best === 0) continue
+      found[count++] = best - 1
+      if (!standsAlone(unit)) continue
+      from = bestEnd - 1
+      before = text[from] ?? separator
+    }
+    return count
+  }
+
+  return {
+    begin(read) {
+      features = read
+      told.begin(read)
+      usual = told.languageOf(read, 0, Math.min(read.count, mostAsked), english)
+    },
+    read(from, to) {
+      if (features === null) return { found, count: 0, language: english }
+      const { units, unitCount, offsets, count: words } = features
+      const start = offsets[from] ?? 0
+      const end = to < words ? (offsets[to] ?? unitCount) : unitCount
+      const language =
+        from === 0 && to === words ? usual : told.languageOf(features, from, Math.min(to, from + mostAsked), usual)
+      // What is English is read by its words, unless its notions are asked for.
+      if (language === english && !withEnglish) return { found, count: 0, language }
+      return {
+        found,
+        count: walk(load(foldTable(keepsAccents(language)), units, start, end), tableOf(language, withTasks)),
+        language,
+      }
+    },
+  }
+}
+
+/** So many words tell a language. */
+const mostAsked = 64
+
+/** Tells the language of some words: by their script, and by how many common ones are of each; `otherwise` where they do not say. */
+function createLanguageOfWords() {
+  const votes = new Float64Array(notionLanguages.length)
+  /** Up to each word: how many may be of another language than English, and whose they are. */
+  const foreignUpTo = new Uint16Array(maximumWords + 1)
+  const spoken = commonWords()
+  const sieve = sieveOf(spoken.keys())
+  const foreign = sieveOf([...spoken].filter(([, languages]) => !languages.includes(english)).map(([word]) => word))
+
+  /** Words that are common in another language and not in English, or of another script. */
+  const begin = ({ words, units, offsets, count }: Features) => {
+    let others = 0
+    for (let at = 0; at < count; at++) {
+      others += foreign[(words[at] ?? 0) & (sieveSize - 1)] ?? 0
+      others += ((units[offsets[at] ?? 0] ?? 0) - 0x250) >> 31 === 0 ? 1 : 0
+      foreignUpTo[at + 1] = others
+    }
+  }
+
+  const languageOf = (features: Features, from: number, to: number, otherwise: number): number => {
+    const others = (foreignUpTo[to] ?? 0) - (foreignUpTo[from] ?? 0)
+    if (otherwise === english && others * wordsPerForeign < to - from) return english
+    const { words, units, offsets } = features
+    votes.fill(0)
+    for (let at = from; at < to; at++) {
+      const script = scriptOf(units[offsets[at] ?? 0] ?? 0)
+      if (script !== latin) votes[script] = (votes[script] ?? 0) + scriptVote
+      const word = (words[at] ?? 0) | 0
+      if (sieve[word & (sieveSize - 1)] !== 1) continue
+      const languages = spoken.get(word)
+      if (languages !== undefined)
+        for (let index = 0; index < languages.length; index++) {
+          const language = languages[index] ?? 0
+          votes[language] = (votes[language] ?? 0) + 1 / languages.length
+        }
+    }
+    let best = otherwise
+    let most = otherwise === english ? 0 : leastVotes
+    for (let language = 0; language < votes.length; language++) {
+      const all = votes[language] ?? 0
+      if (all > most || (all === most && language === otherwise)) {
+        best = language
+        most = all
+      }
+    }
+    return best
+  }
+
+  return { begin, languageOf }
+}
+
+/** In another language one word of so many is a common one, and in English hardly any. */
+const wordsPerForeign = 6
+
+/** A word of its own script says less than a common one: Ukrainian is written in Russian letters. */
+const scriptVote = 0.3
+/** What a part must say to be of another language than its text. */
+const leastVotes = 1
+const latin = -1
+
+/** The language that a letter's script is first taken for. */
+function scriptOf(unit: number): number {
+  if (unit < 0x250) return latin
+  for (const [from, to, language] of scripts) if (unit >= from && unit < to) return language
+  return latin
+}
+
+function commonWords(): ReadonlyMap<number, readonly number[]> {
+  const spoken = new Map<number, number[]>()
+  for (const [language, list] of Object.values(lists).entries())
+    for (const [name, ...words] of linesOf(list))
+      if (name === common)
+        for (const word of words) {
+          const hash = hashOf(word) | 0
+          const languages = spoken.get(hash)
+          if (languages === undefined) spoken.set(hash, [language])
+          else if (!languages.includes(language)) languages.push(language)
+        }
+  return spoken
+}
+
+const languageNamed = (name: string) => notionLanguages.indexOf(name)
+const scripts: readonly (readonly [number, number, number])[] = [
+  [0x400, 0x530, languageNamed('ru')],
+  [0x590, 0x600, languageNamed('he')],
+  [0x600, 0x700, languageNamed('ar')],
+  [0x900, 0x980, languageNamed('hi')],
+  [0x980, 0xa00, languageNamed('bn')],
+  [0xe00, 0xe80, languageNamed('th')],
+  [0x1e00, 0x1f00, languageNamed('vi')],
+  [0x3040, 0x3100, languageNamed('ja')],
+  [0x4e00, 0xa000, languageNamed('zh')],
+  [0xac00, 0xd7b0, languageNamed('ko')],
+]
+
+/** Below it no letter stands for a word of its own: Thai comes first of those that may. */
+const firstAlone = 0xe00
+
+/** Arabic and Hebrew write articles and prepositions with the word: up to so many letters. */
+const mostJoined = 4
+const joinedLetters = new Set(Array.from('وفبلكاسהובלמשכ', letter => letter.charCodeAt(0)))
+function isJoined(unit: number): boolean {
+  return unit > 0x590 && unit < 0x700 && joinedLetters.has(unit)
+}
+
+const particles = new Set(Array.from('은는이가을를의에로와과도만', letter => letter.charCodeAt(0)))
+function isParticle(unit: number): boolean {
+  return particles.has(unit)
+}

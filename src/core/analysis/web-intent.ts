@@ -1,0 +1,69 @@
+import type { QueryType } from '../chat/chat.ts'
+import { type Concept, concepts, type Meaning } from './concepts.ts'
+
+/**
+ * Whether a text asks for the web in so many words: to search it, to answer as of today, or to read a page whose address it
+ * gives. `urls` are the addresses found in it.
+ */
+export function asksForWeb(words: number, meaning: Meaning, urls: readonly string[], type: QueryType): boolean {
+  const { times } = meaning
+  if ((times[web] ?? 0) > 0 && !isProgram[type])
+    if (isNear(meaning, seek, web, 8) || isNear(meaning, web, seekAfter, 5)) return true
+  if ((times[asOfToday] ?? 0) > 0 || isNear(meaning, asOf, now, 3)) return true
+  if (urls.length === 0) return false
+  // Code is full of addresses that nobody wants read; a short question around one wants it.
+  if (isNear(meaning, visit, address, 8)) return true
+  return words <= shortWords ? (times[visit] ?? 0) > 0 || !isProgram[type] : mayCite[type]
+}
+
+const shortWords = 40
+
+const numberOf = (concept: Concept) => concepts.indexOf(concept)
+const seek = numberOf('seek')
+const seekAfter = numberOf('seek_after')
+const web = numberOf('web')
+const asOf = numberOf('as_of')
+const asOfToday = numberOf('as_of_today')
+const now = numberOf('now')
+const visit = numberOf('visit')
+const address = numberOf('address')
+
+/** Types in which an address, or talk of searching the web, is as a rule part of what is to be programmed. */
+export const isProgram: Readonly<Record<QueryType, boolean>> = {
+  code: true,
+  code_algorithm: true,
+  debugging: true,
+  analysis: false,
+  writing: false,
+  math: false,
+  creative: false,
+  planning: false,
+  comparison: false,
+  other: false,
+}
+
+/** Types whose longer prompts give addresses of what is to be read; fiction and sums only mention them. */
+const mayCite: Readonly<Record<QueryType, boolean>> = {
+  code: false,
+  code_algorithm: false,
+  debugging: false,
+  analysis: true,
+  writing: true,
+  math: false,
+  creative: false,
+  planning: true,
+  comparison: true,
+  other: true,
+}
+
+/** Whether the second concept follows the first within so many words. */
+function isNear({ count, found, at }: Meaning, first: number, second: number, reach: number): boolean {
+  let last = Number.NEGATIVE_INFINITY
+  for (let index = 0; index < count; index++) {
+    const number = found[index]
+    const place = at[index] ?? 0
+    if (number === first) last = place
+    if (number === second && place !== last && place - last <= reach) return true
+  }
+  return false
+}

@@ -1,0 +1,78 @@
+/**
+ * Grace period: the one rule for when an account has to pay before it may chat. A removed payment method and an unpaid
+ * invoice both start an hour of grace; the hour of the first cause counts. Owners get an email about each unpaid invoice,
+ * about the start of the grace period and about its end.
+ */
+import { graceMs, type InvoiceStatus } from './billing.ts'
+import { dayMs } from '../text/utc-days.ts'
+import type { PlanName } from '../limits/plans.ts'
+
+/** Debts of an account. Times are epoch milliseconds. */
+export type Dues = {
+  readonly plan: PlanName
+  /** End of the grace hour that a removed payment method started; null = there is a method, or none is needed. */
+  readonly graceEndsAt: number | null
+  /** When the first of the invoices that are unpaid now was declined; null = none is unpaid. */
+  readonly unpaidSince: number | null
+}
+
+export type Grace = { readonly beganAt: number; readonly endsAt: number; readonly cause: 'payment_method' | 'invoice' }
+
+/** Returns the grace period of an account, which may have ended; null = the account owes nothing. */
+export function graceOf({ plan, graceEndsAt, unpaidSince }: Dues): Grace | null {
+  // The free plan needs no payment method. Its unpaid invoices are of a time when it was not free.
+  const method: Grace | null =
+    plan === 'evaluation' || graceEndsAt === null
+      ? null
+      : { cause: 'payment_method', beganAt: graceEndsAt - graceMs, endsAt: graceEndsAt }
+  const invoice: Grace | null =
+    unpaidSince === null ? null : { cause: 'invoice', beganAt: unpaidSince, endsAt: unpaidSince + graceMs }
+  if (method === null || invoice === null) return method ?? invoice
+  return invoice.beganAt <= method.beganAt ? invoice : method
+}
+
+/** Returns when chat begins to answer 402; null = never. */
+export function refusedFrom(dues: Dues): number | null {
+  return graceOf(dues)?.endsAt ?? null
+}
+
+/** How long an invoice waits for its next collection: its first, one within the grace period, one after it. */
+export const collectionWaitMs = { open: 60_000, inGrace: 20 * 60_000, afterGrace: dayMs } as const
+
+export const noticeKinds = ['invoice_unpaid', 'grace_began', 'grace_ended'] as const
+
+/** An email to an account's owners, sent once per kind and subject. */
+export type BillingNotice = {
+  readonly kind: (typeof noticeKinds)[number]
+  /** The invoice's ID, or the start of the grace period in ISO 8601. */
+  readonly subject: string
+  readonly dueAt: number
+}
+
+/** Returns the notices that a change of dues at `at` calls for. A grace period that has ended already calls for none. */
+export function graceNotices(before: Dues, after: Dues, at: number): readonly BillingNotice[] {
+  const grace = graceOf(after)
+  if (grace === null || grace.endsAt <= at || graceOf(before)?.beganAt === grace.beganAt) return []
+  const subject = subjectOf(grace)
+  return [
+    { kind: 'grace_began', subject, dueAt: at },
+    { kind: 'grace_ended', subject, dueAt: grace.endsAt },
+  ]
+}
+
+/** Whether a notice is still true when it is about to be sent: a payment that arrived in between makes it untrue. */
+export function isNoticeTrue(
+  { kind, subject }: Pick<BillingNotice, 'kind' | 'subject'>,
+  dues: Dues,
+  invoiceStatus: InvoiceStatus | null,
+  at: number,
+): boolean {
+  if (kind === 'invoice_unpaid') return invoiceStatus === 'unpaid'
+  const grace = graceOf(dues)
+  if (grace === null || subjectOf(grace) !== subject) return false
+  return kind === 'grace_ended' ? grace.endsAt <= at : at < grace.endsAt
+}
+
+function subjectOf({ beganAt }: Grace): string {
+  return new Date(beganAt).toISOString()
+}

@@ -1,0 +1,297 @@
+/**
+ * The language that the whole house speaks: what a caller asks (`Ask`), and the events an answer is made of.
+ * Providers translate into and out of it, the pipeline acts on it, the endpoints frame it.
+ */
+
+import type { OutputCap } from './output-cap.ts'
+import type { LeftOut, WebSource } from './web-sources.ts'
+
+export type TextPart = { readonly type: 'text'; readonly text: string }
+/** `url` is an http(s) or a `data:` address. */
+export type ImagePart = {
+  readonly type: 'image'
+  readonly url: string
+  readonly detail: 'auto' | 'low' | 'high' | null
+}
+/** A PDF document. `url` is a `data:` address that holds it, in base64. */
+export type FilePart = { readonly type: 'file'; readonly url: string; readonly name: string | null }
+export type ContentPart = TextPart | ImagePart | FilePart
+
+/** A call as the conversation's history holds it. `arguments` is JSON text as the model wrote it: it may be invalid. */
+export type ToolCall = {
+  readonly id: string
+  readonly name: string
+  readonly arguments: string
+  /** Google's thought signature, carried so that the call can be replayed to it; null elsewhere. */
+  readonly signature: string | null
+}
+
+export type Message =
+  | { readonly role: 'system'; readonly text: string }
+  | { readonly role: 'user'; readonly content: readonly ContentPart[]; readonly name: string | null }
+  | {
+      readonly role: 'assistant'
+      readonly text: string | null
+      /** Reasoning text replayed by the caller (DeepSeek's `reasoning_content`); only that format takes it back. */
+      readonly reasoning: string | null
+      readonly toolCalls: readonly ToolCall[]
+      readonly name: string | null
+    }
+  | { readonly role: 'tool'; readonly callId: string; readonly text: string }
+
+/** `parameters` is a JSON schema; null = the function takes no arguments. */
+export type Tool = {
+  readonly name: string
+  readonly description: string | null
+  readonly parameters: Readonly<Record<string, unknown>> | null
+  readonly strict: boolean | null
+}
+
+export type ToolChoice = 'auto' | 'none' | 'required' | { readonly name: string }
+
+export type ResponseFormat =
+  | { readonly type: 'text' }
+  | { readonly type: 'json_object' }
+  | {
+      readonly type: 'json_schema'
+      readonly name: string
+      readonly description: string | null
+      readonly schema: Readonly<Record<string, unknown>>
+      readonly strict: boolean | null
+    }
+
+export const reasoningEfforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
+/** Ordered from none to most; a model that lacks a level gets the nearest one it has. */
+export type ReasoningEffort = (typeof reasoningEfforts)[number]
+
+export const strategies = ['balanced', 'quality', 'cost', 'speed'] as const
+export type Strategy = (typeof strategies)[number]
+
+export const streamModes = ['buffered', 'realtime'] as const
+export type StreamMode = (typeof streamModes)[number]
+
+/** One chat request, read and checked, whichever endpoint it came through. Absent and `null` are the same: null. */
+export type Ask = {
+  readonly messages: readonly Message[]
+  /** As the caller wrote it; null = auto-routing. */
+  readonly model: string | null
+  readonly strategy: Strategy | null
+  /** null = one JSON answer. */
+  readonly stream: StreamMode | null
+  readonly maxOutputTokens: number | null
+  readonly temperature: number | null
+  readonly topP: number | null
+  readonly presencePenalty: number | null
+  readonly frequencyPenalty: number | null
+  readonly seed: number | null
+  readonly logitBias: Readonly<Record<string, number>> | null
+  readonly logprobs: boolean
+  readonly topLogprobs: number | null
+  readonly stop: readonly string[]
+  /** `n`, 1 unless asked. */
+  readonly choices: number
+  readonly tools: readonly Tool[]
+  readonly toolChoice: ToolChoice | null
+  readonly parallelToolCalls: boolean | null
+  readonly responseFormat: ResponseFormat
+  readonly reasoningEffort: ReasoningEffort | null
+  /** The caller's own end-user id (`user`, `safety_identifier`). */
+  readonly endUser: string | null
+  /**
+   * Every other field of a compatible request, by its wire name. `providers/extras.ts` lists which of them each kind of
+   * provider is sent.
+   */
+  readonly extras: Readonly<Record<string, unknown>>
+  readonly fallback: boolean
+  /** How many times the expected cost of the named model its fallbacks may cost. */
+  readonly fallbackMaxCostFactor: number
+  readonly web: 'auto' | 'off'
+  readonly enhance: boolean
+  readonly testMode: boolean
+  readonly metadata: Readonly<Record<string, string>> | null
+  /** Length of the request body in characters: a first measure of its tokens. */
+  readonly bodyCharacters: number
+}
+
+export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter'
+
+/** Token counts in one meaning for all providers: input includes cached and cache-written, output includes reasoning. */
+export type TokenUsage = {
+  readonly inputTokens: number
+  readonly cachedInputTokens: number
+  readonly cacheWriteTokens: number
+  readonly outputTokens: number
+  readonly reasoningTokens: number
+}
+
+/** What an upstream told of its counts. Null = it did not say, which is not zero: then our own count is billed. */
+export type ReportedUsage = Omit<TokenUsage, 'inputTokens' | 'outputTokens'> & {
+  readonly inputTokens: number | null
+  readonly outputTokens: number | null
+  /** Where the output is not told: what it is at least, by a count of its parts or an early one of the whole. */
+  readonly leastOutputTokens?: number
+}
+
+export type TokenLogprob = {
+  readonly token: string
+  readonly logprob: number
+  readonly bytes: readonly number[] | null
+  readonly top_logprobs: readonly {
+    readonly token: string
+    readonly logprob: number
+    readonly bytes: readonly number[] | null
+  }[]
+}
+
+/** A piece of the answer. `choice` counts the answers asked for with `n`, from 0. */
+export type ContentEvent =
+  | { readonly type: 'text'; readonly choice: number; readonly text: string }
+  | { readonly type: 'reasoning'; readonly choice: number; readonly text: string }
+  | { readonly type: 'refusal'; readonly choice: number; readonly text: string }
+  /** Opens a tool call: `index` is contiguous from 0 within its choice, `id` unique within the answer. */
+  | {
+      readonly type: 'tool_call'
+      readonly choice: number
+      readonly index: number
+      readonly id: string
+      readonly name: string
+      readonly signature: string | null
+    }
+  /** A piece of the JSON text of the call opened under `index`. A call's pieces joined are never empty: `{}` at least. */
+  | { readonly type: 'tool_arguments'; readonly choice: number; readonly index: number; readonly text: string }
+  | { readonly type: 'logprobs'; readonly choice: number; readonly tokens: readonly TokenLogprob[] }
+
+/** The outcome of one candidate that was asked, or skipped when its turn came. */
+export type Attempt = {
+  /** `provider/model`. */
+  readonly model: string
+  readonly outcome: AttemptOutcome
+  /** Monotonic milliseconds at which it was asked or skipped. */
+  readonly startedAt: number
+  /** Until it had failed, or until its first content. */
+  readonly durationMs: number
+}
+
+export const attemptFailures = [
+  'rate_limited',
+  'quota_exhausted',
+  'overloaded',
+  'unavailable',
+  'credential_refused',
+  'model_missing',
+  'context_overflow',
+  'content_filtered',
+  'request_refused',
+  'request_too_large',
+  'timeout',
+  'connection_failed',
+  'bad_answer',
+  'truncated',
+  'empty_answer',
+  'generation_failed',
+] as const
+export type AttemptFailure = (typeof attemptFailures)[number]
+
+/**
+ * Why a candidate was not asked when its turn came: the account cannot pay for it, its circuit is open, the wait that it asked
+ * for lasts, its provider refuses the credential, or too many other requests are being repeated.
+ */
+export const attemptSkips = [
+  'skipped_over_budget',
+  'skipped_circuit_open',
+  'skipped_cooldown',
+  'skipped_provider_disabled',
+  'skipped_retry_budget',
+] as const
+export type AttemptSkip = (typeof attemptSkips)[number]
+
+export const attemptOutcomes = ['served', ...attemptFailures, ...attemptSkips] as const
+export type AttemptOutcome = (typeof attemptOutcomes)[number]
+
+/** Known when the first content is there: what the answer's headers are made of. */
+export type Opening = {
+  readonly requestId: string
+  /** Unix seconds. */
+  readonly createdAt: number
+  /** `provider/model` that serves. */
+  readonly model: string
+  readonly provider: string
+  readonly attempts: readonly Attempt[]
+  /** Caller's parameters that the serving model does not take. */
+  readonly droppedParameters: readonly string[]
+  /** Kinds of secrets seen in the prompt; absent = none. */
+  readonly secrets?: readonly string[]
+  /** The cap that the gateway set on the answer; absent = the client's own is in force. */
+  readonly outputCap?: OutputCap
+  /** What was looked up for the answer, in integers of 1e-8 USD; absent = nothing. */
+  readonly web?: {
+    readonly sources: readonly WebSource[]
+    readonly searchMicrocents: number
+    readonly fetchMicrocents: number
+  }
+  /** Whether the model got more than the caller's own words; null = nobody asked for that. */
+  readonly enhanced: boolean | null
+  /** Time spent in the gateway itself until the first content, upstream waits taken out. */
+  readonly overheadMs: number
+}
+
+/** Known once the request is settled: what it used, what it cost, how it was routed. Costs are integers of 1e-8 USD. */
+export type Receipt = {
+  readonly requestId: string
+  readonly model: string
+  readonly provider: string
+  readonly usage: TokenUsage
+  /** The counts are ours: the upstream gave none. */
+  readonly estimated: boolean
+  /** The gateway's own cap that cut the answer; absent = it was not cut, or by the client's own cap. */
+  readonly outputCap?: OutputCap
+  readonly cost: { readonly model: number; readonly search: number; readonly fetch: number; readonly total: number }
+  readonly routing: {
+    readonly mode: 'auto' | 'manual'
+    readonly strategy: Strategy | null
+    readonly queryType: QueryType | null
+    readonly complexity: number | null
+    readonly learned: boolean
+    readonly attempts: readonly Attempt[]
+  }
+  readonly enhancement: {
+    readonly changed: boolean
+    readonly enhancedPrompt: string
+    readonly queryType: QueryType
+  } | null
+  readonly web: {
+    readonly searched: boolean
+    readonly sources: readonly WebSource[]
+    /** What was wanted and is not there, and why. */
+    readonly leftOut: readonly LeftOut[]
+  }
+}
+
+export const queryTypes = [
+  'code',
+  'code_algorithm',
+  'debugging',
+  'analysis',
+  'writing',
+  'math',
+  'creative',
+  'planning',
+  'comparison',
+  'other',
+] as const
+export type QueryType = (typeof queryTypes)[number]
+
+/**
+ * What `answer()` yields, in batches: events that came in one upstream read travel together, since each hop through an
+ * async generator costs more than the work on the event. Order: `opened`, content, `finish` per choice, `done`.
+ * A failure after the first content is thrown, so `done` is never seen on a cut answer.
+ */
+export type ChatEvent =
+  | { readonly type: 'opened'; readonly opening: Opening }
+  | ContentEvent
+  /** Moderation ended the answer here; a `finish` with `content_filter` follows. */
+  | { readonly type: 'filtered'; readonly choice: number; readonly layer: string; readonly category: string }
+  | { readonly type: 'finish'; readonly choice: number; readonly reason: FinishReason }
+  | { readonly type: 'done'; readonly receipt: Receipt }
+
+export type ChatEvents = AsyncGenerator<readonly ChatEvent[], void, void>

@@ -1,0 +1,117 @@
+import type { Reader } from '../analysis/prompt-analysis.ts'
+import { fitsLength, isTerse } from './enhance.ts'
+
+/** What a model is told that rewrites prompts. `growth`: characters that it may add. */
+export function rewriteInstructions(growth: number): string {
+  return `The user's message is a prompt for another assistant. Do not answer it. Repeat it word for word, then, in the same language, add two to four short lines that say how to answer it: audience, format, scope, constraints, steps or checks, whichever fit. Add no fact, number, name, address or quotation that is not in it, and at most ${growth} characters in all. Reply with the prompt alone.`
+}
+
+/**
+ * Whether a rewrite of a terse prompt does it no harm, by the rules that hold for the rule-based one: it is longer, within
+ * the same bounds, the caller's text stands in it, literals and names in their order; nothing is invented; it is in the same
+ * language, and a second time nothing would be added.
+ */
+export function keepsRules(original: string, rewritten: string, read: Reader): boolean {
+  const language = languageIn(read, original)
+  return (
+    rewritten !== original &&
+    fitsLength(original, rewritten) &&
+    !isTerse(rewritten) &&
+    keepsText(original, rewritten) &&
+    literals.every(kind => keepsInOrder(original.match(kind) ?? [], rewritten)) &&
+    namesIn(original).every(name => rewritten.includes(name)) &&
+    inventsNothing(original, rewritten, language) &&
+    languageIn(read, rewritten) === language
+  )
+}
+
+/** Alike but for this share of words is the caller's text with its spelling mended. */
+const leastRecall = 0.98
+
+/** Code, addresses, numbers, quotations, placeholders. */
+const literals = [
+  /```[\s\S]*?```|`[^`\n]+`/g,
+  /\b(?:https?:\/\/|www\.)[^\s<>"]+/gi,
+  /\p{Nd}+(?:[.,:/]\p{Nd}+)*/gu,
+  /"[^"\n]+"|“[^”\n]+”|«[^»\n]+»|„[^“”\n]+[“”]|「[^」\n]+」/g,
+  /\{\{?[^{}\n]+\}\}?|\[[^[\]\n]+\]|<[^<>\s][^<>\n]*>|\$\w+|%\w\b/g,
+]
+
+/** Numbers in words: from two upwards, since `one` is a pronoun. */
+const spelledNumber =
+  /\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|twenty|thirty|forty|fifty|hundred|thousand|million|billion|dos|tres|cuatro|cinco|diez|deux|trois|quatre|cinq|dix|zwei|drei|vier|fünf|zehn)\b/gi
+
+function languageIn(read: Reader, text: string): string {
+  return read([{ role: 'user', content: [{ type: 'text', text }], name: null }]).language
+}
+
+function keepsText(original: string, rewritten: string): boolean {
+  if (rewritten.includes(original.trim())) return true
+  const words = wordsOf(original)
+  return words.length > 0 && commonInOrder(words, wordsOf(rewritten)) / words.length >= leastRecall
+}
+
+function wordsOf(text: string): readonly string[] {
+  return text.toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu) ?? []
+}
+
+/** Length of the longest sequence of words that both hold in the same order. Both are short: a terse prompt, and four times one. */
+function commonInOrder(left: readonly string[], right: readonly string[]): number {
+  let row = new Uint16Array(right.length + 1)
+  for (const word of left) {
+    const next = new Uint16Array(right.length + 1)
+    for (const [at, other] of right.entries())
+      next[at + 1] = word === other ? (row[at] ?? 0) + 1 : Math.max(row[at + 1] ?? 0, next[at] ?? 0)
+    row = next
+  }
+  return row[right.length] ?? 0
+}
+
+function keepsInOrder(parts: readonly string[], text: string): boolean {
+  let from = 0
+  for (const part of parts) {
+    const at = text.indexOf(part, from)
+    if (at < 0) return false
+    from = at + part.length
+  }
+  return true
+}
+
+function inventsNothing(original: string, rewritten: string, language: string): boolean {
+  if (!languagesWithNames.has(language)) return false
+  const words = new Set(wordsOf(original))
+  return (
+    [...literals, spelledNumber].every(kind => {
+      const known = new Set(original.match(kind) ?? [])
+      return (rewritten.match(kind) ?? []).every(part => known.has(part))
+    }) && namesIn(rewritten).every(name => words.has(name.toLowerCase()))
+  )
+}
+
+/** Where a capital inside a sentence is a name's. Elsewhere an invented one could not be told, so rules alone enhance. */
+const languagesWithNames: ReadonlySet<string> = new Set([
+  'en',
+  'es',
+  'fr',
+  'pt',
+  'it',
+  'nl',
+  'sv',
+  'da',
+  'no',
+  'fi',
+  'pl',
+  'cs',
+  'ro',
+  'hu',
+  'tr',
+  'ru',
+  'uk',
+])
+
+/** Capitalised words, but for those that begin a sentence, a line, an item of a list, or what follows a colon. */
+function namesIn(text: string): readonly string[] {
+  return [...text.matchAll(/(?<!(?:[.!?:]|^\s*[-*•])\s)(?<=[^\S\n]["'“«(]?)\p{Lu}[\p{L}\p{M}\p{N}'’-]*/gmu)]
+    .map(([name]) => name)
+    .filter(name => name !== 'I' && !/^I['’]/.test(name))
+}

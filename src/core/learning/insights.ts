@@ -1,0 +1,107 @@
+/** What learning has to tell people: its cells as rows, sums and advice. Costs are integers of 1e-8 USD. */
+import { type Estimate, estimate } from './learned-bias.ts'
+import { type Cell, type Confidence, confidenceOf, confidences } from './learning-cell.ts'
+
+/** A model's cell for a query type, and what it comes to. */
+export type Insight = Estimate & {
+  /** `provider/model`. */
+  readonly model: string
+  readonly queryType: string
+  readonly cell: Cell
+  readonly confidence: Confidence
+}
+
+export type Placed = Cell & { readonly queryType: string; readonly model: string }
+
+/** One row per cell, by query type, most requests first. `figureOf`: the catalogue's quality, null = not in it. */
+export function insightsOf(
+  cells: readonly Placed[],
+  figureOf: (model: string) => number | null,
+  now: number,
+): readonly Insight[] {
+  return [...Map.groupBy(cells, cell => cell.queryType).values()].flatMap(ofType => {
+    const listed = ofType.filter(({ model }) => figureOf(model) !== null)
+    const estimates = estimate(
+      listed.map(cell => ({ figure: figureOf(cell.model) ?? 0, cell })),
+      now,
+    )
+    return ofType
+      .map(cell => ({
+        ...(estimates[listed.indexOf(cell)] ?? { bias: 0, quality: cell.quality, error: 1 }),
+        model: cell.model,
+        queryType: cell.queryType,
+        cell,
+        confidence: confidenceOf(cell.entries),
+      }))
+      .sort((left, right) => right.cell.requests - left.cell.requests || (left.model < right.model ? -1 : 1))
+  })
+}
+
+/** The furthest that any of these has got; a new account's is `cold_start`. */
+export function furthest(insights: readonly Insight[]): Confidence {
+  return confidences.findLast(confidence => insights.some(one => one.confidence === confidence)) ?? 'cold_start'
+}
+
+/** The model to expect most of among those past their cold start; null = none is. */
+export function bestOf(insights: readonly Insight[]): string | null {
+  const [first] = insights
+    .filter(({ confidence }) => confidence !== 'cold_start')
+    .toSorted((left, right) => right.quality - left.quality)
+  return first?.model ?? null
+}
+
+export type Recommendation = {
+  readonly queryType: string
+  readonly model: string
+  readonly reason: string
+  /** To be expected on the quality scale, and percent of the cost a request. */
+  readonly qualityChange: number
+  readonly costChangePercent: number
+}
+
+/** Differences in quality below this are none. */
+const noDifference = 0.02
+const worthSavingPercent = -20
+
+/**
+ * For each query type at most one other model than the one mostly used: one that does better beyond the error of both, else
+ * the cheapest that does as well. Both must be past their cold start.
+ */
+export function recommendationsOf(insights: readonly Insight[]): readonly Recommendation[] {
+  return [...Map.groupBy(insights, one => one.queryType).values()].flatMap(ofType => {
+    const [used, ...others] = ofType.filter(({ confidence }) => confidence !== 'cold_start')
+    if (used === undefined) return []
+    const found = better(used, others) ?? cheaper(used, others)
+    return found === null ? [] : [found]
+  })
+}
+
+function better(used: Insight, others: readonly Insight[]): Recommendation | null {
+  const [best] = others
+    .filter(one => one.quality - used.quality > Math.max(noDifference, Math.hypot(one.error, used.error)))
+    .toSorted((left, right) => right.quality - left.quality)
+  return best === undefined ? null : recommend(used, best, `It does better on your requests than ${used.model}.`)
+}
+
+function cheaper(used: Insight, others: readonly Insight[]): Recommendation | null {
+  const [cheapest] = others
+    .filter(one => costChange(used, one) <= worthSavingPercent && one.quality >= used.quality - noDifference)
+    .toSorted((left, right) => left.cell.costMicrocents - right.cell.costMicrocents)
+  if (cheapest === undefined) return null
+  return recommend(used, cheapest, `It does as well on your requests as ${used.model}, for less.`)
+}
+
+function recommend(used: Insight, other: Insight, reason: string): Recommendation {
+  return {
+    queryType: used.queryType,
+    model: other.model,
+    reason,
+    qualityChange: other.quality - used.quality,
+    costChangePercent: costChange(used, other),
+  }
+}
+
+function costChange(used: Insight, other: Insight): number {
+  if (used.cell.costMicrocents === 0) return 0
+  return (other.cell.costMicrocents / used.cell.costMicrocents - 1) * 100
+}

@@ -1,0 +1,329 @@
+/** Models that the operator describes: those of the providers it configures, and its changes to the catalogue. */
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { type ReasoningEffort, reasoningEfforts } from '../chat/chat.ts'
+import {
+  fullName,
+  type Model,
+  maximumNameCharacters,
+  type ParameterRules,
+  type Prices,
+  type Pricing,
+  tierOf,
+  tiers,
+} from './models.ts'
+import { oneOf } from '../validation/validate.ts'
+
+const strict = { additionalProperties: false } as const
+const price = Type.Number({ minimum: 0, maximum: 1_000_000 })
+const optional = <S extends TSchema>(schema: S) => Type.Optional(schema)
+const flag = Type.Optional(Type.Boolean())
+const name = Type.String({ minLength: 1, maxLength: maximumNameCharacters })
+const day = Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}$', maxLength: 10, description: 'a date: YYYY-MM-DD' })
+const tokens = Type.Integer({ minimum: 1, maximum: 100_000_000 })
+
+const priceFields = {
+  input_per_mtok: price,
+  output_per_mtok: price,
+  cached_input_per_mtok: optional(price),
+  cache_write_per_mtok: optional(price),
+}
+
+/**
+ * A model of a provider that the operator configures (`GATEWAY_CONFIG`, `providers[].models[]`). Prices are USD per
+ * million tokens and must be there, since a model without a known price is not routable; 0 is a price.
+ */
+export const configuredModelSchema = Type.Object(
+  {
+    id: name,
+    display_name: optional(name),
+    tier: optional(oneOf(tiers)),
+    pricing: Type.Object(
+      {
+        ...priceFields,
+        long_context: optional(
+          Type.Object(
+            { above_input_tokens: Type.Integer({ minimum: 0, maximum: 100_000_000 }), ...priceFields },
+            strict,
+          ),
+        ),
+      },
+      strict,
+    ),
+    context_window: optional(tokens),
+    max_input_tokens: optional(tokens),
+    max_output_tokens: optional(tokens),
+    capabilities: optional(
+      Type.Object(
+        {
+          vision: flag,
+          image_urls: flag,
+          files: flag,
+          tools: flag,
+          json_schema: flag,
+          reasoning: flag,
+          streaming: flag,
+          web_search: flag,
+        },
+        strict,
+      ),
+    ),
+    parameters: optional(
+      Type.Object(
+        {
+          sampling: optional(oneOf(['accepted', 'rejected', 'only_with_effort_none'])),
+          maximum_temperature: optional(Type.Number({ minimum: 0, maximum: 2 })),
+          temperature_with_top_p: flag,
+          penalties: flag,
+          seed: flag,
+          logit_bias: flag,
+          logprobs: flag,
+          maximum_top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
+          maximum_stops: optional(Type.Integer({ minimum: 0, maximum: 64 })),
+          maximum_choices: optional(Type.Integer({ minimum: 1, maximum: 128 })),
+          output_cap_field: optional(oneOf(['max_completion_tokens', 'max_tokens'])),
+          system_role: optional(oneOf(['system', 'developer'])),
+          forced_tool_choice: optional(oneOf(['accepted', 'rejected', 'rejected_when_thinking'])),
+          tools_need_effort_none: flag,
+          prefill: flag,
+          efforts: optional(Type.Array(oneOf(reasoningEfforts), { maxItems: reasoningEfforts.length })),
+          stream_options: flag,
+          parallel_tool_calls: flag,
+          response_format: optional(oneOf(['json_schema', 'json_object', 'none'])),
+          pass_extras: flag,
+        },
+        strict,
+      ),
+    ),
+    aliases: optional(Type.Array(name, { maxItems: 32 })),
+    deprecated: flag,
+    deprecation_date: optional(day),
+    successor: optional(name),
+    release_date: optional(day),
+    quality: optional(Type.Number({ minimum: 0, maximum: 1 })),
+    tokens_per_second: optional(Type.Number({ minimum: 0, maximum: 1_000_000 })),
+    first_token_ms: optional(Type.Integer({ minimum: 0, maximum: 600_000 })),
+  },
+  strict,
+)
+
+export type ConfiguredModel = Static<typeof configuredModelSchema>
+
+/**
+ * A model of a built-in provider as the operator would have it (`GATEWAY_CONFIG`, `models[]`): other figures for one that is
+ * in the catalogue, or a new one, which needs its prices and a model that it is `like`, whose parameters it takes.
+ */
+export const modelChangeSchema = Type.Object(
+  {
+    ...Type.Partial(configuredModelSchema).properties,
+    provider: oneOf(['openai', 'anthropic', 'google']),
+    id: name,
+    like: optional(name),
+  },
+  strict,
+)
+
+export type ModelChange = Static<typeof modelChangeSchema>
+
+/** What any server that calls itself OpenAI-compatible takes; the rest is sent only where its operator says it works. */
+const safeCore: ParameterRules = {
+  sampling: 'accepted',
+  maximumTemperature: 2,
+  temperatureWithTopP: true,
+  penalties: false,
+  seed: false,
+  logitBias: false,
+  logprobs: false,
+  maximumTopLogprobs: 0,
+  maximumStops: 4,
+  maximumChoices: 1,
+  outputCapField: 'max_tokens',
+  systemRole: 'system',
+  forcedToolChoice: 'accepted',
+  toolsNeedEffortNone: false,
+  prefill: true,
+  efforts: [],
+  reasoning: { kind: 'none' },
+  streamOptions: false,
+  parallelToolCalls: false,
+  responseFormat: 'none',
+  passExtras: true,
+}
+
+/** What is assumed of a configured model of which its operator says nothing: it works, and is chosen with caution. */
+const unknownModel = {
+  contextWindow: 128_000,
+  maxOutputTokens: 16_384,
+  quality: 0.3,
+  tokensPerSecond: 50,
+  firstTokenMs: 1_000,
+}
+
+/** A configured row as a model. What the row leaves open is filled in; nothing is checked here but by the schema. */
+export function toModel(providerId: string, row: ConfiguredModel): Model {
+  const { efforts = safeCore.efforts, ...rules } = camelKeys(row.parameters ?? {})
+  // Whoever says that it can answer by a schema says that it takes one.
+  const responseFormat =
+    rules.responseFormat ?? (row.capabilities?.json_schema === true ? 'json_schema' : safeCore.responseFormat)
+  const contextWindow = row.context_window ?? unknownModel.contextWindow
+  return {
+    id: row.id,
+    provider: providerId,
+    displayName: row.display_name ?? row.id,
+    tier: row.tier ?? tierOf(pricesOf(row.pricing)),
+    pricing: pricingOf(row.pricing),
+    pricingSource: 'config',
+    contextWindow,
+    maxInputTokens: row.max_input_tokens ?? null,
+    maxOutputTokens: row.max_output_tokens ?? Math.min(unknownModel.maxOutputTokens, contextWindow),
+    capabilities: {
+      vision: false,
+      imageUrls: true,
+      files: false,
+      tools: true,
+      jsonSchema: responseFormat === 'json_schema',
+      reasoning: efforts.length > 0,
+      streaming: true,
+      webSearch: false,
+      ...camelKeys(row.capabilities ?? {}),
+    },
+    parameters: {
+      ...safeCore,
+      ...rules,
+      responseFormat,
+      efforts: inOrder(efforts),
+      reasoning: { kind: efforts.length > 0 ? 'effort' : 'none' },
+    },
+    aliases: row.aliases ?? [],
+    marketplaceAliases: [],
+    deprecated: row.deprecated ?? row.deprecation_date !== undefined,
+    deprecationDate: row.deprecation_date ?? null,
+    successor: row.successor ?? null,
+    releaseDate: row.release_date ?? null,
+    qualityScores: [],
+    figures: {
+      quality: row.quality ?? unknownModel.quality,
+      tokensPerSecond: row.tokens_per_second ?? unknownModel.tokensPerSecond,
+      firstTokenMs: row.first_token_ms ?? unknownModel.firstTokenMs,
+      estimated: row.quality === undefined,
+    },
+  }
+}
+
+/** What is wrong with changes to these models, one line each with the change's place in the list. */
+export function changeProblems(models: readonly Model[], changes: readonly ModelChange[]): readonly string[] {
+  const told = new Set<string>()
+  return changes.flatMap((change, at) => {
+    const { provider, id, like, pricing } = change
+    const say = (problem: string) => [`models.${at}: ${provider}/${id} ${problem}`]
+    if (told.has(fullName(change))) return say('is there twice; make one of the two')
+    told.add(fullName(change))
+    if (find(models, provider, id) !== null) {
+      return like === undefined ? [] : say('is in the catalogue: `like` is for a new model; take it out')
+    }
+    return [
+      ...(pricing === undefined
+        ? say('is new and has no `pricing`: a model without a known price is not routable')
+        : []),
+      ...(like === undefined || find(models, provider, like) === null
+        ? say(`is new: \`like\` must name a model of ${provider} in the catalogue, whose parameters it takes`)
+        : []),
+    ]
+  })
+}
+
+/** The models with their changes, the new ones behind them. A new one without a price or a model it is like is left out. */
+export function withChanges(models: readonly Model[], changes: readonly ModelChange[]): readonly Model[] {
+  const changed = models.map(model => {
+    const change = changes.find(({ provider, id }) => find([model], provider, id) !== null)
+    return change === undefined ? model : changedModel(model, change)
+  })
+  const added = changes.flatMap(change => {
+    const { provider, id, like, pricing } = change
+    if (find(models, provider, id) !== null || like === undefined || pricing === undefined) return []
+    const relative = find(models, provider, like)
+    return relative === null
+      ? []
+      : [changedModel(namesake(relative, id), { tier: tierOf(pricesOf(pricing)), ...change })]
+  })
+  return [...changed, ...added]
+}
+
+function find(models: readonly Model[], provider: string, id: string): Model | null {
+  return models.find(model => model.provider === provider && model.id === id) ?? null
+}
+
+/** A model of another name that behaves alike; nothing that was published of the one is said of the other. */
+function namesake({ evidence, ...model }: Model, id: string): Model {
+  return {
+    ...model,
+    id,
+    displayName: id,
+    aliases: [],
+    marketplaceAliases: [],
+    deprecated: false,
+    deprecationDate: null,
+    successor: null,
+    releaseDate: null,
+    qualityScores: [],
+    figures: { ...model.figures, estimated: true },
+  }
+}
+
+function changedModel(model: Model, change: ModelChange): Model {
+  const { efforts, ...rules } = camelKeys(change.parameters ?? {})
+  const { figures } = model
+  return {
+    ...model,
+    displayName: change.display_name ?? model.displayName,
+    tier: change.tier ?? model.tier,
+    ...(change.pricing !== undefined && { pricing: pricingOf(change.pricing), pricingSource: 'config' }),
+    contextWindow: change.context_window ?? model.contextWindow,
+    maxInputTokens: change.max_input_tokens ?? model.maxInputTokens,
+    maxOutputTokens: change.max_output_tokens ?? model.maxOutputTokens,
+    capabilities: { ...model.capabilities, ...camelKeys(change.capabilities ?? {}) },
+    parameters: { ...model.parameters, ...rules, ...(efforts !== undefined && { efforts: inOrder(efforts) }) },
+    aliases: [...model.aliases, ...(change.aliases ?? [])],
+    deprecated: change.deprecated ?? (change.deprecation_date !== undefined || model.deprecated),
+    deprecationDate: change.deprecation_date ?? model.deprecationDate,
+    successor: change.successor ?? model.successor,
+    releaseDate: change.release_date ?? model.releaseDate,
+    figures: {
+      quality: change.quality ?? figures.quality,
+      tokensPerSecond: change.tokens_per_second ?? figures.tokensPerSecond,
+      firstTokenMs: change.first_token_ms ?? figures.firstTokenMs,
+      estimated: change.quality === undefined && figures.estimated,
+    },
+  }
+}
+
+function pricingOf({ long_context: longContext, ...row }: ConfiguredModel['pricing']): Pricing {
+  return {
+    ...pricesOf(row),
+    longContext: longContext ? { aboveInputTokens: longContext.above_input_tokens, ...pricesOf(longContext) } : null,
+  }
+}
+
+function inOrder(efforts: readonly ReasoningEffort[]): readonly ReasoningEffort[] {
+  return reasoningEfforts.filter(effort => efforts.includes(effort))
+}
+
+function pricesOf(row: Static<ReturnType<typeof Type.Object<typeof priceFields>>>): Prices {
+  return {
+    input: row.input_per_mtok,
+    output: row.output_per_mtok,
+    cachedInput: row.cached_input_per_mtok ?? null,
+    cacheWrite: row.cache_write_per_mtok ?? null,
+  }
+}
+
+type Camel<S extends string> = S extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : S
+type CamelKeys<T> = { [K in keyof T as K extends string ? Camel<K> : never]: T[K] }
+
+/** The config file's `snake_case` fields under our names: one rule instead of a line for each. */
+function camelKeys<T extends object>(row: T): CamelKeys<T> {
+  const renamed = Object.entries(row).map(([key, value]) => [
+    key.replace(/_(.)/g, (_, letter) => letter.toUpperCase()),
+    value,
+  ])
+  return Object.fromEntries(renamed) as CamelKeys<T>
+}

@@ -1,0 +1,77 @@
+/** Letters in disguise as the letters that a reader sees: invisible characters gone, other coats off, look-alikes Latin. */
+import { normalForm, singleForm } from './nfkc.ts'
+import { loadUnits, textOfUnits, units } from './code-units.ts'
+
+/** A text as it looks, in ASCII where that is what it looks like. */
+export function plainLetters(text: string): string {
+  return letterByLetter(text, false) ?? letterByLetter(normalForm(text), true) ?? text
+}
+
+/** null: some letter depends on its neighbours, and the text is not in its normal form. */
+function letterByLetter(text: string, isNormal: boolean): string | null {
+  let plain = ''
+  for (let from = 0; from < text.length; ) {
+    const length = loadUnits(text, from)
+    units[length] = 0
+    let count = 0
+    for (let at = 0; at < length; at++) {
+      const unit = units[at] ?? 0
+      let look = looks[unit] ?? 0
+      if (look === unknown) look = learned(unit)
+      if (look === depends) {
+        if (!isNormal) return null
+        look = unit === tagStart && isTag(units[at + 1] ?? 0) ? tagLetter(units[++at] ?? 0) : unit
+      }
+      if (look !== nothing) units[count++] = look
+    }
+    plain += textOfUnits(count)
+    from += length
+  }
+  return plain
+}
+
+/** What each UTF-16 unit looks like, learned when first met: to ask Unicode for all of them takes long. */
+const looks = new Uint16Array(65_536)
+const unknown = 0
+/** A unit that no character has. */
+const depends = 0xffff
+/** A soft hyphen looks like nothing, and nothing looks like one. */
+const nothing = 0xad
+
+function learned(unit: number): number {
+  const look = lookOf(unit)
+  looks[unit] = look
+  return look
+}
+
+function lookOf(unit: number): number {
+  if (invisible.test(String.fromCharCode(unit))) return nothing
+  const form = singleForm(unit)
+  // U+0000 would stay unknown.
+  return form === null || form === unknown ? depends : (latinFor.get(form) ?? form)
+}
+
+const invisible = /[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]|\u034f/
+
+/** Letter and the Latin one that it looks like, pair by pair. */
+const pairs = 'аaеeоoрpсcхxуyіiјjѕsһhԁdкkмmтtгrΑAΒBΕEΖZΗHΙIΚKΜMΝNΟOΡPΤTΥYΧXοoαaνvρpιiΑAАAВBЕEКKМMНHОOРPСCТTХX'
+const latinFor = new Map(
+  Array.from(
+    { length: pairs.length / 2 },
+    (_, at) => [pairs.charCodeAt(2 * at), pairs.charCodeAt(2 * at + 1)] as const,
+  ),
+)
+
+/** Tag characters, U+E0000 to U+E007F, spell ASCII that nobody sees; the rest of them says nothing. */
+const tagStart = 0xdb40
+const firstTag = 0xdc00
+const lastTag = 0xdc7f
+
+function isTag(unit: number): boolean {
+  return unit >= firstTag && unit <= lastTag
+}
+
+function tagLetter(unit: number): number {
+  const code = unit - firstTag
+  return code >= 0x20 && code < 0x7f ? code : nothing
+}

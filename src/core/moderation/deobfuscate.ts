@@ -1,0 +1,235 @@
+/** Undoes what hides words from rules and classifiers: invisible characters, look-alike letters, digits for letters, base64. */
+import { textInBase64 } from './base64-text.ts'
+import { plainLetters } from './confusables.ts'
+import { respelt } from './leetspeak.ts'
+import { parted, unscrambled } from './scrambled.ts'
+import { loadUnits, units } from './code-units.ts'
+
+/**
+ * Other readings of a text, none where nothing in it looks disguised. One pass over the characters decides; what it finds is
+ * read anew up to a bound, so that a text made of disguises costs no more than twice a plain one.
+ */
+export function undisguised(text: string): readonly string[] {
+  const signs = signsIn(text)
+  const scrambled = unscrambled(text)
+  if (signs === 0) return scrambled
+  const readings: string[] = [...scrambled]
+  let seen = text.slice(0, longestReading)
+  if ((signs & hiding) !== 0) {
+    seen = plainLetters(seen)
+    readings.push(seen)
+  }
+  if ((signs & leet) !== 0 || (seen !== text && (signsIn(seen) & leet) !== 0)) {
+    const spelt = respelt(seen)
+    if (spelt !== null) {
+      readings.push(spelt)
+      // A long word that stood there as it is was not joined.
+      const asWords = spelt.replace(longWords, run => (seen.includes(run) ? run : parted(run)))
+      if (asWords !== spelt) readings.push(asWords)
+    }
+  }
+  const hidden = (signs & longRun) === 0 ? null : textInBase64(text)
+  if (hidden !== null) readings.push(hidden)
+  return readings
+}
+
+/** Too long for one word: words that stood a letter at a time, with nothing but blanks between them. */
+const longWords = /[a-z]{10,64}/gi
+
+const longestReading = 32_768
+
+/** Invisible characters, letters in another coat, Cyrillic or Greek beside Latin. */
+const hiding = 1
+/** Digits and marks for letters, or letters that all stand alone. */
+const leet = 2
+/** So many characters of base64 in a row. */
+const longRun = 4
+const shortestRun = 32
+
+/** Which disguises a text may hold. Most hold nothing that could be one, and are looked at no closer. */
+function signsIn(text: string): number {
+  const traits = traitTable()
+  let found = 0
+  let mixed = 0
+  let joins = 0
+  let alone = 0
+  let hasRun = false
+  for (let from = 0; from < text.length; ) {
+    const length = loadUnits(text, from)
+    // Short loops, of which the engine makes better code than of one that does all.
+    let before = 0
+    for (let at = 0; at < length; at++) {
+      const trait = traits[units[at] ?? 0] ?? 0
+      found |= trait
+      mixed |= ((trait << 1) & before) | ((before << 1) & trait)
+      joins += (before >>> joinShift) & (trait >>> leetShift) & 1
+      before = trait
+    }
+    alone = Math.max(alone, lonelyIn(traits, length))
+    hasRun ||= hasRunIn(traits, length)
+    from += length
+  }
+  const isHiding = (found & hides) !== 0 || (mixed & looksLatin) !== 0
+  const mayBeLeet = (joins >= fewestJoins && joins * charactersPerJoin >= text.length) || alone >= fewestSpaced
+  return (isHiding ? hiding : 0) | (mayBeLeet && isLeet(text, traits) ? leet : 0) | (hasRun ? longRun : 0)
+}
+
+/** Most letters in a row that stand alone among the loaded units, or may. */
+function lonelyIn(traits: Uint16Array, length: number): number {
+  const separator = 1 << separatorShift
+  let most = 0
+  let row = 0
+  let before = separator
+  let beforeLast = separator
+  for (let at = 0; at < length; at++) {
+    const trait = traits[units[at] ?? 0] ?? 0
+    const ends = (beforeLast >>> separatorShift) & (before >>> joinShift) & (trait >>> separatorShift) & 1
+    const begins = (before >>> separatorShift) & (trait >>> joinShift) & 1
+    row = (row + ends) & -(ends | begins)
+    most = Math.max(most, row)
+    beforeLast = before
+    before = trait
+  }
+  return most
+}
+
+/** Whether so many of the loaded units in a row are of base64: one of them stands at every so many. */
+function hasRunIn(traits: Uint16Array, length: number): boolean {
+  const isOf = (at: number) => at >= 0 && at < length && ((traits[units[at] ?? 0] ?? 0) & (1 << base64Shift)) !== 0
+  for (let at = shortestRun - 1; at < length; at += shortestRun) {
+    if (!isOf(at)) continue
+    let from = at
+    while (at - from < shortestRun && isOf(from - 1)) from--
+    let to = at
+    while (to - from < shortestRun && isOf(to + 1)) to++
+    if (to - from + 1 >= shortestRun) return true
+  }
+  return false
+}
+
+/** One pass without a branch: in code, hashes and logs nobody could guess what comes next. */
+function isLeet(text: string, traits: Uint16Array): boolean {
+  let state = 0
+  let joins = 0
+  for (let from = 0; from < text.length; ) {
+    const length = loadUnits(text, from)
+    for (let at = 0; at < length; at++) {
+      const step = state | ((traits[units[at] ?? 0] ?? 0) & kindMask)
+      joins += joinsAt[step] ?? 0
+      state = steps[step] ?? 0
+    }
+    from += length
+  }
+  // Code has digits between letters too, but not in every other word.
+  return state >= spelledOut || (joins >= fewestJoins && joins * charactersPerJoin >= text.length)
+}
+
+const fewestJoins = 2
+const charactersPerJoin = 100
+
+const kindSeparator = 0
+const kindLetter = 1
+const kindLeet = 2
+const kindOther = 3
+/** Beyond ASCII: passed over. */
+const kindNone = 4
+
+/** What a unit is: its kind, whether base64 has it, whether it is invisible or in another coat, and two bits side by side. */
+const kindMask = 7
+const base64Shift = 3
+const hides = 0x10
+const letter = 0x40
+const looksLatin = letter << 1
+/** Whether a letter, a sign that stands for one, or a separator may stand here. */
+const joinShift = 8
+const leetShift = 9
+const separatorShift = 10
+
+let traitsKept: Uint16Array | null = null
+
+/** `traitOf` of every UTF-16 unit, made when first needed. */
+function traitTable(): Uint16Array {
+  traitsKept ??= Uint16Array.from({ length: 65_536 }, (_, unit) => {
+    const trait = traitOf(unit)
+    const kind = trait & kindMask
+    const may = (one: number, shift: number) => (kind === one || kind === kindNone ? 1 << shift : 0)
+    return trait | may(kindLetter, joinShift) | may(kindLeet, leetShift) | may(kindSeparator, separatorShift)
+  })
+  return traitsKept
+}
+
+function traitOf(unit: number): number {
+  if (unit > 127) return kindNone | (isDisguise(unit) ? hides : 0) | (resemblesLatin(unit) ? looksLatin : 0)
+  const character = String.fromCharCode(unit)
+  const inBase64 = /[A-Za-z0-9+/]/.test(character) ? 1 << base64Shift : 0
+  if (/[a-z]/i.test(character)) return kindLetter | letter | inBase64
+  if (/[013457@$!]/.test(character)) return kindLeet | inBase64
+  return (/[ .\-_]/.test(character) ? kindSeparator : kindOther) | inBase64
+}
+
+/** Zero-width, bidi and tag characters, soft hyphens; circled, full-width and mathematical letters. */
+function isDisguise(unit: number): boolean {
+  return (
+    unit === 0xad ||
+    unit === 0x34f ||
+    unit === 0x180e ||
+    (unit >= 0x200b && unit <= 0x200f) ||
+    (unit >= 0x202a && unit <= 0x202e) ||
+    (unit >= 0x2060 && unit <= 0x2064) ||
+    (unit >= 0x24b6 && unit <= 0x24e9) ||
+    unit === 0xd835 ||
+    unit === 0xdb40 ||
+    unit === 0xfeff ||
+    (unit >= 0xff10 && unit <= 0xff5a)
+  )
+}
+
+/** Cyrillic and Greek, also those letters that stand elsewhere and have a capital there. */
+function resemblesLatin(unit: number): boolean {
+  return (
+    (unit >= 0x370 && unit <= 0x4ff) ||
+    unit === 0xb5 ||
+    unit === 0x345 ||
+    (unit >= 0x1c80 && unit <= 0x1c87) ||
+    unit === 0x1fbe
+  )
+}
+
+/** `i g n o r e`: so many letters in a row that stand alone. */
+const fewestSpaced = 5
+
+/**
+ * What of a text matters for the next character, as one number: how many letters have stood alone (in the end `fewestSpaced`),
+ * and the kinds of the last two characters, where a run of digits for letters counts as one. The kind of the next character
+ * goes in its low bits.
+ */
+const spelledOut = stateOf(fewestSpaced, 0, 0)
+
+function stateOf(alone: number, beforeLast: number, last: number): number {
+  return (alone << 7) | (beforeLast << 5) | (last << 3)
+}
+
+/** The state behind the next character. */
+const steps = Uint16Array.from({ length: stateOf(fewestSpaced + 1, 0, 0) }, (_, step) => {
+  const [alone, beforeLast, last, kind] = partsOf(step)
+  if (kind >= kindNone) return step & ~kindMask
+  const isSameRun = kind === kindLeet && last === kindLeet
+  return stateOf(lettersAlone(alone, beforeLast, last, kind), isSameRun ? beforeLast : last, kind)
+})
+
+/** 1 where the next character joins letters with what stands for one. */
+const joinsAt = Uint8Array.from(steps, (_, step) => {
+  const [, beforeLast, last, kind] = partsOf(step)
+  return kind === kindLetter && last === kindLeet && beforeLast === kindLetter ? 1 : 0
+})
+
+function partsOf(step: number) {
+  return [step >> 7, (step >> 5) & 3, (step >> 3) & 3, step & kindMask] as const
+}
+
+function lettersAlone(alone: number, beforeLast: number, last: number, kind: number): number {
+  if (alone === fewestSpaced) return alone
+  if (kind === kindLetter) return last === kindLetter ? 0 : alone
+  if (kind === kindSeparator && last === kindLetter && beforeLast === kindSeparator) return alone + 1
+  return last === kindSeparator ? 0 : alone
+}

@@ -1,0 +1,178 @@
+/**
+ * The hosts that a text points at, however they are dressed: scheme or none, any case, port, user-info, `www`, a trailing
+ * dot, Markdown, `hxxp` and `[.]`, escapes, full-width dots, IDN or punycode, quotation marks and other scripts around. What stands
+ * behind `?` or `#` of an address is not one. Linear: candidates are found by their dots and read once outwards.
+ */
+import { isNameUnit, normalHost } from './hostname.ts'
+import { isOfName, nameLetters } from './idna-mapping.ts'
+import { dresses, spelledOut } from './escaped-urls.ts'
+
+/**
+ * Calls `onHost` with each host, lower case, without a trailing dot, in ASCII or in the letters of its name (`nameLetters`), until
+ * it returns false. Doubles may come.
+ */
+export function hostsIn(text: string, onHost: (host: string) => boolean): void {
+  const seen = dresses.in(text)
+  const isFolded = (seen & dresses.lone) !== 0
+  const plain = isFolded ? nameLetters(text) : text
+  // As it stands too: what is spelt out may join what belongs apart.
+  if (!readHosts(plain, isFolded, onHost) || (seen & dresses.whole) === 0) return
+  let other = spelledOut(plain)
+  for (let turn = 0; other !== null && turn < mostEscapes; turn++) {
+    if (!readHosts(other, false, onHost)) return
+    other = other.includes('%') ? spelledOut(other) : null
+  }
+}
+
+/** An address is escaped once by whoever writes it, and once more by whoever passes it on. */
+const mostEscapes = 2
+
+/** Whether to go on. `isFolded`: the letters are those of names. */
+function readHosts(text: string, isFolded: boolean, onHost: (host: string) => boolean): boolean {
+  let from = 0
+  for (let dot = text.indexOf('.'); dot !== -1; dot = text.indexOf('.', Math.max(dot + 1, from))) {
+    // A dot that ends a sentence joins no labels.
+    if (dot < from || !mayJoin(text.charCodeAt(dot - 1)) || !mayJoin(text.charCodeAt(dot + 1))) continue
+    const start = stretchStart(text, dot, from)
+    const end = stretchEnd(text, dot)
+    // Once for all that follows: name by name would take longer.
+    if (!isFolded && isBeyondAscii(text, start, end)) return readHosts(nameLetters(text.slice(start)), true, onHost)
+    from = end
+    if (!hostsOf(text, start, end, onHost)) return false
+  }
+  return true
+}
+
+const maximumStretch = 2_048
+
+/** Where the stretch around a dot begins: behind the last character that no address holds. */
+function stretchStart(text: string, dot: number, from: number): number {
+  const least = Math.max(from, dot - maximumStretch)
+  let start = dot
+  while (start > least && inStretch(text.charCodeAt(start - 1))) start--
+  return start
+}
+
+function stretchEnd(text: string, dot: number): number {
+  const most = Math.min(text.length, dot + maximumStretch)
+  let end = dot + 1
+  while (end < most && inStretch(text.charCodeAt(end))) end++
+  return end
+}
+
+/** White space, quotes and brackets end an address. */
+const ends = new Uint8Array(65_536).fill(1, 0, 33)
+for (const mark of '"\'()<>`|{}[],;\u00a0\u3000\u3001') ends[mark.charCodeAt(0)] = 1
+
+function inStretch(code: number): boolean {
+  return ends[code] === 0
+}
+
+function isBeyondAscii(text: string, start: number, end: number): boolean {
+  let units = 0
+  for (let at = start; at < end; at++) units |= text.charCodeAt(at)
+  return units > 127
+}
+
+/** The hosts that a stretch without white space names: what stands before its path, query or fragment, in fields of a form each. */
+function hostsOf(text: string, start: number, end: number, onHost: (host: string) => boolean): boolean {
+  let from = start
+  while (from < end && opensField(text.charCodeAt(from))) from++
+  /** Where a scheme would begin, −1 behind one. */
+  let first = from
+  for (let at = from; at <= end; at++) {
+    const kind = at === end ? path : (breaks[text.charCodeAt(at)] ?? 0)
+    if (kind === 0) continue
+    // What ends before a slash is a scheme where a colon stands there.
+    if (kind === slash && (at === from || text.charCodeAt(at - 1) === colon) && from === first) {
+      while (at < end && breaks[text.charCodeAt(at)] === slash) at++
+      from = at--
+      first = -1
+      continue
+    }
+    if (!hostsOfField(text, from, at, onHost)) return false
+    if (kind !== field) return true
+    from = at + 1
+  }
+  return true
+}
+
+function hostsOfField(text: string, from: number, to: number, onHost: (host: string) => boolean): boolean {
+  let last = to
+  while (last > from && !isPlain(text.charCodeAt(last - 1)) && text.charCodeAt(last - 1) < 128) last--
+  let port = last
+  while (port > from && isDigit(text.charCodeAt(port - 1))) port--
+  if (port > from && text.charCodeAt(port - 1) === colon) last = port - 1
+  let first = last
+  while (first > from && isPlain(text.charCodeAt(first - 1))) first--
+  if (first === from || text.charCodeAt(first - 1) < 128) return tell(normalHost(text.slice(first, last)), onHost)
+  while (first > from && joins[text.charCodeAt(first - 1)] !== 1) first--
+  while (last > first && !isNameUnit(text.charCodeAt(last - 1))) last--
+  return tell(text.slice(first, last), onHost) && hostsWithin(text, first, last, onHost)
+}
+
+/** Names in ASCII among letters that nobody mixes with it: words of scripts that have no blanks, pictures. */
+function hostsWithin(text: string, first: number, last: number, onHost: (host: string) => boolean): boolean {
+  for (let dot = text.indexOf('.', first); dot !== -1 && dot < last; dot = text.indexOf('.', dot + 1)) {
+    if (!isPlain(text.charCodeAt(dot - 1)) || !isPlain(text.charCodeAt(dot + 1))) continue
+    let start = dot
+    while (start > first && isPlain(text.charCodeAt(start - 1))) start--
+    let end = dot + 1
+    while (end < last && isPlain(text.charCodeAt(end))) end++
+    dot = end
+    // Of a label that goes on in letters, what is plain of it is none.
+    if (start > first && mixes(text.charCodeAt(start - 1))) start = text.indexOf('.', start) + 1
+    if (end < last && mixes(text.charCodeAt(end))) end = text.lastIndexOf('.', end)
+    if (start < end && !tell(normalHost(text.slice(start, end)), onHost)) return false
+  }
+  return true
+}
+
+/** Latin, Greek, Cyrillic and Armenian letters. */
+function mixes(code: number): boolean {
+  return code < 0x590
+}
+
+function tell(host: string | null, onHost: (host: string) => boolean): boolean {
+  return host === null || onHost(host)
+}
+
+/** Marks that put something before a host and are none of it. */
+const joins = new Uint8Array(65_536)
+for (const mark of '=:&*!~^$%+@') joins[mark.charCodeAt(0)] = 1
+
+const colon = 58
+const percent = 37
+const ampersand = 38
+const numberSign = 35
+
+/** What ends a host's field: the next one, a slash, and what begins a path otherwise. */
+const field = 1
+const slash = 2
+const path = 3
+const breaks = new Uint8Array(65_536)
+breaks[ampersand] = field
+for (const mark of '/\\') breaks[mark.charCodeAt(0)] = slash
+for (const mark of '?#') breaks[mark.charCodeAt(0)] = path
+
+/** `#name`, `&name`. */
+function opensField(code: number): boolean {
+  return code === numberSign || code === ampersand
+}
+
+function isDigit(code: number): boolean {
+  return code >= 48 && code <= 57
+}
+
+/** Letters, digits, `.`, `-`, `_` of ASCII. */
+const plainUnits = new Uint8Array(65_536)
+for (let code = 0; code < 128; code++) plainUnits[code] = /[\w.-]/.test(String.fromCharCode(code)) ? 1 : 0
+
+function isPlain(code: number): boolean {
+  return plainUnits[code] === 1
+}
+
+function mayJoin(code: number): boolean {
+  if (code > 127) return isOfName(code)
+  return isNameUnit(code) || code === percent || code === 45 || code === 95
+}

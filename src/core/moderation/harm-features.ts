@@ -1,0 +1,337 @@
+/**
+ * What a text is up to, judged in process: whether it asks for something harmful, says something harmful, or tries to take a
+ * model's rules away. Three linear heads over one set of hashed features: words, their neighbours, and what the words speak
+ * of (`harm-words.ts`), so that a word never seen in training counts like its kin. Linear in the text, nothing allocated a word.
+ */
+import { type Features, hashOf, maximumWords, sieveOf, sieveSize, slotOf } from '../analysis/features.ts'
+import kept from '../weights/safety.json'
+import { bytesOf } from '../weights/stored-weights.ts'
+import { type HarmKind, harmKinds, wordsOf } from './harm-words.ts'
+
+export const harmHeads = ['request', 'content', 'jailbreak'] as const
+export type HarmHead = (typeof harmHeads)[number]
+
+/** Log-odds by head, how many different features spoke, and how many words of each kind were read; valid until the next reading. */
+export type Harm = Readonly<Record<HarmHead, number>> & {
+  readonly evidence: number
+  readonly kinds: Uint16Array
+}
+
+/** Slots of a region: words, neighbours, and kinds each have one, so that training can trust them differently. */
+const regionBits = 14
+const regionSlots = 1 << regionBits
+export const harmSlots = 3 * regionSlots
+
+/** The region, 0 to 2, of a slot. */
+export function regionOf(slot: number): number {
+  return slot >> regionBits
+}
+
+/** How loudly each of a text's features speaks: a long text has many, and each says less. */
+export function loudness(features: number): number {
+  return 5 / Math.sqrt(features + 8)
+}
+
+export type HarmJudge = {
+  read(features: Features): Harm
+  /** Some of a text's words, as if they stood alone. */
+  readPart(features: Features, from: number, to: number): Harm
+  /**
+   * About what the request head would say of some words of the text that was read last as a whole; told from sums over it, in
+   * no time that depends on how many they are.
+   */
+  requestAbout(from: number, to: number): number
+  /** Log-odds that the content head does not exceed, told without the neighbours: those weigh next to nothing there. */
+  contentAtMost(features: Pick<Features, 'count' | 'words' | 'stems'>): number
+}
+
+/** A judge with buffers of its own. */
+export function createHarmJudge(): HarmJudge {
+  const weights = bytesOf(kept)
+  const reader = createHarmReader(weights)
+  const { scale, bias } = kept
+  const neighboursAtMost = mostOfNeighbours(weights)
+  const { sums } = reader
+  const harmOf = (filled: number): Harm => {
+    const loud = loudness(filled)
+    return {
+      request: sums.request * loud * scale.request + bias.request,
+      content: sums.content * loud * scale.content + bias.content,
+      jailbreak: sums.jailbreak * loud * scale.jailbreak + bias.jailbreak,
+      evidence: filled,
+      kinds: reader.kinds,
+    }
+  }
+  return {
+    read: features => harmOf(reader.read(features)),
+    readPart: (features, from, to) => harmOf(reader.readPart(features, from, to)),
+    requestAbout(from, to) {
+      const { weight, slots } = reader.between(from, to)
+      return weight * loudness(slots) * scale.request + bias.request
+    },
+    contentAtMost(features) {
+      const filled = reader.read(features, false)
+      // More features, as there are with the neighbours, only make each one softer.
+      return Math.max(0, sums.content + neighboursAtMost) * loudness(filled) * scale.content + bias.content
+    },
+  }
+}
+
+/** All that speaks for the content head among neighbours, were all of it in one text. */
+function mostOfNeighbours(weights: Int8Array): number {
+  let most = 0
+  for (let slot = regionSlots; slot < 2 * regionSlots; slot++)
+    most += Math.max(0, weights[slot * harmHeads.length + harmHeads.indexOf('content')] ?? 0)
+  return most
+}
+
+type Words = Pick<Features, 'count' | 'words' | 'stems'>
+
+export type HarmReader = {
+  /** Fills `slots`, `sums` and `kinds`; returns how many slots, each once. Those of neighbours can be left out. */
+  read(features: Words, withNeighbours?: boolean): number
+  /** The same of some of the words. */
+  readPart(features: Words, from: number, to: number): number
+  /** Of some words of what `read` read last: how many slots they filled, and what those weigh in requests; each as often as it came. */
+  between(from: number, to: number): { readonly weight: number; readonly slots: number }
+  readonly slots: Uint32Array
+  /** What the slots weigh together, by head. */
+  readonly sums: Record<HarmHead, number>
+  readonly kinds: Uint16Array
+}
+
+/** How many words back a kind is remembered as near. */
+const nearWords = 4
+/** More than the kinds of that many words. */
+const recentMask = 127
+const openingWords = 3
+/** Keeps the kinds apart where their numbers meet other hashes. */
+const kindSpread = 0x9e3779b1
+
+/**
+ * Turns features into slots and weighs them; without `weights` (three a slot, by head) they weigh nothing. Keeps buffers of its
+ * own. First the slots are noted as they come, then each is weighed once: two loops without a branch that nobody could guess.
+ */
+export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * harmHeads.length)): HarmReader {
+  const { kindsOf, sieve } = kindTable()
+  const slots = new Uint32Array(harmSlots + 1)
+  const noted = new Uint16Array(mostNoted)
+  const unmet = packed(weights)
+  const table = unmet.slice()
+  const kinds = new Uint16Array(harmKinds.length)
+  const sums = { request: 0, content: 0, jailbreak: 0 }
+  /** The kinds of the last few words: a ring, and how much of it is near. */
+  const recentKinds = new Uint8Array(recentMask + 1)
+  const recentAt = new Int32Array(recentMask + 1)
+  let recents = 0
+  let recentFrom = 0
+  let stamp = 0
+  let filled = 0
+  /** Up to each word: how many slots were noted, and what they weigh in requests. */
+  const notesUpTo = new Int32Array(maximumWords + 1)
+  const weightUpTo = new Int32Array(maximumWords + 1)
+  const running = new Int32Array(mostNoted + 1)
+
+  const noteKinds = (from: number, own: readonly number[], before: readonly number[], at: number): number => {
+    let count = from
+    while (recentFrom < recents && at - (recentAt[recentFrom & recentMask] ?? 0) > nearWords) recentFrom++
+    for (const kind of own) {
+      kinds[kind] = (kinds[kind] ?? 0) + 1
+      for (const other of before) noted[count++] = placeOf(2, kind * 64 + other + 1, salts.kindPair)
+      for (let other = recentFrom; other < recents; other++)
+        noted[count++] = placeOf(2, kind * 64 + (recentKinds[other & recentMask] ?? 0) + 1, salts.kindNear)
+    }
+    for (const kind of own) {
+      recentKinds[recents & recentMask] = kind
+      recentAt[recents & recentMask] = at
+      recents++
+    }
+    return count
+  }
+
+  /** Adds the noted slots to the others, each once: two weights in the halves of one sum, the third in another. */
+  const weigh = (count: number): void => {
+    let found = filled
+    let weight = 0
+    for (let from = 0; from < count; from += mostInHalf) {
+      const to = Math.min(count, from + mostInHalf)
+      const before = found
+      let outer = 0
+      let inner = 0
+      for (let at = from; at < to; at++) {
+        const slot = noted[at] ?? 0
+        const entry = table[slot] ?? 0
+        // All ones where the slot was last met in an earlier reading.
+        const isNew = ((entry >>> stampShift) - stamp) >> 31
+        table[slot] = (entry & weightMask) | (stamp << stampShift)
+        slots[found] = slot
+        found -= isNew
+        weight += (entry & 0xff) - weightShift
+        running[at + 1] = weight
+        outer = (outer + (entry & outerWeights & isNew)) | 0
+        inner += (entry >>> 8) & 0xff & isNew
+      }
+      const shift = (found - before) * weightShift
+      sums.request += (outer & 0xffff) - shift
+      sums.content += inner - shift
+      sums.jailbreak += (outer >>> 16) - shift
+    }
+    filled = found
+  }
+
+  const begin = () => {
+    stamp++
+    filled = 0
+    recents = 0
+    recentFrom = 0
+    kinds.fill(0)
+    sums.request = 0
+    sums.content = 0
+    sums.jailbreak = 0
+    if (stamp <= lastStamp) return
+    table.set(unmet)
+    stamp = 1
+  }
+
+  /** Tells of the words since `since` what was summed up to each. */
+  const keepSums = (since: number, to: number): void => {
+    const notes = notesUpTo[since] ?? 0
+    const weight = weightUpTo[since] ?? 0
+    for (let at = since + 1; at <= to; at++) weightUpTo[at] = weight + (running[(notesUpTo[at] ?? 0) - notes] ?? 0)
+  }
+
+  const read = (
+    { words, stems }: Words,
+    from: number,
+    to: number,
+    withNeighbours: boolean,
+    isWhole: boolean,
+  ): number => {
+    begin()
+    let since = 0
+    let before = none
+    let wordBefore = 0
+    let stemBefore = 0
+    let stemBeforeThat = 0
+    let notes = 0
+    for (let at = from; at < to; at++) {
+      // As signed numbers: sums of unsigned ones are fractions to the engine, and slow to hash.
+      const word = (words[at] ?? 0) | 0
+      const stem = (stems[at] ?? 0) | 0
+      noted[notes++] = placeOf(0, word, salts.word)
+      noted[notes++] = placeOf(0, stem, salts.stem)
+      if (at - from < openingWords) noted[notes++] = placeOf(0, Math.imul(stem, at - from + 3), salts.opening)
+      if (withNeighbours && at > from) {
+        noted[notes++] = placeOf(1, (Math.imul(wordBefore, 31) + word) | 0, salts.pair)
+        noted[notes++] = placeOf(1, (Math.imul(stemBefore, 31) + stem) | 0, salts.stemPair)
+        if (at > from + 1) noted[notes++] = placeOf(1, (Math.imul(stemBeforeThat, 31) + stem) | 0, salts.skip)
+        for (const kind of before)
+          noted[notes++] = placeOf(1, (stem + Math.imul(kind + 1, kindSpread)) | 0, salts.kindWord)
+      }
+      const own = sieve[word & (sieveSize - 1)] === 1 ? (kindsOf.get(word >>> 0) ?? none) : none
+      if (own.length > 0) {
+        if (withNeighbours && at > from)
+          for (const kind of own)
+            noted[notes++] = placeOf(1, (stemBefore + Math.imul(kind + 1, kindSpread)) | 0, salts.wordKind)
+        notes = noteKinds(notes, own, before, at)
+      }
+      if (isWhole) notesUpTo[at + 1] = (notesUpTo[since] ?? 0) + notes
+      if (notes > mostNoted - mostOfWord) {
+        weigh(notes)
+        if (isWhole) keepSums(since, at + 1)
+        since = at + 1
+        notes = 0
+      }
+      before = own
+      wordBefore = word
+      stemBeforeThat = stemBefore
+      stemBefore = stem
+    }
+    const count = to - from
+    for (let kind = 0; kind < kinds.length; kind++) {
+      const times = kinds[kind] ?? 0
+      if (times === 0) continue
+      noted[notes++] = placeOf(2, kind + 1, salts.kind)
+      // Once in a sentence is not the same as in every line.
+      const share = Math.min(7, Math.round((32 * times) / (count + 8)))
+      noted[notes++] = placeOf(2, kind * 16 + share + 1, salts.share)
+    }
+    noted[notes++] = placeOf(2, Math.min(12, Math.round(Math.log2(count + 1) * 1.5)), salts.length)
+    weigh(notes)
+    if (isWhole) keepSums(since, to)
+    return filled
+  }
+
+  return {
+    slots,
+    sums,
+    kinds,
+    read: (features, withNeighbours = true) => read(features, 0, features.count, withNeighbours, withNeighbours),
+    readPart: (features, from, to) => read(features, from, to, true, false),
+    between: (from, to) => ({
+      weight: (weightUpTo[to] ?? 0) - (weightUpTo[from] ?? 0),
+      slots: (notesUpTo[to] ?? 0) - (notesUpTo[from] ?? 0),
+    }),
+  }
+}
+
+function placeOf(region: number, hash: number, salt: number): number {
+  return region * regionSlots + slotOf(hash, salt, regionBits)
+}
+
+const mostNoted = 16_384
+/** More than one word, or the end of a text, makes: were it of all kinds, and so the words near it. */
+const mostOfWord = 16 + harmKinds.length * ((nearWords + 2) * harmKinds.length + 2)
+
+/** A slot's three weights in three bytes, none below zero, and above them the reading that last met it: one load says all of it. */
+function packed(weights: Int8Array): Int32Array {
+  return Int32Array.from({ length: harmSlots }, (_, slot) => {
+    const byte = (head: number) => (weights[slot * harmHeads.length + head] ?? 0) + weightShift
+    return byte(0) | (byte(1) << 8) | (byte(2) << 16)
+  })
+}
+
+const weightShift = 128
+/** Those of the first and the third head. */
+const outerWeights = 0xff00ff
+/** So many bytes add up to no more than 16 bits. */
+const mostInHalf = 256
+const stampShift = 24
+const weightMask = 0xff_ffff
+const lastStamp = 255
+
+const none: readonly number[] = []
+
+/** Keep the sorts of features apart in their region. Any odd numbers do. */
+const salts = {
+  word: 0x1b873593,
+  stem: 0x38b34ae5,
+  opening: 0x4cf5ad43,
+  pair: 0x2c1b3c6d,
+  stemPair: 0x297a2d39,
+  skip: 0x165667b1,
+  kindWord: 0x046ca68b,
+  wordKind: 0x1e3779b1,
+  kind: 0x52dce729,
+  kindPair: 0x6c8e9cf5,
+  kindNear: 0x7feb352d,
+  share: 0x20761d65,
+  length: 0x35297a4d,
+} as const
+
+function kindTable() {
+  const kindsOf = new Map<number, number[]>()
+  for (const [index, kind] of harmKinds.entries())
+    for (const word of wordsOf(kind)) {
+      const hash = hashOf(word)
+      const known = kindsOf.get(hash)
+      if (known === undefined) kindsOf.set(hash, [index])
+      else if (!known.includes(index)) known.push(index)
+    }
+  return { kindsOf, sieve: sieveOf(kindsOf.keys()) }
+}
+
+/** How often a reading met words of a kind. */
+export function timesOf(kinds: ArrayLike<number>, kind: HarmKind): number {
+  return kinds[harmKinds.indexOf(kind)] ?? 0
+}

@@ -1,0 +1,303 @@
+/**
+ * A set of host names as 64-bit fingerprints in two typed arrays: 250,000 names are 4 MB and one look-up a label. Two names
+ * share a fingerprint once in 10^8 lists of that size; the allow list mends that, as it mends any wrong entry.
+ */
+import { maximumHost, normalHost } from './hostname.ts'
+import { nameLetters } from './idna-mapping.ts'
+import { lettersOf } from './punycode.ts'
+
+export type HostSet = {
+  readonly size: number
+  /**
+   * Length of the longest domain that the set holds, of the host itself and those above it; 0 = none. `host` as
+   * `normalHost` or `hostsIn` gives it: any of its labels in ASCII or in letters.
+   */
+  covers(host: string): number
+  /** Whether the set holds a fingerprint. */
+  has(first: number, second: number): boolean
+}
+
+export type HostSetBuilder = {
+  /** Reads the next bytes of a list. */
+  read(bytes: Uint8Array): void
+  /** The list is over; the next one begins. */
+  endList(): void
+  finish(): HostSet
+}
+
+const fewestSlots = 64
+const newline = 10
+
+/**
+ * Builds a set from lists in pieces of any size: hosts files (`0.0.0.0 name name # comment`), one name a line, `*.name`,
+ * `||name^`, addresses. Names without a dot and lines that name nothing are passed over.
+ */
+export function buildHostSet(expected = 0): HostSetBuilder {
+  let slots = fewestSlots
+  while (slots < expected * 1.5) slots *= 2
+  let high = new Uint32Array(slots)
+  /** 0 = the slot is free: what `insert` gets here is odd. */
+  let low = new Uint32Array(slots)
+  let entries = 0
+  /** Entries that are other spellings of names. */
+  let others = 0
+  let rest = new Uint8Array(0)
+
+  const insert = (first: number, second: number) => {
+    let slot = first & (slots - 1)
+    while (low[slot] !== 0) {
+      if (low[slot] === second && high[slot] === first) return
+      slot = (slot + 1) & (slots - 1)
+    }
+    high[slot] = first
+    low[slot] = second
+    entries++
+    if (entries * 1.5 > slots) grow()
+  }
+
+  const grow = () => {
+    const [oldHigh, oldLow] = [high, low]
+    slots *= 2
+    high = new Uint32Array(slots)
+    low = new Uint32Array(slots)
+    entries = 0
+    for (let slot = 0; slot < oldHigh.length; slot++)
+      if (oldLow[slot] !== 0) insert(oldHigh[slot] ?? 0, oldLow[slot] ?? 0)
+  }
+
+  /** The two commonest lines, a name alone or behind `0.0.0.0`, read once from the right; false = it is another one. */
+  const addPlainLine = (bytes: Uint8Array, from: number, to: number): boolean => {
+    let end = to
+    if (end > from && bytes[end - 1] === carriageReturn) end--
+    let first = startFirst
+    let second = startSecond
+    let hasDot = false
+    let at = end - 1
+    for (; at >= from; at--) {
+      const folded = hostByte[bytes[at] ?? 0] ?? 0
+      if (folded === 0) break
+      if (folded === dotByte) hasDot = true
+      if (folded === hyphen && bytes[at + 1] === hyphen) return false
+      first = mixFirst(first, folded)
+      second = mixSecond(second, folded)
+    }
+    if (!hasDot || bytes[end - 1] === dotByte || bytes[at + 1] === dotByte || isDigitByte(bytes[end - 1] ?? 0))
+      return false
+    if (
+      at >= from &&
+      !(at === from + 7 && (bytes[at] === 32 || bytes[at] === 9) && bytes[from] === 48 && bytes[from + 6] === 48)
+    )
+      return false
+    insert(first >>> 0, (second | 1) >>> 0)
+    return true
+  }
+
+  const addLine = (bytes: Uint8Array, from: number, to: number) => {
+    if (addPlainLine(bytes, from, to)) return
+    let at = from
+    let isFirst = true
+    while (at < to) {
+      while (at < to && (bytes[at] ?? 0) <= 32) at++
+      const start = at
+      while (at < to && (bytes[at] ?? 0) > 32) at++
+      if (start === at || isComment(bytes[start] ?? 0)) return
+      // A hosts file says first where its names lead.
+      const isAddress = isFirst && isIpAddress(bytes, start, at)
+      isFirst = false
+      if (isAddress) continue
+      addName(bytes, start, at)
+      if (!isHostsLine(bytes, from, start)) return
+    }
+  }
+
+  const addName = (bytes: Uint8Array, from: number, to: number) => {
+    let start = from
+    while (start < to && isWildcard(bytes[start] ?? 0)) start++
+    let end = to
+    while (end > start && (bytes[end - 1] === caret || bytes[end - 1] === dotByte)) end--
+    let first = startFirst
+    let second = startSecond
+    let hasDot = false
+    for (let at = end - 1; at >= start; at--) {
+      const folded = hostByte[bytes[at] ?? 0] ?? 0
+      if (folded === 0 || (folded === hyphen && bytes[at + 1] === hyphen)) return addText(bytes, start, end)
+      if (folded === dotByte) hasDot = true
+      first = mixFirst(first, folded)
+      second = mixSecond(second, folded)
+    }
+    if (hasDot) insert(first >>> 0, (second | 1) >>> 0)
+  }
+
+  /** Names beyond plain ASCII, punycode, and whole addresses. */
+  const addText = (bytes: Uint8Array, from: number, to: number) => {
+    const text = decoder.decode(bytes.subarray(from, to))
+    const host = normalHost(text.replace(/^[a-z]+:\/\//i, '').replace(/[/?#:].*$/, ''))
+    if (host === null) return
+    insertName(host)
+    const before = entries
+    for (const spelling of spellingsOf(host)) insertName(spelling)
+    others += entries - before
+  }
+
+  const insertName = (name: string) => {
+    let first = startFirst
+    let second = startSecond
+    for (let at = name.length - 1; at >= 0; at--) {
+      first = mixFirst(first, name.charCodeAt(at))
+      second = mixSecond(second, name.charCodeAt(at))
+    }
+    insert(first >>> 0, (second | 1) >>> 0)
+  }
+
+  return {
+    read(bytes) {
+      let from = 0
+      if (rest.length > 0) {
+        const end = bytes.indexOf(newline)
+        const line = joined(rest, end === -1 ? bytes : bytes.subarray(0, end))
+        if (end === -1) {
+          // A line without an end is not a list; what is kept of it stays small.
+          rest = line.subarray(0, longestLine)
+          return
+        }
+        addLine(line, 0, line.length)
+        rest = new Uint8Array(0)
+        from = end + 1
+      }
+      for (let end = bytes.indexOf(newline, from); end !== -1; end = bytes.indexOf(newline, from)) {
+        addLine(bytes, from, end)
+        from = end + 1
+      }
+      if (from < bytes.length) rest = bytes.slice(from, from + longestLine)
+    },
+    endList() {
+      addLine(rest, 0, rest.length)
+      rest = new Uint8Array(0)
+    },
+    finish() {
+      const set: HostSet = {
+        size: entries - others,
+        covers: host => longestCovered([set], host),
+        has(first, second) {
+          let slot = first & (slots - 1)
+          while (low[slot] !== 0) {
+            if (low[slot] === second && high[slot] === first) return true
+            slot = (slot + 1) & (slots - 1)
+          }
+          return false
+        },
+      }
+      return set
+    },
+  }
+}
+
+/** Length of the longest domain that one of the sets holds, as `covers` tells it of one. */
+export function longestCovered(sets: readonly HostSet[], host: string): number {
+  let first = startFirst
+  let second = startSecond
+  let hasDot = false
+  let longest = 0
+  const least = Math.max(0, host.length - maximumHost)
+  for (let at = host.length - 1; at >= least; at--) {
+    const unit = host.charCodeAt(at)
+    if (unit === dotByte) {
+      if (hasDot && isIn(sets, first, second)) longest = host.length - at - 1
+      hasDot = true
+    }
+    first = mixFirst(first, unit)
+    second = mixSecond(second, unit)
+  }
+  return hasDot && least === 0 && isIn(sets, first, second) ? host.length : longest
+}
+
+function isIn(sets: readonly HostSet[], first: number, second: number): boolean {
+  for (const set of sets) if (set.has(first >>> 0, (second | 1) >>> 0)) return true
+  return false
+}
+
+/**
+ * A name in punycode as texts may have it: each label in letters or not, so that nothing in a text has to be turned into
+ * punycode first, which takes long.
+ */
+function spellingsOf(name: string): readonly string[] {
+  const labels = name.split('.')
+  let spellings = ['']
+  let turned = 0
+  for (const label of labels.toReversed()) {
+    const plain = lettersOf(label)
+    const letters = plain === null ? '' : nameLetters(plain)
+    const isTurned = letters !== '' && !letters.includes(' ') && ++turned <= mostTurned
+    spellings = spellings.flatMap(rest =>
+      (isTurned ? [label, letters] : [label]).map(one => (rest === '' ? one : `${one}.${rest}`)),
+    )
+  }
+  return turned === 0 ? [] : spellings
+}
+
+/** Labels from the right that are turned: each doubles the spellings. */
+const mostTurned = 6
+
+const longestLine = 4_096
+const decoder = new TextDecoder()
+
+function joined(one: Uint8Array, other: Uint8Array): Uint8Array<ArrayBuffer> {
+  const both = new Uint8Array(one.length + other.length)
+  both.set(one)
+  both.set(other, one.length)
+  return both
+}
+
+// FNV-1a and a multiplicative hash of another kind: together 63 bits, read from the right so that suffixes come for free.
+const startFirst = 0x811c9dc5 | 0
+const startSecond = 0x9747b28c | 0
+
+function mixFirst(hash: number, unit: number): number {
+  return Math.imul(hash ^ unit, 0x01000193)
+}
+
+function mixSecond(hash: number, unit: number): number {
+  const mixed = Math.imul(hash + unit, 0x5bd1e995)
+  return mixed ^ (mixed >>> 15)
+}
+
+const carriageReturn = 13
+const dotByte = 46
+const caret = 94
+const hyphen = 45
+
+/** Byte of a host name → its lower case; 0 = not part of a plain one. */
+const hostByte = Uint8Array.from({ length: 256 }, (_, code) => {
+  const character = String.fromCharCode(code)
+  return /[a-z0-9._-]/i.test(character) ? character.toLowerCase().charCodeAt(0) : 0
+})
+
+function isDigitByte(code: number): boolean {
+  return code >= 48 && code <= 57
+}
+
+/** `*.`, `||` and a leading dot stand before a name. */
+function isWildcard(code: number): boolean {
+  return code === 42 || code === 124 || code === dotByte
+}
+
+function isComment(code: number): boolean {
+  return code === 35 || code === 33 || code === 59
+}
+
+function isIpAddress(bytes: Uint8Array, from: number, to: number): boolean {
+  let marks = 0
+  for (let at = from; at < to; at++) {
+    const code = bytes[at] ?? 0
+    if (code === dotByte || code === 58) marks++
+    else if (!((code >= 48 && code <= 57) || (code >= 97 && code <= 102) || (code >= 65 && code <= 70))) return false
+    else if (code > 57 && marks > 0 && bytes[from + 1] === dotByte) return false
+  }
+  return marks >= 2
+}
+
+/** Whether the line began with an address, so that more names may follow. */
+function isHostsLine(bytes: Uint8Array, from: number, nameAt: number): boolean {
+  for (let at = from; at < nameAt; at++) if ((bytes[at] ?? 0) > 32) return true
+  return false
+}

@@ -1,0 +1,82 @@
+/** Host names in the one form that they are compared in. */
+import { nameLetters } from './idna-mapping.ts'
+import { maximumLabel, punycodeOf } from './punycode.ts'
+
+/** Longest name that DNS has, in octets. */
+export const maximumHost = 253
+
+/** Lower case, ASCII, no leading or trailing dots or marks; null where it is no host name with a dot in it. */
+export function normalHost(raw: string): string | null {
+  let start = 0
+  let end = raw.length
+  while (start < end && !isNameUnit(raw.charCodeAt(start))) start++
+  while (end > start && !isNameUnit(raw.charCodeAt(end - 1))) end--
+  if (end - start < 3 || end - start > 4 * maximumHost) return null
+  const host = raw.slice(start, end)
+  let found = 0
+  let dots = 0
+  let before = 0
+  for (let at = 0; at < host.length; at++) {
+    const unit = host.charCodeAt(at)
+    const trait = unit < 128 ? (traits[unit] ?? 0) : beyond
+    if (trait === 0 || (unit === dot && before === dot)) return null
+    if (unit === dot) dots++
+    found |= trait
+    before = unit
+  }
+  if (dots === 0) return null
+  if ((found & beyond) !== 0) return nameBeyondAscii(nameLetters(host))
+  if (host.length > maximumHost || (found & letter) === 0) return null
+  return (found & capital) === 0 ? host : host.toLowerCase()
+}
+
+/** Letters and digits; a name begins and ends with one. */
+export function isNameUnit(code: number): boolean {
+  return code > 127 || (traits[code] ?? 0) > mark
+}
+
+const dot = 46
+const mark = 1
+const digit = 2
+const letter = 4
+const capital = 8
+const beyond = 16
+/** ASCII: what a name may hold, 0 for the rest. */
+const traits = Uint8Array.from({ length: 128 }, (_, code) => {
+  const character = String.fromCharCode(code)
+  if (/[a-z]/.test(character)) return letter
+  if (/[A-Z]/.test(character)) return letter | capital
+  if (/[0-9]/.test(character)) return digit
+  return /[._-]/.test(character) ? mark : 0
+})
+
+function nameBeyondAscii(host: string): string | null {
+  return host.includes(' ') ? null : asciiName(host)
+}
+
+/** As many labels from the end as a name can hold: one that is too long, and what lies below it, leads nowhere. */
+function asciiName(host: string): string | null {
+  let name = ''
+  for (let end = endOfName(host); end > 0; ) {
+    const start = host.lastIndexOf('.', end - 1) + 1
+    const label = asciiLabel(host.slice(start, end))
+    if (label === null || name.length + 1 + label.length > maximumHost) break
+    // What ends in a number is an address or nothing.
+    if (name === '' && /^\d+$/.test(label)) break
+    name = name === '' ? label : `${label}.${name}`
+    end = start - 1
+  }
+  return name.includes('.') ? name : null
+}
+
+/** Before the dots that an invisible letter kept from being the last. */
+function endOfName(host: string): number {
+  let end = host.length
+  while (end > 0 && host.charCodeAt(end - 1) === dot) end--
+  return end
+}
+
+function asciiLabel(label: string): string | null {
+  for (let at = 0; at < label.length; at++) if (label.charCodeAt(at) > 127) return punycodeOf(label)
+  return label.length > maximumLabel ? null : label
+}

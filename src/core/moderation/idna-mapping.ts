@@ -1,0 +1,140 @@
+/**
+ * Letters as host names have them (Unicode's UTS 46, as browsers do): in lower case, without their coats, each with its accents as
+ * one; dots of every width a dot, invisible characters gone. What stands in no name is a blank, so that it ends one.
+ */
+import { isSettled, normalForm } from './nfkc.ts'
+import { blockUnits, loadUnits, units } from './code-units.ts'
+
+/** A text of any length so. Linear: one pass, and one more where letters depend on their neighbours. */
+export function nameLetters(text: string): string {
+  const folded = letterByLetter(text, false)
+  if (!folded.hasBeyond) return folded.isSettled ? folded.text : normalForm(folded.text)
+  const letters = folded.text.replace(ignorableBeyond, '').replace(sigmasBeyond, 'σ')
+  return letterByLetter(lowered(normalForm(letters)), true).text
+}
+
+/** Whether a unit stands in names, however it is dressed. */
+export function isOfName(unit: number): boolean {
+  return lookOf(unit) !== blank
+}
+
+/** Marks that are dots in names. */
+export const wideDots = '。．｡․﹒'
+
+/** Whether a unit is one. */
+export function isWideDot(unit: number): boolean {
+  return unit === 0x3002 || unit === 0xff0e || unit === 0xff61 || unit === 0x2024 || unit === 0xfe52
+}
+
+const written = new Uint16Array(2 * blockUnits)
+const bytes = Buffer.from(written.buffer)
+
+/** `isNormal`: what depends on its neighbours stands as it should. */
+function letterByLetter(text: string, isNormal: boolean) {
+  let folded = ''
+  let isSettled = true
+  /** There are characters of two units, but for pictures. */
+  let hasBeyond = false
+  for (let from = 0; from < text.length; ) {
+    const length = loadUnits(text, from)
+    let count = 0
+    for (let at = 0; at < length; at++) {
+      const unit = units[at] ?? 0
+      const look = looks[unit] || lookOf(unit)
+      if (look > highestMeaning) written[count++] = look
+      else if (look === depends) {
+        isSettled = false
+        written[count++] = unit
+      } else if (look === beyond) {
+        if (!isPicture(unit, units[at + 1] ?? 0)) hasBeyond = true
+        written[count++] = unit
+      } else if (look === several && !isNormal) {
+        const letters = spelt.get(unit) ?? noLetters
+        if (letters.isOpen) isSettled = false
+        for (let index = 0; index < letters.units.length; index++) written[count++] = letters.units[index] ?? blank
+      } else if (look === several) written[count++] = unit
+      if (count < written.length - mostSeveral) continue
+      folded += bytes.toString('utf16le', 0, 2 * count)
+      count = 0
+    }
+    folded += bytes.toString('utf16le', 0, 2 * count)
+    from += length
+  }
+  return { text: folded, isSettled, hasBeyond }
+}
+
+/** Each UTF-16 unit as names have it, learned when first met: to ask Unicode for all of them takes long. */
+const looks = new Uint16Array(65_536)
+
+// What is no unit: names have none of these. 0 = not learned yet.
+const nothing = 1
+/** On its neighbours. */
+const depends = 2
+/** It is several letters. */
+const several = 3
+/** The first half of a character: its other half decides. */
+const beyond = 4
+const highestMeaning = 4
+const blank = 32
+
+/** The letters of those that are several; more than so many have blanks among them. */
+const spelt = new Map<number, Letters>()
+const mostSeveral = 8
+/** `isOpen`: what stands beside them may join them. */
+type Letters = { readonly units: Uint16Array; readonly isOpen: boolean }
+const noLetters: Letters = { units: new Uint16Array(0), isOpen: false }
+
+function lookOf(unit: number): number {
+  if (looks[unit] === 0) looks[unit] = learned(unit)
+  return looks[unit] ?? blank
+}
+
+function learned(unit: number): number {
+  const character = String.fromCharCode(unit)
+  if (unit < 128) return unit < blank ? blank : character.toLowerCase().charCodeAt(0)
+  if (isSettled(unit)) return unit
+  if (isWideDot(unit)) return 46
+  if (ignorable.test(character)) return nothing
+  if (unit >= 0xd800 && unit < 0xdc00) return beyond
+  if (unit >= 0xdc00 && unit < 0xe000) return unit
+  const small = lowered(character)
+  const isSame = sameInCapitals.test(small)
+  if (!isSame && open.test(character)) return depends
+  const letters = isSame ? oneOfSame(small) : lowered(small.normalize('NFKC'))
+  const form = letters.replace(cherokee, one => one.toUpperCase())
+  if (!allOfName.test(form) || form.length > mostSeveral) return blank
+  const isOpen = open.test(form)
+  if (form.length === 1 && !isOpen) return form.charCodeAt(0)
+  spelt.set(unit, { units: Uint16Array.from({ length: form.length }, (_, at) => form.charCodeAt(at)), isOpen })
+  return several
+}
+
+/** Whether two halves are a picture or half a flag: these are their own form. */
+function isPicture(high: number, low: number): boolean {
+  if (high === 0xd83d || high === 0xd83e) return true
+  return high === 0xd83c && (low >= 0xdf00 || (low >= 0xdde6 && low <= 0xddff))
+}
+
+/** In lower case; in names, unlike in words, a last sigma is like the others. */
+function lowered(text: string): string {
+  return text.replaceAll('Σ', 'σ').toLowerCase()
+}
+
+/** Letters that are others of their alphabet in capitals: to a name they are those. */
+const sameInCapitals = /[\u0345\u03f2\u1c80-\u1c88\u1f80-\u1faf\u1fb2-\u1fb7\u1fbc\u1fc2-\u1fc7\u1fcc\u1ff2-\u1ffc]/
+
+function oneOfSame(character: string): string {
+  return character.normalize('NFKC').toUpperCase().toLowerCase()
+}
+
+/** The one script of which a name has the capitals. */
+const cherokee = /[\u13f8-\u13fd\uab70-\uabbf]/g
+
+const ignorable = /\p{Default_Ignorable_Code_Point}/u
+/** The same of what is two units. */
+const ignorableBeyond = /[\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/gu
+const sigmasBeyond = /[\u{1d6d3}\u{1d70d}\u{1d747}\u{1d781}\u{1d7bb}]/gu
+/** Marks and pieces of Hangul syllables join what stands beside them. */
+const open = /[\p{M}\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff]/u
+/** Letters, digits, marks and pictures, and what of a number in brackets and a fraction is none. */
+const allOfName = /^[\p{L}\p{N}\p{M}\p{So}\u00b7\u2044._()-]+$/u

@@ -1,0 +1,111 @@
+/** What a model of requests sees of notions: which there are, which stand beside each other, and which sorts come together. */
+import { type Features, slotOf } from '../analysis/features.ts'
+import { type Notions, notionOf, notions } from '../analysis/notions.ts'
+
+/** Sorts of notions: what is not learnt of two notions is known of their sorts. */
+const sorts: Readonly<Record<string, string>> = {
+  ask: 'how explain what list advice',
+  make: 'make write get plan text creative code',
+  deed: 'kill hurt shoot kidnap rape steal breakin hack launder evade bribe spy smuggle fire destroy cheat deceive insult sell slave',
+  means: 'bomb gun knife poison wmd drug meds malware fake chem terror propaganda corpse evidence',
+  shade: 'secret illegal hate police suicide self die starve sex',
+  whom: 'person child women group public politics animal',
+  goods: 'account device card bank money doc private tax fraud gamble alcohol vaccine',
+  kind: 'prevent safe treat history law game food worry',
+  free: 'ignore previous rules reveal pretend norules',
+}
+const sortNames = Object.keys(sorts)
+const otherSort = sortNames.length
+const sortOf = Uint8Array.from(notions, name => {
+  const sort = sortNames.findIndex(one => (sorts[one] ?? '').split(' ').includes(name))
+  return sort < 0 ? otherSort : sort
+})
+for (const list of Object.values(sorts)) for (const name of list.split(' ')) notionOf(name)
+
+const places = 128
+const pairFrom = places
+const nearFrom = pairFrom + places * places
+const sortFrom = nearFrom + places * places
+const sortSlots = (otherSort + 1) ** 3
+const countFrom = sortFrom + sortSlots
+const counts = 12
+const bias = countFrom + counts
+const wordFrom = bias + 1
+const wordBits = 15
+/** Slots of the table. */
+export const notionSlots = wordFrom + (1 << wordBits)
+
+/** More different notions than these are not paired. */
+const mostPaired = 20
+const mostWords = 1_024
+
+/** Makes a filler of `slots`, each once, and of how loudly each speaks; it returns how many. */
+export function createNotionSlots() {
+  const slots = new Uint32Array(8_192)
+  const values = new Float32Array(slots.length)
+  const met = new Uint16Array(notionSlots)
+  const distinct = new Uint8Array(mostPaired)
+  let stamp = 0
+  let filled = 0
+  const note = (slot: number) => {
+    if (met[slot] === stamp || filled === slots.length) return
+    met[slot] = stamp
+    slots[filled++] = slot
+  }
+  return {
+    slots,
+    values,
+    /** Of the notions of some words, and of the words themselves: those of a language tell in it what no list has. */
+    fill({ found, count, language }: Notions, features: Features, from: number, to: number): number {
+      filled = 0
+      stamp = stamp === 65_535 ? 1 : stamp + 1
+      if (stamp === 1) met.fill(0)
+      let different = 0
+      let before = -1
+      for (let at = 0; at < count; at++) {
+        const notion = found[at] ?? 0
+        if (met[notion] !== stamp && different < mostPaired) distinct[different++] = notion
+        note(notion)
+        if (before >= 0 && before !== notion)
+          note(nearFrom + Math.min(before, notion) * places + Math.max(before, notion))
+        before = notion
+      }
+      for (let one = 0; one < different; one++)
+        for (let two = one + 1; two < different; two++) {
+          const a = distinct[one] ?? 0
+          const b = distinct[two] ?? 0
+          note(pairFrom + Math.min(a, b) * places + Math.max(a, b))
+        }
+      let sortsMet = 0
+      for (let one = 0; one < different; one++) sortsMet |= 1 << (sortOf[distinct[one] ?? 0] ?? 0)
+      for (let a = 0; a < otherSort; a++)
+        if ((sortsMet & (1 << a)) !== 0)
+          for (let b = a; b < otherSort; b++)
+            if ((sortsMet & (1 << b)) !== 0)
+              for (let c = b; c < otherSort; c++)
+                if ((sortsMet & (1 << c)) !== 0) note(sortFrom + (a * (otherSort + 1) + b) * (otherSort + 1) + c)
+      note(countFrom + Math.min(counts - 1, different))
+      values.fill(3 / Math.sqrt(filled + 5), 0, filled)
+      note(bias)
+      values[filled - 1] = 1
+      const notionsFilled = filled
+      const { words, stems, units, offsets } = features
+      for (let at = from; at < Math.min(to, from + mostWords); at++) {
+        const alone = isAlone(units[offsets[at] ?? 0] ?? 0)
+        if (alone && at + 1 === to) continue
+        const word = alone ? Math.imul(words[at] ?? 0, 31) ^ (words[at + 1] ?? 0) : (stems[at] ?? 0)
+        note(wordFrom + slotOf(word, Math.imul(language + 1, languageSpread), wordBits))
+      }
+      values.fill(3 / Math.sqrt(filled - notionsFilled + 4), notionsFilled, filled)
+      return filled
+    },
+  }
+}
+
+/** Keeps languages apart where their words meet. */
+const languageSpread = 0x9e3779b1
+
+/** Chinese, Japanese and Thai are read a character at a time: two of them say more than one. */
+function isAlone(unit: number): boolean {
+  return (unit >= 0x3040 && unit <= 0x9fff) || (unit >= 0xe00 && unit < 0xe80)
+}

@@ -1,0 +1,324 @@
+/**
+ * Word patterns: many rules looked for at once, in one pass, in time linear in the text whatever the text is.
+ *
+ * A pattern is written as places: `ignore|disregard ~3 previous|prior instructions` is one of the first two words, at most
+ * three others between, one of the next two, and right after it the last. A regular expression engine that backtracks
+ * can be stalled by a caller; here each word costs one hash and one look-up, and a state remembers only where it was last
+ * reached, which is enough because the latest word is the one that leaves the most room for the next.
+ * A space always begins the next place; a hyphen joins the words of one choice (`stack-trace`).
+ * Given up: anything below the word (endings are listed), and look-around.
+ *
+ * Case, accents, white space, punctuation and invisible characters do not count. Chinese, Japanese and Korean are read
+ * one character a word, so `代码` is two adjacent words.
+ */
+
+import {
+  endWord,
+  everyWord,
+  found,
+  noWord,
+  type OnWords,
+  readWords,
+  sieveSize,
+  startReading,
+} from './word-hashes.ts'
+
+export type PatternSet = {
+  readonly count: number
+  /** By the low bits of a hash: the first of `words` with these bits; 0 = no place has such a word, as with nearly all. */
+  readonly sieve: Uint16Array
+  /** Words, counted from 1: their hash, the next one with the same low bits, and where their steps begin. */
+  readonly words: { readonly hash: Int32Array; readonly next: Uint16Array; readonly from: Uint32Array }
+  /**
+   * What a word does, word by word: it leads from a state, −1 where a pattern begins anywhere, to a later one, if that was reached no
+   * more than `reach` words ago; 1 = adjacent. Steps to later states come first: one word must not make two of them.
+   */
+  readonly steps: { readonly from: Int32Array; readonly reach: Uint8Array; readonly to: Int32Array }
+  /** State → the pattern it completes, −1 for none. */
+  readonly completes: Int32Array
+  /** State → most words to the next of a pattern, and to the one that completes one, 0 where more is missing. */
+  readonly reachFrom: Uint8Array
+  readonly lastReach: Uint8Array
+  /** Hashes of all beginnings of the words that complete a pattern. */
+  readonly lastPrefixes: ReadonlySet<number>
+  /** A single word completes some pattern. */
+  readonly hasSingle: boolean
+  /** Where scans of whole texts note what they reached; each begins so far behind the last that nothing of it is near. */
+  readonly scratch: { readonly reached: Int32Array; base: number }
+}
+
+/**
+ * Compiles patterns, numbered as given. Throws a TypeError on one that does not say what it means, and on too many words. Those of
+ * openings begin in state 0, and their places that begin with `?` may be left out, but for the last.
+ */
+export function compilePatterns(sources: readonly string[], place: 'anywhere' | 'opening' = 'anywhere'): PatternSet {
+  const isOpening = place === 'opening'
+  const completes: number[] = isOpening ? [-1] : []
+  const known = new Map<string, Place['choices']>()
+  const choicesOf = (part: string) => {
+    const choices = known.get(part) ?? part.split('|').map(wordHashes)
+    known.set(part, choices)
+    return choices
+  }
+  const stepsOf = new Map<number, Step[]>()
+  /** Patterns that begin alike share the states of what they begin with: a word then moves them all at once. */
+  const shared = new Map<string, number>()
+  const step = (hash: number, one: Step) => {
+    const steps = stepsOf.get(hash)
+    if (steps === undefined) stepsOf.set(hash, [one])
+    else steps.push(one)
+  }
+  for (const [pattern, source] of sources.entries()) {
+    const problem = problemOf(source)
+    if (problem !== null) throw new TypeError(`the pattern "${source}" ${problem}`)
+    let last = isOpening ? 0 : -1
+    /** Where the next place may be reached from: behind places that may be left out, several. */
+    let before = [last]
+    const places = placesOf(source, isOpening, choicesOf)
+    for (const [index, { choices, reach, isOptional, text }] of places.entries()) {
+      const beginning = `${before.join(' ')} ${reach} ${text}`
+      const state = index < places.length - 1 ? shared.get(beginning) : undefined
+      if (state !== undefined) {
+        last = state
+        before = isOptional ? [...before, last] : [last]
+        continue
+      }
+      // The states within choices of several words come before the one they all lead to.
+      const within = completes.length
+      last = within + choices.reduce((sum, { length }) => sum + length - 1, 0)
+      let free = within
+      for (const hashes of choices) {
+        let sources = before
+        for (const [at, hash] of hashes.entries()) {
+          const to = at === hashes.length - 1 ? last : free
+          for (const from of sources) step(hash, { from, reach: at === 0 ? reach : 1, to })
+          if (to !== last) sources = [free++]
+        }
+      }
+      while (completes.length <= last) completes.push(-1)
+      if (index < places.length - 1) shared.set(beginning, last)
+      before = isOptional ? [...before, last] : [last]
+    }
+    completes[last] = pattern
+  }
+  if (stepsOf.size > mostWords) throw new TypeError(`the patterns have more than ${mostWords} different words`)
+  const steps = [...stepsOf.values()].flatMap(list => list.sort((one, other) => other.to - one.to))
+  const reachFrom = new Uint8Array(completes.length)
+  const lastReach = new Uint8Array(completes.length)
+  for (const { from, reach, to } of steps) {
+    if (from === -1) continue
+    reachFrom[from] = Math.max(reachFrom[from] ?? 0, reach)
+    if ((completes[to] ?? -1) >= 0) lastReach[from] = Math.max(lastReach[from] ?? 0, reach)
+  }
+  return {
+    count: sources.length,
+    ...wordTable(stepsOf),
+    steps: {
+      from: Int32Array.from(steps, ({ from }) => from),
+      reach: Uint8Array.from(steps, ({ reach }) => reach),
+      to: Int32Array.from(steps, ({ to }) => to),
+    },
+    completes: Int32Array.from(completes),
+    reachFrom,
+    lastReach,
+    lastPrefixes: new Set(isOpening ? [] : sources.flatMap(source => prefixHashes(source.split(' ').at(-1) ?? ''))),
+    hasSingle: steps.some(({ from, to }) => from === -1 && (completes[to] ?? -1) >= 0),
+    scratch: { reached: new Int32Array(completes.length), base: beyondReach },
+  }
+}
+
+type Step = { readonly from: number; readonly reach: number; readonly to: number }
+
+/** `words` counts in 16 bits, from 1. */
+const mostWords = 65_535
+
+/** What is wrong with a pattern; null = nothing. */
+function problemOf(source: string): string | null {
+  let hasWord = false
+  for (const part of source.split(' ')) {
+    if (part.startsWith('~')) {
+      if (!/^~\d{1,3}$/.test(part) || Number(part.slice(1)) > mostBetween)
+        return `has "${part}" in it: at most ~${mostBetween} words stand between two`
+      if (!hasWord) return `has "${part}" with no word before it`
+      hasWord = false
+      continue
+    }
+    if (part.split('|').some(choice => wordHashes(choice).length === 0))
+      return 'has a place or a choice without a word: one blank stands between places, one | between choices'
+    hasWord = true
+  }
+  return hasWord ? null : 'ends without a word'
+}
+
+/** `reach` is a byte, and one more. */
+const mostBetween = 254
+
+function wordTable(stepsOf: ReadonlyMap<number, readonly Step[]>): Pick<PatternSet, 'sieve' | 'words'> {
+  const sieve = new Uint16Array(sieveSize)
+  const words = {
+    hash: new Int32Array(stepsOf.size + 1),
+    next: new Uint16Array(stepsOf.size + 1),
+    from: new Uint32Array(stepsOf.size + 2),
+  }
+  for (const [index, [hash, list]] of [...stepsOf].entries()) {
+    const word = index + 1
+    words.hash[word] = hash
+    words.next[word] = sieve[hash & (sieveSize - 1)] ?? 0
+    words.from[word + 1] = (words.from[word] ?? 0) + list.length
+    sieve[hash & (sieveSize - 1)] = word
+  }
+  return { sieve, words }
+}
+
+/** A place of a pattern: one of its choices, each the hashes of its words, so many words behind the place before at most. */
+type Place = {
+  readonly choices: readonly (readonly number[])[]
+  readonly reach: number
+  readonly isOptional: boolean
+  readonly text: string
+}
+
+function placesOf(source: string, isOpening: boolean, choicesOf: (part: string) => Place['choices']): readonly Place[] {
+  const places: Place[] = []
+  let reach = 1
+  for (const part of source.split(' ')) {
+    if (part.startsWith('~')) {
+      reach = Number(part.slice(1)) + 1
+      continue
+    }
+    const isOptional = isOpening && part.startsWith('?')
+    places.push({ choices: choicesOf(part), reach, isOptional, text: part })
+    reach = 1
+  }
+  return places
+}
+
+/** Of every word of a place's choices, each beginning of it. */
+function prefixHashes(place: string): number[] {
+  return place.split('|').flatMap(choice =>
+    Array.from(choice, (_, end) => {
+      const reading = startReading()
+      readWords(reading, choice.slice(0, end + 1), everyWord, () => true)
+      return reading.hash
+    }),
+  )
+}
+
+/** The words of a text. */
+export function wordHashes(text: string): number[] {
+  const hashes: number[] = []
+  const reading = startReading()
+  const onWords: OnWords = count => {
+    hashes.push(...found.hash.subarray(0, count))
+    return true
+  }
+  readWords(reading, text, everyWord, onWords)
+  endWord(reading, everyWord, onWords)
+  return hashes
+}
+
+/**
+ * Looks for all patterns at once. `onMatch` gets the pattern's number and the position of the word that completed it,
+ * counted from 0; it returns false to stop.
+ */
+export function scan(set: PatternSet, text: string, onMatch: (pattern: number, position: number) => boolean): void {
+  const { scratch } = set
+  const reading = startReading()
+  const onWords = matcher(set, scratch.reached, scratch.base, onMatch)
+  if (readWords(reading, text, set.sieve, onWords)) endWord(reading, set.sieve, onWords)
+  scratch.base += reading.words + beyondReach
+  if (scratch.base < lastBase) return
+  scratch.reached.fill(0)
+  scratch.base = beyondReach
+}
+
+/** More words than any step reaches back: `reach` is a byte. */
+const beyondReach = 256
+/** From here on a text of any length might carry a position past 31 bits. */
+const lastBase = 2 ** 30
+
+/** A scan that goes on from piece to piece, finding the same wherever the text was cut. */
+export type RunningScan = {
+  /** Reads a piece. `onMatch` as in `scan`. */
+  push(text: string, onMatch: (pattern: number, position: number) => boolean): void
+  /** The text is over: so is its last word. */
+  end(onMatch: (pattern: number, position: number) => boolean): void
+  /**
+   * Where the word began that is being read, if it may yet complete a pattern; Infinity = it cannot. During `onMatch`: where
+   * the word that completed it began. In UTF-16 units from the start of the text.
+   */
+  mayCompleteAt(): number
+}
+
+/** Starts a running scan, for patterns that count anywhere. */
+export function startScan(set: PatternSet): RunningScan {
+  const { completes, lastReach, lastPrefixes, hasSingle } = set
+  const reading = startReading()
+  /** Up to which word some pattern waits for its last one. */
+  let waitsUntil = hasSingle ? Number.POSITIVE_INFINITY : -1
+  /** Where the word began that is being reported, −1 while none is. */
+  let reported = -1
+  let report: (pattern: number, position: number) => boolean = () => true
+  const onMatch: OnMatch = (pattern, position, start) => {
+    reported = start
+    const goesOn = report(pattern, position)
+    reported = -1
+    return goesOn
+  }
+  const step = matcher(set, new Int32Array(completes.length), beyondReach, onMatch, (state, position) => {
+    waitsUntil = Math.max(waitsUntil, position + (lastReach[state] ?? 0))
+  })
+  return {
+    push(text, onFound) {
+      report = onFound
+      readWords(reading, text, set.sieve, step)
+    },
+    end(onFound) {
+      report = onFound
+      endWord(reading, set.sieve, step)
+    },
+    mayCompleteAt() {
+      if (reported !== -1) return reported
+      const isOpen = reading.hash !== noWord && reading.words <= waitsUntil && lastPrefixes.has(reading.hash)
+      return isOpen ? reading.start : Number.POSITIVE_INFINITY
+    },
+  }
+}
+
+/**
+ * Moves the patterns on by a word. `reached` holds, by state, the position at which it was last reached, counted from `base`; what
+ * was never reached, or before this text, is out of every step's reach.
+ */
+function matcher(
+  { sieve, words, steps, completes }: PatternSet,
+  reached: Int32Array,
+  base: number,
+  onMatch: OnMatch,
+  onState?: (state: number, position: number) => void,
+): OnWords {
+  return count => {
+    for (let at = 0; at < count; at++) {
+      const hash = found.hash[at] ?? 0
+      let word = sieve[hash & (sieveSize - 1)] ?? 0
+      while (word !== 0 && words.hash[word] !== hash) word = words.next[word] ?? 0
+      if (word === 0) continue
+      const position = found.position[at] ?? 0
+      const place = base + position
+      const end = words.from[word + 1] ?? 0
+      for (let index = words.from[word] ?? 0; index < end; index++) {
+        const before = steps.from[index] ?? -1
+        if (before >= 0 && place - (reached[before] ?? 0) > (steps.reach[index] ?? 0)) continue
+        const state = steps.to[index] ?? 0
+        reached[state] = place
+        const pattern = completes[state] ?? -1
+        if (pattern >= 0) {
+          if (!onMatch(pattern, position, found.start[at] ?? 0)) return false
+        } else onState?.(state, position)
+      }
+    }
+    return true
+  }
+}
+
+/** `start` is where the word begins that completed the pattern, in UTF-16 units. */
+type OnMatch = (pattern: number, position: number, start: number) => boolean

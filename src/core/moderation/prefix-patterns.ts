@@ -1,0 +1,119 @@
+/**
+ * What a text opens with: patterns that count only from its first word on, behind greetings and courtesies. Words are read only
+ * as long as some pattern may go on with the next, for nearly every text one or two, whatever its length.
+ */
+
+import { compilePatterns, type PatternSet, scan, wordHashes } from './patterns.ts'
+import { courtesies, stop } from './override-patterns.ts'
+import { noWord, sieveSize, wordFrom } from './word-hashes.ts'
+
+export type Openings<Owner> = {
+  /** Whose pattern a text opens with; null = nobody's. */
+  of(text: string): Owner | null
+}
+
+/** Compiles openings; `unless` holds patterns that excuse one where they stand in what follows. */
+export function compileOpenings<Owner>(
+  openings: readonly { readonly of: Owner; readonly patterns: readonly string[]; readonly unless: readonly string[] }[],
+): Openings<Owner> {
+  const owners = openings.flatMap(({ of, patterns, unless }) => {
+    const excuses = compilePatterns(unless)
+    return patterns.map(() => ({ of, excuses }))
+  })
+  const set = compilePatterns(
+    openings.flatMap(({ patterns }) => patterns),
+    'opening',
+  )
+  const firstWords = firstWordsOf(set)
+  const passedOver = new Set(courtesies.flatMap(wordHashes))
+  /** Spares the words of nearly all texts the long look. */
+  const mayBegin = new Uint8Array(sieveSize)
+  for (const hash of [...firstWords, ...passedOver]) mayBegin[hash & (sieveSize - 1)] = 1
+  const [end = noWord] = wordHashes(stop)
+  return {
+    of(text) {
+      let from = 0
+      let word = wordFrom(text, from)
+      if (mayBegin[word.hash & (sieveSize - 1)] === 0) return null
+      while (passedOver.has(word.hash)) {
+        from = word.end
+        word = wordFrom(text, from)
+      }
+      if (!firstWords.has(word.hash)) return null
+      const walk = startWalk(set)
+      let owner: Owner | null = null
+      const onMatch = (pattern: number) => {
+        const one = owners[pattern]
+        if (one !== undefined && !isIn(one.excuses, text.slice(from, from + mostExcuse))) owner ??= one.of
+      }
+      walk.step(word.hash, onMatch)
+      while (owner === null && word.hash !== noWord && walk.isOpen()) {
+        const next = wordFrom(text, word.end)
+        if (next.hash === noWord || clauseEnd.test(text.slice(word.end, next.end))) walk.stop(end, onMatch)
+        walk.step(next.hash, onMatch)
+        word = next
+      }
+      return owner === null || quoted.test(text.slice(from, from + mostExcuse)) ? null : owner
+    },
+  }
+}
+
+function firstWordsOf({ words, steps }: PatternSet): ReadonlySet<number> {
+  const first = new Set<number>()
+  for (const [word, hash] of words.hash.entries())
+    if (steps.from.subarray(words.from[word], words.from[word + 1]).includes(0)) first.add(hash)
+  return first
+}
+
+/** Characters in which an order is taken back or turns out to be quoted. */
+const mostExcuse = 600
+
+const clauseEnd = /[.,;:!?…—。，、；：！？।؟،؛]/
+
+/** In quotation marks, with words behind them: spoken of, not meant. */
+const quoted = /^[^\p{L}\p{N}]*["“„«「『][^"”“»」』]*["”“»」』][^\p{L}\p{N}]*[\p{L}\p{N}]/u
+
+/** Goes through the patterns of openings word by word, from a text's first. */
+function startWalk({ sieve, words, steps, completes, reachFrom }: PatternSet) {
+  /** States by the word at which they were last reached, counted from 1; the beginning stands before it. */
+  const reached = new Map([[0, 0]])
+  let position = 0
+  /** The last word that may go on with some pattern. */
+  let open = 1
+
+  const wordOf = (hash: number): number => {
+    let word = sieve[hash & (sieveSize - 1)] ?? 0
+    while (word !== 0 && words.hash[word] !== hash) word = words.next[word] ?? 0
+    return word
+  }
+
+  const advance = (hash: number, place: number, onMatch: (pattern: number) => void) => {
+    const word = wordOf(hash)
+    const end = word === 0 ? 0 : (words.from[word + 1] ?? 0)
+    for (let index = words.from[word] ?? 0; index < end; index++) {
+      const before = reached.get(steps.from[index] ?? 0)
+      if (before === undefined || place - before > (steps.reach[index] ?? 0)) continue
+      const state = steps.to[index] ?? 0
+      reached.set(state, place)
+      const pattern = completes[state] ?? -1
+      if (pattern >= 0) onMatch(pattern)
+      else open = Math.max(open, place + (reachFrom[state] ?? 0))
+    }
+  }
+
+  return {
+    step: (hash: number, onMatch: (pattern: number) => void) => advance(hash, ++position, onMatch),
+    /** A clause ends before the next word. */
+    stop: (hash: number, onMatch: (pattern: number) => void) => advance(hash, position + 1, onMatch),
+    isOpen: () => position < open,
+  }
+}
+
+function isIn(set: PatternSet, text: string): boolean {
+  let found = false
+  scan(set, text, () => {
+    found = true
+    return false
+  })
+  return found
+}

@@ -1,0 +1,217 @@
+/**
+ * Words that were turned into others by a rule: each letter thirteen places on (rot13), backwards, two letters swapped, or run
+ * together. A reading is made only where several words are known that way and few as they stand.
+ */
+import list from '../analysis/lexicon/en.txt' with { type: 'text' }
+import { harmKinds, wordsOf } from './harm-words.ts'
+import { loadUnits, units } from './code-units.ts'
+
+/** Of a longer text the beginning is looked at. */
+const longestLook = 1_000
+const fewestTurned = 3
+const fewestSwapped = 2
+const shortest = 3
+const leastSwapped = 5
+
+/** Other readings of a text, most often none. One pass over its letters decides. */
+export function unscrambled(text: string): readonly string[] {
+  const { words, shapes, sieve } = vocabulary()
+  /** Few of the hashes are of words: nearly all are told by the sieve alone. */
+  const isWord = (hash: number) => sieve[hash & sieveMask] === 1 && words.has(hash)
+  const length = loadUnits(text.length > longestLook ? text.slice(0, longestLook) : text)
+  units[length] = 0
+  let plain = 0
+  let turned = 0
+  let backwards = 0
+  let swapped = 0
+  let long = 0
+  let word = 0
+  let letters = 0
+  for (let at = 0; at <= length; at++) {
+    const unit = units[at] ?? 0
+    const letter = (unit | 0x20) - firstLetter
+    if (letter >= 0 && letter < alphabet && unit < 128) {
+      word = (Math.imul(word, base) + letter + 1) | 0
+      letters++
+      continue
+    }
+    if (letters >= shortest) {
+      const mayBeSwapped = letters >= leastSwapped
+      if (isWord(word)) {
+        plain++
+        if (mayBeSwapped) long++
+      } else {
+        readOtherwise(at - letters, at)
+        if (isWord(read.turned)) turned++
+        if (isWord(read.backwards)) backwards++
+        if (mayBeSwapped && sieve[read.shape & sieveMask] === 1 && shapes.has(read.shape)) swapped++
+      }
+    }
+    word = 0
+    letters = 0
+  }
+  const readings: string[] = []
+  if (turned >= fewestTurned && turned > plain) readings.push(rot13(text))
+  if (backwards >= fewestTurned && backwards > plain) readings.push(eachWord(text, backwardsOf), backwardsOf(text))
+  if (swapped >= fewestSwapped && swapped > long) readings.push(eachWord(text, orderedOf))
+  return readings
+}
+
+const read = { turned: 0, backwards: 0, shape: 0 }
+
+/** Notes in `read` what some loaded letters are thirteen places on, backwards, and in any order. */
+function readOtherwise(from: number, to: number): void {
+  let turned = 0
+  let backwards = 0
+  let inner = 0
+  let last = 0
+  let power = 1
+  for (let at = from; at < to; at++) {
+    const letter = ((units[at] ?? 0) | 0x20) - firstLetter
+    turned = (Math.imul(turned, base) + (letter < half ? letter + half : letter - half) + 1) | 0
+    backwards = (backwards + Math.imul(letter + 1, power)) | 0
+    power = Math.imul(power, base)
+    inner = (inner + (at === from ? (firstMixes[letter] ?? 0) : (mixes[letter] ?? 0))) | 0
+    last = letter
+  }
+  read.turned = turned
+  read.backwards = backwards
+  read.shape = shapeOf(inner, last, to - from)
+}
+
+const alphabet = 26
+const half = alphabet / 2
+const firstLetter = 97
+const base = 31
+
+/** Keeps sums of letters apart. */
+function mixOf(letter: number): number {
+  return Math.imul(letter + 1, 0x9e3779b1) ^ Math.imul(letter + 7, 0x85ebca6b)
+}
+const mixes = Int32Array.from({ length: alphabet }, (_, letter) => mixOf(letter))
+const firstMixes = mixes.map(mix => Math.imul(mix, 3))
+
+/** A word by its first letter, its last, and the others in whatever order. */
+function shapeOf(inner: number, last: number, letters: number): number {
+  return (inner + Math.imul(mixOf(last), 4) + Math.imul(letters, 0x27d4eb2f)) | 0
+}
+
+function hashesOf(word: string): { readonly word: number; readonly shape: number } {
+  let hash = 0
+  let inner = 0
+  let last = 0
+  for (let at = 0; at < word.length; at++) {
+    const letter = word.charCodeAt(at) - firstLetter
+    hash = (Math.imul(hash, base) + letter + 1) | 0
+    inner = (inner + (at === 0 ? Math.imul(mixOf(letter), 3) : mixOf(letter))) | 0
+    last = letter
+  }
+  return { word: hash, shape: shapeOf(inner, last, word.length) }
+}
+
+type Vocabulary = {
+  readonly words: ReadonlySet<number>
+  /** The word of a shape. */
+  readonly shapes: ReadonlyMap<number, string>
+  readonly spelt: ReadonlySet<string>
+  /** By the low bits of a hash or a shape: 1 = there may be such a word. */
+  readonly sieve: Uint8Array
+}
+
+const sieveMask = 0xffff
+
+let kept: Vocabulary | null = null
+
+/** The words that a request is told by, and those that stand everywhere. */
+function vocabulary(): Vocabulary {
+  kept ??= madeVocabulary()
+  return kept
+}
+
+const everywhere =
+  'about after again also another around because before being between both cannot could different does doing down during each easily effective even every explain first following from give given good great have having help here home into just know large like little long look made make many more most much must need never new next not note number only other ours over part people place please possible provide public really right same several should show small some someone something step steps such sure take tell than that the their them then there these they thing things this those through time together under until using used very want was way ways well were what when where which while who whose why will with within without work world would write year you your information computer system systems program network develop detailed design software online website company government personal private social media person individual individuals people group groups using including ensure users data file files security account accounts device devices letter article story script email message messages tutorial manual guide instructions strategy method methods process plan list outline create creating generate produce build'
+
+function madeVocabulary(): Vocabulary {
+  const spelt = new Set([
+    ...everywhere.split(' '),
+    ...harmKinds.flatMap(kind => [...wordsOf(kind)]),
+    ...list.split(/[\s_]+/).map(word => word.replace('*', '')),
+  ])
+  const words = new Set<number>()
+  const shapes = new Map<number, string>()
+  for (const word of spelt) {
+    if (word.length < shortest || !/^[a-z]+$/.test(word)) continue
+    const hashes = hashesOf(word)
+    words.add(hashes.word)
+    if (word.length >= leastSwapped && !shapes.has(hashes.shape)) shapes.set(hashes.shape, word)
+  }
+  const sieve = new Uint8Array(sieveMask + 1)
+  for (const hash of [...words, ...shapes.keys()]) sieve[hash & sieveMask] = 1
+  return { words, shapes, spelt, sieve }
+}
+
+function rot13(text: string): string {
+  return text.replace(/[a-z]/gi, letter => {
+    const code = letter.charCodeAt(0)
+    const first = code < firstLetter ? 65 : firstLetter
+    return String.fromCharCode(((code - first + 13) % alphabet) + first)
+  })
+}
+
+function eachWord(text: string, changed: (word: string) => string): string {
+  return text.replace(/[a-z]+/gi, changed)
+}
+
+function backwardsOf(text: string): string {
+  return Array.from(text).reverse().join('')
+}
+
+/** A word whose letters stand in another order, as the list has it; else the second and third letter change places. */
+function orderedOf(word: string): string {
+  if (word.length < leastSwapped) return word
+  const { words, shapes } = vocabulary()
+  const low = word.toLowerCase()
+  const hashes = hashesOf(low)
+  if (words.has(hashes.word)) return word
+  return shapes.get(hashes.shape) ?? `${low.charAt(0)}${low.charAt(2)}${low.charAt(1)}${low.slice(3)}`
+}
+
+/** Letters that were run together as words of the list, as far as they are; what is none stays as it is. */
+export function parted(run: string): string {
+  const { spelt } = vocabulary()
+  const low = run.toLowerCase()
+  /** By place: how many letters up to it are in no word, how many words, and where the last one began. */
+  const cost = [0]
+  const from = [0]
+  for (let end = 1; end <= low.length; end++) {
+    cost[end] = (cost[end - 1] ?? 0) + lonely
+    from[end] = end - 1
+    for (let start = Math.max(0, end - mostLetters); start <= end - leastLetters; start++) {
+      const total = (cost[start] ?? 0) + 1
+      if (total >= (cost[end] ?? 0) || !spelt.has(low.slice(start, end))) continue
+      cost[end] = total
+      from[end] = start
+    }
+  }
+  const words: string[] = []
+  let end = low.length
+  let rest = ''
+  while (end > 0) {
+    const start = from[end] ?? 0
+    const word = low.slice(start, end)
+    if (word.length === 1) rest = word + rest
+    else {
+      if (rest !== '') words.unshift(rest)
+      rest = ''
+      words.unshift(word)
+    }
+    end = start
+  }
+  if (rest !== '') words.unshift(rest)
+  return words.join(' ')
+}
+
+/** A letter of no word costs as much as so many words. */
+const lonely = 2
+const leastLetters = 4
+const mostLetters = 16

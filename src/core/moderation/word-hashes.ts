@@ -1,0 +1,189 @@
+/**
+ * The words of a text as hashes, for patterns: case, accents and invisible characters do not count; Chinese, Japanese and
+ * Korean are read one character a word. One pass, nothing allocated a word.
+ */
+import { blockUnits, loadUnits, units } from './code-units.ts'
+
+/** Words whose hashes share their low bits share a place in a sieve; one that is not 0 lets them through. */
+export const sieveSize = 8192
+
+// FNV-1a, as a signed 32-bit number: `Math.imul` gives no other, and the loop compares with it.
+
+/** The hash of no letter at all. */
+export const noWord = 0x811c9dc5 | 0
+const prime = 0x01000193
+
+/** A sieve that lets all through. */
+export const everyWord = new Uint16Array(sieveSize).fill(1)
+
+/** Is told how many words are in `found`; returns false to stop. */
+export type OnWords = (count: number) => boolean
+
+/** How far a text has been read. */
+export type Reading = {
+  /** Of the word that is open, `noWord` where none is. */
+  hash: number
+  words: number
+  /** UTF-16 units read, and where among them the open word began. */
+  read: number
+  start: number
+}
+
+/** Nothing of a text has been read. */
+export function startReading(): Reading {
+  return { hash: noWord, words: 0, read: 0, start: 0 }
+}
+
+/** Of a block, the words that the sieve lets through: their hash, their position, and where they begin. */
+export const found = {
+  hash: new Int32Array(blockUnits + 1),
+  position: new Int32Array(blockUnits + 1),
+  start: new Int32Array(blockUnits + 1),
+}
+
+/**
+ * Calls `onWords` with the words that end in the text and that the sieve lets through, a block at a time, until it returns
+ * false; false then. Linear, nothing allocated per word.
+ */
+export function readWords(reading: Reading, text: string, sieve: Uint16Array, onWords: OnWords): boolean {
+  for (let from = 0; from < text.length; ) {
+    const length = loadUnits(text, from)
+    if (!onWords(wordsOfBlock(reading, length, sieve))) return false
+    from += length
+  }
+  return true
+}
+
+/** Notes the words of the loaded block in `found`; returns how many. A word that is open at its end is not one yet. */
+function wordsOfBlock(reading: Reading, length: number, sieve: Uint16Array): number {
+  const folds = foldTable()
+  const { read } = reading
+  let { words, hash, start } = reading
+  let count = 0
+  units[length] = softHyphen
+  for (let at = 0; at < length; at++) {
+    let folded = folds[units[at] ?? 0] ?? separator
+    if (folded > sharp) {
+      if (hash === noWord) start = read + at
+      do {
+        hash = Math.imul(hash ^ folded, prime)
+        at++
+        folded = folds[units[at] ?? 0] ?? separator
+      } while (folded > sharp)
+    }
+    if (folded === invisible) continue
+    if (hash !== noWord) {
+      if (folded === sharp) {
+        hash = Math.imul(hash ^ (units[at] ?? 0), prime)
+        continue
+      }
+      if (sieve[hash & (sieveSize - 1)] !== 0) {
+        found.hash[count] = hash
+        found.position[count] = words
+        found.start[count] = start
+        count++
+      }
+      words++
+      hash = noWord
+    }
+    if (folded !== alone) continue
+    const character = Math.imul(noWord ^ (units[at] ?? 0), prime)
+    if (sieve[character & (sieveSize - 1)] !== 0) {
+      found.hash[count] = character
+      found.position[count] = words
+      found.start[count] = read + at
+      count++
+    }
+    words++
+  }
+  reading.words = words
+  reading.hash = hash
+  reading.start = start
+  reading.read = read + length
+  return count
+}
+
+/** Ends no word, and is none. */
+const softHyphen = 0xad
+
+/** The word that is open ends here. */
+export function endWord(reading: Reading, sieve: Uint16Array, onWords: OnWords): void {
+  const { hash, words, start } = reading
+  if (hash === noWord) return
+  reading.hash = noWord
+  reading.words += 1
+  if (sieve[hash & (sieveSize - 1)] === 0) return
+  found.hash[0] = hash
+  found.position[0] = words
+  found.start[0] = start
+  onWords(1)
+}
+
+/** A word of a text: its hash, `noWord` where there is none, and the place behind it. */
+export type Word = { readonly hash: number; readonly end: number }
+
+/** The first word from a place on; unlike in patterns, underscores are marks. */
+export function wordFrom(text: string, from: number): Word {
+  const folds = foldTable()
+  let hash = noWord
+  for (let at = from; at < text.length; at++) {
+    const unit = text.charCodeAt(at)
+    const folded = unit === underscore ? separator : (folds[unit] ?? separator)
+    if (folded > sharp) hash = Math.imul(hash ^ folded, prime)
+    else if (folded === invisible) continue
+    else if (hash === noWord) {
+      if (folded === alone) return { hash: Math.imul(noWord ^ unit, prime), end: at + 1 }
+    } else if (folded === sharp) hash = Math.imul(hash ^ unit, prime)
+    else return { hash, end: at }
+  }
+  return { hash, end: text.length }
+}
+
+const underscore = 95
+
+/** What a UTF-16 unit is where it is no letter: those are above these, as the lower-case one without its accent. */
+const separator = 0
+const invisible = 1
+/** A word of its own. */
+const alone = 2
+/** C++, C#, F#: part of a word they end, a separator elsewhere. */
+const sharp = 3
+
+let foldsKept: Uint16Array | null = null
+
+/** `foldOf` of every UTF-16 unit: one load a character, made when first needed. */
+function foldTable(): Uint16Array {
+  foldsKept ??= Uint16Array.from({ length: 65_536 }, (_, code) => foldOf(code))
+  return foldsKept
+}
+
+/** U+00C0 to U+00FF without case and accents; × and ÷ separate. */
+const latin = 'aaaaaaaceeeeiiiidnooooo ouuuuytsaaaaaaaceeeeiiiidnooooo ouuuuyty'
+
+function foldOf(code: number): number {
+  if (code < 0x80) return foldOfAscii(code)
+  if (code < 0xc0) return code === 0xad ? invisible : separator
+  if (code < 0x100) {
+    const letter = latin.charCodeAt(code - 0xc0)
+    return letter === 32 ? separator : letter
+  }
+  if (code < 0x180) return code | 1
+  if (code < 0x300) return code
+  if (code < 0x370) return invisible
+  if (code >= 0x391 && code <= 0x3a9) return code + 32
+  if (code >= 0x400 && code <= 0x40f) return code + 80
+  if (code >= 0x410 && code <= 0x42f) return code + 32
+  if (code < 0x2000) return code
+  if (code < 0x3040) return (code >= 0x200b && code <= 0x200f) || code === 0x2060 ? invisible : separator
+  if (code <= 0x9fff || (code >= 0xac00 && code <= 0xd7af)) return alone
+  if (code === 0xfeff) return invisible
+  // Full-width letters and digits are ASCII in another coat.
+  if (code >= 0xff10 && code <= 0xff5a) return foldOfAscii(code - 0xfee0)
+  return code >= 0xff00 ? separator : code
+}
+
+function foldOfAscii(code: number): number {
+  if (code === 35 || code === 43) return sharp
+  const character = String.fromCharCode(code)
+  return /[a-z0-9_]/i.test(character) ? character.toLowerCase().charCodeAt(0) : separator
+}

@@ -1,0 +1,455 @@
+/**
+ * The part of a chat request that means the same on both endpoints: its fields as schemas, and how they become an `Ask`.
+ * The compatible endpoint leaves its objects open, ours closes them: hence the factories.
+ */
+import { type Static, type TObject, type TProperties, Type } from '@sinclair/typebox'
+import {
+  type Ask,
+  type ContentPart,
+  type Message,
+  type ResponseFormat,
+  reasoningEfforts,
+  strategies,
+  streamModes,
+  type Tool,
+  type ToolCall,
+  type ToolChoice,
+} from '../chat/chat.ts'
+import { autoModel } from '../models/models.ts'
+import { forwardableAddress } from '../validation/public-address.ts'
+import { headerChoice, headerFlag, headerNumber, invalid, nullable, oneOf } from '../validation/validate.ts'
+
+export const maximumMessages = 512
+export const maximumTools = 128
+
+/** How many times the expected cost of the named model its fallbacks may cost, unless the client says otherwise. */
+export const usualFallbackCostFactor = 3
+export const fallbackCostFactors = { minimum: 1, maximum: 1000 } as const
+
+/** An ask that leaves everything open but for `fields`: nobody falls back, nothing is looked up. */
+export function plainAsk(messages: readonly Message[], fields: Partial<Ask> = {}): Ask {
+  return {
+    messages,
+    model: null,
+    strategy: null,
+    stream: null,
+    maxOutputTokens: null,
+    temperature: null,
+    topP: null,
+    presencePenalty: null,
+    frequencyPenalty: null,
+    seed: null,
+    logitBias: null,
+    logprobs: false,
+    topLogprobs: null,
+    stop: [],
+    choices: 1,
+    tools: [],
+    toolChoice: null,
+    parallelToolCalls: null,
+    responseFormat: { type: 'text' },
+    reasoningEffort: null,
+    endUser: null,
+    extras: {},
+    fallback: false,
+    fallbackMaxCostFactor: usualFallbackCostFactor,
+    web: 'off',
+    enhance: false,
+    testMode: false,
+    metadata: null,
+    bodyCharacters: 0,
+    ...fields,
+  }
+}
+
+/** Chat text. No length of its own: the cap on the body (2 MB, 32 MB with images) is its bound. */
+export const bodyText = Type.String({ boundedBy: 'body' })
+
+/** An address of an image; a `data:` one holds the image itself, so the body is its bound too. */
+export const imageAddress = Type.String({
+  boundedBy: 'body',
+  pattern: '^(?:[hH][tT][tT][pP][sS]?://|[dD][aA][tT][aA]:)',
+  description: 'an http, https or data: address',
+})
+
+function closedOrOpen(additionalProperties: boolean): <P extends TProperties>(properties: P) => TObject<P> {
+  return properties => Type.Object(properties, { additionalProperties })
+}
+
+/** A document as both endpoints take it: no provider stores files for callers, so a `file_id` names nothing here. */
+export function filePartSchema(additionalProperties: boolean) {
+  const object = closedOrOpen(additionalProperties)
+  return object({
+    type: Type.Literal('file'),
+    file: object({
+      file_id: Type.Optional(
+        Type.Null({ unmatched: 'unsupported_parameter', description: 'omitted: send the document in `file_data`' }),
+      ),
+      file_data: nullable(
+        Type.String({
+          boundedBy: 'body',
+          pattern: '^[dD][aA][tT][aA]:[aA][pP][pP][lL][iI][cC][aA][tT][iI][oO][nN]/[pP][dD][fF];[bB][aA][sS][eE]64,',
+          description: 'a PDF document as a `data:application/pdf;base64,` address',
+          unmatched: 'unsupported_parameter',
+        }),
+      ),
+      filename: nullable(Type.String({ maxLength: 256 })),
+    }),
+  })
+}
+
+export const functionName = Type.String({
+  maxLength: 64,
+  pattern: '^[A-Za-z0-9_-]+$',
+  description: 'a name of 1 to 64 letters, digits, `_` or `-`',
+})
+
+export const callId = Type.String({ minLength: 1, maxLength: 512 })
+
+/** A tool call in the conversation's history, with Google's signature where it has one. */
+export function toolCallSchema(additionalProperties: boolean) {
+  const object = closedOrOpen(additionalProperties)
+  const google = object({ thought_signature: nullable(bodyText) })
+  return object({
+    id: callId,
+    // Some clients leave it out of the history: there is one type of call.
+    type: nullable(oneOf(['function'], 'unsupported_parameter')),
+    function: object({ name: functionName, arguments: bodyText }),
+    extra_content: nullable(object({ google: nullable(google) })),
+  })
+}
+
+/** The fields that mean the same on both endpoints; `additionalProperties` holds for every object below them. */
+export function askFields(additionalProperties: boolean) {
+  const object = closedOrOpen(additionalProperties)
+  const jsonSchema = Type.Object({}, { additionalProperties: true })
+  const named = object({ type: oneOf(['function'], 'unsupported_parameter'), function: object({ name: functionName }) })
+  return {
+    model: nullable(Type.String({ minLength: 1, maxLength: 256 })),
+    mode: nullable(oneOf([autoModel])),
+    strategy: nullable(oneOf(strategies)),
+    stream: nullable(Type.Boolean()),
+    stream_mode: nullable(oneOf(streamModes)),
+    enhance_prompt: nullable(Type.Boolean()),
+    test_mode: nullable(Type.Boolean()),
+    fallback: nullable(Type.Boolean()),
+    fallback_max_cost_factor: nullable(
+      Type.Number({
+        ...fallbackCostFactors,
+        description: `how many times the expected cost of the named model its fallbacks may cost, ${usualFallbackCostFactor} by default`,
+      }),
+    ),
+    web: nullable(oneOf(['auto', 'off'])),
+    metadata: nullable(
+      Type.Record(Type.String({ pattern: '^[\\s\\S]{1,64}$' }), Type.String({ maxLength: 512 }), {
+        additionalProperties: false,
+        maxProperties: 16,
+        description: 'an object of at most 16 strings, names up to 64 and values up to 512 characters',
+      }),
+    ),
+    max_output_tokens: nullable(Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 })),
+    temperature: nullable(Type.Number({ minimum: 0, maximum: 2 })),
+    top_p: nullable(Type.Number({ minimum: 0, maximum: 1 })),
+    seed: nullable(Type.Integer({ minimum: -(2 ** 63), maximum: 2 ** 63 })),
+    stop: nullable(
+      Type.Union([Type.String({ maxLength: 1024 }), Type.Array(Type.String({ maxLength: 1024 }), { maxItems: 4 })]),
+    ),
+    reasoning_effort: nullable(oneOf(reasoningEfforts)),
+    tools: nullable(
+      Type.Array(
+        object({
+          type: oneOf(['function'], 'unsupported_parameter'),
+          function: object({
+            name: functionName,
+            description: nullable(bodyText),
+            parameters: nullable(jsonSchema),
+            strict: nullable(Type.Boolean()),
+          }),
+        }),
+        { maxItems: maximumTools },
+      ),
+    ),
+    tool_choice: nullable(
+      Type.Union([
+        oneOf(['auto', 'none', 'required']),
+        named,
+        object({
+          type: Type.Literal('allowed_tools'),
+          allowed_tools: object({
+            mode: oneOf(['auto', 'required']),
+            tools: Type.Array(named, { minItems: 1, maxItems: maximumTools }),
+          }),
+        }),
+      ]),
+    ),
+    response_format: nullable(
+      Type.Union([
+        object({ type: oneOf(['text', 'json_object'], 'unsupported_parameter') }),
+        object({
+          type: Type.Literal('json_schema'),
+          json_schema: object({
+            name: functionName,
+            description: nullable(bodyText),
+            schema: nullable(jsonSchema),
+            strict: nullable(Type.Boolean()),
+          }),
+        }),
+      ]),
+    ),
+  }
+}
+
+type AskFields = Static<TObject<ReturnType<typeof askFields>>>
+
+/** What the shared fields and the `X-Gateway-*` headers ask for; a header wins over the body. Throws `invalid_request`. */
+export function readAskFields(body: AskFields, headers: Headers) {
+  const noFallback = headerFlag(headers, 'X-Gateway-No-Fallback')
+  const streamMode = headerChoice(headers, 'X-Gateway-Stream-Mode', streamModes) ?? body.stream_mode ?? null
+  if (body.mode === autoModel && !isAuto(body.model ?? autoModel)) {
+    throw invalid('mode', `must not be "${autoModel}" beside another \`model\`: send one of the two`)
+  }
+  const tools = (body.tools ?? []).map(readTool)
+  const choice = readToolChoice(body.tool_choice ?? null, tools)
+  return {
+    model: isAuto(body.model) ? null : (body.model ?? null),
+    strategy: headerChoice(headers, 'X-Gateway-Strategy', strategies) ?? body.strategy ?? null,
+    stream: (body.stream ?? streamMode !== null) ? (streamMode ?? 'buffered') : null,
+    maxOutputTokens: body.max_output_tokens ?? null,
+    temperature: body.temperature ?? null,
+    topP: body.top_p ?? null,
+    seed: body.seed ?? null,
+    stop: readStop(body.stop ?? []),
+    ...choice,
+    responseFormat: readResponseFormat(body.response_format ?? null),
+    reasoningEffort: body.reasoning_effort ?? null,
+    fallback: noFallback === null ? (body.fallback ?? true) : !noFallback,
+    fallbackMaxCostFactor:
+      headerNumber(headers, 'X-Gateway-Fallback-Max-Cost-Factor', fallbackCostFactors) ??
+      body.fallback_max_cost_factor ??
+      usualFallbackCostFactor,
+    web: headerChoice(headers, 'X-Gateway-Web', ['auto', 'off']) ?? body.web ?? 'auto',
+    enhance: headerFlag(headers, 'X-Gateway-Enhance') ?? body.enhance_prompt ?? false,
+    testMode: headerFlag(headers, 'X-Gateway-Test-Mode') ?? body.test_mode ?? false,
+    metadata: body.metadata == null ? null : storable(body.metadata),
+  } satisfies Partial<Ask>
+}
+
+/** No database holds U+0000 or half a surrogate pair: a usage record that has one would be refused, and its request free. */
+function storable(pairs: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const kept = (text: string) => text.toWellFormed().replaceAll('\0', '\ufffd')
+  return Object.fromEntries(Object.entries(pairs).map(([name, value]) => [kept(name), kept(value)]))
+}
+
+/** An empty sequence would stop before the first word, where it is taken at all. */
+function readStop(stop: string | readonly string[]): readonly string[] {
+  const sequences = typeof stop === 'string' ? [stop] : stop
+  return sequences.includes('') ? sequences.filter(sequence => sequence !== '') : sequences
+}
+
+/** Names of models are known in any case, this one too. */
+function isAuto(model: string | null | undefined): boolean {
+  return model?.toLowerCase() === autoModel
+}
+
+function readTool(
+  tool: NonNullable<AskFields['tools']>[number],
+  index: number,
+  tools: NonNullable<AskFields['tools']>,
+): Tool {
+  const { name, description, parameters, strict } = tool.function
+  if (tools.findIndex(one => one.function.name === name) < index) {
+    throw invalid(`tools.${index}.function.name`, 'is the name of an earlier tool too: give each its own')
+  }
+  return {
+    name,
+    description: description ?? null,
+    parameters: (parameters as Tool['parameters'] | undefined) ?? null,
+    strict: strict ?? null,
+  }
+}
+
+type ToolChoiceField = Exclude<AskFields['tool_choice'], undefined>
+
+/** `allowed_tools` is the mode over the tools it names: the others are left out of the ask. */
+function readToolChoice(
+  choice: ToolChoiceField,
+  tools: readonly Tool[],
+): { tools: readonly Tool[]; toolChoice: ToolChoice | null } {
+  // Without tools there is nothing to choose from; only a demand for one cannot be met.
+  if (choice === null || choice === 'auto' || choice === 'none')
+    return { tools, toolChoice: tools.length === 0 ? null : choice }
+  if (tools.length === 0) throw invalid('tool_choice', 'asks for a tool, but `tools` is empty: send the tools too')
+  if (choice === 'required') return { tools, toolChoice: choice }
+  if (choice.type === 'function') {
+    demandTool(choice.function.name, tools, 'tool_choice.function.name')
+    return { tools, toolChoice: { name: choice.function.name } }
+  }
+  const allowed = choice.allowed_tools.tools.map(({ function: { name } }, index) => {
+    demandTool(name, tools, `tool_choice.allowed_tools.tools.${index}.function.name`)
+    return name
+  })
+  return { tools: tools.filter(tool => allowed.includes(tool.name)), toolChoice: choice.allowed_tools.mode }
+}
+
+function demandTool(name: string, tools: readonly Tool[], param: string): void {
+  if (!tools.some(tool => tool.name === name)) throw invalid(param, 'must be the name of one of `tools`')
+}
+
+function readResponseFormat(format: Exclude<AskFields['response_format'], undefined>): ResponseFormat {
+  if (format === null) return { type: 'text' }
+  if (format.type !== 'json_schema') return { type: format.type }
+  const { name, description, schema, strict } = format.json_schema
+  return {
+    type: 'json_schema',
+    name,
+    description: description ?? null,
+    schema: (schema as Record<string, unknown> | undefined) ?? {},
+    strict: strict ?? null,
+  }
+}
+
+type WirePart =
+  | { readonly type: 'text' | 'input_text'; readonly text: string }
+  | {
+      readonly type: 'image_url'
+      readonly image_url: { readonly url: string; readonly detail?: 'auto' | 'low' | 'high' | null }
+    }
+  | { readonly type: 'image'; readonly url: string; readonly detail?: 'auto' | 'low' | 'high' | null }
+  | { readonly type: 'file'; readonly file: { readonly file_data?: string | null; readonly filename?: string | null } }
+  | { readonly type: 'refusal'; readonly refusal: string }
+
+type WireContent = string | readonly WirePart[] | null | undefined
+
+/** A checked message of either endpoint. */
+export type WireMessage =
+  | { readonly role: 'system' | 'developer'; readonly content: WireContent }
+  | { readonly role: 'user'; readonly content: WireContent; readonly name?: string | null }
+  | {
+      readonly role: 'assistant'
+      readonly content?: WireContent
+      readonly refusal?: string | null
+      readonly reasoning_content?: string | null
+      readonly reasoning?: string | null
+      readonly tool_calls?: readonly Static<ReturnType<typeof toolCallSchema>>[] | null
+      readonly function_call?: { readonly name: string; readonly arguments: string } | null
+      readonly name?: string | null
+    }
+  | { readonly role: 'tool'; readonly content: WireContent; readonly tool_call_id: string }
+  | { readonly role: 'function'; readonly content: WireContent; readonly name: string }
+
+/**
+ * The conversation, from `messages` or from `prompt`: exactly one of the two. A tool's result must answer a call of the
+ * assistant's turn right before it, as every upstream demands. Throws `invalid_request`.
+ */
+export function readConversation(
+  messages: string | readonly WireMessage[] | null,
+  prompt: string | null,
+): readonly Message[] {
+  if (messages !== null && prompt !== null)
+    throw invalid('prompt', 'cannot be sent beside `messages`: send one of the two')
+  const asked = messages ?? prompt
+  if (asked === null) throw invalid('messages', 'is missing: send an array of messages, or `prompt` with a string')
+  if (typeof asked === 'string') return [{ role: 'user', content: [{ type: 'text', text: asked }], name: null }]
+  let open: readonly ToolCall[] = []
+  return asked.map((message, index) => {
+    const read = readMessage(message, index, open)
+    if (read.role === 'assistant') open = read.toolCalls
+    else if (read.role !== 'tool') open = []
+    return read
+  })
+}
+
+function readMessage(message: WireMessage, index: number, open: readonly ToolCall[]): Message {
+  switch (message.role) {
+    case 'system':
+    case 'developer':
+      return { role: 'system', text: textOf(message.content, '\n') }
+    case 'user':
+      return {
+        role: 'user',
+        content: partsOf(message.content, `messages.${index}.content`),
+        name: message.name ?? null,
+      }
+    case 'assistant':
+      return {
+        role: 'assistant',
+        text: textOf(message.content, '') || message.refusal || (message.content == null ? null : ''),
+        reasoning: message.reasoning_content || message.reasoning || null,
+        toolCalls: readToolCalls(message, index),
+        name: message.name ?? null,
+      }
+    case 'tool': {
+      if (open.some(call => call.id === message.tool_call_id)) {
+        return { role: 'tool', callId: message.tool_call_id, text: textOf(message.content, '\n') }
+      }
+      throw invalid(
+        `messages.${index}.tool_call_id`,
+        'must be the id of a call in `tool_calls` of the assistant message before it',
+      )
+    }
+    case 'function': {
+      const call = open.find(one => one.name === message.name)
+      if (call !== undefined) return { role: 'tool', callId: call.id, text: textOf(message.content, '\n') }
+      throw invalid(
+        `messages.${index}.name`,
+        'must be the name of the `function_call` in the assistant message before it',
+      )
+    }
+  }
+}
+
+function readToolCalls(message: WireMessage & { role: 'assistant' }, index: number): readonly ToolCall[] {
+  const calls = (message.tool_calls ?? []).map(call => ({
+    id: call.id,
+    name: call.function.name,
+    arguments: call.function.arguments,
+    signature: call.extra_content?.google?.thought_signature ?? null,
+  }))
+  if (message.function_call == null) return calls
+  // A deprecated call has no id of its own.
+  return [...calls, { ...message.function_call, id: `call_${index}`, signature: null }]
+}
+
+function textOf(content: WireContent, between: string): string {
+  if (typeof content === 'string') return content
+  return (content ?? []).map(part => ('text' in part ? part.text : 'refusal' in part ? part.refusal : '')).join(between)
+}
+
+function partsOf(content: WireContent, param: string): readonly ContentPart[] {
+  if (typeof content === 'string') return [{ type: 'text', text: content }]
+  return (content ?? []).flatMap((part, index) => readPart(part, `${param}.${index}`))
+}
+
+function readPart(part: WirePart, param: string): ContentPart | [] {
+  switch (part.type) {
+    case 'text':
+    case 'input_text':
+      return { type: 'text', text: part.text }
+    case 'image_url': {
+      const { url, detail } = part.image_url
+      return { type: 'image', url: fetchable(url, `${param}.image_url.url`), detail: detail ?? null }
+    }
+    case 'image':
+      return { type: 'image', url: fetchable(part.url, `${param}.url`), detail: part.detail ?? null }
+    case 'refusal':
+      return []
+    case 'file':
+      return {
+        type: 'file',
+        url: documentOf(part.file.file_data, `${param}.file.file_data`),
+        name: part.file.filename ?? null,
+      }
+  }
+}
+
+/** The address as an upstream may be given it, which fetches it from within a network of its own. Throws `invalid_request`. */
+function fetchable(url: string, param: string): string {
+  const address = forwardableAddress(url)
+  if (address !== null) return address
+  throw invalid(param, 'must be a public http or https URL on port 80 or 443 without credentials, or a data: URL')
+}
+
+function documentOf(data: string | null | undefined, param: string): string {
+  if (data == null) throw invalid(param, 'is required: send the document as a `data:application/pdf;base64,` URL')
+  return data
+}

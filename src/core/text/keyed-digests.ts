@@ -1,0 +1,58 @@
+import type { ContentPart, Message, ToolCall } from '../chat/chat.ts'
+import type { Definition } from '../chat/tool-definitions.ts'
+
+/** Names for messages and definitions under which something can be remembered of them without keeping what they say. */
+export type Digests = {
+  /** The same for messages of one role that say the same, worked out once for each message. */
+  of(message: Message | Definition): string
+}
+
+/** Keyed SHA-256 digests; `salt` is secret and lives as long as what they name, so that they mean nothing outside of it. */
+export function createDigests(salt: Uint8Array): Digests {
+  const key = Buffer.from(salt).toString('base64')
+  const known = new WeakMap<Message | Definition, string>()
+  return {
+    of(message) {
+      let digest = known.get(message)
+      if (digest === undefined) {
+        digest = Bun.SHA256.hash(key + spelt(message), 'base64')
+        known.set(message, digest)
+      }
+      return digest
+    },
+  }
+}
+
+/** All of a message that is read or screened, so that no two messages that differ in it are spelt alike. */
+function spelt(message: Message | Definition): string {
+  switch (message.role) {
+    case 'system':
+      return `s${message.text}`
+    case 'tool':
+      return `t${message.text}`
+    case 'user':
+      return `u${message.content.map(speltPart).join('')}`
+    case 'assistant': {
+      const { text, reasoning, toolCalls } = message
+      return `a${measured(text ?? '')}${measured(reasoning ?? '')}${toolCalls.map(speltCall).join('')}`
+    }
+    case 'definition':
+      return `d${message.texts.map(measured).join('')}`
+    default:
+      return message satisfies never
+  }
+}
+
+/** An image that is sent along is neither read nor screened. */
+function speltPart(part: ContentPart): string {
+  if (part.type === 'text') return `t${measured(part.text)}`
+  return part.url.startsWith('data:') ? 'd' : `i${measured(part.url)}`
+}
+
+function speltCall(call: ToolCall): string {
+  return measured(call.arguments)
+}
+
+function measured(text: string): string {
+  return `${text.length}:${text}`
+}

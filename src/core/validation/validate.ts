@@ -1,0 +1,376 @@
+/**
+ * Where foreign values become ours: JSON text, bodies, headers. Each refusal names the one field to correct and what it
+ * must be, and never repeats what was sent. Compiled checks say yes; only a refused value is walked, and only as far as
+ * its first fault: TypeBox's own error list grows with the body and is built in full for every union.
+ */
+import { Kind, type Static, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
+import { TypeCompiler } from '@sinclair/typebox/compiler'
+import { type ErrorCode, GatewayError } from './errors.ts'
+import { outgrown } from './untrusted-json.ts'
+
+const maximumKeyCharacters = 64
+
+/** The part of TypeBox's vocabulary that our schemas use. `description` and `unmatched` are read by this file. */
+type Shape = {
+  readonly [Kind]: string
+  /** Says in words what a value must be, where the schema alone would read badly (a pattern). */
+  readonly description?: string
+  /** Error code of a value that is well formed but not one of those taken. */
+  readonly unmatched?: ErrorCode
+  readonly const?: unknown
+  readonly anyOf?: readonly Shape[]
+  readonly items?: Shape
+  readonly properties?: Readonly<Record<string, Shape>>
+  readonly patternProperties?: Readonly<Record<string, Shape>>
+  readonly required?: readonly string[]
+  readonly additionalProperties?: boolean | Shape
+  readonly [bound: `${'min' | 'max'}${string}`]: number | undefined
+  readonly pattern?: string
+}
+
+/** `text` is put into words only for the one fault that is told: a union tries every member. */
+type Fault = { readonly path: readonly string[]; readonly text: () => string; readonly code: ErrorCode }
+
+/**
+ * A check of foreign values against `schema`, compiled at its first use. Returns the value as it came, typed; throws
+ * `GatewayError` `invalid_request` (or the schema's own `unmatched` code) whose `param` is the dotted path of the first
+ * fault: `messages.0.content.1.image_url.url`.
+ */
+export function checker<S extends TSchema>(schema: S): (value: unknown) => Static<S> {
+  let compiled: { Check(value: unknown): value is Static<S> } | null = null
+  return value => {
+    compiled ??= TypeCompiler.Compile(schema)
+    if (compiled.Check(value)) return value
+    throw refusal(faultOf(schema as unknown as Shape, value) ?? fault(() => 'is not valid'))
+  }
+}
+
+/** A `GatewayError` about one field: `param` in backquotes, then `text` (`must be …`). */
+export function invalid(param: string, text: string, code: ErrorCode = 'invalid_request'): GatewayError {
+  return new GatewayError(code, `\`${param}\` ${text}.`, { param })
+}
+
+/** A tool's schema of ten levels is twenty-five deep, where arrays are among them a little more. */
+const maximumDepth = 32
+/** Far above 128 tools with their schemas. So many values are parsed and checked in the time that others can wait. */
+const maximumValues = 65_536
+
+const outgrownBy = {
+  depth: `nests deeper than ${maximumDepth} levels: flatten it`,
+  values: `holds more than ${maximumValues} values: make it shorter`,
+}
+
+/**
+ * The object that a JSON body holds. Throws `invalid_json` where it is no JSON, nests too deeply or holds too many values,
+ * `invalid_request` where it is no object.
+ */
+export function parseJson(text: string): Readonly<Record<string, unknown>> {
+  const bound = outgrown(text, maximumDepth, maximumValues)
+  if (bound !== null) throw new GatewayError('invalid_json', `The body ${outgrownBy[bound]} and send it again.`)
+  const value = parsed(text)
+  if (!isObject(value)) throw new GatewayError('invalid_request', 'The body must be a JSON object: `{ … }`.')
+  return value
+}
+
+/** A header's value where it is one of `allowed`, in any case; null where the header is absent. Throws `invalid_request`. */
+export function headerChoice<T extends string>(headers: Headers, name: string, allowed: readonly T[]): T | null {
+  const sent = headers.get(name)
+  if (sent === null) return null
+  const value = sent.trim().toLowerCase()
+  const choice = allowed.find(one => one === value)
+  if (choice === undefined) throw invalid(name, `must be ${listed(allowed.map(quoted))}, or not be sent`)
+  return choice
+}
+
+/** A header that says `true` or `false` (also `1` and `0`); null where it is absent. Throws `invalid_request`. */
+export function headerFlag(headers: Headers, name: string): boolean | null {
+  const choice = headerChoice(headers, name, ['true', 'false', '1', '0'])
+  return choice === null ? null : choice === 'true' || choice === '1'
+}
+
+/** A header's value as a decimal number within bounds; null where it is absent. Throws `invalid_request`. */
+export function headerNumber(
+  headers: Headers,
+  name: string,
+  { minimum, maximum }: { readonly minimum: number; readonly maximum: number },
+): number | null {
+  const sent = headers.get(name)?.trim()
+  if (sent === undefined) return null
+  const value = /^\d{1,9}(?:\.\d{1,9})?$/.test(sent) ? Number(sent) : Number.NaN
+  if (value >= minimum && value <= maximum) return value
+  throw invalid(name, `must be a number from ${minimum} to ${maximum}, or not be sent`)
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // The engine's own message quotes the text it stumbled over.
+    throw new GatewayError('invalid_json', 'The body is not valid JSON: send one JSON object, encoded in UTF-8.')
+  }
+}
+
+function refusal({ path, text, code }: Fault): GatewayError {
+  const param = path.join('.')
+  return param === '' ? new GatewayError(code, `The body ${text()}.`) : invalid(param, text(), code)
+}
+
+/** The first fault of a value, in the schema's own order; null where there is none. */
+function faultOf(shape: Shape, value: unknown): Fault | null {
+  switch (shape[Kind]) {
+    case 'Object':
+      return isObject(value) ? objectFault(shape, value) : wrong(shape)
+    case 'Record':
+      return isObject(value) ? recordFault(shape, value) : wrong(shape)
+    case 'Array':
+      return Array.isArray(value) ? arrayFault(shape, value) : wrong(shape)
+    case 'Union':
+      return unionFault(shape, value)
+    case 'Literal':
+      if (value === shape.const) return null
+      return wrong(shape, typeof value === typeof shape.const ? shape.unmatched : undefined)
+    case 'String':
+      if (typeof value === 'string' && fitsString(shape, value)) return null
+      return wrong(shape, typeof value === 'string' ? shape.unmatched : undefined)
+    case 'Number':
+    case 'Integer':
+      return typeof value === 'number' && fitsNumber(shape, value) ? null : wrong(shape)
+    case 'Boolean':
+      return typeof value === 'boolean' ? null : wrong(shape)
+    case 'Null':
+      return value === null ? null : wrong(shape, shape.unmatched)
+    default:
+      return null
+  }
+}
+
+function objectFault(shape: Shape, value: Readonly<Record<string, unknown>>): Fault | null {
+  const properties = shape.properties ?? {}
+  const required = shape.required ?? []
+  // What kind of object it is comes before what it lacks to be that kind.
+  const tag = required.find(key => Object.hasOwn(value, key) && literals(properties[key]).length > 0)
+  const mistaken = tag === undefined ? null : propertyFault(properties[tag], value, tag)
+  if (mistaken !== null) return mistaken
+  const lacking = required.find(key => !Object.hasOwn(value, key))
+  if (lacking !== undefined) return under(lacking, missing(properties[lacking]))
+  if (shape.additionalProperties === false) {
+    const unknown = Object.keys(value).find(key => !Object.hasOwn(properties, key))
+    if (unknown !== undefined)
+      return under(
+        unknown,
+        fault(() => 'is not a known field here: remove it or correct its name'),
+      )
+  }
+  for (const [key, property] of Object.entries(properties)) {
+    const found = propertyFault(property, value, key)
+    if (found !== null) return found
+  }
+  return null
+}
+
+function propertyFault(shape: Shape | undefined, value: Readonly<Record<string, unknown>>, key: string): Fault | null {
+  const found = shape !== undefined && Object.hasOwn(value, key) ? faultOf(shape, value[key]) : null
+  return found && under(key, found)
+}
+
+function recordFault(shape: Shape, value: Readonly<Record<string, unknown>>): Fault | null {
+  const entries = Object.entries(value)
+  if (!within(entries.length, shape.minProperties, shape.maxProperties)) return wrong(shape)
+  for (const [pattern, entry] of Object.entries(shape.patternProperties ?? {})) {
+    const names = new RegExp(pattern)
+    for (const [key, one] of entries) {
+      const taken = names.test(key)
+      if (!taken && shape.additionalProperties === false) {
+        return under(
+          key,
+          fault(() => 'has a name that is not taken here: correct it'),
+        )
+      }
+      const found = taken ? faultOf(entry, one) : null
+      if (found !== null) return under(key, found)
+    }
+  }
+  return null
+}
+
+function arrayFault(shape: Shape, value: readonly unknown[]): Fault | null {
+  if (!within(value.length, shape.minItems, shape.maxItems)) return wrong(shape)
+  const { items } = shape
+  if (items === undefined) return null
+  const fits = checkOf(items)
+  const index = value.findIndex(item => !fits(item))
+  return index === -1 ? null : under(String(index), faultOf(items, value[index]) ?? wrong(items))
+}
+
+/** Compiled once, since all the items before the one at fault are passed by it. */
+function checkOf(shape: Shape): (value: unknown) => boolean {
+  const known = checks.get(shape)
+  if (known !== undefined) return known
+  const compiled = TypeCompiler.Compile(shape as unknown as TSchema)
+  const check = (value: unknown) => compiled.Check(value)
+  checks.set(shape, check)
+  return check
+}
+
+const checks = new WeakMap<Shape, (value: unknown) => boolean>()
+
+/** The fault of the member that was meant: the one whose `type` or `role` the value names, else the one of its kind. */
+function unionFault(shape: Shape, value: unknown): Fault | null {
+  const meant = membersOf(shape).filter(member => kindOf(member) === kindOfValue(value))
+  if (!isObject(value) || meant.length < 2) {
+    const faults = meant.map(member => faultOf(member, value))
+    if (faults.includes(null)) return null
+    return (faults.length === 1 && faults[0]) || wrong(shape, faults.length > 1 ? unmatchedOf(shape) : undefined)
+  }
+  const tag = tagOf(meant)
+  if (tag === null) return meant.some(member => faultOf(member, value) === null) ? null : wrong(shape)
+  const named = meant.find(member => literals(member.properties?.[tag]).some(one => one.const === value[tag]))
+  if (named !== undefined) return faultOf(named, value)
+  const taken: Shape = { [Kind]: 'Union', anyOf: meant.flatMap(member => literals(member.properties?.[tag])) }
+  if (!Object.hasOwn(value, tag)) return under(tag, missing(taken))
+  return under(tag, wrong(taken, typeof value[tag] === 'string' ? unmatchedOf(taken) : undefined))
+}
+
+/** Unions within unions (`nullable(oneOf(…))`) are one. */
+function membersOf(shape: Shape): readonly Shape[] {
+  return (shape.anyOf ?? []).flatMap(member => (member[Kind] === 'Union' ? membersOf(member) : [member]))
+}
+
+function unmatchedOf(shape: Shape): ErrorCode | undefined {
+  return shape.unmatched ?? shape.anyOf?.find(member => member.unmatched !== undefined)?.unmatched
+}
+
+/** The field by which the members of a union of objects are told apart: a literal in each of them. */
+function tagOf(members: readonly Shape[]): string | null {
+  const keys = Object.keys(members[0]?.properties ?? {})
+  return keys.find(key => members.every(member => literals(member.properties?.[key]).length > 0)) ?? null
+}
+
+function literals(shape: Shape | undefined): readonly Shape[] {
+  const members = shape?.[Kind] === 'Union' ? membersOf(shape) : shape === undefined ? [] : [shape]
+  return members.every(member => member[Kind] === 'Literal') ? members : []
+}
+
+function kindOf(shape: Shape): string {
+  switch (shape[Kind]) {
+    case 'Literal':
+      return typeof shape.const
+    case 'Integer':
+      return 'number'
+    case 'Record':
+      return 'object'
+    default:
+      return shape[Kind].toLowerCase()
+  }
+}
+
+function kindOfValue(value: unknown): string {
+  if (value === null) return 'null'
+  return Array.isArray(value) ? 'array' : typeof value
+}
+
+function fitsString(shape: Shape, value: string): boolean {
+  if (!within(value.length, shape.minLength, shape.maxLength)) return false
+  return shape.pattern === undefined || new RegExp(shape.pattern).test(value)
+}
+
+function fitsNumber(shape: Shape, value: number): boolean {
+  const fits = shape[Kind] === 'Integer' ? Number.isInteger(value) : Number.isFinite(value)
+  return fits && within(value, shape.minimum, shape.maximum)
+}
+
+function within(value: number, minimum: number | undefined, maximum: number | undefined): boolean {
+  return value >= (minimum ?? -Infinity) && value <= (maximum ?? Infinity)
+}
+
+function missing(shape: Shape | undefined): Fault {
+  return fault(() => `is missing: it must be ${shape === undefined ? 'sent' : described(shape)}`)
+}
+
+function wrong(shape: Shape, code?: ErrorCode): Fault {
+  return fault(() => `must be ${described(shape)}`, code)
+}
+
+function fault(text: () => string, code: ErrorCode = 'invalid_request'): Fault {
+  return { path: [], text, code }
+}
+
+function under(key: string, found: Fault): Fault {
+  return { ...found, path: [shortened(key), ...found.path] }
+}
+
+/** What a schema takes, in words that complete "it must be …". */
+export function expectationOf(schema: TSchema): string {
+  return described(schema as unknown as Shape)
+}
+
+/** `an integer from 1 to 128`, `"auto", "none" or an object`. */
+function described(shape: Shape): string {
+  if (shape.description !== undefined) return shape.description
+  switch (shape[Kind]) {
+    case 'Union':
+      return listed([
+        ...new Set(
+          membersOf(shape)
+            .filter(member => member[Kind] !== 'Null')
+            .map(described),
+        ),
+      ])
+    case 'Literal':
+      return quoted(shape.const)
+    case 'String':
+      return `a string${ranged(shape.minLength, shape.maxLength, 'of', ' character')}`
+    case 'Array':
+      return `an array${ranged(shape.minItems, shape.maxItems, 'of', ' item')}`
+    case 'Number':
+      return `a number${ranged(shape.minimum, shape.maximum, 'from', '')}`
+    case 'Integer':
+      return `an integer${ranged(shape.minimum, shape.maximum, 'from', '')}`
+    case 'Boolean':
+      return 'true or false'
+    case 'Null':
+      return 'null'
+    case 'Record':
+      return `an object${ranged(shape.minProperties, shape.maxProperties, 'of', ' field')}`
+    default:
+      return 'an object'
+  }
+}
+
+function ranged(minimum: number | undefined, maximum: number | undefined, lead: string, unit: string): string {
+  const counted = (count: number) => `${count}${unit === '' || count === 1 ? unit : `${unit}s`}`
+  if (minimum !== undefined && maximum !== undefined) return ` ${lead} ${minimum} to ${counted(maximum)}`
+  if (maximum !== undefined) return ` of at most ${counted(maximum)}`
+  return minimum === undefined ? '' : ` of at least ${counted(minimum)}`
+}
+
+function listed(words: readonly string[]): string {
+  return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`
+}
+
+function quoted(value: unknown): string {
+  return JSON.stringify(value)
+}
+
+/** A caller's own key is named back to it, within bounds and as well-formed text. */
+function shortened(key: string): string {
+  return key.slice(0, maximumKeyCharacters).toWellFormed()
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** A field that may be absent or null, which is the same. */
+export function nullable<S extends TSchema>(schema: S) {
+  return Type.Optional(Type.Union([schema, Type.Null()]))
+}
+
+/** One of a closed set of strings. `unmatched` is the error code of a string outside of it. */
+export function oneOf<const T extends string>(
+  values: readonly T[],
+  unmatched: ErrorCode = 'invalid_request',
+): TUnsafe<T> {
+  const literal = values.map(value => Type.Literal(value, { unmatched }))
+  return Type.Union(literal, { unmatched }) as unknown as TUnsafe<T>
+}

@@ -1,0 +1,229 @@
+/**
+ * What this process remembers of its accounts' learning, for routing to read without waiting. Postgres is the authority and
+ * this its shadow: an account not seen yet routes as a new one does while it is being read in, one in use is read again
+ * every few seconds, and one that was rated in or erased, by whichever gateway, within half a second.
+ */
+import { estimate, type Known } from '../../core/learning/learned-bias.ts'
+import type { Lean, Leaning } from '../../core/learning/apply-bias.ts'
+import type { Usual } from '../../core/learning/response-quality.ts'
+import { createRecent } from '../../core/text/recent-map.ts'
+import type { UsageRecord } from '../../core/usage/usage-record.ts'
+import type { Database } from '../database.ts'
+import { erase, type Rating, rate, readChanges, readEpochs, sweep, takeLessons, unswept } from './learning.ts'
+import { type CellPlace, type PlacedCell, readCells } from './learning-cells.ts'
+
+/** What routing and settling read of one account. */
+export type AccountLearning = {
+  /** Erasures so far: goes with what is learnt of a request, so that it is not taken after the next. */
+  readonly epoch: number
+  /** Null where nothing is known of the query type. */
+  leaningOf(queryType: string): Leaning | null
+  /** What its answers' lengths are like; null until ten are known. */
+  usualRatioOf(queryType: string): Usual | null
+}
+
+export type LearningBook = {
+  /** From memory; null = not read in yet, which begins now. */
+  of(accountId: string): AccountLearning | null
+  /** Learns from usage records, each once however often it comes. */
+  take(records: readonly UsageRecord[]): Promise<void>
+  /** Rates a request; what it changes is in memory when this resolves. Null where the account has no such request. */
+  rate(accountId: string, requestId: string, rating: Rating): Promise<CellPlace | null>
+  /** Forgets everything of the account: in memory and in its cells when this resolves, its lines too or very soon after. */
+  erase(accountId: string): Promise<void>
+  /** The account's cells as Postgres has them. */
+  cells(accountId: string): Promise<readonly PlacedCell[]>
+  close(): Promise<void>
+}
+
+export type LearningBookOptions = {
+  readonly database: Database
+  readonly clock: { now(): number; monotonic(): number; sleep(milliseconds: number): Promise<void> }
+  /** The catalogue's figure of a model's quality (0–1), by `provider/model`; null = it is not in the catalogue. */
+  readonly figureOf: (model: string) => number | null
+  readonly log: { warn(event: string, fields?: Readonly<Record<string, string>>): void }
+}
+
+type Topic = { readonly leans: ReadonlyMap<string, Lean>; readonly usualRatio: Usual | null }
+type Remembered = AccountLearning & { readonly order: number; readonly readAt: number; readonly changedAt: number }
+
+const maximumAccounts = 5_000
+const readAgainMs = 5_000
+const tickMs = 100
+const pollMs = 500
+/** Polls look back this far: a transaction may commit after a younger one. */
+const overlapMs = 5_000
+const accountsAtOnce = 100
+const sweepEveryMs = 10_000
+/** How long an erasure waits for its lines to be gone before that goes on behind it. */
+const sweepWithinMs = 10_000
+/** A record is in Postgres this soon after its request, as a rule. */
+const shippedWithinMs = 1_500
+const askAgainMs = 100
+
+/** Starts three timers, none of which keeps the process alive. */
+export function createLearningBook({ database, clock, figureOf, log }: LearningBookOptions): LearningBook {
+  const remembered = createRecent<Remembered>(maximumAccounts)
+  /** One copy of each model's name for all accounts. */
+  const names = new Map<string, string>()
+  const wanted = new Set<string>()
+  /** Reads begun: of two, the later one is right. */
+  let reads = 0
+  let isReading = false
+  /** By the database's clock; null before the first poll. */
+  let changesSeen: number | null = null
+
+  const known = (cell: PlacedCell) => {
+    const figure = figureOf(cell.model)
+    if (figure === null) return []
+    const name = names.get(cell.model) ?? cell.model
+    names.set(name, name)
+    return [{ name, figure, cell }]
+  }
+
+  const read = async (accountIds: readonly string[], changedAt = 0): Promise<void> => {
+    const order = ++reads
+    // The epoch first: cells of a later one than it says are lost to the next reading, never the other way round.
+    const epochs = await readEpochs(database, accountIds)
+    const cells = Map.groupBy(await readCells(database, accountIds), cell => cell.accountId)
+    for (const accountId of accountIds) {
+      const before = remembered.get(accountId)
+      if (before !== undefined && before.order > order) continue
+      remembered.set(accountId, {
+        ...learningOf(epochs.get(accountId) ?? 0, (cells.get(accountId) ?? []).flatMap(known), clock.now()),
+        order,
+        readAt: clock.monotonic(),
+        changedAt: Math.max(changedAt, before?.changedAt ?? 0),
+      })
+    }
+  }
+
+  const readWanted = async () => {
+    if (isReading) return
+    isReading = true
+    try {
+      while (wanted.size > 0) {
+        const some = [...wanted].slice(0, accountsAtOnce)
+        for (const accountId of some) wanted.delete(accountId)
+        await read(some)
+      }
+    } finally {
+      isReading = false
+    }
+  }
+
+  const poll = async () => {
+    const { now, changes } = await readChanges(database, changesSeen === null ? null : changesSeen - overlapMs)
+    changesSeen = now
+    for (const { accountId, changedAt } of changes) {
+      const known = remembered.get(accountId)
+      if (known !== undefined && known.changedAt < changedAt) await read([accountId], changedAt)
+    }
+  }
+
+  const sweepLeft = async () => {
+    for (const accountId of await unswept(database)) await sweep(database, accountId, () => true)
+  }
+
+  // From now on, not from half a second on, changes are heard of.
+  poll().catch(() => {})
+  const timers = [every(tickMs, readWanted), every(pollMs, poll), every(sweepEveryMs, sweepLeft)]
+
+  return {
+    of(accountId) {
+      const known = remembered.get(accountId)
+      if (known === undefined || clock.monotonic() - known.readAt > readAgainMs) {
+        wanted.add(accountId)
+        if (known === undefined) readWanted().catch(() => {})
+      }
+      return known ?? null
+    },
+    async take(records) {
+      for (const accountId of await takeLessons(database, records)) if (remembered.has(accountId)) wanted.add(accountId)
+    },
+    async rate(accountId, requestId, rating) {
+      const until = clock.now() + (mayBeOnItsWay(requestId, clock.now()) ? shippedWithinMs : 0)
+      let rated = await rate(database, accountId, requestId, rating, clock.now())
+      while (rated === null && clock.now() < until) {
+        await clock.sleep(askAgainMs)
+        rated = await rate(database, accountId, requestId, rating, clock.now())
+      }
+      if (rated !== null) await read([accountId])
+      return rated
+    },
+    async erase(accountId) {
+      await erase(database, accountId, clock.now())
+      await read([accountId])
+      const until = clock.monotonic() + sweepWithinMs
+      try {
+        await sweep(database, accountId, () => clock.monotonic() < until)
+      } catch (cause) {
+        // It is erased for everybody already; the lines, which nobody reads, go with the next sweep.
+        log.warn('learning_not_swept', { detail: cause instanceof Error ? cause.message : String(cause) })
+      }
+    },
+    cells: accountId => readCells(database, [accountId]),
+    async close() {
+      await Promise.all(timers.map(stop => stop()))
+    },
+  }
+}
+
+/** Ids say when they were made (UUID, version 7): one of long ago is in Postgres, or nowhere. */
+function mayBeOnItsWay(requestId: string, now: number): boolean {
+  const madeAt = Number.parseInt(/^req_([0-9a-f]{12})[0-9a-f]{20}$/.exec(requestId)?.[1] ?? '', 16)
+  return Math.abs(now - madeAt) < shippedWithinMs
+}
+
+type KnownCell = Known & { readonly name: string; readonly cell: PlacedCell }
+
+function learningOf(epoch: number, cells: readonly KnownCell[], now: number): AccountLearning {
+  const topics = new Map<string, Topic>()
+  for (const [queryType, ofType] of Map.groupBy(cells, ({ cell }) => cell.queryType))
+    topics.set(queryType, topicOf(ofType, now))
+  return {
+    epoch,
+    leaningOf(queryType) {
+      const topic = topics.get(queryType)
+      return topic === undefined ? null : model => topic.leans.get(model) ?? null
+    },
+    usualRatioOf: queryType => topics.get(queryType)?.usualRatio ?? null,
+  }
+}
+
+function topicOf(known: readonly KnownCell[], now: number): Topic {
+  const estimates = estimate(known, now)
+  const leans = known.map(({ name, cell }, index): [string, Lean] => [
+    name,
+    { bias: estimates[index]?.bias ?? 0, entries: cell.entries },
+  ])
+  return { leans: new Map(leans), usualRatio: usualRatio(known.map(({ cell }) => cell)) }
+}
+
+const leastForRatio = 10
+
+function usualRatio(cells: readonly PlacedCell[]): Usual | null {
+  const requests = cells.reduce((sum, cell) => sum + cell.requests, 0)
+  if (requests < leastForRatio) return null
+  const meanOf = (value: (cell: PlacedCell) => number) =>
+    cells.reduce((sum, cell) => sum + cell.requests * value(cell), 0) / requests
+  const mean = meanOf(cell => cell.ratio)
+  return { mean, deviation: Math.sqrt(meanOf(cell => cell.ratioVariance + (cell.ratio - mean) ** 2)) }
+}
+
+/** Repeats `work`, one run at a time; a failed run is made good by the next. Returns what stops it and waits for the last run. */
+function every(periodMs: number, work: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | null = null
+  const timer = setInterval(() => {
+    running ??= work()
+      .catch(() => {})
+      .finally(() => {
+        running = null
+      })
+  }, periodMs)
+  timer.unref()
+  return async () => {
+    clearInterval(timer)
+    await running
+  }
+}

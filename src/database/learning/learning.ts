@@ -1,0 +1,324 @@
+/**
+ * Learning in Postgres: one line a request, found by its id alone, and a cell per account, query type and model that every
+ * other read is of, so that ten million lines are no slower than ten. Lines and cells change in one transaction.
+ *
+ * Every transaction begins with the account's row: takers share it, raters and erasers have it alone. An erasure counts the
+ * row's epoch up; a line routed under an earlier one is then refused wherever it has been meanwhile: in a journal, a
+ * stream, or on its way.
+ */
+import type { TransactionSql } from 'postgres'
+import { type Entry, type Evidence, learn, ratingWeight, revalue } from '../../core/learning/learning-cell.ts'
+import { ratedQuality, repeatCost } from '../../core/learning/response-quality.ts'
+import type { UsageRecord } from '../../core/usage/usage-record.ts'
+import type { Database } from '../database.ts'
+import { type CellPlace, changeCell, lockCells, placeIn, writeCells } from './learning-cells.ts'
+import { onAccount } from '../account-transaction.ts'
+
+export type Rating = { readonly stars: number; readonly isHelpful: boolean | null }
+
+const deadlineMs = 5_000
+
+/** How often the learning of each account was erased; one that is not named here never was, and has no entry. */
+export async function readEpochs(database: Database, accountIds: readonly string[]): Promise<Map<string, number>> {
+  const rows = await database.run(
+    ({ sql }) => sql<{ accountId: string; epoch: number }[]>`
+      select account_id as "accountId", epoch from learning_accounts
+      where account_id in (select json_array_elements_text(${JSON.stringify(accountIds)}::text::json))`,
+  )
+  return new Map(rows.map(({ accountId, epoch }) => [accountId, epoch]))
+}
+
+/** Accounts rated in or erased since a time of the database's own clock (null = none), and that clock's present time. */
+export async function readChanges(database: Database, sinceMs: number | null) {
+  const rows = await database.run(
+    ({ sql }) => sql<{ now: number; accountId: string | null; changedAt: number | null }[]>`
+      select
+        (extract(epoch from clock_timestamp()) * 1000)::float8 as now, account_id as "accountId",
+        (extract(epoch from updated_at) * 1000)::float8 as "changedAt"
+      from (select) as one left join learning_accounts on updated_at > to_timestamp(${sinceMs}::float8 / 1000)`,
+  )
+  return {
+    now: rows[0]?.now ?? sinceMs ?? 0,
+    changes: rows.flatMap(({ accountId, changedAt }) =>
+      accountId === null || changedAt === null ? [] : [{ accountId, changedAt }],
+    ),
+  }
+}
+
+/** A usage record with something to learn from. */
+type Lesson = UsageRecord & { readonly query_type: string; readonly learning: NonNullable<UsageRecord['learning']> }
+
+/** Takes the lessons of usage records, each once however often it comes. Returns the accounts whose cells have changed. */
+export async function takeLessons(database: Database, records: readonly UsageRecord[]): Promise<string[]> {
+  const lessons = records.filter(isLesson)
+  if (lessons.length === 0) return []
+  return database.run(
+    ({ sql }) =>
+      sql.begin(async transaction => {
+        const accountIds = [...new Set(lessons.map(lesson => lesson.account_id))].sort()
+        await knowAccounts(transaction, accountIds)
+        const isNew = await insertEntries(transaction, lessons)
+        const taken = lessons.filter(({ request_id }) => isNew.delete(request_id))
+        if (taken.length === 0) return []
+        const repeated = await regradeRepeated(transaction, taken)
+        const cells = await lockCells(transaction, [...taken.map(placeOf), ...repeated.map(({ place }) => place)])
+        for (const [place, ofPlace] of byPlace(taken, placeOf))
+          changeCell(cells, place, cell => ofPlace.reduce((known, lesson) => learn(known, entryOf(lesson)), cell))
+        for (const [place, ofPlace] of byPlace(repeated, ({ place }) => place))
+          changeCell(cells, place, cell =>
+            ofPlace.reduce((known, { before, after, enhanced }) => revalue(known, before, after, enhanced), cell),
+          )
+        await writeCells(transaction, [...cells.values()])
+        return [...new Set(taken.map(lesson => lesson.account_id))]
+      }),
+    deadlineMs,
+  )
+}
+
+function isLesson(record: UsageRecord): record is Lesson {
+  return record.learning != null && record.query_type !== null && record.model !== ''
+}
+
+function placeOf({ account_id, query_type, provider, model }: Lesson): CellPlace {
+  return { accountId: account_id, queryType: query_type, model: `${provider}/${model}` }
+}
+
+/** What belongs to one cell together, each in the order it came. */
+function byPlace<T>(
+  items: readonly T[],
+  placeOf: (item: T) => CellPlace,
+): Iterable<readonly [CellPlace, readonly T[]]> {
+  const places = new Map<string, [CellPlace, T[]]>()
+  for (const item of items) {
+    const place = placeOf(item)
+    const name = `${place.accountId} ${place.queryType} ${place.model}`
+    const known = places.get(name)
+    if (known === undefined) places.set(name, [place, [item]])
+    else known[1].push(item)
+  }
+  return places.values()
+}
+
+function entryOf(lesson: Lesson): Entry {
+  return {
+    at: lesson.at_ms,
+    quality: lesson.learning.quality,
+    latencyMs: lesson.latency_ms,
+    firstTokenMs: lesson.first_token_ms,
+    costMicrocents: lesson.billed_microcents,
+    inputTokens: lesson.input_tokens,
+    outputTokens: lesson.output_tokens,
+    automatic: lesson.routing_mode === 'auto',
+    influenced: lesson.learning.influenced,
+    enhanced: lesson.learning.enhanced,
+  }
+}
+
+/** A row for every account, for erasers to wait at: of one without, an erasure would pass a taker unseen. */
+async function knowAccounts(transaction: TransactionSql, accountIds: readonly string[]): Promise<void> {
+  const ids = JSON.stringify(accountIds)
+  const known = await transaction<{ accountId: string }[]>`
+    select account_id as "accountId" from learning_accounts
+    where account_id in (select json_array_elements_text(${ids}::text::json))
+    order by account_id for share`
+  if (known.length === accountIds.length) return
+  await transaction`
+    insert into learning_accounts (account_id)
+    select id from json_array_elements_text(${ids}::text::json) as id order by id
+    on conflict do nothing`
+  await transaction`
+    select from learning_accounts where account_id in (select json_array_elements_text(${ids}::text::json))
+    order by account_id for share`
+}
+
+/**
+ * Those that are new, and of the account's present epoch; where nobody knew the epoch, of after the last erasure. Told as one
+ * text, here and below: rows are dear to read.
+ */
+async function insertEntries(transaction: TransactionSql, lessons: readonly Lesson[]): Promise<Set<string>> {
+  const [inserted] = await transaction<{ ids: string | null }[]>`
+    with inserted as (insert into learning_entries (
+      account_id, request_id, epoch, at, key_id, provider, model, query_type, quality, latency_ms, first_token_ms,
+      input_tokens, output_tokens, cost_microcents, routing_mode, influenced, choice_probability, enhanced)
+    select
+      account_id, request_id, account.epoch, to_timestamp(at_ms / 1000.0), key_id, provider, model, query_type, quality,
+      latency_ms, first_token_ms, input_tokens, output_tokens, billed_microcents, routing_mode, influenced,
+      choice_probability, enhanced
+    from json_to_recordset(${JSON.stringify(lessons.map(lineOf))}::text::json) as lesson(
+      account_id text, request_id text, epoch int, at_ms bigint, key_id text, provider text, model text, query_type text,
+      quality real, latency_ms bigint, first_token_ms bigint, input_tokens bigint, output_tokens bigint,
+      billed_microcents bigint, routing_mode text, influenced boolean, choice_probability real, enhanced boolean)
+    join learning_accounts as account using (account_id)
+    where case
+      when lesson.epoch is not null then lesson.epoch = account.epoch
+      else account.erased_at is null or to_timestamp(at_ms / 1000.0) > account.erased_at
+    end
+    order by account_id, request_id
+    on conflict do nothing
+    returning request_id)
+    select json_agg(request_id)::text as ids from inserted`
+  return new Set(JSON.parse(inserted?.ids ?? '[]') as string[])
+}
+
+/** What a line is made of, field by field: a usage record holds more than learning may keep. */
+function lineOf(record: Lesson) {
+  const { learning } = record
+  return {
+    account_id: record.account_id,
+    request_id: record.request_id,
+    epoch: learning.epoch,
+    at_ms: record.at_ms,
+    key_id: record.key_id,
+    provider: record.provider,
+    model: record.model,
+    query_type: record.query_type,
+    quality: learning.quality,
+    latency_ms: record.latency_ms,
+    first_token_ms: record.first_token_ms,
+    input_tokens: record.input_tokens,
+    output_tokens: record.output_tokens,
+    billed_microcents: record.billed_microcents,
+    routing_mode: record.routing_mode,
+    influenced: learning.influenced,
+    choice_probability: learning.choice_probability,
+    enhanced: learning.enhanced,
+  }
+}
+
+type Regraded = {
+  readonly place: CellPlace
+  readonly before: Evidence
+  readonly after: Evidence
+  readonly enhanced: boolean
+}
+
+/** Lowers what was thought of answers whose question was soon asked again; a rating stands. */
+async function regradeRepeated(transaction: TransactionSql, lessons: readonly Lesson[]): Promise<Regraded[]> {
+  const wanted = lessons.flatMap(({ account_id, learning: { repeat_of } }) =>
+    repeat_of === null ? [] : [{ account_id, request_id: repeat_of }],
+  )
+  if (wanted.length === 0) return []
+  const [regraded] = await transaction<{ told: string | null }[]>`
+    with regraded as (update learning_entries as entry set quality = greatest(0, previous.quality - ${repeatCost}::real)
+    from (
+      select account_id, request_id, quality from learning_entries
+      join json_to_recordset(${JSON.stringify(wanted)}::text::json) as wanted(account_id text, request_id text)
+        using (account_id, request_id)
+      where rated_at is null
+      order by account_id, request_id for update of learning_entries
+    ) as previous
+    where entry.account_id = previous.account_id and entry.request_id = previous.request_id
+    returning
+      entry.account_id, query_type, provider || '/' || model as model, (extract(epoch from at) * 1000)::float8 as at,
+      previous.quality, entry.quality as lowered, enhanced)
+    select json_agg(json_build_array(account_id, query_type, model, at, quality, lowered, enhanced))::text as told
+    from regraded`
+  type Told = readonly [string, string, string, number, number, number, boolean]
+  const rows = JSON.parse(regraded?.told ?? '[]') as Told[]
+  return rows.map(([accountId, queryType, model, at, quality, lowered, enhanced]) => ({
+    place: { accountId, queryType, model },
+    before: { quality, weight: 1, at, isRating: false },
+    after: { quality: lowered, weight: 1, at, isRating: false },
+    enhanced,
+  }))
+}
+
+/** Rates one request of an account at `now`, in place of an earlier rating. Null where learning has no such request (yet). */
+export function rate(
+  database: Database,
+  accountId: string,
+  requestId: string,
+  { stars, isHelpful }: Rating,
+  now: number,
+): Promise<CellPlace | null> {
+  return onAccount(database, accountId).sql(async transaction => {
+    const [account] = await transaction<{ epoch: number }[]>`
+        update learning_accounts set updated_at = clock_timestamp() where account_id = ${accountId} returning epoch`
+    if (account === undefined) return null
+    type Row = CellPlace & {
+      at: number
+      quality: number
+      enhanced: boolean
+      ratedQuality: number | null
+      ratedAt: number | null
+    }
+    const [entry] = await transaction<Row[]>`
+        select
+          account_id as "accountId", query_type as "queryType", provider || '/' || model as model, quality, enhanced,
+          rated_quality as "ratedQuality", (extract(epoch from at) * 1000)::float8 as at,
+          (extract(epoch from rated_at) * 1000)::float8 as "ratedAt"
+        from learning_entries
+        where account_id = ${accountId} and request_id = ${requestId} and epoch = ${account.epoch}
+        for update`
+    if (entry === undefined) return null
+    const rated = ratedQuality(stars, isHelpful)
+    const before: Evidence =
+      entry.ratedQuality === null || entry.ratedAt === null
+        ? { quality: entry.quality, weight: 1, at: entry.at, isRating: false }
+        : { quality: entry.ratedQuality, weight: ratingWeight, at: entry.ratedAt, isRating: true }
+    const after = { quality: rated, weight: ratingWeight, at: now, isRating: true }
+    const cells = await lockCells(transaction, [entry])
+    changeCell(cells, entry, cell => revalue(cell, before, after, entry.enhanced))
+    await writeCells(transaction, [...cells.values()])
+    await transaction`
+        update learning_entries set
+          rating = ${stars}, is_helpful = ${isHelpful}, rated_quality = ${rated},
+          rated_at = to_timestamp(${now}::float8 / 1000)
+        where account_id = ${accountId} and request_id = ${requestId}`
+    return placeIn(entry)
+  })
+}
+
+/** From here on nothing of before `now` is the account's, whatever still arrives. Its lines are swept afterwards. */
+export function erase(database: Database, accountId: string, now: number): Promise<void> {
+  return onAccount(database, accountId).sql(async transaction => {
+    await transaction`
+        insert into learning_accounts (account_id, epoch, erased_at)
+        values (${accountId}, 1, to_timestamp(${now}::float8 / 1000))
+        on conflict (account_id) do update set
+          epoch = learning_accounts.epoch + 1, erased_at = excluded.erased_at, updated_at = clock_timestamp()`
+    await transaction`delete from learning_state where account_id = ${accountId}`
+  })
+}
+
+const sweptAtOnce = 10_000
+
+/** Accounts with lines of erased epochs left; 100 at most. */
+export async function unswept(database: Database): Promise<string[]> {
+  const rows = await database.run(
+    ({ sql }) => sql<{ accountId: string }[]>`
+      select account_id as "accountId" from learning_accounts where swept_epoch < epoch order by account_id limit 100`,
+  )
+  return rows.map(({ accountId }) => accountId)
+}
+
+/**
+ * Deletes an account's lines of erased epochs, oldest first, some at a time, for as long as `goOn` says so. Keeps nobody
+ * waiting: these lines are nobody's any more.
+ */
+export async function sweep(database: Database, accountId: string, goOn: () => boolean): Promise<void> {
+  const epoch = (await readEpochs(database, [accountId])).get(accountId) ?? 0
+  // Each begins behind the last: the index still holds what was deleted, and walking over it takes longer every time.
+  for (let last = ''; goOn(); ) {
+    const [deleted] = await database.run(
+      ({ sql }) => sql<{ count: number; last: string | null }[]>`
+        with lines as (
+          select ctid, request_id from learning_entries
+          where account_id = ${accountId} and request_id > ${last} and epoch < ${epoch}
+          order by request_id limit ${sweptAtOnce}
+        ), deleted as (
+          delete from learning_entries where ctid = any (array(select ctid from lines)) and account_id = ${accountId}
+        )
+        select count(*)::int as count, max(request_id) as last from lines`,
+      deadlineMs,
+    )
+    if (deleted === undefined || deleted.last === null || deleted.count < sweptAtOnce) {
+      await database.run(
+        ({ sql }) => sql`
+          update learning_accounts set swept_epoch = ${epoch} where account_id = ${accountId} and swept_epoch < ${epoch}`,
+      )
+      return
+    }
+    last = deleted.last
+  }
+}

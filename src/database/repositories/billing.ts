@@ -1,0 +1,248 @@
+/**
+ * Plans, cycles and payment methods. Whatever changes an account's billing holds the account's row while it reads
+ * and writes, so that of two changes at once the second sees the first; what is decided is decided in `core/billing.ts`.
+ * Ids and times are given.
+ */
+import { and, asc, eq, isNull, sql } from 'drizzle-orm'
+import { type BillingEvent, type BillingState, type Refusal, type Transition, transition } from '../../core/billing/billing.ts'
+import { graceNotices } from '../../core/billing/grace.ts'
+import { duesOf, noteNotices } from './billing-notices.ts'
+import type { Database } from '../database.ts'
+import { onAccount, type Step } from '../account-transaction.ts'
+import {
+  type Account,
+  accounts,
+  billingCycles,
+  invoices,
+  type PaymentMethod,
+  paymentMethods,
+  planChanges,
+} from '../tables.ts'
+
+/** An account with the payment method it has now. */
+export type BillingAccount = { readonly account: Account; readonly method: PaymentMethod | null }
+
+export const workDeadlineMs = 10_000
+/** Any number will do that no one else uses on this database; 7,245,001,502 is the limits' own (migration `limits`). */
+const billingLock = 7_245_001_503
+
+/** An account's billing; null where there is no such account. */
+export async function findBilling(database: Database, accountId: string): Promise<BillingAccount | null> {
+  const rows = await onAccount(database, accountId).orm(step =>
+    step
+      .select({ account: accounts, method: paymentMethods })
+      .from(accounts)
+      .leftJoin(paymentMethods, and(eq(paymentMethods.accountId, accounts.id), isNull(paymentMethods.removedAt)))
+      .where(eq(accounts.id, accountId))
+      .limit(1),
+  )
+  return rows[0] ?? null
+}
+
+/** The account as `core/billing.ts` sees it. */
+export function stateOf({ account, method }: BillingAccount): BillingState {
+  const { plan, version, cycleStartedAt, cycleEndsAt, planAfterCycle, graceEndsAt } = account
+  return {
+    plan,
+    version,
+    cycle:
+      cycleStartedAt === null || cycleEndsAt === null
+        ? null
+        : { startsAt: cycleStartedAt.getTime(), endsAt: cycleEndsAt.getTime() },
+    planAfterCycle,
+    hasPaymentMethod: method !== null,
+    graceEndsAt: graceEndsAt?.getTime() ?? null,
+  }
+}
+
+export type NewMethod = Pick<PaymentMethod, 'id' | 'kind' | 'stripePaymentMethodId' | 'brand' | 'lastFour'> & {
+  /** When the payment processor stored it, by its clock; absent = now. */
+  readonly createdAt?: Date
+}
+
+export type BillingChange = {
+  readonly event: Exclude<BillingEvent, 'time_passed'>
+  /** Epoch milliseconds. */
+  readonly at: number
+  readonly userId: string | null
+  readonly newId: (prefix: string) => string
+  /** The plan version this was decided on: where it is another by now, it is a `conflict`; null = whichever. */
+  readonly version?: number | null
+  /** Becomes the account's payment method before the event takes place, where it has none (or another, for `method_added`). */
+  readonly method?: NewMethod
+}
+
+/** `taken`: the payment method belongs to another account, or was removed. */
+export type BillingOutcome = 'done' | 'conflict' | 'not_found' | 'taken' | Refusal
+
+/** Changes plan or payment method. The row's lock and the version make it so that of two at once one is refused. */
+export function changeBilling(database: Database, accountId: string, change: BillingChange): Promise<BillingOutcome> {
+  return onAccount(database, accountId)
+    .orm(step => changeWithin(step, accountId, change), workDeadlineMs)
+    .catch(error => {
+      if (isTaken(error)) return 'taken'
+      throw error
+    })
+}
+
+/** The same inside a transaction. */
+export async function changeWithin(step: Step, accountId: string, change: BillingChange): Promise<BillingOutcome> {
+  const found = await lockBilling(step, accountId)
+  if (found === null) return 'not_found'
+  if (change.version != null && change.version !== found.account.version) return 'conflict'
+  const { event, at, userId, method, newId } = change
+  const before = stateOf(found)
+  const isNew = method !== undefined && (event === 'method_added' ? !isSame(found.method, method) : !found.method)
+  const after = transition(isNew ? { ...before, hasPaymentMethod: true } : before, event, at)
+  // What time had changed is the worker's to write: a refusal writes nothing.
+  if (after.refusal !== null) return after.refusal
+  if ((isNew || event === 'method_removed') && found.method !== null)
+    await step
+      .update(paymentMethods)
+      .set({ removedAt: new Date(at) })
+      .where(eq(paymentMethods.id, found.method.id))
+  if (isNew) {
+    await step.insert(paymentMethods).values({ createdAt: new Date(at), ...method, accountId })
+    // What could not be collected is tried again at once.
+    await step
+      .update(invoices)
+      .set({ updatedAt: longAgo })
+      .where(and(eq(invoices.accountId, accountId), eq(invoices.status, 'unpaid')))
+  }
+  await writeState(step, found, after, at, newId)
+  if (after.change !== null) {
+    const { version, from, to, effectiveAt } = after.change
+    await step.insert(planChanges).values({
+      accountId,
+      version,
+      fromPlan: from,
+      toPlan: to,
+      userId,
+      requestedAt: new Date(at),
+      effectiveAt: new Date(effectiveAt),
+    })
+  }
+  return 'done'
+}
+
+/** What waited longest is collected first. */
+export const longAgo = new Date(0)
+
+function isSame(known: PaymentMethod | null, method: NewMethod): boolean {
+  return known !== null && known.kind === method.kind && known.stripePaymentMethodId === method.stripePaymentMethodId
+}
+
+/** Billing of an account whose row is held until the transaction ends; null where there is none. */
+export async function lockBilling(step: Step, accountId: string): Promise<BillingAccount | null> {
+  const [account] = await step.select().from(accounts).where(eq(accounts.id, accountId)).for('no key update')
+  if (account === undefined) return null
+  const [method] = await step
+    .select()
+    .from(paymentMethods)
+    .where(and(eq(paymentMethods.accountId, accountId), isNull(paymentMethods.removedAt)))
+  return { account, method: method ?? null }
+}
+
+async function writeState(
+  step: Step,
+  { account }: BillingAccount,
+  { state, opened }: Transition,
+  at: number,
+  newId: (prefix: string) => string,
+): Promise<void> {
+  const { plan, version, cycle, planAfterCycle, graceEndsAt } = state
+  const { id: accountId } = account
+  await step
+    .update(accounts)
+    .set({
+      plan,
+      version,
+      cycleStartedAt: dateOf(cycle?.startsAt),
+      cycleEndsAt: dateOf(cycle?.endsAt),
+      planAfterCycle,
+      graceEndsAt: dateOf(graceEndsAt),
+      updatedAt: sql`clock_timestamp()`,
+    })
+    .where(eq(accounts.id, accountId))
+  const before = duesOf(account)
+  await noteNotices(step, accountId, graceNotices(before, { ...before, plan, graceEndsAt }, at), at)
+  for (const { startsAt, endsAt } of opened)
+    await step
+      .insert(billingCycles)
+      .values({ id: newId('cyc'), accountId, startsAt: new Date(startsAt), endsAt: new Date(endsAt) })
+      .onConflictDoNothing({ target: [billingCycles.accountId, billingCycles.startsAt] })
+}
+
+function dateOf(at: number | null | undefined): Date | null {
+  return at == null ? null : new Date(at)
+}
+
+const uniqueViolation = '23505'
+
+function isTaken(error: unknown): boolean {
+  for (let at = error, depth = 0; at instanceof Error && depth < 4; at = at.cause, depth++)
+    if ('code' in at && at.code === uniqueViolation) return true
+  return false
+}
+
+/** Sets the monthly soft cap; null = none. Gateways take it up within a second. */
+export async function setSoftCap(database: Database, accountId: string, microcents: number | null): Promise<void> {
+  await onAccount(database, accountId).orm(step =>
+    step
+      .update(accounts)
+      .set({ softCapMicrocents: microcents, updatedAt: sql`clock_timestamp()` })
+      .where(eq(accounts.id, accountId)),
+  )
+}
+
+/**
+ * Stores the account's customer at the payment processor, unless it has one, and returns the one it has. Null = there is no
+ * such account.
+ */
+export async function keepCustomer(database: Database, accountId: string, customerId: string): Promise<string | null> {
+  const rows = await onAccount(database, accountId).orm(step =>
+    step
+      .update(accounts)
+      .set({ stripeCustomerId: sql`coalesce(${accounts.stripeCustomerId}, ${customerId})` })
+      .where(eq(accounts.id, accountId))
+      .returning({ customerId: accounts.stripeCustomerId }),
+  )
+  return rows[0]?.customerId ?? null
+}
+
+/**
+ * Lets time pass for accounts whose cycle has ended: the next one begins, or a downgrade takes place. At most 100 accounts;
+ * returns how many. Another gateway that does the same has the lock: then none.
+ */
+export function rollCycles(database: Database, at: number, newId: (prefix: string) => string): Promise<number> {
+  return alone(database, 0, async step => {
+    const due = await step
+      .select({ id: accounts.id })
+      .from(accounts)
+      .where(sql`${accounts.cycleEndsAt} <= ${new Date(at).toISOString()}::text::timestamptz`)
+      .orderBy(asc(accounts.cycleEndsAt))
+      .limit(100)
+    for (const { id } of due) {
+      const found = await lockBilling(step, id)
+      if (found !== null) await writeState(step, found, transition(stateOf(found), 'time_passed', at), at, newId)
+    }
+    return due.length
+  })
+}
+
+/**
+ * Does what one gateway at a time may do; `otherwise` is for those who come meanwhile. The lock is of the transaction's
+ * length, so that it is let go of however the transaction ends, in the embedded database too.
+ */
+export function alone<T>(database: Database, otherwise: T, work: (step: Step) => Promise<T>): Promise<T> {
+  return database.run(
+    ({ orm }) =>
+      orm.transaction(async step => {
+        const [lock] = await step.execute<{ held: boolean }>(
+          sql`select pg_try_advisory_xact_lock(${billingLock}::bigint) as held`,
+        )
+        return lock?.held === true ? work(step) : otherwise
+      }),
+    workDeadlineMs,
+  )
+}

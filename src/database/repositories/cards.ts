@@ -1,0 +1,63 @@
+/**
+ * Cards that owners entered on the payment processor's page. Which of them is charged follows from when the processor
+ * stored each, never from the order in which the news of them arrive.
+ */
+import { and, eq, max } from 'drizzle-orm'
+import type { EnteredCard } from '../../core/billing/payment-processor.ts'
+import { changeWithin, lockBilling, workDeadlineMs } from './billing.ts'
+import type { Database } from '../database.ts'
+import { onAccount, type Step } from '../account-transaction.ts'
+import { paymentMethods } from '../tables.ts'
+
+/**
+ * `applied`: the card is the account's payment method now. `ignored`: a newer card was entered, or this one was removed.
+ * `mismatch`: the card is not of this account's customer.
+ */
+export type TakenCard = {
+  readonly outcome: 'applied' | 'ignored' | 'mismatch'
+  /** The Stripe payment method that the card replaced; null = none. */
+  readonly replaced: string | null
+}
+
+/** Makes an entered card the payment method of the account that its setup session names. Repeating it changes nothing. */
+export function takeCard(
+  database: Database,
+  accountId: string,
+  card: EnteredCard,
+  at: number,
+  newId: (prefix: string) => string,
+): Promise<TakenCard> {
+  return onAccount(database, accountId).orm(step => takeCardWithin(step, card, at, newId), workDeadlineMs)
+}
+
+/** The same inside a transaction. */
+export async function takeCardWithin(
+  step: Step,
+  { accountId, customerId, method, enteredAt }: EnteredCard,
+  at: number,
+  newId: (prefix: string) => string,
+): Promise<TakenCard> {
+  const found = await lockBilling(step, accountId)
+  if (found === null || found.account.stripeCustomerId !== customerId) return { outcome: 'mismatch', replaced: null }
+  if (found.method?.stripePaymentMethodId === method.stripePaymentMethodId)
+    return { outcome: 'applied', replaced: null }
+  const [known] = await step
+    .select({ newest: max(paymentMethods.createdAt) })
+    .from(paymentMethods)
+    .where(and(eq(paymentMethods.accountId, accountId), eq(paymentMethods.kind, 'stripe')))
+  const [removed] = await step
+    .select({ id: paymentMethods.id })
+    .from(paymentMethods)
+    .where(eq(paymentMethods.stripePaymentMethodId, method.stripePaymentMethodId))
+  if (removed !== undefined || (known?.newest != null && known.newest.getTime() > enteredAt))
+    return { outcome: 'ignored', replaced: null }
+  const outcome = await changeWithin(step, accountId, {
+    event: 'method_added',
+    at,
+    userId: null,
+    newId,
+    method: { ...method, id: newId('pay'), createdAt: new Date(enteredAt) },
+  })
+  if (outcome !== 'done') return { outcome: 'ignored', replaced: null }
+  return { outcome: 'applied', replaced: found.method?.stripePaymentMethodId ?? null }
+}

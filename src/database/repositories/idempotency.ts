@@ -1,0 +1,302 @@
+/**
+ * What requests under an `Idempotency-Key` came to, for a day. Postgres decides, so that any number of gateways agree; where
+ * a row says less than the ledger (its gateway died, or could not write), the ledger is believed. While Postgres is away
+ * Redis stands in for it, and is asked afterwards too for as long as it may know more. What that gives up: of two gateways
+ * of which one reaches only Postgres and the other only Redis, each would let a request run. Nothing of a request or an answer
+ * is kept: names and bodies come as HMACs.
+ */
+import { type CompletedUsage, GatewayError } from '../../core/validation/errors.ts'
+import { hadEffect, type UsageRecord, usageTold } from '../../core/usage/usage-record.ts'
+import type { Database } from '../database.ts'
+import type { Redis } from '../redis.ts'
+
+export type Claim = {
+  readonly accountId: string
+  readonly name: string
+  readonly requestDigest: string
+  /** Of the request that asks: nobody else's ends what is this one's. */
+  readonly holder: string
+  /** How long it may run at most. */
+  readonly leaseMs: number
+}
+
+export type Claimed =
+  /** It is this request's to run. */
+  | { readonly outcome: 'taken' }
+  | { readonly outcome: 'running' }
+  /** The name was given to another request. */
+  | { readonly outcome: 'other_request' }
+  | {
+      readonly outcome: 'completed'
+      /** The request that did it, where it is one of the ledger's. */
+      readonly resultId: string | null
+      readonly usage: CompletedUsage | null
+    }
+
+export type Result = { readonly resultId: string | null; readonly usage: CompletedUsage | null }
+
+export type IdempotencyBook = {
+  /** One of any number of racing requests takes it. Throws `service_unavailable` where Postgres does not answer. */
+  claim(claim: Claim): Promise<Claimed>
+  /** It had its effect. Never throws: what cannot be written now is written later. */
+  finish(claim: Claim, result: Result): Promise<void>
+  /** Nothing came of it: the next one may run. Never throws. */
+  release(claim: Claim): Promise<void>
+  close(): Promise<void>
+}
+
+export type IdempotencyOptions = {
+  readonly database: Database
+  /** Null = there is none. */
+  readonly redis?: Pick<Redis, 'send'> | null
+  readonly log: { warn(event: string, fields?: Readonly<Record<string, string | number>>): void }
+}
+
+type Row = {
+  readonly taken: boolean
+  readonly digest: string
+  readonly status: 'running' | 'finished'
+  readonly result_id: string | null
+  readonly usage: CompletedUsage | string | null
+  readonly is_held: boolean
+}
+
+const rememberedHours = 24
+const maximumTries = 3
+const retryMs = 1_000
+const sweepMs = 60_000
+const maximumSwept = 10_000
+const maximumUnwritten = 10_000
+
+/** The book of one gateway. Starts two timers, neither of which keeps the process alive. */
+export function createIdempotencyBook({ database, redis = null, log }: IdempotencyOptions): IdempotencyBook {
+  /** By holder: what the database has yet to be told. */
+  const unwritten = new Map<string, () => Promise<unknown>>()
+
+  const write = async (holder: string, action: () => Promise<unknown>) => {
+    try {
+      await action()
+      unwritten.delete(holder)
+    } catch {
+      unwritten.delete(holder)
+      unwritten.set(holder, action)
+      const oldest = unwritten.keys().next()
+      if (unwritten.size > maximumUnwritten && !oldest.done) unwritten.delete(oldest.value)
+    }
+  }
+  const writeLeft = async () => {
+    for (const [holder, action] of [...unwritten]) {
+      await write(holder, action)
+      if (unwritten.has(holder)) return
+    }
+  }
+  /** Holders that Redis has let run. */
+  const stoodInFor = new Set<string>()
+
+  const release = async (claim: Claim) => {
+    if (stoodInFor.delete(claim.holder)) await redis?.send(placeOf(claim), ['DEL', placeOf(claim)]).catch(() => {})
+    await write(claim.holder, () => remove(database, claim))
+  }
+  /** Who Redis let run under this name while Postgres was away; null = nobody else that it knows of. */
+  const letRun = async (claim: Claim): Promise<StandIn | null> => {
+    const value = await redis?.send(placeOf(claim), ['GET', placeOf(claim)]).catch(() => null)
+    const known = typeof value === 'string' ? standInOf(value) : null
+    return known?.holder === claim.holder ? null : known
+  }
+  const claimInRedis = async (claim: Claim, away: unknown): Promise<Claimed> => {
+    const value = standInFor(claim)
+    // Only as long as it may run: what was carried out without an answer must not keep the name for a day.
+    const words = ['SET', placeOf(claim), value, 'NX', 'GET', 'PX', String(claim.leaseMs)]
+    const known = await redis?.send(placeOf(claim), words).catch(() => undefined)
+    // Neither of them can say whether it ran before.
+    if (known === undefined) throw away
+    if (known !== null && known !== value) {
+      const isOther = standInOf(String(known)).requestDigest !== claim.requestDigest
+      return { outcome: isOther ? 'other_request' : 'running' }
+    }
+    stoodInFor.add(claim.holder)
+    return { outcome: 'taken' }
+  }
+  /** Postgres would let it run; whoever began while Postgres was away may not be known there yet. */
+  const confirmed = async (claim: Claim): Promise<Claimed> => {
+    const earlier = redis === null ? null : await letRun(claim)
+    if (earlier === null) return { outcome: 'taken' }
+    const record = await recordOf(database, claim.accountId, earlier.holder)
+    if (record !== null && !hadEffect(record)) return { outcome: 'taken' }
+    await release(claim)
+    if (earlier.requestDigest !== claim.requestDigest) return { outcome: 'other_request' }
+    return record === null
+      ? { outcome: 'running' }
+      : { outcome: 'completed', resultId: earlier.holder, usage: usageTold(record) }
+  }
+  const sweepOld = () => sweep(database).catch(() => log.warn('idempotency_not_swept'))
+
+  let isWriting = false
+  const writing = setInterval(() => {
+    if (isWriting || unwritten.size === 0) return
+    isWriting = true
+    void writeLeft().finally(() => {
+      isWriting = false
+    })
+  }, retryMs)
+  const sweeping = setInterval(() => void sweepOld(), sweepMs)
+  writing.unref()
+  sweeping.unref()
+
+  return {
+    async claim(claim) {
+      try {
+        for (let tries = 1; tries < maximumTries; tries++) {
+          const row = await take(database, claim)
+          // Somebody took it after this statement's view of the world, and before its insert: look again.
+          if (row === null) continue
+          const judgement = await judged(database, claim, row)
+          return judgement.outcome === 'taken' ? await confirmed(claim) : judgement
+        }
+        return { outcome: 'running' }
+      } catch (error) {
+        // It may be carried out all the same, and would keep the name for as long as a request may run.
+        if (redis === null || !(error instanceof GatewayError)) {
+          void release(claim)
+          throw error
+        }
+        return claimInRedis(claim, error)
+      }
+    },
+    async finish(claim, result) {
+      if (stoodInFor.delete(claim.holder)) {
+        const words = ['SET', placeOf(claim), standInFor(claim), 'EX', String(rememberedHours * 3600)]
+        await redis?.send(placeOf(claim), words).catch(() => {})
+      }
+      return write(claim.holder, () => complete(database, claim, result))
+    },
+    release,
+    async close() {
+      clearInterval(writing)
+      clearInterval(sweeping)
+      await writeLeft()
+    },
+  }
+}
+
+type StandIn = { readonly holder: string; readonly requestDigest: string }
+
+function placeOf({ accountId, name }: Claim): string {
+  return `idempotency:{${accountId}}:${name}`
+}
+
+function standInFor({ holder, requestDigest }: Claim): string {
+  return `${holder} ${requestDigest}`
+}
+
+function standInOf(value: string): StandIn {
+  const [holder = '', requestDigest = ''] = value.split(' ')
+  return { holder, requestDigest }
+}
+
+/** Takes a name that is free or forgotten, or tells who has it; null = neither could be seen. */
+async function take(database: Database, claim: Claim): Promise<Row | null> {
+  const { accountId, name, requestDigest, holder, leaseMs } = claim
+  const rows = await database.run(
+    ({ sql }) => sql<Row[]>`
+      with taken as (
+        insert into idempotency_keys as known (
+          account_id, name, request_digest, status, result_id, lease_ends_at, created_at)
+        select ${accountId}, ${name}, ${requestDigest}, 'running', ${holder},
+          now + ${leaseMs} * interval '1 millisecond', now
+        from clock_timestamp() as now
+        on conflict (account_id, name) do update set
+          request_digest = excluded.request_digest, status = 'running', result_id = excluded.result_id, usage = null,
+          lease_ends_at = excluded.lease_ends_at, created_at = excluded.created_at
+        where known.created_at < excluded.created_at - make_interval(hours => ${rememberedHours})
+        returning *)
+      select true as taken, request_digest as digest, status, result_id, usage, true as is_held from taken
+      union all
+      select false, request_digest, status, result_id, usage, lease_ends_at > clock_timestamp()
+      from idempotency_keys
+      where account_id = ${accountId} and name = ${name} and not exists (select from taken)`,
+  )
+  return rows[0] ?? null
+}
+
+async function judged(database: Database, claim: Claim, row: Row): Promise<Claimed> {
+  // A statement that was given up on may have been carried out: then it is this one's already.
+  if (row.taken || (row.status === 'running' && row.result_id === claim.holder)) return { outcome: 'taken' }
+  if (row.digest !== claim.requestDigest) return { outcome: 'other_request' }
+  const { result_id: earlier, usage } = row
+  if (row.status === 'finished')
+    return { outcome: 'completed', resultId: earlier, usage: typeof usage === 'string' ? JSON.parse(usage) : usage }
+  const record = earlier === null ? null : await recordOf(database, claim.accountId, earlier)
+  if (record !== null && hadEffect(record)) return { outcome: 'completed', resultId: earlier, usage: usageTold(record) }
+  // It ended and nothing came of it, or who ran it died before anything did.
+  if (record === null && row.is_held) return { outcome: 'running' }
+  return (await takeOver(database, claim, earlier)) ? { outcome: 'taken' } : { outcome: 'running' }
+}
+
+type Recorded = Pick<
+  UsageRecord,
+  'status' | 'billed_microcents' | 'streamed' | 'first_token_ms' | 'input_tokens' | 'output_tokens' | 'estimated'
+>
+
+/** What the ledger knows of a request; of one this recent two partitions are asked at most. */
+async function recordOf(database: Database, accountId: string, requestId: string): Promise<Recorded | null> {
+  const rows = await database.run(
+    ({ sql }) => sql<Recorded[]>`
+      select status, billed_microcents::float8, streamed, first_token_ms::float8, input_tokens::float8,
+        output_tokens::float8, estimated
+      from usage_records
+      where request_id = ${requestId} and account_id = ${accountId}
+        and at > clock_timestamp() - make_interval(hours => ${rememberedHours + 2})`,
+  )
+  return rows[0] ?? null
+}
+
+/** True for one of those who try. */
+async function takeOver(database: Database, claim: Claim, earlier: string | null): Promise<boolean> {
+  const { accountId, name, holder, leaseMs } = claim
+  const rows = await database.run(
+    ({ sql }) => sql`
+      update idempotency_keys set
+        result_id = ${holder}, created_at = clock_timestamp(),
+        lease_ends_at = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
+      where account_id = ${accountId} and name = ${name} and status = 'running'
+        and result_id is not distinct from ${earlier}
+      returning name`,
+  )
+  return rows.length > 0
+}
+
+/** The row is made where Redis had stood in for it. */
+function complete(database: Database, claim: Claim, { resultId, usage }: Result): Promise<unknown> {
+  const { accountId, name, requestDigest, holder } = claim
+  return database.run(
+    ({ sql }) => sql`
+      insert into idempotency_keys as known (
+        account_id, name, request_digest, status, result_id, usage, lease_ends_at, created_at)
+      select ${accountId}, ${name}, ${requestDigest}, 'finished', ${resultId},
+        ${usage === null ? null : JSON.stringify(usage)}::text::jsonb, now, now
+      from clock_timestamp() as now
+      on conflict (account_id, name) do update set
+        status = 'finished', result_id = excluded.result_id, usage = excluded.usage
+      where known.status = 'running' and known.result_id = ${holder}`,
+  )
+}
+
+function remove(database: Database, { accountId, name, holder }: Claim): Promise<unknown> {
+  return database.run(
+    ({ sql }) => sql`
+      delete from idempotency_keys
+      where account_id = ${accountId} and name = ${name} and status = 'running' and result_id = ${holder}`,
+  )
+}
+
+/** Deletes what a day has passed over. */
+function sweep(database: Database): Promise<unknown> {
+  return database.run(
+    ({ sql }) => sql`
+      delete from idempotency_keys where (account_id, name) in (
+        select account_id, name from idempotency_keys
+        where created_at < clock_timestamp() - make_interval(hours => ${rememberedHours})
+        order by created_at limit ${maximumSwept} for update skip locked)`,
+  )
+}

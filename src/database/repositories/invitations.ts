@@ -1,0 +1,123 @@
+/** Invitations into an account: single use, for one e-mail address, known by the digest of their token alone. */
+import { and, asc, eq, gt, isNull, sql } from 'drizzle-orm'
+import { outranks, type Role } from '../../core/accounts/roles.ts'
+import type { Database } from '../database.ts'
+import { onAccount } from '../account-transaction.ts'
+import { type Invitation, invitations, type NewInvitation } from '../tables.ts'
+
+const lifetimeDays = 7
+
+/**
+ * Stores an invitation, in place of any open one to the same address. Returns it with its times; null where `accountId` is
+ * not its inviter's any more.
+ */
+export async function invite(
+  database: Database,
+  accountId: string,
+  invitation: Pick<NewInvitation, 'id' | 'email' | 'role' | 'invitedBy' | 'digest'>,
+): Promise<Invitation | null> {
+  const { id, email, role, invitedBy, digest } = invitation
+  return onAccount(database, accountId).orm(async step => {
+    // Serialises what is done to one account's team, so that an inviter's rights are those of this moment.
+    await step.execute(sql`select 1 from accounts where id = ${accountId} for no key update`)
+    const inviter = await step.execute(
+      sql`select 1 from users where id = ${invitedBy} and account_id = ${accountId} and removed_at is null
+          and (role = 'owner' or (role = 'admin' and ${role}::text = 'member'))`,
+    )
+    if (inviter.length === 0) return null
+    await step
+      .delete(invitations)
+      .where(and(eq(invitations.accountId, accountId), eq(invitations.email, email), isNull(invitations.acceptedAt)))
+    const rows = await step
+      .insert(invitations)
+      .values({
+        id,
+        accountId,
+        email,
+        role,
+        invitedBy,
+        digest,
+        createdAt: sql`clock_timestamp()`,
+        expiresAt: sql`clock_timestamp() + make_interval(days => ${lifetimeDays})`,
+      })
+      .returning()
+    return rows[0] ?? null
+  })
+}
+
+/**
+ * Withdraws an open invitation, by the rights that `actorId` has at this moment: who may invite to a role may withdraw from it.
+ */
+export function withdrawInvitation(
+  database: Database,
+  accountId: string,
+  actorId: string,
+  invitationId: string,
+): Promise<'done' | 'not_found' | 'forbidden'> {
+  return onAccount(database, accountId).sql(async step => {
+    await step`select 1 from accounts where id = ${accountId} for no key update`
+    const [actor] = await step<{ role: Role }[]>`
+      select role from users where id = ${actorId} and account_id = ${accountId} and removed_at is null`
+    const [invitation] = await step<{ role: Role }[]>`
+      select role from invitations
+      where id = ${invitationId} and account_id = ${accountId} and accepted_at is null and expires_at > clock_timestamp()`
+    if (actor === undefined || actor.role === 'member') return 'forbidden'
+    if (invitation === undefined) return 'not_found'
+    if (!outranks(actor.role, invitation.role)) return 'forbidden'
+    await step`delete from invitations where id = ${invitationId} and account_id = ${accountId}`
+    return 'done'
+  })
+}
+
+/** An account's open invitations, oldest first. */
+export function listInvitations(database: Database, accountId: string): Promise<Invitation[]> {
+  return onAccount(database, accountId).orm(step =>
+    step
+      .select()
+      .from(invitations)
+      .where(and(eq(invitations.accountId, accountId), isOpen()))
+      .orderBy(asc(invitations.createdAt), asc(invitations.id))
+      .limit(1000),
+  )
+}
+
+/** The open invitation that a token's digest stands for; null where there is none. */
+export async function findInvitation(database: Database, digest: string): Promise<Invitation | null> {
+  const rows = await database.run(({ orm }) =>
+    orm
+      .select()
+      .from(invitations)
+      .where(and(eq(invitations.digest, digest), isOpen()))
+      .limit(1),
+  )
+  return rows[0] ?? null
+}
+
+/**
+ * Accepts: the invited address becomes a user of the account. `taken` where the address has an account already, `gone`
+ * where the invitation was accepted, replaced or withdrawn meanwhile.
+ */
+export function acceptInvitation(
+  database: Database,
+  accountId: string,
+  accepted: { readonly digest: string; readonly userId: string; readonly passwordHash: string },
+): Promise<'accepted' | 'taken' | 'gone'> {
+  const { digest, userId, passwordHash } = accepted
+  return onAccount(database, accountId).sql(async step => {
+    await step`select 1 from accounts where id = ${accountId} for no key update`
+    const open = await step`
+        select email, role from invitations
+        where digest = ${digest} and account_id = ${accountId} and accepted_at is null and expires_at > clock_timestamp()
+        for update`
+    if (open.length === 0) return 'gone'
+    const made = await step`
+        insert into users (id, account_id, email, password_hash, role, created_at)
+        select ${userId}, account_id, email, ${passwordHash}, role, clock_timestamp() from invitations where digest = ${digest}
+        on conflict (email) do nothing returning id`
+    if (made.length === 0) return 'taken'
+    await step`update invitations set accepted_at = clock_timestamp() where digest = ${digest}`
+    return 'accepted'
+  })
+}
+
+const isOpen = () => and(isNull(invitations.acceptedAt), gt(invitations.expiresAt, sql`clock_timestamp()`))

@@ -1,0 +1,271 @@
+/** What cycles came to: made into invoices once they have settled, collected, and read. Ids and times are given. */
+import { and, asc, desc, eq, gt, isNull, lt, min, or, sql } from 'drizzle-orm'
+import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js'
+import { graceMs, invoiceLines, invoiceTotals, type LineSums, settlingMs } from '../../core/billing/billing.ts'
+import { dayMs, dayOf } from '../../core/text/utc-days.ts'
+import { collectionWaitMs } from '../../core/billing/grace.ts'
+import { alone, longAgo, workDeadlineMs } from './billing.ts'
+import type { Database } from '../database.ts'
+import { onAccount, type Step } from '../account-transaction.ts'
+import {
+  accounts,
+  type BillingCycle,
+  billingCycles,
+  type Invoice,
+  type InvoiceLine,
+  invoiceLines as invoiceLineRows,
+  invoices,
+  type PaymentMethod,
+  paymentMethods,
+  planChanges,
+} from '../tables.ts'
+
+/** What a running cycle comes to so far. */
+export async function spentInCycle(
+  database: Database,
+  accountId: string,
+  cycle: { readonly startsAt: number; readonly endsAt: number },
+): Promise<number> {
+  const lines = await onAccount(database, accountId).orm(step => usageByModel(step, accountId, cycle), workDeadlineMs)
+  return invoiceTotals(lines).totalMicrocents
+}
+
+/**
+ * What an account used from `startsAt` up to `endsAt`, by model. Whole UTC days come from the daily sums, which are written
+ * in the ledger's own transactions; of the two days that a cycle cuts, each record is asked. One statement, one snapshot.
+ */
+async function usageByModel(
+  step: Pick<PostgresJsDatabase, 'execute'>,
+  accountId: string,
+  { startsAt, endsAt }: { readonly startsAt: number; readonly endsAt: number },
+): Promise<LineSums[]> {
+  const [from, to] = [instant(startsAt), instant(endsAt)]
+  const [firstWhole, lastWhole] = [wholeDay(Math.ceil(startsAt / dayMs)), wholeDay(dayOf(endsAt))]
+  const rows = await step.execute<SumsRow>(sql`
+    select model, sum(requests)::float8 as requests, sum(input_tokens)::float8 as input_tokens,
+      sum(cached_input_tokens)::float8 as cached_input_tokens, sum(output_tokens)::float8 as output_tokens,
+      sum(reasoning_tokens)::float8 as reasoning_tokens, sum(billed_microcents)::text as billed
+    from (
+      select model, requests, input_tokens, cached_input_tokens, output_tokens, reasoning_tokens, billed_microcents
+      from usage_daily
+      where account_id = ${accountId} and day >= ${firstWhole} and day < ${lastWhole}
+      union all
+      select case when model = '' then '' else provider || '/' || model end, 1, input_tokens, cached_input_tokens,
+        output_tokens, reasoning_tokens, billed_microcents
+      from usage_records
+      where account_id = ${accountId} and at >= ${from} and at < ${to}
+        and (at < ${firstWhole}::timestamp at time zone 'UTC' or at >= ${lastWhole}::timestamp at time zone 'UTC')
+    ) as used
+    group by model
+    having model <> '' or sum(billed_microcents) > 0`)
+  return rows.map(row => ({
+    model: row.model,
+    requests: row.requests,
+    inputTokens: row.input_tokens,
+    cachedInputTokens: row.cached_input_tokens,
+    outputTokens: row.output_tokens,
+    reasoningTokens: row.reasoning_tokens,
+    amountMicrocents: Number(row.billed),
+  }))
+}
+
+type SumsRow = {
+  readonly model: string
+  readonly requests: number
+  readonly input_tokens: number
+  readonly cached_input_tokens: number
+  readonly output_tokens: number
+  readonly reasoning_tokens: number
+  readonly billed: string
+}
+
+const instant = (at: number) => sql`${new Date(at).toISOString()}::text::timestamptz`
+const wholeDay = (day: number) => sql`(date '1970-01-01' + ${day}::int)`
+
+/** Makes the invoice of the cycle that ended first, once it has settled. Null where none has, or another gateway is at it. */
+export function closeCycle(database: Database, at: number, newId: (prefix: string) => string): Promise<Invoice | null> {
+  return alone<Invoice | null>(database, null, async step => {
+    const [cycle] = await step
+      .select()
+      .from(billingCycles)
+      .where(and(isNull(billingCycles.closedAt), sql`${billingCycles.endsAt} <= ${instant(at - settlingMs)}`))
+      .orderBy(asc(billingCycles.endsAt))
+      .limit(1)
+      .for('update')
+    return cycle === undefined ? null : invoiceFor(step, cycle, at, newId)
+  })
+}
+
+async function invoiceFor(
+  step: Step,
+  cycle: BillingCycle,
+  at: number,
+  newId: (prefix: string) => string,
+): Promise<Invoice | null> {
+  const { accountId } = cycle
+  const used = await usageByModel(step, accountId, await billedPartOf(step, cycle))
+  const lines = invoiceLines(used, await earlierUsage(step, cycle))
+  const totals = invoiceTotals(lines)
+  const issuedAt = new Date(at)
+  // Nothing to collect is nothing owed.
+  const isPaid = totals.totalCents === 0
+  const [invoice] = await step
+    .insert(invoices)
+    .values({
+      id: newId('inv'),
+      accountId,
+      cycleId: cycle.id,
+      status: isPaid ? 'paid' : 'open',
+      ...totals,
+      issuedAt,
+      paidAt: isPaid ? issuedAt : null,
+      updatedAt: longAgo,
+    })
+    .onConflictDoNothing({ target: invoices.cycleId })
+    .returning()
+  if (invoice !== undefined && lines.length > 0)
+    await step.insert(invoiceLineRows).values(lines.map(line => ({ ...line, invoiceId: invoice.id })))
+  await step.update(billingCycles).set({ closedAt: issuedAt }).where(eq(billingCycles.id, cycle.id))
+  return invoice ?? null
+}
+
+/** What the cycle before was used for, as the ledger has it now and as it was invoiced. */
+async function earlierUsage(step: Step, { accountId, startsAt }: BillingCycle) {
+  const [found] = await step
+    .select({ cycle: billingCycles, invoiceId: invoices.id })
+    .from(billingCycles)
+    .innerJoin(invoices, eq(invoices.cycleId, billingCycles.id))
+    .where(and(eq(billingCycles.accountId, accountId), lt(billingCycles.startsAt, startsAt)))
+    .orderBy(desc(billingCycles.startsAt))
+    .limit(1)
+  if (found === undefined) return null
+  return {
+    used: await usageByModel(step, accountId, await billedPartOf(step, found.cycle)),
+    invoiced: await linesOf(step, found.invoiceId),
+  }
+}
+
+/** Where the plan became `evaluation` in the midst of a cycle, as the operator may have it, what came after was free. */
+async function billedPartOf(step: Step, { accountId, startsAt, endsAt }: BillingCycle) {
+  const { effectiveAt } = planChanges
+  const [left] = await step
+    .select({ at: min(effectiveAt) })
+    .from(planChanges)
+    .where(
+      and(
+        eq(planChanges.accountId, accountId),
+        eq(planChanges.toPlan, 'evaluation'),
+        gt(effectiveAt, startsAt),
+        lt(effectiveAt, endsAt),
+      ),
+    )
+  return { startsAt: startsAt.getTime(), endsAt: (left?.at ?? endsAt).getTime() }
+}
+
+function linesOf(step: Pick<PostgresJsDatabase, 'select'>, invoiceId: string): Promise<InvoiceLine[]> {
+  return step
+    .select()
+    .from(invoiceLineRows)
+    .where(eq(invoiceLineRows.invoiceId, invoiceId))
+    .orderBy(desc(invoiceLineRows.amountMicrocents), asc(invoiceLineRows.model))
+}
+
+/** An invoice to be collected, with all that the payment processor must be told. */
+export type Due = {
+  readonly invoice: Invoice
+  readonly lines: readonly InvoiceLine[]
+  readonly customerId: string | null
+  readonly methodKind: PaymentMethod['kind'] | null
+  readonly stripePaymentMethodId: string | null
+}
+
+/**
+ * Claims the invoice that waited longest to be collected at `at` (epoch milliseconds); null = none is due. The next claim of
+ * it waits for `collectionWaitMs`: twice within a grace period an unpaid invoice is collected again, then once per day.
+ */
+export async function claimInvoice(database: Database, at: number): Promise<Due | null> {
+  return database.run(
+    ({ orm }) =>
+      orm.transaction(async step => {
+        const [invoice] = await step
+          .select()
+          .from(invoices)
+          .where(
+            or(
+              and(eq(invoices.status, 'open'), lt(invoices.updatedAt, new Date(at - collectionWaitMs.open))),
+              and(eq(invoices.status, 'unpaid'), lt(invoices.updatedAt, unpaidLimit(at))),
+            ),
+          )
+          .orderBy(asc(invoices.updatedAt))
+          .limit(1)
+          .for('update', { skipLocked: true })
+        if (invoice === undefined) return null
+        await step
+          .update(invoices)
+          .set({ updatedAt: new Date(at) })
+          .where(eq(invoices.id, invoice.id))
+        const [owner] = await step
+          .select({
+            customerId: accounts.stripeCustomerId,
+            methodKind: paymentMethods.kind,
+            stripePaymentMethodId: paymentMethods.stripePaymentMethodId,
+          })
+          .from(accounts)
+          .leftJoin(paymentMethods, and(eq(paymentMethods.accountId, accounts.id), isNull(paymentMethods.removedAt)))
+          .where(eq(accounts.id, invoice.accountId))
+        const { customerId = null, methodKind = null, stripePaymentMethodId = null } = owner ?? {}
+        return { invoice, lines: await linesOf(step, invoice.id), customerId, methodKind, stripePaymentMethodId }
+      }),
+    workDeadlineMs,
+  )
+}
+
+/** Before which time an unpaid invoice must have been claimed last, to be due at `at`. */
+function unpaidLimit(at: number) {
+  const limit = (waitMs: number) => instant(at - waitMs)
+  return sql`case
+    when (select unpaid_since from accounts where accounts.id = ${invoices.accountId}) > ${limit(graceMs)}
+    then ${limit(collectionWaitMs.inGrace)} else ${limit(collectionWaitMs.afterGrace)} end`
+}
+
+/** Notes under which id the payment processor has an invoice, before anything is charged. */
+export async function noteProcessorId(database: Database, invoiceId: string, stripeInvoiceId: string): Promise<void> {
+  await database.run(({ orm }) =>
+    orm
+      .update(invoices)
+      .set({ stripeInvoiceId })
+      .where(and(eq(invoices.id, invoiceId), isNull(invoices.stripeInvoiceId))),
+  )
+}
+
+export type InvoiceWithCycle = { readonly invoice: Invoice; readonly cycle: BillingCycle }
+
+/** An account's invoices, newest first; 1,000 at most, which are 80 years of them. */
+export function listInvoices(database: Database, accountId: string): Promise<InvoiceWithCycle[]> {
+  return onAccount(database, accountId).orm(step =>
+    step
+      .select({ invoice: invoices, cycle: billingCycles })
+      .from(invoices)
+      .innerJoin(billingCycles, eq(billingCycles.id, invoices.cycleId))
+      .where(eq(invoices.accountId, accountId))
+      .orderBy(desc(billingCycles.startsAt))
+      .limit(1000),
+  )
+}
+
+/** An invoice of the account with its lines; null where it has none of this id. */
+export async function findInvoice(
+  database: Database,
+  accountId: string,
+  invoiceId: string,
+): Promise<(InvoiceWithCycle & { readonly lines: readonly InvoiceLine[] }) | null> {
+  return onAccount(database, accountId).orm(async orm => {
+    const [found] = await orm
+      .select({ invoice: invoices, cycle: billingCycles })
+      .from(invoices)
+      .innerJoin(billingCycles, eq(billingCycles.id, invoices.cycleId))
+      .where(and(eq(invoices.accountId, accountId), eq(invoices.id, invoiceId)))
+      .limit(1)
+    return found === undefined ? null : { ...found, lines: await linesOf(orm, invoiceId) }
+  })
+}

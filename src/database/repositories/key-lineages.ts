@@ -1,0 +1,171 @@
+/** Keys as their owners manage them: made, rotated along a line that shares its usage, and listed with what they used. */
+import { and, desc, eq, sql } from 'drizzle-orm'
+import type { Database } from '../database.ts'
+import { onAccount, type Step } from '../account-transaction.ts'
+import { type ApiKey, apiKeys } from '../tables.ts'
+
+export type FreshKey = {
+  readonly id: string
+  readonly userId: string
+  readonly name: string
+  readonly publicId: string
+  readonly digest: string
+  readonly createdAt: Date
+  readonly expiresAt: Date | null
+  readonly web: boolean
+}
+
+export type KeyUsage = {
+  readonly requests: number
+  readonly inputTokens: number
+  readonly outputTokens: number
+  /** Integer of 1e-8 USD. */
+  readonly microcents: number
+}
+
+/** Keys that may work at one time in an account. */
+export const maximumActiveKeys = 1000
+
+/**
+ * Stores a key for a user who is still of the account: a removal that is under way waits, and then ends this key too.
+ * `full` where the account has its fill of keys, `gone` where the user has left, or the session that asks has ended.
+ */
+export function addKey(
+  database: Database,
+  accountId: string,
+  sessionId: string,
+  key: FreshKey,
+): Promise<ApiKey | 'full' | 'gone'> {
+  return onAccount(database, accountId).orm(async step => {
+    const present = await step.execute(
+      sql`select 1 from users where id = ${key.userId} and account_id = ${accountId} and removed_at is null for share`,
+    )
+    if (present.length === 0 || !(await isRunning(step, sessionId))) return 'gone'
+    const active = await step.execute(
+      sql`select 1 from api_keys where account_id = ${accountId} and revoked_at is null
+          and (expires_at is null or expires_at > clock_timestamp()) limit ${maximumActiveKeys}`,
+    )
+    if (active.length >= maximumActiveKeys) return 'full'
+    const rows = await step
+      .insert(apiKeys)
+      .values({ ...key, accountId })
+      .returning()
+    return rows[0] ?? 'gone'
+  })
+}
+
+/**
+ * Whether a session runs, asked once the user's row is held: a reset that revokes the user's keys ends the session in the
+ * same transaction, so no key of that session is stored after it.
+ */
+async function isRunning(step: Step, sessionId: string): Promise<boolean> {
+  return (await step.execute(sql`select 1 from sessions where id = ${sessionId}`)).length > 0
+}
+
+/** A key of the account; null where it has none of this id. */
+export async function findKey(database: Database, accountId: string, keyId: string): Promise<ApiKey | null> {
+  const rows = await onAccount(database, accountId).orm(step =>
+    step
+      .select()
+      .from(apiKeys)
+      .where(and(eq(apiKeys.id, keyId), eq(apiKeys.accountId, accountId)))
+      .limit(1),
+  )
+  return rows[0] ?? null
+}
+
+/** Changes what a key of the account is called, and what it may do; null where the account has none of this id. */
+export async function changeKey(
+  database: Database,
+  accountId: string,
+  keyId: string,
+  change: { readonly name?: string; readonly web?: boolean },
+): Promise<ApiKey | null> {
+  const rows = await onAccount(database, accountId).orm(step =>
+    step
+      .update(apiKeys)
+      .set({ ...change, updatedAt: sql`clock_timestamp()` })
+      .where(and(eq(apiKeys.id, keyId), eq(apiKeys.accountId, accountId)))
+      .returning(),
+  )
+  return rows[0] ?? null
+}
+
+/** An account's keys, newest first, revoked ones included: all of them, or one user's. 1,000 at most. */
+export function recentKeys(database: Database, accountId: string, userId: string | null): Promise<ApiKey[]> {
+  return onAccount(database, accountId).orm(step =>
+    step
+      .select()
+      .from(apiKeys)
+      .where(and(eq(apiKeys.accountId, accountId), userId === null ? undefined : eq(apiKeys.userId, userId)))
+      .orderBy(desc(apiKeys.createdAt), desc(apiKeys.id))
+      .limit(1000),
+  )
+}
+
+/**
+ * Puts a new key in a valid one's place: same user, name, rights and expiry, on the same line of usage. The old one ends
+ * `overlapSeconds` from now. `not_valid` where it was revoked, expired or rotated already, `not_found` where the account
+ * has none of this id, or the session that asks has ended.
+ */
+export function rotateKey(
+  database: Database,
+  accountId: string,
+  sessionId: string,
+  keyId: string,
+  fresh: Pick<FreshKey, 'id' | 'publicId' | 'digest' | 'createdAt'>,
+  overlapSeconds: number,
+): Promise<ApiKey | 'not_valid' | 'not_found'> {
+  return onAccount(database, accountId).orm(async step => {
+    await step.execute(
+      sql`select 1 from users where id = (select user_id from api_keys where id = ${keyId} and account_id = ${accountId}) for share`,
+    )
+    if (!(await isRunning(step, sessionId))) return 'not_found'
+    const [old] = await step
+      .select()
+      .from(apiKeys)
+      .where(and(eq(apiKeys.id, keyId), eq(apiKeys.accountId, accountId)))
+      .for('update')
+    if (old === undefined) return 'not_found'
+    const lineId = old.lineId ?? old.id
+    const ended = await step.execute(sql`
+        update api_keys set updated_at = clock_timestamp(),
+          revoked_at = case when ${overlapSeconds}::int = 0 then clock_timestamp() end,
+          expires_at = case when ${overlapSeconds}::int = 0 then expires_at
+            else least(expires_at, clock_timestamp() + make_interval(secs => ${overlapSeconds})) end
+        where id = ${keyId} and revoked_at is null and (expires_at is null or expires_at > clock_timestamp())
+          and not exists (
+            select from api_keys as later where later.line_id = ${lineId} and later.id <> api_keys.id and later.created_at >= api_keys.created_at)
+        returning id`)
+    if (ended.length === 0) return 'not_valid'
+    const { userId, name, expiresAt, web } = old
+    const rows = await step
+      .insert(apiKeys)
+      .values({ ...fresh, accountId, userId, name, expiresAt, lineId, web })
+      .returning()
+    return rows[0] ?? 'not_valid'
+  })
+}
+
+/** What each line of keys has used in all, by the id of its first key. */
+export async function usageByLine(database: Database, accountId: string): Promise<ReadonlyMap<string, KeyUsage>> {
+  const rows = await onAccount(database, accountId).sql(
+    query => query<{ line: string; requests: string; input: string; output: string; billed: string }[]>`
+      select coalesce(api_keys.line_id, key_id) as line, sum(requests)::text as requests, sum(input_tokens)::text as input,
+        sum(output_tokens)::text as output, sum(billed_microcents)::text as billed
+      from usage_daily left join api_keys on api_keys.id = key_id and api_keys.account_id = usage_daily.account_id
+      where usage_daily.account_id = ${accountId}
+      group by 1`,
+  )
+  return new Map(
+    rows.map(row => [
+      row.line,
+      {
+        requests: Number(row.requests),
+        inputTokens: Number(row.input),
+        outputTokens: Number(row.output),
+        microcents: Number(row.billed),
+      },
+    ]),
+  )
+}

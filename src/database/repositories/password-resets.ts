@@ -1,0 +1,70 @@
+/** Password resets: single use, half an hour, for the address they were sent to, known by the digest of their token alone. */
+import type { Database } from '../database.ts'
+import { rememberAddress } from './known-addresses.ts'
+import { endAccess, revokeKeysOf } from './verifications.ts'
+
+const lifetimeMinutes = 30
+
+/** Notes a reset for the user of an address, in place of earlier ones. False where nobody has it. */
+export async function askReset(database: Database, email: string, digest: string): Promise<boolean> {
+  const rows = await database.run(
+    ({ sql }) => sql`
+      with known as (select id, email from users where email = ${email} and removed_at is null),
+      earlier as (delete from password_resets using known where user_id = known.id)
+      insert into password_resets (digest, user_id, email, created_at, expires_at)
+      select ${digest}, id, email, now, now + make_interval(mins => ${lifetimeMinutes})
+      from known, clock_timestamp() as now
+      returning digest`,
+  )
+  return rows.length > 0
+}
+
+/** Whether a token's reset could be used now: before a password is hashed for it. */
+export async function isResetOpen(database: Database, digest: string): Promise<boolean> {
+  const rows = await database.run(
+    ({ sql }) => sql`
+      select 1 from password_resets join users on users.id = user_id and users.email = password_resets.email
+      where digest = ${digest} and used_at is null and expires_at > clock_timestamp() and removed_at is null`,
+  )
+  return rows.length > 0
+}
+
+export type Reset = {
+  readonly digest: string
+  readonly passwordHash: string
+  /** All keys of the user end too. */
+  readonly revokesKeys: boolean
+  /** What the network address is remembered as, given the user's email. */
+  readonly addressDigests: (email: string) => readonly string[]
+}
+
+/**
+ * Sets the password, once: all sessions end, and so does a lock, since the reader of the mailbox is its owner. An
+ * unconfirmed address is confirmed by it, and sessions and keys of its earlier user end. False where the reset was used, replaced
+ * or has run out meanwhile.
+ */
+export function useReset(database: Database, reset: Reset): Promise<boolean> {
+  const { digest, passwordHash, revokesKeys, addressDigests } = reset
+  return database.run(({ sql }) =>
+    sql.begin(async step => {
+      const [user] = await step<{ id: string; email: string; is_unverified: boolean }[]>`
+        select users.id, users.email, unverified_since is not null as is_unverified from users join password_resets on user_id = users.id
+        where digest = ${digest} and password_resets.email = users.email and removed_at is null
+        for no key update of users`
+      if (user === undefined) return false
+      const used = await step`
+        update password_resets set used_at = clock_timestamp()
+        where digest = ${digest} and used_at is null and expires_at > clock_timestamp() returning digest`
+      if (used.length === 0) return false
+      await step`update users set password_hash = ${passwordHash}, unverified_since = null where id = ${user.id}`
+      if (user.is_unverified) await endAccess(step, user.id)
+      else await step`delete from sessions where user_id = ${user.id}`
+      if (revokesKeys) await revokeKeysOf(step, user.id)
+      await rememberAddress(step, user.id, addressDigests(user.email))
+      await step`
+        delete from sign_in_failures
+        where subject = 'mail:' || encode(sha256(convert_to(${user.email}::text, 'UTF8')), 'hex')`
+      return true
+    }),
+  )
+}

@@ -1,0 +1,126 @@
+/** What the payment processor says, taken up once however often and in whatever order it is said. */
+import { and, eq, sql } from 'drizzle-orm'
+import { laterStatus, mismatch, type SeenInvoice } from '../../core/billing/billing.ts'
+import { graceNotices } from '../../core/billing/grace.ts'
+import type { Look, SignedEvent } from '../../core/billing/payment-processor.ts'
+import { changeWithin, lockBilling, workDeadlineMs } from './billing.ts'
+import { duesOf, noteNotices } from './billing-notices.ts'
+import { type TakenCard, takeCardWithin } from './cards.ts'
+import type { Database } from '../database.ts'
+import type { Step } from '../account-transaction.ts'
+import { accounts, invoices, paymentMethods, webhookEvents } from '../tables.ts'
+
+export type EventOutcome = 'applied' | 'repeated' | 'ignored' | 'mismatch'
+
+/** Takes up what the payment processor says of an invoice. Nothing is taken up that is not as ours says. */
+export function applyInvoice(database: Database, seen: SeenInvoice, at: number): Promise<EventOutcome> {
+  return database.run(
+    ({ orm }) => orm.transaction(async step => (await appliedInvoice(step, seen, at)).outcome),
+    workDeadlineMs,
+  )
+}
+
+/** Whether an event has had its effect already. */
+export async function hasEvent(database: Database, eventId: string): Promise<boolean> {
+  const rows = await database.run(({ orm }) =>
+    orm.select({ id: webhookEvents.id }).from(webhookEvents).where(eq(webhookEvents.id, eventId)).limit(1),
+  )
+  return rows.length > 0
+}
+
+/** Returned for an event: its outcome, and the card whose state at the payment processor is to follow. */
+export type TakenEvent = { readonly outcome: EventOutcome; readonly card: TakenCard | null }
+
+/** Remembers an event and does what it is good for, in one transaction: of any number of its copies one has an effect. */
+export function takeEvent(
+  database: Database,
+  event: SignedEvent,
+  effect: Look,
+  at: number,
+  newId: (prefix: string) => string,
+): Promise<TakenEvent> {
+  return database.run(
+    ({ orm }) =>
+      orm.transaction(async step => {
+        const { id, type, objectId, occurredAt } = event
+        const fresh = await step
+          .insert(webhookEvents)
+          .values({ id, type, objectId, occurredAt: new Date(occurredAt), receivedAt: new Date(at) })
+          .onConflictDoNothing({ target: webhookEvents.id })
+          .returning({ id: webhookEvents.id })
+        if (fresh.length === 0) return { outcome: 'repeated', card: null }
+        const { outcome, accountId, card = null } = await applied(step, effect, at, newId)
+        if (accountId !== null) await step.update(webhookEvents).set({ accountId }).where(eq(webhookEvents.id, id))
+        return { outcome, card }
+      }),
+    workDeadlineMs,
+  )
+}
+
+type Applied = { readonly outcome: EventOutcome; readonly accountId: string | null; readonly card?: TakenCard }
+
+async function applied(step: Step, effect: Look, at: number, newId: (prefix: string) => string): Promise<Applied> {
+  switch (effect.kind) {
+    case 'none':
+      return { outcome: 'ignored', accountId: null }
+    case 'invoice':
+      return appliedInvoice(step, effect.seen, at)
+    case 'card': {
+      const card = await takeCardWithin(step, effect.card, at, newId)
+      // Of another customer's account nothing is remembered under this account.
+      return { outcome: card.outcome, accountId: card.outcome === 'applied' ? effect.card.accountId : null, card }
+    }
+    case 'method_gone': {
+      const [row] = await step
+        .select({ accountId: paymentMethods.accountId })
+        .from(paymentMethods)
+        .where(eq(paymentMethods.stripePaymentMethodId, effect.stripePaymentMethodId))
+      const found = row === undefined ? null : await lockBilling(step, row.accountId)
+      if (found?.method?.stripePaymentMethodId !== effect.stripePaymentMethodId)
+        return { outcome: 'ignored', accountId: row?.accountId ?? null }
+      const change = { event: 'method_removed', at, userId: null, newId } as const
+      const outcome = await changeWithin(step, found.account.id, change)
+      return { outcome: outcome === 'done' ? 'applied' : 'ignored', accountId: found.account.id }
+    }
+    default:
+      return effect satisfies never
+  }
+}
+
+async function appliedInvoice(step: Step, seen: SeenInvoice, at: number): Promise<Applied> {
+  const nothing = { outcome: 'ignored', accountId: null } as const
+  if (seen.invoiceId === null) return nothing
+  const [owner] = await step
+    .select({ accountId: invoices.accountId })
+    .from(invoices)
+    .where(eq(invoices.id, seen.invoiceId))
+  if (owner === undefined) return nothing
+  // The account before its invoices, as everywhere: two who wait for one another would both be refused.
+  const { accountId } = owner
+  const [account] = await step.select().from(accounts).where(eq(accounts.id, accountId)).for('no key update')
+  const [invoice] = await step.select().from(invoices).where(eq(invoices.id, seen.invoiceId)).for('update')
+  if (account === undefined || invoice === undefined) return nothing
+  const ours = { ...invoice, customerId: account.stripeCustomerId, processorId: invoice.stripeInvoiceId }
+  if (mismatch(ours, seen) !== null) return { outcome: 'mismatch', accountId }
+  const status = laterStatus(invoice.status, seen.status)
+  await step
+    .update(invoices)
+    .set({
+      status,
+      stripeInvoiceId: seen.processorId,
+      ...(status === 'paid' && invoice.paidAt === null ? { paidAt: new Date(at) } : {}),
+    })
+    .where(eq(invoices.id, invoice.id))
+  if (status === invoice.status) return { outcome: 'applied', accountId }
+  const [unpaid] = await step
+    .select({ id: invoices.id })
+    .from(invoices)
+    .where(and(eq(invoices.accountId, accountId), eq(invoices.status, 'unpaid')))
+    .limit(1)
+  const unpaidSince = unpaid === undefined ? null : (account.unpaidSince ?? new Date(at))
+  await step.update(accounts).set({ unpaidSince, updatedAt: sql`clock_timestamp()` }).where(eq(accounts.id, accountId))
+  const notices = graceNotices(duesOf(account), duesOf({ ...account, unpaidSince }), at)
+  const declined = { kind: 'invoice_unpaid', subject: invoice.id, dueAt: at } as const
+  await noteNotices(step, accountId, status === 'unpaid' ? [declined, ...notices] : notices, at)
+  return { outcome: 'applied', accountId }
+}

@@ -1,0 +1,189 @@
+/** Users of an account. What is done to a team is serialised by the account's row, so that its last owner stays. */
+import { and, asc, eq, isNull, sql, TransactionRollbackError } from 'drizzle-orm'
+import type { TransactionSql } from 'postgres'
+import { outranks, type Role } from '../../core/accounts/roles.ts'
+import type { Database } from '../database.ts'
+import { onAccount } from '../account-transaction.ts'
+import { type Account, accounts, type NewAccount, type NewUser, type User, users } from '../tables.ts'
+
+/** Creates an account with its first user. False, and nothing is made, where the e-mail address has one already. */
+export function registerAccount(database: Database, account: NewAccount, owner: NewUser): Promise<boolean> {
+  return database.run(({ orm }) =>
+    orm
+      .transaction(async step => {
+        await step.insert(accounts).values(account)
+        const made = await step
+          .insert(users)
+          .values(owner)
+          .onConflictDoNothing({ target: users.email })
+          .returning({ id: users.id })
+        if (made.length === 0) step.rollback()
+        return true
+      })
+      .catch(error => {
+        if (error instanceof TransactionRollbackError) return false
+        throw error
+      }),
+  )
+}
+
+/** An account; null where there is none. */
+export async function findAccount(database: Database, accountId: string): Promise<Account | null> {
+  const rows = await onAccount(database, accountId).orm(step =>
+    step.select().from(accounts).where(eq(accounts.id, accountId)).limit(1),
+  )
+  return rows[0] ?? null
+}
+
+/** A user of the account; null where it has none of this id, or not any more. */
+export async function findUser(database: Database, accountId: string, userId: string): Promise<User | null> {
+  const rows = await onAccount(database, accountId).orm(step =>
+    step
+      .select()
+      .from(users)
+      .where(and(eq(users.id, userId), eq(users.accountId, accountId), isNull(users.removedAt)))
+      .limit(1),
+  )
+  return rows[0] ?? null
+}
+
+/** Changes what the account is called, and what its requests may do. Gateways take it up within a second. */
+export async function changeSettings(
+  database: Database,
+  accountId: string,
+  settings: { readonly name?: string; readonly web?: boolean },
+): Promise<void> {
+  await onAccount(database, accountId).orm(step =>
+    step
+      .update(accounts)
+      .set({ ...settings, updatedAt: sql`clock_timestamp()` })
+      .where(eq(accounts.id, accountId)),
+  )
+}
+
+/** An account's users, oldest first; 1,000 at most. */
+export function listUsers(database: Database, accountId: string): Promise<User[]> {
+  return onAccount(database, accountId).orm(step =>
+    step
+      .select()
+      .from(users)
+      .where(and(eq(users.accountId, accountId), isNull(users.removedAt)))
+      .orderBy(asc(users.createdAt), asc(users.id))
+      .limit(1000),
+  )
+}
+
+/**
+ * Sets a password where it is still the one that was checked, and ends all of the user's sessions but `keptSession`. False
+ * where somebody was quicker.
+ */
+export function changePassword(
+  database: Database,
+  accountId: string,
+  userId: string,
+  change: {
+    readonly checkedHash: string
+    readonly newHash: string
+    readonly keptSession: string
+    /** The operator vouches for the user: the address counts as confirmed. */
+    readonly confirmsEmail?: boolean
+  },
+): Promise<boolean> {
+  return onAccount(database, accountId).sql(async step => {
+    const changed = await step`
+        update users set password_hash = ${change.newHash},
+          unverified_since = case when ${change.confirmsEmail ?? false}::boolean then null else unverified_since end
+        where id = ${userId} and account_id = ${accountId} and password_hash = ${change.checkedHash} and removed_at is null
+        returning id`
+    if (changed.length === 0) return false
+    // Statements of their own: one that had to wait for the user's row does not see the session it waited for.
+    await step`delete from sessions where user_id = ${userId} and id <> ${change.keptSession}`
+    await step`delete from password_resets where user_id = ${userId}`
+    return true
+  })
+}
+
+/** Replaces a hash by one of the same password with today's parameters, where it has not changed meanwhile. */
+export async function rehash(
+  database: Database,
+  accountId: string,
+  userId: string,
+  hashes: { readonly from: string; readonly to: string },
+): Promise<void> {
+  await onAccount(database, accountId).sql(
+    query => query`
+      update users set password_hash = ${hashes.to}
+      where id = ${userId} and account_id = ${accountId} and password_hash = ${hashes.from}`,
+  )
+}
+
+export type TeamChange = 'done' | 'not_found' | 'forbidden' | 'last_owner'
+
+/** Gives a user another role, by the rights that `actorId` has at this moment. Open invitations by a demoted user end. */
+export function changeRole(
+  database: Database,
+  accountId: string,
+  actorId: string,
+  userId: string,
+  role: Role,
+): Promise<TeamChange> {
+  return onTeam(database, accountId, actorId, userId, async (step, { actor, target, owners }) => {
+    if (actor !== 'owner') return 'forbidden'
+    if (target === 'owner' && role !== 'owner' && owners === 1) return 'last_owner'
+    await step`update users set role = ${role} where id = ${userId} and account_id = ${accountId}`
+    if (role !== 'owner') await endInvitations(step, accountId, userId)
+    return 'done'
+  })
+}
+
+/** Removes a user, by the rights that `actorId` has at this moment: sessions, keys and open invitations end with it. */
+export function removeUser(
+  database: Database,
+  accountId: string,
+  actorId: string,
+  userId: string,
+): Promise<TeamChange> {
+  return onTeam(database, accountId, actorId, userId, async (step, { actor, target, owners }) => {
+    if (actor === 'member' || !outranks(actor, target)) return 'forbidden'
+    if (target === 'owner' && owners === 1) return 'last_owner'
+    // No address ends in `.invalid`, and no password has an empty hash.
+    await step`
+      update users set removed_at = clock_timestamp(), email = lower(id) || '@removed.invalid', password_hash = ''
+      where id = ${userId} and account_id = ${accountId}`
+    await step`
+      update api_keys set revoked_at = clock_timestamp(), updated_at = clock_timestamp()
+      where user_id = ${userId} and account_id = ${accountId} and revoked_at is null`
+    await step`delete from sessions where user_id = ${userId}`
+    await step`delete from password_resets where user_id = ${userId}`
+    await step`delete from email_verifications where user_id = ${userId}`
+    await step`delete from known_addresses where user_id = ${userId}`
+    await endInvitations(step, accountId, userId)
+    return 'done'
+  })
+}
+
+type Standing = { readonly actor: Role; readonly target: Role; readonly owners: number }
+
+function onTeam(
+  database: Database,
+  accountId: string,
+  actorId: string,
+  userId: string,
+  change: (step: TransactionSql, standing: Standing) => Promise<TeamChange>,
+): Promise<TeamChange> {
+  return onAccount(database, accountId).sql(async step => {
+    await step`select 1 from accounts where id = ${accountId} for no key update`
+    const rows = await step<{ actor: Role | null; target: Role | null; owners: number }[]>`
+        select max(role) filter (where id = ${actorId}) as actor, max(role) filter (where id = ${userId}) as target,
+          count(*) filter (where role = 'owner')::int as owners
+        from users where account_id = ${accountId} and removed_at is null`
+    const { actor, target, owners } = rows[0] ?? { actor: null, target: null, owners: 0 }
+    if (actor === null) return 'forbidden'
+    return target === null ? 'not_found' : change(step, { actor, target, owners })
+  })
+}
+
+function endInvitations(step: TransactionSql, accountId: string, userId: string) {
+  return step`
+    delete from invitations where invited_by = ${userId} and account_id = ${accountId} and accepted_at is null`
+}

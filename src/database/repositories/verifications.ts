@@ -1,0 +1,92 @@
+/**
+ * Confirmations of email addresses: a mailed token, single use, valid for one day, stored as its digest. An unconfirmed
+ * address can be taken over by the reader of its mailbox; the earlier user then loses all access.
+ */
+import type { TransactionSql } from 'postgres'
+import type { Database } from '../database.ts'
+
+const lifetimeHours = 24
+
+/** An open confirmation, with what the password is checked against. */
+export type OpenVerification = {
+  readonly userId: string
+  readonly accountId: string
+  readonly email: string
+  readonly passwordHash: string
+}
+
+/** Notes a confirmation for a user, in place of an earlier one. False if the user's address does not wait for one. */
+export async function askVerification(database: Database, userId: string, digest: string): Promise<boolean> {
+  const rows = await database.run(
+    ({ sql }) => sql`
+      insert into email_verifications (digest, user_id, email, created_at, expires_at)
+      select ${digest}, id, email, now, now + make_interval(hours => ${lifetimeHours})
+      from users, clock_timestamp() as now
+      where id = ${userId} and unverified_since is not null and removed_at is null
+      on conflict (user_id) do update set digest = excluded.digest, email = excluded.email,
+        created_at = excluded.created_at, expires_at = excluded.expires_at
+      returning digest`,
+  )
+  return rows.length > 0
+}
+
+/** The open confirmation behind a token's digest; null if there is none. */
+export async function findVerification(database: Database, digest: string): Promise<OpenVerification | null> {
+  const rows = await database.run(
+    ({ sql }) => sql<OpenVerification[]>`
+      select users.id as "userId", account_id as "accountId", users.email, password_hash as "passwordHash"
+      from email_verifications join users on users.id = user_id and users.email = email_verifications.email
+      where digest = ${digest} and expires_at > clock_timestamp() and removed_at is null`,
+  )
+  return rows[0] ?? null
+}
+
+/** Confirms the address, once. False if the token was used, replaced or has expired meanwhile. */
+export function useVerification(database: Database, digest: string): Promise<boolean> {
+  return database.run(({ sql }) =>
+    sql.begin(async step => {
+      // The user's row first, as in every other change of a user: of two at once one waits, and none deadlocks.
+      const [user] = await step<{ id: string }[]>`
+        select users.id from users join email_verifications on user_id = users.id
+        where digest = ${digest} and email_verifications.email = users.email and removed_at is null
+        for no key update of users`
+      if (user === undefined) return false
+      const used = await step`
+        delete from email_verifications where digest = ${digest} and expires_at > clock_timestamp() returning user_id`
+      if (used.length === 0) return false
+      await step`update users set unverified_since = null where id = ${user.id}`
+      return true
+    }),
+  )
+}
+
+/**
+ * Frees an unconfirmed address for a new user: removes its user with sessions, keys and tokens. Changes nothing if the address is confirmed or unknown.
+ */
+export function releaseUnverified(database: Database, email: string): Promise<void> {
+  return database.run(({ sql }) =>
+    sql.begin(async step => {
+      const [user] = await step<{ id: string }[]>`
+        update users set removed_at = clock_timestamp(), email = lower(id) || '@removed.invalid', password_hash = ''
+        where email = ${email} and unverified_since is not null and removed_at is null returning id`
+      if (user !== undefined) await endAccess(step, user.id)
+    }),
+  )
+}
+
+/** Ends all access of the user of an unconfirmed address: sessions, keys, tokens, known addresses. */
+export async function endAccess(step: TransactionSql, userId: string): Promise<void> {
+  await step`delete from sessions where user_id = ${userId}`
+  await step`delete from password_resets where user_id = ${userId}`
+  await step`delete from email_verifications where user_id = ${userId}`
+  await step`delete from known_addresses where user_id = ${userId}`
+  await step`delete from invitations where invited_by = ${userId} and accepted_at is null`
+  await revokeKeysOf(step, userId)
+}
+
+/** Revokes every key of a user. */
+export async function revokeKeysOf(step: TransactionSql, userId: string): Promise<void> {
+  await step`
+    update api_keys set revoked_at = clock_timestamp(), updated_at = clock_timestamp()
+    where user_id = ${userId} and (revoked_at is null or revoked_at > clock_timestamp())`
+}

@@ -1,0 +1,811 @@
+/**
+ * The tables of Postgres, embedded or real. Row types come from here. Money is an integer of 1e-8 USD; `updated_at` is
+ * written by the database's own clock, since it is what every gateway's cache looks for changes by.
+ */
+import { sql } from 'drizzle-orm'
+import {
+  bigint,
+  boolean,
+  check,
+  date,
+  index,
+  integer,
+  jsonb,
+  pgTable,
+  primaryKey,
+  real,
+  smallint,
+  text,
+  timestamp,
+  unique,
+  uniqueIndex,
+} from 'drizzle-orm/pg-core'
+import type { CompletedUsage } from '../core/validation/errors.ts'
+import type { Tried } from '../core/usage/usage-record.ts'
+
+const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' })
+const whole = (name: string) => bigint(name, { mode: 'number' })
+const createdAt = () => time('created_at').notNull()
+const updatedAt = () => time('updated_at').notNull().default(sql`clock_timestamp()`)
+
+export const accounts = pgTable(
+  'accounts',
+  {
+    id: text('id').primaryKey(),
+    name: text('name').notNull(),
+    plan: text('plan', { enum: ['evaluation', 'usage'] }).notNull(),
+    /** Null = the plan's own limit. */
+    requestsPerMinute: integer('requests_per_minute'),
+    concurrentRequests: integer('concurrent_requests'),
+    dailyTokens: whole('daily_tokens'),
+    dailyCostMicrocents: whole('daily_cost_microcents'),
+    /** Counts plan changes: a change names the version it was decided on, so that of two at once one is refused. */
+    version: integer('version').notNull().default(0),
+    /** The 30-day cycle now running; null on a plan that is not billed. */
+    cycleStartedAt: time('cycle_started_at'),
+    cycleEndsAt: time('cycle_ends_at'),
+    /** Set by a downgrade: what the plan becomes when the cycle ends. */
+    planAfterCycle: text('plan_after_cycle', { enum: ['evaluation', 'usage'] }),
+    /** End of the grace hour that the removal of the payment method started. */
+    graceEndsAt: time('grace_ends_at'),
+    /** When the first unpaid invoice was declined: its grace hour starts then. Null = no invoice is unpaid. */
+    unpaidSince: time('unpaid_since'),
+    /** Per billing cycle, or per UTC calendar month where nothing is billed (`core/budget-period.ts`); null = none. */
+    softCapMicrocents: whole('soft_cap_microcents'),
+    /** Whether its requests may search the web and read pages. */
+    web: boolean('web').notNull().default(true),
+    /** All that was ever billed to the account, as of `balanceAt`. */
+    balanceMicrocents: whole('balance_microcents').notNull().default(0),
+    balanceAt: time('balance_at'),
+    /** What its requests used above their reservations and was not billed, since an operator last resumed the account. */
+    shortfallMicrocents: whole('shortfall_microcents').notNull().default(0),
+    stripeCustomerId: text('stripe_customer_id').unique('accounts_stripe_customer'),
+    createdAt: createdAt(),
+    updatedAt: updatedAt(),
+  },
+  table => [
+    index('accounts_updated_at').on(table.updatedAt),
+    index('accounts_cycle_ends_at').on(table.cycleEndsAt),
+    check('accounts_plan_after_cycle', sql`${table.planAfterCycle} in ('evaluation', 'usage')`),
+    check('accounts_cycle', sql`${table.cycleStartedAt} < ${table.cycleEndsAt}`),
+    check('accounts_soft_cap', sql`${table.softCapMicrocents} >= 0`),
+    check('accounts_balance', sql`${table.balanceMicrocents} >= 0`),
+    check('accounts_shortfall', sql`${table.shortfallMicrocents} >= 0`),
+    check('accounts_version', sql`${table.version} >= 0`),
+    check('accounts_plan', sql`${table.plan} in ('evaluation', 'usage')`),
+    check('accounts_requests_per_minute', sql`${table.requestsPerMinute} >= 0`),
+    check('accounts_concurrent_requests', sql`${table.concurrentRequests} >= 0`),
+    check('accounts_daily_tokens', sql`${table.dailyTokens} >= 0`),
+    check('accounts_daily_cost', sql`${table.dailyCostMicrocents} >= 0`),
+  ],
+)
+
+export const users = pgTable(
+  'users',
+  {
+    id: text('id').primaryKey(),
+    accountId: text('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    /** Lower case: one mailbox, one user. */
+    email: text('email').notNull().unique('users_email'),
+    /** Argon2id. */
+    passwordHash: text('password_hash').notNull(),
+    role: text('role', { enum: ['owner', 'admin', 'member'] }).notNull(),
+    createdAt: createdAt(),
+    /** The address waits for its confirmation by mail; null = confirmed, or no confirmation was asked for. */
+    unverifiedSince: time('unverified_since'),
+    /** Left or was removed: e-mail and password are blanked, the row stays for the keys and records that name it. */
+    removedAt: time('removed_at'),
+  },
+  table => [
+    index('users_account').on(table.accountId),
+    check('users_email_lower', sql`${table.email} = lower(${table.email})`),
+    check('users_role', sql`${table.role} in ('owner', 'admin', 'member')`),
+  ],
+)
+
+export const apiKeys = pgTable(
+  'api_keys',
+  {
+    id: text('id').primaryKey(),
+    accountId: text('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    userId: text('user_id')
+      .notNull()
+      .references(() => users.id),
+    name: text('name').notNull(),
+    /** The twelve characters that a key may be spoken of by. */
+    publicId: text('public_id').notNull().unique('api_keys_public_id'),
+    /** SHA-256 of the whole key, hex. The key itself is stored nowhere. */
+    digest: text('digest').notNull().unique('api_keys_digest'),
+    createdAt: createdAt(),
+    updatedAt: updatedAt(),
+    lastUsedAt: time('last_used_at'),
+    revokedAt: time('revoked_at'),
+    expiresAt: time('expires_at'),
+    /** The first key of a line of rotations, whose usage all of them share; null = the key itself. */
+    lineId: text('line_id'),
+    /** Whether its requests may use the web, where the account's may. */
+    web: boolean('web').notNull().default(true),
+  },
+  table => [
+    index('api_keys_account').on(table.accountId),
+    index('api_keys_user').on(table.userId),
+    index('api_keys_updated_at').on(table.updatedAt),
+  ],
+)
+
+/** Signed-in browsers and programs: one row a sign-in, gone when it ends. */
+export const sessions = pgTable(
+  'sessions',
+  {
+    id: text('id').primaryKey(),
+    accountId: text('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    userId: text('user_id')
+      .notNull()
+      .references(() => users.id),
+    /** What signed in, as it named itself; cut short. */
+    userAgent: text('user_agent'),
+    createdAt: createdAt(),
+    lastUsedAt: time('last_used_at').notNull(),
+    expiresAt: time('expires_at').notNull(),
+  },
+  table => [
+    index('sessions_user').on(table.userId, table.createdAt),
+    index('sessions_account').on(table.accountId),
+    index('sessions_expires_at').on(table.expiresAt),
+  ],
+)
+
+/** A session's refresh tokens, used ones too: one that comes a second time was stolen, and ends the session. */
+export const sessionTokens = pgTable(
+  'session_tokens',
+  {
+    /** SHA-256, hex. */
+    digest: text('digest').primaryKey(),
+    sessionId: text('session_id')
+      .notNull()
+      .references(() => sessions.id, { onDelete: 'cascade' }),
+    createdAt: createdAt(),
+    usedAt: time('used_at'),
+  },
+  table => [index('session_tokens_session').on(table.sessionId)],
+)
+
+/** Failed sign-ins and the locks they led to, of an e-mail address (known or not) or of a network address. */
+export const signInFailures = pgTable(
+  'sign_in_failures',
+  {
+    /** `mail:<SHA-256 of the address>`, `address:<address, IPv6 by /64>` or `change:<user id>`. */
+    subject: text('subject').primaryKey(),
+    /** Within the last 15 minutes, oldest first. */
+    failedAt: timestamp('failed_at', { withTimezone: true, mode: 'date' }).array().notNull(),
+    /** How often it has been locked: each lock is longer than the last. */
+    locks: integer('locks').notNull().default(0),
+    lockedUntil: time('locked_until'),
+    updatedAt: updatedAt(),
+  },
+  table => [index('sign_in_failures_updated_at').on(table.updatedAt)],
+)
+
+/** Network addresses that a user has signed in from: a lock does not apply there. */
+export const knownAddresses = pgTable(
+  'known_addresses',
+  {
+    userId: text('user_id')
+      .notNull()
+      .references(() => users.id),
+    /** HMAC of email and network address under the session secret: the table alone does not tell where a user is. */
+    digest: text('digest').notNull(),
+    lastUsedAt: time('last_used_at').notNull(),
+    /** Failed sign-ins since the last successful one. */
+    failures: smallint('failures').notNull().default(0),
+  },
+  table => [
+    primaryKey({ name: 'known_addresses_key', columns: [table.userId, table.digest] }),
+    check('known_addresses_failures', sql`${table.failures} >= 0`),
+  ],
+)
+
+/** Mailed confirmations of email addresses: single use, one per user. */
+export const emailVerifications = pgTable('email_verifications', {
+  /** SHA-256 of the token, hex. */
+  digest: text('digest').primaryKey(),
+  userId: text('user_id')
+    .notNull()
+    .unique('email_verifications_user')
+    .references(() => users.id),
+  /** The address it was sent to: another one since then makes it void. */
+  email: text('email').notNull(),
+  createdAt: createdAt(),
+  expiresAt: time('expires_at').notNull(),
+})
+
+export const invitations = pgTable(
+  'invitations',
+  {
+    id: text('id').primaryKey(),
+    accountId: text('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    email: text('email').notNull(),
+    role: text('role', { enum: ['admin', 'member'] }).notNull(),
+    invitedBy: text('invited_by')
+      .notNull()
+      .references(() => users.id),
+    /** SHA-256 of the token, hex. */
+    digest: text('digest').notNull().unique('invitations_digest'),
+    createdAt: createdAt(),
+    expiresAt: time('expires_at').notNull(),
+    acceptedAt: time('accepted_at'),
+  },
+  table => [
+    index('invitations_account').on(table.accountId),
+    check('invitations_email_lower', sql`${table.email} = lower(${table.email})`),
+    check('invitations_role', sql`${table.role} in ('admin', 'member')`),
+  ],
+)
+
+export const passwordResets = pgTable(
+  'password_resets',
+  {
+    /** SHA-256 of the token, hex. */
+    digest: text('digest').primaryKey(),
+    userId: text('user_id')
+      .notNull()
+      .references(() => users.id),
+    /** The address it was sent to: another one since then makes it void. */
+    email: text('email').notNull(),
+    createdAt: createdAt(),
+    expiresAt: time('expires_at').notNull(),
+    usedAt: time('used_at'),
+  },
+  table => [index('password_resets_user').on(table.userId)],
+)
+
+export const paymentMethods = pgTable(
+  'payment_methods',
+  {
+    id: text('id').primaryKey(),
+    accountId: text('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    kind: text('kind', { enum: ['manual', 'stripe'] }).notNull(),
+    stripePaymentMethodId: text('stripe_payment_method_id').unique('payment_methods_stripe'),
+    /** What may be shown of it: `visa`, `4242`. */
+    brand: text('brand'),
+    lastFour: text('last_four'),
+    createdAt: createdAt(),
+    removedAt: time('removed_at'),
+  },
+  table => [
+    uniqueIndex('payment_methods_active').on(table.accountId).where(sql`${table.removedAt} is null`),
+    check('payment_methods_kind', sql`${table.kind} in ('manual', 'stripe')`),
+    check('payment_methods_stripe_id', sql`(${table.kind} = 'stripe') = (${table.stripePaymentMethodId} is not null)`),
+  ],
+)
+
+/** Every change of plan, append-only: `version` is what the account's became by it. */
+export const planChanges = pgTable(
+  'plan_changes',
+  {
+    accountId: text('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    version: integer('version').notNull(),
+    fromPlan: text('from_plan', { enum: ['evaluation', 'usage'] }).notNull(),
+    toPlan: text('to_plan', { enum: ['evaluation', 'usage'] }).notNull(),
+    /** Null = the gateway itself, or its operator. */
+    userId: text('user_id').references(() => users.id),
+    requestedAt: time('requested_at').notNull(),
+    effectiveAt: time('effective_at').notNull(),
+  },
+  table => [
+    primaryKey({ name: 'plan_changes_key', columns: [table.accountId, table.version] }),
+    check(
+      'plan_changes_plans',
+      sql`${table.fromPlan} in ('evaluation', 'usage') and ${table.toPlan} in ('evaluation', 'usage')`,
+    ),
+  ],
+)
+
+/** 30 days each, from the upgrade on; `end` is the next one's start. */
+export const billingCycles = pgTable(
+  'billing_cycles',
+  {
+    id: text('id').primaryKey(),
+    accountId: text('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    startsAt: time('starts_at').notNull(),
+    endsAt: time('ends_at').notNull(),
+    /** When its invoice was made. */
+    closedAt: time('closed_at'),
+  },
+  table => [
+    unique('billing_cycles_start').on(table.accountId, table.startsAt),
+    index('billing_cycles_open').on(table.endsAt).where(sql`${table.closedAt} is null`),
+    check('billing_cycles_order', sql`${table.startsAt} < ${table.endsAt}`),
+  ],
+)
+
+export const invoices = pgTable(
+  'invoices',
+  {
+    id: text('id').primaryKey(),
+    accountId: text('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    /** One invoice a cycle, whoever closes it and however often. */
+    cycleId: text('cycle_id')
+      .notNull()
+      .unique('invoices_cycle')
+      .references(() => billingCycles.id),
+    status: text('status', { enum: ['open', 'paid', 'unpaid', 'void'] }).notNull(),
+    /** The exact sum of its lines. */
+    totalMicrocents: whole('total_microcents').notNull(),
+    /** What is collected, in whole cents. */
+    totalCents: whole('total_cents').notNull(),
+    issuedAt: time('issued_at').notNull(),
+    paidAt: time('paid_at'),
+    stripeInvoiceId: text('stripe_invoice_id').unique('invoices_stripe'),
+    updatedAt: updatedAt(),
+  },
+  table => [
+    index('invoices_due').on(table.updatedAt).where(sql`${table.status} in ('open', 'unpaid')`),
+    index('invoices_account').on(table.accountId, table.issuedAt.desc().nullsFirst()),
+    check('invoices_status', sql`${table.status} in ('open', 'paid', 'unpaid', 'void')`),
+    check('invoices_totals', sql`${table.totalMicrocents} >= 0 and ${table.totalCents} >= 0`),
+    check('invoices_paid', sql`(${table.status} = 'paid') = (${table.paidAt} is not null)`),
+  ],
+)
+
+export const invoiceLines = pgTable(
+  'invoice_lines',
+  {
+    invoiceId: text('invoice_id')
+      .notNull()
+      .references(() => invoices.id),
+    /** `provider/model`. */
+    model: text('model').notNull(),
+    requests: whole('requests').notNull(),
+    inputTokens: whole('input_tokens').notNull(),
+    cachedInputTokens: whole('cached_input_tokens').notNull(),
+    outputTokens: whole('output_tokens').notNull(),
+    reasoningTokens: whole('reasoning_tokens').notNull(),
+    amountMicrocents: whole('amount_microcents').notNull(),
+  },
+  table => [
+    primaryKey({ name: 'invoice_lines_key', columns: [table.invoiceId, table.model] }),
+    check(
+      'invoice_lines_amounts',
+      sql`least(${table.requests}, ${table.inputTokens}, ${table.cachedInputTokens}, ${table.outputTokens}, ${table.reasoningTokens}, ${table.amountMicrocents}) >= 0`,
+    ),
+  ],
+)
+
+/** Payment events that had their effect: the row and the effect are one transaction, so that a second one finds it. */
+export const webhookEvents = pgTable(
+  'webhook_events',
+  {
+    id: text('id').primaryKey(),
+    type: text('type').notNull(),
+    /** The object it was about, at the payment processor. */
+    objectId: text('object_id'),
+    accountId: text('account_id').references(() => accounts.id),
+    /** When it happened, by the processor's clock. */
+    occurredAt: time('occurred_at').notNull(),
+    receivedAt: time('received_at').notNull(),
+  },
+  table => [
+    index('webhook_events_object').on(table.objectId),
+    index('webhook_events_received_at').on(table.receivedAt),
+  ],
+)
+
+/** Requests that callers may send twice: what one did is remembered under the name it was given. */
+export const idempotencyKeys = pgTable(
+  'idempotency_keys',
+  {
+    accountId: text('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    /** HMAC of the caller's own name for it, under the credential it came with: no word of the caller's is kept. */
+    name: text('name').notNull(),
+    /** The same of route and body: another request under one name is a mistake. */
+    requestDigest: text('request_digest').notNull(),
+    status: text('status', { enum: ['running', 'finished'] }).notNull(),
+    /** Who holds it while it is running (a request's id), then the id of what was made. */
+    resultId: text('result_id'),
+    /** What it used, where that is counted. */
+    usage: jsonb('usage').$type<CompletedUsage>(),
+    /** Nothing runs for longer than this: who held it until then has died. */
+    leaseEndsAt: time('lease_ends_at').notNull(),
+    createdAt: createdAt(),
+  },
+  table => [
+    primaryKey({ name: 'idempotency_keys_key', columns: [table.accountId, table.name] }),
+    index('idempotency_keys_created_at').on(table.createdAt),
+    check('idempotency_keys_status', sql`${table.status} in ('running', 'finished')`),
+  ],
+)
+
+/**
+ * The ledger: one row a request, and append-only but for a checkpoint, whose place a truer record takes (`usage_replaced` keeps
+ * what stood there). Partitioned by month on `at` (by hand in the migration, which the generator
+ * cannot say), so that old months are dropped or moved whole. A key of a partitioned table must hold `at`; a record's
+ * admission time never changes, so the pair is as unique as the request id alone.
+ */
+export const usageRecords = pgTable(
+  'usage_records',
+  {
+    requestId: text('request_id').notNull(),
+    at: time('at').notNull(),
+    accountId: text('account_id').notNull(),
+    keyId: text('key_id').notNull(),
+    provider: text('provider').notNull(),
+    model: text('model').notNull(),
+    routingMode: text('routing_mode', { enum: ['auto', 'manual'] }).notNull(),
+    strategy: text('strategy'),
+    queryType: text('query_type'),
+    streamed: boolean('streamed').notNull(),
+    status: text('status', { enum: ['completed', 'failed', 'client_closed', 'blocked'] }).notNull(),
+    errorCode: text('error_code'),
+    finishReason: text('finish_reason'),
+    inputTokens: whole('input_tokens').notNull(),
+    cachedInputTokens: whole('cached_input_tokens').notNull(),
+    cacheWriteTokens: whole('cache_write_tokens').notNull(),
+    outputTokens: whole('output_tokens').notNull(),
+    reasoningTokens: whole('reasoning_tokens').notNull(),
+    estimated: boolean('estimated').notNull(),
+    billedMicrocents: whole('billed_microcents').notNull(),
+    reservedMicrocents: whole('reserved_microcents').notNull(),
+    /** What was used and not billed, since more was used than had been reserved. */
+    shortfallMicrocents: whole('shortfall_microcents').notNull().default(0),
+    /** Parts of what was billed. */
+    searchMicrocents: whole('search_microcents').notNull().default(0),
+    fetchMicrocents: whole('fetch_microcents').notNull().default(0),
+    attempts: smallint('attempts').notNull(),
+    /** Null = of before it was told. */
+    tried: jsonb('tried').$type<Tried[]>(),
+    latencyMs: whole('latency_ms').notNull(),
+    firstTokenMs: whole('first_token_ms'),
+    metadata: jsonb('metadata').$type<Record<string, string>>(),
+    truth: text('truth', { enum: ['final', 'checkpoint'] })
+      .notNull()
+      .default('final'),
+  },
+  table => [
+    primaryKey({ name: 'usage_records_key', columns: [table.requestId, table.at] }),
+    // Newest first, and the id settles what is of one millisecond: a page begins behind the last row of the one before.
+    index('usage_records_page').on(table.accountId, table.at.desc().nullsFirst(), table.requestId.desc().nullsFirst()),
+    index('usage_records_key_page').on(table.keyId, table.at.desc().nullsFirst(), table.requestId.desc().nullsFirst()),
+    // What went wrong is looked for most and is rarest: nearly free to keep, and found without walking what went well.
+    index('usage_records_failed_page')
+      .on(table.accountId, table.at.desc().nullsFirst(), table.requestId.desc().nullsFirst())
+      .where(sql`${table.status} <> 'completed'`),
+    check(
+      'usage_records_billed',
+      sql`0 <= ${table.billedMicrocents} and ${table.billedMicrocents} <= ${table.reservedMicrocents}`,
+    ),
+    check(
+      'usage_records_web',
+      sql`least(${table.searchMicrocents}, ${table.fetchMicrocents}) >= 0 and ${table.searchMicrocents} + ${table.fetchMicrocents} <= ${table.billedMicrocents}`,
+    ),
+    check(
+      'usage_records_counts',
+      sql`least(${table.inputTokens}, ${table.cachedInputTokens}, ${table.cacheWriteTokens}, ${table.outputTokens}, ${table.reasoningTokens}, ${table.attempts}, ${table.latencyMs}, ${table.firstTokenMs}) >= 0`,
+    ),
+    check('usage_records_routing_mode', sql`${table.routingMode} in ('auto', 'manual')`),
+    check('usage_records_status', sql`${table.status} in ('completed', 'failed', 'client_closed', 'blocked')`),
+    // A checkpoint is of a request that was cut: the durations of completed ones need never be taken back.
+    check(
+      'usage_records_truth',
+      sql`${table.truth} = 'final' or (${table.truth} = 'checkpoint' and ${table.status} <> 'completed')`,
+    ),
+  ],
+)
+
+/** Rows of the ledger as they were before a truer record took their place: written by a trigger on that table, append-only. */
+export const usageReplaced = pgTable(
+  'usage_replaced',
+  {
+    requestId: text('request_id').notNull(),
+    accountId: text('account_id').notNull(),
+    /** The request's. */
+    at: time('at').notNull(),
+    replacedAt: time('replaced_at').notNull(),
+    /** The whole row, by its column names. */
+    row: jsonb('row').notNull(),
+  },
+  table => [
+    primaryKey({ name: 'usage_replaced_key', columns: [table.requestId, table.replacedAt] }),
+    index('usage_replaced_at').on(table.at),
+  ],
+)
+
+/**
+ * Records of about midnight, UTC: the one kind of which two copies could name different days, and so stand side by side in
+ * two partitions, whose key cannot be the request id alone.
+ */
+export const usageNearMidnight = pgTable('usage_near_midnight', {
+  requestId: text('request_id').primaryKey(),
+  at: time('at').notNull(),
+})
+
+/** What the ledger adds up to per UTC day: written in the ledger's own transactions, so the two cannot disagree. */
+export const usageDaily = pgTable(
+  'usage_daily',
+  {
+    accountId: text('account_id').notNull(),
+    day: date('day', { mode: 'string' }).notNull(),
+    keyId: text('key_id').notNull(),
+    /** `provider/model`; empty where no model was reached. */
+    model: text('model').notNull(),
+    requests: whole('requests').notNull(),
+    completed: whole('completed').notNull(),
+    /** Failed or blocked; whoever left is in neither. */
+    failed: whole('failed').notNull().default(0),
+    inputTokens: whole('input_tokens').notNull(),
+    cachedInputTokens: whole('cached_input_tokens').notNull(),
+    outputTokens: whole('output_tokens').notNull(),
+    reasoningTokens: whole('reasoning_tokens').notNull(),
+    billedMicrocents: whole('billed_microcents').notNull(),
+    /** How many of those completed took how long, in all and to their first content: counts of `core/durations.ts`. */
+    latency: integer('latency').array().notNull().default(sql`'{}'`),
+    firstToken: integer('first_token').array().notNull().default(sql`'{}'`),
+  },
+  table => [
+    primaryKey({ name: 'usage_daily_key', columns: [table.accountId, table.day, table.keyId, table.model] }),
+    check(
+      'usage_daily_sums',
+      sql`least(${table.completed}, ${table.inputTokens}, ${table.cachedInputTokens}, ${table.outputTokens}, ${table.reasoningTokens}, ${table.billedMicrocents}) >= 0 and ${table.completed} <= ${table.requests}`,
+    ),
+  ],
+)
+
+/** Who was told by mail how much of a month's soft cap is used, and of which share of it. */
+export const budgetNotices = pgTable(
+  'budget_notices',
+  {
+    accountId: text('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    /** The period: `YYYY-MM` (UTC), or the start of a billing cycle in ISO 8601. */
+    month: text('month').notNull(),
+    percent: smallint('percent').notNull(),
+    createdAt: createdAt(),
+  },
+  table => [primaryKey({ name: 'budget_notices_key', columns: [table.accountId, table.month, table.percent] })],
+)
+
+/**
+ * Emails about money, one row per notice and owner. Stored with the change that caused them, so that a killed process loses
+ * none; marked once sent, so that none is sent again.
+ */
+export const billingNotices = pgTable(
+  'billing_notices',
+  {
+    accountId: text('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    kind: text('kind', { enum: ['invoice_unpaid', 'grace_began', 'grace_ended'] }).notNull(),
+    /** The invoice's ID, or the start of the grace period in ISO 8601. */
+    subject: text('subject').notNull(),
+    userId: text('user_id')
+      .notNull()
+      .references(() => users.id),
+    /** `dropped`: no longer true when it was due, or refused by the mail server. */
+    status: text('status', { enum: ['pending', 'sent', 'dropped'] })
+      .notNull()
+      .default('pending'),
+    /** When it is sent, or tried again. */
+    dueAt: time('due_at').notNull(),
+    attempts: smallint('attempts').notNull().default(0),
+    createdAt: createdAt(),
+  },
+  table => [
+    primaryKey({ name: 'billing_notices_key', columns: [table.accountId, table.kind, table.subject, table.userId] }),
+    index('billing_notices_due').on(table.dueAt).where(sql`${table.status} = 'pending'`),
+    check('billing_notices_kind', sql`${table.kind} in ('invoice_unpaid', 'grace_began', 'grace_ended')`),
+    check('billing_notices_status', sql`${table.status} in ('pending', 'sent', 'dropped')`),
+  ],
+)
+
+/** Release 1.5 and older: heartbeats of gateways. Kept while such gateways may run beside newer ones. */
+export const gateways = pgTable('gateways', {
+  id: text('id').primaryKey(),
+  at: time('at').notNull(),
+  /** Grows with everything it says, so that what comes late is not believed. */
+  turn: whole('turn').notNull(),
+  inRedis: integer('in_redis').notNull(),
+  withoutRedis: integer('without_redis').notNull(),
+  seesRedis: boolean('sees_redis').notNull(),
+})
+
+/** Release 1.5 and older: quota allocations of gateways without Redis. */
+export const limitClaims = pgTable(
+  'limit_claims',
+  {
+    accountId: text('account_id').notNull(),
+    gatewayId: text('gateway_id').notNull(),
+    /** As its gateway's. */
+    turn: whole('turn').notNull(),
+    partition: smallint('partition').notNull(),
+    /** Of tokens and money; days since the epoch, UTC. */
+    day: integer('day').notNull(),
+    tokens: whole('tokens').notNull(),
+    microcents: whole('microcents').notNull(),
+    seats: integer('seats').notNull(),
+    requests: integer('requests').notNull(),
+  },
+  table => [
+    primaryKey({ name: 'limit_claims_key', columns: [table.accountId, table.gatewayId] }),
+    index('limit_claims_gateway').on(table.gatewayId),
+  ],
+)
+
+/** Who decides limits, and since which epoch: one row. `core/limits` has no state beside it. */
+export const limitAuthority = pgTable(
+  'limit_authority',
+  {
+    id: smallint('id').primaryKey(),
+    /** Grows with each change of the holder, and when Redis has lost its counters. */
+    epoch: whole('epoch').notNull(),
+    holder: text('holder', { enum: ['redis', 'postgres'] }).notNull(),
+    /** False until all gateways have registered for the epoch: until then no gateway admits requests. */
+    isOpen: boolean('is_open').notNull(),
+    changedAt: time('changed_at').notNull(),
+  },
+  table => [check('limit_authority_row', sql`${table.id} = 1`)],
+)
+
+/** Gateways that share limits: heartbeats, and the epoch that each has registered for. */
+export const limitGateways = pgTable('limit_gateways', {
+  id: text('id').primaryKey(),
+  epoch: whole('epoch').notNull(),
+  /** Whether it has reached Redis for long enough to return to it. */
+  seesRedis: boolean('sees_redis').notNull(),
+  at: time('at').notNull(),
+})
+
+/**
+ * Requests that count against limits beside the ledger, while Postgres decides or Redis loads accounts. Open ones hold their
+ * reservation, settled ones what they used until the ledger has them, and each counts for the minute after its admission.
+ */
+export const limitReservations = pgTable(
+  'limit_reservations',
+  {
+    requestId: text('request_id').primaryKey(),
+    accountId: text('account_id').notNull(),
+    gatewayId: text('gateway_id').notNull(),
+    /** Days since the epoch, UTC. */
+    day: integer('day').notNull(),
+    tokens: whole('tokens').notNull(),
+    microcents: whole('microcents').notNull(),
+    outputCap: whole('output_cap').notNull(),
+    isOpen: boolean('is_open').notNull(),
+    /** Epoch milliseconds by the database's clock. */
+    admittedMs: whole('admitted_ms').notNull(),
+    /** A reservation that is not renewed ends here. */
+    leaseUntilMs: whole('lease_until_ms').notNull(),
+  },
+  table => [
+    index('limit_reservations_account').on(table.accountId),
+    index('limit_reservations_lease').on(table.leaseUntilMs),
+    check('limit_reservations_sums', sql`${table.tokens} >= 0 and ${table.microcents} >= 0`),
+  ],
+)
+
+/** Accounts that learning knows: what every write of theirs is serialized by, and what says that memories are out of date. */
+export const learningAccounts = pgTable(
+  'learning_accounts',
+  {
+    accountId: text('account_id').primaryKey(),
+    /** Counts erasures: what was routed under an earlier one is not taken any more, however late it comes. */
+    epoch: integer('epoch').notNull().default(0),
+    erasedAt: time('erased_at'),
+    /** Up to which epoch the entries of earlier ones are gone. */
+    sweptEpoch: integer('swept_epoch').notNull().default(0),
+    updatedAt: updatedAt(),
+  },
+  table => [
+    index('learning_accounts_updated_at').on(table.updatedAt),
+    index('learning_accounts_unswept').on(table.accountId).where(sql`${table.sweptEpoch} < ${table.epoch}`),
+    check('learning_accounts_epochs', sql`0 <= ${table.sweptEpoch} and ${table.sweptEpoch} <= ${table.epoch}`),
+  ],
+)
+
+/** One content-free line a successful request. Only found by id, and erased: every other read is of the cells. */
+export const learningEntries = pgTable(
+  'learning_entries',
+  {
+    accountId: text('account_id').notNull(),
+    requestId: text('request_id').notNull(),
+    epoch: integer('epoch').notNull(),
+    at: time('at').notNull(),
+    keyId: text('key_id').notNull(),
+    provider: text('provider').notNull(),
+    model: text('model').notNull(),
+    queryType: text('query_type').notNull(),
+    quality: real('quality').notNull(),
+    latencyMs: whole('latency_ms').notNull(),
+    firstTokenMs: whole('first_token_ms'),
+    inputTokens: whole('input_tokens').notNull(),
+    outputTokens: whole('output_tokens').notNull(),
+    costMicrocents: whole('cost_microcents').notNull(),
+    routingMode: text('routing_mode', { enum: ['auto', 'manual'] }).notNull(),
+    influenced: boolean('influenced').notNull(),
+    choiceProbability: real('choice_probability'),
+    enhanced: boolean('enhanced').notNull(),
+    /** Stars, and what they came to as quality, which then stands for the entry. */
+    rating: smallint('rating'),
+    isHelpful: boolean('is_helpful'),
+    ratedQuality: real('rated_quality'),
+    ratedAt: time('rated_at'),
+  },
+  table => [
+    // Ids are made in order of time, so that an account's entries are written at one place of the index, and erased from the other.
+    primaryKey({ name: 'learning_entries_key', columns: [table.accountId, table.requestId] }),
+    check('learning_entries_quality', sql`${table.quality} between 0 and 1`),
+    check('learning_entries_rating', sql`${table.rating} between 1 and 5`),
+    check(
+      'learning_entries_rated',
+      sql`(${table.rating} is null) = (${table.ratedAt} is null) and (${table.rating} is null) = (${table.ratedQuality} is null)`,
+    ),
+  ],
+)
+
+/** What the entries come to, per account, query type and model: `Cell` of `core/learning.ts`, under its own names. */
+export const learningState = pgTable(
+  'learning_state',
+  {
+    accountId: text('account_id').notNull(),
+    queryType: text('query_type').notNull(),
+    /** `provider/model`. */
+    model: text('model').notNull(),
+    requests: integer('requests').notNull(),
+    entries: integer('entries').notNull(),
+    /** Epoch milliseconds. */
+    since: whole('since').notNull(),
+    at: whole('at').notNull(),
+    weight: real('weight').notNull(),
+    quality: real('quality').notNull(),
+    spread: real('spread').notNull(),
+    slump: real('slump').notNull(),
+    slumpWeight: real('slump_weight').notNull(),
+    slumpQuality: real('slump_quality').notNull(),
+    latencyMs: real('latency_ms').notNull(),
+    firstTokenMs: real('first_token_ms'),
+    costMicrocents: real('cost_microcents').notNull(),
+    ratio: real('ratio').notNull(),
+    ratioVariance: real('ratio_variance').notNull(),
+    ratings: integer('ratings').notNull(),
+    rating: real('rating').notNull(),
+    automatic: integer('automatic').notNull(),
+    influenced: integer('influenced').notNull(),
+    enhanced: integer('enhanced').notNull(),
+    enhancedQuality: real('enhanced_quality').notNull(),
+    plainQuality: real('plain_quality').notNull(),
+  },
+  table => [primaryKey({ name: 'learning_state_key', columns: [table.accountId, table.queryType, table.model] })],
+)
+
+export type Account = typeof accounts.$inferSelect
+export type NewAccount = typeof accounts.$inferInsert
+export type User = typeof users.$inferSelect
+export type NewUser = typeof users.$inferInsert
+export type ApiKey = typeof apiKeys.$inferSelect
+export type NewApiKey = typeof apiKeys.$inferInsert
+export type Session = typeof sessions.$inferSelect
+export type Invitation = typeof invitations.$inferSelect
+export type NewInvitation = typeof invitations.$inferInsert
+export type PaymentMethod = typeof paymentMethods.$inferSelect
+export type BillingCycle = typeof billingCycles.$inferSelect
+export type Invoice = typeof invoices.$inferSelect
+export type InvoiceLine = typeof invoiceLines.$inferSelect
+export type UsageRow = typeof usageRecords.$inferSelect

@@ -1,0 +1,257 @@
+/**
+ * An answer on the chat-completions wire: one body, or chunks. A chunk is a template around one JSON string, since a
+ * stream is mostly text deltas and the rest of a chunk never changes.
+ */
+import type { ChatEvent, FinishReason, Opening, Receipt, TokenLogprob, ToolCall } from '../../core/chat/chat.ts'
+import { findCitations } from '../../core/web/citations.ts'
+import { errorBody } from '../../core/validation/errors.ts'
+import type { FoldedAnswer, FoldedChoice } from '../../core/chat/response-collector.ts'
+import { toUsd } from '../../core/usage/money.ts'
+import type { WebSource } from '../../core/chat/web-sources.ts'
+import type { StreamFace } from '../../http/sse-response.ts'
+import type { CompatibleAsk } from './request.ts'
+
+/** What the caller said that shapes the reply. */
+export type ReplyStyle = Pick<CompatibleAsk, 'includeUsage' | 'legacyFunctions'>
+
+export type ChunkFramer = { frame(batch: readonly ChatEvent[]): string }
+
+/**
+ * Frames one answer as server-sent chunks; made per answer, since it remembers who has begun. Finish chunks, the usage chunk
+ * and `[DONE]` come with `done` and never before: an answer that was cut or not settled must not look finished.
+ */
+export function chunkFramer(style: ReplyStyle): ChunkFramer {
+  const chunks = chunkWriter(style)
+  const finished = new Map<number, FinishReason>()
+  const add = (event: ChatEvent) => {
+    switch (event.type) {
+      case 'opened':
+        chunks.open(event.opening)
+        break
+      case 'text':
+        chunks.gather(event.choice, textField, event.text)
+        break
+      case 'reasoning':
+        chunks.gather(event.choice, reasoningField, event.text)
+        break
+      case 'refusal':
+        chunks.gather(event.choice, refusalField, event.text)
+        break
+      case 'logprobs':
+        chunks.log(event.choice, event.tokens)
+        break
+      case 'tool_call':
+        if (event.index === 0 || !style.legacyFunctions) chunks.openCall(event.choice, event.index, event)
+        break
+      case 'tool_arguments':
+        if (!style.legacyFunctions) chunks.gather(event.choice, argumentsField(event.index), event.text)
+        else if (event.index === 0) chunks.gather(event.choice, functionField, event.text)
+        break
+      case 'finish':
+        finished.set(event.choice, event.reason)
+        break
+      case 'done':
+        chunks.end(finished, event.receipt)
+        break
+    }
+  }
+  return {
+    frame(batch) {
+      for (const event of batch) add(event)
+      return chunks.take()
+    },
+  }
+}
+
+/** A delta's JSON around the text of one of its fields. */
+type Field = { readonly before: string; readonly after: string }
+
+const textField: Field = { before: '{"content":', after: '}' }
+const reasoningField: Field = { before: '{"reasoning_content":', after: '}' }
+const refusalField: Field = { before: '{"refusal":', after: '}' }
+const functionField: Field = { before: '{"function_call":{"arguments":', after: '}}' }
+
+function argumentsField(index: number): Field {
+  return { before: `{"tool_calls":[{"index":${index},"function":{"arguments":`, after: '}}]}' }
+}
+
+/** The chunk being gathered: neighbouring pieces of one field of one choice become one chunk. */
+type Piece = { readonly choice: number; readonly field: Field; text: string; readonly tokens: TokenLogprob[] }
+
+/** Writes one answer's chunks as text, which is handed out by `take`. */
+function chunkWriter(style: ReplyStyle) {
+  // Learnt with `opened`, which is the first of all events.
+  let head = ''
+  /** Text by choice, kept only where sources may be cited in it. */
+  let citable: Map<number, string> | null = null
+  const tail = style.includeUsage ? ',"usage":null}\n\n' : '}\n\n'
+  const begun = new Set<number>()
+  let piece: Piece | null = null
+  let out = ''
+
+  const chunk = (choice: number, delta: string, logprobs = 'null', reason = 'null') => {
+    out += `${head}"choices":[{"index":${choice},"delta":${delta},"logprobs":${logprobs},"finish_reason":${reason}}]${tail}`
+  }
+  const flush = () => {
+    if (piece === null) return
+    const { choice, field, text, tokens } = piece
+    const logprobs = tokens.length === 0 ? 'null' : JSON.stringify(logprobsOf(tokens))
+    chunk(choice, field.before + JSON.stringify(text) + field.after, logprobs)
+    piece = null
+  }
+  const begin = (choice: number) => {
+    if (begun.has(choice)) return
+    begun.add(choice)
+    flush()
+    chunk(choice, '{"role":"assistant","content":"","refusal":null}')
+  }
+  const gather = (choice: number, field: Field, text: string): Piece => {
+    begin(choice)
+    if (piece?.choice === choice && piece.field.before === field.before) piece.text += text
+    else {
+      flush()
+      piece = { choice, field, text, tokens: [] }
+    }
+    return piece
+  }
+  return {
+    open(opening: Opening) {
+      head = chunkHead(opening)
+      if (opening.web !== undefined && opening.web.sources.length > 0) citable = new Map()
+    },
+    gather(choice: number, field: Field, text: string) {
+      if (citable !== null && field === textField) citable.set(choice, (citable.get(choice) ?? '') + text)
+      gather(choice, field, text)
+    },
+    /** They belong to the text beside them; alone they go with an empty piece of it. */
+    log(choice: number, tokens: readonly TokenLogprob[]) {
+      const beside = piece?.choice === choice ? piece : gather(choice, textField, '')
+      beside.tokens.push(...tokens)
+    },
+    openCall(choice: number, index: number, call: Omit<ToolCall, 'arguments'>) {
+      flush()
+      const wire = wireCall({ ...call, arguments: '' })
+      const field = style.legacyFunctions
+        ? `"function_call":${JSON.stringify(wire.function)}`
+        : `"tool_calls":[${JSON.stringify({ index, ...wire })}]`
+      // The first chunk of a turn of calls carries the first call.
+      chunk(choice, begun.has(choice) ? `{${field}}` : `{"role":"assistant","content":null,${field},"refusal":null}`)
+      begun.add(choice)
+    },
+    end(finished: ReadonlyMap<number, FinishReason>, receipt: Receipt) {
+      flush()
+      for (const choice of finished.keys()) begin(choice)
+      if (citable !== null)
+        for (const choice of finished.keys()) {
+          const annotations = annotationsOf(citable.get(choice) ?? '', receipt.web.sources)
+          if (annotations.length > 0) chunk(choice, JSON.stringify({ annotations }))
+        }
+      for (const [choice, reason] of finished) chunk(choice, '{}', 'null', JSON.stringify(wireReason(reason, style)))
+      if (style.includeUsage) out += `${head}"choices":[],"usage":${JSON.stringify(usageOf(receipt))}}\n\n`
+      out += 'data: [DONE]\n\n'
+    },
+    take(): string {
+      flush()
+      const text = out
+      out = ''
+      return text
+    },
+  }
+}
+
+/** One streamed answer's face. Nothing follows a failure, `[DONE]` neither. */
+export function compatibleStream(style: ReplyStyle, requestId: string): StreamFace {
+  return {
+    ...chunkFramer(style),
+    failure: error => `data: ${JSON.stringify(errorBody(error, requestId))}\n\n`,
+  }
+}
+
+/** The body of a whole answer. */
+export function completionBody(folded: FoldedAnswer, receipt: Receipt, opening: Opening, style: ReplyStyle): object {
+  return {
+    id: opening.requestId,
+    object: 'chat.completion',
+    created: opening.createdAt,
+    model: opening.model,
+    choices: folded.choices.map(choice => ({
+      index: choice.index,
+      message: messageOf(choice, receipt.web.sources, style),
+      logprobs: choice.logprobs.length === 0 ? null : logprobsOf(choice.logprobs),
+      finish_reason: wireReason(choice.finishReason ?? 'stop', style),
+    })),
+    usage: usageOf(receipt),
+  }
+}
+
+function messageOf(
+  { text, reasoning, refusal, toolCalls }: FoldedChoice,
+  sources: readonly WebSource[],
+  style: ReplyStyle,
+): object {
+  const calls = toolCalls.map(wireCall)
+  return {
+    role: 'assistant',
+    // Null only where something else stands in for text: an answer that used its cap up in reasoning is an empty one.
+    content: text === '' && (calls.length > 0 || refusal !== '') ? null : text,
+    refusal: refusal === '' ? null : refusal,
+    annotations: annotationsOf(text, sources),
+    ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
+    ...(calls.length === 0
+      ? {}
+      : style.legacyFunctions
+        ? { function_call: calls[0]?.function }
+        : { tool_calls: calls }),
+  }
+}
+
+/** Sources of the web as the wire cites them, one annotation for each. */
+function annotationsOf(text: string, sources: readonly WebSource[]) {
+  return findCitations(text, sources).map(({ url, title, start, end }) => ({
+    type: 'url_citation',
+    url_citation: { start_index: start, end_index: end, title, url },
+  }))
+}
+
+function wireCall({ id, name, arguments: json, signature }: ToolCall) {
+  return {
+    id,
+    type: 'function',
+    function: { name, arguments: json },
+    ...(signature === null ? {} : { extra_content: { google: { thought_signature: signature } } }),
+  }
+}
+
+function wireReason(reason: FinishReason, style: ReplyStyle): FinishReason | 'function_call' {
+  return reason === 'tool_calls' && style.legacyFunctions ? 'function_call' : reason
+}
+
+function logprobsOf(tokens: readonly TokenLogprob[]): object {
+  return { content: tokens, refusal: null }
+}
+
+function usageOf({ usage, cost }: Receipt): object {
+  return {
+    prompt_tokens: usage.inputTokens,
+    completion_tokens: usage.outputTokens,
+    total_tokens: usage.inputTokens + usage.outputTokens,
+    prompt_tokens_details: {
+      cached_tokens: usage.cachedInputTokens,
+      cache_write_tokens: usage.cacheWriteTokens,
+      audio_tokens: 0,
+    },
+    completion_tokens_details: {
+      reasoning_tokens: usage.reasoningTokens,
+      audio_tokens: 0,
+      accepted_prediction_tokens: 0,
+      rejected_prediction_tokens: 0,
+    },
+    cost_usd: toUsd(cost.total),
+  }
+}
+
+/** Every chunk begins like this; `choices` follows. */
+function chunkHead({ requestId, createdAt, model }: Opening): string {
+  const fields = { id: requestId, object: 'chat.completion.chunk', created: createdAt, model }
+  return `data: ${JSON.stringify(fields).slice(0, -1)},`
+}

@@ -1,0 +1,216 @@
+/**
+ * A chat-completions body, read into an ask. Forgiving where that wire is: unknown fields pass, null is absent, deprecated
+ * functions become tools. Strict in every field it knows.
+ */
+import { type Static, Type } from '@sinclair/typebox'
+import {
+  askFields,
+  bodyText,
+  callId,
+  filePartSchema,
+  functionName,
+  imageAddress,
+  maximumMessages,
+  maximumTools,
+  readAskFields,
+  readConversation,
+  toolCallSchema,
+} from '../../core/request/chat-request.ts'
+import type { Ask } from '../../core/chat/chat.ts'
+import { checker, invalid, nullable, oneOf } from '../../core/validation/validate.ts'
+
+const open = { additionalProperties: true }
+const participant = nullable(Type.String({ maxLength: 256 }))
+const penalty = nullable(Type.Number({ minimum: -2, maximum: 2 }))
+const tokens = nullable(Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 }))
+const anyObject = Type.Object({}, open)
+
+const textPart = Type.Object({ type: oneOf(['text', 'input_text'], 'unsupported_parameter'), text: bodyText }, open)
+const imagePart = Type.Object(
+  {
+    type: Type.Literal('image_url'),
+    image_url: Type.Object({ url: imageAddress, detail: nullable(oneOf(['auto', 'low', 'high'])) }, open),
+  },
+  open,
+)
+const filePart = filePartSchema(true)
+const refusalPart = Type.Object({ type: Type.Literal('refusal'), refusal: bodyText }, open)
+const textContent = Type.Union([bodyText, Type.Array(textPart, { minItems: 1 })])
+const legacyCall = Type.Object({ name: functionName, arguments: bodyText }, open)
+const absent = Type.Optional(
+  Type.Null({ unmatched: 'unsupported_parameter', description: 'left out: audio is not supported' }),
+)
+
+const message = Type.Union([
+  Type.Object({ role: oneOf(['system', 'developer']), content: textContent, name: participant }, open),
+  Type.Object(
+    {
+      role: Type.Literal('user'),
+      content: Type.Union([bodyText, Type.Array(Type.Union([textPart, imagePart, filePart]), { minItems: 1 })]),
+      name: participant,
+    },
+    open,
+  ),
+  Type.Object(
+    {
+      role: Type.Literal('assistant'),
+      content: nullable(Type.Union([bodyText, Type.Array(Type.Union([textPart, refusalPart]))])),
+      refusal: nullable(bodyText),
+      reasoning_content: nullable(bodyText),
+      reasoning: nullable(bodyText),
+      tool_calls: nullable(Type.Array(toolCallSchema(true), { maxItems: maximumTools })),
+      function_call: nullable(legacyCall),
+      audio: absent,
+      name: participant,
+    },
+    open,
+  ),
+  Type.Object({ role: Type.Literal('tool'), content: textContent, tool_call_id: callId }, open),
+  Type.Object(
+    { role: Type.Literal('function'), content: Type.Union([bodyText, Type.Null()]), name: functionName },
+    open,
+  ),
+])
+
+/** Read into fields of the ask: what is not among these travels on in `extras`. */
+const askSchema = Type.Object({
+  ...askFields(true),
+  messages: nullable(
+    Type.Union([
+      Type.String({ minLength: 1, boundedBy: 'body' }),
+      Type.Array(message, { minItems: 1, maxItems: maximumMessages }),
+    ]),
+  ),
+  prompt: nullable(Type.String({ minLength: 1, boundedBy: 'body' })),
+  stream_options: nullable(
+    Type.Object({ include_usage: nullable(Type.Boolean()), include_obfuscation: nullable(Type.Boolean()) }, open),
+  ),
+  max_completion_tokens: tokens,
+  max_tokens: tokens,
+  n: nullable(Type.Integer({ minimum: 1, maximum: 128 })),
+  presence_penalty: penalty,
+  frequency_penalty: penalty,
+  logit_bias: nullable(
+    Type.Record(Type.String({ pattern: '^[\\s\\S]*$' }), Type.Number({ minimum: -100, maximum: 100 }), {
+      maxProperties: 1024,
+    }),
+  ),
+  logprobs: nullable(Type.Boolean()),
+  top_logprobs: nullable(Type.Integer({ minimum: 0, maximum: 20 })),
+  parallel_tool_calls: nullable(Type.Boolean()),
+  functions: nullable(
+    Type.Array(
+      Type.Object({ name: functionName, description: nullable(bodyText), parameters: nullable(anyObject) }, open),
+      { maxItems: maximumTools },
+    ),
+  ),
+  function_call: nullable(Type.Union([oneOf(['none', 'auto']), Type.Object({ name: functionName }, open)])),
+  user: nullable(Type.String({ maxLength: 512 })),
+  safety_identifier: nullable(Type.String({ maxLength: 128 })),
+})
+
+/** Checked, and passed on as they are to those upstreams that know them. */
+const extraSchema = Type.Object({
+  verbosity: nullable(oneOf(['low', 'medium', 'high'])),
+  modalities: nullable(Type.Array(oneOf(['text'], 'unsupported_parameter'), { minItems: 1, maxItems: 2 })),
+  audio: absent,
+  prediction: nullable(anyObject),
+  web_search_options: nullable(anyObject),
+  service_tier: nullable(oneOf(['auto', 'default', 'flex', 'scale', 'priority', 'fast'])),
+  store: nullable(Type.Boolean()),
+  prompt_cache_key: nullable(Type.String({ maxLength: 1024 })),
+  prompt_cache_retention: nullable(oneOf(['in_memory', '24h'])),
+  prompt_cache_options: nullable(anyObject),
+  moderation: nullable(anyObject),
+})
+
+/** The body of `POST /v1/chat/completions`. */
+export const compatibleSchema = Type.Object(
+  { ...askSchema.properties, ...extraSchema.properties },
+  { ...open, title: 'CompletionRequest' },
+)
+
+type Body = Static<typeof compatibleSchema>
+
+const check = checker(compatibleSchema)
+/** The output cap's names, the newest of the wire first: it wins over the others. */
+const capFields = ['max_completion_tokens', 'max_tokens', 'max_output_tokens'] as const
+const readHere = new Set(Object.keys(askSchema.properties))
+
+/** An ask, and what the compatible reply must know beside it. */
+export type CompatibleAsk = {
+  readonly ask: Ask
+  /** `stream_options.include_usage`. */
+  readonly includeUsage: boolean
+  /** The caller spoke of `functions`: the reply uses `function_call`. */
+  readonly legacyFunctions: boolean
+  /** Shared fields that this wire has other names for, under the name this caller used. */
+  readonly spelling: Readonly<Record<string, string>>
+}
+
+/**
+ * Reads a parsed body and the `X-Gateway-*` headers, which win over it. `bodyCharacters` is the length of the body's text.
+ * Throws `invalid_request` or `unsupported_parameter` with the field at fault.
+ */
+export function readCompatible(value: unknown, headers: Headers, bodyCharacters: number): CompatibleAsk {
+  const body = check(value)
+  checkTogether(body)
+  const legacyFunctions = (body.functions?.length ?? 0) > 0
+  const cap = capFields.find(name => body[name] != null)
+  const fields = readAskFields(legacyFunctions ? withTools(body) : body, headers)
+  // A client that sends the header with whatever it asks still reads JSON where it did not ask for a stream.
+  const streams = body.stream != null || body.stream_mode != null
+  const ask: Ask = {
+    ...fields,
+    stream: streams ? fields.stream : null,
+    messages: readConversation(body.messages ?? null, body.prompt ?? null),
+    maxOutputTokens: cap === undefined ? null : (body[cap] ?? null),
+    presencePenalty: body.presence_penalty ?? null,
+    frequencyPenalty: body.frequency_penalty ?? null,
+    logitBias: body.logit_bias ?? null,
+    logprobs: body.logprobs ?? false,
+    topLogprobs: body.top_logprobs ?? null,
+    choices: body.n ?? 1,
+    // `function_call` holds one call.
+    parallelToolCalls: legacyFunctions ? false : (body.parallel_tool_calls ?? null),
+    endUser: body.safety_identifier ?? body.user ?? null,
+    extras: extrasOf(body),
+    bodyCharacters,
+  }
+  if (ask.stream === null && body.stream_options != null)
+    throw invalid('stream_options', 'goes with `stream: true` only: leave it out')
+  const spelling = {
+    ...(cap === undefined ? {} : { max_output_tokens: cap }),
+    ...(legacyFunctions ? { tools: 'functions', tool_choice: 'function_call' } : {}),
+  }
+  return { ask, includeUsage: body.stream_options?.include_usage ?? false, legacyFunctions, spelling }
+}
+
+function extrasOf(body: Body): Ask['extras'] {
+  if (!Object.keys(body).some(isExtra)) return noExtras
+  return Object.fromEntries(Object.entries(body).filter(([name, field]) => isExtra(name) && field !== null))
+}
+
+const isExtra = (name: string) => !readHere.has(name)
+const noExtras = {}
+
+function checkTogether(body: Body): void {
+  if (body.top_logprobs != null && body.logprobs !== true) throw invalid('top_logprobs', 'needs `logprobs: true`')
+  if (body.functions != null && body.tools != null)
+    throw invalid('functions', 'cannot be sent beside `tools`: move them there')
+  if (typeof body.function_call === 'object' && body.function_call !== null) {
+    const { name } = body.function_call
+    const known = body.functions?.some(one => one.name === name) ?? false
+    if (!known) throw invalid('function_call.name', 'must be the name of one of `functions`')
+  }
+}
+
+/** Deprecated functions, said as tools. */
+function withTools(body: Body): Body {
+  const choice = body.function_call ?? null
+  return {
+    ...body,
+    tools: (body.functions ?? []).map(one => ({ type: 'function', function: one })),
+    tool_choice: choice !== null && typeof choice === 'object' ? { type: 'function', function: choice } : choice,
+  }
+}

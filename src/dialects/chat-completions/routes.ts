@@ -1,0 +1,68 @@
+import { Elysia } from 'elysia'
+import { chatErrors, chatHeaders } from '../../http/chat-route-docs.ts'
+import { documented } from '../../http/route-docs.ts'
+import { type ChatRouteDeps, exchange, type Listen } from '../../http/chat-handler.ts'
+import { policies } from '../../http/policies.ts'
+import { compatibleStream, completionBody } from './reply.ts'
+import { compatibleSchema, readCompatible } from './request.ts'
+import { completionEventShape, completionShape } from './schema.ts'
+
+const listen: Listen = (body, headers, bodyCharacters) => {
+  const spoken = readCompatible(body, headers, bodyCharacters)
+  return {
+    ask: spoken.ask,
+    spelling: spoken.spelling,
+    stream: requestId => compatibleStream(spoken, requestId),
+    body: (answer, opening, receipt) => completionBody(answer, receipt, opening, spoken),
+  }
+}
+
+/** `POST /v1/chat/completions`: the chat-completions wire format, for existing client libraries. */
+export function compatible(deps: ChatRouteDeps) {
+  return new Elysia({ name: 'compatible' }).post(
+    '/v1/chat/completions',
+    ({ request }) => exchange(deps, listen, request),
+    {
+      parse: 'none',
+      ...documented(policies.apiKey, {
+        summary: 'Chat completions',
+        description:
+          'The chat-completions wire format, for existing client libraries: change their base address and the model. ' +
+          'Streams end with `data: [DONE]` after a success, and only then.',
+        body: compatibleSchema,
+        examples: completionExamples,
+        requestHeaders: chatHeaders,
+        answer: completionShape,
+        alsoAs: { 'text/event-stream': completionEventShape },
+        streamEnd: '[DONE]',
+        answerHeaders: ['served', 'cost', 'standing', 'deprecation'],
+        errors: chatErrors,
+      }),
+    },
+  )
+}
+
+/** Each of them a request that works as it stands. */
+const completionExamples = {
+  'the prompt chooses the model': {
+    model: 'gateway-ai',
+    messages: [{ role: 'user', content: 'Say hello in one sentence.' }],
+  },
+  'a stream, with its usage': {
+    model: 'anthropic/claude-sonnet-5-5',
+    messages: [{ role: 'user', content: 'Why is the sky blue?' }],
+    stream: true,
+    stream_options: { include_usage: true },
+  },
+  'a tool': {
+    model: 'gateway-ai',
+    strategy: 'cost',
+    messages: [{ role: 'user', content: 'What is the weather in Oslo?' }],
+    tools: [
+      {
+        type: 'function',
+        function: { name: 'weather', parameters: { type: 'object', properties: { city: { type: 'string' } } } },
+      },
+    ],
+  },
+}

@@ -1,0 +1,112 @@
+/** The compatible answer, whole and streamed: the wire's own shape with the cost beside its counts. */
+import { Type } from '@sinclair/typebox'
+import { oneOf } from '../../core/validation/validate.ts'
+import { count, errorShape, id, modelName, named, orNull, shape, text, usd } from '../../http/schemas.ts'
+
+const call = {
+  id: text('call_1'),
+  type: Type.Literal('function'),
+  function: shape({ name: text('weather'), arguments: text('{"city":"Oslo"}', 'JSON as the model wrote it') }),
+  extra_content: Type.Optional(shape({ google: shape({ thought_signature: Type.String() }) })),
+}
+const legacyCall = shape({ name: Type.String(), arguments: Type.String() })
+
+const characters = Type.Integer({ minimum: 0, description: 'in characters of the text', examples: [12] })
+/** Where the text cites the source nowhere, both indices are the length of the text. */
+const annotation = named('UrlCitation', {
+  type: Type.Literal('url_citation'),
+  url_citation: shape({
+    start_index: characters,
+    end_index: characters,
+    title: text('Example Domain'),
+    url: text('https://example.com/'),
+  }),
+})
+
+const tokenLogprob = {
+  token: Type.String(),
+  logprob: Type.Number(),
+  bytes: orNull(Type.Array(Type.Integer({ minimum: 0, maximum: 255 }))),
+}
+const logprobs = orNull(
+  shape({
+    content: Type.Array(shape({ ...tokenLogprob, top_logprobs: Type.Array(shape(tokenLogprob)) })),
+    refusal: Type.Null(),
+  }),
+)
+const finishReason = oneOf(['stop', 'length', 'tool_calls', 'content_filter', 'function_call'])
+const created = Type.Integer({ minimum: 0, description: 'Unix seconds', examples: [1_777_982_400] })
+
+export const compatibleUsageShape = named('CompatibleUsage', {
+  prompt_tokens: count,
+  completion_tokens: count,
+  total_tokens: count,
+  prompt_tokens_details: shape({ cached_tokens: count, cache_write_tokens: count, audio_tokens: count }),
+  completion_tokens_details: shape({
+    reasoning_tokens: count,
+    audio_tokens: count,
+    accepted_prediction_tokens: count,
+    rejected_prediction_tokens: count,
+  }),
+  cost_usd: usd,
+})
+
+/** `POST /v1/chat/completions`, not streamed. */
+export const completionShape = named('Completion', {
+  id: id('req'),
+  object: Type.Literal('chat.completion'),
+  created,
+  model: modelName,
+  choices: Type.Array(
+    shape({
+      index: Type.Integer({ minimum: 0, examples: [0] }),
+      message: shape({
+        role: Type.Literal('assistant'),
+        content: orNull(text('The sky scatters blue light most.')),
+        refusal: orNull(Type.String({ examples: [null] })),
+        annotations: Type.Array(annotation, { description: 'sources of the web that the answer was given' }),
+        reasoning_content: Type.Optional(Type.String()),
+        tool_calls: Type.Optional(Type.Array(shape(call))),
+        function_call: Type.Optional(legacyCall),
+      }),
+      logprobs,
+      finish_reason: finishReason,
+    }),
+  ),
+  usage: compatibleUsageShape,
+})
+
+/** A chunk of a stream; its end is `data: [DONE]`. */
+export const completionChunkShape = named('CompletionChunk', {
+  id: id('req'),
+  object: Type.Literal('chat.completion.chunk'),
+  created,
+  model: modelName,
+  choices: Type.Array(
+    shape({
+      index: Type.Integer({ minimum: 0, examples: [0] }),
+      delta: shape({
+        role: Type.Optional(Type.Literal('assistant')),
+        content: Type.Optional(orNull(text('The sky'))),
+        refusal: Type.Optional(orNull(Type.String())),
+        reasoning_content: Type.Optional(Type.String()),
+        annotations: Type.Optional(Type.Array(annotation)),
+        tool_calls: Type.Optional(
+          Type.Array(
+            Type.Union([
+              shape({ index: count, ...call }),
+              shape({ index: count, function: shape({ arguments: Type.String() }) }),
+            ]),
+          ),
+        ),
+        function_call: Type.Optional(Type.Union([legacyCall, shape({ arguments: Type.String() })])),
+      }),
+      logprobs,
+      finish_reason: orNull(finishReason),
+    }),
+  ),
+  usage: Type.Optional(orNull(compatibleUsageShape)),
+})
+
+/** What follows `data: ` in a stream, but for the `[DONE]` of its end. */
+export const completionEventShape = Type.Union([completionChunkShape, errorShape], { title: 'CompletionEvent' })

@@ -1,0 +1,152 @@
+/** An answer in our own words: one body, or `delta` events and one `done`. */
+import type { ChatEvent, Receipt, ToolCall } from '../../core/chat/chat.ts'
+import { errorBody } from '../../core/validation/errors.ts'
+import { createFold, type FoldedAnswer } from '../../core/chat/response-collector.ts'
+import { toUsd } from '../../core/usage/money.ts'
+import type { StreamFace } from '../../http/sse-response.ts'
+import type { ChatReply, ChatSummary } from './schema.ts'
+
+export type DeltaFramer = { frame(batch: readonly ChatEvent[]): string }
+
+type Piece = { readonly before: string; readonly after: string; text: string }
+
+/**
+ * Frames one answer as server-sent events; made per answer. Text is `content`; reasoning and tool calls travel beside an
+ * empty one, the calls in the delta shape of the compatible wire. `done` is the whole answer without its text.
+ */
+export function deltaFramer(): DeltaFramer {
+  // Of the answer itself only what `done` repeats is kept.
+  const kept = createFold()
+  let piece: Piece | null = null
+  let out = ''
+
+  const flush = () => {
+    if (piece !== null)
+      out += `data: {"type":"delta","content":${piece.before}${JSON.stringify(piece.text)}${piece.after}}\n\n`
+    piece = null
+  }
+  const gather = (before: string, after: string, text: string) => {
+    if (piece?.before === before) piece.text += text
+    else {
+      flush()
+      piece = { before, after, text }
+    }
+  }
+  const add = (event: ChatEvent) => {
+    switch (event.type) {
+      case 'text':
+      case 'refusal':
+        gather('', '', event.text)
+        break
+      case 'reasoning':
+        gather('"","reasoning":', '', event.text)
+        break
+      case 'tool_call': {
+        kept.add(event)
+        flush()
+        const call = { index: event.index, ...wireCall({ ...event, arguments: '' }) }
+        out += `data: {"type":"delta","content":"","tool_calls":[${JSON.stringify(call)}]}\n\n`
+        break
+      }
+      case 'tool_arguments':
+        kept.add(event)
+        gather(`"","tool_calls":[{"index":${event.index},"function":{"arguments":`, '}}]', event.text)
+        break
+      case 'filtered': {
+        kept.add(event)
+        flush()
+        const { layer, category } = event
+        out += `data: ${JSON.stringify({ type: 'filtered', layer, category })}\n\n`
+        break
+      }
+      case 'finish':
+        kept.add(event)
+        break
+      case 'done':
+        flush()
+        out += `data: ${JSON.stringify({ type: 'done', ...summary(kept.result(), event.receipt) })}\n\n`
+        break
+      case 'opened':
+      case 'logprobs':
+        break
+    }
+  }
+  return {
+    frame(batch) {
+      out = ''
+      for (const event of batch) add(event)
+      flush()
+      return out
+    },
+  }
+}
+
+/** One streamed answer's face. No `done` follows a failure. */
+export function nativeStream(requestId: string): StreamFace {
+  return {
+    ...deltaFramer(),
+    failure: error => `data: ${JSON.stringify({ type: 'error', ...errorBody(error, requestId) })}\n\n`,
+  }
+}
+
+/** The body of a whole answer. A refusal is its text. */
+export function nativeBody(folded: FoldedAnswer, receipt: Receipt): ChatReply {
+  const { request_id, ...rest } = summary(folded, receipt)
+  const choice = folded.choices[0]
+  return { request_id, output: choice === undefined ? '' : choice.text + choice.refusal, ...rest }
+}
+
+function summary(
+  folded: FoldedAnswer,
+  { requestId, model, usage, estimated, outputCap, cost, routing, enhancement, web }: Receipt,
+): ChatSummary {
+  const choice = folded.choices[0]
+  return {
+    request_id: requestId,
+    model_used: model,
+    finish_reason: choice?.finishReason ?? 'stop',
+    ...(choice?.filtered === undefined ? {} : { filtered: choice.filtered }),
+    ...(outputCap === undefined ? {} : { output_cap: { tokens: outputCap.tokens, limited_by: outputCap.limitedBy } }),
+    tool_calls: (choice?.toolCalls ?? []).map(wireCall),
+    usage: {
+      input_tokens: usage.inputTokens,
+      output_tokens: usage.outputTokens,
+      total_tokens: usage.inputTokens + usage.outputTokens,
+      cost_usd: toUsd(cost.total),
+      cached_input_tokens: usage.cachedInputTokens,
+      reasoning_tokens: usage.reasoningTokens,
+      estimated,
+      cost: { model_usd: toUsd(cost.model), search_usd: toUsd(cost.search), fetch_usd: toUsd(cost.fetch) },
+    },
+    routing: {
+      mode: routing.mode,
+      strategy: routing.strategy,
+      query_type: routing.queryType,
+      complexity: routing.complexity,
+      learned: routing.learned,
+      attempts: routing.attempts.map(({ model, outcome }) => ({ model, outcome })),
+    },
+    enhancement:
+      enhancement === null
+        ? null
+        : {
+            changed: enhancement.changed,
+            enhanced_prompt: enhancement.enhancedPrompt,
+            query_type: enhancement.queryType,
+          },
+    web: {
+      searched: web.searched,
+      sources: web.sources.map(({ url, title }) => ({ url, title })),
+      left_out: web.leftOut.map(({ url, code }) => ({ url, code })),
+    },
+  }
+}
+
+function wireCall({ id, name, arguments: json, signature }: ToolCall): ChatReply['tool_calls'][number] {
+  return {
+    id,
+    type: 'function',
+    function: { name, arguments: json },
+    ...(signature === null ? {} : { extra_content: { google: { thought_signature: signature } } }),
+  }
+}

@@ -1,0 +1,78 @@
+/** A native chat body, read into an ask. Closed at every level: a misspelt field is named, not ignored. */
+import { Type } from '@sinclair/typebox'
+import {
+  askFields,
+  bodyText,
+  callId,
+  filePartSchema,
+  imageAddress,
+  maximumMessages,
+  maximumTools,
+  readAskFields,
+  readConversation,
+  toolCallSchema,
+} from '../../core/request/chat-request.ts'
+import type { Ask } from '../../core/chat/chat.ts'
+import { checker, nullable, oneOf } from '../../core/validation/validate.ts'
+
+const closed = { additionalProperties: false }
+const detail = nullable(oneOf(['auto', 'low', 'high']))
+
+const textPart = Type.Object({ type: oneOf(['text'], 'unsupported_parameter'), text: bodyText }, closed)
+const imagePart = Type.Object({ type: Type.Literal('image'), url: imageAddress, detail }, closed)
+const imageUrlPart = Type.Object(
+  { type: Type.Literal('image_url'), image_url: Type.Object({ url: imageAddress, detail }, closed) },
+  closed,
+)
+const textContent = Type.Union([bodyText, Type.Array(textPart, { minItems: 1 })])
+const userPart = Type.Union([textPart, imagePart, imageUrlPart, filePartSchema(false)])
+const userContent = Type.Union([bodyText, Type.Array(userPart, { minItems: 1 })])
+
+const message = Type.Union([
+  Type.Object({ role: Type.Literal('system'), content: textContent }, closed),
+  Type.Object({ role: Type.Literal('user'), content: userContent }, closed),
+  Type.Object(
+    {
+      role: Type.Literal('assistant'),
+      content: nullable(textContent),
+      reasoning: nullable(bodyText),
+      tool_calls: nullable(Type.Array(toolCallSchema(false), { maxItems: maximumTools })),
+    },
+    closed,
+  ),
+  Type.Object({ role: Type.Literal('tool'), content: textContent, tool_call_id: callId }, closed),
+])
+
+/** The body of `POST /api/v1/chat`. */
+export const nativeSchema = Type.Object(
+  {
+    ...askFields(false),
+    messages: nullable(Type.Array(message, { minItems: 1, maxItems: maximumMessages })),
+    prompt: nullable(Type.String({ minLength: 1, boundedBy: 'body' })),
+  },
+  { ...closed, title: 'ChatRequest' },
+)
+
+const check = checker(nativeSchema)
+
+/**
+ * Reads a parsed body and the `X-Gateway-*` headers, which win over it. `bodyCharacters` is the length of the body's text.
+ * Throws `invalid_request` or `unsupported_parameter` with the field at fault.
+ */
+export function readNative(value: unknown, headers: Headers, bodyCharacters: number): Ask {
+  const body = check(value)
+  return {
+    ...readAskFields(body, headers),
+    messages: readConversation(body.messages ?? null, body.prompt ?? null),
+    presencePenalty: null,
+    frequencyPenalty: null,
+    logitBias: null,
+    logprobs: false,
+    topLogprobs: null,
+    choices: 1,
+    parallelToolCalls: null,
+    endUser: null,
+    extras: {},
+    bodyCharacters,
+  }
+}

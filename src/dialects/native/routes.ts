@@ -1,0 +1,95 @@
+import { Elysia } from 'elysia'
+import { chatErrors, chatHeaders } from '../../http/chat-route-docs.ts'
+import { documented } from '../../http/route-docs.ts'
+import { type ChatRouteDeps, exchange, type Listen } from '../../http/chat-handler.ts'
+import { policies } from '../../http/policies.ts'
+import { nativeBody, nativeStream } from './reply.ts'
+import { nativeSchema, readNative } from './request.ts'
+import { chatEventShape, chatReplyShape } from './schema.ts'
+
+const listen: Listen = (body, headers, bodyCharacters) => ({
+  ask: readNative(body, headers, bodyCharacters),
+  spelling: {},
+  stream: nativeStream,
+  body: (answer, _opening, receipt) => nativeBody(answer, receipt),
+})
+
+/** `POST /api/v1/chat`: the gateway's own chat endpoint. */
+export function chat(deps: ChatRouteDeps) {
+  return new Elysia({ name: 'chat' }).post('/api/v1/chat', ({ request }) => exchange(deps, listen, request), {
+    parse: 'none',
+    ...documented(policies.apiKey, {
+      summary: 'Chat',
+      description:
+        'Answers as one JSON body, or with `stream` as events: `delta`s, then exactly one `done` or one `error`; a `filtered` before `done` where moderation ended it.',
+      body: nativeSchema,
+      examples: chatExamples,
+      requestHeaders: chatHeaders,
+      answer: chatReplyShape,
+      alsoAs: { 'text/event-stream': chatEventShape },
+      answerHeaders: ['served', 'cost', 'standing', 'deprecation'],
+      errors: chatErrors,
+    }),
+  })
+}
+
+/** Each of them a request that works as it stands. */
+const chatExamples = {
+  'a prompt': { prompt: 'Why is the sky blue?', max_output_tokens: 200 },
+  'a conversation, for quality': {
+    strategy: 'quality',
+    messages: [
+      { role: 'system', content: 'Answer in one sentence.' },
+      { role: 'user', content: 'What does a B-tree do?' },
+      { role: 'assistant', content: 'It keeps sorted data in pages.' },
+      { role: 'user', content: 'And when a page is full?' },
+    ],
+  },
+  'a stream': { prompt: 'Tell a short story about a lighthouse.', stream: true, stream_mode: 'realtime' },
+  'a named model, and no other': { prompt: 'Say hello.', model: 'openai/gpt-5.5', fallback: false },
+  'a tool': {
+    prompt: 'What is the weather in Oslo?',
+    tools: [
+      {
+        type: 'function',
+        function: {
+          name: 'weather',
+          description: 'The weather of a city',
+          parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+        },
+      },
+    ],
+    tool_choice: 'auto',
+    metadata: { customer: '42' },
+  },
+  'an object of a given form': {
+    prompt: 'Name a city and its country.',
+    response_format: {
+      type: 'json_schema',
+      json_schema: {
+        name: 'place',
+        strict: true,
+        schema: {
+          type: 'object',
+          properties: { city: { type: 'string' }, country: { type: 'string' } },
+          required: ['city', 'country'],
+          additionalProperties: false,
+        },
+      },
+    },
+  },
+  'an image': {
+    messages: [
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'What is in this picture?' },
+          {
+            type: 'image',
+            url: 'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+          },
+        ],
+      },
+    ],
+  },
+}

@@ -1,0 +1,305 @@
+/**
+ * One chat exchange, the same for both endpoints: who asks, what they ask, and the answer in the endpoint's own face, as
+ * one JSON body or as a stream.
+ */
+import type { Ask, ChatEvents, Opening, Receipt, StreamMode } from '../core/chat/chat.ts'
+import { createEnding, type Ending, type EndingSignal } from '../core/chat/request-abort.ts'
+import { errorBody, GatewayError, renamed } from '../core/validation/errors.ts'
+import { createFold, type FoldedAnswer } from '../core/chat/response-collector.ts'
+import type { Caller, Standing } from '../core/limits/plans.ts'
+import { hadEffect, type UsageRecord, usageTold } from '../core/usage/usage-record.ts'
+import { parseJson } from '../core/validation/validate.ts'
+import type { TraceParent } from '../core/text/traceparent.ts'
+import { bodyLimits, checkContentType, receiveBody } from './body.ts'
+import type { BodyBudget, BodyHold } from './body-budget.ts'
+import { presentedKey } from './authentication.ts'
+import { failureResponse, toGatewayError } from './error-response.ts'
+import { type HeaderPairs, writeCaller, writeOpening, writeOutputCap, writePairs, writeReceipt } from './headers.ts'
+import { claimOnce, type IdempotencyBook, type Once } from './idempotency.ts'
+import type { StartQueue } from './start-queue.ts'
+import { type StreamFace, streamHeaders, streamResponse } from './sse-response.ts'
+
+/** A request as an endpoint understood it, and how that endpoint frames the answer. */
+export type Spoken = {
+  readonly ask: Ask
+  /** Fields of the ask that the caller wrote under another name; errors use the caller's. */
+  readonly spelling: Readonly<Record<string, string>>
+  readonly stream: (requestId: string) => StreamFace
+  readonly body: (answer: FoldedAnswer, opening: Opening, receipt: Receipt) => object
+}
+
+/** Reads a parsed body. Throws `GatewayError` naming the field at fault. */
+export type Listen = (body: unknown, headers: Headers, bodyCharacters: number) => Spoken
+
+export type ExchangeDeps = {
+  readonly answer: (caller: Caller, ask: Ask, request: Running) => ChatEvents
+  /** The trace that a request says it is part of. */
+  readonly traceOf: (headers: Headers) => TraceParent | null
+  /** `over` hears once `events` have ended. */
+  readonly pace: (events: ChatEvents, mode: StreamMode, over: () => void) => ChatEvents
+  /** Throws 401, or 429 and 503 where the key cannot be looked up now. */
+  readonly callerOf: (request: Request) => Caller | Promise<Caller>
+  readonly idempotency: IdempotencyBook
+  /** No request runs for longer. */
+  readonly longestMs: number
+  readonly clock: { monotonic(): number; after(milliseconds: number, action: () => void): () => void }
+  readonly meter: { standing(accountId: string, limits: Caller['limits']): Standing | null }
+  /** Lets `meter` know how the caller's account stands. Never throws. */
+  readonly look: (caller: Caller, requestId: string) => Promise<void>
+  readonly budget: { warningOf(caller: Caller): string | null }
+  /** Headers announcing that the serving model is on its way out. */
+  readonly deprecation: (model: string) => HeaderPairs | null
+  readonly inFlight: InFlight
+  readonly startQueue: StartQueue
+  /** Called for each request that is rejected because the process is overloaded. */
+  readonly rejected: (error: GatewayError) => void
+  readonly bodies: BodyBudget
+  readonly logFailure: (requestId: string, error: GatewayError) => void
+  /** What a caller is told in place of `error`: addresses that are refused again and again are told to slow down. */
+  readonly refused: (error: GatewayError, address: () => string) => Promise<GatewayError>
+}
+
+/** A request that is being answered. */
+export type Running = {
+  readonly id: string
+  readonly signal: EndingSignal
+  readonly trace: TraceParent | null
+  /** Awaited once its usage record is durable, before its caller sees the end. */
+  readonly settled?: (record: UsageRecord) => Promise<void>
+}
+
+/** The requests now being answered, so that a draining process can end those that run too long. */
+export type InFlight = { add(ending: Ending): void; delete(ending: Ending): void }
+
+/** What a chat route needs beside the exchange itself. */
+export type ChatRouteDeps = ExchangeDeps & {
+  readonly newRequestId: () => string
+  readonly connectionOf: (request: Request) => Connection
+}
+
+/** What a request's connection is asked for. */
+export type Connection = {
+  /** From here on silence is bounded by the gateway's own deadlines. */
+  liftIdleTimeout(): void
+  /** The answer is made: what was lifted would stay so for as long as the connection does. */
+  setIdleTimeout(): void
+  /** The caller's, IPv6 by network. */
+  address(): string
+}
+
+/**
+ * Answers one chat request when the process has time for it. Never throws: every failure before the status is a refusal with the
+ * API's error body. A rejection at once is no promise: under overload they are most of what the process answers.
+ */
+export function exchange(deps: ChatRouteDeps, listen: Listen, request: Request): Response | Promise<Response> {
+  const start = deps.startQueue.enter(() => mayWait(request.headers))
+  if (start === true) return answered(deps, listen, request)
+  if (start === false) return rejected(deps)
+  return start.then(mayStart => (mayStart ? answered(deps, listen, request) : rejected(deps)))
+}
+
+/** Counts and builds a rejection. Under overload they are most of what the process answers, so the text is put together here. */
+export function rejected({
+  rejected: count,
+  newRequestId,
+}: Pick<ChatRouteDeps, 'rejected' | 'newRequestId'>): Response {
+  count(overloaded)
+  const requestId = newRequestId()
+  return new Response(overloadedBody.before + requestId + overloadedBody.after, {
+    status: overloaded.status,
+    headers: {
+      'content-type': 'application/json',
+      'cache-control': 'no-store',
+      'x-request-id': requestId,
+      'retry-after': '1',
+      'retry-after-ms': '1000',
+    },
+  })
+}
+
+async function answered(deps: ChatRouteDeps, listen: Listen, request: Request): Promise<Response> {
+  const [requestId, connection] = [deps.newRequestId(), deps.connectionOf(request)]
+  let caller: Caller | null = null
+  let spoken: Spoken | null = null
+  /** Lives for as long as anything of the body may: until the answer has ended. */
+  let hold: BodyHold | null = null
+  let isRefused = false
+  try {
+    const asking = deps.callerOf(request)
+    // A body that has no room is refused before it is known who sends it, unless memory knows.
+    if (asking instanceof Promise) asking.catch(() => {})
+    else caller = asking
+    hold = deps.bodies.open(caller?.accountId ?? null)
+    const receive = receiveBody(request, bodyLimits.chat, { hold, clock: deps.clock })
+    if (caller === null) {
+      caller = await asking
+      hold.assign(caller.accountId)
+    }
+    checkContentType(request.headers)
+    const text = await receive()
+    spoken = listen(parseJson(text), request.headers, text.length)
+    const ending = createEnding()
+    request.signal.addEventListener('abort', () => ending.abort(), { once: true })
+    if (request.signal.aborted) ending.abort()
+    const once = request.headers.has('idempotency-key')
+      ? await claimed(deps, request, { accountId: caller.accountId, body: text, holder: requestId })
+      : null
+    const running = { id: requestId, signal: ending.signal, trace: deps.traceOf(request.headers) }
+    // Strangers and slow senders live under the server's short idle timeout; from here on the deadlines are ours.
+    connection.liftIdleTimeout()
+    const events =
+      once === null ? deps.answer(caller, spoken.ask, running) : answeredOnce(deps, caller, spoken.ask, running, once)
+    const { release } = hold
+    const over = () => {
+      deps.inFlight.delete(ending)
+      release()
+      connection.setIdleTimeout()
+    }
+    deps.inFlight.add(ending)
+    if (spoken.ask.stream !== null) {
+      const paced = deps.pace(events, spoken.ask.stream, over)
+      return await streamedAnswer(deps, paced, spoken, caller, requestId, ending)
+    }
+    try {
+      return await wholeAnswer(deps, events, spoken, caller)
+    } finally {
+      over()
+    }
+  } catch (thrown) {
+    isRefused = true
+    const error = spelt(await deps.refused(toGatewayError(thrown), connection.address), spoken?.spelling ?? {})
+    // A caller who left is nobody's failure, and nobody reads the answer.
+    if (!request.signal.aborted) deps.logFailure(requestId, error)
+    if (caller !== null && isUnseen(deps, caller, error)) await deps.look(caller, requestId)
+    const refusal = failureResponse(error, requestId)
+    writeCaller(refusal.headers, deps, caller)
+    return refusal
+  } finally {
+    // What is refused may still arrive until the refusal is sent.
+    if (isRefused) hold?.release()
+  }
+}
+
+/** The body of a request that waits arrives all the same: a large one, or one of unknown length, is held only once it is reserved. */
+function mayWait(headers: Headers): boolean {
+  const declared = headers.get('content-length')
+  return declared !== null && Number(declared) <= bodyLimits.other
+}
+
+const placeOfId = '<request id>'
+/** Made once: a stack for each would be the largest part of what a rejection costs. */
+const overloaded = new GatewayError(
+  'service_unavailable',
+  'The gateway is overloaded. Retry after the time in `retry-after`.',
+  {
+    retryAfterMs: 1000,
+    detail: 'overloaded',
+  },
+)
+
+const [before = '', after = ''] = JSON.stringify(errorBody(overloaded, placeOfId)).split(placeOfId)
+const overloadedBody = { before, after }
+
+/** A request that carries an `Idempotency-Key`, where it may run. */
+function claimed(
+  { idempotency, longestMs }: ExchangeDeps,
+  { headers, method, url }: Request,
+  rest: { readonly accountId: string; readonly body: string; readonly holder: string },
+): Promise<Once | null> {
+  const path = `${method} ${new URL(url).pathname}`
+  const secret = presentedKey(headers) ?? ''
+  return claimOnce(idempotency, { ...rest, headers, secret, path, leaseMs: longestMs + marginMs })
+}
+
+/** Settling, and an end that nobody fetches, take a while too. */
+const marginMs = 60_000
+
+async function* answeredOnce(deps: ExchangeDeps, caller: Caller, ask: Ask, running: Running, once: Once): ChatEvents {
+  const settled = async (record: UsageRecord) => {
+    if (hadEffect(record)) await once.finish({ resultId: running.id, usage: usageTold(record) })
+  }
+  try {
+    yield* deps.answer(caller, ask, { ...running, settled })
+  } finally {
+    // What had no effect may be run once more.
+    await once.release()
+  }
+}
+
+/** True where the answer would lack the account's standing, and asking for it is not what has just failed. */
+function isUnseen({ meter }: ExchangeDeps, { accountId, limits }: Caller, error: GatewayError): boolean {
+  return error.status !== 503 && meter.standing(accountId, limits) === null
+}
+
+/** The error about the field as the caller wrote it. */
+function spelt(error: GatewayError, spelling: Spoken['spelling']): GatewayError {
+  const { param } = error
+  // A caller may name a field `constructor`.
+  const written = param !== null && Object.hasOwn(spelling, param) ? spelling[param] : undefined
+  return written === undefined ? error : renamed(error, written)
+}
+
+async function wholeAnswer(deps: ExchangeDeps, events: ChatEvents, spoken: Spoken, caller: Caller): Promise<Response> {
+  const fold = createFold()
+  let opening: Opening | null = null
+  let receipt: Receipt | null = null
+  for await (const batch of events)
+    for (const event of batch) {
+      if (event.type === 'opened') opening = event.opening
+      else if (event.type === 'done') receipt = event.receipt
+      else fold.add(event)
+    }
+  if (opening === null || receipt === null)
+    throw new GatewayError('upstream_failed', 'The answer broke off. Ask again.')
+  const headers = headersOf(deps, jsonHeaders, opening.requestId, opening, caller)
+  writeReceipt(headers, receipt)
+  return new Response(JSON.stringify(spoken.body(fold.result(), opening, receipt)), { headers })
+}
+
+const jsonHeaders = new Headers({ 'content-type': 'application/json', 'cache-control': 'no-store' })
+
+/** An answer's headers, behind those of its kind; `opening` is null where the status goes before anything is known. */
+function headersOf(
+  deps: ExchangeDeps,
+  ofKind: Headers,
+  requestId: string,
+  opening: Opening | null,
+  caller: Caller,
+): Headers {
+  const headers = new Headers(ofKind)
+  headers.set('x-request-id', requestId)
+  if (opening !== null) {
+    writeOpening(headers, opening)
+    const deprecation = deps.deprecation(opening.model)
+    if (deprecation !== null) writePairs(headers, deprecation)
+  }
+  writeCaller(headers, deps, caller)
+  return headers
+}
+
+function streamedAnswer(
+  deps: ExchangeDeps,
+  events: ChatEvents,
+  spoken: Spoken,
+  caller: Caller,
+  requestId: string,
+  ending: Ending,
+): Promise<Response> {
+  return streamResponse({
+    events,
+    face: spoken.stream(requestId),
+    abort: () => ending.abort(),
+    clock: deps.clock,
+    headers: opening => {
+      const headers = headersOf(deps, streamHeaders, requestId, opening, caller)
+      // Whether the answer will end at it is not known yet.
+      if (opening?.outputCap !== undefined) writeOutputCap(headers, opening.outputCap)
+      return headers
+    },
+    toError: thrown => {
+      const error = toGatewayError(thrown)
+      deps.logFailure(requestId, error)
+      return error
+    },
+  })
+}

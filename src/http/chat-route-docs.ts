@@ -1,0 +1,39 @@
+/** What both chat endpoints say of themselves: headers that a caller may send, and the refusals of a chat. */
+import { Type } from '@sinclair/typebox'
+import { fallbackCostFactors } from '../core/request/chat-request.ts'
+import { strategies, streamModes } from '../core/chat/chat.ts'
+import type { ErrorCode } from '../core/validation/errors.ts'
+import { oneOf } from '../core/validation/validate.ts'
+import { onceErrors, onceHeaders } from './idempotency.ts'
+
+const flag = oneOf(['true', 'false', '1', '0'])
+
+/** Each but the last wins over the body's field of the same meaning. */
+export const chatHeaders = {
+  'X-Gateway-Strategy': oneOf(strategies),
+  'X-Gateway-Enhance': flag,
+  'X-Gateway-Stream-Mode': oneOf(streamModes),
+  'X-Gateway-Web': oneOf(['auto', 'off']),
+  'X-Gateway-Test-Mode': flag,
+  'X-Gateway-No-Fallback': flag,
+  'X-Gateway-Fallback-Max-Cost-Factor': Type.Number(fallbackCostFactors),
+  ...onceHeaders,
+}
+
+export const chatErrors: readonly ErrorCode[] = [
+  'context_length_exceeded',
+  'unsupported_parameter',
+  'model_deprecated',
+  'content_blocked',
+  'payment_required',
+  'account_paused',
+  'model_not_found',
+  'requests_per_minute_exceeded',
+  'concurrent_requests_exceeded',
+  'daily_tokens_exceeded',
+  'daily_cost_exceeded',
+  'upstream_failed',
+  'no_model_available',
+  'upstream_timeout',
+  ...onceErrors,
+]

@@ -1,0 +1,35 @@
+/** Any thrown thing → the API's error body. Nothing of what was thrown reaches the caller but a `GatewayError`'s own words. */
+import { errorBody, GatewayError } from '../core/validation/errors.ts'
+
+/** The error as callers may see it: unknown failures become a 503 that says nothing of their cause. */
+export function toGatewayError(thrown: unknown): GatewayError {
+  if (thrown instanceof GatewayError) return thrown
+  const detail = thrown instanceof Error ? `${thrown.name}: ${thrown.message}`.slice(0, 500) : 'a thrown value'
+  return new GatewayError('service_unavailable', 'The gateway could not handle this request. Try again in a moment.', {
+    retryAfterMs: 1000,
+    detail,
+  })
+}
+
+/** The whole refusal: status, envelope, and the headers that tell client libraries whether and when to try again. */
+export function failureResponse(error: GatewayError, requestId: string): Response {
+  const headers = new Headers({
+    'content-type': 'application/json',
+    'cache-control': 'no-store',
+    'x-request-id': requestId,
+  })
+  writeRetry(headers, error)
+  if (error.attempts !== null) headers.set('x-gateway-attempts', String(error.attempts.length))
+  if (error.status === 401) headers.set('www-authenticate', 'Bearer')
+  return new Response(JSON.stringify(errorBody(error, requestId)), { status: error.status, headers })
+}
+
+function writeRetry(headers: Headers, error: GatewayError): void {
+  const waits = error.status === 429 || error.status === 503
+  const retryAfterMs = error.retryAfterMs ?? (waits ? 1000 : null)
+  if (retryAfterMs !== null) {
+    headers.set('retry-after', String(Math.max(1, Math.ceil(retryAfterMs / 1000))))
+    headers.set('retry-after-ms', String(Math.max(1, Math.ceil(retryAfterMs))))
+  }
+  if (error.shouldRetry !== null) headers.set('x-should-retry', String(error.shouldRetry))
+}

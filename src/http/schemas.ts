@@ -1,0 +1,131 @@
+/** What our own routes answer, as schemas: the API reference, the client library's types and the dashboard's come from them. */
+import { type ObjectOptions, type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
+import { queryTypes } from '../core/chat/chat.ts'
+import { type ErrorCode, errorTable, wireCode } from '../core/validation/errors.ts'
+import { plans } from '../core/limits/plans.ts'
+import { roles } from '../core/accounts/roles.ts'
+import { oneOf } from '../core/validation/validate.ts'
+
+/** An answer's object. Within a version fields are only added, so whoever reads it must not mind one more. */
+export function shape<P extends TProperties>(properties: P, options: ObjectOptions = {}) {
+  return Type.Object(properties, { additionalProperties: false, ...options })
+}
+
+/** The same, under a name of its own in the API reference and the client library. */
+export function named<P extends TProperties>(title: string, properties: P) {
+  return shape(properties, { title })
+}
+
+/** A value that may be null; unlike a request's field it is always there. */
+export function orNull<S extends TSchema>(schema: S) {
+  return Type.Union([schema, Type.Null()])
+}
+
+/** `{ "data": […] }` */
+export function list<S extends TSchema>(schema: S) {
+  return shape({ data: Type.Array(schema) })
+}
+
+/** An opaque id that begins with `prefix`. */
+export function id(prefix: string) {
+  return Type.String({ examples: [`${prefix}_5f0c1b7ae94d42d8`] })
+}
+
+/** A text with one of those in the reference's examples. */
+export function text(example: string, description?: string) {
+  return Type.String({ examples: [example], ...(description === undefined ? {} : { description }) })
+}
+
+export const time = Type.String({
+  format: 'date-time',
+  description: 'a time in UTC',
+  examples: ['2026-05-05T12:00:00.000Z'],
+})
+export const day = Type.String({ format: 'date', description: 'a UTC day', examples: ['2026-05-05'] })
+export const usd = Type.Number({ minimum: 0, description: 'US dollars, to 1e-8', examples: [0.00042] })
+export const count = Type.Integer({ minimum: 0, examples: [12] })
+export const share = Type.Number({ minimum: 0, maximum: 1, examples: [0.42] })
+export const queryType = oneOf(queryTypes)
+export const modelName = Type.String({ description: '`provider/model`', examples: ['openai/gpt-5.5'] })
+
+export const planName = oneOf(Object.keys(plans) as (keyof typeof plans)[])
+
+export const userShape = named('User', {
+  id: id('usr'),
+  email: text('ada@example.com'),
+  role: oneOf(roles),
+  verification_pending: Type.Boolean({
+    description: 'the email address waits for its confirmation; until then the user can only read',
+  }),
+  created_at: time,
+})
+export type ShownUser = Static<typeof userShape>
+
+export const limitsShape = shape({
+  requests_per_minute: count,
+  concurrent_requests: count,
+  daily_tokens: count,
+  daily_cost_usd: usd,
+})
+export type ShownLimits = Static<typeof limitsShape>
+
+export const accountShape = named('Account', {
+  id: id('acc'),
+  name: text('Analytical Engines'),
+  plan: planName,
+  web: Type.Boolean({ description: 'whether prompts of the account may be answered with the web’s help' }),
+  limits: limitsShape,
+  created_at: time,
+})
+export type ShownAccount = Static<typeof accountShape>
+
+/** Register, sign in, refresh and accepting an invitation answer it. */
+export const sessionShape = named('Session', {
+  token: text('eyJhbGciOiJIUzI1NiIs…', 'a session token (JWT), valid for 15 minutes'),
+  expires_at: time,
+  refresh_token: text('gw_refresh_…', 'good for one renewal'),
+  user: userShape,
+  account: accountShape,
+})
+export type ShownSignIn = Static<typeof sessionShape>
+
+/** What became of a prompt that was to be enhanced; `enhanced_prompt` is the prompt itself where nothing changed. */
+export const enhancementShape = named('Enhancement', {
+  changed: Type.Boolean(),
+  enhanced_prompt: text('Write a tail-recursive factorial in TypeScript, with its types and one example of use.'),
+  query_type: queryType,
+})
+export type ShownEnhancement = Static<typeof enhancementShape>
+
+const codes = [...new Set((Object.keys(errorTable) as ErrorCode[]).map(wireCode))]
+const types = [...new Set(Object.values(errorTable).map(({ type }) => type))]
+
+/** Every refusal and failure, whatever route it left from. */
+export const errorShape = named('Error', {
+  error: named('ErrorDetail', {
+    type: oneOf(types),
+    code: oneOf(codes),
+    message: text('`prompt` is missing: it must be a string.', 'what to do next'),
+    param: orNull(text('messages.0.content', 'dotted path of the field at fault')),
+    request_id: id('req'),
+    attempts: Type.Optional(
+      Type.Array(
+        shape({
+          model: modelName,
+          outcome: text('overloaded', 'why it did not serve; `skipped_…` where it was not asked'),
+          duration_ms: Type.Integer({ minimum: 0, examples: [412] }),
+        }),
+        { description: 'of a chat request that no model answered: the candidates in order' },
+      ),
+    ),
+    layer: Type.Optional(text('patterns', 'of a blocked request: what blocked it')),
+    category: Type.Optional(text('jailbreak')),
+    usage: Type.Optional(
+      shape(
+        { input_tokens: count, output_tokens: count, total_tokens: count, cost_usd: usd, estimated: Type.Boolean() },
+        { description: 'of a chat request that was sent again: what the one with `request_id` used' },
+      ),
+    ),
+    result_id: Type.Optional(text('key_5f0c1b7ae94d42d8', 'of another request that was sent again: what it made')),
+  }),
+})

@@ -1,0 +1,89 @@
+/**
+ * What open requests had used when last heard of, on disk: an append-only file of lines like the journal's. A start settles
+ * what an earlier process left open; a torn line is a checkpoint that was never made. Requests that end within a second
+ * never appear here.
+ */
+import { chmodSync, closeSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import type { UsageRecord } from '../core/usage/usage-record.ts'
+import { decodeLine, encodeLine } from './journal.ts'
+
+export type Checkpoints = {
+  /** One write for all: the latest of each open request, and the ids of those that have ended. Never throws. */
+  write(progress: ReadonlyMap<string, UsageRecord>, over: readonly string[]): void
+  /** Hands each request that an earlier process left open to `settle`, as it is to be settled; then forgets them. */
+  settleLeft(settle: (record: UsageRecord) => void): void
+  close(): void
+}
+
+/** A file of this size is begun anew, with the open requests alone; of a smaller one where there are none. */
+const maximumBytes = 4 << 20
+const worthBeginningAnewBytes = 64 << 10
+
+/** Opens the checkpoints in `directory` (made 0700). Throws where it cannot. */
+export function openCheckpoints(directory: string): Checkpoints {
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  chmodSync(directory, 0o700)
+  const path = join(directory, 'open-requests')
+  const open = readOpen(path)
+  let left = [...open.values()]
+  let descriptor = openSync(path, 'a', 0o600)
+  let bytes = 0
+
+  const beginAnew = () => {
+    const lines = [...open.values()].map(record => encodeLine(record))
+    writeFileSync(`${path}.new`, Buffer.concat(lines), { mode: 0o600 })
+    renameSync(`${path}.new`, path)
+    closeSync(descriptor)
+    descriptor = openSync(path, 'a', 0o600)
+    bytes = 0
+  }
+
+  return {
+    write(progress, over) {
+      const lines: Buffer[] = []
+      for (const [requestId, record] of progress) {
+        open.set(requestId, record)
+        lines.push(encodeLine(record))
+      }
+      for (const requestId of over) if (open.delete(requestId)) lines.push(encodeLine({ over: requestId }))
+      if (lines.length === 0) return
+      const batch = Buffer.concat(lines)
+      try {
+        for (let written = 0; written < batch.length; ) written += writeSync(descriptor, batch, written)
+        bytes += batch.length
+        if (bytes > (open.size === 0 ? worthBeginningAnewBytes : maximumBytes)) beginAnew()
+      } catch {
+        // Only a crash would need them, and the journal has its own word on a full disk.
+      }
+    },
+    settleLeft(settle) {
+      for (const record of left) {
+        settle(record)
+        open.delete(record.request_id)
+      }
+      if (left.length > 0) beginAnew()
+      left = []
+    },
+    close: () => closeSync(descriptor),
+  }
+}
+
+function readOpen(path: string): Map<string, UsageRecord> {
+  const open = new Map<string, UsageRecord>()
+  for (const line of readLines(path)) {
+    const record = decodeLine(Buffer.from(line))
+    if (record !== null) open.set(record.request_id, record)
+    // Its checksum was good in the file that we wrote; all that matters of it is the name.
+    else for (const [, requestId] of line.matchAll(/^[0-9a-f]{8} \{"over":"([^"]+)"\}$/g)) open.delete(requestId ?? '')
+  }
+  return open
+}
+
+function readLines(path: string): string[] {
+  try {
+    return readFileSync(path, 'utf8').split('\n')
+  } catch {
+    return []
+  }
+}

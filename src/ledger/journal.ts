@@ -1,0 +1,401 @@
+/**
+ * Usage records on disk until Postgres has them. A line is `<crc-32 in 8 hex> <json>`; it is written in one system call
+ * before the caller sees the end of the answer, so it survives `kill -9`; a group `fsync` behind it, every 200 ms at most,
+ * bounds what a power cut can take. A torn last line fails its checksum, and its caller has not seen the end.
+ *
+ * Files are segments, shipped in order and deleted when Postgres has committed them. Only the segment being shipped and the
+ * one being written are held in memory. What this gives up: a segment shipped in part is shipped again after a crash, which
+ * the ledger's key makes harmless.
+ */
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fstatSync,
+  fsync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { TypeCompiler } from '@sinclair/typebox/compiler'
+import { dayOf } from '../core/text/utc-days.ts'
+import { type UsageRecord, usageRecordSchema } from '../core/usage/usage-record.ts'
+
+/** The record is in memory only: the disk did not take it. It is still shipped, and written when the disk is back. */
+export class JournalUnwritable extends Error {
+  constructor(cause: unknown) {
+    super(`The usage journal cannot be written: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+    this.name = 'JournalUnwritable'
+  }
+}
+
+/** Records to ship, oldest first. */
+export type JournalBatch = {
+  readonly records: readonly UsageRecord[]
+  /** Postgres has committed them: they may be forgotten. */
+  release(): void
+}
+
+export type Journal = {
+  /** Returns when a completed `write` holds the record. Throws `JournalUnwritable`; the record is then kept in memory. */
+  append(record: UsageRecord): void
+  /** The same as a promise, in one `write` with all that are handed over in the same turn of the event loop. */
+  appendTogether(record: UsageRecord): Promise<void>
+  /** Whether new work may begin: false while a record waits in memory, after another try to write it. */
+  isWritable(): boolean
+  /** Resolves when a record that `append` could not write is on disk or in Postgres; rejects after `deadlineMs`. */
+  untilDurable(requestId: string, deadlineMs: number): Promise<void>
+  /** Up to `maximum` records to ship; null = none. One batch is out at a time: ask again after its release. */
+  take(maximum: number): JournalBatch | null
+  /** Records not yet released whose account and UTC day (since the epoch) are these. */
+  unshipped(accountId: string, day: number): UsageRecord[]
+  /** All records not yet released. Reads what is on disk only. */
+  waiting(): UsageRecord[]
+  /** How many records are not yet released. */
+  backlog(): number
+  /** Sets a record aside that the ledger refuses for what it is, in a file of its own that nobody deletes. */
+  setAside(record: UsageRecord): void
+  /** Takes what was set aside back, to be shipped once more. Throws where the disk takes no more; nothing is lost then. */
+  readmit(): void
+  close(): Promise<void>
+}
+
+export type JournalOptions = {
+  readonly directory: string
+  readonly segmentBytes?: number
+  readonly fsyncEveryMs?: number
+  /** Hears of lines that could not be read at the start, and of a file given up after a failed `fsync`. */
+  readonly onDamage?: (detail: string) => void
+  /** The system calls, where a test must make them fail. */
+  readonly system?: { readonly write: typeof writeSync; readonly fsync: typeof fsync }
+}
+
+type Segment = {
+  readonly path: string
+  /** Whose records are in it. */
+  readonly accounts: Set<string>
+  /** Null = on disk only, to be read when its turn comes. */
+  records: UsageRecord[] | null
+  count: number
+  shipped: number
+}
+type Active = { readonly descriptor: number; readonly segment: Segment; bytes: number; isDirty: boolean }
+
+const defaultSegmentBytes = 16 << 20
+const defaultFsyncEveryMs = 200
+/** A segment shipped whole is left behind from this size on, so that a start does not read it all again. */
+const worthLeavingBytes = 256 << 10
+const retryWritingMs = 250
+const newline = 0x0a
+const refusedFile = 'refused.log'
+
+/** Once whatever the event loop found at once has been seen to. */
+const endOfTurn = () => new Promise<void>(resolve => setImmediate(resolve))
+
+/** Opens the journal in `directory` (made 0700), with what an earlier process left unshipped. Throws where it cannot. */
+export function openJournal(options: JournalOptions): Journal {
+  const { directory, segmentBytes = defaultSegmentBytes, fsyncEveryMs = defaultFsyncEveryMs } = options
+  const { onDamage = () => {}, system = { write: writeSync, fsync } } = options
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  chmodSync(directory, 0o700)
+
+  const left = readdirSync(directory)
+    .filter(name => /^\d{12}\.log$/.test(name))
+    .sort()
+  let sequence = left.length === 0 ? 0 : Number.parseInt(left.at(-1) ?? '', 10)
+  /** Oldest first; the active one, where there is one, is the last. */
+  const segments: Segment[] = []
+  for (const name of left) {
+    const path = join(directory, name)
+    const records = readRecords(path, onDamage)
+    if (records.length === 0) rmSync(path, { force: true })
+    else segments.push({ path, accounts: accountsOf(records), records: null, count: records.length, shipped: 0 })
+  }
+  let active: Active | null = null
+  /** Accepted, and not taken by the disk. */
+  let stranded: UsageRecord[] = []
+  /** Handed over in this turn of the event loop, and written at its end. */
+  let together: { readonly records: UsageRecord[]; readonly written: Promise<void> } | null = null
+  let triedAt = Number.NEGATIVE_INFINITY
+  let isSyncing = false
+  const waiting = new Map<string, () => void>()
+
+  const begin = (): Active => {
+    const path = join(directory, `${String(++sequence).padStart(12, '0')}.log`)
+    const descriptor = openSync(path, 'ax', 0o600)
+    const segment: Segment = { path, accounts: new Set(), records: [], count: 0, shipped: 0 }
+    segments.push(segment)
+    return { descriptor, segment, bytes: 0, isDirty: false }
+  }
+
+  /** The file is written no more; `closed` hears when its bytes are on the platter. */
+  const leave = (closed: () => void = () => {}) => {
+    if (active === null) return closed()
+    const { descriptor, segment } = active
+    active = null
+    if (segment.shipped === segment.count) {
+      closeSync(descriptor)
+      remove(segment)
+      return closed()
+    }
+    if (segments[0] !== segment) segment.records = null
+    system.fsync(descriptor, error => {
+      closeSync(descriptor)
+      if (error !== null) rewrite(segment, error)
+      closed()
+    })
+  }
+
+  const remove = (segment: Segment) => {
+    const index = segments.indexOf(segment)
+    if (index !== -1) segments.splice(index, 1)
+    rmSync(segment.path, { force: true })
+  }
+
+  /** All of them or none. */
+  const write = (records: readonly UsageRecord[]) => {
+    active ??= begin()
+    const lines = Buffer.from(linesOf(records))
+    let written = 0
+    try {
+      while (written < lines.length) written += system.write(active.descriptor, lines, written)
+    } catch (error) {
+      // What was written in part would join the next line.
+      if (written > 0 && !truncated(active)) leave()
+      throw error
+    }
+    active.bytes += lines.length
+    active.isDirty = true
+    const { segment } = active
+    segment.count += records.length
+    for (const record of records) {
+      segment.records?.push(record)
+      segment.accounts.add(record.account_id)
+    }
+    if (active.bytes >= segmentBytes) leave()
+  }
+
+  const append = (records: readonly UsageRecord[]) => {
+    try {
+      write(records)
+    } catch (error) {
+      stranded.push(...records)
+      triedAt = performance.now()
+      throw new JournalUnwritable(error)
+    }
+  }
+
+  const writeTogether = () => {
+    const records = together?.records ?? []
+    together = null
+    append(records)
+  }
+
+  const sync = () => {
+    if (active === null || !active.isDirty || isSyncing) return
+    const synced = active
+    synced.isDirty = false
+    isSyncing = true
+    system.fsync(synced.descriptor, error => {
+      isSyncing = false
+      if (error === null) return
+      if (active === synced) {
+        active = null
+        closeSync(synced.descriptor)
+      }
+      rewrite(synced.segment, error)
+    })
+  }
+
+  /** After a failed `fsync` the kernel may have dropped the pages and calls the file clean: only another file can be trusted. */
+  const rewrite = (segment: Segment, cause: Error) => {
+    if (!segments.includes(segment)) return
+    onDamage(`fsync failed on ${segment.path}: ${cause.message}`)
+    for (const record of (segment.records ?? readRecords(segment.path, onDamage)).slice(segment.shipped)) {
+      try {
+        write([record])
+      } catch {
+        stranded.push(record)
+      }
+    }
+    remove(segment)
+  }
+
+  const rescue = () => {
+    while (stranded.length > 0) {
+      const record = stranded[0]
+      if (record === undefined) return
+      write([record])
+      stranded.shift()
+      told(record)
+    }
+  }
+
+  const told = (record: UsageRecord) => {
+    waiting.get(record.request_id)?.()
+    waiting.delete(record.request_id)
+  }
+
+  const timer = setInterval(sync, fsyncEveryMs)
+  timer.unref()
+
+  return {
+    append: record => append([record]),
+    appendTogether(record) {
+      together ??= { records: [], written: endOfTurn().then(writeTogether) }
+      together.records.push(record)
+      return together.written
+    },
+    isWritable() {
+      if (stranded.length === 0) return true
+      if (performance.now() - triedAt < retryWritingMs) return false
+      triedAt = performance.now()
+      try {
+        rescue()
+        return true
+      } catch {
+        return false
+      }
+    },
+    async untilDurable(requestId, deadlineMs) {
+      // Whether it could be written is told to whoever handed it over.
+      await together?.written.catch(() => {})
+      if (!stranded.some(record => record.request_id === requestId)) return
+      await new Promise<void>((done, fail) => {
+        const late = setTimeout(() => {
+          waiting.delete(requestId)
+          fail(new JournalUnwritable('no store took the record in time'))
+        }, deadlineMs)
+        waiting.set(requestId, () => {
+          clearTimeout(late)
+          done()
+        })
+      })
+    },
+    take(maximum) {
+      if (stranded.length > 0) {
+        const records = stranded.slice(0, maximum)
+        const release = () => {
+          const shipped = new Set(records)
+          stranded = stranded.filter(record => !shipped.has(record))
+          records.forEach(told)
+        }
+        return { records, release }
+      }
+      const segment = segments.find(one => one.shipped < one.count)
+      if (segment === undefined) return null
+      segment.records ??= readRecords(segment.path, onDamage)
+      const records = segment.records.slice(segment.shipped, segment.shipped + maximum)
+      // Damaged since it was counted: what cannot be read cannot be shipped.
+      if (records.length === 0) segment.shipped = segment.count
+      const release = () => {
+        segment.shipped += records.length
+        if (segment.shipped < segment.count) return
+        if (active?.segment !== segment) remove(segment)
+        else if (active.bytes >= worthLeavingBytes) leave()
+      }
+      return { records, release }
+    },
+    unshipped(accountId, day) {
+      // Of a long backlog most lies on disk: only what may hold some of the account's is read.
+      const ofSegments = segments
+        .filter(one => one.accounts.has(accountId))
+        .flatMap(one => (one.records ?? readRecords(one.path, () => {})).slice(one.shipped))
+      return [...ofSegments, ...stranded, ...(together?.records ?? [])].filter(
+        record => record.account_id === accountId && dayOf(record.at_ms) === day,
+      )
+    },
+    waiting: () => [
+      ...segments.flatMap(one => (one.records ?? readRecords(one.path, () => {})).slice(one.shipped)),
+      ...stranded,
+      ...(together?.records ?? []),
+    ],
+    backlog: () =>
+      segments.reduce((sum, one) => sum + one.count - one.shipped, stranded.length + (together?.records.length ?? 0)),
+    setAside(record) {
+      const descriptor = openSync(join(directory, refusedFile), 'a', 0o600)
+      try {
+        const line = encodeLine(record)
+        for (let written = 0; written < line.length; ) written += writeSync(descriptor, line, written)
+      } finally {
+        closeSync(descriptor)
+      }
+    },
+    readmit() {
+      const path = join(directory, refusedFile)
+      if (!existsSync(path)) return
+      // Removed only then: what is in both is shipped twice, and in the ledger once.
+      for (const record of readRecords(path, onDamage)) write([record])
+      rmSync(path)
+    },
+    async close() {
+      clearInterval(timer)
+      await together?.written.catch(() => {})
+      await new Promise<void>(done => leave(done))
+    },
+  }
+}
+
+/** One line of a file that only whole lines are read back from: `<crc-32 in 8 hex> <json>`. */
+export function encodeLine(record: object): Buffer {
+  return Buffer.from(lineOf(record))
+}
+
+function linesOf(records: readonly object[]): string {
+  let lines = ''
+  for (const record of records) lines += lineOf(record)
+  return lines
+}
+
+function lineOf(record: object): string {
+  const text = JSON.stringify(record)
+  return `${checksum(text)} ${text}\n`
+}
+
+const checksum = (text: string | Uint8Array) => Bun.hash.crc32(text).toString(16).padStart(8, '0')
+
+const isRecord = TypeCompiler.Compile(usageRecordSchema)
+
+/** The whole records of a segment; what fails its checksum is left out, and said where it is not just the torn end. */
+function readRecords(path: string, onDamage: (detail: string) => void): UsageRecord[] {
+  const bytes = readFileSync(path)
+  const records: UsageRecord[] = []
+  for (let start = 0; start < bytes.length; ) {
+    const end = bytes.indexOf(newline, start)
+    const record = end === -1 ? null : decodeLine(bytes.subarray(start, end))
+    if (record !== null) records.push(record)
+    else if (end !== -1) onDamage(`unreadable line at byte ${start} of ${path}`)
+    start = end === -1 ? bytes.length : end + 1
+  }
+  return records
+}
+
+function accountsOf(records: readonly UsageRecord[]): Set<string> {
+  return new Set(records.map(record => record.account_id))
+}
+
+/** The record of a line; null where the line is not whole, or says something else. */
+export function decodeLine(line: Uint8Array): UsageRecord | null {
+  const text = line.subarray(9)
+  if (line[8] !== 0x20 || Buffer.from(line.subarray(0, 8)).toString('latin1') !== checksum(text)) return null
+  try {
+    const value: unknown = JSON.parse(Buffer.from(text).toString('utf8'))
+    return isRecord.Check(value) ? value : null
+  } catch {
+    return null
+  }
+}
+
+function truncated(active: Active): boolean {
+  try {
+    ftruncateSync(active.descriptor, active.bytes)
+    return fstatSync(active.descriptor).size === active.bytes
+  } catch {
+    return false
+  }
+}

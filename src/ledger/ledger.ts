@@ -1,0 +1,257 @@
+/** The read side of the ledger: what an account has used, request by request and summed up. */
+import type { Sql, TransactionSql } from 'postgres'
+import { type Spent, sumOf } from '../core/limits/spent.ts'
+import type { Tried, UsageRecord } from '../core/usage/usage-record.ts'
+import { type CountedUsage, correctionOf, countedUsage, mergedRecords } from '../core/usage/usage-truth.ts'
+import type { Database } from '../database/database.ts'
+import type { Journal } from './journal.ts'
+import { onAccount } from '../database/account-transaction.ts'
+import { readUsage, type UsagePeriod, type UsageScope } from './usage-totals.ts'
+
+/** The reads that callers may make, over one database. */
+export function createLedgerReader(database: Database) {
+  return {
+    requests: (scope: UsageScope, filters: RequestFilters, page: LogRange) =>
+      readRequests(database, scope, filters, page),
+    export: (scope: UsageScope, filters: RequestFilters) => exportRequests(database, scope, filters),
+    usage: (scope: UsageScope, period: UsagePeriod) => readUsage(database, scope, period),
+  }
+}
+
+export type LedgerReader = ReturnType<typeof createLedgerReader>
+
+/** What the ledger holds of an account's UTC day (since the epoch). */
+export async function spentOn(database: Database, accountId: string, day: number): Promise<Spent> {
+  return (await spentBeside(database, accountId, day, [])).spent
+}
+
+/** All that must hold of a request; null = no matter. */
+export type RequestFilters = {
+  /** Epoch milliseconds, inclusive. */
+  readonly from: number | null
+  /** Epoch milliseconds, exclusive. */
+  readonly to: number | null
+  /** Its successors by rotation are meant too. */
+  readonly keyId: string | null
+  readonly provider: string | null
+  readonly model: string | null
+  readonly status: UsageRecord['status'] | null
+  readonly routingMode: UsageRecord['routing_mode'] | null
+  readonly streamed: boolean | null
+  readonly metadata: Readonly<Record<string, string>> | null
+}
+
+/** A place in the log, between two requests: just below the one it names. */
+export type LogPosition = { readonly atMicros: number; readonly requestId: string }
+
+/** At most `limit` requests from below `before` on; null = from the newest. */
+export type LogRange = { readonly before: LogPosition | null; readonly limit: number }
+
+/** A request as its account may see it. */
+export type LoggedRequest = Required<
+  Omit<UsageRecord, 'account_id' | 'at_ms' | 'reserved_microcents' | 'shortfall_microcents' | 'tried' | 'truth'>
+> & {
+  /** Null = of before it was told. */
+  readonly tried: readonly Tried[] | null
+  /** Epoch microseconds: what Postgres can tell apart, a cursor must too. */
+  readonly at_micros: number
+  readonly key_name: string | null
+}
+
+export type LogPage = {
+  readonly requests: readonly LoggedRequest[]
+  /** Where to go on; null = there is nothing below. */
+  readonly next: LogPosition | null
+}
+
+const logDeadlineMs = 5_000
+/** Rows walked by one statement where no index tells apart what is asked for: it must not take long over finding few. */
+const maximumWalk = 1_000
+/** The same along each of a user's keys. */
+const maximumKeyWalk = 400
+/** Statements for one page, after which it is left short. */
+const maximumRounds = 6
+const batchSize = 1_000
+
+/**
+ * A page of the request log, newest first, at most `limit` requests from below `before` on. The work is bounded, so a
+ * page may be short, even empty, where a filter lets few pass; only a null `next` is the end.
+ */
+export async function readRequests(
+  database: Database,
+  scope: UsageScope,
+  filters: RequestFilters,
+  { before, limit }: LogRange,
+): Promise<LogPage> {
+  const requests: LoggedRequest[] = []
+  let next = before
+  for (let round = 0; round < maximumRounds; round++) {
+    const page = await scan(database, scope, filters, next, limit - requests.length)
+    requests.push(...page.requests)
+    next = page.next
+    if (next === null || requests.length >= limit) break
+  }
+  return { requests, next }
+}
+
+/**
+ * All requests that pass the filters, newest first, in batches. Each batch is a statement of its own that begins where the
+ * last ended: a reader who takes hours holds no connection and no snapshot, and the embedded database, which has one
+ * backend for everybody, is free in between.
+ */
+export async function* exportRequests(
+  database: Database,
+  scope: UsageScope,
+  filters: RequestFilters,
+): AsyncGenerator<readonly LoggedRequest[], void> {
+  let next: LogPosition | null = null
+  do {
+    const page: LogPage = await scan(database, scope, filters, next, batchSize)
+    if (page.requests.length > 0) yield page.requests
+    next = page.next
+  } while (next !== null)
+}
+
+/**
+ * One stretch of the log. Walked along the account's index, or along each key's own where keys are all that is wanted, so
+ * that one of few requests in a large account is found at once; what remains is tested row by row, on so many rows.
+ */
+async function scan(
+  database: Database,
+  { accountId, userId }: UsageScope,
+  filters: RequestFilters,
+  before: LogPosition | null,
+  limit: number,
+): Promise<LogPage> {
+  const { keyId, provider, model, status, routingMode, streamed, metadata } = filters
+  const isSifted = [provider, model, status, routingMode, streamed, metadata].some(filter => filter !== null)
+  const failed = status !== null && status !== 'completed'
+  const byKey = userId !== null || keyId !== null
+  const depth = isSifted ? (userId === null ? maximumWalk : maximumKeyWalk) : limit + 1
+
+  const read = async (sql: Queries): Promise<LogPage> => {
+    const walked = (rest: ReturnType<Sql>) => sql`
+      from usage_records
+      where ${byKey ? sql`key_id = keys.id` : sql`account_id = ${accountId}`}
+        ${failed ? sql`and account_id = ${accountId} and status <> 'completed'` : sql``}
+        ${filters.from === null ? sql`` : sql`and at >= ${instant(sql, filters.from * 1000)}`}
+        ${filters.to === null ? sql`` : sql`and at < ${instant(sql, filters.to * 1000)}`}
+        ${
+          before === null
+            ? sql``
+            : sql`and at <= ${instant(sql, before.atMicros)}
+                  and (at, request_id) < (${instant(sql, before.atMicros)}, ${before.requestId})`
+        }
+      order by at desc, request_id desc
+      ${rest}`
+    const along = (found: ReturnType<Sql>) =>
+      byKey
+        ? sql`(
+            select id from api_keys where account_id = ${accountId}
+              ${userId === null ? sql`` : sql`and user_id = ${userId}`}
+              ${keyId === null ? sql`` : sql`and (id = ${keyId} or line_id = ${keyId})`}
+          ) as keys cross join lateral (${found}) as found`
+        : sql`(${found}) as found`
+
+    const rows = await sql<LoggedRequest[]>`
+      select found.*, (select name from api_keys where id = found.key_id) as key_name
+      from ${along(sql`
+        select
+          request_id, at, (extract(epoch from at) * 1000000)::float8 as at_micros, key_id, provider, model, routing_mode,
+          strategy, query_type, streamed, status, error_code, finish_reason, input_tokens::float8,
+          cached_input_tokens::float8, cache_write_tokens::float8, output_tokens::float8, reasoning_tokens::float8,
+          estimated, billed_microcents::float8, search_microcents::float8, fetch_microcents::float8, attempts, tried,
+          latency_ms::float8, first_token_ms::float8, metadata
+        from (select * ${walked(sql`limit ${depth}`)}) as walked
+        where account_id = ${accountId}
+          ${provider === null ? sql`` : sql`and provider = ${provider}`}
+          ${model === null ? sql`` : sql`and model = ${model}`}
+          ${status === null ? sql`` : sql`and status = ${status}`}
+          ${routingMode === null ? sql`` : sql`and routing_mode = ${routingMode}`}
+          ${streamed === null ? sql`` : sql`and streamed = ${streamed}`}
+          ${metadata === null ? sql`` : sql`and metadata @> ${JSON.stringify(metadata)}::text::jsonb`}
+        order by at desc, request_id desc
+        limit ${limit + 1}`)}
+      order by at desc, request_id desc
+      limit ${limit + 1}`
+
+    // Of several keys one may have been walked less far down than the others: below that nothing is known yet.
+    const [bottom] =
+      isSifted && (byKey || rows.length <= limit)
+        ? await sql<{ at_micros: number; request_id: string }[]>`
+            select (extract(epoch from at) * 1000000)::float8 as at_micros, request_id
+            from ${along(sql`select at, request_id ${walked(sql`offset ${depth - 1} limit 1`)}`)}
+            order by at desc, request_id desc
+            limit 1`
+        : []
+    const known = bottom === undefined ? rows : rows.filter(row => !isBelow(row, bottom))
+    if (known.length > limit) return { requests: known.slice(0, limit), next: positionOf(known[limit - 1]) }
+    return { requests: [...known], next: positionOf(bottom) }
+  }
+
+  return onAccount(database, accountId).sql(sql => (isSifted ? alongIndexes(sql, read) : read(sql)), logDeadlineMs)
+}
+
+type Queries = Sql | TransactionSql
+
+/**
+ * Holds the planner to the order of the indexes. Of a month that was not analyzed yet, and of the embedded database, which
+ * never is, it believes that an account has few rows, and would rather fetch and sort them all.
+ */
+async function alongIndexes<T>(sql: TransactionSql, read: (sql: TransactionSql) => Promise<T>) {
+  await sql`set local enable_bitmapscan = off`
+  return read(sql)
+}
+
+type Placed = { readonly at_micros: number; readonly request_id: string }
+
+const positionOf = (row: Placed | undefined): LogPosition | null =>
+  row === undefined ? null : { atMicros: row.at_micros, requestId: row.request_id }
+
+function isBelow(row: Placed, other: Placed): boolean {
+  return row.at_micros < other.at_micros || (row.at_micros === other.at_micros && row.request_id < other.request_id)
+}
+
+/** Microseconds as Postgres' own time, exact: the driver's dates are good for milliseconds only. */
+const instant = (sql: Queries, micros: number) =>
+  sql`(timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond')`
+
+/**
+ * The seed of a local meter's day counters: the ledger plus what the journal has not shipped. A record may be on its way
+ * from one to the other, so one statement, hence one snapshot, tells the sum and which of the waiting ones are in it.
+ */
+export function seedFrom(database: Database, journal: Pick<Journal, 'unshipped'>) {
+  return async (accountId: string, day: number): Promise<Spent> => {
+    const waiting = mergedRecords(journal.unshipped(accountId, day))
+    const { spent, present } = await spentBeside(
+      database,
+      accountId,
+      day,
+      waiting.map(record => record.request_id),
+    )
+    return sumOf([spent, ...waiting.map(record => correctionOf(present.get(record.request_id), countedUsage(record)))])
+  }
+}
+
+/** The sums of a day, and what they hold of each of these requests. */
+async function spentBeside(database: Database, accountId: string, day: number, requestIds: readonly string[]) {
+  const rows = await database.run(
+    ({ sql }) => sql<{ tokens: string; microcents: string; present: string | null }[]>`
+      select
+        coalesce(sum(input_tokens + output_tokens), 0)::text as tokens,
+        coalesce(sum(billed_microcents), 0)::text as microcents,
+        (select json_agg(json_build_object(
+            'id', request_id, 'truth', truth, 'tokens', input_tokens + output_tokens, 'microcents', billed_microcents))::text
+          from usage_records
+          where account_id = ${accountId} and request_id in
+            (select json_array_elements_text(${JSON.stringify(requestIds)}::text::json))) as present
+      from usage_daily
+      where account_id = ${accountId} and day = date '1970-01-01' + ${day}::int`,
+  )
+  const row = rows[0]
+  const present = JSON.parse(row?.present ?? '[]') as (CountedUsage & { readonly id: string })[]
+  return {
+    spent: { tokens: Number(row?.tokens ?? 0), microcents: Number(row?.microcents ?? 0) },
+    present: new Map(present.map(one => [one.id, one])),
+  }
+}

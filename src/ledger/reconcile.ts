@@ -1,0 +1,299 @@
+/**
+ * The auditor: proves that the ledger, its daily sums, and what the limits have counted of the day say the same, to the
+ * micro-cent, and says where they do not. It only reads, and may run beside busy gateways: what is on its way from a stream
+ * or a journal to the ledger is counted once, wherever it is seen.
+ */
+import { dayMs, dayOf } from '../core/text/utc-days.ts'
+import { nothing, type Spent, spentOf } from '../core/limits/spent.ts'
+import type { Truth, UsageRecord } from '../core/usage/usage-record.ts'
+import {
+  type CountedUsage,
+  compareTruth,
+  correctionOf,
+  countedUsage,
+  mergedRecords,
+  truthOf,
+} from '../core/usage/usage-truth.ts'
+import type { Database } from '../database/database.ts'
+import { type Replaced, readReplaced } from './reconcile/replaced.ts'
+
+/** UTC days, `YYYY-MM-DD`, both included; an account's alone where it is named. */
+export type AuditScope = { readonly from: string; readonly to: string; readonly accountId: string | null }
+
+/** What the limits have counted of an account's UTC day (since the epoch), reservations of open requests left out. */
+export type Counted = Spent & { readonly accountId: string; readonly day: number }
+
+/** A place where usage is, or passes through, before the ledger has it. */
+export type UsageSource = {
+  /** Whether what the limits have counted can be read there. A gateway's own counts are in its memory alone. */
+  readonly keepsCounters: boolean
+  /** Those of `accountIds` that it counts, and all records that wait in it: one moment's view where the two are one store. */
+  read(accountIds: readonly string[]): Promise<{
+    readonly counted: readonly Counted[]
+    readonly waiting: readonly UsageRecord[]
+    /** Records that the ledger would not take. */
+    readonly refused: readonly UsageRecord[]
+    /** Whole lines that are no records any more. */
+    readonly damagedLines: number
+  }>
+}
+
+export type Sums = {
+  readonly requests: number
+  readonly completed: number
+  readonly input_tokens: number
+  readonly cached_input_tokens: number
+  readonly output_tokens: number
+  readonly reasoning_tokens: number
+  readonly billed_microcents: number
+}
+type Place = { readonly account_id: string; readonly day: string; readonly key_id: string; readonly model: string }
+
+/** Where two accounts of the same usage differ. Money is an integer of 1e-8 USD; null = it has nothing there at all. */
+export type Difference =
+  | (Place & { readonly kind: 'rollup'; readonly ledger: Sums | null; readonly rollup: Sums | null })
+  | {
+      readonly kind: 'counter'
+      readonly account_id: string
+      readonly day: string
+      /** What waits for it included. */
+      readonly ledger: Spent
+      readonly counter: Spent
+    }
+  /** `refused` = set aside, never to arrive by itself; `record` = what waited and what arrived under its id differ. */
+  | (Place & {
+      readonly kind: 'refused' | 'record'
+      readonly request_id: string
+      readonly ledger: Spent | null
+      readonly recorded: Spent
+    })
+
+export type Audit = Replaced & {
+  readonly requests: number
+  readonly billed_microcents: number
+  /** Accounts and days whose counters were compared; null = no source keeps any. */
+  readonly counters: number | null
+  /** Durable, and not in the ledger yet: no difference. */
+  readonly waiting: { readonly requests: number; readonly billed_microcents: number }
+  readonly damaged_lines: number
+  /** The first thousand. */
+  readonly differences: readonly Difference[]
+  readonly isWhole: boolean
+}
+
+const auditDeadlineMs = 600_000
+const maximumDifferences = 1_000
+/** What was read at two moments may differ by what happened in between; what differs still after these tries differs. */
+const tries = 5
+const retryMs = 300
+
+/** Compares all there is to compare. Throws `GatewayError` where Postgres, or a source's own error where it, cannot be read. */
+export async function audit(database: Database, sources: readonly UsageSource[], scope: AuditScope): Promise<Audit> {
+  const { totals, differences } = await compareSums(database, scope)
+  let counters = await compareCounters(database, sources, scope)
+  for (let tried = 1; tried < tries && counters.differences.length > 0; tried++) {
+    await Bun.sleep(retryMs)
+    counters = await compareCounters(database, sources, scope)
+  }
+  const found = [...differences, ...counters.differences].slice(0, maximumDifferences)
+  return {
+    ...totals,
+    counters: counters.compared,
+    waiting: counters.waiting,
+    damaged_lines: counters.damagedLines,
+    ...(await readReplaced(database, scope, { maximum: maximumDifferences, deadlineMs: auditDeadlineMs })),
+    differences: found,
+    isWhole: found.length === 0 && counters.damagedLines === 0,
+  }
+}
+
+/** Ledger against daily sums, per account, day, key and model: one statement, hence one moment of both. */
+async function compareSums(database: Database, { from, to, accountId }: AuditScope) {
+  const rows = await database.run(
+    ({ sql }) => sql<{ totals: string; differences: string | null }[]>`
+      with ledger as materialized (
+        select
+          account_id, (at at time zone 'UTC')::date as day, key_id,
+          case when model = '' then '' else provider || '/' || model end as model,
+          count(*) as requests, count(*) filter (where status = 'completed') as completed,
+          sum(input_tokens)::bigint as input_tokens, sum(cached_input_tokens)::bigint as cached_input_tokens,
+          sum(output_tokens)::bigint as output_tokens, sum(reasoning_tokens)::bigint as reasoning_tokens,
+          sum(billed_microcents)::bigint as billed_microcents
+        from usage_records
+        where at >= (${from}::text || ' 00:00+00')::timestamptz
+          and at < (${to}::text || ' 00:00+00')::timestamptz + interval '1 day'
+          ${accountId === null ? sql`` : sql`and account_id = ${accountId}`}
+        group by 1, 2, 3, 4
+      ), rollup as (
+        select * from usage_daily
+        where day between ${from}::text::date and ${to}::text::date
+          ${accountId === null ? sql`` : sql`and account_id = ${accountId}`}
+      ), different as (
+        select
+          'rollup' as kind, account_id, day, key_id, model,
+          case when ledger.requests is null then null else to_json(ledger) end as ledger,
+          case when rollup.requests is null then null else to_json(rollup) end as rollup
+        from ledger full join rollup using (account_id, day, key_id, model)
+        where (
+          ledger.requests, ledger.completed, ledger.input_tokens, ledger.cached_input_tokens, ledger.output_tokens,
+          ledger.reasoning_tokens, ledger.billed_microcents
+        ) is distinct from (
+          rollup.requests, rollup.completed, rollup.input_tokens, rollup.cached_input_tokens, rollup.output_tokens,
+          rollup.reasoning_tokens, rollup.billed_microcents
+        )
+        order by account_id, day, key_id, model
+        limit ${maximumDifferences}
+      )
+      select
+        (select json_build_object(
+          'requests', coalesce(sum(requests), 0), 'billed_microcents', coalesce(sum(billed_microcents), 0)
+        ) from ledger)::text as totals,
+        (select json_agg(different) from different)::text as differences`,
+    auditDeadlineMs,
+  )
+  const totals = JSON.parse(rows[0]?.totals ?? '{}') as Pick<Audit, 'requests' | 'billed_microcents'>
+  type Row = Place & { readonly ledger: Sums | null; readonly rollup: Sums | null }
+  const different = JSON.parse(rows[0]?.differences ?? '[]') as Row[]
+  return { totals, differences: different.map(shownRow) }
+}
+
+function shownRow(row: Place & { readonly ledger: Sums | null; readonly rollup: Sums | null }): Difference {
+  const { account_id, day, key_id, model } = row
+  return { kind: 'rollup', account_id, day, key_id, model, ledger: onlySums(row.ledger), rollup: onlySums(row.rollup) }
+}
+
+function onlySums(sums: Sums | null): Sums | null {
+  return (
+    sums && {
+      requests: sums.requests,
+      completed: sums.completed,
+      input_tokens: sums.input_tokens,
+      cached_input_tokens: sums.cached_input_tokens,
+      output_tokens: sums.output_tokens,
+      reasoning_tokens: sums.reasoning_tokens,
+      billed_microcents: sums.billed_microcents,
+    }
+  )
+}
+
+/** Ledger and what waits for it against the counters of the limits, and against what was set aside. */
+async function compareCounters(database: Database, sources: readonly UsageSource[], scope: AuditScope) {
+  const isMeant = (record: UsageRecord) =>
+    (scope.accountId === null || record.account_id === scope.accountId) &&
+    dayText(dayOfRecord(record)) >= scope.from &&
+    dayText(dayOfRecord(record)) <= scope.to
+  const accountIds = await accountsOf(database, scope)
+  // What left a source before it was read is in the ledger by the time that is.
+  const readings = await Promise.all(sources.map(source => source.read(accountIds)))
+  const waiting = byId(readings.flatMap(reading => reading.waiting).filter(isMeant))
+  const refused = byId(readings.flatMap(reading => reading.refused).filter(isMeant))
+  const counted = readings
+    .flatMap(reading => reading.counted)
+    .filter(({ day }) => dayText(day) >= scope.from && dayText(day) <= scope.to)
+  const { spent, present } = await ledgerOf(database, counted, [...waiting.values(), ...refused.values()])
+
+  const onTheWay = [...waiting.values()].filter(record => isTruer(record, present.get(record.request_id)))
+  for (const record of onTheWay) {
+    const sums = spent.get(`${dayOfRecord(record)} ${record.account_id}`)
+    if (sums === undefined) continue
+    const { tokens, microcents } = correctionOf(present.get(record.request_id), countedUsage(record))
+    sums.tokens += tokens
+    sums.microcents += microcents
+  }
+  return {
+    differences: [
+      ...[...refused.values()].flatMap(record => differentRecord('refused', record, present) ?? []),
+      ...[...waiting.values()].flatMap(record => differentRecord('record', record, present) ?? []),
+      ...counted.flatMap(one => differentCounter(one, spent) ?? []),
+    ],
+    compared: sources.some(source => source.keepsCounters) ? counted.length : null,
+    waiting: {
+      requests: onTheWay.length,
+      billed_microcents: onTheWay.reduce(
+        (sum, record) => sum + correctionOf(present.get(record.request_id), countedUsage(record)).microcents,
+        0,
+      ),
+    },
+    damagedLines: readings.reduce((sum, reading) => sum + reading.damagedLines, 0),
+  }
+}
+
+/** Whether the ledger will take a record that waits: it has none of the request, or one that gives way to it. */
+function isTruer(record: UsageRecord, ledger: CountedUsage | undefined): boolean {
+  return ledger === undefined || (ledger.truth === 'checkpoint' && compareTruth(countedUsage(record), ledger) > 0)
+}
+
+/** What was set aside must have arrived some other way; what waits need not have. A checkpoint may have given way. */
+function differentRecord(
+  kind: 'refused' | 'record',
+  record: UsageRecord,
+  present: ReadonlyMap<string, CountedUsage>,
+): Difference | null {
+  const found = present.get(record.request_id)
+  const recorded = spentOf(record)
+  const isSame = found !== undefined && found.microcents === recorded.microcents && found.tokens === recorded.tokens
+  if (isSame || (kind === 'record' && isTruer(record, found))) return null
+  if (found !== undefined && truthOf(record) === 'checkpoint' && compareTruth(found, countedUsage(record)) > 0)
+    return null
+  const ledger = found === undefined ? null : { tokens: found.tokens, microcents: found.microcents }
+  return { kind, ...placeOf(record), request_id: record.request_id, ledger, recorded }
+}
+
+/** `spent` is the ledger's, and of what is on the way to it, by `day account`. */
+function differentCounter(counted: Counted, spent: ReadonlyMap<string, Spent>): Difference | null {
+  const { accountId, day, tokens, microcents } = counted
+  const ledger = spent.get(`${day} ${accountId}`) ?? nothing
+  if (ledger.microcents === microcents && ledger.tokens === tokens) return null
+  return { kind: 'counter', account_id: accountId, day: dayText(day), ledger, counter: { tokens, microcents } }
+}
+
+/** Accounts with usage within the scope's last two days: no counter is kept for longer. */
+async function accountsOf(database: Database, { to, accountId }: AuditScope): Promise<string[]> {
+  if (accountId !== null) return [accountId]
+  const rows = await database.run(
+    ({ sql }) => sql<{ account_id: string }[]>`
+      select distinct account_id from usage_daily where day between ${to}::text::date - 1 and ${to}::text::date`,
+    auditDeadlineMs,
+  )
+  return rows.map(row => row.account_id)
+}
+
+/** The ledger's own sums of these days, and which of the records it has: one statement, hence one moment. */
+async function ledgerOf(database: Database, days: readonly Counted[], records: readonly UsageRecord[]) {
+  const spent = new Map<string, { tokens: number; microcents: number }>()
+  const present = new Map<string, CountedUsage>()
+  if (days.length + records.length === 0) return { spent, present }
+  const places = days.map(({ accountId, day }) => ({ account_id: accountId, day }))
+  const wanted = records.map(({ request_id, account_id, at_ms }) => ({ request_id, account_id, at_ms }))
+  const rows = await database.run(
+    ({ sql }) => sql<{ name: string; truth: Truth | null; tokens: number; microcents: number }[]>`
+      select
+        place.day || ' ' || place.account_id as name, null as truth,
+        coalesce(sum(input_tokens + output_tokens), 0)::float8 as tokens,
+        coalesce(sum(billed_microcents), 0)::float8 as microcents
+      from json_to_recordset(${JSON.stringify(places)}::text::json) as place(account_id text, day int)
+      left join usage_records on usage_records.account_id = place.account_id
+        and at >= timestamptz 'epoch' + place.day * interval '24 hours'
+        and at < timestamptz 'epoch' + (place.day + 1) * interval '24 hours'
+      group by 1
+      union all
+      select request_id, truth, (input_tokens + output_tokens)::float8, billed_microcents::float8
+      from json_to_recordset(${JSON.stringify(wanted)}::text::json) as wanted(request_id text, account_id text, at_ms bigint)
+      join usage_records using (request_id, account_id)`,
+    auditDeadlineMs,
+  )
+  for (const { name, truth, tokens, microcents } of rows)
+    if (truth === null) spent.set(name, { tokens, microcents })
+    else present.set(name, { truth, tokens, microcents })
+  return { spent, present }
+}
+
+const dayOfRecord = (record: UsageRecord) => dayOf(record.at_ms)
+const dayText = (day: number) => new Date(day * dayMs).toISOString().slice(0, 10)
+const byId = (records: readonly UsageRecord[]) =>
+  new Map(mergedRecords(records).map(record => [record.request_id, record]))
+
+function placeOf(record: UsageRecord): Place {
+  const model = record.model === '' ? '' : `${record.provider}/${record.model}`
+  return { account_id: record.account_id, day: dayText(dayOfRecord(record)), key_id: record.key_id, model }
+}

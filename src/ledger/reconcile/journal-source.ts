@@ -1,0 +1,45 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { UsageRecord } from '../../core/usage/usage-record.ts'
+import { decodeLine } from '../journal.ts'
+import type { UsageSource } from '../reconcile.ts'
+
+/** The journal of one gateway, read beside it. Its counters are in its memory, begun from the ledger and this journal. */
+export function journalSource(directory: string): UsageSource {
+  return {
+    keepsCounters: false,
+    async read() {
+      const names = existsSync(directory) ? readdirSync(directory) : []
+      const segments = names.filter(name => /^\d{12}\.log$/.test(name)).map(name => readLines(join(directory, name)))
+      const aside = readLines(join(directory, 'refused.log'))
+      return {
+        counted: [],
+        waiting: segments.flatMap(segment => segment.records),
+        refused: aside.records,
+        damagedLines: [...segments, aside].reduce((sum, one) => sum + one.damaged, 0),
+      }
+    },
+  }
+}
+
+/** A file of the journal as it is now: its writer may be at the last line, and its shipper may take it away. */
+function readLines(path: string): { readonly records: UsageRecord[]; readonly damaged: number } {
+  const records: UsageRecord[] = []
+  let damaged = 0
+  const bytes = readIfThere(path)
+  for (let start = 0, end = bytes.indexOf(0x0a); end !== -1; start = end + 1, end = bytes.indexOf(0x0a, start)) {
+    const record = decodeLine(bytes.subarray(start, end))
+    if (record === null) damaged++
+    else records.push(record)
+  }
+  return { records, damaged }
+}
+
+function readIfThere(path: string): Uint8Array {
+  try {
+    return readFileSync(path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return new Uint8Array()
+    throw error
+  }
+}

@@ -1,0 +1,87 @@
+import { allPartitions, counterFormat, keysOf, partitionOf } from '../../core/limits/partitions.ts'
+import { script } from '../../core/limits/script.ts'
+import type { UsageRecord } from '../../core/usage/usage-record.ts'
+import type { Counted, UsageSource } from '../reconcile.ts'
+import type { Redis } from '../../database/redis.ts'
+import { recordIn } from '../usage-stream.ts'
+
+const deadlineMs = 2_000
+const accountsAtOnce = 200
+/** Redis does nothing else while it tells them. */
+const maximumWaiting = 20_000
+
+/** The counters and streams of all gateways on one Redis. Throws `RedisAway`. */
+export function redisSource(redis: Redis): UsageSource {
+  return {
+    keepsCounters: true,
+    async read(accountIds) {
+      const counted: Counted[] = []
+      const found: (UsageRecord | null)[] = []
+      for (const partition of allPartitions) {
+        const own = accountIds.filter(accountId => partitionOf(accountId) === partition)
+        // At least once, for what waits of accounts that nobody named.
+        for (let at = 0; at === 0 || at < own.length; at += accountsAtOnce) {
+          const part = await readPart(redis, partition, own.slice(at, at + accountsAtOnce))
+          counted.push(...part.counted)
+          found.push(...part.records)
+        }
+      }
+      const waiting = found.filter(record => record !== null)
+      return { counted, waiting, refused: [], damagedLines: found.length - waiting.length }
+    },
+  }
+}
+
+/**
+ * KEYS: a partition's epoch and stream, then accounts of it. Replies the stream's entries, then for each account {y, t, c},
+ * the counters without what open leases reserve, or {} where none are kept under this epoch.
+ */
+const readingScript = script(`
+local epoch = redis.call('GET', KEYS[1])
+local reply = {redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', ${maximumWaiting})}
+for i = 3, #KEYS do
+  local has = redis.call('HMGET', KEYS[i], 'e', 'm')
+  local counted = {}
+  local y, t, c = -1, 0, 0
+  if has[2] and has[1] == epoch then y, t, c = struct.unpack('${counterFormat}', has[2]) end
+  if y ~= -1 then
+    local all = redis.call('HGETALL', KEYS[i])
+    for at = 1, #all, 2 do
+      if string.sub(all[at], 1, 2) == 'l:' then
+        local tokens, cost, day = string.match(all[at + 1], '^%d+:(%d+):(%d+):%d+:(%d+)$')
+        if tonumber(day) == y then t, c = t - tonumber(tokens), c - tonumber(cost) end
+      end
+    end
+    counted = {y, string.format('%.0f', t), string.format('%.0f', c)}
+  end
+  reply[#reply + 1] = counted
+end
+return reply
+`)
+
+/** These accounts' counters, and all records of their partition; null = an entry that is none. */
+async function readPart(redis: Redis, partition: number, accountIds: readonly string[]) {
+  const keys = keysOf(partition)
+  const reply = await redis.evaluate(
+    readingScript,
+    [keys.epoch, keys.stream, ...accountIds.map(keys.account)],
+    [],
+    deadlineMs,
+  )
+  const [entries, ...accounts] = reply as [[string, string[]][], ...string[][]]
+  if (entries.length === maximumWaiting)
+    throw new Error(`more than ${maximumWaiting} records wait in ${keys.stream}: let them be shipped first`)
+  const counted = accounts.flatMap(([day, tokens, microcents], index): Counted[] =>
+    day === undefined
+      ? []
+      : [
+          {
+            accountId: accountIds[index] ?? '',
+            day: Number(day),
+            tokens: Number(tokens),
+            microcents: Number(microcents),
+          },
+        ],
+  )
+  return { counted, records: entries.map(([, fields]) => recordIn(fields[1] ?? '')) }
+}

@@ -1,0 +1,341 @@
+/**
+ * Carries usage records from the journal, and from the streams in Redis, into Postgres: in batches, oldest first, again and
+ * again until they are there. A batch's rows and its daily sums are one statement, and only rows that are new or replaced are
+ * summed, so that a batch whose outcome nobody learned may simply be sent again.
+ */
+import { GatewayError } from '../core/validation/errors.ts'
+import type { Spent } from '../core/limits/spent.ts'
+import type { UsageRecord } from '../core/usage/usage-record.ts'
+import { mergedRecords, truthOf } from '../core/usage/usage-truth.ts'
+import { type Database, isUnavailable } from '../database/database.ts'
+import { countedBy, slotOf } from '../database/duration-sql.ts'
+import type { Journal, JournalBatch } from './journal.ts'
+import type { UsageStream } from './usage-stream.ts'
+
+type Fields = Readonly<Record<string, string | number | boolean | null>>
+
+export type ShipperOptions = {
+  readonly journal: Pick<Journal, 'take' | 'setAside' | 'backlog'>
+  /** What else holds records. Its batches may come from any gateway. */
+  readonly stream?: UsageStream
+  readonly database: Database
+  /** Learns from records that the ledger has; each may come again. */
+  readonly learn?: (records: readonly UsageRecord[]) => Promise<void>
+  /** Hears of requests whose checkpoint was settled beside their end; of each perhaps again. */
+  readonly correct?: (settledTwice: readonly SettledTwice[]) => Promise<void>
+  readonly clock: { now(): number }
+  readonly log: { warn(event: string, fields?: Fields): void; error(event: string, fields?: Fields): void }
+}
+
+/** A request as the ledger has it in the end. */
+export type SettledTwice = Spent & { readonly requestId: string; readonly accountId: string }
+
+export type Shipper = {
+  /** Records that the ledger does not have yet. */
+  backlog(): number
+  /** How long the oldest record that is being shipped has waited since its request was over; 0 where none is. */
+  lagMs(): number
+  /** Ships what is there, for `deadlineMs` at most; true where nothing is left. For the way out. */
+  drain(deadlineMs: number): Promise<boolean>
+  /** Stops the timer and waits for the batch under way. */
+  close(): Promise<void>
+}
+
+const maximumBatch = 500
+const tickMs = 100
+/**
+ * After a batch the next one waits this long per record, unless it is full before. A lone record is shipped at the next tick.
+ * Under load a batch's dozen statements are shared by more records: the embedded database spends most of its CPU on them.
+ */
+const pauseMsPerRecord = 5
+const maximumPauseMs = 500
+const insertDeadlineMs = 5000
+const firstBackoffMs = 200
+const maximumBackoffMs = 2000
+
+/** Starts shipping. The timer does not keep the process alive. */
+export function createShipper({
+  journal,
+  stream,
+  database,
+  learn = async () => {},
+  correct,
+  clock,
+  log,
+}: ShipperOptions): Shipper {
+  let running: Promise<void> | null = null
+  let failures = 0
+  let notBefore = 0
+  let pausedUntil = 0
+  let partitionedMonth = ''
+  /** When the oldest record of the batch under way was settled, in epoch milliseconds. */
+  let oldestAt: number | null = null
+
+  const backlog = () => journal.backlog() + (stream?.backlog() ?? 0)
+
+  const shipAll = async () => {
+    await shipFrom(() => journal.take(maximumBatch))
+    if (stream !== undefined) await shipFrom(() => stream.take(maximumBatch))
+  }
+
+  const shipFrom = async (take: () => JournalBatch | null | Promise<JournalBatch | null>) => {
+    for (let batch = await take(); batch !== null; batch = await take()) {
+      const [oldest] = batch.records
+      if (oldest !== undefined) {
+        oldestAt = oldest.at_ms + oldest.latency_ms
+        await partition(batch.records)
+        await ship(mergedRecords(batch.records))
+        await teach(batch.records)
+        pausedUntil = performance.now() + Math.min(maximumPauseMs, batch.records.length * pauseMsPerRecord)
+        if (correct !== undefined) await correct(await settledTwice(database, batch.records))
+      }
+      batch.release()
+      oldestAt = null
+      failures = 0
+      if (batch.records.length < maximumBatch) return
+    }
+  }
+
+  const ship = async (records: readonly UsageRecord[]): Promise<void> => {
+    try {
+      await insert(database, records)
+    } catch (error) {
+      if (isAway(error) || isConflict(error)) throw error
+      // One row that the tables refuse must not hold up the others for ever: halve until it stands alone.
+      if (records.length > 1) {
+        const half = Math.ceil(records.length / 2)
+        await ship(records.slice(0, half))
+        return ship(records.slice(half))
+      }
+      for (const record of records) {
+        journal.setAside(record)
+        log.error('usage_record_refused', { request_id: record.request_id, detail: reasonOf(error) })
+      }
+    }
+  }
+
+  /** What learning cannot take for another reason than an absent Postgres it goes without: the ledger must go on. */
+  const teach = async (records: readonly UsageRecord[]): Promise<void> => {
+    try {
+      await learn(records)
+    } catch (error) {
+      if (isAway(error)) throw error
+      log.error('lessons_refused', { records: records.length, detail: reasonOf(error) })
+    }
+  }
+
+  /** Before the first record of a month: the partition of that month and of the next. */
+  const partition = async (records: readonly UsageRecord[]) => {
+    const at = Math.max(clock.now(), ...records.map(record => record.at_ms))
+    const month = new Date(at).toISOString().slice(0, 7)
+    if (month === partitionedMonth) return
+    try {
+      for (const ahead of [0, 1]) await addMonth(database, at, ahead)
+    } catch (error) {
+      if (isAway(error)) throw error
+      // The default partition takes the rows all the same.
+      log.warn('usage_partition_not_made', { month, detail: reasonOf(error) })
+    }
+    partitionedMonth = month
+  }
+
+  const run = (): Promise<void> => {
+    running ??= shipAll()
+      .catch(error => {
+        failures++
+        notBefore = performance.now() + Math.min(maximumBackoffMs, firstBackoffMs * 2 ** Math.min(failures, 8))
+        if (failures === 1 || failures % 20 === 0)
+          log.warn('usage_not_shipped', { backlog: backlog(), failures, detail: reasonOf(error) })
+      })
+      .finally(() => {
+        running = null
+      })
+    return running
+  }
+
+  const isDue = (now: number) => {
+    if (running !== null || now < notBefore) return false
+    const waiting = backlog()
+    return waiting >= maximumBatch || (waiting > 0 && now >= pausedUntil)
+  }
+  const timer = setInterval(() => {
+    if (isDue(performance.now())) void run()
+  }, tickMs)
+  timer.unref()
+
+  return {
+    backlog,
+    lagMs: () => (oldestAt === null ? 0 : Math.max(0, clock.now() - oldestAt)),
+    async drain(deadlineMs) {
+      const until = performance.now() + deadlineMs
+      while (backlog() > 0 && performance.now() < until) {
+        const before = failures
+        await atMost(run(), until - performance.now())
+        if (failures > before) await Bun.sleep(Math.min(tickMs, Math.max(0, until - performance.now())))
+      }
+      return backlog() === 0
+    },
+    async close() {
+      clearInterval(timer)
+      await running
+    },
+  }
+}
+
+/**
+ * Records, one of each request, into the ledger, and what is new of them into the daily sums and the accounts' shortfalls. A
+ * checkpoint that is there gives way to a truer record, in the order of `core/usage-truth.ts`; a trigger keeps it and takes it out
+ * of the sums. Ends the reservations of the requests. Ordered, so that two gateways cannot deadlock. Of two copies that name the
+ * two sides of a midnight the day of the first one counts.
+ */
+function insert(database: Database, records: readonly UsageRecord[]): Promise<unknown> {
+  return database.run(
+    ({ sql }) => sql`
+      with record as materialized (
+        select *, (to_timestamp(at_ms / 1000.0) at time zone 'UTC')::time not between '00:01' and '22:59' as near_midnight
+        from json_to_recordset(${JSON.stringify(records)}::text::json) as record(
+          request_id text, at_ms bigint, account_id text, key_id text, provider text, model text, routing_mode text,
+          strategy text, query_type text, streamed boolean, status text, error_code text, finish_reason text,
+          input_tokens bigint, cached_input_tokens bigint, cache_write_tokens bigint, output_tokens bigint,
+          reasoning_tokens bigint, estimated boolean, billed_microcents bigint, reserved_microcents bigint,
+          shortfall_microcents bigint, search_microcents bigint, fetch_microcents bigint, attempts smallint, tried jsonb,
+          latency_ms bigint, first_token_ms bigint, metadata jsonb, truth text)),
+      first_seen as (
+        insert into usage_near_midnight (request_id, at)
+        select request_id, to_timestamp(at_ms / 1000.0) from record where near_midnight order by request_id
+        on conflict (request_id) do update set at = usage_near_midnight.at
+        returning request_id, at),
+      inserted as (
+        insert into usage_records (
+          request_id, at, account_id, key_id, provider, model, routing_mode, strategy, query_type, streamed, status,
+          error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
+          estimated, billed_microcents, reserved_microcents, shortfall_microcents, search_microcents, fetch_microcents,
+          attempts, tried, latency_ms, first_token_ms, metadata, truth)
+        select
+          request_id, coalesce(first_seen.at, to_timestamp(at_ms / 1000.0)), account_id, key_id, provider, model, routing_mode, strategy, query_type,
+          streamed, status, error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens,
+          reasoning_tokens, estimated, billed_microcents, reserved_microcents, coalesce(shortfall_microcents, 0),
+          coalesce(search_microcents, 0), coalesce(fetch_microcents, 0), attempts, tried, latency_ms, first_token_ms, metadata, coalesce(truth, 'final')
+        from record left join first_seen using (request_id)
+        order by account_id, request_id
+        on conflict (request_id, at) do update set
+          provider = excluded.provider, model = excluded.model, routing_mode = excluded.routing_mode,
+          strategy = excluded.strategy, query_type = excluded.query_type, streamed = excluded.streamed,
+          status = excluded.status, error_code = excluded.error_code, finish_reason = excluded.finish_reason,
+          input_tokens = excluded.input_tokens, cached_input_tokens = excluded.cached_input_tokens,
+          cache_write_tokens = excluded.cache_write_tokens, output_tokens = excluded.output_tokens,
+          reasoning_tokens = excluded.reasoning_tokens, estimated = excluded.estimated,
+          billed_microcents = excluded.billed_microcents, reserved_microcents = excluded.reserved_microcents,
+          shortfall_microcents = excluded.shortfall_microcents, search_microcents = excluded.search_microcents, fetch_microcents = excluded.fetch_microcents,
+          attempts = excluded.attempts, tried = excluded.tried, latency_ms = excluded.latency_ms,
+          first_token_ms = excluded.first_token_ms, metadata = excluded.metadata, truth = excluded.truth
+        where usage_records.truth = 'checkpoint' and (
+          excluded.truth = 'final', excluded.billed_microcents, excluded.input_tokens + excluded.output_tokens,
+          excluded.latency_ms
+        ) > (
+          false, usage_records.billed_microcents, usage_records.input_tokens + usage_records.output_tokens,
+          usage_records.latency_ms
+        )
+        returning *, ${slotOf(sql, 'latency_ms')} as latency_slot, ${slotOf(sql, 'first_token_ms')} as first_token_slot),
+      -- Limits count a request here or there: never twice, never not at all.
+      ended as (
+        update limit_reservations set is_open = false, tokens = 0, microcents = 0
+        where request_id in (select request_id from record)),
+      short as (
+        select account_id, sum(shortfall_microcents) as microcents from inserted where shortfall_microcents > 0 group by 1),
+      locked as materialized (
+        select id from accounts where id in (select account_id from short) order by id for update),
+      held as (
+        update accounts set
+          shortfall_microcents = accounts.shortfall_microcents + short.microcents, updated_at = clock_timestamp()
+        from short join locked on locked.id = short.account_id
+        where accounts.id = short.account_id)
+      insert into usage_daily (
+        account_id, day, key_id, model, requests, completed, failed, input_tokens, cached_input_tokens, output_tokens,
+        reasoning_tokens, billed_microcents, latency, first_token)
+      select
+        account_id, (at at time zone 'UTC')::date, key_id, case when model = '' then '' else provider || '/' || model end,
+        count(*), count(*) filter (where status = 'completed'), count(*) filter (where status in ('failed', 'blocked')),
+        sum(input_tokens), sum(cached_input_tokens), sum(output_tokens), sum(reasoning_tokens), sum(billed_microcents),
+        ${countedBy(sql, 'latency_slot')}, ${countedBy(sql, 'first_token_slot')}
+      from inserted
+      group by 1, 2, 3, 4
+      order by 1, 2, 3, 4
+      on conflict (account_id, day, key_id, model) do update set
+        requests = usage_daily.requests + excluded.requests,
+        completed = usage_daily.completed + excluded.completed,
+        failed = usage_daily.failed + excluded.failed,
+        input_tokens = usage_daily.input_tokens + excluded.input_tokens,
+        cached_input_tokens = usage_daily.cached_input_tokens + excluded.cached_input_tokens,
+        output_tokens = usage_daily.output_tokens + excluded.output_tokens,
+        reasoning_tokens = usage_daily.reasoning_tokens + excluded.reasoning_tokens,
+        billed_microcents = usage_daily.billed_microcents + excluded.billed_microcents,
+        latency = gateway_counts_added(usage_daily.latency, excluded.latency),
+        first_token = gateway_counts_added(usage_daily.first_token, excluded.first_token)`,
+    insertDeadlineMs,
+  )
+}
+
+/**
+ * Of the requests in a batch, those that the ledger knows as final, and of which a checkpoint was settled too: limits may have
+ * counted that instead. Told however often the batch is shipped.
+ */
+async function settledTwice(database: Database, records: readonly UsageRecord[]): Promise<readonly SettledTwice[]> {
+  const wanted = records.map(record => ({
+    request_id: record.request_id,
+    account_id: record.account_id,
+    is_checkpoint: truthOf(record) === 'checkpoint',
+  }))
+  return database.run(
+    ({ sql }) => sql<SettledTwice[]>`
+      with suspect as materialized (
+        select distinct request_id, account_id
+        from json_to_recordset(${JSON.stringify(wanted)}::text::json)
+          as wanted(request_id text, account_id text, is_checkpoint boolean)
+        where is_checkpoint or exists (select from usage_replaced where usage_replaced.request_id = wanted.request_id))
+      select request_id as "requestId", account_id as "accountId", (input_tokens + output_tokens)::float8 as tokens,
+        billed_microcents::float8 as microcents
+      from suspect join usage_records using (request_id, account_id)
+      where truth = 'final'`,
+    insertDeadlineMs,
+  )
+}
+
+/** The partition of the month `ahead` months after `at`. Gives up on its lock after 2 s: it must not stop the ledger. */
+function addMonth(database: Database, at: number, ahead: number): Promise<unknown> {
+  const date = new Date(at)
+  const first = (months: number) =>
+    new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + months, 1)).toISOString().slice(0, 10)
+  const from = first(ahead)
+  // Digits and hyphens of our own making: a table's name and bounds cannot be parameters.
+  const name = `usage_records_${from.slice(0, 7).replace('-', '_')}`
+  return database.run(
+    ({ sql }) =>
+      sql.begin(async transaction => {
+        await transaction`set local lock_timeout = 2000`
+        await transaction`delete from usage_near_midnight where at < clock_timestamp() - interval '40 days'`
+        await transaction.unsafe(
+          `create table if not exists ${name} partition of usage_records for values from ('${from} 00:00+00') to ('${first(ahead + 1)} 00:00+00')`,
+        )
+      }),
+    insertDeadlineMs,
+  )
+}
+
+/** Waits for `work`, or so long. Whichever comes first, no timer is left that would keep the process alive. */
+function atMost(work: Promise<void>, milliseconds: number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, milliseconds)
+  return Promise.race([work, promise]).finally(() => clearTimeout(timer))
+}
+
+/** Of two gateways that wait for each other's rows Postgres ends one's statement: it may be sent again. */
+const isConflict = (error: unknown) => error instanceof Error && 'code' in error && /^40/.test(String(error.code))
+
+const isAway = (error: unknown) =>
+  isUnavailable(error) || (error instanceof GatewayError && error.code === 'service_unavailable')
+
+function reasonOf(error: unknown): string {
+  if (error instanceof GatewayError) return error.detail ?? error.code
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,146 @@
+/**
+ * The read side of the usage streams in Redis: one consumer group, one consumer a gateway. An entry is acknowledged and
+ * deleted once Postgres has committed its record; what a dead consumer was given is claimed by another.
+ */
+import { TypeCompiler } from '@sinclair/typebox/compiler'
+import { allPartitions, keysOf } from '../core/limits/partitions.ts'
+import { type UsageRecord, usageRecordSchema } from '../core/usage/usage-record.ts'
+import { truthOf } from '../core/usage/usage-truth.ts'
+import type { KeptRecords } from '../limits/redis/unshipped-records.ts'
+import type { JournalBatch } from './journal.ts'
+import type { Redis } from '../database/redis.ts'
+
+export type UsageStreamOptions = {
+  readonly redis: Redis
+  readonly gatewayId: string
+  /** Milliseconds that never run backwards. */
+  readonly monotonic: () => number
+  readonly kept: KeptRecords
+  /** Hears of an entry that is no usage record. */
+  readonly onDamage?: (detail: string) => void
+}
+
+export type UsageStream = {
+  /** Up to `maximum` records to ship; null = none, or Redis does not answer. One batch is out at a time. */
+  take(maximum: number): Promise<JournalBatch | null>
+  /** How many records may be waiting: those of this gateway, and one where it is time to look for others'. */
+  backlog(): number
+}
+
+type Entry = { readonly partition: number; readonly id: string; readonly record: UsageRecord | null }
+
+const group = 'ledger'
+const readCount = 500
+const readDeadlineMs = 500
+/** How often partitions are read in which this gateway has written nothing. */
+const lookEveryMs = 1000
+/**
+ * How often, and after which silence, entries of other consumers are claimed. Soon: it is most likely dead, and a record that
+ * two ship is in the ledger once.
+ */
+const claimEveryMs = 1000
+const claimAfterMs = 4000
+
+const isRecord = TypeCompiler.Compile(usageRecordSchema)
+
+/** A consumer. Owns no timer: the shipper asks. */
+export function createUsageStream({
+  redis,
+  gatewayId,
+  monotonic,
+  kept,
+  onDamage = () => {},
+}: UsageStreamOptions): UsageStream {
+  let queue: Entry[] = []
+  let lookedAt = Number.NEGATIVE_INFINITY
+  let claimedAt = monotonic()
+
+  const read = async (partition: number): Promise<Entry[]> => {
+    const { stream } = keysOf(partition)
+    const command = ['XREADGROUP', 'GROUP', group, gatewayId, 'COUNT', String(readCount), 'STREAMS', stream, '>']
+    try {
+      return entriesOf(partition, firstStream(await redis.send(stream, command, readDeadlineMs)))
+    } catch (cause) {
+      if (!(cause instanceof Error) || !cause.message.startsWith('NOGROUP')) throw cause
+      await redis.send(stream, ['XGROUP', 'CREATE', stream, group, '0', 'MKSTREAM']).catch(() => {})
+      return []
+    }
+  }
+
+  const claim = async (partition: number): Promise<Entry[]> => {
+    const { stream } = keysOf(partition)
+    const command = ['XAUTOCLAIM', stream, group, gatewayId, String(claimAfterMs), '0', 'COUNT', String(readCount)]
+    const reply = await redis.send(stream, command, readDeadlineMs).catch(() => null)
+    return Array.isArray(reply) ? entriesOf(partition, reply[1]) : []
+  }
+
+  const fill = async () => {
+    const now = monotonic()
+    const own = kept.partitions()
+    const isTime = now - lookedAt >= lookEveryMs
+    if (isTime) lookedAt = now
+    // One tick, one write: a round trip for all of them.
+    const found = await Promise.all((isTime ? allPartitions : allPartitions.filter(one => own.has(one))).map(read))
+    if (now - claimedAt >= claimEveryMs) {
+      claimedAt = now
+      found.push(...(await Promise.all(allPartitions.map(claim))))
+    }
+    queue = found.flat()
+  }
+
+  const finish = (entries: readonly Entry[]) => {
+    // A checkpoint that was shipped says nothing of the request's end, which may be kept for the same id.
+    kept.release(
+      entries.flatMap(({ record }) => (record === null || truthOf(record) === 'checkpoint' ? [] : [record.request_id])),
+    )
+    const byPartition = Map.groupBy(entries, entry => entry.partition)
+    for (const [partition, ofPartition] of byPartition) {
+      const { stream } = keysOf(partition)
+      const ids = ofPartition.map(entry => entry.id)
+      // Lost on the way they are delivered once more, and the ledger takes a record once.
+      redis.send(stream, ['XACK', stream, group, ...ids]).catch(() => {})
+      redis.send(stream, ['XDEL', stream, ...ids]).catch(() => {})
+    }
+  }
+
+  return {
+    async take(maximum) {
+      if (!redis.isReady()) return null
+      if (queue.length === 0) await fill().catch(() => {})
+      if (queue.length === 0) return null
+      const entries = queue.slice(0, maximum)
+      const release = () => {
+        queue = queue.slice(entries.length)
+        finish(entries)
+      }
+      for (const entry of entries) if (entry.record === null) onDamage(`stream entry ${entry.id} is no usage record`)
+      return { records: entries.flatMap(entry => entry.record ?? []), release }
+    },
+    backlog: () => queue.length + kept.size() + (redis.isReady() && monotonic() - lookedAt >= lookEveryMs ? 1 : 0),
+  }
+}
+
+/** `[[stream, entries]]`, or null where there are none. */
+function firstStream(reply: unknown): unknown {
+  return Array.isArray(reply) && Array.isArray(reply[0]) ? reply[0][1] : []
+}
+
+function entriesOf(partition: number, entries: unknown): Entry[] {
+  if (!Array.isArray(entries)) return []
+  return entries.flatMap(entry =>
+    // A claimed entry that was deleted meanwhile has no fields.
+    Array.isArray(entry) && Array.isArray(entry[1])
+      ? [{ partition, id: String(entry[0]), record: recordIn(String(entry[1][1])) }]
+      : [],
+  )
+}
+
+/** The record that an entry carries; null = it carries something else. */
+export function recordIn(text: string): UsageRecord | null {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isRecord.Check(value) ? value : null
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,137 @@
+/** Sums over the ledger for totals and charts, from its daily sums: the log itself is not read, however long it is. */
+import type { TransactionSql } from 'postgres'
+import type { Database } from '../database/database.ts'
+import { onAccount } from '../database/account-transaction.ts'
+
+/** Whose usage: an account's, or that of one user's keys alone. Every read takes it first, and none can be made without. */
+export type UsageScope = { readonly accountId: string; readonly userId: string | null }
+
+export const usageGroups = ['day', 'month', 'model', 'key'] as const
+export type UsageGroup = (typeof usageGroups)[number]
+export const usageSplits = ['model', 'key'] as const
+export type UsageSplit = (typeof usageSplits)[number]
+
+/** UTC days, both `YYYY-MM-DD` and included. Only groups that are times can be split once more. */
+export type UsagePeriod = {
+  readonly from: string
+  readonly to: string
+  readonly groupBy: UsageGroup
+  readonly splitBy: UsageSplit | null
+}
+
+/** Sums over requests. Money is an integer of 1e-8 USD. */
+export type UsageSums = {
+  readonly requests: number
+  readonly completed: number
+  /** Failed or blocked; whoever left is in neither. */
+  readonly failed: number
+  readonly input_tokens: number
+  readonly cached_input_tokens: number
+  readonly output_tokens: number
+  readonly reasoning_tokens: number
+  readonly billed_microcents: number
+  /** How many of those completed took how long, as `core/durations.ts` counts it. */
+  readonly latency: readonly number[]
+  readonly first_token: readonly number[]
+}
+
+/** `YYYY-MM-DD`, `YYYY-MM`, `provider/model` (empty = none was reached), or the first key of a line of rotations. */
+type Unit = { readonly unit: string; readonly name: string | null }
+
+export type GroupedUsage = {
+  readonly total: UsageSums
+  readonly groups: readonly (UsageSums & Unit)[]
+  /** The groups once more, each by model or by key, the dearest parts first; null = not asked for. */
+  readonly parts: readonly UsagePart[] | null
+}
+
+/** What one model or key used, by the units of the groups; null = all those that are not told one by one. */
+export type UsagePart = { readonly part: Unit | null; readonly byUnit: ReadonlyMap<string, UsageSums> }
+
+const deadlineMs = 5_000
+/** More than days in three years, and than models or keys that a chart could show; the dearest of those are told. */
+const maximumGroups = 1_200
+/** As many as can be told apart in one chart. */
+const maximumParts = 8
+
+/** Sums over a period. Groups that are times ascend, others come dearest first. */
+export function readUsage(database: Database, scope: UsageScope, period: UsagePeriod): Promise<GroupedUsage> {
+  return onAccount(database, scope.accountId).sql(async sql => {
+    const [grouped, parts] = await Promise.all([
+      readGroups(sql, scope, period),
+      period.splitBy === null ? null : readParts(sql, scope, period, period.splitBy),
+    ])
+    return { ...grouped, parts }
+  }, deadlineMs)
+}
+
+async function readGroups(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
+  const { groupBy } = period
+  const [total, ...groups] = await sql<(UsageSums & Unit & { is_total: boolean })[]>`
+    select
+      grouping(unit) = 1 as is_total, unit, ${groupBy === 'key' ? sql`(select name from api_keys where id = unit)` : sql`null`} as name,
+      ${summed(sql)}
+    from (select ${unitOf(sql, groupBy)} as unit, usage_daily.* from ${daysOf(sql, scope, period)}) as lines
+    group by grouping sets ((unit), ())
+    order by is_total desc, ${groupBy === 'day' || groupBy === 'month' ? sql`unit` : sql`billed_microcents desc, unit`}
+    limit ${maximumGroups + 1}`
+  if (total === undefined || !total.is_total) throw new Error('a sum over no days is a row too')
+  return { total, groups }
+}
+
+async function readParts(sql: TransactionSql, scope: UsageScope, period: UsagePeriod, splitBy: UsageSplit) {
+  const rows = await sql<(UsageSums & Unit & { place: number; part: string | null })[]>`
+    with lines as (
+      select ${unitOf(sql, period.groupBy)} as unit, ${unitOf(sql, splitBy)} as part, usage_daily.*
+      from ${daysOf(sql, scope, period)}
+    ), ranked as (
+      select part, least(row_number() over (order by sum(billed_microcents) desc, sum(requests) desc, part), ${maximumParts + 1}::int)::int as place
+      from lines group by part
+    )
+    select
+      place, min(part) filter (where place <= ${maximumParts}::int) as part, unit,
+      ${splitBy === 'key' ? sql`(select name from api_keys where id = min(part))` : sql`null`} as name,
+      ${summed(sql)}
+    from lines join ranked using (part)
+    group by place, unit
+    order by place`
+  return [...Map.groupBy(rows, ({ place }) => place).values()].map((ofPart): UsagePart => {
+    const [first] = ofPart
+    return {
+      part: first === undefined || first.part === null ? null : { unit: first.part, name: first.name },
+      byUnit: new Map(ofPart.map(row => [row.unit, row])),
+    }
+  })
+}
+
+function daysOf(sql: TransactionSql, { accountId, userId }: UsageScope, { from, to }: UsagePeriod) {
+  return sql`usage_daily
+    where account_id = ${accountId} and day between ${from}::text::date and ${to}::text::date
+      ${
+        userId === null
+          ? sql``
+          : sql`and key_id in (select id from api_keys where account_id = ${accountId} and user_id = ${userId})`
+      }`
+}
+
+function unitOf(sql: TransactionSql, group: UsageGroup) {
+  const units = {
+    day: sql`day::text`,
+    month: sql`to_char(day, 'YYYY-MM')`,
+    model: sql`model`,
+    key: sql`coalesce((select line_id from api_keys where id = key_id), key_id)`,
+  }
+  return units[group]
+}
+
+const summed = (sql: TransactionSql) => sql`
+  coalesce(sum(requests), 0)::float8 as requests,
+  coalesce(sum(completed), 0)::float8 as completed,
+  coalesce(sum(failed), 0)::float8 as failed,
+  coalesce(sum(input_tokens), 0)::float8 as input_tokens,
+  coalesce(sum(cached_input_tokens), 0)::float8 as cached_input_tokens,
+  coalesce(sum(output_tokens), 0)::float8 as output_tokens,
+  coalesce(sum(reasoning_tokens), 0)::float8 as reasoning_tokens,
+  coalesce(sum(billed_microcents), 0)::float8 as billed_microcents,
+  to_json(gateway_counts_sum(latency)) as latency,
+  to_json(gateway_counts_sum(first_token)) as first_token`

@@ -1,0 +1,487 @@
+/**
+ * The meter of gateways that share limits. Redis decides; if it is away, Postgres decides by the same rules (`authority.ts` has
+ * the states). A request is never lost between the two: every call is keyed by request id and safe to repeat, a reply under an
+ * epoch that has ended does not count, and a record that Redis cannot take goes to the journal before `settle` resolves.
+ */
+import { dayOf } from '../../core/text/utc-days.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { allPartitions, partitionOf } from '../../core/limits/partitions.ts'
+import { RedisAway } from '../../core/limits/redis-away.ts'
+import { nothing, type Spent, spentOf } from '../../core/limits/spent.ts'
+import { type Limits, noLimits } from '../../core/limits/plans.ts'
+import type { UsageRecord } from '../../core/usage/usage-record.ts'
+import { Authority, type AuthorityOptions } from './limit-authority.ts'
+import { type RecordJournal, untilDurable, writeDurably } from './durable-record.ts'
+import type { Epoch } from './epoch.ts'
+import { createProgressNotes, type NotesStore, type ProgressNotes } from '../local/checkpoint-batch.ts'
+import type { Admission, AdmitRequest, Meter, Progress, Seat, Settlement, Standing } from '../meter.ts'
+import type { LimitDatabase, LimitRedis } from '../ports.ts'
+import { createPostgresStore, type PostgresStore, type Registered } from '../postgres/store.ts'
+import { createKeptRecords, type KeptRecords } from '../redis/unshipped-records.ts'
+import { createRedisStore, type RedisStore } from '../redis/store.ts'
+import { decisionOf, type Numbers, StaleEpoch } from '../reply.ts'
+import { recordOf, spentBy } from './settled-record.ts'
+import { createSettledSeats } from '../settled-reservations.ts'
+import { createStandings, untouched } from '../quota-status-cache.ts'
+
+export type FailoverOptions = {
+  readonly redis: LimitRedis
+  readonly database: LimitDatabase
+  readonly clock: { now(): number; monotonic(): number }
+  readonly journal: RecordJournal & {
+    append(record: UsageRecord): void
+    /** Records that the ledger may not have. */
+    waiting(): readonly UsageRecord[]
+  }
+  readonly checkpoints?: NotesStore
+  /** Unique among the gateways on one database, and never used again. */
+  readonly gatewayId: string
+  /** How long a reservation lasts that its gateway does not renew. */
+  readonly leaseMs?: number
+  readonly onEvent?: AuthorityOptions['onEvent']
+  readonly returnAfterMs?: number
+  /** Tests: the time that both stores are to use. */
+  readonly time?: () => number
+  /** Tests: leases are renewed, and those of dead gateways ended, by `renew` and `sweep` only. */
+  readonly isManual?: boolean
+}
+
+type Lease = { seat: Seat; readonly limits: Limits; readonly admittedAt: number; progress: (() => Progress) | null } & {
+  /** It has a checkpoint that no store has. */
+  isDue: boolean
+}
+
+/** With what it takes to find out, to settle and to ship, a dead gateway's requests are in the ledger within 15 s. */
+export const defaultLeaseMs = 8_000
+/** How long an admission waits for a store that decides; the pause of a change, and what it takes to notice. */
+const waitMs = 3_000
+/** The same while Postgres is away too. */
+const bothAwayMs = 1_000
+/** How long the end of a request waits for its reservation to be released; its record is durable by then. */
+const releaseWaitMs = 1_000
+/** By then a store that was late has carried out what was sent to it, or never will. */
+const abandonedAfterMs = 1_500
+const unreserved = { outputCap: 0, reservedTokens: 0, reservedMicrocents: 0 }
+const upkeepMs = 250
+const renewals = 4
+const sweepEveryMs = 1_000
+const minuteMs = 60_000
+const maximumRecent = 200_000
+
+export class FailoverMeter implements Meter {
+  readonly kept: KeptRecords = createKeptRecords()
+  private readonly open = new Map<string, Lease>()
+  private readonly settled = createSettledSeats()
+  private readonly standings
+  private readonly notes: ProgressNotes
+  private readonly redisStore: RedisStore
+  private readonly postgresStore: PostgresStore
+  private readonly authority: Authority
+  private readonly timers: readonly ReturnType<typeof setInterval>[]
+  /** The last minute's admissions, oldest first. */
+  private recent: { readonly requestId: string; readonly accountId: string; readonly at: number }[] = []
+  private renewedAt = 0
+  /** Reservations of settled requests that are not released yet. */
+  private readonly releases = new Set<Promise<unknown>>()
+
+  constructor(private readonly options: FailoverOptions) {
+    const { redis, database, clock, gatewayId, time, leaseMs = defaultLeaseMs } = options
+    this.standings = createStandings(clock)
+    this.notes = createProgressNotes(options.checkpoints)
+    this.postgresStore = createPostgresStore({ database, gatewayId, leaseMs, time })
+    this.redisStore = createRedisStore({
+      redis,
+      gatewayId,
+      leaseMs,
+      time,
+      load: (accountId, day) => this.postgresStore.load(accountId, day),
+      inLedger: requestIds => this.postgresStore.inLedger(requestIds),
+      living: () => [gatewayId, ...this.authority.living],
+    })
+    this.authority = new Authority({
+      postgres: this.postgresStore,
+      redis,
+      store: this.redisStore,
+      monotonic: clock.monotonic,
+      registered: () => this.registered(),
+      onLeave: () => this.keepHere(),
+      onVerified: partitions => {
+        for (const [partition, { oldestEntry }] of partitions.entries()) this.kept.releaseBefore(partition, oldestEntry)
+      },
+      ...(options.onEvent === undefined ? {} : { onEvent: options.onEvent }),
+      ...(options.returnAfterMs === undefined ? {} : { returnAfterMs: options.returnAfterMs }),
+    })
+    redis.onChange(isReady => {
+      this.authority.hurry()
+      // A dead Redis may never give them back. Shipped twice, a record is in the ledger once.
+      if (!isReady) this.keepHere()
+    })
+    this.timers = options.isManual
+      ? []
+      : [setInterval(() => this.upkeep(), upkeepMs), setInterval(() => void this.sweep(), sweepEveryMs)]
+    for (const timer of this.timers) timer.unref()
+  }
+
+  /** The name that other gateways know it by. */
+  get id(): string {
+    return this.options.gatewayId
+  }
+
+  /** Resolves when a store decides, at most after `waitMs`. */
+  async ready(waitMs: number): Promise<void> {
+    await this.authority.ready(waitMs)
+  }
+
+  /** Resolves when a store decides, at most after 10 s, and all reservations of settled requests are released. */
+  async whenSettled(): Promise<void> {
+    await this.authority.ready(10_000)
+    await Promise.all(this.releases)
+  }
+
+  /** Resolves when the limit authority has made so many more steps. */
+  async steps(count: number): Promise<void> {
+    for (let step = 0; step < count; step++) await this.authority.changed(10_000)
+  }
+
+  /** The store that decides now; null = it is changing, or unknown. */
+  decidedBy(): Epoch['holder'] | null {
+    return this.authority.current?.holder ?? null
+  }
+
+  /** Whether Redis decides now. */
+  isShared(): boolean {
+    return this.decidedBy() === 'redis'
+  }
+
+  async admit(request: AdmitRequest): Promise<Admission> {
+    const { requestId, accountId, limits } = request
+    const before = this.open.get(requestId) ?? this.settled.get(requestId)
+    if (before !== undefined) return { admitted: true, seat: before.seat, standing: this.status(accountId, limits) }
+    const { monotonic } = this.options.clock
+    const since = monotonic()
+    const leftMs = () => since + (this.authority.isPostgresThere ? waitMs : bothAwayMs) - monotonic()
+    let isAsked = false
+    for (;;) {
+      const epoch = this.authority.current ?? (await this.authority.ready(leftMs()))
+      if (epoch === null) {
+        if (isAsked) this.abandon(request)
+        throw undecided('neither store decides')
+      }
+      isAsked = true
+      const reply = await this.reply(epoch, () => this.storeOf(epoch).admit(epoch, request))
+      // A reply that comes when its epoch is over is not known to those who decide now.
+      if (reply !== null && this.authority.current === epoch) return this.noted(request, reply)
+      if (leftMs() <= 0) {
+        this.abandon(request)
+        throw undecided('the store that decides is late')
+      }
+      if (this.authority.current === epoch) await this.authority.changed(Math.min(leftMs(), 50))
+    }
+  }
+
+  async raise(seat: Seat, reservedTokens: number, reservedMicrocents: number): Promise<Seat | null> {
+    const held = this.open.get(seat.requestId)
+    const epoch = this.authority.current
+    if (held === undefined || epoch === null) return null
+    const wanted = { tokens: reservedTokens, microcents: reservedMicrocents }
+    const reply = await this.reply(epoch, () => this.storeOf(epoch).raise(epoch, seat, held.limits, wanted))
+    if (reply === null || this.authority.current !== epoch) return null
+    const [, tokens, microcents, dayTokens, dayMicrocents] = reply
+    held.seat = { ...held.seat, reservedTokens: tokens, reservedMicrocents: microcents }
+    const noted = this.standings.last(seat.accountId)
+    if (noted !== null) this.standings.note(seat.accountId, { ...noted, tokens: dayTokens, microcents: dayMicrocents })
+    return held.seat
+  }
+
+  async settle(settlement: Settlement): Promise<Standing> {
+    const { requestId, accountId } = settlement.seat
+    const held = this.open.get(requestId)
+    const before = this.settled.get(requestId)
+    if (held === undefined && before !== undefined) {
+      await untilDurable(this.options.journal, requestId)
+      return this.status(accountId, before.limits)
+    }
+    const seat = held?.seat ?? settlement.seat
+    const limits = held?.limits ?? noLimits
+    const spent = spentBy(settlement, seat)
+    const record = recordOf(settlement.record, seat, spent)
+    const hasCheckpoint = held === undefined || held.progress !== null
+    // First of all: from here on no renewal names it, and a second call settles nothing.
+    this.open.delete(requestId)
+    this.settled.set(requestId, { seat, limits })
+    const epoch = this.authority.current
+    const isInRedis = epoch?.holder === 'redis' && (await this.settleInRedis(epoch, seat, spent, record, hasCheckpoint))
+    if (!isInRedis) {
+      await writeDurably(this.options.journal, record)
+      const released = this.track(
+        this.release(seat, spent, hasCheckpoint).then(isReleased => {
+          if (isReleased) this.noteReleased(seat, spent)
+        }),
+      )
+      if (epoch?.holder === 'postgres') await Promise.race([released, Bun.sleep(releaseWaitMs)])
+    }
+    this.notes.forget(requestId)
+    // A map may keep for a while what is deleted from it (`core/roster.ts`): not the whole request.
+    if (held !== undefined) held.progress = null
+    return this.status(accountId, limits)
+  }
+
+  /**
+   * Corrects what Redis counts of requests that were settled to a checkpoint, and of which the ledger has the end. Resolves at
+   * once; a correction that no store takes within a lease is lost with this epoch.
+   */
+  async correct(settledTwice: readonly (Spent & { readonly requestId: string; readonly accountId: string })[]) {
+    const day = dayOf(this.options.clock.now())
+    for (const { requestId, accountId, tokens, microcents } of settledTwice)
+      void this.track(this.release({ requestId, accountId, day, ...unreserved }, { tokens, microcents }, true))
+  }
+
+  checkpoint(seat: Seat, progress: () => Progress): void {
+    const lease = this.open.get(seat.requestId)
+    if (lease === undefined) return
+    lease.progress = progress
+    lease.isDue = true
+  }
+
+  standing(accountId: string, limits: Limits): Standing | null {
+    return this.standings.now(accountId, limits)
+  }
+
+  async close(): Promise<void> {
+    for (const timer of this.timers) clearInterval(timer)
+    await this.authority.close()
+    this.notes.close()
+  }
+
+  private status(accountId: string, limits: Limits): Standing {
+    return this.standings.now(accountId, limits) ?? untouched(limits)
+  }
+
+  private storeOf(epoch: Epoch): Pick<RedisStore, 'admit' | 'raise'> {
+    return epoch.holder === 'redis' ? this.redisStore : this.postgresStore
+  }
+
+  /** The reply of the store that decides; null = it did not come in time, or under an epoch that is over. */
+  private async reply<T>(epoch: Epoch, ask: () => Promise<T>): Promise<T | null> {
+    try {
+      return await ask()
+    } catch (cause) {
+      if (cause instanceof StaleEpoch) this.authority.stale(epoch)
+      else if (cause instanceof RedisAway || epoch.holder === 'postgres') this.authority.hurry()
+      else throw cause
+      return null
+    }
+  }
+
+  private noted(request: AdmitRequest, reply: Numbers): Admission {
+    const { requestId, accountId, limits } = request
+    const now = this.options.clock.now()
+    const { code, retryAfterMs, seat, noted } = decisionOf(request, reply, now)
+    this.standings.note(accountId, noted)
+    const standing = this.status(accountId, limits)
+    if (code !== null) return { admitted: false, code, retryAfterMs, standing }
+    if (!this.open.has(requestId)) {
+      this.open.set(requestId, { seat, limits, admittedAt: now, progress: null, isDue: false })
+      this.recent.push({ requestId, accountId, at: now })
+    }
+    return { admitted: true, seat, standing }
+  }
+
+  /** An admission that was late may still be carried out, or was under an epoch that is over: nobody renews it, so it is released. */
+  private abandon({ requestId, accountId }: AdmitRequest): void {
+    const seat = { requestId, accountId, day: dayOf(this.options.clock.now()), ...unreserved }
+    void this.track(Bun.sleep(abandonedAfterMs).then(() => this.release(seat, nothing, false)))
+  }
+
+  private track(release: Promise<unknown>): Promise<unknown> {
+    const tracked = release.finally(() => this.releases.delete(tracked))
+    this.releases.add(tracked)
+    return tracked
+  }
+
+  /** False if Redis did not confirm it: it may have happened all the same. */
+  private async settleInRedis(epoch: Epoch, seat: Seat, spent: Spent, record: UsageRecord, hasCheckpoint: boolean) {
+    const { accountId } = seat
+    const text = JSON.stringify(record)
+    const settled = await this.reply(epoch, () =>
+      this.redisStore.settle(epoch, seat, spent, text, hasCheckpoint),
+    ).catch(() => null)
+    // Without a reservation it was ended elsewhere, perhaps to a checkpoint: the ledger takes the truer record.
+    if (settled === null || !settled.isKnown) return false
+    if (settled.entryId !== '') this.kept.add(partitionOf(accountId), settled.entryId, record)
+    const noted = this.standings.last(accountId)
+    const { day, seats, at } = settled
+    const now = this.options.clock.now()
+    // The hash may hold the day before: it changes with the next admission.
+    const used = day === dayOf(at) ? settled : nothing
+    this.standings.note(accountId, {
+      at: now,
+      day: dayOf(at),
+      requests: noted?.requests ?? 0,
+      resetMs: noted === null ? 0 : Math.max(0, noted.resetMs - (now - noted.at)),
+      tokens: used.tokens,
+      microcents: used.microcents,
+      seats,
+      dayEndsInMs: 86_400_000 - (at % 86_400_000),
+    })
+    return true
+  }
+
+  /** Releases a reservation whose record is durable, under whatever epoch is open, until its lease is over anyway. */
+  private async release(seat: Seat, spent: Spent, hasCheckpoint: boolean): Promise<boolean> {
+    const { monotonic } = this.options.clock
+    const { leaseMs = defaultLeaseMs } = this.options
+    const until = monotonic() + leaseMs
+    while (monotonic() < until) {
+      const epoch = await this.authority.ready(until - monotonic())
+      if (epoch === null) return false
+      const done = await this.reply(epoch, async () => {
+        if (epoch.holder === 'redis') await this.redisStore.settle(epoch, seat, spent, '', hasCheckpoint)
+        else await this.postgresStore.settle(epoch, seat.requestId, spent)
+        return true
+      }).catch(() => null)
+      if (done !== null && this.authority.current === epoch) return true
+      await this.authority.changed(upkeepMs)
+    }
+    return false
+  }
+
+  private noteReleased(seat: Seat, spent: Spent): void {
+    const noted = this.standings.last(seat.accountId)
+    if (noted === null) return
+    const isToday = noted.day === seat.day
+    this.standings.note(seat.accountId, {
+      ...noted,
+      seats: Math.max(0, noted.seats - 1),
+      tokens: isToday ? noted.tokens - seat.reservedTokens + spent.tokens : noted.tokens,
+      microcents: isToday ? noted.microcents - seat.reservedMicrocents + spent.microcents : noted.microcents,
+    })
+  }
+
+  /** Takes the records that are only in Redis' stream into the journal. */
+  private keepHere(): void {
+    for (const partition of allPartitions)
+      for (const record of this.kept.takeOut(partition)) {
+        try {
+          this.options.journal.append(record)
+        } catch {
+          // It waits in the journal's memory, and is shipped from there.
+        }
+      }
+  }
+
+  /** What counts of this gateway besides the ledger: open requests, records on their way, and the last minute's admissions. */
+  private registered(): Registered[] {
+    const now = this.options.clock.now()
+    const rows = new Map<string, Registered>()
+    this.forgetOld(now)
+    for (const { requestId, accountId, at } of this.recent)
+      rows.set(requestId, {
+        requestId,
+        accountId,
+        day: dayOf(at),
+        ...nothing,
+        outputCap: 0,
+        isOpen: false,
+        ageMs: now - at,
+      })
+    for (const record of this.options.journal.waiting()) {
+      const { request_id: requestId, account_id: accountId, at_ms } = record
+      const ageMs = rows.get(requestId)?.ageMs ?? now - at_ms
+      rows.set(requestId, {
+        requestId,
+        accountId,
+        day: dayOf(at_ms),
+        ...spentOf(record),
+        outputCap: 0,
+        isOpen: false,
+        ageMs,
+      })
+    }
+    for (const { seat, admittedAt } of this.open.values())
+      rows.set(seat.requestId, {
+        requestId: seat.requestId,
+        accountId: seat.accountId,
+        day: seat.day,
+        tokens: seat.reservedTokens,
+        microcents: seat.reservedMicrocents,
+        outputCap: seat.outputCap,
+        isOpen: true,
+        ageMs: now - admittedAt,
+      })
+    return [...rows.values()]
+  }
+
+  private forgetOld(now: number): void {
+    const first = this.recent.findIndex(({ at }) => at > now - minuteMs)
+    this.recent = first === -1 ? [] : this.recent.slice(Math.max(first, this.recent.length - maximumRecent))
+  }
+
+  private upkeep(): void {
+    const { clock, leaseMs = defaultLeaseMs } = this.options
+    const isTime = clock.monotonic() - this.renewedAt >= leaseMs / renewals - upkeepMs / 2
+    if (isTime) {
+      this.renewedAt = clock.monotonic()
+      this.forgetOld(clock.now())
+    }
+    void this.renew(isTime)
+  }
+
+  /** Renews leases, and brings checkpoints to Redis, or to disk while Redis does not decide. Never throws. */
+  async renew(all: boolean): Promise<void> {
+    const epoch = this.authority.current
+    if (epoch?.holder === 'redis') return this.renewInRedis(epoch, all)
+    for (const lease of this.open.values()) {
+      if (!lease.isDue || lease.progress === null) continue
+      lease.isDue = false
+      this.notes.keep(lease.seat, lease.progress)
+    }
+    if (all && epoch !== null) await this.postgresStore.renew([...this.open.keys()]).catch(() => {})
+  }
+
+  /** One tick, one write: the client sends all accounts as one pipeline. */
+  private async renewInRedis(epoch: Epoch, all: boolean): Promise<void> {
+    const due = new Map<string, Lease[]>()
+    for (const lease of this.open.values()) {
+      if (!all && !lease.isDue) continue
+      const ofAccount = due.get(lease.seat.accountId)
+      if (ofAccount === undefined) due.set(lease.seat.accountId, [lease])
+      else ofAccount.push(lease)
+    }
+    await Promise.all([...due].map(([accountId, leases]) => this.renewAccount(epoch, accountId, leases)))
+  }
+
+  private async renewAccount(epoch: Epoch, accountId: string, leases: readonly Lease[]): Promise<void> {
+    const written = leases.filter(lease => lease.isDue && lease.progress !== null)
+    const pairs = leases.flatMap(({ seat, isDue, progress }) => [
+      seat.requestId,
+      isDue && progress !== null ? checkpointText(seat, progress()) : '',
+    ])
+    for (const lease of written) lease.isDue = false
+    try {
+      await this.redisStore.renew(epoch, accountId, pairs)
+      for (const { seat } of written) this.notes.forget(seat.requestId)
+    } catch {
+      for (const lease of written) lease.isDue = true
+    }
+  }
+
+  /** Settles what dead gateways left open in Redis. Never throws. */
+  async sweep(): Promise<void> {
+    const epoch = this.authority.current
+    if (epoch?.holder !== 'redis') return
+    await Promise.all(allPartitions.map(partition => this.redisStore.sweep(epoch, partition).catch(() => {})))
+  }
+}
+
+function checkpointText(seat: Seat, used: Progress): string {
+  const spent = spentBy(used, seat)
+  return `${Math.round(spent.tokens)}:${Math.round(spent.microcents)}:${JSON.stringify(recordOf(used.record, seat, spent))}`
+}
+
+function undecided(detail: string): GatewayError {
+  return new GatewayError('service_unavailable', 'The gateway cannot check limits right now. Send the request again.', {
+    retryAfterMs: 1000,
+    detail: `limits: ${detail}`,
+  })
+}

@@ -1,0 +1,64 @@
+import type { Spent } from '../../core/limits/spent.ts'
+import { ceilingOfMillionth } from '../../core/usage/money.ts'
+import type { Limits } from '../../core/limits/plans.ts'
+import type { AdmitRequest, RefusalCode } from '../meter.ts'
+
+/** What a request may have, and what that reserves: tokens, and money in 1e-8 USD. */
+export type Grant = { readonly outputCap: number; readonly tokens: number; readonly microcents: number }
+
+const perMillion = 1_000_000n
+
+/**
+ * How many output tokens an account can pay for, and what that reserves; or the limit that not even one fits under. `used` is
+ * what counts of the day so far, reservations included; of `freeSeats` there is one at least.
+ */
+export function grantOf(request: AdmitRequest, limits: Limits, used: Spent, freeSeats: number): Grant | RefusalCode {
+  const { choices, inputTokens } = request
+  const wanted = Math.max(1, request.outputTokens)
+
+  const tokensLeft = limits.dailyTokens - used.tokens - inputTokens
+  const tokensShared = request.fairShare
+    ? Math.max(Math.floor(tokensLeft / freeSeats), Math.min(tokensLeft, choices))
+    : tokensLeft
+  const cap = Math.min(wanted, Math.floor(tokensShared / choices))
+  if (cap < 1) return 'daily_tokens_exceeded'
+
+  const left = limits.dailyCostMicrocents - used.microcents - request.extraMicrocents
+  return fullGrant(request, cap, left, freeSeats) ?? partialGrant(request, cap, left, freeSeats)
+}
+
+/** All of `cap`, as nearly every account can pay it many times over; null where that is not sure in doubles. */
+function fullGrant(request: AdmitRequest, cap: number, left: number, freeSeats: number): Grant | null {
+  const { choices, inputTokens, inputPrice, outputPrice } = request
+  const inputCost = inputTokens * inputPrice
+  const outputCost = cap * choices * outputPrice
+  const needed = inputCost + outputCost * (request.fairShare ? freeSeats : 1)
+  if (needed > Number.MAX_SAFE_INTEGER || ceilingOfMillionth(needed) > left) return null
+  return {
+    outputCap: cap,
+    tokens: inputTokens + cap * choices,
+    microcents: ceilingOfMillionth(inputCost + outputCost) + request.extraMicrocents,
+  }
+}
+
+/**
+ * As much of `cap` as `left` (of 1e-8 USD) pays for. Counted in 1e-8 USD times a million, where prices are whole and nothing
+ * is rounded before the one ceiling at the end; such products outgrow a double.
+ */
+function partialGrant(request: AdmitRequest, cap: number, left: number, freeSeats: number): Grant | RefusalCode {
+  const { choices, inputTokens } = request
+  const inputCost = BigInt(inputTokens) * BigInt(request.inputPrice)
+  const outputPrice = BigInt(choices) * BigInt(request.outputPrice)
+  const forOutput = BigInt(left) * perMillion - inputCost
+  if (forOutput < outputPrice) return 'daily_cost_exceeded'
+  const share = request.fairShare ? forOutput / BigInt(freeSeats) : forOutput
+  const affordable = outputPrice === 0n ? cap : Number(share / outputPrice)
+  const outputCap = Math.max(1, Math.min(cap, affordable))
+
+  const cost = inputCost + BigInt(outputCap) * outputPrice
+  return {
+    outputCap,
+    tokens: inputTokens + outputCap * choices,
+    microcents: Number((cost + perMillion - 1n) / perMillion) + request.extraMicrocents,
+  }
+}

@@ -1,0 +1,27 @@
+import type { BudgetPeriod } from '../core/billing/budget-period.ts'
+import { type BillingEmail, billingEmail } from './billing-emails.ts'
+import { invitationLetter, lockedLetter, resetLetter, softCapLetter, verificationLetter } from './templates.ts'
+import type { Delivery, Mail } from './queue.ts'
+
+/** The letters there are, each written and posted without anybody waiting for it. Tokens leave in them alone. */
+export type Post = {
+  invitation(to: string, by: string, token: string): void
+  emailVerification(to: string, token: string): void
+  passwordReset(to: string, token: string): void
+  signInLocked(to: string): void
+  softCap(to: string, percent: number, capUsd: number, period: BudgetPeriod): void
+  /** Sends one email and waits for the mail server's response, by which the stored notice is marked. */
+  billing(email: BillingEmail): Promise<Delivery>
+}
+
+/** Letters over `mail`; their links lead to `publicUrl`, never to what a request calls us. */
+export function createPost(mail: Pick<Mail, 'send' | 'deliver'>, publicUrl: string): Post {
+  return {
+    invitation: (to, by, token) => mail.send(invitationLetter(to, by, publicUrl, token)),
+    emailVerification: (to, token) => mail.send(verificationLetter(to, publicUrl, token)),
+    passwordReset: (to, token) => mail.send(resetLetter(to, publicUrl, token)),
+    signInLocked: to => mail.send(lockedLetter(to)),
+    softCap: (to, percent, capUsd, period) => mail.send(softCapLetter(to, percent, capUsd, period)),
+    billing: email => mail.deliver(billingEmail(email, publicUrl)),
+  }
+}

@@ -1,0 +1,103 @@
+/** What the gateway writes to people: short, plain text, and links under the configured address alone. */
+import type { BudgetPeriod } from '../core/billing/budget-period.ts'
+import type { BillingNotice } from '../core/billing/grace.ts'
+
+export type Letter = {
+  /** For the log, which learns nothing else. */
+  readonly kind:
+    | 'invitation'
+    | 'email_verification'
+    | 'password_reset'
+    | 'sign_in_locked'
+    | 'soft_cap'
+    | BillingNotice['kind']
+  readonly to: string
+  readonly subject: string
+  readonly text: string
+  /** The same for each attempt to send this email, so that mailboxes show a repeated one once; absent = a new one each time. */
+  readonly messageId?: string
+}
+
+/** To whoever is invited. `publicUrl` has no slash at its end. */
+export function invitationLetter(to: string, by: string, publicUrl: string, token: string): Letter {
+  return {
+    kind: 'invitation',
+    to,
+    subject: 'You are invited to gateway-ai',
+    text: lines(
+      `${by} invites you to their account on gateway-ai.`,
+      'Choose a password here within seven days:',
+      `${publicUrl}/#/invitation/${token}`,
+      'If you do not know them, do nothing.',
+    ),
+  }
+}
+
+/** To the address that an account was registered for. */
+export function verificationLetter(to: string, publicUrl: string, token: string): Letter {
+  return {
+    kind: 'email_verification',
+    to,
+    subject: 'Confirm your email address for gateway-ai',
+    text: lines(
+      'Someone registered this address on gateway-ai. If it was you, confirm it within 24 hours with the password that you chose:',
+      `${publicUrl}/#/verify/${token}`,
+      'If it was not you, ignore this email. The account cannot be used, and you can still register the address yourself.',
+    ),
+  }
+}
+
+/** To whoever asked for a new password. */
+export function resetLetter(to: string, publicUrl: string, token: string): Letter {
+  return {
+    kind: 'password_reset',
+    to,
+    subject: 'A new password for gateway-ai',
+    text: lines(
+      'Somebody, most likely you, asked for a new password for this address.',
+      'Choose it here within 30 minutes; all your sessions then end:',
+      `${publicUrl}/#/reset/${token}`,
+      'If another person may have used your account, revoke your API keys on the same page.',
+      'If it was not you, do nothing: your password stays as it is.',
+    ),
+  }
+}
+
+/** To whoever's sign-in was locked. */
+export function lockedLetter(to: string): Letter {
+  return {
+    kind: 'sign_in_locked',
+    to,
+    subject: 'Sign-in to gateway-ai is locked for a while',
+    text: lines(
+      'There were ten failed sign-ins under this address within 15 minutes.',
+      'New sign-ins from network addresses that you have not used before are rejected for now. Your sessions continue, and you can still sign in where you have signed in before. The lock expires automatically.',
+      'To sign in from a new network address now, reset your password: that lifts the lock.',
+    ),
+  }
+}
+
+/** Builds the email to an account's owner who used `percent` of the soft cap in a period. */
+export function softCapLetter(to: string, percent: number, capUsd: number, period: BudgetPeriod): Letter {
+  return {
+    kind: 'soft_cap',
+    to,
+    subject: `You used ${percent}% of your monthly soft cap`,
+    text: lines(
+      `Your account used ${percent}% of its soft cap of ${capUsd} USD for ${periodName(period)}.`,
+      'Requests are not blocked. Change the cap under Billing.',
+    ),
+  }
+}
+
+function periodName({ kind, startsAt, endsAt }: BudgetPeriod): string {
+  const [from, to] = [startsAt, endsAt].map(at => new Date(at).toISOString().slice(0, 10))
+  return kind === 'billing_cycle'
+    ? `the billing cycle from ${from} to ${to} (UTC)`
+    : `the calendar month ${from?.slice(0, 7)} (UTC)`
+}
+
+/** Joins paragraphs to the text of an email. */
+export function lines(...paragraphs: readonly string[]): string {
+  return `${paragraphs.join('\n\n')}\n`
+}

@@ -1,0 +1,194 @@
+/**
+ * What requests did, in numbers. Fed from one place when a request is settled and from one when an error is told; labels are
+ * closed sets or names of the catalogue, never an account, a key or anything that a caller wrote.
+ */
+import { attemptOutcomes } from '../core/chat/chat.ts'
+import { type ErrorCode, errorTable, type GatewayError, wireCode } from '../core/validation/errors.ts'
+import { fullName, type Model } from '../core/models/models.ts'
+import { microcentsPerUsd } from '../core/usage/money.ts'
+import type { UsageRecord } from '../core/usage/usage-record.ts'
+import type { RefusalCode } from '../limits/meter.ts'
+import { type Axis, createCounter, createHistogram, type Family } from './instruments.ts'
+import type { Settled } from './settled-request.ts'
+
+/** Where an error was told: on the two chat routes, or anywhere else. */
+export type Surface = 'chat' | 'other'
+
+export type Metrics = {
+  settled(request: Pick<Settled, 'tally' | 'record'>): void
+  failed(surface: Surface, error: Pick<GatewayError, 'code' | 'layer'>): void
+  families(): readonly Family[]
+}
+
+const statuses = ['completed', 'failed', 'client_closed', 'blocked'] as const satisfies readonly UsageRecord['status'][]
+const modes = ['auto', 'manual'] as const satisfies readonly UsageRecord['routing_mode'][]
+const kinds = ['input', 'cached_input', 'cache_write', 'output', 'reasoning'] as const
+const parts = ['model', 'search', 'fetch'] as const
+const surfaces = ['chat', 'other'] as const satisfies readonly Surface[]
+const codes = Object.keys(errorTable) as readonly ErrorCode[]
+const limits: readonly ErrorCode[] = [
+  'requests_per_minute_exceeded',
+  'concurrent_requests_exceeded',
+  'daily_tokens_exceeded',
+  'daily_cost_exceeded',
+] satisfies readonly RefusalCode[]
+
+/** Of moderation: ours, and a provider's own. */
+const layers = ['patterns', 'classifier', 'urls', 'provider']
+
+const outcomes = attemptOutcomes
+
+/** Upper bounds in seconds. */
+const bounds = {
+  duration: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600],
+  overhead: [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
+  firstToken: [0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 20, 60, 120],
+}
+
+/** Counts for the models that are offered; what was answered by none of them has neither provider nor model. */
+export function createMetrics(models: readonly Model[]): Metrics {
+  const modelAxis: Axis = [...models.map(({ provider, id }) => ({ provider, model: id })), {}]
+  const places = new Map(models.map((model, place) => [fullName(model), place]))
+  const placeOf = (name: string) => places.get(name) ?? models.length
+  const streamed = labelled('streamed', ['false', 'true'])
+
+  const requests = createCounter({
+    name: 'gateway_requests_total',
+    help: 'Chat requests that were admitted, by how they ended.',
+    axes: [modelAxis, labelled('status', statuses), streamed, labelled('routing', modes)],
+  })
+  const duration = createHistogram({
+    name: 'gateway_request_duration_seconds',
+    help: 'From the request to its settling.',
+    axes: [modelAxis, streamed],
+    bounds: bounds.duration,
+  })
+  const overhead = createHistogram({
+    name: 'gateway_overhead_seconds',
+    help: 'Time in the gateway itself before the serving model was asked, upstreams that failed taken out.',
+    axes: [streamed],
+    bounds: bounds.overhead,
+    showsZeros: true,
+  })
+  const firstToken = createHistogram({
+    name: 'gateway_time_to_first_token_seconds',
+    help: 'From the request to the first content of the model.',
+    axes: [modelAxis],
+    bounds: bounds.firstToken,
+  })
+  const tokens = createCounter({
+    name: 'gateway_tokens_total',
+    help: 'Tokens used. Input holds cached_input and cache_write, output holds reasoning.',
+    axes: [modelAxis, labelled('kind', kinds)],
+  })
+  const cost = createCounter({
+    name: 'gateway_cost_usd_total',
+    help: 'US dollars billed, by what for.',
+    axes: [modelAxis, labelled('part', parts)],
+    unit: microcentsPerUsd,
+  })
+  const shortfall = createCounter({
+    name: 'gateway_shortfall_usd_total',
+    help: 'US dollars used above reservations and not billed.',
+    axes: [modelAxis],
+    unit: microcentsPerUsd,
+  })
+  const attempts = createCounter({
+    name: 'gateway_attempts_total',
+    help: 'Attempts by outcome, skipped candidates included.',
+    axes: [modelAxis, labelled('outcome', outcomes)],
+  })
+  const fallbacks = createCounter({
+    name: 'gateway_fallbacks_total',
+    help: 'Fallbacks to another model, by the failure or skip before.',
+    axes: [
+      labelled(
+        'reason',
+        outcomes.filter(outcome => outcome !== 'served'),
+      ),
+    ],
+    showsZeros: true,
+  })
+  const failures = createCounter({
+    name: 'gateway_errors_total',
+    help: 'Errors told to callers, refusals among them.',
+    axes: [
+      labelled('surface', surfaces),
+      codes.map(code => ({ code: wireCode(code), status: String(errorTable[code].status) })),
+    ],
+  })
+  const limited = createCounter({
+    name: 'gateway_limits_hit_total',
+    help: 'Chat requests refused by a limit of their account.',
+    axes: [labelled('limit', limits)],
+    showsZeros: true,
+  })
+
+  const blocked = createCounter({
+    name: 'gateway_content_blocked_total',
+    help: 'Chat requests refused by moderation, by the layer that did.',
+    axes: [labelled('layer', layers)],
+    showsZeros: true,
+  })
+
+  return {
+    settled({ tally, record }) {
+      const model = record.model === '' ? models.length : placeOf(`${record.provider}/${record.model}`)
+      const stream = record.streamed ? 1 : 0
+      requests.add(1, model, statuses.indexOf(record.status), stream, record.routing_mode === 'auto' ? 0 : 1)
+      duration.observe(record.latency_ms / 1000, model, stream)
+      if (record.first_token_ms !== null) firstToken.observe(record.first_token_ms / 1000, model)
+      if (tally.serving !== null)
+        overhead.observe((tally.serving.startedAt - tally.startedMonotonic - tally.upstreamMs) / 1000, stream)
+      countTokens(record, model)
+      countCost(record, model)
+      shortfall.add(record.shortfall_microcents ?? 0, model)
+      for (const [index, { model: name, outcome }] of tally.attempts.entries()) {
+        attempts.add(1, placeOf(name), outcomes.indexOf(outcome))
+        // `served` is the first of the outcomes and no reason to go on.
+        if (index > 0) fallbacks.add(1, outcomes.indexOf(tally.attempts[index - 1]?.outcome ?? 'served') - 1)
+      }
+    },
+    failed(surface, { code, layer }) {
+      failures.add(1, surfaces.indexOf(surface), codes.indexOf(code))
+      const limit = limits.indexOf(code)
+      if (limit !== -1) limited.add(1, limit)
+      const by = layers.indexOf(layer ?? '')
+      if (by !== -1) blocked.add(1, by)
+    },
+    families: () =>
+      [
+        requests,
+        duration,
+        overhead,
+        firstToken,
+        tokens,
+        cost,
+        shortfall,
+        attempts,
+        fallbacks,
+        failures,
+        limited,
+        blocked,
+      ].map(one => one.family()),
+  }
+
+  function countTokens(record: UsageRecord, model: number): void {
+    tokens.add(record.input_tokens, model, 0)
+    tokens.add(record.cached_input_tokens, model, 1)
+    tokens.add(record.cache_write_tokens, model, 2)
+    tokens.add(record.output_tokens, model, 3)
+    tokens.add(record.reasoning_tokens, model, 4)
+  }
+
+  function countCost(record: UsageRecord, model: number): void {
+    const { search_microcents: search = 0, fetch_microcents: fetch = 0 } = record
+    cost.add(record.billed_microcents - search - fetch, model, 0)
+    cost.add(search, model, 1)
+    cost.add(fetch, model, 2)
+  }
+}
+
+function labelled(name: string, values: readonly string[]): Axis {
+  return values.map(value => ({ [name]: value }))
+}

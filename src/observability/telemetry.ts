@@ -1,0 +1,104 @@
+/** What operators are told of requests: counts, one line in the log, a trace of some. Fed where a request is settled. */
+import type { GatewayError } from '../core/validation/errors.ts'
+import { createRoster } from '../core/limits/active-set.ts'
+import type { UsageRecord } from '../core/usage/usage-record.ts'
+import type { Tally } from '../pipeline/request-context.ts'
+import { type Exporter, type ExporterOptions, startExporter } from './exporter.ts'
+import { gauges, type State } from './gauges.ts'
+import type { Family } from './instruments.ts'
+import type { Log } from './log.ts'
+import { watchLoopLag } from './loop-lag.ts'
+import { createMetrics, type Surface } from './metrics.ts'
+import type { Settled } from './settled-request.ts'
+import { readTraceParent, type TraceParent } from '../core/text/traceparent.ts'
+import { createTracer } from './traces.ts'
+
+export type Observe = {
+  /** The request holds a seat, until it is settled. */
+  admitted(tally: Tally): void
+  /** Once for every admitted request, whoever ended it. */
+  settled(request: Settled): void
+  /** An error was told to a caller. */
+  failed(surface: Surface, error: Pick<GatewayError, 'code' | 'layer'>): void
+  /** The trace that a request is part of; null where none is, or nobody would be told. */
+  traceOf(headers: Headers): TraceParent | null
+  families(): readonly Family[]
+  close(): Promise<void>
+}
+
+export type ObserveOptions = {
+  readonly state: State
+  readonly log: Pick<Log, 'debug' | 'warn'>
+  readonly clock: { now(): number; monotonic(): number }
+  /** Null = nothing is exported, and nothing is traced. */
+  readonly otlp:
+    | (Pick<ExporterOptions, 'endpoint' | 'headers' | 'fetch' | 'metricsEveryMs'> & { readonly sampleRatio: number })
+    | null
+  readonly worker: number | null
+  readonly random: () => number
+  readonly randomBytes: (count: number) => Uint8Array
+}
+
+/** Begins to watch. `close` ends it and exports what is left. */
+export function createObserve({ state, log, clock, otlp, worker, random, randomBytes }: ObserveOptions): Observe {
+  const metrics = createMetrics(state.models)
+  const lag = watchLoopLag(clock.monotonic)
+  const open = createRoster<Tally>()
+  const own = () => [...metrics.families(), ...gauges(state, open), lag.family()]
+
+  const tracer =
+    otlp === null ? null : createTracer({ ratio: otlp.sampleRatio, random, randomBytes, monotonic: clock.monotonic })
+  const exporter: Exporter | null =
+    otlp === null || tracer === null
+      ? null
+      : startExporter({
+          ...otlp,
+          resource: {
+            'service.name': 'gateway-ai',
+            'service.version': state.version,
+            'service.instance.id': Buffer.from(randomBytes(16)).toString('hex'),
+            ...(worker === null ? {} : { 'gateway.worker': String(worker) }),
+          },
+          now: clock.now,
+          tracer,
+          families: () => [...own(), ...exporterFamilies()],
+          log,
+        })
+  const exporterFamilies = () => exporter?.families() ?? []
+
+  return {
+    admitted: open.add,
+    settled(request) {
+      open.delete(request.tally)
+      metrics.settled(request)
+      tracer?.take(request)
+      log.debug('request_settled', lineOf(request.record))
+    },
+    failed: metrics.failed,
+    traceOf: headers => (tracer === null ? null : readTraceParent(headers.get('traceparent'))),
+    families: () => [...own(), ...exporterFamilies()],
+    async close() {
+      lag.close()
+      await exporter?.close()
+    },
+  }
+}
+
+/** A request in one line of the log: what became of it, and how much it was. */
+function lineOf(record: UsageRecord) {
+  return {
+    request_id: record.request_id,
+    account_id: record.account_id,
+    provider: record.provider,
+    model: record.model,
+    status: record.status,
+    code: record.error_code,
+    attempts: record.attempts,
+    streamed: record.streamed,
+    input_tokens: record.input_tokens,
+    output_tokens: record.output_tokens,
+    billed_microcents: record.billed_microcents,
+    latency_ms: record.latency_ms,
+    first_token_ms: record.first_token_ms,
+  }
+}

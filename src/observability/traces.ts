@@ -1,0 +1,160 @@
+/**
+ * One trace for a sampled request, made once it has ended from the times that its tally kept: nothing is carried along while it
+ * runs, and what is not sampled costs a random number. Names are those of OpenTelemetry's conventions for generative AI. No
+ * prompt, answer, account or key is in it, nor anything else that a caller wrote but the ids of its own `traceparent`.
+ */
+import { autoModel } from '../core/models/models.ts'
+import { toUsd } from '../core/usage/money.ts'
+import type { Settled } from './settled-request.ts'
+import type { TraceParent } from '../core/text/traceparent.ts'
+
+export type Attribute = string | number | boolean | readonly string[]
+
+export type Span = {
+  readonly traceId: string
+  readonly spanId: string
+  /** Null = the trace begins here. */
+  readonly parentId: string | null
+  readonly name: string
+  readonly kind: 'server' | 'client' | 'internal'
+  /** Epoch milliseconds, with fractions. */
+  readonly startedAt: number
+  readonly endedAt: number
+  readonly attributes: Readonly<Record<string, Attribute>>
+  /** What it failed with; null = it did not. */
+  readonly error: string | null
+}
+
+export type Tracer = {
+  /** Keeps the request's spans where it is sampled. Drops and counts them where there is no room. */
+  take(request: Settled): void
+  /** Up to `maximum` spans, oldest first; they are then the taker's. */
+  drain(maximum: number): readonly Span[]
+  dropped(): number
+}
+
+/** How many spans wait to be exported at most: some 2,000 requests, 8 MB. */
+const maximumWaiting = 16_384
+
+/** `ratio` is the share of requests that are traced where no caller decides: who sends a `traceparent` has decided. */
+export function createTracer(options: {
+  readonly ratio: number
+  readonly random: () => number
+  readonly randomBytes: (count: number) => Uint8Array
+  readonly monotonic: () => number
+}): Tracer {
+  const { ratio, random, randomBytes, monotonic } = options
+  let waiting: Span[] = []
+  let dropped = 0
+  return {
+    take(request) {
+      const { trace } = request.tally
+      if (trace === null ? random() >= ratio : !trace.sampled) return
+      const spans = spansOf(request, monotonic(), trace, randomBytes)
+      if (waiting.length + spans.length > maximumWaiting) dropped += spans.length
+      else waiting.push(...spans)
+    },
+    drain(maximum) {
+      const taken = waiting.slice(0, maximum)
+      waiting = waiting.slice(maximum)
+      return taken
+    },
+    dropped: () => dropped,
+  }
+}
+
+/** The request, its steps one after the other, and each model that was asked. */
+function spansOf(
+  { tally, record, plan }: Settled,
+  now: number,
+  parent: TraceParent | null,
+  randomBytes: (count: number) => Uint8Array,
+): readonly Span[] {
+  const steps = Object.entries(tally.steps).flatMap(([name, at]) => (at === null ? [] : [{ name, startedAt: at }]))
+  // All ids at once: each draw costs more than a span.
+  const drawn = Buffer.from(randomBytes(24 + 8 * (steps.length + tally.attempts.length))).toString('hex')
+  const traceId = parent?.traceId ?? drawn.slice(0, 32)
+  const rootId = drawn.slice(32, 48)
+  let used = 32
+  const nextId = () => {
+    used += 16
+    return drawn.slice(used - 16, used)
+  }
+  const epochOf = (monotonic: number) => tally.startedAt + monotonic - tally.startedMonotonic
+  const span = (name: string, from: number, to: number, more: Partial<Span> = {}): Span => ({
+    traceId,
+    spanId: nextId(),
+    parentId: rootId,
+    name,
+    kind: 'internal',
+    startedAt: epochOf(from),
+    endedAt: epochOf(to),
+    attributes: {},
+    error: null,
+    ...more,
+  })
+
+  const asked = plan.mode === 'auto' ? autoModel : plan.first.model.id
+  const root = span(`chat ${asked}`, tally.startedMonotonic, now, {
+    parentId: parent?.spanId ?? null,
+    kind: 'server',
+    error: record.error_code,
+    attributes: rootAttributes({ tally, record, plan }, asked),
+  })
+  // An attempt's duration is until its first content: the one that served went on until it was settled.
+  const lastContentAt = tally.steps.settle ?? now
+  return [
+    root,
+    ...steps.map(({ name, startedAt }, index) => span(name, startedAt, steps[index + 1]?.startedAt ?? now)),
+    ...tally.attempts.map(({ model: name, outcome, startedAt, durationMs }) => {
+      const provider = name.slice(0, name.indexOf('/'))
+      const model = name.slice(provider.length + 1)
+      return span(`attempt ${model}`, startedAt, outcome === 'served' ? lastContentAt : startedAt + durationMs, {
+        kind: 'client',
+        attributes: { ...inference(provider, model), 'gateway.attempt.outcome': outcome },
+        error: outcome === 'served' ? null : outcome,
+      })
+    }),
+  ]
+}
+
+function rootAttributes({ tally, record, plan }: Settled, asked: string): Record<string, Attribute> {
+  const answered: Record<string, Attribute> =
+    record.model === ''
+      ? {}
+      : {
+          'gen_ai.response.model': record.model,
+          'gen_ai.usage.input_tokens': record.input_tokens,
+          'gen_ai.usage.output_tokens': record.output_tokens,
+          'gen_ai.usage.cache_read.input_tokens': record.cached_input_tokens,
+          'gen_ai.usage.cache_creation.input_tokens': record.cache_write_tokens,
+          'gen_ai.usage.reasoning.output_tokens': record.reasoning_tokens,
+        }
+  return {
+    ...inference(record.provider === '' ? plan.first.model.provider : record.provider, asked),
+    ...answered,
+    ...(record.status === 'completed'
+      ? { 'gen_ai.response.finish_reasons': [...(tally.serving?.finishes.values() ?? [])] }
+      : {}),
+    ...(record.first_token_ms === null ? {} : { 'gen_ai.response.time_to_first_chunk': record.first_token_ms / 1000 }),
+    ...(plan.choices === 1 ? {} : { 'gen_ai.request.choice.count': plan.choices }),
+    'gen_ai.response.id': record.request_id,
+    'gateway.status': record.status,
+    'gateway.streamed': record.streamed,
+    'gateway.routing.mode': record.routing_mode,
+    ...(record.strategy === null ? {} : { 'gateway.routing.strategy': record.strategy }),
+    ...(record.query_type === null ? {} : { 'gateway.query_type': record.query_type }),
+    'gateway.attempts': record.attempts,
+    'gateway.cost_usd': toUsd(record.billed_microcents),
+    'gateway.usage.estimated': record.estimated,
+  }
+}
+
+/** What the conventions want on every span of a model's work. */
+function inference(provider: string, model: string): Record<string, Attribute> {
+  return {
+    'gen_ai.operation.name': 'chat',
+    'gen_ai.provider.name': provider === 'google' ? 'gcp.gemini' : provider,
+    'gen_ai.request.model': model,
+  }
+}

@@ -1,0 +1,111 @@
+import type { Ask } from '../core/chat/chat.ts'
+import type { DifficultyExplainer, Reader, Reading } from '../core/analysis/prompt-analysis.ts'
+import { planEnhancement } from '../core/enhancement/enhancement-plan.ts'
+import { expectedOutput, type KnownLength, plainCost, usualWebTokens } from '../core/usage/cost-estimate.ts'
+import type { HealthState, SkipReason } from '../core/routing/circuit-breaker.ts'
+import { type LevelShares, usualShares } from '../core/routing/capability-levels.ts'
+import type { Caller } from '../core/limits/plans.ts'
+import type { WeighedSignal } from '../core/analysis/difficulty.ts'
+import { type Figures, publishedFigures } from '../core/routing/scoring.ts'
+import { estimateInputTokens, likelyInputTokens } from '../core/tokens/tokens.ts'
+import { planWeb, type WebOffer } from '../core/web/web-plan.ts'
+import type { Deps } from '../composition/deps.ts'
+import { type AdmissionCheckDeps, checkAdmission } from './admit.ts'
+import type { Candidate } from './routing/candidate.ts'
+import { healthKey } from './routing/health-key.ts'
+import { inOrder } from './routing/order.ts'
+import { type Route, route } from './routing/route.ts'
+import type { RouteDeps } from './routing/route-request.ts'
+
+/** How a request would be routed now, and why. */
+export type Preview = {
+  readonly reading: Reading
+  readonly shares: LevelShares
+  readonly plan: Route
+  readonly candidates: readonly PreviewedCandidate[]
+  readonly known: KnownLength
+  /** The signals that decided how demanding the prompt is. */
+  readonly difficulty: readonly WeighedSignal[]
+}
+
+export type PreviewedCandidate = {
+  readonly candidate: Candidate
+  readonly reasons: readonly string[]
+  /** Integer of 1e-8 USD. */
+  readonly costMicrocents: number
+  readonly health: HealthState
+  readonly figures: Figures
+}
+
+export type PreviewDeps = RouteDeps & {
+  readonly config: Pick<Deps['config'], 'rewriter' | 'defaultMaxOutputTokens'>
+  readonly checkLimits: AdmissionCheckDeps['checkLimits']
+  readonly health: Pick<Deps['health'], 'skipReason'>
+  readonly newRequestId: () => string
+  readonly read: Reader
+  readonly explain: DifficultyExplainer
+  readonly foresight: NonNullable<RouteDeps['foresight']>
+}
+
+/**
+ * Routes a chat request by the real router and the real limits, and tells the order in which its candidates would be asked now.
+ * Calls no model and reserves nothing. Throws as the chat itself would, a limit of the account included.
+ */
+export async function preview(deps: PreviewDeps, caller: Caller, ask: Ask, offer: WebOffer): Promise<Preview> {
+  const reading = deps.read(ask.messages)
+  const web = planWeb(ask, reading, caller, offer)
+  // Who asks how it would go is told the rule, not one of its exceptions.
+  const settled: RouteDeps = { ...deps, random: () => 1 }
+  const enhancement = planEnhancement(ask, reading, deps.config.rewriter !== null)
+  const wanted = route(settled, caller, ask, reading, enhancement?.inputTokens ?? estimateInputTokens(ask), web)
+  const plan = await checkAdmission(deps, caller, ask, wanted, deps.newRequestId())
+  const known = deps.foresight.of(reading.queryType, caller.accountId)
+  const skips = new Map<Candidate, SkipReason>()
+  const order = [...inOrder(deps.health, plan, (candidate, reason) => void skips.set(candidate, reason))]
+  const candidates = order.map((candidate, place) => {
+    const { model } = candidate
+    const key = healthKey(candidate)
+    const health = deps.health.stateOf(key)
+    const figures = deps.health.figuresOf?.(key, model.figures) ?? publishedFigures(model)
+    const outputTokens = expectedOutput(model, reading, ask.maxOutputTokens, known).tokens * ask.choices
+    const inputTokens = likelyInputTokens(enhancement?.ask ?? ask, model.provider) + usualWebTokens(plan.web, model)
+    return {
+      candidate,
+      reasons: [candidate.reason(), ...placeReasons(plan, order, place, health, skips.get(candidate) ?? null)],
+      costMicrocents: plainCost(model, inputTokens, outputTokens) + plan.web.microcents,
+      health,
+      figures,
+    }
+  })
+  return {
+    reading,
+    shares: deps.shares ?? usualShares,
+    plan,
+    candidates,
+    known,
+    difficulty: deps.explain(ask.messages),
+  }
+}
+
+/** What beside its score puts a candidate where it is. */
+function placeReasons(
+  { mode, first }: Route,
+  order: readonly Candidate[],
+  place: number,
+  health: HealthState,
+  skip: SkipReason | null,
+): string[] {
+  const candidate = order[place]
+  if (candidate === undefined) return []
+  const { model, score } = candidate
+  const reasons: string[] = []
+  if (skip !== null) reasons.push(`skipped, and asked only as the last resort: ${skip}`)
+  else if (health !== 'healthy' && mode === 'manual' && candidate === first)
+    reasons.push(`${health}, and asked all the same since the request names it`)
+  else if (health !== 'healthy') reasons.push(`${health}, so those that are well stand before it`)
+  const isPassing = order.slice(place + 1).some(later => later.score > score)
+  const isFresh = order[place - 1]?.model.provider !== model.provider
+  if (health === 'healthy' && place > 0 && isPassing && isFresh)
+    reasons.push('another provider than the one before it, should that be down as a whole')
+  return reasons
+}

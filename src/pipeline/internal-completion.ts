@@ -1,0 +1,73 @@
+import type { Deadlines } from '../config.ts'
+import { plainAsk } from '../core/request/chat-request.ts'
+import type { Ask, ReasoningEffort } from '../core/chat/chat.ts'
+import type { EndingSignal } from '../core/chat/request-abort.ts'
+import type { Catalogue } from '../core/models/models.ts'
+import type { Clock } from '../composition/clock.ts'
+import type { Network } from '../composition/network.ts'
+import { startAttempt } from './attempt.ts'
+import type { Endpoint } from './routing/candidate.ts'
+
+export type CompleteDeps = {
+  readonly clock: Clock
+  readonly network: Network
+  readonly catalogue: Catalogue
+  readonly endpoints: ReadonlyMap<string, Endpoint>
+  readonly deadlines: Deadlines
+}
+
+type Question = {
+  readonly system: string
+  readonly user: string
+  readonly outputCap: number
+  /** Absent = as the model does. */
+  readonly reasoningEffort?: ReasoningEffort
+}
+
+/**
+ * One answer of a catalogue model to the gateway's own question, as text: nobody's request, nobody's bill. Throws an `Error`
+ * where the model is not offered or has no whole answer.
+ */
+export async function complete(
+  deps: CompleteDeps,
+  name: string,
+  question: Question,
+  signal: EndingSignal,
+): Promise<string> {
+  const model = deps.catalogue.resolve(name)
+  const endpoint = model === null ? undefined : deps.endpoints.get(model.provider)
+  if (model === null || endpoint === undefined) throw new Error('the model is not offered here')
+  const { outputCap } = question
+  const attempt = startAttempt(deps, {
+    candidate: { model, endpoint, score: 1, reason: () => 'asked by the gateway itself', parts: () => null },
+    ask: { ask: askOf(question), model, outputCap: Math.min(outputCap, model.maxOutputTokens), stream: false },
+    deadlines: deps.deadlines,
+    deadlineAt: deps.clock.monotonic() + deps.deadlines.totalMs,
+    signal,
+  })
+  let text = ''
+  let hasEnded = false
+  try {
+    while (!hasEnded) {
+      const parts = await attempt.next()
+      if (parts === null) break
+      for (const part of parts) {
+        if (part.type === 'text') text += part.text
+        if (part.type === 'failure') throw new Error(part.failure.kind)
+        if (part.type === 'end') hasEnded = true
+      }
+    }
+  } finally {
+    attempt.close(hasEnded)
+  }
+  if (!hasEnded) throw new Error('the answer was cut')
+  return text
+}
+
+function askOf({ system, user, reasoningEffort }: Question): Ask {
+  const messages = [
+    { role: 'system', text: system },
+    { role: 'user', content: [{ type: 'text', text: user }], name: null },
+  ] as const
+  return plainAsk(messages, { reasoningEffort: reasoningEffort ?? null, bodyCharacters: system.length + user.length })
+}

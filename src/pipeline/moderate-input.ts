@@ -1,0 +1,165 @@
+import type { Ask, Message } from '../core/chat/chat.ts'
+import { type Definition, definitionsIn, withDefinitions } from '../core/chat/tool-definitions.ts'
+import { createEnding, type EndingSignal } from '../core/chat/request-abort.ts'
+import { GatewayError } from '../core/validation/errors.ts'
+import { type Leak, masked } from '../core/moderation/secret-detection.ts'
+import { textsOf, type Verdict } from '../core/moderation/text-moderator.ts'
+import type { Safety } from '../moderation/moderation.ts'
+
+declare const screened: unique symbol
+
+/** An ask that moderation has let through. Only `moderate` makes one, so what was never screened does not compile. */
+export type Screened = {
+  readonly [screened]: true
+  readonly ask: Ask
+  /** Kinds of secrets found in the conversation and in what is defined beside it. */
+  readonly secrets: readonly string[]
+  /** Aborts with the request, and with the error to be told when somebody else's verdict comes in as a refusal. */
+  readonly signal: EndingSignal
+  /** Settled once that verdict is in; nothing may reach the caller before. Throws a refusal. null = nobody is asked. */
+  readonly verdict: Promise<void> | null
+}
+
+export type ModerateDeps = {
+  readonly safety: Pick<
+    Safety,
+    'screenMessages' | 'screenDefinition' | 'moderation' | 'secrets' | 'leaksIn' | 'secretsIn'
+  >
+  readonly log: { warn(event: string, fields: Readonly<Record<string, string | number>>): void }
+}
+
+/**
+ * Screens the whole conversation, not the last message alone: an instruction may have come in with an earlier turn or a
+ * tool's result, or with a tool's definition, which callers take from others too. Throws `content_blocked` with the layer and
+ * category that refused. What a configured endpoint or model says is not waited for here: the request goes on while it is
+ * asked, and ends when it refuses.
+ */
+export function moderate(
+  deps: ModerateDeps,
+  ask: Ask,
+  request: { readonly id: string; readonly signal: EndingSignal },
+): Screened {
+  const { safety } = deps
+  const kinds = new Set<string>()
+  look(safety, 'messages', safety.screenMessages(ask.messages), ask.messages, kinds)
+  for (const one of definitionsIn(ask)) look(safety, one.param, safety.screenDefinition(one), [one], kinds)
+  const secrets: readonly string[] = [...kinds]
+  if (secrets.length > 0) {
+    deps.log.warn('secrets_in_prompt', {
+      request_id: request.id,
+      kinds: secrets.join(', '),
+      masked: String(safety.secrets === 'mask'),
+    })
+  }
+  const clean = safety.secrets === 'mask' && secrets.length > 0 ? masking(safety, ask) : ask
+  return { ask: clean, secrets, ...askElsewhere(safety, clean, request) } as Screened
+}
+
+type Param = 'messages' | 'tools' | 'response_format'
+
+/** Refuses what may not go on, and adds the kinds of secrets in what may to `kinds`. */
+function look(
+  safety: ModerateDeps['safety'],
+  param: Param,
+  { verdict, layer, category, rule }: Verdict,
+  said: readonly (Message | Definition)[],
+  kinds: Set<string>,
+): void {
+  if (verdict === 'block') throw refusal(param, layer ?? 'patterns', category ?? 'illegal', rule)
+  const found = new Set<string>()
+  for (const one of said) for (const kind of safety.secretsIn(one)) found.add(kind)
+  if (found.size > 0 && safety.secrets === 'block') throw secretsFound(param, found)
+  for (const kind of found) kinds.add(kind)
+}
+
+/** Asks the configured endpoint or model, without waiting. */
+function askElsewhere(
+  { moderation }: ModerateDeps['safety'],
+  ask: Ask,
+  request: { readonly id: string; readonly signal: EndingSignal },
+): Pick<Screened, 'signal' | 'verdict'> {
+  if (moderation === null) return { signal: request.signal, verdict: null }
+  const ending = createEnding()
+  const leave = () => ending.abort(request.signal.reason)
+  request.signal.addEventListener('abort', leave)
+  if (request.signal.aborted) leave()
+  const asking = new AbortController()
+  ending.signal.addEventListener('abort', () => asking.abort())
+  const texts = ask.messages.flatMap(textsOf).filter(text => text.trim() !== '')
+  const verdict = moderation.ask(texts, request.id, asking.signal).then(category => {
+    if (category === null) return
+    const error = refusal('messages', 'classifier', category, 'the configured moderation')
+    ending.abort(error)
+    throw error
+  })
+  // Whoever awaits it is told; a request that ended before has nobody to tell.
+  verdict.catch(() => {})
+  return { signal: ending.signal, verdict }
+}
+
+/** The ask with every secret masked. Throws a refusal where a name holds one: calls go by it. */
+function masking({ leaksIn }: Pick<Safety, 'leaksIn'>, ask: Ask): Ask {
+  const { tools, responseFormat } = ask
+  for (const { name } of tools) refuseNamed('tools', leaksIn(name))
+  if (responseFormat.type === 'json_schema') refuseNamed('response_format', leaksIn(responseFormat.name))
+  const clean = (text: string) => masked(text, leaksIn(text))
+  return { ...ask, ...withDefinitions(ask, clean), messages: ask.messages.map(message => cleaned(message, clean)) }
+}
+
+function cleaned(message: Message, clean: (text: string) => string): Message {
+  switch (message.role) {
+    case 'system':
+    case 'tool':
+      return { ...message, text: clean(message.text) }
+    case 'user':
+      return {
+        ...message,
+        content: message.content.map(part => (part.type === 'text' ? { ...part, text: clean(part.text) } : part)),
+      }
+    case 'assistant':
+      return {
+        ...message,
+        text: message.text === null ? null : clean(message.text),
+        toolCalls: message.toolCalls.map(call => ({ ...call, arguments: clean(call.arguments) })),
+      }
+    default:
+      return message satisfies never
+  }
+}
+
+function refuseNamed(param: Param, leaks: readonly Leak[]): void {
+  if (leaks.length > 0) throw secretsFound(param, new Set(leaks.map(({ kind }) => kind)))
+}
+
+function secretsFound(param: Param, kinds: ReadonlySet<string>): GatewayError {
+  return refusal(param, 'patterns', 'secrets', `found: ${[...kinds].join(', ')}`)
+}
+
+function refusal(param: Param, layer: string, category: string, detail: string | null): GatewayError {
+  return new GatewayError('content_blocked', adviceFor(places[param], category), {
+    param,
+    layer,
+    category,
+    ...(detail === null ? {} : { detail }),
+  })
+}
+
+const places: Readonly<Record<Param, string>> = {
+  messages: 'The conversation',
+  tools: 'A tool’s definition',
+  response_format: 'The response format',
+}
+
+function adviceFor(place: string, category: string): string {
+  switch (category) {
+    case 'prompt_injection':
+    case 'jailbreak':
+      return `${place} holds text that tries to override the model’s instructions. Remove it (look into tool results and pasted text too) and ask again.`
+    case 'malicious_url':
+      return `${place} points at an address that is known as harmful. Remove it and ask again.`
+    case 'secrets':
+      return `${place} holds a key, a card number or another secret. Remove it, and replace the secret: it has left its place.`
+    default:
+      return `${place} asks for something this service does not help with. Change the request and ask again.`
+  }
+}

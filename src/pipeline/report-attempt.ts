@@ -1,0 +1,76 @@
+/** What an attempt says of a model: to its health, and where it failed to the operator. */
+import type { HealthOutcome } from '../core/routing/circuit-breaker.ts'
+import { fullName } from '../core/models/models.ts'
+import type { Deps } from '../composition/deps.ts'
+import type { ProviderFailure } from '../providers/provider.ts'
+import type { Candidate } from './routing/candidate.ts'
+import { healthKey } from './routing/health-key.ts'
+import type { Serving, Tally } from './request-context.ts'
+
+/** The model answered; and how fast, where it `streamed`. Milliseconds: waited for it in all, and when it was over. */
+export function reportSuccess(
+  { health }: Pick<Deps, 'health'>,
+  serving: Serving,
+  streamed: { readonly waitedMs: number; readonly endedAt: number } | null,
+): void {
+  health.report(healthKey(serving.candidate), {
+    outcome: 'ok',
+    ...(streamed === null ? {} : speedOf(serving, streamed.waitedMs, streamed.endedAt)),
+  })
+}
+
+/** Fewer tokens than this tell no pace. */
+const leastPacedTokens = 32
+/** Share of the answer's time that its reader may have kept us waiting. */
+const mostIdle = 0.25
+
+/** How fast a streamed answer came: to its first content, and from there on where the upstream counted and set the pace. */
+function speedOf({ firstContentAt, startedAt, usage, reasoning }: Serving, waitedMs: number, endedAt: number) {
+  if (firstContentAt === null) return {}
+  const firstTokenMs = firstContentAt - startedAt
+  // Reasoning that is not shown was done before the first content.
+  const tokens = (usage?.outputTokens ?? 0) - (reasoning === '' ? (usage?.reasoningTokens ?? 0) : 0)
+  const lasted = endedAt - firstContentAt
+  const idle = Math.max(0, endedAt - startedAt - waitedMs)
+  if (tokens < leastPacedTokens || idle > mostIdle * lasted) return { firstTokenMs }
+  return { firstTokenMs, tokensPerSecond: (1000 * tokens) / Math.max(1, lasted - idle) }
+}
+
+/** What a failure says about the model's health, and to the operator. The caller's own mistakes say nothing of health. */
+export function reportFailure(
+  deps: Pick<Deps, 'health' | 'log'>,
+  tally: Tally,
+  candidate: Candidate,
+  failure: ProviderFailure,
+  status: number | null,
+): void {
+  const { kind, detail, blame, retryAfterMs } = failure
+  const fields = { request_id: tally.requestId, model: fullName(candidate.model), kind, detail }
+  if (blame === 'caller') {
+    deps.log.info('request_refused_upstream', fields)
+    return
+  }
+  // Our own credential or bill: nobody but the operator can mend it.
+  if (blame === 'us') deps.log.error('provider_switched_off', fields)
+  else deps.log.warn('attempt_failed', fields)
+  const key = healthKey(candidate)
+  const outcome = healthOutcome(failure, status)
+  deps.health.report(key, { outcome, retryAfterMs })
+  // An unhealthy one that says when to come back is left alone until then.
+  if (outcome === 'unhealthy' && retryAfterMs !== null) deps.health.report(key, { outcome: 'cooling', retryAfterMs })
+}
+
+function healthOutcome({ kind }: ProviderFailure, status: number | null): HealthOutcome {
+  switch (kind) {
+    case 'rate_limited':
+      return 'cooling'
+    case 'quota_exhausted':
+    case 'credential_refused':
+      return 'switched_off'
+    case 'overloaded':
+    case 'model_missing':
+      return 'unhealthy'
+    default:
+      return status === 503 ? 'unhealthy' : 'soft_failure'
+  }
+}

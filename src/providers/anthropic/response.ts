@@ -1,0 +1,188 @@
+import type { FinishReason } from '../../core/chat/chat.ts'
+import { failed, truncated } from '../failure.ts'
+import { frameParser, placeAmong } from '../frames.ts'
+import { isRecord, type Json, nameOf, record, records, textOf } from '../json.ts'
+import type { AnswerPart, StreamReader } from '../provider.ts'
+import type { ServerSentEvent } from '../sse.ts'
+import { blockReader } from './blocks.ts'
+import { failureInAnswer } from './failure.ts'
+import { type Counts, countsOf, noCounts, outgrown, usageOf } from './usage.ts'
+
+/** A whole answer. */
+export function readResponse(body: unknown): readonly AnswerPart[] {
+  return readMessage(answerReader(), body)
+}
+
+/** Events under other names than these are skipped unread: they need not hold JSON. */
+const knownEvents: ReadonlySet<string> = new Set([
+  '',
+  'message_start',
+  'content_block_start',
+  'content_block_delta',
+  'content_block_stop',
+  'message_delta',
+  'message_stop',
+  'message',
+  'error',
+])
+
+/** An answer in events; it ends with `message_stop`, and is cut without it. */
+export function streamReader(): StreamReader {
+  const answer = answerReader()
+  const parse = frameParser(placeOfText)
+  return {
+    read: event => (isReadable(event) ? readEvent(answer, event.name, parse(event.data)) : nothing),
+    finish: () => nothing,
+  }
+}
+
+function isReadable({ name, data }: ServerSentEvent): boolean {
+  return knownEvents.has(name) && (data.startsWith('{') || (data !== '[DONE]' && data.trim() !== ''))
+}
+
+const texts = ['text', 'thinking', 'partial_json'] as const
+
+/** Of a block's delta the text that it adds. */
+const placeOfText = (data: unknown) => placeAmong(record(data).delta, texts)
+
+function readEvent(answer: AnswerReader, name: string, data: unknown): readonly AnswerPart[] {
+  if (!isRecord(data)) return [failedBy(data)]
+  switch (textOf(data.type) || name) {
+    case 'message_start':
+      return isRecord(data.message) ? answer.start(data.message) : nothing
+    case 'content_block_start':
+      return answer.openBlock(data.index, data.content_block)
+    case 'content_block_delta':
+      return answer.addToBlock(data.index, record(data.delta))
+    case 'content_block_stop':
+      return answer.closeBlock(data.index)
+    case 'message_delta':
+      return answer.update(record(data.delta).stop_reason, data.usage)
+    case 'message_stop':
+      return answer.end()
+    // A relay that does not stream sends the whole answer as one event.
+    case 'message':
+      return readMessage(answer, data)
+    case 'error':
+      return [failedBy(data)]
+    default:
+      return data.error === undefined || data.error === null ? nothing : [failedBy(data)]
+  }
+}
+
+function readMessage(answer: AnswerReader, body: unknown): readonly AnswerPart[] {
+  if (!isRecord(body) || !Array.isArray(body.content)) return [failedBy(body)]
+  const { usage, ...message } = body
+  const begun = answer.start(message)
+  if (begun.at(-1)?.type === 'failure') return begun
+  return [...begun, ...answer.update(body.stop_reason, usage), ...answer.end()]
+}
+
+function failedBy(body: unknown): AnswerPart {
+  return failed(failureInAnswer(body))
+}
+
+const nothing: readonly AnswerPart[] = []
+
+/** One answer being read, whole or streamed: takes its pieces in the wire's order and says what they mean. */
+type AnswerReader = {
+  start(message: Json): readonly AnswerPart[]
+  openBlock(index: unknown, block: unknown): readonly AnswerPart[]
+  addToBlock(index: unknown, delta: Json): readonly AnswerPart[]
+  closeBlock(index: unknown): readonly AnswerPart[]
+  update(stopReason: unknown, usage: unknown): readonly AnswerPart[]
+  end(): readonly AnswerPart[]
+}
+
+function answerReader(): AnswerReader {
+  const blocks = blockReader()
+  let id: string | null = null
+  let model: string | null = null
+  let isStarted = false
+  /** A block was opened, or text came. */
+  let hasContent = false
+  let stopReason = ''
+  let counts: Counts = noCounts
+
+  const served = (now: unknown): readonly AnswerPart[] => {
+    const name = nameOf(now)
+    if (name === null || name === model) return nothing
+    model = name
+    return [{ type: 'served', id, model }]
+  }
+  const measured = (usage: unknown, stage: 'first' | 'later'): readonly AnswerPart[] => {
+    const newer = countsOf(usage, counts, stage)
+    if (newer === null) return nothing
+    counts = newer
+    return [{ type: 'usage', usage: usageOf(newer) }]
+  }
+  /** The pieces, behind what they make of a count that was told before them. */
+  const wentOn = (pieces: readonly AnswerPart[]): readonly AnswerPart[] => {
+    hasContent ||= pieces.length > 0
+    if (pieces.length === 0 || counts.output === null) return pieces
+    counts = outgrown(counts)
+    return [{ type: 'usage', usage: usageOf(counts) }, ...pieces]
+  }
+  const openBlock = (index: unknown, block: unknown): readonly AnswerPart[] => {
+    const { type, to } = record(block)
+    const opened = wentOn(blocks.open(index, block))
+    return type === 'fallback' ? [...opened, ...served(record(to).model)] : opened
+  }
+
+  return {
+    start(message) {
+      // Behind content it begins a second message, and only a complete first one may have one behind it.
+      if (hasContent && (stopReason === '' || blocks.hasOpen())) return [truncated('message_restarted')]
+      blocks.recount()
+      // The first one names the response: some relays send it twice.
+      if (isStarted) return nothing
+      isStarted = true
+      id = nameOf(message.id)
+      model = nameOf(message.model)
+      stopReason = textOf(message.stop_reason)
+      const named: AnswerPart = { type: 'served', id, model }
+      const first = measured(message.usage, 'first')
+      // Blocks stand here where the answer is whole, or where it ended before the stream began.
+      const told = records(message.content).flatMap((block, index) => [
+        ...openBlock(index, block),
+        ...blocks.close(index),
+      ])
+      return [named, ...first, ...told]
+    },
+    openBlock,
+    addToBlock: (index, delta) => wentOn(blocks.add(index, delta)),
+    closeBlock: blocks.close,
+    update(reason, usage) {
+      stopReason ||= textOf(reason)
+      return [...served(servingModel(usage)), ...measured(usage, 'later')]
+    },
+    end() {
+      const reason = finishReason(stopReason, blocks.hasCalls())
+      // A response that says that it is incomplete may end anywhere.
+      if ((reason === 'stop' || reason === 'tool_calls') && blocks.hasTruncated())
+        return [truncated('tool_call_unclosed')]
+      const unclosed = blocks.closeAll()
+      return [...unclosed, { type: 'finish', choice: 0, reason }, { type: 'end' }]
+    },
+  }
+}
+
+/** Whether calls were made is read off the answer itself: a forced JSON answer ends as `tool_use` without a caller's call. */
+function finishReason(stopReason: string, hasCalls: boolean): FinishReason {
+  switch (stopReason) {
+    case 'max_tokens':
+    case 'model_context_window_exceeded':
+    case 'compaction':
+      return 'length'
+    case 'refusal':
+      return 'content_filter'
+    default:
+      return hasCalls ? 'tool_calls' : 'stop'
+  }
+}
+
+/** The model of the last pass over the answer; passes of an adviser are not the answer's. */
+function servingModel(usage: unknown): unknown {
+  const passes = records(record(usage).iterations)
+  return passes.findLast(({ type }) => type === 'message' || type === 'fallback_message')?.model
+}

@@ -1,0 +1,211 @@
+import type { FinishReason } from '../../core/chat/chat.ts'
+import { parsed } from '../../core/validation/untrusted-json.ts'
+import { failed, failureOf, truncated } from '../failure.ts'
+import { maximumIndex } from '../response-guard.ts'
+import { isRecord, isText, type Json, nameOf, record, records, wholeNumber } from '../json.ts'
+import { uniqueNames } from '../names.ts'
+import type { AnswerPart, StreamReader } from '../provider.ts'
+import { followUsage } from '../usage.ts'
+import { type Calls, callReader } from './calls.ts'
+import { failureInAnswer } from './failure.ts'
+import { logprobsOf, usageOf } from './usage.ts'
+
+/** A whole answer. It is complete by being JSON, so a finish reason left out is no cut. */
+export function readResponse(body: unknown): readonly AnswerPart[] {
+  const reader = answerReader()
+  const parts = reader.take(body)
+  if (parts.at(-1)?.type === 'failure') return parts
+  const rest = reader.finish(null)
+  return rest.length === 0 ? [badAnswer('200 without candidates')] : [...parts, ...rest]
+}
+
+/**
+ * A stream has no terminal event: it is whole once the body ended and all the choices that were `wanted`, or the one of a
+ * blocked prompt, had a finish reason.
+ */
+export function streamReader(wanted = 1): StreamReader {
+  const reader = answerReader()
+  return {
+    read({ name, data }) {
+      if (!data.startsWith('{') && (data.trim() === '' || data === '[DONE]')) return []
+      const frame = parsed(data)
+      if (frame === undefined) return [badAnswer('unreadable frame')]
+      const parts = reader.take(frame)
+      if (name !== 'error' || parts.at(-1)?.type === 'failure') return parts
+      return [badAnswer('error event')]
+    },
+    finish: () => reader.finish(wanted),
+  }
+}
+
+type Choice = {
+  readonly calls: Calls
+  /** The first one given; a later one never replaces it. */
+  finish: FinishReason | null
+}
+
+/** What streamed and whole answers share: response objects in, parts out. */
+function answerReader() {
+  const choices = new Map<number, Choice>()
+  const unique = uniqueNames()
+  const follow = followUsage()
+  let responseId: string | null = null
+  let servedModel: string | null = null
+  let emitted = false
+  let isBlocked = false
+  /** Something of the answer itself came, which the upstream has to have counted. */
+  let answered = false
+
+  const take = (body: unknown): readonly AnswerPart[] => {
+    const parts: AnswerPart[] = []
+    for (const frame of Array.isArray(body) ? body : [body]) {
+      if (parts.at(-1)?.type === 'failure') break
+      parts.push(...takeFrame(frame))
+    }
+    return parts
+  }
+
+  const takeFrame = (frame: unknown): readonly AnswerPart[] => {
+    if (!isRecord(frame)) return [badAnswer('frame is no object')]
+    if (frame.error) return [failed(failureInAnswer(frame))]
+    const candidates = records(frame.candidates)
+    if (isOtherResponse(frame) && isUnfinished()) return [truncated('response_restarted')]
+    const parts = served(frame)
+    // What came with the failed generation is not handed out: another candidate may still answer in its place.
+    const reason = candidates.map(({ finishReason }) => finishReason).find(isFailedGeneration)
+    const isFailed = reason !== undefined && !emitted
+    const content = isFailed ? [] : untilFailure(candidates.flatMap(readCandidate))
+    const answers = content.some(isAnswer)
+    answered ||= answers
+    parts.push(...follow(usageOf(frame.usageMetadata, answered), answers), ...content)
+    if (content.at(-1)?.type === 'failure') return parts
+    if (isFailed) return [...parts, failed(failureOf('generation_failed', reason))]
+    if (isText(record(frame.promptFeedback).blockReason)) block()
+    return parts
+  }
+
+  const served = (frame: Json): AnswerPart[] => {
+    const id = nameOf(frame.responseId) ?? responseId
+    const model = nameOf(frame.modelVersion)?.replace(/^models\//, '') ?? servedModel
+    if (id === responseId && model === servedModel) return []
+    responseId = id
+    servedModel = model
+    return [{ type: 'served', id, model }]
+  }
+
+  /** The upstream names each of its responses, and a stream carries one. */
+  const isOtherResponse = (frame: Json) => {
+    const id = nameOf(frame.responseId)
+    return id !== null && responseId !== null && id !== responseId
+  }
+  const isUnfinished = () => emitted && choices.values().some(({ finish }) => finish === null)
+
+  const choiceAt = (index: number): Choice => {
+    const known = choices.get(index)
+    if (known !== undefined) return known
+    const choice: Choice = { calls: callReader(index, mintId), finish: null }
+    choices.set(index, choice)
+    return choice
+  }
+
+  /** A blocked prompt has no candidates: its one choice is ours. */
+  const block = () => {
+    isBlocked = true
+    if (choices.size === 0) choiceAt(0)
+    for (const choice of choices.values()) choice.finish ??= 'content_filter'
+  }
+
+  const readCandidate = (candidate: Json, position: number): readonly AnswerPart[] => {
+    // Index 0 is often left out, as a zero is on this wire.
+    const told = wholeNumber(candidate.index)
+    const index = told !== null && told <= maximumIndex ? told : position
+    const choice = choiceAt(index)
+    const parts = records(record(candidate.content).parts).flatMap(part => readPart(part, index, choice))
+    // Some models repeat the finish reason on every frame; a frame without one belongs to a second response.
+    if (choice.finish !== null && !isText(candidate.finishReason) && parts.length > 0)
+      return [truncated('content_after_finish')]
+    const tokens = logprobsOf(candidate.logprobsResult)
+    if (tokens.length > 0) parts.push({ type: 'logprobs', choice: index, tokens })
+    if (isText(candidate.finishReason)) choice.finish ??= finishReasons.get(candidate.finishReason) ?? 'stop'
+    emitted ||= parts.length > 0
+    return parts
+  }
+
+  /** Code that Google runs itself and its output, images and bare signatures are no part of a chat answer: skipped. */
+  const readPart = (part: Json, index: number, choice: Choice): readonly AnswerPart[] => {
+    if (isRecord(part.functionCall)) return choice.calls.read(part.functionCall, part.thoughtSignature)
+    if (!isText(part.text)) return []
+    return [{ type: part.thought === true ? 'reasoning' : 'text', choice: index, text: part.text }]
+  }
+
+  /** The id given, where it is the first of its kind; else one from the answer's own, for results to find their call by. */
+  const mintId = (given: unknown): string => {
+    const answer = (responseId ?? '').replace(/[^A-Za-z0-9]/g, '').slice(0, 32)
+    return unique(nameOf(given), count => (answer === '' ? `call_${count}` : `call_${count}_${answer}`))
+  }
+
+  /** `wanted`: so many choices must have ended; null = what came is all. */
+  const finish = (wanted: number | null): readonly AnswerPart[] => {
+    const all = [...choices].sort(([one], [other]) => one - other)
+    const ended = all.every(([, choice]) => choice.finish !== null)
+    const whole = wanted === null || (ended && (isBlocked || all.length >= wanted))
+    if (all.length === 0 || !whole) return []
+    if (all.some(([, { finish, calls }]) => (finish === null || finish === 'stop') && calls.hasOpen()))
+      return [truncated('call_unfinished')]
+    const ends = all.flatMap(([index, choice]): AnswerPart[] => [
+      ...choice.calls.close(),
+      { type: 'finish', choice: index, reason: reasonOf(choice) },
+    ])
+    return [...ends, { type: 'end' }]
+  }
+
+  return { take, finish }
+}
+
+function untilFailure(parts: readonly AnswerPart[]): readonly AnswerPart[] {
+  const at = parts.findIndex(({ type }) => type === 'failure')
+  return at === -1 ? parts : parts.slice(0, at + 1)
+}
+
+/** What `candidatesTokenCount` counts. */
+function isAnswer({ type }: AnswerPart): boolean {
+  return type === 'text' || type === 'tool_call'
+}
+
+/** Calls end with STOP here: that they were made is read off the answer. */
+function reasonOf({ finish, calls }: Choice): FinishReason {
+  if (finish === null || finish === 'stop') return calls.count() > 0 ? 'tool_calls' : 'stop'
+  return finish
+}
+
+/** What is not here is `stop`. */
+const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
+  ['MAX_TOKENS', 'length'],
+  ['CONTINUATION', 'length'],
+  ['SAFETY', 'content_filter'],
+  ['RECITATION', 'content_filter'],
+  ['BLOCKLIST', 'content_filter'],
+  ['PROHIBITED_CONTENT', 'content_filter'],
+  ['SPII', 'content_filter'],
+  ['LANGUAGE', 'content_filter'],
+  ['MODEL_ARMOR', 'content_filter'],
+  ['IMAGE_SAFETY', 'content_filter'],
+  ['IMAGE_PROHIBITED_CONTENT', 'content_filter'],
+  ['IMAGE_RECITATION', 'content_filter'],
+])
+
+const failedGenerations = [
+  'MALFORMED_FUNCTION_CALL',
+  'UNEXPECTED_TOOL_CALL',
+  'TOO_MANY_TOOL_CALLS',
+  'MALFORMED_RESPONSE',
+  'MISSING_THOUGHT_SIGNATURE',
+] as const
+
+function isFailedGeneration(reason: unknown): reason is (typeof failedGenerations)[number] {
+  return failedGenerations.some(failed => failed === reason)
+}
+
+function badAnswer(detail: string): AnswerPart {
+  return failed(failureOf('bad_answer', detail))
+}

@@ -1,0 +1,197 @@
+import { failed, failureOf, truncated } from '../failure.ts'
+import { frameParser, type Place, placeAmong } from '../frames.ts'
+import { maximumIndex } from '../response-guard.ts'
+import { isRecord, type Json, nameOf, record, wholeNumber } from '../json.ts'
+import { uniqueNames } from '../names.ts'
+import type { AnswerPart, StreamReader } from '../provider.ts'
+import { followUsage } from '../usage.ts'
+import { type Choice, endChoice, hasWholeCalls, readChoice, reasonOf, releaseText, startChoice } from './choice.ts'
+import { errorOf, failureInAnswer } from './failure.ts'
+import { usageOf } from './usage.ts'
+
+/** A stream's reader that also takes an answer whole. To be guarded: what it says behind an end or a failure is nothing. */
+export type Reader = StreamReader & { whole(body: unknown): readonly AnswerPart[] }
+
+/**
+ * The stream has ended when `[DONE]` came, or the body ended with all that was `wanted`, and every choice had its finish
+ * reason. `[DONE]` without any finish reason is recorded from compatible servers that send none: that is an end too, by
+ * `stop` or `tool_calls`. Finish reasons are told at the end, when it is known whether there were tool calls.
+ */
+export function createReader(official: boolean, wanted = 1): Reader {
+  return new AnswerReader(official, wanted)
+}
+
+/** A class, since each answer would make its functions anew. */
+class AnswerReader implements Reader {
+  private readonly official: boolean
+  private readonly wanted: number
+  /** By index, with holes. */
+  private readonly choices: Choice[] = []
+  /** Null until there is a call: most answers have none. */
+  private unique: ReturnType<typeof uniqueNames> | null = null
+  private readonly follow = followUsage()
+  private readonly parse = frameParser(placeOfText)
+  /** The payload being read told its counts. */
+  private isCounted = false
+  /** The payload being read held content. */
+  private hasGrown = false
+  private servedId: string | null = null
+  private servedModel: string | null = null
+  /** Id of the first frame with a choice, and how many had it. */
+  private frameId: string | null = null
+  private framesOfId = 0
+  /** Content came under another id. */
+  private hasOtherContent = false
+
+  constructor(official: boolean, wanted: number) {
+    this.official = official
+    this.wanted = wanted
+  }
+
+  read({ name, data }: Parameters<StreamReader['read']>[0]): readonly AnswerPart[] {
+    const parts: AnswerPart[] = []
+    if (data.charCodeAt(0) !== openBrace) {
+      const text = data.trim()
+      if (text === '') return parts
+      if (text === '[DONE]') {
+        if (this.isDone()) this.end(parts)
+        else parts.push(failed(failureOf('truncated', '200 done_without_finish_reason')))
+        return parts
+      }
+    }
+    const payload = this.parse(data)
+    if (name === 'error') return [failed(failureInAnswer((isRecord(payload) && errorOf(payload)) || (payload ?? data)))]
+    // Pings and the like may hold anything; a named event is read only if it is a chunk.
+    if (name !== '' && name !== 'message' && !Array.isArray(record(payload).choices)) return parts
+    if (payload === undefined) return [badAnswer('not_json')]
+    this.readPayload(payload, parts)
+    return parts
+  }
+
+  finish(): readonly AnswerPart[] {
+    const parts: AnswerPart[] = []
+    const all = this.seen()
+    if (all.length >= this.wanted && all.every(({ reason }) => reason !== null)) this.end(parts)
+    // Cut: what is known to be text is still handed out, an end is not.
+    else for (const choice of all) releaseText(choice, parts)
+    return parts
+  }
+
+  whole(body: unknown): readonly AnswerPart[] {
+    const parts: AnswerPart[] = []
+    this.readPayload(body, parts)
+    if (this.choices.length === 0) parts.push(badAnswer('no_choices'))
+    else this.end(parts)
+    return parts
+  }
+
+  private readPayload(payload: unknown, parts: AnswerPart[]): void {
+    const body = Array.isArray(payload) ? payload[0] : payload
+    if (!isRecord(body)) return void parts.push(badAnswer('not_an_object'))
+    this.readServed(body, parts)
+    this.isCounted = false
+    this.hasGrown = false
+    this.readUsage(body.usage, parts)
+    if (isRecord(body.x_groq)) this.readUsage(body.x_groq.usage, parts)
+    const error = errorOf(body)
+    if (error !== null) return void parts.push(failed(failureInAnswer(error)))
+    if (!Array.isArray(body.choices)) return
+    for (let position = 0; position < body.choices.length; position += 1) {
+      const wire: unknown = body.choices[position]
+      if (isRecord(wire)) this.readWire(wire, position, parts)
+    }
+    if (body.choices.length > 0 && this.isOtherResponse(nameOf(body.id)))
+      return void parts.splice(0, parts.length, truncated('response_restarted'))
+    if (!this.isCounted && parts.some(isContent)) parts.push(...this.follow(null, true))
+  }
+
+  /**
+   * The frames of a response share one id, or have one each: content under an id that is neither, or back under the first
+   * id, is that of a second response, and the first was truncated.
+   */
+  private isOtherResponse(id: string | null): boolean {
+    if (id === null) return false
+    this.frameId ??= id
+    if (id === this.frameId) {
+      this.framesOfId += 1
+      return this.hasGrown && this.hasOtherContent
+    }
+    this.hasOtherContent ||= this.hasGrown
+    return this.hasGrown && this.framesOfId > 1
+  }
+
+  private readWire(wire: Json, position: number, parts: AnswerPart[]): void {
+    const index = wholeNumber(wire.index) ?? position
+    if (index > maximumIndex) return void parts.push(badAnswer('choice_index'))
+    this.readUsage(wire.usage, parts)
+    this.choices[index] ??= this.start(index)
+    const grew = readChoice(this.choices[index], wire, parts)
+    this.hasGrown ||= grew
+  }
+
+  private start(index: number): Choice {
+    return startChoice(index, this.official, wireId => this.mintId(wireId))
+  }
+
+  private readUsage(wire: unknown, parts: AnswerPart[]): void {
+    const told = isRecord(wire) ? usageOf(wire) : null
+    if (told === null) return
+    this.isCounted = true
+    parts.push(...this.follow(told, false))
+  }
+
+  private readServed(body: Json, parts: AnswerPart[]): void {
+    const id = this.servedId ?? nameOf(body.id)
+    const model = this.servedModel ?? nameOf(body.model)
+    if (id === this.servedId && model === this.servedModel) return
+    this.servedId = id
+    this.servedModel = model
+    parts.push({ type: 'served', id, model })
+  }
+
+  /** The server's own id where it is the first of its name. A made one holds the answer's id, to differ from turn to turn. */
+  private mintId(wireId: string | null): string {
+    const made = () => `call_${(this.servedId ?? '').replaceAll(/[^A-Za-z0-9]/g, '').slice(-24)}`
+    this.unique ??= uniqueNames()
+    return this.unique(wireId, count => `${wireId ?? made()}_${count}`)
+  }
+
+  private seen(): readonly Choice[] {
+    return this.choices.filter(choice => choice !== undefined)
+  }
+
+  /** Whether `[DONE]` may be believed: a relay says it behind what was cut, too. */
+  private isDone(): boolean {
+    const all = this.seen()
+    const isUnsaid = !this.official && all.every(choice => choice.reason === null && hasWholeCalls(choice))
+    return isUnsaid || (all.length > 0 && all.every(({ reason }) => reason !== null))
+  }
+
+  private end(parts: AnswerPart[]): void {
+    if (this.choices.length === 0) this.choices.push(this.start(0))
+    const all = this.seen()
+    for (const choice of all) endChoice(choice, parts)
+    for (const choice of all) parts.push({ type: 'finish', choice: choice.index, reason: reasonOf(choice) })
+    parts.push({ type: 'end' })
+  }
+}
+
+const openBrace = 123
+
+const texts = ['content', 'reasoning_content', 'reasoning'] as const
+
+/** Of a frame with one choice the text that it says. */
+function placeOfText(payload: unknown): Place | null {
+  const { choices } = record(payload)
+  return Array.isArray(choices) && choices.length === 1 ? placeAmong(record(choices[0]).delta, texts) : null
+}
+
+function badAnswer(detail: string): AnswerPart {
+  return failed(failureOf('bad_answer', `200 ${detail}`))
+}
+
+function isContent({ type }: AnswerPart): boolean {
+  return (
+    type === 'text' || type === 'reasoning' || type === 'refusal' || type === 'tool_call' || type === 'tool_arguments'
+  )
+}

@@ -1,0 +1,74 @@
+/** The account as its users see it. */
+import { Type } from '@sinclair/typebox'
+import { dayMs, dayOf } from '../../core/text/utc-days.ts'
+import { toUsd } from '../../core/usage/money.ts'
+import { checker, invalid } from '../../core/validation/validate.ts'
+import type { Deps } from '../../composition/deps.ts'
+import { nameSchema } from '../../http/common-fields.ts'
+import { type Identify, notFound, readInput, reply, sessionRoutes } from '../../http/session-routes.ts'
+import { shownAccount } from '../../http/sign-in.ts'
+import { type AccountToday, accountTodayShape } from './schemas.ts'
+
+export type AccountDeps = Pick<Deps, 'config' | 'database' | 'stores' | 'clock' | 'spent' | 'meter' | 'announce'>
+
+const changeSchema = Type.Object(
+  { name: Type.Optional(nameSchema), web: Type.Optional(Type.Boolean()) },
+  { additionalProperties: false },
+)
+const checkChange = checker(changeSchema)
+
+/** `GET` and `PATCH /api/v1/account`. */
+export function account(deps: AccountDeps, identify: Identify) {
+  return sessionRoutes('account', identify, [
+    {
+      method: 'GET',
+      path: '/api/v1/account',
+      action: 'account.see',
+      summary: 'Account, plan, limits and what is used today',
+      answer: accountTodayShape,
+      handle: async ({ principal }) => reply(await overview(deps, principal.accountId)),
+    },
+    {
+      method: 'PATCH',
+      path: '/api/v1/account',
+      action: 'account.change',
+      summary: 'Rename the account, or say whether it uses the web',
+      body: changeSchema,
+      examples: { 'another name': { name: 'Difference Engines' }, 'no web': { web: false } },
+      answer: accountTodayShape,
+      async handle({ principal: { accountId }, request }) {
+        const settings = await readInput(request, checkChange)
+        if (Object.keys(settings).length === 0)
+          throw invalid('name', 'or `web` must be sent: there is nothing to change')
+        await deps.stores.users.changeSettings(deps.database, accountId, settings)
+        deps.announce()
+        return reply(await overview(deps, accountId))
+      },
+    },
+  ])
+}
+
+async function overview(
+  { config, database, stores, clock, spent, meter }: AccountDeps,
+  accountId: string,
+): Promise<AccountToday> {
+  const day = dayOf(clock.now())
+  const [row, used] = await Promise.all([stores.users.findAccount(database, accountId), spent(accountId, day)])
+  if (row === null) throw notFound()
+  const limits = stores.accounts.limitsOf(row, config.plans)
+  const standing = meter.standing(accountId, limits)
+  return {
+    ...shownAccount(row, limits),
+    today: {
+      tokens: used.tokens,
+      cost_usd: toUsd(used.microcents),
+      remaining_tokens: Math.max(0, limits.dailyTokens - used.tokens),
+      remaining_cost_usd: toUsd(Math.max(0, limits.dailyCostMicrocents - used.microcents)),
+      resets_at: new Date((day + 1) * dayMs).toISOString(),
+    },
+    now: standing && {
+      requests_last_minute: standing.requests.limit - standing.requests.remaining,
+      seats_taken: standing.seats.limit - standing.seats.remaining,
+    },
+  }
+}

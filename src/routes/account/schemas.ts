@@ -1,0 +1,21 @@
+import type { Static } from '@sinclair/typebox'
+import { accountShape, count, named, orNull, shape, time, usd } from '../../http/schemas.ts'
+
+/** The account with what is used of its limits today and now. */
+export const accountTodayShape = named('AccountToday', {
+  ...accountShape.properties,
+  today: shape({
+    tokens: count,
+    cost_usd: usd,
+    remaining_tokens: count,
+    remaining_cost_usd: usd,
+    resets_at: time,
+  }),
+  now: orNull(
+    shape(
+      { requests_last_minute: count, seats_taken: count },
+      { description: 'as this process last knew; null where it was not asked lately' },
+    ),
+  ),
+})
+export type AccountToday = Static<typeof accountTodayShape>

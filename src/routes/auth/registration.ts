@@ -1,0 +1,228 @@
+/**
+ * Registration and confirmation of email addresses. If mail is configured, a new user is unverified: it can only read and
+ * cannot sign in again, and a later registration or reset of the address replaces it.
+ */
+import { Type } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { chosenPassword, emailSchema, mailbox, offeredPassword, passwordSchema } from '../../core/accounts/passwords.ts'
+import { isDomainOpen } from '../../core/accounts/registration.ts'
+import { digestOf } from '../../core/accounts/api-keys.ts'
+import { checker } from '../../core/validation/validate.ts'
+import { createBehindAnswer } from '../../http/behind-answer.ts'
+import { documented } from '../../http/route-docs.ts'
+import { nameSchema } from '../../http/common-fields.ts'
+import { policies } from '../../http/policies.ts'
+import { heldOpen, type Identify, notFound, readInput, reply, sessionRoutes } from '../../http/session-routes.ts'
+import { sessionShape } from '../../http/schemas.ts'
+import { invalidCredentials, type SessionDeps, signIn } from '../../http/sign-in.ts'
+import { refuseHaste } from '../../http/ip-rate-limit.ts'
+import { type RegistrationRules, registrationRulesShape, resetAskedShape } from './schemas.ts'
+
+const strict = { additionalProperties: false } as const
+const registrationSchema = Type.Object(
+  { email: emailSchema, password: passwordSchema, name: Type.Optional(nameSchema) },
+  strict,
+)
+const verificationSchema = Type.Object({ password: passwordSchema }, strict)
+const nothingSchema = Type.Object({}, strict)
+const checkRegistration = checker(registrationSchema)
+const checkVerification = checker(verificationSchema)
+const checkNothing = checker(nothingSchema)
+
+const hourMs = 3_600_000
+const limits = {
+  /** Sign-up tells whether an address is known, so it is rare. */
+  registrations: { allowed: 5, windowMs: hourMs },
+  requests: { allowed: 300, windowMs: 60_000 },
+  /** Per mailbox. */
+  mailed: { allowed: 3, windowMs: hourMs },
+  tried: { allowed: 60, windowMs: 60_000 },
+}
+const maximumMailsAtOnce = 100
+const tokenPrefix = 'gw_verify_'
+
+type Confirm = (user: { readonly id: string; readonly email: string }) => void
+
+/** The routes of registration and confirmation under `/api/v1/auth`. */
+export function registration(deps: SessionDeps, identify: Identify) {
+  const registrations = deps.limits('register', limits.registrations)
+  const requests = deps.limits('auth', limits.requests)
+  const mailed = deps.limits('verify-mail', limits.mailed)
+  const tried = deps.limits('verify-token', limits.tried)
+  const behindAnswer = createBehindAnswer(maximumMailsAtOnce, () => deps.log.warn('email_verification_failed'))
+  const confirm: Confirm = user =>
+    behindAnswer(async () => {
+      if ((await mailed.take(user.email)) === 0) await sendVerification(deps, user)
+    })
+
+  return new Elysia({ name: 'registration' })
+    .get(
+      '/api/v1/auth/registration',
+      () => {
+        const { mode, domains } = deps.config.registration
+        const rules: RegistrationRules = {
+          mode,
+          domains: domains === null ? null : [...domains],
+          verifies_email: deps.post !== null,
+        }
+        return reply(rules)
+      },
+      documented(policies.open, {
+        summary: 'Who can register',
+        answer: registrationRulesShape,
+      }),
+    )
+    .post(
+      '/api/v1/auth/register',
+      async ({ request, server }) => {
+        const address = deps.addressOf(request, server)
+        await refuseHaste(requests, address)
+        if (deps.config.registration.mode !== 'open') throw closed(deps)
+        return heldOpen(deps, { request, address }, () =>
+          register(deps, request, address, { count: () => refuseHaste(registrations, address), confirm }),
+        )
+      },
+      {
+        parse: 'none',
+        ...documented(policies.open, {
+          summary: 'Make an account',
+          description:
+            'Signs in at once. The first user is its owner, on the plan `evaluation`. If the gateway sends mail, the user can only read until the address is confirmed by the link in the mail; an address that is not confirmed can be registered again.',
+          body: registrationSchema,
+          examples: {
+            'a new account': {
+              email: 'ada@example.com',
+              password: 'correct horse battery',
+              name: 'Analytical Engines',
+            },
+          },
+          answer: sessionShape,
+          status: 201,
+          errors: ['invalid_credentials', 'conflict', 'ip_rate_limited'],
+        }),
+      },
+    )
+    .post(
+      '/api/v1/auth/verify/:token',
+      async ({ request, server, params }) => {
+        const address = deps.addressOf(request, server)
+        await refuseHaste(tried, address)
+        return heldOpen(deps, { request, address }, () => verify(deps, request, params.token, address))
+      },
+      {
+        parse: 'none',
+        ...documented(policies.open, {
+          summary: 'Confirm an email address',
+          description:
+            'Takes the token that was mailed and the password chosen at registration, and signs in. The token is valid for one day and for one confirmation.',
+          body: verificationSchema,
+          examples: { 'the password chosen at registration': { password: 'correct horse battery' } },
+          answer: sessionShape,
+          errors: ['invalid_credentials', 'not_found', 'ip_rate_limited'],
+        }),
+      },
+    )
+    .use(
+      sessionRoutes('verification', identify, [
+        {
+          method: 'POST',
+          path: '/api/v1/auth/verification',
+          action: 'sessions.own',
+          summary: 'Send the confirmation mail again',
+          description: 'At most three per hour; the answer is the same beyond that.',
+          body: nothingSchema,
+          bodyRequired: false,
+          examples: { nothing: {} },
+          answer: resetAskedShape,
+          status: 202,
+          errors: ['conflict'],
+          async handle({ principal, request }) {
+            await readInput(request, checkNothing)
+            if (!principal.isUnverified)
+              throw new GatewayError('conflict', 'This email address does not wait for a confirmation.')
+            confirm({ id: principal.userId, email: principal.email })
+            return reply({ accepted: true }, 202)
+          },
+        },
+      ]),
+    )
+}
+
+async function register(
+  deps: SessionDeps,
+  request: Request,
+  address: string,
+  { count, confirm }: { readonly count: () => Promise<void>; readonly confirm: Confirm },
+): Promise<Response> {
+  const body = await readInput(request, checkRegistration)
+  const email = mailbox(body.email)
+  const password = chosenPassword(body.password, 'password')
+  if (!isDomainOpen(deps.config.registration, email)) throw domainClosed()
+  await count()
+  const passwordHash = await deps.passwords.hash(password, address)
+  const { database, stores } = deps
+  const [accountId, userId, createdAt] = [deps.newId('acc'), deps.newId('usr'), new Date(deps.clock.now())]
+  await stores.verifications.releaseUnverified(database, email)
+  const registered = await stores.users.registerAccount(
+    database,
+    { id: accountId, name: body.name ?? email, plan: 'evaluation', createdAt },
+    {
+      id: userId,
+      accountId,
+      email,
+      passwordHash,
+      role: 'owner',
+      createdAt,
+      unverifiedSince: deps.post === null ? null : createdAt,
+    },
+  )
+  if (!registered) throw new GatewayError('conflict', 'This e-mail address cannot be registered. Sign in instead.')
+  // What was tried on an address that nobody had is no reason to keep its owner out.
+  const subject = stores.sessions.mailSubject(email)
+  await stores.sessions.forgetFailures(database, subject)
+  const user = { id: userId, accountId, passwordHash, email }
+  const answer = await signIn(deps, request, user, { subjects: [subject], address, status: 201 })
+  if (answer === null) throw invalidCredentials()
+  if (deps.post !== null) confirm(user)
+  return answer
+}
+
+/** The token alone shows who reads the mailbox, not who registered. With it alone an owner could confirm another person's account. */
+async function verify(deps: SessionDeps, request: Request, token: string, address: string): Promise<Response> {
+  const body = await readInput(request, checkVerification)
+  const { database, stores } = deps
+  const digest = digestOf(token)
+  const found = await stores.verifications.findVerification(database, digest)
+  if (found === null) throw notFound()
+  const verdict = await deps.passwords.verify(offeredPassword(body.password), found.passwordHash, address)
+  if (verdict === 'wrong') throw invalidCredentials()
+  if (!(await stores.verifications.useVerification(database, digest))) throw notFound()
+  const subject = stores.sessions.mailSubject(found.email)
+  await stores.sessions.forgetFailures(database, subject)
+  const user = { ...found, id: found.userId }
+  const answer = await signIn(deps, request, user, { subjects: [subject], address })
+  if (answer === null) throw notFound()
+  return answer
+}
+
+async function sendVerification(deps: SessionDeps, user: { readonly id: string; readonly email: string }) {
+  const token = tokenPrefix + Buffer.from(deps.randomBytes(32)).toString('base64url')
+  if (await deps.stores.verifications.askVerification(deps.database, user.id, digestOf(token)))
+    deps.post?.emailVerification(user.email, token)
+}
+
+function closed({ config }: Pick<SessionDeps, 'config'>): GatewayError {
+  const message =
+    config.registration.mode === 'invitation'
+      ? 'Registration is by invitation. Ask an owner of an account to invite you.'
+      : 'Registration is closed. Ask the operator of this gateway for an account.'
+  return new GatewayError('forbidden', message, { shouldRetry: false })
+}
+
+function domainClosed(): GatewayError {
+  return new GatewayError('forbidden', 'Addresses of this domain cannot be registered. Use another address.', {
+    param: 'email',
+    shouldRetry: false,
+  })
+}

@@ -1,0 +1,249 @@
+/** Coming in and going out: sign in, refresh, sign out, sessions, password. */
+import { Type } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { chosenPassword, emailSchema, mailbox, offeredPassword, passwordSchema } from '../../core/accounts/passwords.ts'
+import { digestOf } from '../../core/accounts/api-keys.ts'
+import { checker } from '../../core/validation/validate.ts'
+import { invalidToken, isRefreshToken } from '../../http/authentication.ts'
+import { type Documented, documented } from '../../http/route-docs.ts'
+import { policies } from '../../http/policies.ts'
+import {
+  type Call,
+  heldOpen,
+  type Identify,
+  notFound,
+  readInput,
+  reply,
+  replyNothing,
+  sessionRoutes,
+} from '../../http/session-routes.ts'
+import { sessionShape } from '../../http/schemas.ts'
+import { invalidCredentials, type SessionDeps, sessionReply, signIn } from '../../http/sign-in.ts'
+import { refuseHaste } from '../../http/ip-rate-limit.ts'
+import type { Session } from '../../database/tables.ts'
+import { registration } from './registration.ts'
+import { resets } from './resets.ts'
+import { ownSessionsShape, type ShownSession } from './schemas.ts'
+
+const strict = { additionalProperties: false } as const
+const signInSchema = Type.Object({ email: emailSchema, password: passwordSchema }, strict)
+const refreshSchema = Type.Object({ refresh_token: Type.String({ minLength: 1, maxLength: 256 }) }, strict)
+const passwordChangeSchema = Type.Object({ current_password: passwordSchema, new_password: passwordSchema }, strict)
+const nothingSchema = Type.Object({}, strict)
+const checkSignIn = checker(signInSchema)
+const checkRefresh = checker(refreshSchema)
+const checkPassword = checker(passwordChangeSchema)
+const checkNothing = checker(nothingSchema)
+
+/** Guessing passwords is for the locks to stop, not for this. */
+const perAddress = { allowed: 300, windowMs: 60_000 }
+
+/** The routes under `/api/v1/auth`. */
+export function auth(deps: SessionDeps, identify: Identify) {
+  const requests = deps.limits('auth', perAddress)
+  const open = (told: Documented) => ({ parse: 'none', ...documented(policies.open, told) }) as const
+
+  return new Elysia({ name: 'auth' })
+    .use(registration(deps, identify))
+    .post(
+      '/api/v1/auth/login',
+      async ({ request, server }) => {
+        const address = deps.addressOf(request, server)
+        await refuseHaste(requests, address)
+        return heldOpen(deps, { request, address }, () => logIn(deps, request, address))
+      },
+      open({
+        summary: 'Sign in',
+        body: signInSchema,
+        examples: { 'with a password': { email: 'ada@example.com', password: 'correct horse battery' } },
+        answer: sessionShape,
+        errors: ['invalid_credentials', 'ip_rate_limited'],
+      }),
+    )
+    .post(
+      '/api/v1/auth/refresh',
+      async ({ request, server }) => {
+        const address = deps.addressOf(request, server)
+        await refuseHaste(requests, address)
+        return heldOpen(deps, { request, address }, () => refresh(deps, request))
+      },
+      open({
+        summary: 'Renew a session',
+        description: 'Every refresh token is good for one renewal; one that is used again ends its session.',
+        body: refreshSchema,
+        examples: { 'the last refresh token': { refresh_token: 'gw_refresh_…' } },
+        answer: sessionShape,
+        errors: ['invalid_token', 'ip_rate_limited'],
+      }),
+    )
+    .use(resets(deps))
+    .use(
+      sessionRoutes('sessions', identify, [
+        {
+          method: 'POST',
+          path: '/api/v1/auth/logout',
+          action: 'sessions.own',
+          summary: 'Sign out',
+          body: nothingSchema,
+          bodyRequired: false,
+          examples: { nothing: {} },
+          answer: null,
+          errors: ['not_found'],
+          async handle({ principal, request }) {
+            await readInput(request, checkNothing)
+            return endSession(deps, principal, principal.sessionId)
+          },
+        },
+        {
+          method: 'GET',
+          path: '/api/v1/auth/sessions',
+          action: 'sessions.own',
+          summary: 'Own sessions',
+          answer: ownSessionsShape,
+          async handle({ principal: { accountId, userId, sessionId } }) {
+            const entries = await deps.stores.sessions.listSessions(deps.database, accountId, userId)
+            return reply({ data: entries.map(entry => shownSession(entry, sessionId)) })
+          },
+        },
+        {
+          method: 'DELETE',
+          path: '/api/v1/auth/sessions/:id',
+          action: 'sessions.own',
+          summary: 'End one of the own sessions',
+          answer: null,
+          handle: ({ principal, params }) => endSession(deps, principal, params.id ?? ''),
+        },
+        {
+          method: 'PUT',
+          path: '/api/v1/auth/password',
+          action: 'sessions.own',
+          summary: 'Change the password',
+          description: 'Ends all other sessions.',
+          body: passwordChangeSchema,
+          examples: {
+            'a better one': { current_password: 'correct horse battery', new_password: 'correct horse battery staple' },
+          },
+          answer: null,
+          errors: ['invalid_credentials', 'conflict'],
+          handle: call => changePassword(deps, call),
+        },
+      ]),
+    )
+}
+
+/**
+ * A sign-in hashes once, whether the address is known or not, so the time tells as little as the answer. A lock rejects
+ * before any hash, for known and unknown emails alike: it must not be a way to try passwords, nor to keep the hasher busy.
+ * It does not apply at a network address from which the user has signed in before.
+ */
+async function logIn(deps: SessionDeps, request: Request, address: string): Promise<Response> {
+  const body = await readInput(request, checkSignIn)
+  const email = mailbox(body.email)
+  const password = offeredPassword(body.password)
+  const { stores, database } = deps
+  const subjects = [stores.sessions.mailSubject(email), stores.sessions.addressSubject(address)]
+  const digests = deps.addressDigests(email, address)
+  const [found, { isLocked, isKnown }] = await Promise.all([
+    stores.accounts.findAccountByEmail(database, email),
+    stores.knownAddresses.signInStanding(database, email, { subjects, digests }),
+  ])
+  if (isLocked && !isKnown) throw invalidCredentials()
+  const user = found === null || found.user.removedAt !== null ? null : found.user
+  const verdict = await deps.passwords.verify(password, user?.passwordHash ?? null, address)
+  if (user !== null && user.unverifiedSince === null && verdict !== 'wrong') {
+    const passwordHash = verdict === 'outdated' ? await rehashed(deps, user, password, address) : user.passwordHash
+    const answer = await signIn(deps, request, { ...user, passwordHash }, { subjects, address })
+    if (answer !== null) return answer
+  } else {
+    await countFailure(deps, subjects, user)
+    if (isKnown) await stores.knownAddresses.countKnownFailure(database, email, digests)
+  }
+  throw invalidCredentials()
+}
+
+async function rehashed(
+  deps: SessionDeps,
+  user: { readonly id: string; readonly accountId: string; readonly passwordHash: string },
+  password: string,
+  address: string,
+): Promise<string> {
+  const to = await deps.passwords.hash(password, address)
+  await deps.stores.users.rehash(deps.database, user.accountId, user.id, { from: user.passwordHash, to })
+  return to
+}
+
+async function countFailure(
+  deps: SessionDeps,
+  subjects: readonly string[],
+  user: { readonly id: string; readonly email: string } | null,
+): Promise<void> {
+  const locked = await deps.stores.sessions.recordFailure(deps.database, subjects)
+  if (locked.length === 0) return
+  deps.log.warn('sign_in_locked', { user_id: user?.id ?? null, locks: locked.length })
+  if (user !== null && locked.includes(deps.stores.sessions.mailSubject(user.email)))
+    deps.post?.signInLocked(user.email)
+}
+
+async function refresh(deps: SessionDeps, request: Request): Promise<Response> {
+  const { refresh_token: token } = await readInput(request, checkRefresh)
+  if (!isRefreshToken(token)) throw invalidToken()
+  const next = deps.tokens.nextRefreshToken(token)
+  const rotation = await deps.stores.sessions.rotateToken(deps.database, digestOf(token), digestOf(next))
+  switch (rotation.outcome) {
+    case 'rotated':
+    case 'repeated':
+      return sessionReply(deps, rotation.holder, next)
+    case 'reused':
+      deps.sessions.forget()
+      deps.log.warn('refresh_token_reused', { session_id: rotation.sessionId, user_id: rotation.userId })
+      throw invalidToken()
+    case 'unknown':
+      throw invalidToken()
+  }
+}
+
+async function endSession(deps: SessionDeps, { accountId, userId }: Call['principal'], id: string): Promise<Response> {
+  if (!(await deps.stores.sessions.endSession(deps.database, accountId, userId, id))) throw notFound()
+  deps.announce()
+  return replyNothing()
+}
+
+async function changePassword(deps: SessionDeps, { principal, request }: Call): Promise<Response> {
+  const { accountId, userId, sessionId } = principal
+  const body = await readInput(request, checkPassword)
+  const password = chosenPassword(body.new_password, 'new_password')
+  const { database, stores } = deps
+  // An open session must not be a way to guess the password. Only the user's own sessions can add to these failures.
+  const subjects = [stores.sessions.changeSubject(userId)]
+  const [user, isLocked] = await Promise.all([
+    stores.users.findUser(database, accountId, userId),
+    stores.sessions.isAnyLocked(database, subjects),
+  ])
+  if (user === null) throw invalidToken()
+  if (isLocked) throw invalidCredentials()
+  const offered = offeredPassword(body.current_password)
+  if ((await deps.passwords.verify(offered, user.passwordHash, userId)) === 'wrong') {
+    await countFailure(deps, subjects, user)
+    throw invalidCredentials()
+  }
+  const changed = await stores.users.changePassword(database, accountId, userId, {
+    checkedHash: user.passwordHash,
+    newHash: await deps.passwords.hash(password, userId),
+    keptSession: sessionId,
+  })
+  if (!changed) throw new GatewayError('conflict', 'The password was changed meanwhile. Sign in with the new one.')
+  deps.announce()
+  return replyNothing()
+}
+
+function shownSession(entry: Session, current: string): ShownSession {
+  return {
+    id: entry.id,
+    user_agent: entry.userAgent,
+    created_at: entry.createdAt.toISOString(),
+    last_used_at: entry.lastUsedAt.toISOString(),
+    expires_at: entry.expiresAt.toISOString(),
+    current: entry.id === current,
+  }
+}

@@ -1,0 +1,111 @@
+/**
+ * Cards of an account, entered on the payment processor's page. A finished page is read from the processor when the owner
+ * comes back from it, and again when its event arrives: whichever is first sets the card, and the other changes nothing.
+ */
+import { GatewayError } from '../../core/validation/errors.ts'
+import { invalid } from '../../core/validation/validate.ts'
+import type { Deps } from '../../composition/deps.ts'
+import { type Call, notFound } from '../../http/session-routes.ts'
+import type { Cards, EnteredCard } from '../../core/billing/payment-processor.ts'
+import type { TakenCard } from '../../database/repositories/cards.ts'
+import type { Invoice } from '../../database/tables.ts'
+
+export type CardDeps = Pick<Deps, 'database' | 'stores' | 'clock' | 'newId' | 'payments' | 'log' | 'announce'>
+
+/** Returns the address of the page on which an owner enters a card. Throws `not_found` if no processor takes cards. */
+export async function openSetup(
+  { database, stores, payments }: CardDeps,
+  { accountId, email }: Call['principal'],
+): Promise<string> {
+  const cards = orNoProcessor(payments.cards)
+  const found = await stores.billing.findBilling(database, accountId)
+  if (found === null) throw notFound()
+  const made = await cards.customer(accountId, email, found.account.stripeCustomerId)
+  // Stored before the page opens: a card of any other customer is not accepted for this account.
+  const customerId = await stores.billing.keepCustomer(database, accountId, made)
+  if (customerId === null) throw notFound()
+  return cards.openSetup(accountId, customerId)
+}
+
+/** Sets the card that an owner entered in a setup session. A pasted ID of a card is refused. */
+export async function enterCard(
+  deps: CardDeps,
+  { accountId }: Call['principal'],
+  input: { readonly payment_method?: string | null; readonly setup_session?: string | null },
+): Promise<void> {
+  const cards = orNoProcessor(deps.payments.cards)
+  const action = 'POST /api/v1/billing/payment-method/setup returns the address of the page for cards'
+  if (input.payment_method != null)
+    throw invalid('payment_method', `must not be set: cards are not set by ID. ${action}`)
+  if (input.setup_session == null) throw invalid('setup_session', `is missing: enter the card at Stripe. ${action}`)
+  const session = await cards.readSetup(input.setup_session)
+  // Another account's session gets the response of a missing one.
+  if (session?.accountId !== accountId) throw notFound()
+  if (session.card === null)
+    throw new GatewayError('conflict', 'Stripe has stored no card yet. Finish its page for cards, then retry.')
+  const { database, stores, clock, newId } = deps
+  const taken = await stores.cards.takeCard(database, accountId, session.card, clock.now(), newId)
+  await followCard(deps, session.card, taken)
+  if (taken.outcome === 'mismatch') throw notFound()
+  if (taken.outcome === 'ignored')
+    throw new GatewayError('conflict', 'This card was replaced or removed since it was entered. Enter a card again.', {
+      shouldRetry: false,
+    })
+}
+
+/**
+ * Makes the account's card the default at the processor and detaches the replaced one. Either may fail without harm, since
+ * each collection names its card.
+ */
+export async function followCard(
+  deps: CardDeps,
+  { customerId, method }: EnteredCard,
+  { outcome, replaced }: TakenCard,
+): Promise<void> {
+  if (outcome !== 'applied') return
+  deps.announce()
+  await orWarn(deps, 'payment_method_default_failed', cards =>
+    cards.setDefault(customerId, method.stripePaymentMethodId),
+  )
+  if (replaced !== null) await detachCard(deps, replaced)
+}
+
+/** Detaches a card that the account does not use any more. */
+export function detachCard(deps: Pick<CardDeps, 'payments' | 'log'>, methodId: string): Promise<void> {
+  return orWarn(deps, 'payment_method_not_detached', cards => cards.remove(methodId))
+}
+
+/** Returns the address of the page on which an invoice can be paid. */
+export async function openInvoicePage(
+  { payments }: Pick<CardDeps, 'payments'>,
+  { status, stripeInvoiceId }: Invoice,
+): Promise<string> {
+  const cards = orNoProcessor(payments.cards)
+  const isOwed = status === 'open' || status === 'unpaid'
+  const url = isOwed && stripeInvoiceId !== null ? await cards.invoicePage(stripeInvoiceId) : null
+  if (url === null)
+    throw new GatewayError('conflict', 'This invoice has no payment page. Read its status, or add a payment method.', {
+      shouldRetry: false,
+    })
+  return url
+}
+
+async function orWarn(
+  { payments, log }: Pick<CardDeps, 'payments' | 'log'>,
+  event: string,
+  work: (cards: Cards) => Promise<void>,
+): Promise<void> {
+  try {
+    if (payments.cards !== null) await work(payments.cards)
+  } catch {
+    log.warn(event)
+  }
+}
+
+function orNoProcessor(cards: Cards | null): Cards {
+  if (cards === null)
+    throw new GatewayError('not_found', 'No payment processor is configured, so no card is needed.', {
+      shouldRetry: false,
+    })
+  return cards
+}

@@ -1,0 +1,58 @@
+/** Invoices of an account: the list, one with its lines, and the page on which an unpaid one is paid. */
+import { Type } from '@sinclair/typebox'
+import { checker } from '../../core/validation/validate.ts'
+import { notFound, readInput, reply, type SessionRoute } from '../../http/session-routes.ts'
+import { type CardDeps, openInvoicePage } from './cards.ts'
+import { invoiceListShape, invoiceWithLinesShape, pageShape } from './schemas.ts'
+import { shownInvoice, shownLine } from './serializers.ts'
+
+const emptySchema = Type.Object({}, { additionalProperties: false })
+const checkEmpty = checker(emptySchema)
+
+/** Routes under `/api/v1/billing/invoices`. */
+export function invoiceRoutes(deps: CardDeps): readonly SessionRoute[] {
+  return [
+    {
+      method: 'GET',
+      path: '/api/v1/billing/invoices',
+      action: 'billing.see',
+      summary: 'Invoices, newest first',
+      answer: invoiceListShape,
+      async handle({ principal }) {
+        const found = await deps.stores.invoices.listInvoices(deps.database, principal.accountId)
+        return reply({ data: found.map(shownInvoice) })
+      },
+    },
+    {
+      method: 'GET',
+      path: '/api/v1/billing/invoices/:id',
+      action: 'billing.see',
+      summary: 'An invoice, with a line per model',
+      answer: invoiceWithLinesShape,
+      async handle({ principal, params }) {
+        const found = await deps.stores.invoices.findInvoice(deps.database, principal.accountId, params.id ?? '')
+        if (found === null) throw notFound()
+        return reply({ ...shownInvoice(found), lines: found.lines.map(shownLine) })
+      },
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/billing/invoices/:id/payment-page',
+      action: 'billing.change',
+      summary: 'Open Stripe’s page for paying an unpaid invoice',
+      description:
+        'For a declined card, and for a payment that the bank wants confirmed. 404 if no payment processor is configured.',
+      body: emptySchema,
+      bodyRequired: false,
+      examples: { 'an unpaid invoice': {} },
+      answer: pageShape,
+      errors: ['not_found', 'conflict'],
+      async handle({ principal, params, request }) {
+        await readInput(request, checkEmpty)
+        const found = await deps.stores.invoices.findInvoice(deps.database, principal.accountId, params.id ?? '')
+        if (found === null) throw notFound()
+        return reply({ url: await openInvoicePage(deps, found.invoice) })
+      },
+    },
+  ]
+}

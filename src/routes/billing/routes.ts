@@ -1,0 +1,327 @@
+/** Plan, payment method, soft cap and invoices: the owner's own. */
+import { Type } from '@sinclair/typebox'
+import { budgetPeriod } from '../../core/billing/budget-period.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { fromUsd } from '../../core/usage/money.ts'
+import { checker, invalid, nullable } from '../../core/validation/validate.ts'
+import type { Deps } from '../../composition/deps.ts'
+import { doOnce, onceErrors, onceHeaders } from '../../http/idempotency.ts'
+import {
+  type Call,
+  type Identify,
+  notFound,
+  readInput,
+  reply,
+  replyNothing,
+  sessionRoutes,
+} from '../../http/session-routes.ts'
+import type { BillingAccount, BillingOutcome, NewMethod } from '../../database/repositories/billing.ts'
+import { detachCard, enterCard, openSetup } from './cards.ts'
+import { invoiceRoutes } from './invoice-routes.ts'
+import { billingShape, pageShape } from './schemas.ts'
+import { shownBilling } from './serializers.ts'
+
+export type BillingDeps = Pick<
+  Deps,
+  | 'config'
+  | 'database'
+  | 'stores'
+  | 'clock'
+  | 'newId'
+  | 'payments'
+  | 'log'
+  | 'idempotency'
+  | 'newRequestId'
+  | 'secretOf'
+  | 'announce'
+>
+
+const strict = { additionalProperties: false } as const
+const versionSchema = Type.Optional(
+  Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1, description: 'the plan version that this was decided on' }),
+)
+const upgradeSchema = Type.Object(
+  { confirm: Type.Literal(true, { description: '`true`' }), version: versionSchema },
+  strict,
+)
+const downgradeSchema = Type.Object(
+  { confirm: Type.Optional(Type.Literal(true, { description: '`true`' })), version: versionSchema },
+  strict,
+)
+const methodSchema = Type.Object(
+  {
+    setup_session: nullable(
+      Type.String({
+        pattern: '^cs_\\w{1,250}$',
+        maxLength: 255,
+        description: 'with Stripe: the ID that its page for cards returned to the dashboard',
+      }),
+    ),
+    payment_method: nullable(Type.String({ maxLength: 255, description: 'never accepted: cards are not set by ID' })),
+  },
+  strict,
+)
+const emptySchema = Type.Object({}, strict)
+const maximumCapUsd = 1_000_000
+const softCapSchema = Type.Object(
+  { monthly_usd: Type.Union([Type.Number({ minimum: 0, maximum: maximumCapUsd }), Type.Null()]) },
+  strict,
+)
+const checkUpgrade = checker(upgradeSchema)
+const checkDowngrade = checker(downgradeSchema)
+const checkMethod = checker(methodSchema)
+const checkSoftCap = checker(softCapSchema)
+const checkEmpty = checker(emptySchema)
+
+/** The routes under `/api/v1/billing` but the webhooks. */
+export function billing(deps: BillingDeps, identify: Identify) {
+  return sessionRoutes('billing', identify, [
+    {
+      method: 'GET',
+      path: '/api/v1/billing',
+      action: 'billing.see',
+      summary: 'Plan, cycle, payment method and soft cap',
+      answer: billingShape,
+      handle: ({ principal }) => overview(deps, principal.accountId),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/billing/upgrade',
+      action: 'billing.change',
+      summary: 'Change to the plan `usage`: charges begin at once',
+      description:
+        'Without a payment provider the operator upgrades accounts: 403. An account on `usage` can then only take a downgrade back, and doing so is the agreement to pay by hand.',
+      body: upgradeSchema,
+      examples: { yes: { confirm: true } },
+      answer: billingShape,
+      requestHeaders: onceHeaders,
+      errors: ['payment_required', 'not_found', ...onceErrors],
+      handle: call => doOnce(deps, call, async once => ({ answer: await upgrade(deps, once), resultId: null })),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/billing/downgrade',
+      action: 'billing.change',
+      summary: 'Change to the plan `evaluation` when the cycle ends',
+      body: downgradeSchema,
+      bodyRequired: false,
+      examples: { yes: { confirm: true } },
+      answer: billingShape,
+      requestHeaders: onceHeaders,
+      errors: ['payment_required', 'not_found', ...onceErrors],
+      handle: call => doOnce(deps, call, async once => ({ answer: await downgrade(deps, once), resultId: null })),
+    },
+    {
+      method: 'PUT',
+      path: '/api/v1/billing/payment-method',
+      action: 'billing.change',
+      summary: 'Set the payment method',
+      description:
+        'The manual method needs no body. With Stripe, cards are entered on its page (`POST …/payment-method/setup`); this request then takes the card at once, without waiting for Stripe’s event.',
+      body: methodSchema,
+      bodyRequired: false,
+      examples: { 'the manual method': {} },
+      answer: billingShape,
+      errors: ['payment_required', 'not_found', 'conflict'],
+      handle: call => setMethod(deps, call),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/billing/payment-method/setup',
+      action: 'billing.change',
+      summary: 'Open Stripe’s page for entering a card',
+      description: 'Send the browser to `url`. 404 if no payment processor is configured.',
+      body: emptySchema,
+      bodyRequired: false,
+      examples: { 'a new card': {} },
+      answer: pageShape,
+      errors: ['not_found'],
+      async handle({ principal, request }) {
+        await readInput(request, checkEmpty)
+        return reply({ url: await openSetup(deps, principal) })
+      },
+    },
+    {
+      method: 'DELETE',
+      path: '/api/v1/billing/payment-method',
+      action: 'billing.change',
+      summary: 'Remove the payment method: an hour later chat answers 402',
+      answer: null,
+      errors: ['not_found', 'conflict'],
+      handle: call => removeMethod(deps, call),
+    },
+    {
+      method: 'PUT',
+      path: '/api/v1/billing/soft-cap',
+      action: 'billing.change',
+      summary: 'Set the monthly soft cap, or take it away',
+      description:
+        'It blocks nothing: from 80% responses carry `x-gateway-budget-warning`, and automatic routing prefers cheaper models. Counted per billing cycle where usage is billed, else per UTC calendar month.',
+      body: softCapSchema,
+      examples: { 'twenty dollars a month': { monthly_usd: 20 }, none: { monthly_usd: null } },
+      answer: billingShape,
+      errors: ['not_found'],
+      async handle({ principal: { accountId }, request }) {
+        const { monthly_usd: usd } = await readInput(request, checkSoftCap)
+        await deps.stores.billing.setSoftCap(deps.database, accountId, usd === null ? null : fromUsd(usd))
+        deps.announce()
+        return overview(deps, accountId)
+      },
+    },
+    ...invoiceRoutes(deps),
+  ])
+}
+
+async function overview(
+  { config, database, stores, clock, payments }: BillingDeps,
+  accountId: string,
+): Promise<Response> {
+  const found = await known(stores.billing.findBilling(database, accountId))
+  const { cycle } = stores.billing.stateOf(found)
+  const now = clock.now()
+  const period = budgetPeriod(cycle?.startsAt ?? null, now)
+  const periodMicrocents = await stores.invoices.spentInCycle(database, accountId, period)
+  const isRunning = cycle?.startsAt === period.startsAt
+  const cycleMicrocents =
+    cycle === null || isRunning ? periodMicrocents : await stores.invoices.spentInCycle(database, accountId, cycle)
+  const spent = { cycleMicrocents, period, periodMicrocents }
+  const dues = stores.billingNotices.duesOf(found.account)
+  return reply(shownBilling(found, config.plans, payments.kind, dues, spent, now))
+}
+
+async function upgrade(deps: BillingDeps, { principal, request }: Call): Promise<Response> {
+  const { version } = await readInput(request, checkUpgrade)
+  if (deps.payments.kind === 'manual') await refuseUnlessOnUsage(deps, principal.accountId)
+  // Where nobody else collects, saying yes to charges is the agreement itself.
+  const agreed = {
+    id: deps.newId('pay'),
+    kind: 'manual',
+    stripePaymentMethodId: null,
+    brand: null,
+    lastFour: null,
+  } as const
+  const change = { event: 'upgrade', version, ...(deps.payments.kind === 'manual' ? { method: agreed } : {}) } as const
+  return changePlan(deps, principal, change, 'Your account is on the plan `usage` already.')
+}
+
+/**
+ * Without a payment provider nothing vouches for the money, so the operator decides who is on `usage`. Throws `forbidden`
+ * for any other account, one whose last cycle on it has ended among them.
+ */
+async function refuseUnlessOnUsage({ database, stores, clock }: BillingDeps, accountId: string): Promise<void> {
+  const { account } = await known(stores.billing.findBilling(database, accountId))
+  const { plan, planAfterCycle, cycleEndsAt } = account
+  const hasEnded = planAfterCycle === 'evaluation' && cycleEndsAt !== null && cycleEndsAt.getTime() <= clock.now()
+  if (plan === 'usage' && !hasEnded) return
+  throw new GatewayError(
+    'forbidden',
+    'This gateway has no payment provider, so its operator upgrades accounts. Ask the operator to run: accounts plan <email> usage.',
+    { shouldRetry: false },
+  )
+}
+
+async function downgrade(deps: BillingDeps, { principal, request }: Call): Promise<Response> {
+  const { version } = await readInput(request, checkDowngrade)
+  const change = { event: 'downgrade', version } as const
+  const alreadySo = 'Your account is on the plan `evaluation` already, or will be when the cycle ends.'
+  return changePlan(deps, principal, change, alreadySo)
+}
+
+type PlanChange = {
+  readonly event: 'upgrade' | 'downgrade'
+  /** Undefined = decided on the one that is there now. */
+  readonly version: number | undefined
+  readonly method?: NewMethod
+}
+
+async function changePlan(
+  deps: BillingDeps,
+  { accountId, userId }: Call['principal'],
+  change: PlanChange,
+  alreadySo: string,
+): Promise<Response> {
+  const { database, stores, clock, newId } = deps
+  const { account } = await known(stores.billing.findBilling(database, accountId))
+  const version = change.version ?? account.version
+  const at = clock.now()
+  orRefuse(
+    await stores.billing.changeBilling(database, accountId, { ...change, version, at, userId, newId }),
+    alreadySo,
+  )
+  deps.announce()
+  return overview(deps, accountId)
+}
+
+async function setMethod(deps: BillingDeps, { principal, request }: Call): Promise<Response> {
+  const { accountId, userId } = principal
+  const input = await readInput(request, checkMethod)
+  const { database, stores, clock, newId, payments } = deps
+  if (payments.cards !== null) {
+    await enterCard(deps, principal, input)
+    return overview(deps, accountId)
+  }
+  for (const name of ['payment_method', 'setup_session'] as const)
+    if (input[name] != null) throw invalid(name, 'is not supported without a payment processor. Omit it')
+  const outcome = await stores.billing.changeBilling(database, accountId, {
+    event: 'method_added',
+    at: clock.now(),
+    userId,
+    newId,
+    method: { id: newId('pay'), kind: 'manual', stripePaymentMethodId: null, brand: null, lastFour: null },
+  })
+  orRefuse(outcome, 'This payment method is already set.')
+  deps.announce()
+  return overview(deps, accountId)
+}
+
+async function removeMethod(deps: BillingDeps, { principal }: Call): Promise<Response> {
+  const { accountId, userId } = principal
+  const { database, stores, clock, newId } = deps
+  const { method } = await known(stores.billing.findBilling(database, accountId))
+  if (method === null) throw notFound()
+  const outcome = await stores.billing.changeBilling(database, accountId, {
+    event: 'method_removed',
+    at: clock.now(),
+    userId,
+    newId,
+  })
+  if (outcome === 'payment_method_missing') throw notFound()
+  orRefuse(outcome, 'Your account has no payment method.')
+  deps.announce()
+  if (method.stripePaymentMethodId !== null) await detachCard(deps, method.stripePaymentMethodId)
+  return replyNothing()
+}
+
+async function known(found: Promise<BillingAccount | null>): Promise<BillingAccount> {
+  const account = await found
+  if (account === null) throw notFound()
+  return account
+}
+
+function orRefuse(outcome: BillingOutcome, alreadySo: string): void {
+  switch (outcome) {
+    case 'done':
+      return
+    case 'not_found':
+      throw notFound()
+    case 'already_so':
+      throw new GatewayError('conflict', alreadySo)
+    case 'conflict':
+      throw new GatewayError(
+        'conflict',
+        'The plan has changed meanwhile. Look at GET /api/v1/billing, then decide again.',
+      )
+    case 'taken':
+      throw new GatewayError(
+        'conflict',
+        'This payment method belongs to another account or was removed. Choose another.',
+      )
+    case 'payment_method_missing':
+      throw new GatewayError(
+        'payment_required',
+        'Add a payment method first: POST /api/v1/billing/payment-method/setup opens the page for cards.',
+      )
+    default:
+      outcome satisfies never
+  }
+}

@@ -1,0 +1,81 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { oneOf } from '../../core/validation/validate.ts'
+import {
+  count,
+  id,
+  limitsShape,
+  list,
+  modelName,
+  named,
+  orNull,
+  planName,
+  shape,
+  text,
+  time,
+  usd,
+} from '../../http/schemas.ts'
+
+export const billingShape = named('Billing', {
+  plan: planName,
+  version: count,
+  plan_after_cycle: planName,
+  plans: shape({ evaluation: limitsShape, usage: limitsShape }, { description: 'what each plan gives here' }),
+  cycle: orNull(shape({ starts_at: time, ends_at: time, cost_usd: usd })),
+  collected_by: oneOf(['manual', 'stripe']),
+  payment_method: orNull(
+    shape({
+      kind: oneOf(['manual', 'stripe']),
+      brand: orNull(text('visa')),
+      last_four: orNull(text('4242')),
+      added_at: orNull(time),
+    }),
+  ),
+  /** Of either cause: the payment method was removed, or an invoice was declined. */
+  grace_ends_at: orNull(time),
+  unpaid_since: orNull(time),
+  payment_required: Type.Boolean({ description: 'chat answers 402 now' }),
+  soft_cap: orNull(
+    shape({
+      monthly_usd: usd,
+      used_usd: usd,
+      used_share: Type.Number({ minimum: 0, description: '1 = all of the cap' }),
+      warning: orNull(text('80% of the soft cap of 20 USD for this billing cycle is used')),
+      period: oneOf(['billing_cycle', 'calendar_month']),
+      starts_at: time,
+      resets_at: time,
+    }),
+  ),
+})
+
+const invoice = {
+  id: id('inv'),
+  status: oneOf(['open', 'paid', 'unpaid', 'void']),
+  period: shape({ starts_at: time, ends_at: time }),
+  total_usd: usd,
+  collected_usd: usd,
+  issued_at: time,
+  paid_at: orNull(time),
+}
+export const invoiceShape = named('Invoice', invoice)
+export const invoiceListShape = list(invoiceShape)
+
+export const invoiceLineShape = named('InvoiceLine', {
+  model: modelName,
+  requests: count,
+  input_tokens: count,
+  cached_input_tokens: count,
+  output_tokens: count,
+  reasoning_tokens: count,
+  cost_usd: usd,
+})
+export const invoiceWithLinesShape = named('InvoiceWithLines', { ...invoice, lines: Type.Array(invoiceLineShape) })
+
+/** A page of the payment processor, to which the browser is sent. */
+export const pageShape = shape({ url: text('https://checkout.stripe.com/c/pay/cs_test_a1b2c3') })
+
+/** What the payment processor is told of an event of its own. */
+export const receivedShape = shape({ received: Type.Literal(true) })
+
+export type ShownBilling = Static<typeof billingShape>
+export type ShownInvoice = Static<typeof invoiceShape>
+export type ShownInvoiceLine = Static<typeof invoiceLineShape>

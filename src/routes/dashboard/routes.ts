@@ -1,0 +1,94 @@
+/** The dashboard: a page at `/` and its files, under headers that let nothing in but what this gateway itself serves. */
+import { type Static, Type } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { documented } from '../../http/route-docs.ts'
+import { pageHeaders } from '../../http/page-headers.ts'
+import { policies } from '../../http/policies.ts'
+import { shape, text } from '../../http/schemas.ts'
+
+const welcomeShape = shape({
+  name: Type.Literal('gateway-ai'),
+  version: text('1.5.0'),
+  endpoints: Type.Array(text('GET /healthz')),
+})
+
+export type SiteFile = {
+  /** With its character set. */
+  readonly type: string
+  readonly bodies: { readonly [Encoding in 'identity' | 'gzip' | 'zstd']: Uint8Array }
+}
+
+export type Site = {
+  /** By name: `index.html`, and what it refers to as `/assets/<name>`. Built once, in memory. */
+  files(): Promise<ReadonlyMap<string, SiteFile>>
+}
+
+export type DashboardDeps = {
+  readonly site: Site
+  /** What `/` answers to whoever is no browser. */
+  readonly welcome: () => Static<typeof welcomeShape>
+}
+
+/** `GET /`: the page for who accepts HTML, the list of endpoints for everybody else. `GET /assets/*`: the page's files. */
+export function dashboard({ site, welcome }: DashboardDeps) {
+  return new Elysia({ name: 'dashboard' })
+    .get(
+      '/',
+      async ({ request }) => {
+        if (!acceptsPage(request.headers)) return Response.json(welcome(), { headers: { ...fresh, vary: 'accept' } })
+        return send(request, (await site.files()).get('index.html'), { ...fresh, ...pageHeaders, vary: 'accept' })
+      },
+      documented(policies.open, {
+        summary: 'The dashboard',
+        description: 'For who accepts `text/html`; everybody else is told what is here.',
+        answer: welcomeShape,
+        alsoAs: { 'text/html': markup },
+      }),
+    )
+    .get(
+      '/assets/:name',
+      async ({ request, params: { name } }) =>
+        send(request, name === 'index.html' ? undefined : (await site.files()).get(name), {
+          ...kept,
+          ...pageHeaders,
+          vary: 'accept-encoding',
+        }),
+      documented(policies.open, {
+        summary: 'The dashboard’s files',
+        answer: null,
+        alsoAs: { 'text/javascript': markup, 'text/css': markup },
+        errors: ['not_found'],
+      }),
+    )
+}
+
+const markup = Type.String()
+
+const fresh = { 'cache-control': 'no-store' } as const
+/** Its name changes when the file does. */
+const kept = { 'cache-control': 'public, max-age=31536000, immutable' } as const
+
+function acceptsPage(headers: Headers): boolean {
+  return /\btext\/html\b/i.test(headers.get('accept') ?? '')
+}
+
+function send(request: Request, file: SiteFile | undefined, headers: Record<string, string>): Response {
+  if (file === undefined)
+    throw new GatewayError('not_found', 'There is no such file. Load the dashboard again: it may be a newer one.')
+  const encoding = encodingFor(request.headers.get('accept-encoding') ?? '')
+  return new Response(file.bodies[encoding], {
+    headers: {
+      'content-type': file.type,
+      ...(encoding === 'identity' ? {} : { 'content-encoding': encoding }),
+      ...headers,
+    },
+  })
+}
+
+/** The smallest that the client takes. */
+function encodingFor(accepted: string): keyof SiteFile['bodies'] {
+  const names = accepted.split(',').flatMap(one => (/;\s*q=0(\.0*)?\s*$/.test(one) ? [] : [one.split(';')[0]?.trim()]))
+  if (names.includes('zstd')) return 'zstd'
+  return names.includes('gzip') ? 'gzip' : 'identity'
+}

@@ -1,0 +1,152 @@
+import type { TSchema } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import type { Ask } from '../../core/chat/chat.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import type { OpenLimit } from '../../core/limits/rate-limits.ts'
+import { toUsd } from '../../core/usage/money.ts'
+import type { Caller, Standing } from '../../core/limits/plans.ts'
+import { parseJson } from '../../core/validation/validate.ts'
+import { bodyLimits, checkContentType, receiveBody, type Timer } from '../../http/body.ts'
+import type { BodyBudget } from '../../http/body-budget.ts'
+import { documented } from '../../http/route-docs.ts'
+import { policies } from '../../http/policies.ts'
+import type { Preview, PreviewedCandidate } from '../../pipeline/dry-run.ts'
+import { type DryRun, dryRunShape } from './schemas.ts'
+
+/** A dry run is free and takes nothing of an account's limits, so that it has one of its own. */
+const each = { perMinute: 60, burst: 30 }
+
+export type RouteModuleDeps = {
+  readonly callerOf: (request: Request) => Caller | Promise<Caller>
+  readonly meter: { standing(accountId: string, limits: Caller['limits']): Standing | null }
+  /** Lets `meter` know how the caller's account stands. Never throws. */
+  readonly look: (caller: Caller, requestId: string) => Promise<void>
+  readonly newRequestId: () => string
+  /** Reads a parsed body of `POST /api/v1/chat`. Throws naming the field at fault. */
+  readonly readAsk: (body: unknown, headers: Headers, bodyCharacters: number) => Ask
+  /** What such a body is checked by. */
+  readonly askSchema: TSchema
+  /** Routes as a chat request would be, reserving nothing. Throws what the chat would throw, limits included. */
+  readonly preview: (caller: Caller, ask: Ask) => Promise<Preview>
+  readonly limits: OpenLimit
+  readonly bodies: BodyBudget
+  readonly clock: Timer
+}
+
+/** `POST /api/v1/route`: how a chat request would be routed, and why. Nothing is called, billed or counted. */
+export function dryRun(deps: RouteModuleDeps) {
+  const { callerOf, meter, look, newRequestId, readAsk, askSchema, preview, limits, bodies, clock } = deps
+  const limit = limits('route', each)
+
+  return new Elysia({ name: 'dry-run' }).post(
+    '/api/v1/route',
+    async ({ request }) => {
+      const asking = callerOf(request)
+      // A body that has no room is refused before it is known who sends it.
+      const known = asking instanceof Promise ? null : asking
+      if (asking instanceof Promise) asking.catch(() => {})
+      const hold = bodies.open(known?.accountId ?? null)
+      try {
+        const receive = receiveBody(request, bodyLimits.chat, { hold, clock })
+        const caller = await asking
+        if (known === null) hold.assign(caller.accountId)
+        refuseHaste(await limit.take(caller.accountId))
+        checkContentType(request.headers)
+        const text = await receive()
+        const ask = readAsk(parseJson(text), request.headers, text.length)
+        // What is left of the day decides who is dropped: of an account that was not seen here yet it is asked for.
+        if (meter.standing(caller.accountId, caller.limits) === null) await look(caller, newRequestId())
+        return Response.json(shown(await preview(caller, ask), ask), { headers: { 'cache-control': 'no-store' } })
+      } finally {
+        hold.release()
+      }
+    },
+    {
+      parse: 'none',
+      ...documented(policies.apiKey, {
+        summary: 'How a request would be routed, and why',
+        description:
+          'A dry run of `POST /api/v1/chat` with the same body: the candidates in the order in which they would be asked now. ' +
+          'An account over a limit gets the error that the chat would get. Nothing is called, billed or counted.',
+        body: askSchema,
+        examples: {
+          'a prompt': { prompt: 'Prove that there are infinitely many primes.' },
+          'a strategy': { prompt: 'Say hello in French.', strategy: 'cost', test_mode: true },
+        },
+        answer: dryRunShape,
+        answerHeaders: [],
+        errors: [
+          'unsupported_parameter',
+          'context_length_exceeded',
+          'model_deprecated',
+          'model_not_found',
+          'payment_required',
+          'requests_per_minute_exceeded',
+          'concurrent_requests_exceeded',
+          'daily_tokens_exceeded',
+          'daily_cost_exceeded',
+          'no_model_available',
+        ],
+      }),
+    },
+  )
+}
+
+function refuseHaste(waitMs: number): void {
+  if (waitMs === 0) return
+  const message = 'Rate limit reached: 60 dry runs per minute. Retry after the time in the retry-after header.'
+  throw new GatewayError('requests_per_minute_exceeded', message, { retryAfterMs: waitMs })
+}
+
+function shown({ reading, shares, plan, candidates, known, difficulty }: Preview, { testMode }: Ask): DryRun {
+  return {
+    mode: plan.mode,
+    strategy: plan.strategy,
+    query_type: reading.queryType,
+    complexity: round(reading.complexity),
+    strong_gain: round(reading.strongGain),
+    difficulty: difficulty.map(({ signal, weight }) => ({ signal, weight: round(weight) })),
+    level: plan.level,
+    shares,
+    needs_current: reading.needsCurrent,
+    language: reading.language,
+    web: { search: plan.web.query !== null, urls: plan.web.urls.length },
+    input_tokens: plan.inputTokens,
+    test_mode: testMode,
+    candidates: candidates.map(shownCandidate),
+    dropped: plan.dropped.map(({ model, reason }) => ({ model, reason })),
+    learning: { influenced: plan.learning.influenced },
+    kept: plan.isKept,
+    typical_error_pct: known.typicalErrorPct,
+  }
+}
+
+function shownCandidate({ candidate, reasons, costMicrocents, health, figures }: PreviewedCandidate) {
+  const parts = candidate.parts()
+  return {
+    model: `${candidate.model.provider}/${candidate.model.id}`,
+    score: round(candidate.score),
+    parts: parts && {
+      quality: round(parts.quality),
+      cost: round(parts.cost),
+      speed: round(parts.speed),
+      reliability: round(parts.reliability),
+      adjustment: round(parts.adjustment),
+    },
+    reasons: [...reasons],
+    estimated_cost_usd: toUsd(costMicrocents),
+    health,
+    figures: {
+      quality: round(figures.quality),
+      first_token_ms: Math.round(figures.firstTokenMs),
+      tokens_per_second: round(figures.tokensPerSecond),
+      error_rate: round(figures.errorRate),
+      measured_tries: round(figures.tries),
+    },
+  }
+}
+
+/** To four places, and no minus zero. */
+function round(value: number): number {
+  return Math.round(value * 1e4) / 1e4 + 0
+}

@@ -1,0 +1,188 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import type { ContentPart, Message, QueryType } from '../../core/chat/chat.ts'
+import type { Reader, Reading } from '../../core/analysis/prompt-analysis.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { type Estimate, estimateCost, type KnownLength, measurePrompt } from '../../core/usage/cost-estimate.ts'
+import { autoModel, type Catalogue, deprecationOf, fullName, type Model } from '../../core/models/models.ts'
+import { toUsd } from '../../core/usage/money.ts'
+import type { Caller } from '../../core/limits/plans.ts'
+import { checker, invalid } from '../../core/validation/validate.ts'
+import { noWeb, type WebPlan } from '../../core/web/web-plan.ts'
+import { bodyLimits } from '../../http/body.ts'
+import { documented } from '../../http/route-docs.ts'
+import { createFreeEndpoint, type FreeDeps, maximumFreePrompt } from '../../http/public-endpoint.ts'
+import { policies } from '../../http/policies.ts'
+import { estimateShape, type ModelEstimate, type ShownEstimate } from './schemas.ts'
+
+const strict = { additionalProperties: false } as const
+const text = Type.String({ maxLength: maximumFreePrompt })
+const image = {
+  url: Type.String({ minLength: 1, maxLength: bodyLimits.other }),
+  detail: Type.Optional(Type.Union([Type.Literal('auto'), Type.Literal('low'), Type.Literal('high')])),
+}
+const partSchema = Type.Union([
+  Type.Object({ type: Type.Literal('text'), text }, strict),
+  Type.Object({ type: Type.Literal('image'), ...image }, strict),
+  Type.Object({ type: Type.Literal('image_url'), image_url: Type.Object(image, strict) }, strict),
+])
+const messageSchema = Type.Object(
+  {
+    role: Type.Union([Type.Literal('system'), Type.Literal('user'), Type.Literal('assistant')]),
+    content: Type.Union([text, Type.Array(partSchema, { minItems: 1, maxItems: 64 })]),
+  },
+  strict,
+)
+
+/** `messages` or `prompt`; no `model`, or `gateway-ai`, = the model that auto-routing would most likely choose. */
+export const estimateRequestSchema = Type.Object(
+  {
+    messages: Type.Optional(Type.Array(messageSchema, { minItems: 1, maxItems: 256 })),
+    prompt: Type.Optional(Type.String({ minLength: 1, maxLength: maximumFreePrompt })),
+    model: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
+    max_output_tokens: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000_000 })),
+    web: Type.Optional(Type.Union([Type.Literal('auto'), Type.Literal('off')])),
+  },
+  { ...strict, title: 'EstimateRequest' },
+)
+type EstimateRequest = Static<typeof estimateRequestSchema>
+const checkRequest = checker(estimateRequestSchema)
+
+const path = '/api/v1/chat/estimate'
+
+export type EstimateDeps = FreeDeps & {
+  readonly catalogue: Catalogue
+  /** The model auto-routing would choose for these messages; null = none can serve now. */
+  readonly chooseModel: (messages: readonly Message[]) => Model | null
+  /** What is read in these messages. */
+  readonly read: Reader
+  /** What would be looked up on the web for these messages. Nothing is. */
+  readonly planWeb: (messages: readonly Message[], reading: Reading) => WebPlan
+  /** What answers measured here say of their length and of the error of estimates; an account's own where one is named. */
+  readonly foresight: { of(queryType: QueryType, accountId: string | null): KnownLength }
+  /** Tokens of texts as OpenAI's models count them. */
+  readonly tokenizer: { count(texts: readonly string[]): Promise<number> }
+}
+
+/**
+ * `POST /api/v1/chat/estimate`: what a request would cost on the model it names and on every other one. Free, without a
+ * key, 20 a minute from one address; a key that is sent all the same lets the account's own answers speak.
+ */
+export function estimate(deps: EstimateDeps) {
+  const { preflight, answer } = createFreeEndpoint(deps, 'estimate')
+  return new Elysia({ name: 'estimates' })
+    .options(
+      path,
+      preflight,
+      documented(policies.free, { summary: 'Whether a web page may ask for an estimate', answer: null }),
+    )
+    .post(
+      path,
+      ({ request, server, set }) => answer({ request, server, set }, (body, caller) => estimated(deps, caller, body)),
+      {
+        parse: 'none',
+        ...documented(policies.free, {
+          summary: 'What a request would cost',
+          description:
+            'Free, without a key: 20 a minute from one address. No model, or `gateway-ai`, is the one that the prompt would most likely choose.',
+          body: estimateRequestSchema,
+          examples: {
+            'a prompt': { prompt: 'Explain how a B-tree splits a page.', max_output_tokens: 500 },
+            'a conversation, on a named model': {
+              model: 'openai/gpt-5.5',
+              messages: [{ role: 'user', content: 'Why is the sky blue?' }],
+            },
+          },
+          answer: estimateShape,
+          errors: ['model_not_found', 'model_deprecated', 'ip_rate_limited', 'no_model_available'],
+        }),
+      },
+    )
+}
+
+async function estimated(deps: EstimateDeps, caller: Caller | null, value: unknown): Promise<ShownEstimate> {
+  const { catalogue, chooseModel, read, planWeb, foresight, tokenizer, clock } = deps
+  const body = checkRequest(value)
+  const messages = messagesOf(body)
+  const today = new Date(clock.now()).toISOString()
+  const model = modelOf(body, catalogue, today) ?? chooseModel(messages)
+  if (model === null) throw new GatewayError('no_model_available', 'No model can take this request right now.')
+  const reading = read(messages)
+  const web = body.web === 'off' ? noWeb : planWeb(messages, reading)
+  const known = foresight.of(reading.queryType, caller?.accountId ?? null)
+  const prompt = await measurePrompt(messages, tokenizer.count, reading, web)
+  const cap = body.max_output_tokens ?? null
+  const available = catalogue.list.filter(other => deprecationOf(other, today) !== 'retired')
+  return {
+    ...shown(estimateCost(model, prompt, cap, known)),
+    query_type: reading.queryType,
+    typical_error_pct: known.typicalErrorPct,
+    models: available.map(other => shown(estimateCost(other, prompt, cap, known))),
+  }
+}
+
+function messagesOf({ messages, prompt }: EstimateRequest): readonly Message[] {
+  if (prompt !== undefined && messages !== undefined) throw invalid('prompt', 'cannot be sent beside `messages`')
+  if (prompt !== undefined) return [{ role: 'user', content: [{ type: 'text', text: prompt }], name: null }]
+  if (messages === undefined) throw invalid('messages', 'is missing: send `messages` or `prompt`')
+  const read = messages.map(messageOf)
+  const characters = read.reduce((sum, message) => sum + charactersOf(message), 0)
+  if (characters > maximumFreePrompt)
+    throw invalid('messages', `must hold at most ${maximumFreePrompt} characters in all`, 'body_too_large')
+  return read
+}
+
+function messageOf({ role, content }: Static<typeof messageSchema>): Message {
+  const parts: readonly ContentPart[] =
+    typeof content === 'string' ? [{ type: 'text', text: content }] : content.map(partOf)
+  switch (role) {
+    case 'user':
+      return { role, content: parts, name: null }
+    case 'system':
+      return { role, text: plain(parts) }
+    case 'assistant':
+      return { role, text: plain(parts), reasoning: null, toolCalls: [], name: null }
+  }
+}
+
+function partOf(part: Static<typeof partSchema>): ContentPart {
+  if (part.type === 'text') return part
+  const { url, detail } = part.type === 'image' ? part : part.image_url
+  return { type: 'image', url, detail: detail ?? null }
+}
+
+function plain(parts: readonly ContentPart[]): string {
+  return parts.map(part => (part.type === 'text' ? part.text : '')).join('\n')
+}
+
+function charactersOf(message: Message): number {
+  if (message.role === 'user') return plain(message.content).length
+  return message.text?.length ?? 0
+}
+
+/** The model the caller names; null = auto-routing. Throws 404 for an unknown one, 400 for one past its date. */
+function modelOf({ model: name }: EstimateRequest, catalogue: Catalogue, today: string): Model | null {
+  if (name === undefined || name.toLowerCase() === autoModel) return null
+  const model = catalogue.resolve(name)
+  if (model === null)
+    throw new GatewayError('model_not_found', 'There is no such model. GET /v1/models lists those there are.', {
+      param: 'model',
+    })
+  if (deprecationOf(model, today) !== 'retired') return model
+  const instead = model.successor === null ? 'GET /v1/models lists those there are.' : `Use \`${model.successor}\`.`
+  throw new GatewayError('model_deprecated', `\`${fullName(model)}\` is no longer served. ${instead}`, {
+    param: 'model',
+  })
+}
+
+function shown(one: Estimate): ModelEstimate {
+  return {
+    model: fullName(one.model),
+    estimated_cost_usd: toUsd(one.costMicrocents),
+    confidence: one.confidence,
+    input_tokens: one.inputTokens,
+    expected_output_tokens: one.expectedOutputTokens,
+    output_from: one.outputFrom,
+    maximum_cost_usd: one.maximumCostMicrocents === null ? null : toUsd(one.maximumCostMicrocents),
+  }
+}

@@ -1,0 +1,106 @@
+import { Elysia } from 'elysia'
+import { insightsOf, recommendationsOf } from '../../core/learning/insights.ts'
+import type { Caller } from '../../core/limits/plans.ts'
+import { may } from '../../core/accounts/roles.ts'
+import { checker } from '../../core/validation/validate.ts'
+import type { Deps } from '../../composition/deps.ts'
+import { presentsKey } from '../../http/authentication.ts'
+import { type Documented, documented } from '../../http/route-docs.ts'
+import { keyOrSession } from '../../http/policies.ts'
+import {
+  forbidden,
+  type Identify,
+  notFound,
+  readInput,
+  reply,
+  replyNothing,
+  sessionRoutes,
+} from '../../http/session-routes.ts'
+import {
+  feedbackSchema,
+  learningShape,
+  modelInsightListShape,
+  type Rated,
+  ratedShape,
+  recommendationListShape,
+} from './schemas.ts'
+import { shownLearning, shownModel, shownRecommendation } from './serializers.ts'
+
+export type InsightsDeps = Pick<Deps, 'learning' | 'clock' | 'figureOf'> & {
+  readonly callerOf: (request: Request) => Caller | Promise<Caller>
+}
+
+const checkFeedback = checker(feedbackSchema)
+
+/** `GET /api/v1/insights/*`, by key or session; feedback and erasure, by session alone. */
+export function insights(deps: InsightsDeps, identify: Identify) {
+  const accountOf = async (request: Request): Promise<string> => {
+    if (presentsKey(request.headers)) return (await deps.callerOf(request)).accountId
+    const { accountId, role } = await identify.principal(request.headers)
+    if (!may(role, 'insights.see')) throw forbidden()
+    return accountId
+  }
+  const read = async (request: Request) => {
+    const cells = await deps.learning.cells(await accountOf(request))
+    return { cells, insights: insightsOf(cells, deps.figureOf, deps.clock.now()) }
+  }
+  const open = (told: Documented) => documented(keyOrSession('insights.see'), told)
+
+  return new Elysia({ name: 'insights' })
+    .get(
+      '/api/v1/insights/learning',
+      async ({ request }) => {
+        const found = await read(request)
+        return reply(shownLearning(found.cells, found.insights))
+      },
+      open({ summary: 'What was learnt, all of it', answer: learningShape }),
+    )
+    .get(
+      '/api/v1/insights/models',
+      async ({ request }) => reply({ data: (await read(request)).insights.map(shownModel) }),
+      open({ summary: 'Models by query type', answer: modelInsightListShape }),
+    )
+    .get(
+      '/api/v1/insights/recommendations',
+      async ({ request }) =>
+        reply({ data: recommendationsOf((await read(request)).insights).map(shownRecommendation) }),
+      open({ summary: 'Models to try instead', answer: recommendationListShape }),
+    )
+    .use(writes(deps, identify))
+}
+
+function writes({ learning }: InsightsDeps, identify: Identify) {
+  return sessionRoutes('feedback', identify, [
+    {
+      method: 'POST',
+      path: '/api/v1/insights/feedback',
+      action: 'feedback.give',
+      summary: 'Rate an answer',
+      description: 'It counts as three entries, from the next request on. A second rating replaces the first.',
+      body: feedbackSchema,
+      examples: { 'five stars': { request_id: 'req_5f0c1b7ae94d42d8', score: 5, is_helpful: true } },
+      answer: ratedShape,
+      errors: ['not_found'],
+      async handle({ principal, request }) {
+        const { request_id, score, is_helpful } = await readInput(request, checkFeedback)
+        const rating = { stars: score, isHelpful: is_helpful ?? null }
+        const rated = await learning.rate(principal.accountId, request_id, rating)
+        if (rated === null) throw notFound()
+        const shown: Rated = { accepted: true, query_type: rated.queryType, model: rated.model }
+        return reply(shown)
+      },
+    },
+    {
+      method: 'DELETE',
+      path: '/api/v1/insights/data',
+      action: 'learning.delete',
+      summary: 'Forget everything learnt',
+      description: 'Routing goes back to what holds for everybody, at once.',
+      answer: null,
+      async handle({ principal }) {
+        await learning.erase(principal.accountId)
+        return replyNothing()
+      },
+    },
+  ])
+}

@@ -1,0 +1,66 @@
+/** What was learnt of an account's requests, as it is shown. */
+import { type Static, Type } from '@sinclair/typebox'
+import { confidences } from '../../core/learning/learning-cell.ts'
+import { nullable, oneOf } from '../../core/validation/validate.ts'
+import { count, list, modelName, named, orNull, shape, share, text, time, usd } from '../../http/schemas.ts'
+
+const confidence = oneOf(confidences)
+/** As it was called when it was learnt. */
+const queryType = text('code')
+const percent = Type.Number({ minimum: 0, maximum: 100, examples: [37.5] })
+
+export const modelInsightShape = named('ModelInsight', {
+  model: modelName,
+  query_type: queryType,
+  requests: count,
+  quality: share,
+  latency_ms: count,
+  ttft_ms: orNull(count),
+  cost_usd: usd,
+  rating: orNull(Type.Number({ minimum: 1, maximum: 5, description: 'mean of the stars given', examples: [4.5] })),
+  confidence,
+  bias: Type.Number({
+    minimum: -0.2,
+    maximum: 0.2,
+    description: 'what it adds to the routing score',
+    examples: [0.05],
+  }),
+})
+export type ShownModelInsight = Static<typeof modelInsightShape>
+export const modelInsightListShape = list(modelInsightShape)
+
+export const recommendationShape = named('Recommendation', {
+  query_type: queryType,
+  model: modelName,
+  reason: text('Rated better than what serves these requests now.'),
+  expected_quality_change: Type.Number({ examples: [0.08] }),
+  expected_cost_change_pct: Type.Number({ examples: [-12.5] }),
+})
+export type ShownRecommendation = Static<typeof recommendationShape>
+export const recommendationListShape = list(recommendationShape)
+
+export const learningShape = named('Learning', {
+  state: confidence,
+  entries: count,
+  since: orNull(time),
+  query_types: Type.Array(shape({ query_type: queryType, requests: count, best_model: orNull(modelName), confidence })),
+  enhancement: shape({ requests: count, quality_with: orNull(share), quality_without: orNull(share) }),
+  influence: shape({ classified_pct: percent, influenced_pct: percent }),
+  models: Type.Array(modelInsightShape),
+  recommendations: Type.Array(recommendationShape),
+})
+export type ShownLearning = Static<typeof learningShape>
+
+/** What a rating is answered with. */
+export const ratedShape = named('Rated', { accepted: Type.Boolean(), query_type: queryType, model: modelName })
+export type Rated = Static<typeof ratedShape>
+
+/** A rating of one request, 1 to 5. */
+export const feedbackSchema = Type.Object(
+  {
+    request_id: Type.String({ minLength: 1, maxLength: 64, pattern: '^[\\w-]+$', description: 'the id of a request' }),
+    score: Type.Integer({ minimum: 1, maximum: 5, description: 'an integer from 1 to 5' }),
+    is_helpful: nullable(Type.Boolean()),
+  },
+  { additionalProperties: false, title: 'FeedbackRequest' },
+)

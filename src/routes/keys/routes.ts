@@ -1,0 +1,225 @@
+/** API keys of an account: members see and manage their own, admins and owners all of them. */
+import { Type } from '@sinclair/typebox'
+import { timeIn } from '../../core/text/utc-days.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { toUsd } from '../../core/usage/money.ts'
+import { may } from '../../core/accounts/roles.ts'
+import { mintApiKey } from '../../core/accounts/api-keys.ts'
+import { checker, invalid, nullable } from '../../core/validation/validate.ts'
+import type { Deps } from '../../composition/deps.ts'
+import type { Principal } from '../../http/authentication.ts'
+import { nameSchema } from '../../http/common-fields.ts'
+import { type Done, doOnce, onceErrors, onceHeaders } from '../../http/idempotency.ts'
+import {
+  type Call,
+  type Identify,
+  notFound,
+  readInput,
+  reply,
+  replyNothing,
+  sessionRoutes,
+} from '../../http/session-routes.ts'
+import type { KeyUsage } from '../../database/repositories/key-lineages.ts'
+import type { ApiKey } from '../../database/tables.ts'
+import { keyShape, keysShape, newKeyShape, type ShownKey } from './schemas.ts'
+
+export type KeysDeps = Pick<
+  Deps,
+  | 'database'
+  | 'stores'
+  | 'clock'
+  | 'randomBytes'
+  | 'newId'
+  | 'idempotency'
+  | 'newRequestId'
+  | 'secretOf'
+  | 'keys'
+  | 'announce'
+>
+
+const strict = { additionalProperties: false } as const
+const creationSchema = Type.Object(
+  {
+    name: nameSchema,
+    expires_at: nullable(Type.String({ maxLength: 40, description: 'a time in ISO 8601' })),
+    web: Type.Optional(Type.Boolean()),
+  },
+  strict,
+)
+const changeSchema = Type.Object({ name: Type.Optional(nameSchema), web: Type.Optional(Type.Boolean()) }, strict)
+const rotationSchema = Type.Object(
+  { overlap_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 7 * 86_400 })) },
+  strict,
+)
+const checkCreation = checker(creationSchema)
+const checkChange = checker(changeSchema)
+const checkRotation = checker(rotationSchema)
+
+/** The routes under `/api/v1/keys`. */
+export function keys(deps: KeysDeps, identify: Identify) {
+  return sessionRoutes('keys', identify, [
+    {
+      method: 'GET',
+      path: '/api/v1/keys',
+      action: 'keys.own',
+      summary: 'Keys, newest first, with what they used',
+      answer: keysShape,
+      handle: ({ principal }) => list(deps, principal),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/keys',
+      action: 'keys.own',
+      summary: 'Make a key',
+      body: creationSchema,
+      examples: {
+        'for good': { name: 'production' },
+        'for a while': { name: 'workshop', expires_at: '2099-01-31T00:00:00Z' },
+      },
+      answer: newKeyShape,
+      status: 201,
+      requestHeaders: onceHeaders,
+      errors: ['not_found', ...onceErrors],
+      handle: call => doOnce(deps, call, once => create(deps, once)),
+    },
+    {
+      method: 'PATCH',
+      path: '/api/v1/keys/:id',
+      action: 'keys.own',
+      summary: 'Rename a key, or say whether it uses the web',
+      body: changeSchema,
+      examples: { 'another name': { name: 'staging' }, 'no web': { web: false } },
+      answer: keyShape,
+      handle: call => change(deps, call),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/keys/:id/rotate',
+      action: 'keys.own',
+      summary: 'Put a new key in the place of one',
+      body: rotationSchema,
+      bodyRequired: false,
+      examples: { 'at once': {}, 'both work for an hour': { overlap_seconds: 3600 } },
+      answer: newKeyShape,
+      status: 201,
+      requestHeaders: onceHeaders,
+      errors: onceErrors,
+      handle: call => doOnce(deps, call, once => rotate(deps, once)),
+    },
+    {
+      method: 'DELETE',
+      path: '/api/v1/keys/:id',
+      action: 'keys.own',
+      summary: 'Revoke a key',
+      description: 'It stops working everywhere within a second.',
+      answer: null,
+      handle: call => revoke(deps, call),
+    },
+  ])
+}
+
+async function list({ database, stores }: KeysDeps, { accountId, userId, role }: Principal): Promise<Response> {
+  const [rows, usage] = await Promise.all([
+    stores.keyLines.recentKeys(database, accountId, may(role, 'keys.all') ? null : userId),
+    stores.keyLines.usageByLine(database, accountId),
+  ])
+  return reply({ data: rows.map(row => shownKey(row, usage.get(row.lineId ?? row.id))) })
+}
+
+async function create(deps: KeysDeps, { principal: { accountId, userId, sessionId }, request }: Call): Promise<Done> {
+  const { database, stores, randomBytes, newId, clock } = deps
+  const body = await readInput(request, checkCreation)
+  const now = clock.now()
+  const expiresAt = body.expires_at == null ? null : futureTime(body.expires_at, now)
+  const minted = mintApiKey(randomBytes)
+  const row = await stores.keyLines.addKey(database, accountId, sessionId, {
+    id: newId('key'),
+    userId,
+    name: body.name,
+    publicId: minted.id,
+    digest: minted.digest,
+    createdAt: new Date(now),
+    expiresAt,
+    web: body.web ?? true,
+  })
+  if (row === 'gone') throw notFound()
+  if (row === 'full') throw new GatewayError('conflict', 'This account has too many keys. Revoke some first.')
+  deps.keys.expect(minted.digest)
+  deps.announce()
+  return { answer: reply({ ...shownKey(row, undefined), key: minted.key }, 201), resultId: row.id }
+}
+
+async function change(deps: KeysDeps, call: Call): Promise<Response> {
+  const { database, stores } = deps
+  const wanted = await readInput(call.request, checkChange)
+  if (Object.keys(wanted).length === 0) throw invalid('name', 'or `web` must be sent: there is nothing to change')
+  const { id } = await managedKey(deps, call)
+  const row = await stores.keyLines.changeKey(database, call.principal.accountId, id, wanted)
+  if (row === null) throw notFound()
+  deps.announce()
+  const usage = await stores.keyLines.usageByLine(database, call.principal.accountId)
+  return reply(shownKey(row, usage.get(row.lineId ?? row.id)))
+}
+
+async function rotate(deps: KeysDeps, call: Call): Promise<Done> {
+  const { database, stores, randomBytes, newId, clock } = deps
+  const { accountId, sessionId } = call.principal
+  const { overlap_seconds: overlapSeconds = 0 } = await readInput(call.request, checkRotation)
+  const { id } = await managedKey(deps, call)
+  const minted = mintApiKey(randomBytes)
+  const fresh = { id: newId('key'), publicId: minted.id, digest: minted.digest, createdAt: new Date(clock.now()) }
+  const row = await stores.keyLines.rotateKey(database, accountId, sessionId, id, fresh, overlapSeconds)
+  if (row === 'not_found') throw notFound()
+  if (row === 'not_valid')
+    throw new GatewayError('conflict', 'This key was revoked, expired or rotated before. Make a new one.')
+  deps.keys.expect(minted.digest)
+  deps.announce()
+  const usage = await stores.keyLines.usageByLine(database, accountId)
+  const shown = shownKey(row, usage.get(row.lineId ?? row.id))
+  return { answer: reply({ ...shown, key: minted.key }, 201), resultId: row.id }
+}
+
+async function revoke(deps: KeysDeps, call: Call): Promise<Response> {
+  const { id } = await managedKey(deps, call)
+  const { database, stores, clock } = deps
+  // One that has ended already has ended: asking twice is no mistake.
+  const isRevoked = await stores.keys.revokeKey(database, call.principal.accountId, id, new Date(clock.now()))
+  if (isRevoked) deps.announce()
+  return replyNothing()
+}
+
+/** The key of this id, where the caller may manage it; else it might as well not be there. */
+async function managedKey({ database, stores }: KeysDeps, { principal, params }: Call): Promise<ApiKey> {
+  const row = await stores.keyLines.findKey(database, principal.accountId, params.id ?? '')
+  if (row === null || (row.userId !== principal.userId && !may(principal.role, 'keys.all'))) throw notFound()
+  return row
+}
+
+const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/
+
+function futureTime(text: string, now: number): Date {
+  const time = isoTime.test(text) ? timeIn(text) : Number.NaN
+  if (time > now) return new Date(time)
+  throw invalid('expires_at', 'must be a time to come in ISO 8601, such as `2030-01-31T00:00:00Z`')
+}
+
+function shownKey(row: ApiKey, usage: KeyUsage | undefined): ShownKey {
+  return {
+    id: row.id,
+    name: row.name,
+    prefix: `gw_live_${row.publicId}…`,
+    user_id: row.userId,
+    created_at: row.createdAt.toISOString(),
+    last_used_at: row.lastUsedAt?.toISOString() ?? null,
+    revoked_at: row.revokedAt?.toISOString() ?? null,
+    expires_at: row.expiresAt?.toISOString() ?? null,
+    web: row.web,
+    usage: {
+      requests: usage?.requests ?? 0,
+      input_tokens: usage?.inputTokens ?? 0,
+      output_tokens: usage?.outputTokens ?? 0,
+      total_tokens: (usage?.inputTokens ?? 0) + (usage?.outputTokens ?? 0),
+      cost_usd: toUsd(usage?.microcents ?? 0),
+    },
+  }
+}

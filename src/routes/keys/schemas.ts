@@ -1,0 +1,20 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { count, id, list, named, orNull, shape, text, time, usd } from '../../http/schemas.ts'
+
+const fields = {
+  id: id('key'),
+  name: text('production'),
+  prefix: text('gw_live_4fKq2ZbN81Xa…', 'how the key begins: all of it that is ever shown again'),
+  web: Type.Boolean({ description: 'whether its prompts may be answered with the web’s help' }),
+  user_id: { ...id('usr'), description: 'whose key it is' },
+  created_at: time,
+  last_used_at: orNull(time),
+  revoked_at: orNull(time),
+  expires_at: orNull(time),
+  usage: shape({ requests: count, input_tokens: count, output_tokens: count, total_tokens: count, cost_usd: usd }),
+}
+
+export const keyShape = named('Key', fields)
+export const newKeyShape = named('NewKey', { ...fields, key: text('gw_live_…', 'the key itself, shown this once') })
+export const keysShape = list(keyShape)
+export type ShownKey = Static<typeof keyShape>

@@ -1,0 +1,59 @@
+import { timingSafeEqual } from 'node:crypto'
+import { Type } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { digestOf } from '../../core/accounts/api-keys.ts'
+import { documented } from '../../http/route-docs.ts'
+import { policies } from '../../http/policies.ts'
+
+export type MetricsDeps = {
+  /** All metrics as Prometheus reads them, and what that text is. */
+  readonly exposition: () => Promise<string>
+  readonly expositionType: string
+  /** What opens them from elsewhere; null = nothing does. */
+  readonly token: string | null
+}
+
+/** `GET /metrics`: to this machine, and to whoever has the token. */
+export function metrics({ exposition, expositionType, token }: MetricsDeps) {
+  const headers = { 'content-type': expositionType, 'cache-control': 'no-store' }
+  return new Elysia({ name: 'metrics' }).get(
+    '/metrics',
+    async ({ request, server }) => {
+      if (!isOwnMachine(request, server?.requestIP(request)?.address ?? null)) checkToken(request.headers, token)
+      return new Response(await exposition(), { headers })
+    },
+    documented(policies.operator, {
+      summary: 'Metrics for Prometheus',
+      description: 'Open to the gateway’s own machine; from elsewhere with `METRICS_TOKEN`, where one is set.',
+      answer: null,
+      alsoAs: { 'text/plain': Type.String({ description: 'Prometheus’ text format' }) },
+      errors: ['forbidden', 'invalid_token'],
+    }),
+  )
+}
+
+const loopbackPeer = /^(::ffff:)?127\.\d+\.\d+\.\d+$|^::1$/
+const loopbackHost = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/i
+const forwarding = ['x-forwarded-for', 'x-real-ip', 'forwarded', 'via']
+
+/**
+ * The peer alone does not tell: a proxy on this machine speaks for others, and says so; a page that rebinds its name to
+ * loopback is asked for by that name.
+ */
+function isOwnMachine({ headers }: Request, peer: string | null): boolean {
+  return (
+    peer !== null &&
+    loopbackPeer.test(peer) &&
+    loopbackHost.test(headers.get('host') ?? '') &&
+    forwarding.every(name => !headers.has(name))
+  )
+}
+
+function checkToken(headers: Headers, token: string | null): void {
+  if (token === null)
+    throw new GatewayError('forbidden', 'Metrics are for this machine alone, unless METRICS_TOKEN is set.')
+  const [, shown = ''] = /^bearer +(\S+)\s*$/i.exec(headers.get('authorization') ?? '') ?? []
+  if (!timingSafeEqual(Buffer.from(digestOf(shown)), Buffer.from(digestOf(token))))
+    throw new GatewayError('invalid_token', 'Send METRICS_TOKEN as "Authorization: Bearer <token>".')
+}

@@ -1,0 +1,111 @@
+/** The lists of models, in our own words and in the compatible shape. */
+import { type Static, Type } from '@sinclair/typebox'
+import { reasoningEfforts } from '../../core/chat/chat.ts'
+import { healthStates } from '../../core/routing/circuit-breaker.ts'
+import { tiers } from '../../core/models/models.ts'
+import { oneOf } from '../../core/validation/validate.ts'
+import { count, list, modelName, named, orNull, shape, share, text } from '../../http/schemas.ts'
+
+const pricePerMillion = Type.Number({ minimum: 0, description: 'US dollars per million tokens', examples: [1.25] })
+const prices = {
+  input_per_mtok: pricePerMillion,
+  output_per_mtok: pricePerMillion,
+  cached_input_per_mtok: orNull(pricePerMillion),
+  cache_write_per_mtok: orNull(pricePerMillion),
+}
+const date = Type.String({ description: 'a UTC day, or a month where no more is known', examples: ['2026-05-05'] })
+const measured = Type.Number({ minimum: 0, examples: [61.4] })
+
+export const modelShape = named('Model', {
+  id: text('gpt-5.5'),
+  name: modelName,
+  provider: text('openai'),
+  display_name: text('GPT-5.5'),
+  tier: oneOf(tiers),
+  pricing: shape({
+    currency: Type.Literal('USD'),
+    ...prices,
+    long_context: orNull(shape({ above_input_tokens: count, ...prices })),
+  }),
+  context_window: count,
+  max_input_tokens: orNull(count),
+  max_output_tokens: count,
+  capabilities: shape({
+    vision: Type.Boolean(),
+    files: Type.Boolean(),
+    tools: Type.Boolean(),
+    json_schema: Type.Boolean(),
+    reasoning: Type.Boolean(),
+    streaming: Type.Boolean(),
+    web_search: Type.Boolean(),
+  }),
+  reasoning_efforts: Type.Array(oneOf(reasoningEfforts)),
+  aliases: Type.Array(text('gpt-5.5-2026-03-05')),
+  deprecated: Type.Boolean(),
+  deprecation_date: orNull(date),
+  status: oneOf(['current', 'deprecated', 'retired']),
+  successor: orNull(modelName),
+  release_date: orNull(date),
+  quality_scores: Type.Array(
+    shape({
+      metric: oneOf(['artificial_analysis_intelligence_index', 'livebench_global_average', 'arena_text_score']),
+      value: measured,
+      variant: Type.String(),
+      source: Type.String(),
+      date,
+      attribution: Type.String(),
+    }),
+  ),
+  speed: orNull(
+    shape({
+      output_tokens_per_second: measured,
+      time_to_first_token_seconds: measured,
+      variant: Type.String(),
+      source: Type.String(),
+      date,
+      attribution: Type.String(),
+    }),
+  ),
+  routing: shape(
+    {
+      quality: share,
+      output_tokens_per_second: measured,
+      time_to_first_token_seconds: measured,
+      estimated: Type.Boolean({ description: 'no public figure of the model itself: a relative’s stands in' }),
+    },
+    { description: 'the figures that auto-routing goes by' },
+  ),
+  simulated: Type.Optional(Type.Boolean({ description: 'its provider is simulated here' })),
+})
+export type ShownModel = Static<typeof modelShape>
+
+export const modelListShape = named('ModelList', {
+  data: Type.Array(modelShape),
+  attributions: Type.Record(Type.String(), Type.String(), { description: 'whom to credit for a score, by its metric' }),
+})
+
+export const modelHealthShape = named('ModelHealth', {
+  model: modelName,
+  state: oneOf(healthStates),
+  since: orNull(
+    Type.String({
+      format: 'date-time',
+      description: 'when the model entered this state; null = it was in no other one since the gateway started',
+      examples: ['2026-05-05T12:00:00.000Z'],
+    }),
+  ),
+})
+export const modelHealthListShape = list(modelHealthShape)
+
+export const compatibleModelShape = named('CompatibleModel', {
+  id: text('gpt-5.5'),
+  object: Type.Literal('model'),
+  created: Type.Integer({ minimum: 0, description: 'Unix seconds; 0 = not published', examples: [1_772_668_800] }),
+  owned_by: text('openai'),
+  shutdown_date: orNull(date),
+})
+export type CompatibleModel = Static<typeof compatibleModelShape>
+export const compatibleModelListShape = named('CompatibleModelList', {
+  object: Type.Literal('list'),
+  data: Type.Array(compatibleModelShape),
+})

@@ -1,0 +1,229 @@
+/** The people of an account: who they are, inviting, accepting, roles, removing. */
+import { Type } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { chosenPassword, emailSchema, mailbox, passwordSchema } from '../../core/accounts/passwords.ts'
+import { may, outranks, roles } from '../../core/accounts/roles.ts'
+import { digestOf } from '../../core/accounts/api-keys.ts'
+import { checker, oneOf } from '../../core/validation/validate.ts'
+import { documented } from '../../http/route-docs.ts'
+import { policies } from '../../http/policies.ts'
+import {
+  type Call,
+  forbidden,
+  heldOpen,
+  type Identify,
+  notFound,
+  readInput,
+  reply,
+  replyNothing,
+  sessionRoutes,
+} from '../../http/session-routes.ts'
+import { sessionShape, userShape } from '../../http/schemas.ts'
+import { type SessionDeps, shownUser, signIn } from '../../http/sign-in.ts'
+import { refuseHaste } from '../../http/ip-rate-limit.ts'
+import type { Invitation } from '../../database/tables.ts'
+import type { TeamChange } from '../../database/repositories/users.ts'
+import { newInvitationShape, type ShownInvitation, type ShownTeam, teamShape } from './schemas.ts'
+
+const strict = { additionalProperties: false } as const
+const invitationSchema = Type.Object({ email: emailSchema, role: Type.Optional(oneOf(['member', 'admin'])) }, strict)
+const acceptanceSchema = Type.Object({ password: passwordSchema }, strict)
+const roleSchema = Type.Object({ role: oneOf(roles) }, strict)
+const checkInvitation = checker(invitationSchema)
+const checkAcceptance = checker(acceptanceSchema)
+const checkRole = checker(roleSchema)
+
+const acceptances = { allowed: 60, windowMs: 60_000 }
+const tokenPrefix = 'gw_invite_'
+
+/** The routes under `/api/v1/team`. */
+export function team(deps: SessionDeps, identify: Identify) {
+  const accepting = deps.limits('invitation', acceptances)
+
+  return new Elysia({ name: 'team' })
+    .post(
+      '/api/v1/team/invitations/:token/accept',
+      async ({ request, server, params }) => {
+        const address = deps.addressOf(request, server)
+        await refuseHaste(accepting, address)
+        return heldOpen(deps, { request, address }, () => accept(deps, request, params.token, address))
+      },
+      {
+        parse: 'none',
+        ...documented(policies.open, {
+          summary: 'Accept an invitation with its token',
+          description: 'Makes the invited a user of the account, signed in.',
+          body: acceptanceSchema,
+          examples: { 'with a password of their own': { password: 'a password of my own' } },
+          answer: sessionShape,
+          status: 201,
+          errors: ['not_found', 'conflict', 'ip_rate_limited'],
+        }),
+      },
+    )
+    .use(
+      sessionRoutes('members', identify, [
+        {
+          method: 'GET',
+          path: '/api/v1/team',
+          action: 'team.see',
+          summary: 'The people of the account',
+          answer: teamShape,
+          handle: call => list(deps, call),
+        },
+        {
+          method: 'POST',
+          path: '/api/v1/team/invitations',
+          action: 'team.invite',
+          summary: 'Invite somebody',
+          body: invitationSchema,
+          examples: { 'a member': { email: 'grace@example.com', role: 'member' } },
+          answer: newInvitationShape,
+          status: 201,
+          handle: call => invite(deps, call),
+        },
+        {
+          method: 'DELETE',
+          path: '/api/v1/team/invitations/:id',
+          action: 'team.invite',
+          summary: 'Withdraw an invitation',
+          answer: null,
+          errors: ['not_found'],
+          handle: call => withdraw(deps, call),
+        },
+        {
+          method: 'PATCH',
+          path: '/api/v1/team/:id',
+          action: 'team.change_roles',
+          summary: 'Give somebody another role',
+          body: roleSchema,
+          examples: { 'an admin': { role: 'admin' } },
+          answer: userShape,
+          errors: ['conflict'],
+          handle: call => changeRole(deps, call),
+        },
+        {
+          method: 'DELETE',
+          path: '/api/v1/team/:id',
+          action: 'team.remove',
+          summary: 'Remove somebody, with keys and sessions',
+          answer: null,
+          errors: ['conflict'],
+          handle: call => remove(deps, call),
+        },
+      ]),
+    )
+}
+
+async function list({ database, stores }: SessionDeps, { principal: { accountId, role } }: Call): Promise<Response> {
+  const [users, invitations] = await Promise.all([
+    stores.users.listUsers(database, accountId),
+    may(role, 'team.invite') ? stores.invitations.listInvitations(database, accountId) : [],
+  ])
+  const shown: ShownTeam = { data: users.map(shownUser), invitations: invitations.map(shownInvitation) }
+  return reply(shown)
+}
+
+async function invite(deps: SessionDeps, { principal, request }: Call): Promise<Response> {
+  const { email, role = 'member' } = await readInput(request, checkInvitation)
+  if (!outranks(principal.role, role)) throw forbidden()
+  refuseWhereClosed(deps)
+  const token = tokenPrefix + Buffer.from(deps.randomBytes(32)).toString('base64url')
+  const invitation = await deps.stores.invitations.invite(deps.database, principal.accountId, {
+    id: deps.newId('inv'),
+    email: mailbox(email),
+    role,
+    invitedBy: principal.userId,
+    digest: digestOf(token),
+  })
+  if (invitation === null) throw forbidden()
+  // Nobody else would bring it to the invited: without mail, that is the inviter's errand.
+  if (deps.post === null) return reply({ ...shownInvitation(invitation), token }, 201)
+  // With it, only who reads the mailbox is to have it.
+  deps.post.invitation(invitation.email, principal.email, token)
+  return reply({ ...shownInvitation(invitation), mailed: true }, 201)
+}
+
+async function withdraw(deps: SessionDeps, { principal, params }: Call): Promise<Response> {
+  const { accountId, userId } = principal
+  orRefuse(await deps.stores.invitations.withdrawInvitation(deps.database, accountId, userId, params.id ?? ''))
+  return replyNothing()
+}
+
+async function accept(deps: SessionDeps, request: Request, token: string, address: string): Promise<Response> {
+  refuseWhereClosed(deps)
+  const body = await readInput(request, checkAcceptance)
+  const password = chosenPassword(body.password, 'password')
+  const { database, stores } = deps
+  const digest = digestOf(token)
+  const invitation = await stores.invitations.findInvitation(database, digest)
+  if (invitation === null) throw notFound()
+  const { accountId } = invitation
+  const [userId, passwordHash] = [deps.newId('usr'), await deps.passwords.hash(password, address)]
+  // An unconfirmed registration of the address must not block the invited user.
+  await stores.verifications.releaseUnverified(database, invitation.email)
+  const outcome = await stores.invitations.acceptInvitation(database, accountId, { digest, userId, passwordHash })
+  switch (outcome) {
+    case 'gone':
+      throw notFound()
+    case 'taken':
+      throw new GatewayError('conflict', 'This e-mail address has an account already. Ask to be invited under another.')
+    case 'accepted': {
+      const subject = stores.sessions.mailSubject(invitation.email)
+      await stores.sessions.forgetFailures(database, subject)
+      const user = { id: userId, accountId, passwordHash, email: invitation.email }
+      const answer = await signIn(deps, request, user, { subjects: [subject], address, status: 201 })
+      if (answer === null) throw notFound()
+      return answer
+    }
+  }
+}
+
+function refuseWhereClosed({ config }: SessionDeps): void {
+  if (config.registration.mode === 'closed')
+    throw new GatewayError('forbidden', 'This gateway takes no new users. Ask its operator for an account.', {
+      shouldRetry: false,
+    })
+}
+
+async function changeRole(deps: SessionDeps, { principal, params, request }: Call): Promise<Response> {
+  const { role } = await readInput(request, checkRole)
+  const { accountId, userId } = principal
+  const id = params.id ?? ''
+  orRefuse(await deps.stores.users.changeRole(deps.database, accountId, userId, id, role))
+  deps.announce()
+  const user = await deps.stores.users.findUser(deps.database, accountId, id)
+  if (user === null) throw notFound()
+  return reply(shownUser(user))
+}
+
+async function remove(deps: SessionDeps, { principal, params }: Call): Promise<Response> {
+  const { accountId, userId } = principal
+  orRefuse(await deps.stores.users.removeUser(deps.database, accountId, userId, params.id ?? ''))
+  deps.announce()
+  return replyNothing()
+}
+
+function orRefuse(change: TeamChange): void {
+  switch (change) {
+    case 'done':
+      return
+    case 'not_found':
+      throw notFound()
+    case 'forbidden':
+      throw forbidden()
+    case 'last_owner':
+      throw new GatewayError('conflict', 'An account keeps its last owner. Make somebody else an owner first.')
+  }
+}
+
+function shownInvitation(invitation: Invitation): ShownInvitation {
+  return {
+    id: invitation.id,
+    email: invitation.email,
+    role: invitation.role,
+    created_at: invitation.createdAt.toISOString(),
+    expires_at: invitation.expiresAt.toISOString(),
+  }
+}

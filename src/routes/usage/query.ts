@@ -1,0 +1,178 @@
+/** What the usage routes can be asked, as query parameters: each known by name, sent once, and bounded. */
+import { type Static, Type } from '@sinclair/typebox'
+import { dayMs, timeIn } from '../../core/text/utc-days.ts'
+import { checker, invalid, oneOf } from '../../core/validation/validate.ts'
+import type { LogPosition, LogRange, RequestFilters } from '../../ledger/ledger.ts'
+import type { UsagePeriod } from '../../ledger/usage-totals.ts'
+
+const strict = { additionalProperties: false } as const
+/** Without control characters, of which Postgres cannot even store one. */
+const words = (maxLength: number) =>
+  Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength,
+      pattern: '^[^\\u0000-\\u001f\\u007f]+$',
+      description: `1 to ${maxLength} characters without control characters`,
+    }),
+  )
+const date = Type.Optional(
+  Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\d$', maxLength: 10, description: 'a UTC day: `YYYY-MM-DD`' }),
+)
+const moment = Type.Optional(
+  Type.String({
+    pattern: '^\\d{4}-\\d\\d-\\d\\d(T\\d\\d:\\d\\d(:\\d\\d(\\.\\d{1,3})?)?(Z|[+-]\\d\\d:\\d\\d))?$',
+    maxLength: 32,
+    description: 'a UTC day `YYYY-MM-DD`, or a time with its zone: `2026-05-05T12:00:00Z`',
+  }),
+)
+
+const filters = {
+  /** A time is exclusive as `to`, a day is whole. */
+  from: moment,
+  to: moment,
+  /** `provider/model`, or the model alone. */
+  model: words(256),
+  provider: words(64),
+  /** The key's id. */
+  key: words(64),
+  status: Type.Optional(oneOf(['completed', 'failed', 'client_closed', 'blocked'])),
+  routing_mode: Type.Optional(oneOf(['auto', 'manual'])),
+  streamed: Type.Optional(oneOf(['true', 'false'])),
+  metadata: Type.Optional(
+    Type.Record(
+      Type.String({ pattern: '^[^\\u0000-\\u001f\\u007f]{1,64}$' }),
+      Type.String({ pattern: '^[^\\u0000]{0,512}$' }),
+      {
+        maxProperties: 16,
+        ...strict,
+        description: 'written `metadata[name]=value`, at most 16 of them',
+      },
+    ),
+  ),
+}
+
+export const requestsQuerySchema = Type.Object(
+  {
+    cursor: words(100),
+    limit: Type.Optional(
+      Type.String({ pattern: '^([1-9]\\d?|1\\d\\d|200)$', maxLength: 3, description: 'an integer from 1 to 200' }),
+    ),
+    ...filters,
+  },
+  strict,
+)
+export const exportQuerySchema = Type.Object({ format: Type.Optional(oneOf(['csv', 'json'])), ...filters }, strict)
+export const usageQuerySchema = Type.Object(
+  {
+    from: date,
+    to: date,
+    group_by: Type.Optional(oneOf(['day', 'month', 'model', 'key'])),
+    /** Of days and months: each of them once more by model or by key. */
+    split_by: Type.Optional(oneOf(['model', 'key'])),
+  },
+  strict,
+)
+
+const checkRequests = checker(requestsQuerySchema)
+const checkExport = checker(exportQuerySchema)
+const checkUsage = checker(usageQuerySchema)
+
+const defaultLimit = 50
+const defaultDays = 30
+/** Three years. */
+const maximumDays = 1_096
+
+/** `GET /api/v1/requests`. Throws `invalid_request` naming the parameter at fault, as do the others. */
+export function readRequestsQuery(url: string): { readonly filters: RequestFilters; readonly page: LogRange } {
+  const query = checkRequests(parametersOf(url))
+  return {
+    filters: filtersOf(query),
+    page: {
+      before: query.cursor === undefined ? null : decodeCursor(query.cursor),
+      limit: query.limit === undefined ? defaultLimit : Number(query.limit),
+    },
+  }
+}
+
+/** `GET /api/v1/requests/export`: JSON unless told, like everything else. */
+export function readExportQuery(url: string): { readonly format: 'csv' | 'json'; readonly filters: RequestFilters } {
+  const query = checkExport(parametersOf(url))
+  return { format: query.format ?? 'json', filters: filtersOf(query) }
+}
+
+/** `GET /api/v1/usage`: the last 30 days by day, unless told. */
+export function readUsageQuery(url: string, now: number): UsagePeriod {
+  const query = checkUsage(parametersOf(url))
+  const to = query.to === undefined ? now : timeOf('to', query.to)
+  const from = query.from === undefined ? to - (defaultDays - 1) * dayMs : timeOf('from', query.from)
+  if (from > to) throw invalid('from', 'must not be after `to`')
+  if (to - from >= maximumDays * dayMs) throw invalid('from', `must be less than ${maximumDays} days before \`to\``)
+  const { group_by: groupBy = 'day', split_by: splitBy = null } = query
+  if (splitBy !== null && groupBy !== 'day' && groupBy !== 'month')
+    throw invalid('split_by', 'must not be sent unless `group_by` is `day` or `month`')
+  return { from: dayOf(from), to: dayOf(to), groupBy, splitBy }
+}
+
+export const dayOf = (time: number) => new Date(time).toISOString().slice(0, 10)
+
+/** A position as callers carry it: opaque, and good for nothing but to go on. */
+export function encodeCursor({ atMicros, requestId }: LogPosition): string {
+  return Buffer.from(`${atMicros} ${requestId}`).toString('base64url')
+}
+
+function decodeCursor(cursor: string): LogPosition {
+  const found = /^(\d{1,16}) ([\w-]{1,64})$/.exec(Buffer.from(cursor, 'base64url').toString('latin1'))
+  if (found === null) throw invalid('cursor', 'must be a `next_cursor` of this list, as it came')
+  return { atMicros: Number(found[1]), requestId: found[2] ?? '' }
+}
+
+const metadataName = /^metadata\[(.*)\]$/s
+
+/** The query as an object, `metadata[…]` gathered into one field. Without prototype: a name may be `__proto__`. */
+function parametersOf(url: string): Record<string, unknown> {
+  const parameters: Record<string, unknown> = Object.create(null)
+  const metadata: Record<string, string> = Object.create(null)
+  for (const [name, value] of new URL(url).searchParams) {
+    const pair = metadataName.exec(name)?.[1]
+    const [group, key] = pair === undefined ? [parameters, name] : [metadata, pair]
+    if (Object.hasOwn(group, key)) throw invalid(name.slice(0, 64).toWellFormed(), 'must be sent once')
+    group[key] = value
+    if (pair !== undefined) parameters.metadata = metadata
+  }
+  return parameters
+}
+
+function filtersOf(query: Omit<Static<typeof exportQuerySchema>, 'format'>): RequestFilters {
+  const { provider, model } = modelOf(query.provider, query.model)
+  const from = query.from === undefined ? null : timeOf('from', query.from)
+  const to = query.to === undefined ? null : timeOf('to', query.to) + (query.to.length === 10 ? dayMs : 0)
+  if (from !== null && to !== null && from > to) throw invalid('from', 'must not be after `to`')
+  return {
+    from,
+    to,
+    keyId: query.key ?? null,
+    provider,
+    model,
+    status: query.status ?? null,
+    routingMode: query.routing_mode ?? null,
+    streamed: query.streamed === undefined ? null : query.streamed === 'true',
+    metadata: query.metadata ?? null,
+  }
+}
+
+/** `openai/gpt-…` names both. */
+function modelOf(provider: string | undefined, model: string | undefined) {
+  const slash = model?.indexOf('/') ?? -1
+  if (model === undefined || slash < 1) return { provider: provider ?? null, model: model ?? null }
+  const named = model.slice(0, slash)
+  if (provider !== undefined && provider !== named) throw invalid('provider', 'must be that of `model`, or not be sent')
+  return { provider: named, model: model.slice(slash + 1) }
+}
+
+/** Epoch milliseconds, of dates that exist and that a log can hold. */
+function timeOf(param: string, text: string): number {
+  const time = timeIn(text)
+  if (!(time >= 0) || time >= Date.UTC(2200, 0)) throw invalid(param, 'must be a date from 1970 to 2199')
+  return time
+}

@@ -1,0 +1,205 @@
+/** Usage as callers see it: our own rows never leave as they are. */
+import { type Cell, csvLine } from '../../core/text/csv.ts'
+import { dayMs } from '../../core/text/utc-days.ts'
+import { durationAt } from '../../core/usage/latency-histogram.ts'
+import { microcentsPerUsd, toUsd } from '../../core/usage/money.ts'
+import type { LoggedRequest } from '../../ledger/ledger.ts'
+import type { GroupedUsage, UsageGroup, UsagePart, UsagePeriod, UsageSums } from '../../ledger/usage-totals.ts'
+import { dayOf } from './query.ts'
+import type { ShownRequest, ShownUsage } from './schemas.ts'
+
+/** One request of the log. */
+export function shownRequest(row: LoggedRequest): ShownRequest {
+  return {
+    request_id: row.request_id,
+    created_at: new Date(Math.floor(row.at_micros / 1000)).toISOString(),
+    key_id: row.key_id,
+    key_name: row.key_name,
+    /** Null where none was reached. */
+    model: row.model === '' ? null : `${row.provider}/${row.model}`,
+    provider: row.provider === '' ? null : row.provider,
+    routing_mode: row.routing_mode,
+    strategy: row.strategy,
+    query_type: row.query_type,
+    streamed: row.streamed,
+    status: row.status,
+    error_code: row.error_code,
+    finish_reason: row.finish_reason,
+    input_tokens: row.input_tokens,
+    cached_input_tokens: row.cached_input_tokens,
+    cache_write_tokens: row.cache_write_tokens,
+    output_tokens: row.output_tokens,
+    reasoning_tokens: row.reasoning_tokens,
+    total_tokens: row.input_tokens + row.output_tokens,
+    estimated: row.estimated,
+    cost_usd: toUsd(row.billed_microcents),
+    search_cost_usd: toUsd(row.search_microcents),
+    fetch_cost_usd: toUsd(row.fetch_microcents),
+    attempts: row.attempts,
+    tried:
+      row.tried?.map(([model, outcome, after_ms, duration_ms]) => ({ model, outcome, after_ms, duration_ms })) ?? null,
+    latency_ms: row.latency_ms,
+    first_token_ms: row.first_token_ms,
+    metadata: row.metadata,
+  }
+}
+
+const columns = [
+  'request_id',
+  'created_at',
+  'key_id',
+  'key_name',
+  'model',
+  'provider',
+  'routing_mode',
+  'strategy',
+  'query_type',
+  'streamed',
+  'status',
+  'error_code',
+  'finish_reason',
+  'input_tokens',
+  'cached_input_tokens',
+  'cache_write_tokens',
+  'output_tokens',
+  'reasoning_tokens',
+  'total_tokens',
+  'estimated',
+  'cost_usd',
+  'search_cost_usd',
+  'fetch_cost_usd',
+  'attempts',
+  'latency_ms',
+  'first_token_ms',
+  'metadata',
+  'tried',
+] as const satisfies readonly (keyof ShownRequest)[]
+
+export const csvHeader = csvLine(columns)
+
+/** One request as a line of CSV; `metadata` is one cell of JSON, `tried` one of words: `openai/gpt-5.5 timeout 2+3000 ms; …`. */
+export function csvRequest(row: LoggedRequest): string {
+  const shown = {
+    ...shownRequest(row),
+    cost_usd: decimalUsd(row.billed_microcents),
+    search_cost_usd: decimalUsd(row.search_microcents),
+    fetch_cost_usd: decimalUsd(row.fetch_microcents),
+    metadata: jsonCell(row.metadata),
+    tried: triedCell(row.tried),
+  }
+  return csvLine(columns.map((column): Cell => shown[column]))
+}
+
+/** All eight places and no exponent, which spreadsheets would round. */
+function decimalUsd(microcents: number): string {
+  const whole = Math.floor(microcents / microcentsPerUsd)
+  return `${whole}.${String(microcents % microcentsPerUsd).padStart(8, '0')}`
+}
+
+function jsonCell(metadata: LoggedRequest['metadata']): string | null {
+  return metadata === null ? null : JSON.stringify(metadata)
+}
+
+function triedCell(tried: LoggedRequest['tried']): string | null {
+  if (tried === null) return null
+  return tried.map(([model, outcome, after, duration]) => `${model} ${outcome} ${after}+${duration} ms`).join('; ')
+}
+
+/** Totals of a period and its parts; a series over time has no holes. */
+export function shownUsage(period: UsagePeriod, { total, groups, parts }: GroupedUsage): ShownUsage {
+  const { from, to, groupBy, splitBy } = period
+  const known = new Map(groups.map(group => [group.unit, group]))
+  const units = unitsBetween(from, to, groupBy) ?? groups.map(group => group.unit)
+  return {
+    from,
+    to,
+    group_by: groupBy,
+    total: shownSums(total),
+    data: units.map(unit => {
+      const group = known.get(unit)
+      return { ...named(groupBy, unit, group?.name ?? null), ...shownSums(group ?? nothing) }
+    }),
+    split_by: splitBy,
+    series: parts?.flatMap(one => shownPart(one, splitBy, units)) ?? [],
+    others: shownOthers(parts, units),
+  }
+}
+
+function shownPart({ part, byUnit }: UsagePart, splitBy: UsagePeriod['splitBy'], units: readonly string[]) {
+  if (part === null) return []
+  const { unit, name } = part
+  const lines = shownLines(byUnit, units)
+  return [
+    splitBy === 'key' ? { key_id: unit, key_name: name, ...lines } : { model: unit === '' ? null : unit, ...lines },
+  ]
+}
+
+function shownOthers(parts: GroupedUsage['parts'], units: readonly string[]) {
+  const others = parts?.find(({ part }) => part === null)
+  return others === undefined ? null : shownLines(others.byUnit, units)
+}
+
+/** A list a measure rather than an object a day: a chart takes them as they are, and they are a fifth as long. */
+function shownLines(byUnit: UsagePart['byUnit'], units: readonly string[]) {
+  const sums = units.map(unit => byUnit.get(unit) ?? nothing)
+  return {
+    requests: sums.map(one => one.requests),
+    failed: sums.map(one => one.failed),
+    total_tokens: sums.map(one => one.input_tokens + one.output_tokens),
+    cost_usd: sums.map(one => toUsd(one.billed_microcents)),
+    latency_p50_ms: sums.map(one => durationAt(one.latency, 0.5)),
+    latency_p95_ms: sums.map(one => durationAt(one.latency, 0.95)),
+  }
+}
+
+const nothing: UsageSums = {
+  requests: 0,
+  completed: 0,
+  failed: 0,
+  input_tokens: 0,
+  cached_input_tokens: 0,
+  output_tokens: 0,
+  reasoning_tokens: 0,
+  billed_microcents: 0,
+  latency: [],
+  first_token: [],
+}
+
+function named(groupBy: UsageGroup, unit: string, name: string | null) {
+  switch (groupBy) {
+    case 'day':
+      return { day: unit }
+    case 'month':
+      return { month: unit }
+    case 'model':
+      return { model: unit === '' ? null : unit }
+    case 'key':
+      return { key_id: unit, key_name: name }
+  }
+}
+
+function shownSums(sums: UsageSums) {
+  return {
+    requests: sums.requests,
+    completed: sums.completed,
+    failed: sums.failed,
+    input_tokens: sums.input_tokens,
+    cached_input_tokens: sums.cached_input_tokens,
+    output_tokens: sums.output_tokens,
+    reasoning_tokens: sums.reasoning_tokens,
+    total_tokens: sums.input_tokens + sums.output_tokens,
+    cost_usd: toUsd(sums.billed_microcents),
+    latency_p50_ms: durationAt(sums.latency, 0.5),
+    latency_p95_ms: durationAt(sums.latency, 0.95),
+    first_token_p50_ms: durationAt(sums.first_token, 0.5),
+  }
+}
+
+/** Every day or month of a period, used or not; null where the units are no times. */
+function unitsBetween(from: string, to: string, groupBy: UsageGroup): string[] | null {
+  if (groupBy !== 'day' && groupBy !== 'month') return null
+  const length = groupBy === 'day' ? 10 : 7
+  const units = new Set<string>()
+  for (let time = Date.parse(from); time <= Date.parse(to); time += dayMs) units.add(dayOf(time).slice(0, length))
+  return [...units]
+}

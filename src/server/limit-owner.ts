@@ -1,0 +1,72 @@
+/**
+ * Without Redis, the parent of several workers owns their limits and their usage: it meters all accounts, keeps the one journal, and
+ * brings its records into the ledger. Workers reach it through a socket in the data folder.
+ */
+import { join } from 'node:path'
+import type { Config } from '../config.ts'
+import { localLimits } from '../core/limits/rate-limits.ts'
+import { systemClock } from '../composition/clock.ts'
+import { letGo } from '../composition/cleanup.ts'
+import { listenLocally } from '../composition/local-socket.ts'
+import { openLocalMeter } from '../composition/open-meter.ts'
+import { openStores } from '../composition/open-stores.ts'
+import { ownerSocketPath, takeOverJournal, takeOverJournals } from '../composition/open-usage.ts'
+import { createSharedClock } from '../composition/shared-clock.ts'
+import type { OwnerMessage, WorkerMessage } from '../limits/owner/messages.ts'
+import { createOwnerService } from '../limits/owner/service.ts'
+import type { Log } from '../observability/log.ts'
+import { openJournal } from '../ledger/journal.ts'
+import { takeLessons } from '../database/learning/learning.ts'
+import { seedFrom } from '../ledger/ledger.ts'
+import { createShipper } from '../ledger/shipper.ts'
+
+const reportMs = 1_000
+const shippingDeadlineMs = 5_000
+
+/** Opens the stores and starts to serve workers. Returns what ships the rest of the usage and closes. Throws as `createDeps`. */
+export async function openLimitOwner(config: Config, log: Log): Promise<() => Promise<void>> {
+  const undo: (() => unknown)[] = []
+  try {
+    const shared = createSharedClock(systemClock)
+    const { clock } = shared
+    const { database, isEmbedded, migrated } = await openStores(config, { log, clock }, undo)
+    const timekeeper = isEmbedded ? null : shared.follow(database, log)
+    undo.push(() => timekeeper?.stop())
+    await timekeeper?.ask()
+    void migrated.then(() => timekeeper?.ask())
+    const journal = openJournal({
+      directory: join(config.dataDirectory, 'journal'),
+      onDamage: detail => log.error('journal_damaged', { detail }),
+    })
+    undo.push(() => journal.close())
+    takeOverJournals(config.dataDirectory, journal, log)
+    const meter = openLocalMeter(config, { database, journal, clock, log }, undo)
+    const learn = async (records: Parameters<typeof takeLessons>[1]) => void (await takeLessons(database, records))
+    const shipper = createShipper({ journal, database, learn, clock, log })
+    undo.push(() => shipper.close())
+    const service = createOwnerService({
+      meter,
+      limits: localLimits(clock),
+      spent: seedFrom(database, journal),
+      onJoined: worker => takeOverJournal(join(config.dataDirectory, `worker-${worker}`), journal, log),
+      onEvent: (event, detail) => log.error(event, { detail }),
+    })
+    const stopListening = listenLocally<WorkerMessage, OwnerMessage>(ownerSocketPath(config.dataDirectory), peer => {
+      const connection = service.connect(peer.send)
+      return { receive: connection.receive, closed: () => void connection.close() }
+    })
+    undo.push(stopListening)
+    const report = () =>
+      service.broadcast({ type: 'backlog', records: shipper.backlog(), lagMs: Math.round(shipper.lagMs()) })
+    const reporting = setInterval(report, reportMs)
+    undo.push(() => clearInterval(reporting))
+    return async () => {
+      if (!(await shipper.drain(shippingDeadlineMs))) log.warn('usage_left_in_journal', { records: journal.backlog() })
+      await letGo(undo)
+    }
+  } catch (cause) {
+    // Why the start failed matters more than what failed behind it.
+    await letGo(undo).catch(() => {})
+    throw cause
+  }
+}

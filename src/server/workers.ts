@@ -1,0 +1,207 @@
+/**
+ * Several gateways on one port: a parent that serves nothing starts them, replaces one that dies, passes on what it is told,
+ * and ends when all have. The kernel decides who gets a connection (`SO_REUSEPORT`); Redis decides what an account may do, and
+ * without Redis this process does (`limit-owner.ts`).
+ *
+ * The first worker starts alone: it finds out whether a start can succeed, migrates, makes the first account, and only it
+ * has anything to say to a person. Each has a folder of its own; one that replaces another takes over what that one left.
+ */
+import { type Config, workerEnvironment } from '../config.ts'
+import { problemText } from '../composition/error-text.ts'
+import { storeProblem } from '../composition/store-errors.ts'
+import { createLog, type Log } from '../observability/log.ts'
+import { lockDataFolder } from '../database/data-folder.ts'
+import { cannotStart, unlistenable } from './startup-error.ts'
+import { watchLauncher } from './launcher.ts'
+import type { WorkerOrder, WorkerReport } from './serve.ts'
+import { tell } from './send-message.ts'
+import { createGathering, type FiguresMessage } from './worker-metrics.ts'
+
+const firstRetryMs = 100
+const maximumRetryMs = 5_000
+/** A worker that lived as long did not die of how it was started. */
+const soundMs = 10_000
+/** What a worker takes at most to stop, beside the notice and the drain. */
+const stoppingMs = 20_000
+
+/** Runs `config.workers` gateways until told to stop, and ends the process then: with 0 where all of them drained. */
+export async function superviseWorkers(config: Config): Promise<void> {
+  const log = createLog({
+    level: config.logLevel,
+    pretty: process.stdout.isTTY,
+    now: Date.now,
+    write: line => process.stdout.write(line),
+  })
+  const close = await openShared(config, log).catch(cause => cannotStart(storeProblem(config, cause)))
+  const port = await Promise.try(() => freePort(config)).catch(async cause => {
+    await close()
+    return cannotStart(unlistenable(config, cause))
+  })
+  const workers = createWorkers({ log, environment: worker => workerEnvironment(worker, port) })
+
+  const end = async (exitCode: number) => {
+    await close()
+    process.exit(exitCode)
+  }
+  let stopping = false
+  const stop = (order: WorkerOrder) => {
+    log.info('stopping', { signal: order })
+    workers.order(order)
+    if (stopping) return
+    stopping = true
+    setTimeout(workers.kill, config.drainNoticeMs + config.drainMs + stoppingMs).unref()
+    void workers.ended().then(end)
+  }
+  process.on('SIGTERM', () => stop('SIGTERM'))
+  process.on('SIGINT', () => stop('SIGINT'))
+  watchLauncher(() => !stopping && stop('SIGINT'))
+  let replacing = false
+  process.on('SIGUSR2', async () => {
+    if (replacing || stopping) return
+    replacing = true
+    log.info('replacing_workers', { workers: config.workers })
+    for (let worker = 1; worker <= config.workers && !stopping; worker++) await workers.replace(worker)
+    if (!stopping) log.info('workers_replaced', { workers: config.workers })
+    replacing = false
+  })
+  process.on('unhandledRejection', cause => log.error('unhandled_rejection', { detail: problemText(cause) }))
+  process.on('uncaughtException', cause => log.error('uncaught_exception', { detail: problemText(cause) }))
+
+  const first = await workers.start(1)
+  // It has said why.
+  if (first === null) return stopping ? undefined : end(1)
+  process.stdout.write(`${first}\n`)
+  for (const warning of config.warnings) log.warn('configuration', { warning })
+  await Promise.all(Array.from({ length: config.workers - 1 }, (_, index) => workers.start(index + 2)))
+  if (!stopping) log.info('workers_ready', { workers: config.workers, port })
+}
+
+type Workers = {
+  /** Starts one and keeps it alive; its banner once it listens, null where it ended before it ever did. */
+  start(worker: number): Promise<string | null>
+  /** Drains one and starts it anew. Resolves when the new one listens, or after an order to all. */
+  replace(worker: number): Promise<void>
+  /** Nothing is started or replaced after an order. */
+  order(order: WorkerOrder): void
+  kill(): void
+  /** Fulfilled when none is left: 0 where all ended well after an order, else 1. */
+  ended(): Promise<number>
+}
+
+function createWorkers({
+  log,
+  environment,
+}: {
+  readonly log: Log
+  readonly environment: (worker: number) => Readonly<Record<string, string | undefined>>
+}): Workers {
+  const running = new Map<Bun.Subprocess, number>()
+  /** Those that drain because they are replaced, and what starts their successors. */
+  const leaving = new Map<Bun.Subprocess, () => void>()
+  const codes: number[] = []
+  const gathering = createGathering()
+  const { promise: allEnded, resolve: allHaveEnded } = Promise.withResolvers<void>()
+  let ordered: WorkerOrder | null = null
+  let hasStarted = false
+
+  const start = (worker: number, failures: number): Promise<string | null> => {
+    const isFirst = !hasStarted
+    hasStarted = true
+    const { promise: banner, resolve: heard } = Promise.withResolvers<string | null>()
+    if (ordered !== null) return Promise.resolve(null)
+    const startedAt = performance.now()
+    let listened = false
+    const child = Bun.spawn([process.execPath, ...process.execArgv, ...process.argv.slice(1)], {
+      env: { ...environment(worker) },
+      stdin: 'ignore',
+      stdout: 'inherit',
+      stderr: 'inherit',
+      serialization: 'json',
+      ipc(message: WorkerReport | FiguresMessage, from) {
+        if (message.type !== 'listening') return gathering.hear(from, message, running.keys())
+        listened = true
+        heard(message.banner)
+      },
+    })
+    running.set(child, worker)
+    void child.exited.then(code => {
+      running.delete(child)
+      heard(null)
+      if (ordered !== null) {
+        codes.push(code)
+        if (running.size === 0) allHaveEnded()
+        leaving.get(child)?.()
+        return
+      }
+      const replace = leaving.get(child)
+      if (replace !== undefined) {
+        leaving.delete(child)
+        return replace()
+      }
+      // The first of all that never listened will not listen the next time either.
+      if (isFirst && !listened) return
+      const failed = performance.now() - startedAt < soundMs ? failures + 1 : 1
+      const waitMs = Math.min(maximumRetryMs, firstRetryMs * 2 ** (failed - 1))
+      log.error('worker_died', { worker, code, signal: child.signalCode, replaced_in_ms: waitMs })
+      setTimeout(() => void start(worker, failed), waitMs)
+    })
+    return banner
+  }
+
+  return {
+    start: worker => start(worker, 0),
+    async replace(worker) {
+      const child = [...running].find(([, number]) => number === worker)?.[0]
+      // One that has just died is being replaced already.
+      if (child === undefined || ordered !== null) return
+      const { promise: ended, resolve } = Promise.withResolvers<void>()
+      leaving.set(child, resolve)
+      tell(child, 'SIGTERM' satisfies WorkerOrder)
+      await ended
+      await start(worker, 0)
+    },
+    order(order) {
+      ordered ??= order
+      for (const child of running.keys()) tell(child, order)
+      if (running.size === 0) allHaveEnded()
+    },
+    kill() {
+      for (const child of running.keys()) child.kill('SIGKILL')
+    },
+    ended: () => allEnded.then(() => (codes.every(code => code === 0) ? 0 : 1)),
+  }
+}
+
+/**
+ * What the workers share beside Redis and Postgres: the data folder, in it the embedded database, and without Redis the limits.
+ * Returns what closes it.
+ */
+async function openShared(config: Config, log: Log): Promise<() => Promise<void>> {
+  if (config.redisUrls.length === 0) return (await import('./limit-owner.ts')).openLimitOwner(config, log)
+  if (config.databaseUrl !== null) {
+    const release = lockDataFolder(config.dataDirectory)
+    return async () => release()
+  }
+  const [{ openEmbedded }, { migrate, openDatabase }] = await Promise.all([
+    import('../database/embedded.ts'),
+    import('../database/database.ts'),
+  ])
+  const embedded = await openEmbedded(config.dataDirectory, detail => log.error('embedded_database_failed', { detail }))
+  const database = openDatabase(embedded.address, { connections: 1 })
+  try {
+    await migrate(database)
+    await database.close()
+    return embedded.close
+  } catch (cause) {
+    await embedded.close()
+    throw cause
+  }
+}
+
+/** The port that they will share, which nobody else may listen on: asked for once as one that is not shared. */
+function freePort({ host, port }: Pick<Config, 'host' | 'port'>): number {
+  const probe = Bun.serve({ port, hostname: host, reusePort: false, fetch: () => new Response() })
+  const free = probe.port ?? port
+  void probe.stop(true)
+  return free
+}

@@ -1,0 +1,151 @@
+/**
+ * Simulated providers: one loopback server that speaks OpenAI Chat Completions, Anthropic Messages and Gemini
+ * generateContent as the real ones do, so that nothing in the request path knows the difference. Prompts may direct what
+ * it answers and how it fails (`directives.ts`).
+ */
+import { anthropic } from './anthropic.ts'
+import { type Directives, directives, directivesFor, readDirectives } from './directives.ts'
+import { type Face, isJson, type Json, mistake, type Turn } from './wire-format.ts'
+import { refusalReply, replyTo } from './faults.ts'
+import { google } from './google.ts'
+import { openai } from './openai.ts'
+import { type Reply, send } from './reply.ts'
+import type { RawRequest } from './request.ts'
+import { answerTo, usageOf } from './generated-output.ts'
+import { searchReply } from './search.ts'
+import { type ServerStats, startServer } from './server.ts'
+
+export type SimulatorOptions = {
+  /** Any free one unless given. */
+  readonly port?: number
+  /** `now` in epoch milliseconds: answers carry the time of their creation. */
+  readonly clock: { now(): number }
+  /** In [0, 1): ids are drawn from it, words never are. */
+  readonly random: () => number
+  /** Hold for every request that does not say otherwise: a pace, for one. */
+  readonly defaults?: Directives
+}
+
+export type Simulator = {
+  /** Base addresses as the official client libraries take them. Any API key will do, none will not. */
+  readonly urls: {
+    readonly openai: string
+    readonly anthropic: string
+    readonly google: string
+    readonly search: string
+  }
+  /** What a prompt may ask of them. */
+  readonly directives: typeof directives
+  stats(): ServerStats
+  /** Resets what is in flight. */
+  stop(): Promise<void>
+}
+
+/** Listens on 127.0.0.1. Rejects where the port is taken. */
+export async function startSimulator({ port = 0, clock, random, defaults = {} }: SimulatorOptions): Promise<Simulator> {
+  const mint = minter(random)
+  const countUse = counter()
+  const server = startServer({
+    port,
+    async handle(exchange) {
+      return send(exchange, reply(exchange.request))
+    },
+  })
+  const base = `http://127.0.0.1:${server.port}`
+
+  function reply(request: RawRequest): Reply {
+    if (request.path.startsWith('/searxng/search?')) return searchReply(request)
+    const face = faceFor(request.path)
+    if (face === null) return { ...nowhere, kind: 'http' }
+    const createdAt = Math.floor(clock.now() / 1_000)
+    const common = face.headers({ mint, createdAt })
+    const refuse = (message: string, status = 400) =>
+      refusalReply(face, face.failure(mistake(message, null, status), mint), common)
+    if (request.method !== 'POST') return refuse(`Not allowed to ${request.method} on ${request.path}.`, 405)
+    const body = parse(request.body)
+    if (body === null) return refuse('We could not parse the JSON body of your request: a JSON object is expected.')
+    const read = face.read(request, body, mint)
+    if (read.kind === 'refusal') return refusalReply(face, read, common)
+
+    const { question } = read
+    const groups = readDirectives(question.userTexts)
+    if (groups.kind === 'problem') return refuse(groups.message)
+    const directed = { ...defaults, ...directivesFor(groups.groups, face.provider, question.model, countUse) }
+    const answers = Array.from({ length: question.choices }, (_, choice) => answerTo(question, directed, choice))
+    const turn: Turn = {
+      question,
+      directives: directed,
+      answers,
+      usage: usageOf(question, directed, answers),
+      served: directed.served ?? question.model,
+      createdAt,
+      mint,
+      chunkCharacters: directed.chunk ?? face.chunkCharacters,
+    }
+    return replyTo(face, turn)
+  }
+
+  return {
+    urls: {
+      openai: `${base}/openai/v1`,
+      anthropic: `${base}/anthropic`,
+      google: `${base}/google`,
+      search: `${base}/searxng`,
+    },
+    directives,
+    stats: server.stats,
+    async stop() {
+      server.stop()
+    },
+  }
+}
+
+const nowhere = {
+  status: 404,
+  headers: { 'content-type': 'text/plain' },
+  framing: 'length',
+  headDelayMs: 0,
+  pieces: [],
+} as const
+
+/** By the end of the path, so that it does not matter how much of it a base address holds. */
+function faceFor(path: string): Face | null {
+  const [route = ''] = path.split('?')
+  if (route.endsWith('/chat/completions')) return openai
+  if (route.endsWith('/messages')) return anthropic
+  return /\/models\/[^/]+:(generateContent|streamGenerateContent)$/.test(route) ? google : null
+}
+
+function parse(body: Uint8Array): Json | null {
+  try {
+    const value: unknown = JSON.parse(new TextDecoder().decode(body))
+    return isJson(value) ? value : null
+  } catch {
+    return null
+  }
+}
+
+const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+
+function minter(random: () => number): Turn['mint'] {
+  return (prefix, length) => {
+    let id = prefix
+    for (let index = 0; index < length; index++) id += alphabet[Math.floor(random() * alphabet.length)]
+    return id
+  }
+}
+
+const keysCounted = 10_000
+
+/** How often each key has been seen, this time included; the oldest are forgotten. */
+function counter(): (key: string) => number {
+  const seen = new Map<string, number>()
+  return key => {
+    const uses = (seen.get(key) ?? 0) + 1
+    seen.delete(key)
+    seen.set(key, uses)
+    const [oldest] = seen.size > keysCounted ? seen.keys() : []
+    if (oldest !== undefined) seen.delete(oldest)
+    return uses
+  }
+}

@@ -1,0 +1,162 @@
+/**
+ * Pages whose addresses stand in a prompt, read for it: fetched from the public web alone (`guard.ts`), hop by hop, within
+ * bounds of time and size, and made readable in a thread of their own. Whatever goes wrong is one of four words, and takes
+ * a whole number of tenths of a second, so that nobody learns from it what stands behind an address.
+ */
+import type { IncomingMessage } from 'node:http'
+import { createNamedWindows } from '../core/limits/sliding-windows.ts'
+import { type Tally, takeFrom } from '../core/limits/rate-counter.ts'
+import type { Finding, LeftOut, LeftOutCode } from '../core/chat/web-sources.ts'
+import { isPublicAddress, type VettedAddress, vetAddress } from './address-policy.ts'
+import { readBody } from './page/body.ts'
+import { contentOf, kindOf } from './page/content.ts'
+import { type Dial, exchange } from './page/http-get.ts'
+import { PageFailure } from './page/failure.ts'
+import type { ReadText } from './page/html.ts'
+import { createReaders } from './page/parser-pool.ts'
+import type { Resolve } from './resolve.ts'
+
+export type PageReader = {
+  /** Never rejects but when `signal` aborts. A page that is left out costs nothing. */
+  read(url: string, request: { readonly accountId: string; readonly signal: AbortSignal }): Promise<Finding | LeftOut>
+  close(): void
+}
+
+export type PageReaderOptions = {
+  readonly clock: { now(): number; monotonic(): number; sleep(milliseconds: number): Promise<void> }
+  readonly resolve: Resolve
+  /** Whether the operator's blocklist names the address, in whichever spelling. */
+  readonly isListed: (url: string) => boolean
+  /** Where to dial instead of the vetted address; nothing but that address unless given. */
+  readonly dial?: Dial
+  readonly maximumCharacters: number
+}
+
+/** With the step that a failure is rounded up to: six seconds. */
+const deadlineMs = 5_900
+const maximumRedirects = 3
+const accountPerMinute = 30
+const hostPerMinute = 10
+const minuteMs = 60_000
+/** Of accounts, and of hosts, whose minute is remembered. */
+const maximumNames = 10_000
+const maximumRunning = 64
+const failureStepMs = 100
+
+/** A reader of pages. Its threads start with the first page; `close` ends them. */
+export function createPageReader(options: PageReaderOptions): PageReader {
+  const { clock, maximumCharacters } = options
+  // Read a little further than is kept: what is invisible is not counted.
+  const enoughCharacters = 2 * maximumCharacters
+  const readers = createReaders({ enoughCharacters })
+  const accounts = createNamedWindows({ allowed: accountPerMinute, windowMs: minuteMs, names: maximumNames })
+  const hosts = createNamedWindows({ allowed: hostPerMinute, windowMs: minuteMs, names: maximumNames })
+  let running = 0
+
+  const fetchPage = async (url: string, accountId: string, signal: AbortSignal): Promise<Finding> => {
+    if (running >= maximumRunning) throw new PageFailure('too_slow', 'too many pages at a time')
+    if (takeFrom(accounts, accountId, clock.now()) > 0)
+      throw new PageFailure('refused', 'too many pages for the account')
+    running += 1
+    try {
+      const { response, at } = await follow(options, vet(options, url), hosts, signal)
+      const bytes = await readBody(response, signal)
+      const content = contentOf(bytes, response.headers['content-type'])
+      const read: ReadText =
+        content.kind === 'html' || content.kind === 'pdf'
+          ? await readers.read(content)
+          : { title: '', text: content.text.slice(0, enoughCharacters) }
+      if (read.text.trim() === '') throw new PageFailure('unreadable', 'there is nothing to read on it')
+      return { url: at.href, title: read.title || at.hostname, text: read.text }
+    } finally {
+      running -= 1
+    }
+  }
+
+  return {
+    async read(url, { accountId, signal }) {
+      const startedAt = clock.monotonic()
+      const late = AbortSignal.timeout(deadlineMs)
+      const either = AbortSignal.any([signal, late])
+      try {
+        return await untilAborted(either, fetchPage(url, accountId, either))
+      } catch (cause) {
+        signal.throwIfAborted()
+        const elapsedMs = clock.monotonic() - startedAt
+        await clock.sleep(failureStepMs - (elapsedMs % failureStepMs))
+        return { url, code: late.aborted ? 'too_slow' : codeOf(cause) }
+      }
+    },
+    close: readers.close,
+  }
+}
+
+function codeOf(cause: unknown): LeftOutCode {
+  return cause instanceof PageFailure ? cause.code : 'unreadable'
+}
+
+/** The work, or the abort, whichever is first; work that is overtaken fails in silence. */
+function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  const { promise, resolve, reject } = Promise.withResolvers<T>()
+  const abort = () => reject(signal.reason)
+  if (signal.aborted) abort()
+  signal.addEventListener('abort', abort)
+  work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
+  return promise
+}
+
+function vet({ isListed }: PageReaderOptions, url: string, base?: URL): VettedAddress {
+  const vetted = vetAddress(url, base)
+  if (vetted === null) throw new PageFailure('refused', 'not an address of the public web')
+  if (isListed(vetted.url.href)) throw new PageFailure('refused', 'on the blocklist')
+  return vetted
+}
+
+/** The page at the end of its redirects, each judged like the first address. */
+async function follow(
+  options: PageReaderOptions,
+  first: VettedAddress,
+  hosts: Tally,
+  signal: AbortSignal,
+): Promise<{ readonly response: IncomingMessage; readonly at: URL }> {
+  let target = first
+  for (let hop = 0; hop <= maximumRedirects; hop++) {
+    if (takeFrom(hosts, target.host, options.clock.now()) > 0)
+      throw new PageFailure('refused', 'too many pages of the host')
+    const response = await ask(options, target, signal)
+    const { statusCode = 0, headers } = response
+    const isRedirect = [301, 302, 303, 307, 308].includes(statusCode) && headers.location !== undefined
+    if (!isRedirect && statusCode === 200 && kindOf(headers['content-type']) !== null)
+      return { response, at: target.url }
+    response.destroy()
+    if (statusCode === 200) throw new PageFailure('unreadable', 'of a type that is not read')
+    if (!isRedirect) throw new PageFailure('unreachable', `answered with ${statusCode}`)
+    target = vet(options, headers.location ?? '', target.url)
+  }
+  throw new PageFailure('unreachable', 'redirected too often')
+}
+
+/** Dials one address of each family at most, vetted all together: one that is not public condemns the name. */
+async function ask(options: PageReaderOptions, target: VettedAddress, signal: AbortSignal): Promise<IncomingMessage> {
+  const { resolve, dial = vetted => vetted } = options
+  const addresses = target.isLiteral ? [target.host] : await resolve(target.host).catch(() => [])
+  // Told apart from a name that is not there, it would say which names the inner network knows.
+  if (addresses.length === 0 || !addresses.every(isPublicAddress)) throw unknownName()
+  const families = [addresses.find(address => !address.includes(':')), addresses.find(address => address.includes(':'))]
+  let failure: unknown = unknownName()
+  for (const address of families) {
+    if (address === undefined) continue
+    signal.throwIfAborted()
+    try {
+      return await exchange(target, address, { dial, signal })
+    } catch (cause) {
+      failure = cause
+      if (!(cause instanceof PageFailure) || cause.code !== 'unreachable') throw cause
+    }
+  }
+  throw failure
+}
+
+function unknownName(): PageFailure {
+  return new PageFailure('unreachable', 'the name has no public address')
+}

@@ -1,0 +1,82 @@
+/**
+ * One GET of one hop, over a connection of its own to the one address that was vetted: the lookup that Node makes on
+ * dialling is answered with that address and no other, while name and certificate stay the host's.
+ */
+import { type IncomingMessage, type RequestOptions, request as requestPlain } from 'node:http'
+import { request as requestSecure } from 'node:https'
+import { isIP } from 'node:net'
+import type { VettedAddress } from '../address-policy.ts'
+import { PageFailure } from './failure.ts'
+
+export type Endpoint = { readonly address: string; readonly port: number }
+
+/** Where to dial instead, and whom to trust there: given by tests, whose servers are on this machine. */
+export type Dial = (vetted: Endpoint) => Endpoint & { readonly certificateAuthority?: string }
+
+const connectMs = 2_000
+const firstByteMs = 3_000
+/** Answers with a status of 1xx: each is work, and a server may send them without end. */
+const maximumHints = 8
+
+/** No key, no cookie, nothing of the caller's: who asks, and what can be read. */
+const headers = {
+  'user-agent': 'Mozilla/5.0 (compatible; gateway-ai/1.5; reads the pages that a user asks about)',
+  accept: 'text/html, text/plain, application/json, application/pdf',
+  'accept-encoding': 'gzip, deflate, br',
+  connection: 'close',
+}
+
+/** Resolves when the response's head is here; its body has not been read. Aborting `signal` ends it at any time. */
+export function exchange(
+  { url, host, port, isLiteral }: VettedAddress,
+  address: string,
+  { dial, signal }: { readonly dial: Dial; readonly signal: AbortSignal },
+): Promise<IncomingMessage> {
+  const isSecure = url.protocol === 'https:'
+  const way = dial({ address, port })
+  const options: RequestOptions & { servername?: string; ca?: string } = {
+    // Each hop its own connection: one that is kept would skip the lookup next time.
+    agent: false,
+    host: isLiteral ? way.address : host,
+    port: way.port,
+    path: url.pathname + url.search,
+    headers: { ...headers, host: url.host },
+    signal,
+    lookup: pinned(way.address),
+    ...(isSecure && !isLiteral ? { servername: host } : {}),
+    ...(way.certificateAuthority === undefined ? {} : { ca: way.certificateAuthority }),
+  }
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+  const call = (isSecure ? requestSecure : requestPlain)(options)
+  const giveUp = () => {
+    reject(new PageFailure('too_slow', 'no connection, or no answer, in time'))
+    call.destroy()
+  }
+  let timer = setTimeout(giveUp, connectMs)
+  call.once('socket', socket =>
+    socket.once(isSecure ? 'secureConnect' : 'connect', () => {
+      clearTimeout(timer)
+      timer = setTimeout(giveUp, firstByteMs)
+    }),
+  )
+  let hints = 0
+  call.on('information', () => {
+    hints += 1
+    if (hints <= maximumHints) return
+    reject(new PageFailure('unreachable', 'answered with nothing but hints'))
+    call.destroy()
+  })
+  call.once('response', resolve)
+  // Stays for the whole exchange: what breaks later must not be an uncaught exception.
+  call.on('error', cause => reject(new PageFailure('unreachable', cause.message)))
+  call.end()
+  return promise.finally(() => clearTimeout(timer))
+}
+
+function pinned(address: string): RequestOptions['lookup'] {
+  const family = isIP(address)
+  return (_host, options, callback) => {
+    if (options.all) callback(null, [{ address, family }])
+    else callback(null, address, family)
+  }
+}

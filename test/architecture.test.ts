@@ -1,0 +1,190 @@
+/** Rules of the source tree (docs/architecture.md). Each failure says what to do instead. */
+import { describe, expect, test } from 'bun:test'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+
+const root = resolve(import.meta.dir, '..')
+
+type Source = { readonly path: string; readonly text: string; readonly imports: readonly string[] }
+
+function filesUnder(folder: string): string[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter(name => /\.tsx?$/.test(name))
+    .map(name => join(folder, name))
+    .sort()
+}
+
+const transpilers = { ts: new Bun.Transpiler({ loader: 'ts' }), tsx: new Bun.Transpiler({ loader: 'tsx' }) }
+
+function read(path: string): Source {
+  const text = readFileSync(join(root, path), 'utf8')
+  const imports = transpilers[path.endsWith('x') ? 'tsx' : 'ts']
+    .scanImports(text)
+    .map(({ path: target }) => (target.startsWith('.') ? relative(root, resolve(root, dirname(path), target)) : target))
+  // A worker is started by address, not imported; it is reached all the same.
+  for (const [, target] of text.matchAll(/new URL\('(\.[^']+\.ts)', import\.meta\.url\)/g))
+    if (target !== undefined) imports.push(relative(root, resolve(root, dirname(path), target)))
+  return { path, text: withoutComments(text), imports }
+}
+
+/** Type-only imports leave no trace at run time; the rules count them too. */
+function typeImports(path: string): string[] {
+  const text = readFileSync(join(root, path), 'utf8')
+  return [...text.matchAll(/from '(\.[^']+\.tsx?)'/g)].flatMap(([, target]) =>
+    target === undefined ? [] : [relative(root, resolve(root, dirname(path), target))],
+  )
+}
+
+function withoutComments(text: string): string {
+  return text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/(^|\s)\/\/.*$/gm, '$1')
+}
+
+const sources = filesUnder('src').map(read)
+const byPath = new Map(sources.map(source => [source.path, source]))
+const layerOf = (path: string) => path.split('/')[1] ?? ''
+const moduleOf = (path: string) => path.split('/').slice(0, 3).join('/').replace(/\.ts$/, '')
+
+/** Which layers of `src/` a layer may import at run time, beside its own folder. */
+const mayImport: Readonly<Record<string, readonly string[]>> = {
+  core: [],
+  providers: ['core'],
+  simulator: ['core'],
+  moderation: ['core'],
+  web: ['core'],
+  database: ['core'],
+  ledger: ['core', 'database'],
+  limits: ['core'],
+  observability: ['core'],
+  payments: ['core'],
+  mail: ['core'],
+  pipeline: ['core', 'providers/sse.ts'],
+  http: ['core'],
+  dialects: ['core', 'http'],
+  routes: ['core', 'pipeline', 'http'],
+  client: [],
+  dashboard: ['core'],
+  config: ['core', 'moderation/settings.ts'],
+}
+
+describe('the layers', () => {
+  test('each layer imports only what stands below it', () => {
+    const wrong: string[] = []
+    for (const { path, imports } of sources) {
+      const layer = layerOf(path)
+      const allowed = mayImport[layer]
+      if (allowed === undefined) continue
+      for (const target of imports) {
+        if (!target.startsWith('src/')) continue
+        const own = layer === 'routes' ? moduleOf(target) === moduleOf(path) : layerOf(target) === layer
+        if (!own && !allowed.some(prefix => target.startsWith(`src/${prefix}`)))
+          wrong.push(`${path} imports ${target}: take it as a value in deps, or move the shared part to core`)
+      }
+    }
+    expect(wrong).toEqual([])
+  })
+
+  test('core is pure: TypeBox, the tokenizer and the address parser are its only packages', () => {
+    const wrong = sources
+      .filter(({ path }) => layerOf(path) === 'core')
+      .flatMap(({ path, imports }) =>
+        imports
+          .filter(
+            target =>
+              !target.startsWith('src/') && !/^(@sinclair\/typebox|gpt-tokenizer|ipaddr\.js)(\/|$)/.test(target),
+          )
+          .map(target => `${path} imports ${target}: pass what it does in as a value`),
+      )
+    expect(wrong).toEqual([])
+  })
+
+  const importsOf = (path: string) =>
+    new Set([...(byPath.get(path)?.imports ?? []), ...(byPath.has(path) ? typeImports(path) : [])])
+
+  test('no file imports itself through others, for its types neither', () => {
+    const done = new Set<string>()
+    const walk = (path: string, trail: readonly string[]): string | null => {
+      if (trail.includes(path)) return [...trail.slice(trail.indexOf(path)), path].join(' → ')
+      if (done.has(path)) return null
+      for (const target of importsOf(path)) {
+        const cycle = walk(target, [...trail, path])
+        if (cycle !== null) return cycle
+      }
+      done.add(path)
+      return null
+    }
+    expect(sources.map(({ path }) => walk(path, [])).filter(cycle => cycle !== null)).toEqual([])
+  })
+
+  test('every file is reached from an entry or a test', () => {
+    const reached = new Set<string>()
+    const walk = (path: string) => {
+      if (reached.has(path) || !/\.tsx?$/.test(path) || !existsSync(join(root, path))) return
+      reached.add(path)
+      for (const target of [...read(path).imports, ...typeImports(path)]) walk(target)
+    }
+    const entries = [
+      'src/main.ts',
+      'src/cli.ts',
+      'src/client/gateway.ts',
+      'src/dashboard/main.tsx',
+      'src/training/train.ts',
+      'src/training/vocabulary.ts',
+      'test/client/wire.ts',
+    ]
+    for (const entry of entries) walk(entry)
+    expect(sources.map(({ path }) => path).filter(path => !reached.has(path))).toEqual([])
+  })
+})
+
+describe('the rules', () => {
+  const found = (pattern: RegExp, where: (path: string) => boolean) =>
+    sources.filter(({ path }) => where(path)).flatMap(({ path, text }) => (pattern.test(text) ? [path] : []))
+
+  test('the environment is read in config.ts alone', () => {
+    expect(found(/\b(process|Bun)\.env\b|import\.meta\.env/, path => path !== 'src/config.ts')).toEqual([])
+  })
+
+  test('core, pipeline, http, dialects, routes and providers take time, randomness and the network as values', () => {
+    const inner = (path: string) => ['core', 'pipeline', 'http', 'dialects', 'routes', 'providers'].includes(layerOf(path))
+    const clock =
+      /\bDate\.now\(|\bnew Date\(\)|\bperformance\.now\(|\bMath\.random\(|(?<![.\w])fetch\(|\bsetTimeout\(|\bsetInterval\(/
+    expect(found(clock, inner)).toEqual([])
+  })
+
+  test('sockets are opened by composition, web, the database drivers and the simulator only', () => {
+    const network = /from '(node:)?(net|tls|dns|http|https|dgram)(\/promises)?'|\bBun\.(connect|listen|udpSocket)\b/
+    const may = [
+      'src/composition/deps.ts',
+      'src/config/addresses.ts',
+      'src/simulator/',
+      'src/database/embedded',
+      'src/composition/network.ts',
+      'src/composition/local-socket.ts',
+      'src/web/',
+    ]
+    expect(found(network, path => !may.some(prefix => path.startsWith(prefix)))).toEqual([])
+  })
+
+  test('no code is made from text, and nothing is spawned outside the command line', () => {
+    // The parent of several processes on one port starts itself again, with the words that it was started with.
+    const may = ['src/cli.ts', 'src/server/workers.ts']
+    expect(found(/\beval\(|new Function\(|node:vm|\bBun\.spawn|child_process/, path => !may.includes(path))).toEqual([])
+  })
+
+  test('no any, no non-null assertion, no silenced compiler', () => {
+    expect(found(/(:|\bas|<)\s*any\b|@ts-(ignore|expect-error|nocheck)|[\w)\]]!(\.|;|,|\)|\[)/, () => true)).toEqual([])
+  })
+
+  test('no SQL is built from text', () => {
+    // These two send what has no parameters in SQL: a lock timeout, and a month's partition, both made of numbers.
+    const may = ['src/database/database.ts', 'src/ledger/shipper.ts']
+    expect(found(/\bsql\.raw\(|\.unsafe\(/, path => !may.includes(path))).toEqual([])
+  })
+
+  test('no test is skipped or left alone', () => {
+    const wrong = filesUnder('test').filter(
+      path => path !== 'test/architecture.test.ts' && /\b(test|it|describe)\.(only|skip|todo)\(/.test(read(path).text),
+    )
+    expect(wrong).toEqual([])
+  })
+})

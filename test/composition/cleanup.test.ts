@@ -1,0 +1,18 @@
+import { expect, test } from 'bun:test'
+import { letGo } from '../../src/composition/cleanup.ts'
+
+test('everything is let go of, the newest first and once, also where one of them fails', async () => {
+  const gone: string[] = []
+  const undo = [
+    () => gone.push('oldest'),
+    async () => {
+      await Bun.sleep(1)
+      throw new Error('stuck')
+    },
+    () => gone.push('newest'),
+  ]
+  await expect(letGo(undo)).rejects.toThrow('stuck')
+  expect(gone).toEqual(['newest', 'oldest'])
+  await letGo(undo)
+  expect(gone).toEqual(['newest', 'oldest'])
+})

@@ -1,0 +1,15 @@
+import { expect, test } from 'bun:test'
+import { GatewayError } from '../../src/core/validation/errors.ts'
+import { createTokenizer } from '../../src/composition/tokenizer.ts'
+
+const outcomeOf = (count: Promise<number>) =>
+  count.catch((cause: unknown) => (cause instanceof GatewayError ? cause.code : String(cause)))
+
+test('whoever waits for a count is refused when the tokenizer is closed, and the next count starts anew', async () => {
+  const tokenizer = createTokenizer()
+  const counts = [tokenizer.count(['hello']), tokenizer.count(['hello world'])].map(outcomeOf)
+  tokenizer.close()
+  expect(await Promise.all(counts)).toEqual(['service_unavailable', 'service_unavailable'])
+  expect(await outcomeOf(tokenizer.count(['hello world', '!']))).toBe(3)
+  tokenizer.close()
+})

@@ -1,0 +1,132 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { queryTypes } from '../../../src/core/chat/chat.ts'
+import { tempered } from '../../../src/core/analysis/freshness.ts'
+import { openReader } from '../../../src/composition/open-prompt-analyzer.ts'
+import { machineTexts } from '../machine-texts.ts'
+
+const readMessages = openReader()
+const read = (text: string) => readMessages([{ role: 'user', content: [{ type: 'text', text }], name: null }])
+const unit = fc.double({ min: 0, max: 1, noNaN: true })
+
+describe('what changes with time', () => {
+  test.each([
+    'What is the latest news from Berlin?',
+    'What is the weather like in Rome today?',
+    'Who won the match yesterday?',
+    'Who is the prime minister of Norway?',
+    'What does a share of Siemens cost right now?',
+    'How old is Emma Watson?',
+    "Is BASF's share price above 60 euros?",
+    'How many goals has Harry Kane scored for his current club?',
+    'Which airline carried the most passengers last year?',
+    'Who is the most recent winner of the Turner Prize?',
+    'What is the status of the Artemis II mission?',
+    'Is Cloudflare down right now?',
+    'Wer ist der aktuelle Trainer von Bayern München?',
+    'Wie wird das Wetter morgen in Hamburg?',
+    'Qui est le président de la Bolivie ?',
+    '¿Quién es el presidente de Chile?',
+    'Quanto custa o bitcoin hoje?',
+    'Chi è il sindaco di Milano?',
+    'Кто сейчас президент Франции?',
+    'Какая погода сегодня в Москве?',
+    '法国现任总统是谁？',
+    '東京の今日の天気は？',
+    'من هو رئيس مصر الحالي؟',
+    'מי ראש הממשלה הנוכחי של בריטניה?',
+    'Hello! What is the price of gold today (unit=ounce)?',
+    '======\nWhat is the weather like in Rome today?\n======',
+  ])('%j needs the web', text => {
+    expect(read(text).needsCurrent).toBe(true)
+  })
+
+  test.each([
+    'What is the capital of France?',
+    'Who wrote Faust?',
+    'In what year did the Berlin Wall fall?',
+    'What is the boiling point of ethanol?',
+    'How does a refrigerator work?',
+    'On what date did Carthage fall?',
+    'Where is the second president of Brazil buried?',
+    'A shop sold 40 cups this week, twice as many as last week. How many cups has it sold in both weeks?',
+    'Write a poem about today',
+    'Sort an array by the current value in Python',
+    'If Ann is 9 years old today and Ben twice as old, how old is Ben now?',
+    'Write an email to tell my boss that I am ill today',
+    'Wer schrieb die Buddenbrooks?',
+    'Quelle est la capitale du Pérou ?',
+    'Кто написал «Идиота»?',
+    '谁发明了电话？',
+    'من كتب ألف ليلة وليلة؟',
+    'hello status=503',
+    'hello [[sim:status=503]]',
+    'Hello! date = today, price=3',
+  ])('%j does not', text => {
+    expect(read(text).needsCurrent).toBe(false)
+  })
+
+  test('log lines, queries, records, source and commands do not, but for one in fifty', () => {
+    const searched = machineTexts.filter(text => read(text).needsCurrent)
+    expect(searched.length, searched.join('\n')).toBeLessThanOrEqual(machineTexts.length / 50)
+  })
+})
+
+describe('evidence against the type of a prompt', () => {
+  const types = (math: number) => Float64Array.from(queryTypes, type => (type === 'math' ? math : 0))
+
+  test('counts as it is where the type is no more than likely', () => {
+    for (const math of [0, 0.3, 0.5]) expect(tempered(0.9, types(math))).toBe(0.9)
+  })
+
+  test('is worth less the surer the type is, and never more than it was', () => {
+    fc.assert(
+      fc.property(unit, unit, unit, (chance, some, other) => {
+        const [less, surer] = some < other ? [some, other] : [other, some]
+        expect(tempered(chance, types(surer))).toBeLessThanOrEqual(tempered(chance, types(less)))
+        expect(tempered(chance, types(less))).toBeLessThanOrEqual(chance + 1e-12)
+      }),
+    )
+  })
+
+  test('decides where it is overwhelming and the type is not', () => {
+    expect(tempered(0.99, types(0.7))).toBeGreaterThan(0.5)
+    expect(tempered(0.99, types(0.99))).toBeLessThan(0.5)
+  })
+
+  test.each([0, 1])('of %d stays what it is, whatever the type', chance => {
+    expect(tempered(chance, types(1))).toBe(chance)
+  })
+})
+
+describe('asked for in so many words, always', () => {
+  test.each([
+    'Search the web for cheap flights to Oslo',
+    'search the internet for a vegan bakery',
+    'Browse the web and list three museums',
+    'Look up the opening hours online',
+    'As of today, which countries use the euro?',
+    'Suche im Internet nach einer Ferienwohnung',
+    'Kannst du das im Internet nachschlagen?',
+    'Busca en internet una receta de paella',
+    'Cherche sur internet un hôtel à Nice',
+    'найди в интернете расписание автобусов',
+    '上网搜一下附近的书店',
+    'ネットで検索して',
+    'Summarize https://example.com/news/today',
+    'https://example.com/post what does this say?',
+    'Fasse https://example.com/artikel zusammen',
+    'Translate the article at https://example.com/a into German',
+  ])('%j', text => {
+    expect(read(text)).toMatchObject({ needsCurrent: true, needsCurrentScore: 1 })
+  })
+
+  test.each([
+    'Write a Python script that fetches https://example.com and prints the title',
+    'const data = await fetch("https://api.example.com/items").then(r => r.json()); // why does this return undefined?',
+    'Build a web search engine in Rust',
+    'Calculate pi up to 5 decimals and then double it',
+  ])('talk of the web is not a wish for it: %j', text => {
+    expect(read(text).needsCurrent).toBe(false)
+  })
+})

@@ -1,0 +1,145 @@
+import { describe, expect, test } from 'bun:test'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { createFeatureReader } from '../../../src/core/analysis/features.ts'
+import { createGainHead, createSlotReader, rankIn } from '../../../src/core/analysis/quality-gain.ts'
+import { createCueReader } from '../../../src/core/analysis/quality-gain-cues.ts'
+import kept from '../../../src/core/weights/gain.json'
+import { areaRecovered } from '../../../src/training/apgr.ts'
+
+const read = createFeatureReader()
+const head = createGainHead(kept)
+const gainOf = (text: string) => head(read(text))
+
+const prompts = [
+  'How many whole numbers below 500 are divisible by 3 or by 7, but not by both?',
+  'Which of these is NOT a noble gas?\nA. Neon\nB. Argon\nC. Nitrogen\nD. Xenon',
+  'Write a function that returns the longest run of equal items in a list',
+  'def area(r):\n    return 3.14159 * r ** 2\n\nWhy does my test fail for r = 0?',
+  'Who was the first woman to fly across the Atlantic',
+  'Erkläre mir den Unterschied zwischen Wechselstrom und Gleichstrom.',
+]
+
+/** Changes that leave a prompt the same question. */
+const changes: Readonly<Record<string, (prompt: string) => string>> = {
+  'upper case': prompt => prompt.toUpperCase(),
+  'lower case': prompt => prompt.toLowerCase(),
+  'double spaces': prompt => prompt.replaceAll(' ', '  '),
+  'line feeds for spaces': prompt => prompt.replaceAll(' ', '\n'),
+  'space around': prompt => `  ${prompt}\n\n`,
+  'a question mark at the end': prompt => `${prompt}?`,
+  'no punctuation at the end': prompt => prompt.replace(/[.!?:;,\s]+$/u, ''),
+  please: prompt => `Please ${prompt}`,
+  'hello and please': prompt => `Hello! Please, ${prompt}`,
+  'could you please': prompt => `Could you please ${prompt}`,
+  'can you': prompt => `Can you ${prompt}`,
+}
+
+describe('what a strong model gains', () => {
+  test.each(Object.entries(changes))('is the same after %s', (_, change) => {
+    for (const prompt of prompts) expect(gainOf(change(prompt))).toBe(gainOf(prompt))
+  })
+
+  test('is from 0 to 1 for any text', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme', maxLength: 400 }), text => {
+        const gain = gainOf(text)
+        expect(gain >= 0 && gain <= 1).toBe(true)
+      }),
+    )
+  })
+
+  test('is more for work of many steps than for courtesies and plain facts', () => {
+    const work = [
+      'Prove that every bounded monotone sequence of real numbers converges, then show where completeness was used',
+      'Refactor this queue so that two consumers never take the same job, and explain why the algorithm cannot deadlock',
+    ]
+    const small = ['hi', 'thank you', 'What is the capital of Norway?', 'Name a colour']
+    const least = Math.min(...work.map(gainOf))
+    for (const prompt of small) expect(gainOf(prompt)).toBeLessThan(least)
+  })
+
+  test('does not depend on what was read before', () => {
+    const first = prompts.map(gainOf)
+    for (const prompt of prompts.toReversed()) gainOf(prompt)
+    expect(prompts.map(gainOf)).toEqual(first)
+  })
+
+  test('reads a bounded part of a text of a megabyte', () => {
+    const long = Array.from({ length: 150_000 }, (_, index) => `word${index}`).join(' ')
+    const { count } = createSlotReader(16)(read(long))
+    expect(count).toBeLessThanOrEqual(8192)
+    expect(gainOf(long)).toBeWithin(0, 1.0001)
+  })
+})
+
+describe('the rank', () => {
+  test.each([
+    [-1, 0],
+    [0, 0],
+    [5, 0.25],
+    [10, 0.5],
+    [20, 0.75],
+    [30, 1],
+    [99, 1],
+  ])('of %d among 0, 10 and 30 is %d', (value, rank) => {
+    expect(rankIn([0, 10, 30], value)).toBeCloseTo(rank, 12)
+  })
+
+  test('goes up with the score, and the kept quantiles do too', () => {
+    expect(kept.quantiles).toEqual(kept.quantiles.toSorted((left, right) => left - right))
+    expect(kept.quantiles).toHaveLength(101)
+  })
+})
+
+describe('cues', () => {
+  const cuesOf = (text: string) => Array.from(createCueReader()(read(text)))
+  const hasOptions = 20
+  const wordsAsked = 21
+  const wordsOffered = 22
+
+  test('options are found by their letters, and an article is none', () => {
+    const cues = cuesOf('Which is a fish? A. cat B. dog C. cod D. cow')
+    expect([cues[hasOptions], cues[wordsAsked], cues[wordsOffered]]).toEqual([1, 4, 8])
+    expect(cuesOf('A cat and a dog went to a bar')[hasOptions]).toBe(0)
+  })
+
+  test('are finite for every text, also for none', () => {
+    for (const text of ['', '?', '...', ...prompts]) expect(cuesOf(text).every(Number.isFinite)).toBe(true)
+  })
+})
+
+const folder = join(import.meta.dir, '../../../../shared/data')
+const isThere = existsSync(folder)
+
+/** The kept weights have seen these rows: lower bounds on what they must still say of them, not what they are worth elsewhere. */
+describe.skipIf(!isThere)('the kept weights over ../shared', () => {
+  const rowsOf = (set: string) =>
+    readFileSync(join(folder, set, 'data.jsonl'), 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map((line): { prompt: string; weak: number; strong: number } => JSON.parse(line))
+
+  test.each([
+    ['routellm-gsm8k', 0.68],
+    ['routerarena-sub10', 0.68],
+    ['routellm-mtbench', 0.68],
+  ])('rank %s at least as well as when they were kept', (set, least) => {
+    const outcomes = rowsOf(set).map(({ prompt, weak, strong }) => ({ score: gainOf(prompt), weak, strong }))
+    expect(areaRecovered(outcomes)).toBeGreaterThan(least)
+  })
+
+  test.each([0.2, 0.5, 0.8])(
+    'send at least 98 %% of prompts the same way at a share of %d, however they are put',
+    share => {
+      const texts = ['routellm-gsm8k', 'routerarena-sub10', 'routellm-mtbench']
+        .flatMap(rowsOf)
+        .map(({ prompt }) => prompt)
+      for (const change of Object.values(changes)) {
+        const same = texts.filter(text => gainOf(change(text)) >= 1 - share === gainOf(text) >= 1 - share)
+        expect(same.length / texts.length).toBeGreaterThanOrEqual(0.98)
+      }
+    },
+  )
+})

@@ -1,0 +1,315 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import {
+  type BillingEvent,
+  type BillingState,
+  billingEvents,
+  budgetWarning,
+  centsOfLines,
+  cycleFrom,
+  cycleMs,
+  graceMs,
+  type InvoiceStatus,
+  invoiceLines,
+  invoiceTotals,
+  type LineSums,
+  lateMark,
+  laterStatus,
+  leanToCheaper,
+  microcentsPerCent,
+  mismatch,
+  type SeenInvoice,
+  transition,
+} from '../../../src/core/billing/billing.ts'
+import { catalogue } from '../../../src/core/models/catalog.ts'
+import { cheapness, score } from '../../../src/core/routing/scoring.ts'
+
+const start = Date.UTC(2026, 3, 5, 9, 30)
+const free: BillingState = {
+  plan: 'evaluation',
+  version: 0,
+  cycle: null,
+  planAfterCycle: null,
+  hasPaymentMethod: false,
+  graceEndsAt: null,
+}
+const paying: BillingState = { ...free, plan: 'usage', version: 1, cycle: cycleFrom(start), hasPaymentMethod: true }
+
+const named: Readonly<Record<string, BillingState>> = {
+  'free, no method': free,
+  'free, method': { ...free, hasPaymentMethod: true },
+  paying,
+  'paying, in grace': { ...paying, hasPaymentMethod: false, graceEndsAt: start + graceMs },
+  'paying, leaving': { ...paying, planAfterCycle: 'evaluation', version: 2 },
+  'usage by the operator': { ...free, plan: 'usage' },
+}
+
+describe('the transitions', () => {
+  test('are what was agreed, for every state and event', () => {
+    const at = start + 1000
+    const table = Object.entries(named).flatMap(([name, state]) =>
+      billingEvents.map(event => {
+        const { state: after, refusal, change, opened } = transition(state, event, at)
+        const said = [
+          after.plan,
+          after.cycle === null ? 'no cycle' : 'cycle',
+          ...(after.planAfterCycle === null ? [] : [`then ${after.planAfterCycle}`]),
+          after.hasPaymentMethod ? 'method' : 'no method',
+          ...(after.graceEndsAt === null ? [] : ['grace']),
+          ...(change === null ? [] : [`v${change.version} ${change.from}→${change.to}`]),
+          ...(opened.length === 0 ? [] : ['opens']),
+        ]
+        return `${name} + ${event}: ${refusal ?? said.join(', ')}`
+      }),
+    )
+    expect(table.join('\n')).toMatchInlineSnapshot(`
+      "free, no method + upgrade: payment_method_missing
+      free, no method + downgrade: already_so
+      free, no method + downgrade_now: already_so
+      free, no method + method_added: evaluation, no cycle, method
+      free, no method + method_removed: payment_method_missing
+      free, no method + time_passed: evaluation, no cycle, no method
+      free, method + upgrade: usage, cycle, method, v1 evaluation→usage, opens
+      free, method + downgrade: already_so
+      free, method + downgrade_now: already_so
+      free, method + method_added: evaluation, no cycle, method
+      free, method + method_removed: evaluation, no cycle, no method
+      free, method + time_passed: evaluation, no cycle, method
+      paying + upgrade: already_so
+      paying + downgrade: usage, cycle, then evaluation, method, v2 usage→evaluation
+      paying + downgrade_now: evaluation, no cycle, method, v2 usage→evaluation
+      paying + method_added: usage, cycle, method
+      paying + method_removed: usage, cycle, no method, grace
+      paying + time_passed: usage, cycle, method
+      paying, in grace + upgrade: already_so
+      paying, in grace + downgrade: usage, cycle, then evaluation, no method, grace, v2 usage→evaluation
+      paying, in grace + downgrade_now: evaluation, no cycle, no method, v2 usage→evaluation
+      paying, in grace + method_added: usage, cycle, method
+      paying, in grace + method_removed: payment_method_missing
+      paying, in grace + time_passed: usage, cycle, no method, grace
+      paying, leaving + upgrade: usage, cycle, method, v3 evaluation→usage
+      paying, leaving + downgrade: already_so
+      paying, leaving + downgrade_now: evaluation, no cycle, method, v3 usage→evaluation
+      paying, leaving + method_added: usage, cycle, then evaluation, method
+      paying, leaving + method_removed: usage, cycle, then evaluation, no method, grace
+      paying, leaving + time_passed: usage, cycle, then evaluation, method
+      usage by the operator + upgrade: payment_method_missing
+      usage by the operator + downgrade: evaluation, no cycle, no method, v1 usage→evaluation
+      usage by the operator + downgrade_now: evaluation, no cycle, no method, v1 usage→evaluation
+      usage by the operator + method_added: usage, no cycle, method
+      usage by the operator + method_removed: payment_method_missing
+      usage by the operator + time_passed: usage, no cycle, no method"
+    `)
+  })
+
+  test('charges begin with the upgrade, a downgrade waits for the end of the cycle', () => {
+    const upgraded = transition({ ...free, hasPaymentMethod: true }, 'upgrade', start)
+    expect(upgraded.state.cycle).toEqual({ startsAt: start, endsAt: start + 30 * 86_400_000 })
+    const leaving = transition(upgraded.state, 'downgrade', start + 5).state
+    expect(transition(leaving, 'time_passed', start + cycleMs - 1).state.plan).toBe('usage')
+    expect(transition(leaving, 'time_passed', start + cycleMs).state).toMatchObject({
+      plan: 'evaluation',
+      cycle: null,
+      version: 3,
+    })
+  })
+
+  test('an upgrade takes a downgrade back within its cycle, and begins a new cycle after it', () => {
+    const leaving = transition(paying, 'downgrade', start + 5).state
+    const back = transition(leaving, 'upgrade', start + 10)
+    expect(back).toMatchObject({ opened: [], state: { planAfterCycle: null, cycle: paying.cycle } })
+    const later = transition(leaving, 'upgrade', start + cycleMs + 10)
+    expect(later.opened).toEqual([cycleFrom(start + cycleMs + 10)])
+  })
+
+  test('no grace runs beside a payment method, and no cycle beside the free plan, after whatever was done', () => {
+    const event = fc.record({
+      event: fc.constantFrom<BillingEvent>(...billingEvents),
+      /** Said with the event, as an upgrade by agreement is. */
+      agrees: fc.boolean(),
+      wait: fc.oneof(fc.nat(2 * graceMs), fc.nat(2 * cycleMs)),
+    })
+    fc.assert(
+      fc.property(fc.constantFrom(...Object.values(named)), fc.array(event, { maxLength: 12 }), (from, events) => {
+        let [state, at] = [from, start]
+        for (const { event, agrees, wait } of events) {
+          at += wait
+          const before = agrees && event === 'upgrade' ? { ...state, hasPaymentMethod: true } : state
+          const after = transition(before, event, at)
+          if (after.refusal === null) state = after.state
+          if (state.hasPaymentMethod) expect(state.graceEndsAt).toBeNull()
+          if (state.plan === 'evaluation') expect([state.cycle, state.planAfterCycle]).toEqual([null, null])
+        }
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  test('a cycle that a free account still has ends, and no other begins', () => {
+    const { state, opened } = transition({ ...paying, plan: 'evaluation' }, 'time_passed', start + 3 * cycleMs)
+    expect([state.cycle, state.plan, opened]).toEqual([null, 'evaluation', []])
+  })
+
+  test('time passes alike in one step and in many, and cycles follow one another without a gap', () => {
+    const event = fc.record({
+      event: fc.constantFrom<BillingEvent>(...billingEvents),
+      wait: fc.integer({ min: 0, max: 2 * cycleMs }),
+    })
+    fc.assert(
+      fc.property(fc.array(event, { maxLength: 12 }), fc.array(fc.nat(cycleMs), { maxLength: 5 }), (events, stops) => {
+        let [once, often] = [free, free]
+        let at = start
+        for (const { event, wait } of events) {
+          for (const stop of stops.filter(stop => stop <= wait).sort((a, b) => a - b))
+            often = transition(often, 'time_passed', at + stop).state
+          at += wait
+          const { state, opened } = transition(once, event, at)
+          for (const cycle of opened) expect(cycle.endsAt - cycle.startsAt).toBe(cycleMs)
+          for (const [index, { startsAt }] of opened.entries())
+            if (index > 0) expect(startsAt).toBe(opened[index - 1]?.endsAt ?? 0)
+          if (state.cycle !== null) expect(state.cycle.endsAt).toBeGreaterThan(at)
+          expect(state.version).toBeGreaterThanOrEqual(once.version)
+          once = state
+          often = transition(often, event, at).state
+          expect(often).toEqual(once)
+        }
+      }),
+    )
+  })
+})
+
+const line = (model: string) =>
+  fc.record({
+    model: fc.constant(model),
+    requests: fc.integer({ min: 1, max: 1e6 }),
+    inputTokens: fc.nat(1e9),
+    cachedInputTokens: fc.nat(1e9),
+    outputTokens: fc.nat(1e9),
+    reasoningTokens: fc.nat(1e9),
+    amountMicrocents: fc.nat(1e12),
+  })
+const lines = fc
+  .uniqueArray(fc.string({ minLength: 1, maxLength: 8 }), { maxLength: 12 })
+  .chain(models => fc.tuple(...models.map(line)))
+
+describe('invoices', () => {
+  test('the cents of the lines add up to the cents of the invoice, which are never more than was used', () => {
+    fc.assert(
+      fc.property(lines, lines => {
+        const { totalMicrocents, totalCents } = invoiceTotals(lines)
+        const cents = centsOfLines(lines)
+        expect(BigInt(totalMicrocents)).toBe(lines.reduce((sum, one) => sum + BigInt(one.amountMicrocents), 0n))
+        expect(cents.reduce((sum, one) => sum + one, 0)).toBe(totalCents)
+        expect(totalCents * microcentsPerCent).toBeLessThanOrEqual(totalMicrocents)
+        expect(totalMicrocents - totalCents * microcentsPerCent).toBeLessThan(microcentsPerCent)
+        for (const [index, one] of lines.entries())
+          expect(Math.abs((cents[index] ?? 0) * microcentsPerCent - one.amountMicrocents)).toBeLessThan(
+            microcentsPerCent,
+          )
+      }),
+    )
+  })
+
+  test('what arrives after its invoice is on the next one, once, and apart', () => {
+    const sum = (all: readonly LineSums[]) => all.reduce((total, one) => total + BigInt(one.amountMicrocents), 0n)
+    fc.assert(
+      fc.property(lines, lines, lines, (before, after, next) => {
+        const first = invoiceLines(before, null)
+        const models = new Map(before.map(one => [one.model, one]))
+        for (const one of after) {
+          const old = models.get(one.model)
+          models.set(one.model, {
+            ...one,
+            requests: one.requests + (old?.requests ?? 0),
+            amountMicrocents: one.amountMicrocents + (old?.amountMicrocents ?? 0),
+          })
+        }
+        const second = invoiceLines(next, { used: [...models.values()], invoiced: first })
+        expect(sum(first) + sum(second)).toBe(sum(before) + sum(after) + sum(next))
+        expect(second.filter(one => one.model.endsWith(lateMark)).length).toBe(after.length)
+      }),
+    )
+  })
+
+  test('invoiceLines: adds what a truer record added when the invoice before was issued, and takes nothing away', () => {
+    const line = (model: string, requests: number, amountMicrocents: number): LineSums => ({
+      model,
+      requests,
+      inputTokens: requests,
+      cachedInputTokens: 0,
+      outputTokens: requests,
+      reasoningTokens: 0,
+      amountMicrocents,
+    })
+    const earlier = {
+      invoiced: [line('openai/a', 3, 300), line('openai/b', 3, 300), line('openai/c', 3, 300)],
+      used: [line('openai/a', 3, 450), line('openai/b', 3, 100), line('openai/c', 4, 200)],
+    }
+    const lines = invoiceLines([line('openai/b', 1, 50)], earlier)
+    expect(lines.map(one => [one.model, one.requests, one.amountMicrocents])).toEqual([
+      [`openai/a${lateMark}`, 0, 150],
+      ['openai/b', 1, 50],
+      [`openai/c${lateMark}`, 1, 0],
+    ])
+  })
+
+  test('any order and number of the same news leads to the same status', () => {
+    const news = fc.array(fc.constantFrom<InvoiceStatus>('open', 'unpaid', 'paid'), { maxLength: 8 })
+    fc.assert(
+      fc.property(news, fc.infiniteStream(fc.nat(1000)), (seen, order) => {
+        const shuffled = seen.map(one => ({ one, by: order.next().value ?? 0 })).sort((a, b) => a.by - b.by)
+        const end = (all: readonly InvoiceStatus[]) => all.reduce(laterStatus, 'open')
+        expect(end([...shuffled.map(({ one }) => one), ...seen])).toBe(end(seen))
+      }),
+    )
+    expect(laterStatus('paid', 'unpaid')).toBe('paid')
+    expect(laterStatus('unpaid', 'paid')).toBe('paid')
+  })
+
+  test('W5 an invoice of another order, account, currency or amount is not ours', () => {
+    const ours = { id: 'inv_1', accountId: 'acc_1', customerId: 'cus_1', totalCents: 500, processorId: null }
+    const seen: SeenInvoice = {
+      processorId: 'in_1',
+      invoiceId: 'inv_1',
+      accountId: 'acc_1',
+      customerId: 'cus_1',
+      currency: 'usd',
+      totalCents: 500,
+      remainingCents: 0,
+      status: 'paid',
+    }
+    expect(mismatch(ours, seen)).toBeNull()
+    expect(mismatch({ ...ours, processorId: 'in_2' }, seen)).toBe('invoice')
+    expect(mismatch(ours, { ...seen, invoiceId: 'inv_2' })).toBe('invoice')
+    expect(mismatch(ours, { ...seen, accountId: 'acc_2' })).toBe('account')
+    expect(mismatch(ours, { ...seen, customerId: null })).toBe('account')
+    expect(mismatch(ours, { ...seen, currency: 'jpy' })).toBe('currency')
+    expect(mismatch(ours, { ...seen, totalCents: 499 })).toBe('amount')
+    expect(mismatch(ours, { ...seen, remainingCents: 1 })).toBe('amount')
+    expect(mismatch(ours, { ...seen, status: 'open', remainingCents: 500 })).toBeNull()
+  })
+})
+
+describe('the soft cap', () => {
+  test('warns from 80 % on, and of a cap of nothing at once, and names the period', () => {
+    expect(budgetWarning(799_999_999, 1_000_000_000, 'billing_cycle')).toBeNull()
+    expect(budgetWarning(800_000_000, 1_000_000_000, 'billing_cycle')).toBe(
+      '80% of the soft cap of 10 USD for this billing cycle is used',
+    )
+    expect(budgetWarning(2_500_000_000, 1_000_000_000, 'calendar_month')).toBe(
+      '250% of the soft cap of 10 USD for this calendar month (UTC) is used',
+    )
+    expect(budgetWarning(0, 0, 'calendar_month')).not.toBeNull()
+  })
+
+  test('leans the choice to cheaper models, more the more is used, and not below the warning', () => {
+    const scored = score(catalogue, { strategy: null, level: 'strong' })
+    expect(leanToCheaper(scored, 0.79)).toEqual(scored)
+    const cheapnessOfFirst = [0.79, 0.8, 1, 5].map(share => {
+      const [first] = leanToCheaper(scored, share)
+      return first === undefined ? 0 : cheapness(first.model)
+    })
+    expect(cheapnessOfFirst).toEqual(cheapnessOfFirst.toSorted((a, b) => a - b))
+    expect(cheapnessOfFirst.at(-1)).toBeGreaterThan(cheapnessOfFirst[0] ?? 1)
+  })
+})

@@ -1,0 +1,30 @@
+import { expect, test } from 'bun:test'
+import { createEnding } from '../../../src/core/chat/request-abort.ts'
+
+test('an ending comes once, with its first reason, to all who listen', () => {
+  const ending = createEnding()
+  const { signal } = ending
+  const heard: string[] = []
+  const gone = () => heard.push('gone')
+  signal.addEventListener('abort', () => heard.push('first'))
+  signal.addEventListener('abort', gone)
+  signal.addEventListener('abort', () => heard.push('second'))
+  signal.removeEventListener('abort', gone)
+  expect([signal.aborted, signal.reason]).toEqual([false, undefined])
+  ending.abort('because')
+  ending.abort('again')
+  expect([signal.aborted, signal.reason, ...heard]).toEqual([true, 'because', 'first', 'second'])
+})
+
+test('who listens is told after the ending shows, and may stop listening then', () => {
+  const ending = createEnding()
+  const { signal } = ending
+  const heard: boolean[] = []
+  const listen = () => {
+    heard.push(signal.aborted)
+    signal.removeEventListener('abort', listen)
+  }
+  signal.addEventListener('abort', listen)
+  ending.abort()
+  expect(heard).toEqual([true])
+})

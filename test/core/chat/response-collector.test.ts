@@ -1,0 +1,58 @@
+import { expect, test } from 'bun:test'
+import type { ChatEvent } from '../../../src/core/chat/chat.ts'
+import { createFold } from '../../../src/core/chat/response-collector.ts'
+
+const fold = (events: readonly ChatEvent[]) => {
+  const open = createFold()
+  for (const event of events) open.add(event)
+  return open.result()
+}
+
+test('interleaved choices come out whole, in order of their index', () => {
+  const token = { token: 'a', logprob: -1, bytes: [97], top_logprobs: [] }
+  expect(
+    fold([
+      { type: 'text', choice: 1, text: 'b' },
+      { type: 'reasoning', choice: 0, text: 'think' },
+      { type: 'text', choice: 0, text: 'He' },
+      { type: 'logprobs', choice: 0, tokens: [token] },
+      { type: 'text', choice: 1, text: 'c' },
+      { type: 'text', choice: 0, text: 'llo' },
+      { type: 'refusal', choice: 1, text: 'no' },
+      { type: 'finish', choice: 1, reason: 'length' },
+      { type: 'finish', choice: 0, reason: 'stop' },
+    ]).choices,
+  ).toEqual([
+    {
+      index: 0,
+      text: 'Hello',
+      reasoning: 'think',
+      refusal: '',
+      toolCalls: [],
+      finishReason: 'stop',
+      logprobs: [token],
+    },
+    { index: 1, text: 'bc', reasoning: '', refusal: 'no', toolCalls: [], finishReason: 'length', logprobs: [] },
+  ])
+})
+
+test('pieces of parallel calls go to the call of their index', () => {
+  const call = { choice: 0, type: 'tool_call', signature: null } as const
+  const piece = { choice: 0, type: 'tool_arguments' } as const
+  const [choice] = fold([
+    { ...call, index: 0, id: 'a', name: 'one' },
+    { ...call, index: 1, id: 'b', name: 'two', signature: 'sig' },
+    { ...piece, index: 1, text: '{}' },
+    { ...piece, index: 0, text: '{"x"' },
+    { ...piece, index: 0, text: ':1}' },
+  ]).choices
+  expect(choice?.toolCalls).toEqual([
+    { id: 'a', name: 'one', arguments: '{"x":1}', signature: null },
+    { id: 'b', name: 'two', arguments: '{}', signature: 'sig' },
+  ])
+  expect(choice?.finishReason).toBeNull()
+})
+
+test('nothing at all is one empty choice', () => {
+  expect(fold([]).choices.map(choice => choice.text)).toEqual([''])
+})

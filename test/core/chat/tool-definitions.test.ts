@@ -1,0 +1,37 @@
+import { expect, test } from 'bun:test'
+import type { Tool } from '../../../src/core/chat/chat.ts'
+import { definitionsIn, withDefinitions } from '../../../src/core/chat/tool-definitions.ts'
+import { createDigests } from '../../../src/core/text/keyed-digests.ts'
+import { askWith } from '../../harness/ask.ts'
+
+const tool = (description: string | null, parameters: Tool['parameters'] = null): Tool => {
+  return { name: 'look_up', description, parameters, strict: null }
+}
+const of = (...tools: Tool[]) => definitionsIn(askWith({ tools }))
+
+test('a definition is known again in the next request by what it says, and by nothing else', () => {
+  const { of: digest } = createDigests(new Uint8Array(32))
+  const digests = (...tools: Tool[]) => of(...tools).map(digest)
+  const city = { type: 'object', properties: { city: { type: 'string', description: 'Where.' } } }
+  const one = tool('Tells the weather.', city)
+  expect(digests(structuredClone(one))).toEqual(digests(one))
+  const other = structuredClone(city)
+  other.properties.city.description = 'Where?'
+  const distinct = digests(one, tool('Tells the weather', city), tool('Tells the weather.', other), tool(null, city))
+  expect(new Set(distinct).size).toBe(4)
+  expect(of()).toEqual([])
+})
+
+test('all that a schema says is in it once, however deep, but for plain names and types', () => {
+  let deep: Record<string, unknown> = { type: 'string', enum: ['red', 'blue'], description: 'The end.' }
+  for (let depth = 0; depth < 2_000; depth++) deep = { type: 'array', items: deep }
+  const parameters = { properties: { 'not a plain name': deep, plain: {} }, required: ['plain'] }
+  const texts = of(tool('Looks up.', parameters)).flatMap(one => one.texts)
+  expect(texts.map(text => text.split('\n').sort())).toEqual([
+    ['Looks up.'],
+    ['The end.', 'blue', 'look_up', 'not a plain name', 'plain', 'red'],
+  ])
+  expect(withDefinitions(askWith({ tools: [tool(null, parameters)] }), text => text).tools).toEqual([
+    tool(null, parameters),
+  ])
+})

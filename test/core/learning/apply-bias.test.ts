@@ -1,0 +1,131 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { boundOf } from '../../../src/core/learning/learning-cell.ts'
+import { biasOf, explorationShare, explore, type Lean, nudge } from '../../../src/core/learning/apply-bias.ts'
+
+type One = { readonly name: string; readonly score: number; readonly lean: Lean | null }
+
+const lean = fc.integer({ min: 0, max: 120 }).chain(entries => {
+  const bound = boundOf(entries)
+  return fc.double({ min: -bound, max: bound, noNaN: true }).map(bias => ({ bias, entries }))
+})
+const lists = fc
+  .array(fc.record({ score: fc.double({ min: 0, max: 1, noNaN: true }), lean: fc.option(lean) }), { maxLength: 30 })
+  .map(list =>
+    list.sort((left, right) => right.score - left.score).map((one, index): One => ({ name: `m${index}`, ...one })),
+  )
+const leanOf = ({ lean: of }: One) => of
+const bound = ({ lean: of }: One) => boundOf(of?.entries ?? 0)
+
+describe('nudged by what was learnt', () => {
+  test('no margin wider than the bound is ever overturned, between any two models', () => {
+    fc.assert(
+      fc.property(lists, list => {
+        const place = new Map(nudge(list, leanOf).map(({ name }, index) => [name, index]))
+        for (const [index, above] of list.entries())
+          for (const below of list.slice(index + 1)) {
+            const isPassed = (place.get(below.name) ?? 0) < (place.get(above.name) ?? 0)
+            if (isPassed)
+              expect(above.score - below.score).toBeLessThanOrEqual(Math.max(bound(above), bound(below)) + 1e-12)
+          }
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  test('nobody joins, nobody leaves, and scores descend within 0–1', () => {
+    fc.assert(
+      fc.property(lists, list => {
+        const nudged = nudge(list, leanOf)
+        expect(nudged.map(({ name }) => name).sort()).toEqual(list.map(({ name }) => name).sort())
+        const scores = nudged.map(({ score }) => score)
+        expect(scores).toEqual(scores.toSorted((left, right) => right - left))
+        for (const score of scores) expect(score >= 0 && score <= 1).toBe(true)
+      }),
+    )
+  })
+
+  test('a list of which nothing is known stays as it is', () => {
+    fc.assert(
+      fc.property(lists, list => {
+        expect(nudge(list, () => null)).toEqual(list)
+        expect(nudge(list, () => ({ bias: 0, entries: 9 }))).toEqual(list)
+      }),
+    )
+  })
+
+  test('near-equals change places where the evidence says so', () => {
+    const list: One[] = [
+      { name: 'a', score: 0.7, lean: { bias: -0.1, entries: 60 } },
+      { name: 'b', score: 0.65, lean: null },
+      { name: 'c', score: 0.52, lean: { bias: 0.2, entries: 60 } },
+    ]
+    expect(nudge(list, leanOf).map(({ name }) => name)).toEqual(['c', 'b', 'a'])
+    expect(biasOf(model => (model === 'x' ? { bias: 0.1, entries: 60 } : null), 'x')).toBe(0.1)
+    expect(biasOf(null, 'x')).toBe(0)
+  })
+})
+
+describe('a look at another', () => {
+  const list: One[] = [
+    { name: 'leader', score: 0.7, lean: { bias: 0, entries: 60 } },
+    { name: 'known', score: 0.69, lean: { bias: 0, entries: 50 } },
+    { name: 'near', score: 0.68, lean: { bias: 0, entries: 12 } },
+    { name: 'nearest to unknown', score: 0.66, lean: null },
+    { name: 'far', score: 0.6, lean: null },
+  ]
+  const first = (ordered: readonly One[]) => ordered[0]?.name
+
+  test('is taken by two in a hundred requests at most, at the least known near-tie', () => {
+    expect(explorationShare).toBeLessThanOrEqual(0.02)
+    const taken = explore(
+      list,
+      leanOf,
+      () => true,
+      () => 0,
+    )
+    expect([first(taken.ordered), taken.probability]).toEqual(['nearest to unknown', explorationShare])
+    expect(taken.ordered).toHaveLength(list.length)
+    const left = explore(
+      list,
+      leanOf,
+      () => true,
+      () => explorationShare,
+    )
+    expect([first(left.ordered), left.probability]).toEqual(['leader', 1 - explorationShare])
+  })
+
+  test('never at one that may not lead, and never where the leader itself is not past its cold start', () => {
+    const open = explore(
+      list,
+      leanOf,
+      ({ name }) => name === 'near',
+      () => 0,
+    )
+    expect(first(open.ordered)).toBe('near')
+    expect(
+      explore(
+        list,
+        leanOf,
+        () => false,
+        () => 0,
+      ),
+    ).toEqual({ ordered: list, probability: 1 })
+    expect(
+      explore(
+        list,
+        () => null,
+        () => true,
+        () => 0,
+      ),
+    ).toEqual({ ordered: list, probability: 1 })
+    expect(
+      explore(
+        [],
+        () => null,
+        () => true,
+        () => 0,
+      ),
+    ).toEqual({ ordered: [], probability: 1 })
+  })
+})

@@ -1,0 +1,66 @@
+import { describe, expect, test } from 'bun:test'
+import { bestOf, furthest, insightsOf, type Placed, recommendationsOf } from '../../../src/core/learning/insights.ts'
+import { emptyCell, learn } from '../../../src/core/learning/learning-cell.ts'
+
+const at = Date.UTC(2026, 4, 5, 12)
+
+function cell(model: string, count: number, quality: number, costMicrocents: number, queryType = 'code'): Placed {
+  let learnt = emptyCell
+  for (let n = 0; n < count; n++)
+    learnt = learn(learnt, {
+      at,
+      quality,
+      latencyMs: 1_000,
+      firstTokenMs: 100,
+      costMicrocents,
+      inputTokens: 10,
+      outputTokens: 100,
+      automatic: true,
+      influenced: false,
+      enhanced: false,
+    })
+  return { ...learnt, model, queryType }
+}
+
+const insights = (...cells: Placed[]) => insightsOf(cells, model => (model === 'gone' ? null : 0.7), at)
+
+describe('a recommendation', () => {
+  test('names what does better on the account’s own requests, and by how much', () => {
+    const [found, ...more] = recommendationsOf(insights(cell('used', 100, 0.4, 1_000), cell('other', 60, 0.9, 1_500)))
+    expect(more).toEqual([])
+    expect(found).toMatchObject({ queryType: 'code', model: 'other', costChangePercent: 50 })
+    expect(found?.qualityChange).toBeGreaterThan(0.3)
+    expect(found?.reason).toContain('used')
+  })
+
+  test('or what does as well for less', () => {
+    const found = recommendationsOf(insights(cell('used', 100, 0.75, 1_000), cell('other', 60, 0.75, 400)))
+    expect(found).toMatchObject([{ model: 'other', costChangePercent: -60 }])
+  })
+
+  test('is not made of little evidence, of a worse model, of a saving that is none, or of nothing', () => {
+    for (const cells of [
+      [],
+      [cell('used', 100, 0.75, 1_000)],
+      [cell('used', 100, 0.4, 1_000), cell('other', 9, 1, 1_000)],
+      [cell('used', 9, 0.4, 1_000), cell('other', 8, 1, 10)],
+      [cell('used', 100, 0.9, 1_000), cell('other', 60, 0.3, 10)],
+      [cell('used', 100, 0.75, 1_000), cell('other', 60, 0.75, 900)],
+    ])
+      expect(recommendationsOf(insights(...cells))).toEqual([])
+  })
+})
+
+test('rows go by query type, most used first; a model that the catalogue has lost is shown and moves nothing', () => {
+  const rows = insights(cell('a', 20, 0.5, 1), cell('gone', 60, 1, 1), cell('b', 30, 0.9, 1, 'math'))
+  expect(rows.map(({ queryType, model }) => `${queryType} ${model}`)).toEqual(['code gone', 'code a', 'math b'])
+  expect(rows[0]).toMatchObject({ bias: 0, confidence: 'established' })
+})
+
+test('an account is as far as its furthest cell, and its best model is one past its cold start', () => {
+  expect(furthest([])).toBe('cold_start')
+  const rows = insights(cell('a', 9, 1, 1), cell('b', 12, 0.6, 1), cell('c', 12, 0.8, 1))
+  expect(furthest(rows)).toBe('warm_up')
+  expect(bestOf(rows)).toBe('c')
+  expect(bestOf(insights(cell('a', 9, 1, 1)))).toBeNull()
+})

@@ -1,0 +1,96 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { boundOf, type Cell, confidenceOf, emptyCell, learn, ratingWeight, revalue } from '../../../src/core/learning/learning-cell.ts'
+import { cellOf, entries, entry, start } from '../entries.ts'
+
+test('confidence has its steps at 10 and at 50 entries', () => {
+  expect([0, 9, 10, 49, 50, 1e6].map(confidenceOf)).toEqual([
+    'cold_start',
+    'cold_start',
+    'warm_up',
+    'warm_up',
+    'established',
+    'established',
+  ])
+  expect([9, 10, 49, 50].map(boundOf)).toEqual([0, 0.05, 0.05, 0.2])
+})
+
+describe('a cell', () => {
+  test('stays within its ranges, whatever comes in, is rated and is rated again', () => {
+    const ratings = fc.array(fc.record({ which: fc.nat(), quality: fc.double({ min: 0, max: 1, noNaN: true }) }), {
+      maxLength: 40,
+    })
+    fc.assert(
+      fc.property(entries, ratings, (list, rated) => {
+        let cell = list.reduce(learn, emptyCell)
+        const thought = list.map(({ quality, at }) => ({ quality, weight: 1, at, isRating: false }))
+        const marked = new Set<number>()
+        for (const { which, quality } of rated) {
+          if (list.length === 0) break
+          const index = which % list.length
+          const before = thought[index]
+          if (before === undefined) throw new Error('one thought an entry')
+          const after = { quality, weight: ratingWeight, at: cell.at, isRating: true }
+          cell = revalue(cell, before, after, list[index]?.enhanced ?? false)
+          thought[index] = after
+          marked.add(index)
+        }
+        expect(cell.requests).toBe(list.length)
+        expect(cell.entries).toBe(list.length + (ratingWeight - 1) * marked.size)
+        expect(cell.ratings).toBe(marked.size)
+        for (const share of [cell.quality, cell.rating, cell.enhancedQuality, cell.plainQuality]) {
+          expect(share).toBeGreaterThanOrEqual(0)
+          expect(share).toBeLessThanOrEqual(1)
+        }
+        for (const value of Object.values(cell)) if (value !== null) expect(Number.isFinite(value)).toBe(true)
+        for (const value of [cell.weight, cell.spread, cell.slump]) expect(value).toBeGreaterThanOrEqual(0)
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('a rating counts as three entries, in place of the one that nobody rated', () => {
+    const cell = cellOf([0.75, 0.75])
+    const auto = { quality: 0.75, weight: 1, at: start, isRating: false }
+    const low = { quality: 0, weight: ratingWeight, at: start, isRating: true }
+    const once = revalue(cell, auto, low, false)
+    expect([once.entries, once.requests, once.ratings, once.rating]).toEqual([4, 2, 1, 0])
+    expect(once.quality).toBeCloseTo(0.75 / 4, 9)
+    const twice = revalue(once, low, { ...low, quality: 1 }, false)
+    expect([twice.entries, twice.ratings, twice.rating]).toEqual([4, 1, 1])
+    expect(twice.quality).toBeCloseTo((0.75 + 3) / 4, 9)
+  })
+
+  test('averages what people are shown, and keeps enhanced answers apart', () => {
+    let cell: Cell = emptyCell
+    for (const [enhanced, quality, latencyMs, firstTokenMs] of [
+      [true, 1, 100, null],
+      [false, 0.5, 300, 50],
+      [true, 0.5, 500, 150],
+    ] as const)
+      cell = learn(cell, entry({ enhanced, quality, latencyMs, firstTokenMs, at: start + latencyMs }))
+    expect(cell).toMatchObject({
+      requests: 3,
+      enhanced: 2,
+      enhancedQuality: 0.75,
+      plainQuality: 0.5,
+      since: start + 100,
+    })
+    expect(cell.latencyMs).toBeCloseTo(300, 9)
+    expect(cell.ratio).toBeCloseTo(Math.log(301 / 101), 9)
+  })
+
+  test('follows a model that gets worse at once, long after it was good', () => {
+    const random = (seed: number) => ((seed * 48_271) % 2_147_483_647) / 2_147_483_647
+    let seed = 7
+    const drawn = (mean: number) => {
+      seed = Math.floor(random(seed) * 2_147_483_647)
+      return random(seed) < mean ? 1 : 0
+    }
+    let cell = emptyCell
+    for (let count = 0; count < 500; count++) cell = learn(cell, entry({ quality: drawn(0.8) }))
+    expect(cell.quality).toBeGreaterThan(0.7)
+    for (let count = 0; count < 60; count++) cell = learn(cell, entry({ quality: drawn(0.5) }))
+    expect(cell.quality).toBeLessThan(0.66)
+  })
+})

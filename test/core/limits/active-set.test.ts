@@ -1,0 +1,45 @@
+import { edenGC, fullGC, heapStats } from 'bun:jsc'
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { createRoster, type Listed } from '../../../src/core/limits/active-set.ts'
+
+test('a roster holds exactly those who came and have not left, however they come and go', () => {
+  const moves = fc.array(fc.record({ leaves: fc.boolean(), who: fc.nat(7) }), { maxLength: 60 })
+  fc.assert(
+    fc.property(moves, moves => {
+      const people = Array.from({ length: 8 }, (): Listed => ({ place: -1 }))
+      const roster = createRoster()
+      const expected = new Set<Listed>()
+      for (const { leaves, who } of moves) {
+        const one = people[who]
+        if (one === undefined) continue
+        roster[leaves ? 'delete' : 'add'](one)
+        expected[leaves ? 'delete' : 'add'](one)
+      }
+      const members = [...roster]
+      expect(members.length).toBe(expected.size)
+      expect(new Set(members)).toEqual(expected)
+    }),
+  )
+})
+
+test('who has left is forgotten by the next collection of the young alone', () => {
+  const roster = createRoster<Listed & { readonly load: Float32Array }>()
+  const present: (Listed & { readonly load: Float32Array })[] = []
+  const pass = (count: number) => {
+    for (let index = 0; index < count; index++) {
+      const one = { place: -1, load: new Float32Array(1) }
+      roster.add(one)
+      present.push(one)
+      const first = present.length > 10 ? present.shift() : undefined
+      if (first !== undefined) roster.delete(first)
+    }
+  }
+  pass(1_000)
+  fullGC()
+  const before = heapStats().objectTypeCounts.Float32Array ?? 0
+  pass(1_000)
+  edenGC()
+  // A set keeps all thousand.
+  expect((heapStats().objectTypeCounts.Float32Array ?? 0) - before).toBeLessThan(200)
+})

@@ -1,0 +1,250 @@
+import { describe, expect, test } from 'bun:test'
+import { attributions, catalogue, sources } from '../../../src/core/models/catalog.ts'
+import {
+  blendedPrice,
+  fullName,
+  type Model,
+  type Prices,
+  type ReasoningControl,
+  tierOf,
+} from '../../../src/core/models/models.ts'
+
+const shared = Bun.file(new URL('../../../../shared/catalog.json', import.meta.url))
+
+describe('the catalogue', () => {
+  test('equals the shared table, field by field', async () => {
+    if (!(await shared.exists())) {
+      process.stdout.write('not run: ../shared/catalog.json is absent, the catalogue was compared with nothing\n')
+      return
+    }
+    const table = await shared.json()
+    expect(JSON.parse(JSON.stringify(sources))).toEqual(table.sources)
+    expect(catalogue.map(asRow)).toEqual(table.models.map(rowOf))
+  })
+
+  test('holds 23 models under 23 names, 8, 8 and 7 of three providers', () => {
+    expect(new Set(catalogue.map(fullName)).size).toBe(23)
+    const count = (provider: string) => catalogue.filter(model => model.provider === provider).length
+    expect([count('openai'), count('anthropic'), count('google')]).toEqual([8, 8, 7])
+  })
+
+  test('every tier follows from the price', () => {
+    for (const model of catalogue) expect([model.id, model.tier]).toEqual([model.id, tierOf(model.pricing)])
+  })
+
+  test('every deprecated model names a successor that stays, in its provider and no dearer', () => {
+    for (const model of catalogue) {
+      const successor = catalogue.find(other => fullName(other) === model.successor)
+      expect(model.successor !== null).toBe(model.deprecated)
+      if (successor === undefined) continue
+      expect([successor.provider, successor.deprecated]).toEqual([model.provider, false])
+      expect(blendedPrice(successor.pricing)).toBeLessThanOrEqual(blendedPrice(model.pricing))
+    }
+  })
+
+  test('prices never fall with length, and reading a cache never costs more than not having one', () => {
+    for (const { pricing } of catalogue) {
+      expect(pricing.cachedInput ?? pricing.input).toBeLessThanOrEqual(pricing.input)
+      expect(pricing.longContext?.input ?? Infinity).toBeGreaterThan(pricing.input)
+    }
+  })
+
+  test('quality is one scale: within 0 to 1, in the order of the index and of LiveBench wherever both models have one', () => {
+    for (const { figures } of catalogue) {
+      expect(figures.quality).toBeGreaterThan(0)
+      expect(figures.quality).toBeLessThanOrEqual(1)
+    }
+    expectSameOrder('artificial_analysis_intelligence_index', () => true)
+    expectSameOrder(
+      'livebench_global_average',
+      model => scoreOf(model, 'artificial_analysis_intelligence_index') === null,
+    )
+  })
+
+  test('a quality is marked as estimated exactly where no score of the model itself exists', () => {
+    for (const model of catalogue) expect(model.figures.estimated).toBe(model.qualityScores.length === 0)
+  })
+
+  test('no model is left to a metric that routing does not read', () => {
+    for (const { qualityScores } of catalogue) {
+      const metrics = qualityScores.map(score => score.metric)
+      expect(metrics.length === 0 || metrics.some(metric => metric !== 'arena_text_score')).toBe(true)
+    }
+  })
+
+  test('a model that does not reason is expected to start sooner than any that does', () => {
+    const plain = catalogue.filter(model => !model.capabilities.reasoning)
+    const others = catalogue.filter(model => model.capabilities.reasoning)
+    for (const model of plain)
+      for (const other of others) expect(model.figures.firstTokenMs).toBeLessThan(other.figures.firstTokenMs)
+  })
+
+  test('Artificial Analysis is credited by name', () => {
+    expect(attributions.artificial_analysis_intelligence_index).toContain('Artificial Analysis')
+  })
+})
+
+function expectSameOrder(metric: Model['qualityScores'][number]['metric'], among: (model: Model) => boolean): void {
+  const scored = catalogue.filter(among).flatMap(model => {
+    const score = scoreOf(model, metric)
+    return score === null ? [] : [{ score, quality: model.figures.quality }]
+  })
+  expect(scored.length).toBeGreaterThan(1)
+  const byScore = scored.toSorted((one, other) => one.score - other.score)
+  expect(byScore).toEqual(scored.toSorted((one, other) => one.quality - other.quality))
+}
+
+function scoreOf(model: Model, metric: string): number | null {
+  const values = model.qualityScores.filter(score => score.metric === metric).map(score => score.value)
+  return values.length === 0 ? null : Math.max(...values)
+}
+
+/** A model written as the shared table writes it, as far as the two overlap. */
+function asRow(model: Model) {
+  const { evidence } = model
+  return {
+    id: model.id,
+    provider: model.provider,
+    display_name: model.displayName,
+    tier: model.tier,
+    prices: pricesRow(model.pricing),
+    long_context: model.pricing.longContext && {
+      above_input_tokens: model.pricing.longContext.aboveInputTokens,
+      ...pricesRow(model.pricing.longContext),
+    },
+    pricing_source: model.pricingSource,
+    context_window: model.contextWindow,
+    max_input_tokens: model.maxInputTokens,
+    max_output_tokens: model.maxOutputTokens,
+    limits_source: evidence?.limitsSource,
+    capabilities: {
+      vision: model.capabilities.vision,
+      tools: model.capabilities.tools,
+      json_schema: model.capabilities.jsonSchema,
+      reasoning: model.capabilities.reasoning,
+      streaming: model.capabilities.streaming,
+      web_search: model.capabilities.webSearch,
+    },
+    capability_notes: evidence?.notes,
+    reasoning_efforts: [...model.parameters.efforts],
+    reasoning: model.parameters.reasoning as ReasoningControl,
+    forced_tool_choice_rejected: model.parameters.forcedToolChoice === 'rejected',
+    sampling: model.parameters.sampling,
+    aliases: [...model.aliases],
+    marketplace_aliases: [...model.marketplaceAliases],
+    deprecated: model.deprecated,
+    deprecation_date: model.deprecationDate,
+    deprecation_source: evidence?.deprecationSource,
+    release_date: model.releaseDate,
+    release_date_basis: evidence?.releaseDateBasis,
+    quality_scores: model.qualityScores.map(score => ({ ...score })),
+    speed: evidence?.speed ? speedRow(evidence.speed) : null,
+    nearest_scored_relative: evidence?.nearestRelative
+      ? {
+          ...evidence.nearestRelative,
+          speed: evidence.nearestRelative.speed ? speedRow(evidence.nearestRelative.speed) : null,
+        }
+      : null,
+  }
+}
+
+type SharedPrices = Readonly<Record<keyof ReturnType<typeof pricesRow>, number | null>>
+/** What the comparison has to look into; the rest is compared as it is. */
+type SharedRow = Readonly<Record<string, unknown>> & {
+  readonly provider: string
+  readonly pricing: SharedPrices & {
+    readonly source: string
+    readonly long_context: (SharedPrices & { readonly above_input_tokens: number }) | null
+  }
+  readonly max_output_tokens: number
+  readonly reasoning_efforts: readonly string[] | null
+  readonly thinking_control: string | null
+  readonly nearest_scored_relative: Readonly<Record<string, unknown>> | null
+}
+
+function rowOf(row: SharedRow): { readonly [field in keyof ReturnType<typeof asRow>]: unknown } {
+  const { pricing } = row
+  const prices = ({ input_per_mtok, output_per_mtok, cached_input_per_mtok, cache_write_per_mtok }: SharedPrices) => ({
+    input_per_mtok,
+    output_per_mtok,
+    cached_input_per_mtok,
+    cache_write_per_mtok,
+  })
+  return {
+    id: row.id,
+    provider: row.provider,
+    display_name: row.display_name,
+    tier: row.tier,
+    prices: prices(pricing),
+    long_context: pricing.long_context && {
+      above_input_tokens: pricing.long_context.above_input_tokens,
+      ...prices(pricing.long_context),
+    },
+    pricing_source: pricing.source,
+    context_window: row.context_window,
+    max_input_tokens: row.max_input_tokens,
+    max_output_tokens: row.max_output_tokens,
+    limits_source: row.limits_source,
+    capabilities: row.capabilities,
+    capability_notes: row.capability_notes,
+    // Anthropic's and Google's older models have a budget of tokens and no levels; gpt-4.1 has neither.
+    reasoning_efforts: row.reasoning_efforts ?? [],
+    reasoning: reasoningOf(row),
+    forced_tool_choice_rejected: String(row.capability_notes).startsWith('forced tool_choice'),
+    sampling: row.sampling_parameters === 'unknown' ? 'rejected' : row.sampling_parameters,
+    aliases: row.aliases,
+    marketplace_aliases: row.marketplace_aliases,
+    deprecated: row.deprecated,
+    deprecation_date: row.deprecation_date,
+    deprecation_source: row.deprecation_source,
+    release_date: row.release_date,
+    release_date_basis: row.release_date_basis,
+    quality_scores: row.quality_scores,
+    speed: row.speed,
+    nearest_scored_relative: row.nearest_scored_relative && {
+      ...row.nearest_scored_relative,
+      speed: row.nearest_scored_relative.speed ?? null,
+    },
+  }
+}
+
+/** The rules that the table says in words. */
+function reasoningOf(row: SharedRow): ReasoningControl {
+  const words = row.thinking_control ?? ''
+  if (row.provider === 'openai') return { kind: row.reasoning_efforts === null ? 'none' : 'effort' }
+  const budget = /^thinkingBudget (\d+)\.\.(\d+); (0 disables|cannot be disabled)$/.exec(words)
+  if (budget !== null) {
+    const canDisable = budget[3] === '0 disables'
+    return { kind: 'token_budget', minimum: Number(budget[1]), maximum: Number(budget[2]), canDisable }
+  }
+  if (words.startsWith('thinkingLevel')) return { kind: 'level' }
+  if (words.startsWith('off by default'))
+    return { kind: 'budget', minimum: 1_024, maximum: row.max_output_tokens - 1, canDisable: true }
+  if (words.startsWith('adaptive or between_tools')) return { kind: 'adaptive', off: 'between_tools' }
+  return { kind: 'adaptive', off: words.startsWith('always') ? 'lowest_effort' : 'disabled' }
+}
+
+function pricesRow(prices: Prices) {
+  return {
+    input_per_mtok: prices.input,
+    output_per_mtok: prices.output,
+    cached_input_per_mtok: prices.cachedInput,
+    cache_write_per_mtok: prices.cacheWrite,
+  }
+}
+
+function speedRow(speed: {
+  tokensPerSecond: number
+  firstTokenSeconds: number
+  variant: string
+  source: string
+  date: string
+}) {
+  return {
+    output_tokens_per_second: speed.tokensPerSecond,
+    time_to_first_token_seconds: speed.firstTokenSeconds,
+    variant: speed.variant,
+    source: speed.source,
+    date: speed.date,
+  }
+}

@@ -1,0 +1,187 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { catalogue } from '../../../src/core/models/catalog.ts'
+import {
+  changeProblems,
+  configuredModelSchema,
+  modelChangeSchema,
+  toModel,
+  withChanges,
+} from '../../../src/core/models/configured-models.ts'
+import { GatewayError } from '../../../src/core/validation/errors.ts'
+import { buildCatalogue, type Model } from '../../../src/core/models/models.ts'
+import { costOf } from '../../../src/core/usage/money.ts'
+import { checker } from '../../../src/core/validation/validate.ts'
+
+const pricing = { input_per_mtok: 0.5, output_per_mtok: 1 }
+
+describe('a configured model', () => {
+  const check = checker(configuredModelSchema)
+
+  test('needs nothing but an id and a price, and then takes only what every compatible server takes', () => {
+    const model = toModel('groq', check({ id: 'vendor/small', pricing: { input_per_mtok: 0, output_per_mtok: 0 } }))
+    expect(model).toMatchObject({
+      id: 'vendor/small',
+      provider: 'groq',
+      tier: 'economy',
+      deprecated: false,
+      capabilities: { vision: false, tools: true, jsonSchema: false, reasoning: false, streaming: true },
+      parameters: { outputCapField: 'max_tokens', systemRole: 'system', streamOptions: false, maximumChoices: 1 },
+      figures: { estimated: true },
+    })
+    expect(model.pricing).toEqual({ input: 0, output: 0, cachedInput: null, cacheWrite: null, longContext: null })
+  })
+
+  test('that answers by JSON schemas takes them, whichever way its operator says so', () => {
+    for (const said of [{ capabilities: { json_schema: true } }, { parameters: { response_format: 'json_schema' } }])
+      expect(toModel('vllm', check({ id: 'big', pricing, ...said }))).toMatchObject({
+        capabilities: { jsonSchema: true },
+        parameters: { responseFormat: 'json_schema' },
+      })
+  })
+
+  test('takes what its operator says it takes', () => {
+    const model = toModel(
+      'vllm',
+      check({
+        id: 'big',
+        pricing: { ...pricing, cached_input_per_mtok: 0.1, long_context: { above_input_tokens: 1_000, ...pricing } },
+        context_window: 8_192,
+        capabilities: { vision: true },
+        parameters: {
+          response_format: 'json_schema',
+          efforts: ['high', 'low'],
+          maximum_choices: 4,
+          stream_options: true,
+        },
+        deprecation_date: '2027-01-01',
+        quality: 0.5,
+      }),
+    )
+    expect(model).toMatchObject({
+      maxOutputTokens: 8_192,
+      capabilities: { vision: true, jsonSchema: true, reasoning: true },
+      parameters: { efforts: ['low', 'high'], reasoning: { kind: 'effort' }, maximumChoices: 4, streamOptions: true },
+      pricing: { cachedInput: 0.1, longContext: { aboveInputTokens: 1_000, input: 0.5, cachedInput: null } },
+      deprecated: true,
+      figures: { quality: 0.5, estimated: false },
+    })
+  })
+
+  test.each<[object, string]>([
+    [{ id: 'x' }, 'pricing'],
+    [{ id: 'x', pricing: { input_per_mtok: 1 } }, 'pricing.output_per_mtok'],
+    [{ id: 'x', pricing: { input_per_mtok: -1, output_per_mtok: 1 } }, 'pricing.input_per_mtok'],
+    [{ id: '', pricing }, 'id'],
+    [{ id: 'x', pricing, tier: 'free' }, 'tier'],
+    [{ id: 'x', pricing, deprecation_date: 'soon' }, 'deprecation_date'],
+    [{ id: 'x', pricing, parameters: { temperatur: true } }, 'parameters.temperatur'],
+  ])('%j is refused, naming %s', (row, param) => {
+    expect(paramOf(() => check(row))).toBe(param)
+  })
+
+  test('answers to its own name whatever it is called', () => {
+    fc.assert(
+      fc.property(fc.string({ minLength: 1, maxLength: 100, unit: 'binary' }), id => {
+        const model = toModel('local', { id, pricing })
+        expect(buildCatalogue([...catalogue, model]).resolve(`local/${id}`)).toBe(model)
+      }),
+    )
+  })
+})
+
+describe('a change to the catalogue', () => {
+  const check = checker(modelChangeSchema)
+  const after = (...rows: object[]) => withChanges(catalogue, rows.map(check))
+  const problems = (...rows: object[]) => changeProblems(catalogue, rows.map(check))
+  const opus = named('claude-opus-5-5')
+
+  test('without any, the catalogue is the published one', () => {
+    expect(after()).toEqual([...catalogue])
+  })
+
+  test('puts its own figures in place of the published ones, and leaves all others and all other models alone', () => {
+    const rows = {
+      pricing,
+      capabilities: { vision: false },
+      parameters: { prefill: true },
+      quality: 0.9,
+      aliases: ['opus'],
+    }
+    const changed = after({ provider: 'anthropic', id: opus.id, ...rows })
+    const model = changed.find(({ id }) => id === opus.id)
+    expect(model).toEqual({
+      ...opus,
+      pricing: { input: 0.5, output: 1, cachedInput: null, cacheWrite: null, longContext: null },
+      pricingSource: 'config',
+      capabilities: { ...opus.capabilities, vision: false },
+      parameters: { ...opus.parameters, prefill: true },
+      aliases: [...opus.aliases, 'opus'],
+      figures: { ...opus.figures, quality: 0.9, estimated: false },
+    })
+    expect(changed.filter(one => one !== model)).toEqual(catalogue.filter(one => one !== opus))
+    expect(model && costOf(model, { ...noTokens, outputTokens: 1_000_000 })).toBe(100_000_000)
+  })
+
+  test('adds a model that behaves like another, under its own name, price and tier, and nothing published of the other', () => {
+    const row = {
+      provider: 'anthropic',
+      id: 'claude-opus-6',
+      like: opus.id,
+      pricing: { input_per_mtok: 20, output_per_mtok: 90 },
+    }
+    expect(problems(row)).toEqual([])
+    const model = after(row).at(-1)
+    expect(model).toMatchObject({
+      id: 'claude-opus-6',
+      displayName: 'claude-opus-6',
+      provider: 'anthropic',
+      tier: 'premium',
+      pricing: { input: 20, output: 90, longContext: null },
+      contextWindow: opus.contextWindow,
+      aliases: [],
+      marketplaceAliases: [],
+      qualityScores: [],
+      deprecated: false,
+      figures: { estimated: true },
+    })
+    expect(model?.parameters).toEqual(opus.parameters)
+    expect(model?.evidence).toBeUndefined()
+  })
+
+  test('that cannot be made is told, and never makes a model without a price routable', () => {
+    const row = { provider: 'openai', id: 'gpt-7' }
+    expect(problems(row)).toEqual([
+      'models.0: openai/gpt-7 is new and has no `pricing`: a model without a known price is not routable',
+      'models.0: openai/gpt-7 is new: `like` must name a model of openai in the catalogue, whose parameters it takes',
+    ])
+    expect(problems({ ...row, pricing, like: opus.id })).toHaveLength(1)
+    expect(problems({ ...row, like: 'gpt-5.5' })).toHaveLength(1)
+    expect(problems({ provider: 'openai', id: 'gpt-5.5', like: 'gpt-5.5' })).toHaveLength(1)
+    expect(problems({ provider: 'openai', id: 'gpt-5.5' }, { provider: 'openai', id: 'gpt-5.5' })).toHaveLength(1)
+    for (const incomplete of [
+      row,
+      { ...row, pricing },
+      { ...row, like: 'gpt-5.5' },
+      { ...row, pricing, like: opus.id },
+    ])
+      expect(after(incomplete)).toEqual([...catalogue])
+  })
+})
+
+const noTokens = { inputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0, reasoningTokens: 0 }
+
+function named(id: string): Model {
+  const model = catalogue.find(one => one.id === id)
+  if (model === undefined) throw new Error(`${id} is not in the catalogue`)
+  return model
+}
+
+function paramOf(act: () => unknown): string | null {
+  try {
+    act()
+    return null
+  } catch (thrown) {
+    return thrown instanceof GatewayError ? thrown.param : String(thrown)
+  }
+}

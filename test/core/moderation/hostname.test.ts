@@ -1,0 +1,80 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { normalHost } from '../../../src/core/moderation/hostname.ts'
+import { hostsIn } from '../../../src/core/moderation/extract-hosts.ts'
+import { cpuMs } from '../../harness/cpu.ts'
+
+/** What a browser asks DNS for; null where it asks for nothing. */
+const byBrowser = (host: string) => URL.parse(`http://${host}/`)?.hostname ?? null
+
+describe('a host name', () => {
+  test('is spelt as a browser spells it, whatever letter is in it', () => {
+    const others: string[] = []
+    for (let code = 0x80; code < 0x1_0000; code++) {
+      const host = `a${String.fromCharCode(code)}b.example`
+      if (!/^[\p{L}\p{N}\p{M}.]+$/u.test(host)) continue
+      const asked = byBrowser(host)
+      if (asked !== null && normalHost(host) !== asked) others.push(code.toString(16))
+    }
+    expect(others).toEqual([])
+  })
+
+  test('is spelt as a browser spells it, whatever letters are beside each other', () => {
+    const letters = fc.constantFrom(
+      ...'aZ1éÉßſςΣσ',
+      'e\u0301',
+      'ﬁ',
+      'ⅷ',
+      '字',
+      '電',
+      'か\u3099',
+      '각',
+      'й',
+      'م',
+      'ש',
+      '𝐚',
+      '𠀀',
+    )
+    const label = fc.array(letters, { minLength: 1, maxLength: 12 }).map(parts => parts.join(''))
+    fc.assert(
+      fc.property(label, label, (one, other) => {
+        const host = `${one}.${other}.example`
+        const asked = byBrowser(host)
+        fc.pre(asked?.split('.').every(part => part.length <= 63) === true)
+        expect([host, normalHost(host)]).toEqual([host, asked])
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  const han = Array.from({ length: 60 }, (_, at) => String.fromCharCode(0x4e00 + ((7_919 * at) % 20_000)))
+
+  test.each([
+    [`${han.join('')}.evil.com`, 'evil.com'],
+    [`a.${han.join('')}.evil.com`, 'evil.com'],
+    [`evil.${han.join('')}`, null],
+    ['价格3.70', null],
+    ['bücher.example.\u034f.', 'xn--bcher-kva.example'],
+  ])('of %s is %j: what DNS cannot hold leads nowhere', (host, name) => {
+    expect(normalHost(host)).toBe(name)
+  })
+
+  test.each([
+    ['60 letters that differ', 60],
+    ['20 letters that differ', 20],
+    ['2 letters', 2],
+  ])('of %s costs next to nothing, however many stand in a text', (_what, length) => {
+    let text = ''
+    for (let at = 0; text.length < 100_000; at++)
+      text += `${han
+        .map((_, index) => han[(index * (at + 1)) % 60] ?? '')
+        .slice(0, length)
+        .join('')}.cn `
+    const times = Array.from({ length: 5 }, () => {
+      const start = cpuMs()
+      hostsIn(text, () => true)
+      return cpuMs() - start
+    })
+    expect(Math.min(...times)).toBeLessThan(50)
+  })
+})

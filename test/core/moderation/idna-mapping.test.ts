@@ -1,0 +1,45 @@
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { nameLetters } from '../../../src/core/moderation/idna-mapping.ts'
+import { lettersOf, punycodeOf } from '../../../src/core/moderation/punycode.ts'
+
+test.each([
+  ['Straße ÉTÉ', 'straße été'],
+  ['e\u0301 \u1100\u1161', 'é 가'],
+  ['ｅｖｉｌ。com', 'evil.com'],
+  ['e\u200dv\u00adi\ufe0fl', 'evil'],
+  ['“a”—b…', ' a  b...'],
+  ['𝐄𝐯𝐢𝐥', 'evil'],
+  ['ΣΑΣ', 'σασ'],
+  ['ﬁ ㌀', 'fi アパート'],
+  ['💩 👍🏽', '💩 👍🏽'],
+])('%j is %j in names', (text, letters) => {
+  expect(nameLetters(text)).toBe(letters)
+})
+
+test('letters of names are their own, whatever the text, and where a block of it ends', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', maxLength: 60 }), fc.constantFrom(0, 8_180, 8_190), (text, before) => {
+      const once = nameLetters('a'.repeat(before) + text)
+      expect(nameLetters(once)).toBe(once)
+    }),
+    { numRuns: 300 },
+  )
+})
+
+test('a label in punycode says the letters that it was made of', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: fc.constantFrom(...'aé字я-9💩ß한'), minLength: 1, maxLength: 14 }), label => {
+      fc.pre(/[^\0-\x7f]/.test(label))
+      const ascii = punycodeOf(label)
+      if (ascii !== null) expect(lettersOf(ascii)).toBe(label)
+    }),
+  )
+  expect(['xn--', 'abc', 'xn--99999999', 'xn--é', `xn--${'a'.repeat(60)}`].map(lettersOf)).toEqual([
+    '',
+    null,
+    null,
+    null,
+    null,
+  ])
+})

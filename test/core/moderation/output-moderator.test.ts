@@ -1,0 +1,235 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { type AnswerRules, startAnswerScreen } from '../../../src/core/moderation/output-moderator.ts'
+import type { ChatEvent, StreamMode } from '../../../src/core/chat/chat.ts'
+import { compileRules } from '../../../src/core/moderation/pattern-rules.ts'
+
+const rules: AnswerRules = {
+  rules: compileRules([
+    { id: 'titan', category: 'internal', reason: 'A secret project.', patterns: ['project titan'] },
+    { id: 'recipe', category: 'weapons', reason: 'How it is made.', patterns: ['mix ~3 red ~2 blue powder'] },
+    { id: 'number', category: 'internal', reason: 'A number.', patterns: ['unusedword'], expressions: ['zx-\\d{4}'] },
+  ]),
+  hosts: { isBlocked: host => host === 'evil.example' || host.endsWith('.evil.example') },
+  listen: () => (_sentence, both) => ({ category: both().includes('vile words') ? 'hate' : null, score: 0.9 }),
+  known: null,
+}
+
+function screened(pieces: readonly string[], mode: StreamMode | null, type: 'text' | 'tool_arguments' = 'text') {
+  const screen = startAnswerScreen(rules, mode)
+  const event = (text: string): ChatEvent =>
+    type === 'text' ? { type, choice: 0, text } : { type, choice: 0, index: 0, text }
+  const out = [...pieces.map(event), { type: 'finish', choice: 0, reason: 'stop' } as const].flatMap(one =>
+    screen.take([one]),
+  )
+  return {
+    text: out.map(one => ('text' in one ? one.text : '')).join(''),
+    reasons: out.flatMap(one => (one.type === 'finish' ? [one.reason] : [])),
+    filtered: out.flatMap(one => (one.type === 'filtered' ? [[one.layer, one.category]] : [])),
+  }
+}
+
+const modes = ['realtime', 'buffered', null] as const
+
+describe.each(modes)('an answer in %s', mode => {
+  test.each([
+    ['a rule', 'All is well. We call it Project Titan here, and more.', ['patterns', 'internal'], 'Titan'],
+    ['a rule with gaps', 'Fine. Now mix the dry red and blue powder slowly.', ['patterns', 'weapons'], 'powder'],
+    ['an expression', 'Your code is ZX-1234. Keep it.', ['patterns', 'internal'], 'ZX-1234'],
+    ['a blocked address', 'Read on at https://www.evil.example/path today.', ['urls', 'malicious_url'], 'evil.example'],
+    ['a blocked name at the end', 'Read on at evil[.]example.', ['urls', 'malicious_url'], 'evil[.]example'],
+    ['a blocked name in brackets', 'Read on at evil(dot)example. It is new.', ['urls', 'malicious_url'], 'evil(dot)'],
+    ['a bare blocked name', 'Read on at evil.example today.', ['urls', 'malicious_url'], 'evil.example'],
+    [
+      'a blocked name in quotation marks',
+      'Read on at “evil.example” today.',
+      ['urls', 'malicious_url'],
+      'evil.example',
+    ],
+    ['a blocked name among Chinese', '请访问evil.example。谢谢', ['urls', 'malicious_url'], 'evil.example'],
+    ['a blocked name with a wide dot', 'Read on at evil。example today.', ['urls', 'malicious_url'], 'evil。example'],
+    ['a blocked name in JSON', '{"u":"https:\\/\\/evil.example\\/"} it is.', ['urls', 'malicious_url'], 'evil.example'],
+    ['a blocked name in escapes', 'Read on at evil\\u002eexample today.', ['urls', 'malicious_url'], 'u002eexample'],
+    ['a blocked name in references', 'Read on at evil&#46;example today.', ['urls', 'malicious_url'], '#46;example'],
+    ['a vile sentence', 'Good morning. These are vile words indeed. And on.', ['classifier', 'hate'], ' And on'],
+  ])('ends before %s, says so, and finishes with content_filter', (_what, text, filtered, forbidden) => {
+    const whole = screened([text], mode)
+    expect(whole.filtered).toEqual([filtered])
+    expect(whole.reasons).toEqual(['content_filter'])
+    expect(whole.text).not.toContain(forbidden)
+    expect(text.startsWith(whole.text)).toBe(true)
+  })
+
+  test.each([
+    'I cannot help with Project Titan.',
+    'The phrase "Project Titan" is only a name.',
+    'See https://example.org/?u=evil.example and https://evil.example.org/ for that.',
+    'Nothing to see. 3.14 is pi, e.g. in math... Really? Yes!\nA list:\n- one\n- two',
+    '没有问题。一切都好。',
+  ])('lets through what reports, refuses or only resembles: %j', text => {
+    expect(screened([text], mode)).toEqual({ text, reasons: ['stop'], filtered: [] })
+  })
+
+  test('what is caught, and that nothing clean is lost, does not depend on where the pieces are cut', () => {
+    const words = fc.constantFrom(
+      'project',
+      'titan',
+      'mix',
+      'red',
+      'blue',
+      'powder',
+      'evil.example',
+      'vile words',
+      'a',
+      'b.',
+      'c\n',
+      'zx-1234',
+      'https://x.evil.example/',
+      '"q"',
+      '代码',
+    )
+    fc.assert(
+      fc.property(
+        fc.array(words, { maxLength: 14 }),
+        fc.array(fc.nat({ max: 9 }), { minLength: 1, maxLength: 40 }),
+        (parts, sizes) => {
+          const text = parts.join(' ')
+          const pieces = cutBy(text, sizes)
+          const [whole, cut] = [screened([text], mode), screened(pieces, mode)]
+          expect(cut.filtered).toEqual(whole.filtered)
+          expect(cut.reasons).toEqual(whole.reasons)
+          expect(text.startsWith(cut.text)).toBe(true)
+          if (whole.filtered.length === 0) expect(cut.text).toBe(text)
+          else {
+            // What is quoted is spared, and may stand before what is not.
+            if (!text.includes('"')) expect(cut.text).not.toContain('project titan')
+            expect(cut.text).not.toContain('evil.example')
+          }
+        },
+      ),
+      { numRuns: 300 },
+    )
+  })
+})
+
+/** `text` in pieces whose sizes are those of `sizes`, over and over. */
+function cutBy(text: string, sizes: readonly number[]): string[] {
+  const pieces: string[] = []
+  for (let at = 0, turn = 0; at < text.length; turn++) {
+    const size = 1 + (sizes[turn % sizes.length] ?? 0)
+    pieces.push(text.slice(at, at + size))
+    at += size
+  }
+  return pieces
+}
+const cuts = fc.array(fc.nat({ max: 40 }), { minLength: 1, maxLength: 30 })
+
+test('a blocked address never shows, however long it goes on and wherever it is cut', () => {
+  const filler = fc.tuple(fc.constantFrom('a', 'ab/', 'x=1&', 'ok,', '%20'), fc.nat({ max: 700 }))
+  const long = filler.map(([unit, length]) => unit.repeat(length / unit.length))
+  const name = fc.constantFrom(
+    'evil.example',
+    'www.EVIL.example',
+    'evil[.]example',
+    '%65vil.example',
+    'ev\u200bil.example',
+    'evil&#46;example',
+    'evil\\.example',
+    'evil(dot)example',
+    'evil。example',
+  )
+  const address = fc.tuple(
+    fc.constantFrom('', 'https://', '{"url":"https://', 'https://u:p@'),
+    name,
+    fc.constantFrom('/', '?q=', '#'),
+  )
+  fc.assert(
+    fc.property(fc.constantFrom(...modes), cuts, address, long, (mode, sizes, [before, host, after], rest) => {
+      const { text, reasons } = screened(cutBy(`Read on at ${before}${host}${after}${rest} today.`, sizes), mode)
+      expect(reasons).toEqual(['content_filter'])
+      expect(text.toLowerCase()).not.toContain(host.toLowerCase())
+    }),
+    { numRuns: 300 },
+  )
+  const spared = `See https://example.org/${'a/'.repeat(300)}?u=https://evil.example/${'b/'.repeat(300)} for that.`
+  for (const mode of modes) expect(screened(cutBy(spared, [2, 9]), mode).text).toBe(spared)
+})
+
+test.each(['Read on at evil (dot) example today.', 'Read on at evil dot example today', 'At evil [.] example'])(
+  'the end of a blocked name in words never shows, wherever it is cut: %j',
+  text => {
+    for (const mode of modes)
+      for (const size of [0, 1, 2, 6, 60]) {
+        const { text: shown, reasons } = screened(cutBy(text, [size]), mode)
+        expect([mode, size, reasons, shown.includes('example')]).toEqual([mode, size, ['content_filter'], false])
+      }
+  },
+)
+
+test('but for the first text of a stream, nothing of a refused sentence goes out before it was judged', () => {
+  const clean = fc.array(
+    fc.constantFrom('All is well. ', 'It is (so.) ', '一切都好。', 'Really?! ', 'Line\n', `${'word '.repeat(60)}. `),
+    {
+      minLength: 1,
+      maxLength: 6,
+    },
+  )
+  const refused = fc.constantFrom(
+    'These are vile words, said aloud. ',
+    '这是vile words。',
+    `${'so '.repeat(70)}vile words. `,
+    'Now mix the dry red and blue powder slowly. ',
+    'The code is zx-1234, keep it. ',
+    'Go to evil (dot) example at once. ',
+    'He said: these are vile words.) ',
+  )
+  fc.assert(
+    fc.property(fc.constantFrom('buffered', null), cuts, clean, refused, (mode, sizes, sentences, bad) => {
+      const before = sentences.join('')
+      const pieces = [before.slice(0, 1), ...cutBy(`${before.slice(1)}${bad}And on.`, sizes)]
+      const { text, reasons } = screened(pieces, mode)
+      expect(reasons).toEqual(['content_filter'])
+      expect(before.startsWith(text)).toBe(true)
+    }),
+    { numRuns: 300 },
+  )
+})
+
+test('arguments of a tool call are screened too', () => {
+  expect(screened(['{"url":"https://', 'evil.exam', 'ple/a"}'], 'realtime', 'tool_arguments').filtered).toEqual([
+    ['urls', 'malicious_url'],
+  ])
+})
+
+test('in realtime an ordinary piece goes out at once, whole', () => {
+  const screen = startAnswerScreen(rules, 'realtime')
+  const pieces = ['Hello', ' there', ', how', ' are you', '? Fine', '.', ' Good']
+  for (const text of pieces)
+    expect(screen.take([{ type: 'text', choice: 0, text }])).toEqual([{ type: 'text', choice: 0, text }])
+})
+
+test('in buffered whole sentences go out, the first text at once', () => {
+  const screen = startAnswerScreen(rules, 'buffered')
+  const shown = ['Well', ' then. This is', ' one sentence', '. And an', 'other'].map(text =>
+    screen
+      .take([{ type: 'text', choice: 0, text }])
+      .map(event => ('text' in event ? event.text : ''))
+      .join(''),
+  )
+  expect(shown).toEqual(['Well', ' then. ', '', 'This is one sentence. ', ''])
+})
+
+test.each(modes)('in %s reasoning is out before the text that follows it', mode => {
+  const screen = startAnswerScreen(rules, mode)
+  const events: ChatEvent[] = [
+    { type: 'reasoning', choice: 0, text: 'One thought. And half of ano' },
+    { type: 'text', choice: 0, text: 'The answer. It goes' },
+    { type: 'text', choice: 0, text: ' on' },
+    { type: 'finish', choice: 0, reason: 'stop' },
+  ]
+  const out = events.flatMap(event => screen.take([event]))
+  const types = out.map(({ type }) => type)
+  expect(types.lastIndexOf('reasoning')).toBeLessThan(types.indexOf('text'))
+  const said = (type: string) => out.map(one => (one.type === type && 'text' in one ? one.text : '')).join('')
+  expect([said('reasoning'), said('text')]).toEqual(['One thought. And half of ano', 'The answer. It goes on'])
+})

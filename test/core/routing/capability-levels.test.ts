@@ -1,0 +1,37 @@
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { levelOf, levels, sharesOf, usualShares } from '../../../src/core/routing/capability-levels.ts'
+
+const share = fc.double({ min: 0, max: 1, noNaN: true })
+
+test('of prompts as they are spread in the reference, each level gets its share to the point', () => {
+  fc.assert(
+    fc.property(share, share, (one, other) => {
+      const shares = { strong: one, middle: (1 - one) * other }
+      const prompts = 2_000
+      const counted = { light: 0, middle: 0, strong: 0 }
+      for (let rank = 0; rank < prompts; rank++) counted[levelOf((rank + 0.5) / prompts, shares)]++
+      expect(Math.abs(counted.strong / prompts - shares.strong)).toBeLessThan(0.002)
+      expect(Math.abs(counted.middle / prompts - shares.middle)).toBeLessThan(0.002)
+    }),
+    { numRuns: 50 },
+  )
+})
+
+test('the level never falls as the gain rises, and a share of nothing is nothing', () => {
+  fc.assert(
+    fc.property(share, share, (one, other) => {
+      const [low, high] = [Math.min(one, other), Math.max(one, other)]
+      expect(levels.indexOf(levelOf(low, usualShares))).toBeLessThanOrEqual(levels.indexOf(levelOf(high, usualShares)))
+      expect(levelOf(high, { strong: 0, middle: 0 })).toBe('light')
+      expect(levelOf(low, { strong: 1, middle: 0 })).toBe('strong')
+    }),
+  )
+})
+
+test('an operator’s share of the upper level leaves the middle one what there is room for; more than all is refused', () => {
+  expect(sharesOf({})).toEqual(usualShares)
+  expect(sharesOf({ strong_share: 0.1 })).toEqual({ strong: 0.1, middle: 0.3 })
+  expect(sharesOf({ strong_share: 0.9 })?.middle).toBeCloseTo(0.1, 9)
+  expect(sharesOf({ strong_share: 0.7, middle_share: 0.4 })).toBeNull()
+})

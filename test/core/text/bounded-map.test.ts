@@ -1,0 +1,17 @@
+import { expect, test } from 'bun:test'
+import { remember } from '../../../src/core/text/bounded-map.ts'
+
+test('what was set last stays, and the oldest goes once there are too many', () => {
+  const map = new Map<string, number>()
+  for (const [key, value] of [
+    ['a', 1],
+    ['b', 2],
+    ['a', 3],
+    ['c', 4],
+  ] as const)
+    remember(map, key, value, 2)
+  expect([...map]).toEqual([
+    ['a', 3],
+    ['c', 4],
+  ])
+})

@@ -1,0 +1,27 @@
+import { expect, test } from 'bun:test'
+import { dayMs, timeIn, untilMidnight } from '../../../src/core/text/utc-days.ts'
+
+test.each([
+  ['2026-02-28', Date.UTC(2026, 1, 28)],
+  ['2028-02-29T12:30Z', Date.UTC(2028, 1, 29, 12, 30)],
+  ['2026-03-01T00:30:00+02:00', Date.UTC(2026, 1, 28, 22, 30)],
+])('%s is a time', (text, time) => {
+  expect(timeIn(text)).toBe(time)
+})
+
+test.each([
+  '2026-02-29',
+  '2026-02-30T00:00:00Z',
+  '2026-04-31T23:59:59.999+02:00',
+  '2026-13-01',
+  '2026-01-00',
+  'soon',
+  '',
+])('“%s” is in no calendar', text => {
+  expect(timeIn(text)).toBeNaN()
+})
+
+test('at midnight a whole day is left, a moment earlier that moment', () => {
+  const midnight = Date.UTC(2026, 2, 1)
+  expect([midnight, midnight + 1, midnight - 1].map(untilMidnight)).toEqual([dayMs, dayMs - 1, 1])
+})

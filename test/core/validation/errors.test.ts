@@ -1,0 +1,60 @@
+import { describe, expect, test } from 'bun:test'
+import { type ErrorCode, errorTable, GatewayError, renamed } from '../../../src/core/validation/errors.ts'
+
+test('an error about a renamed field says all else that it said', () => {
+  const error = new GatewayError('unsupported_parameter', 'Leave `tools` out; `tool_choice` goes with it.', {
+    param: 'tools',
+    detail: 'd',
+    retryAfterMs: 7,
+    shouldRetry: false,
+    layer: 'l',
+    category: 'c',
+    completed: { requestId: 'r', resultId: null, usage: null },
+  })
+  expect({ ...renamed(error, 'functions') }).toEqual({ ...error, param: 'functions' })
+  expect(renamed(error, 'functions').message).toBe('Leave `functions` out; `tool_choice` goes with it.')
+})
+
+describe('GatewayError', () => {
+  const codes = Object.keys(errorTable).filter(isCode)
+
+  test('message: says "Rate limit" when the status is 429', () => {
+    const limits = codes.filter(code => errorTable[code].status === 429)
+    expect(limits.length).toBeGreaterThan(3)
+    // LiteLLM, `is_error_str_rate_limit`: in any case, with a space, an underscore or a hyphen.
+    for (const code of limits)
+      expect(new GatewayError(code, 'Daily token limit reached.').message).toContain('Rate limit')
+    expect(new GatewayError('ip_rate_limited', 'Rate limit reached: wait.').message).toBe('Rate limit reached: wait.')
+  })
+
+  test('message: never says "Rate limit" when the status is another one', () => {
+    for (const code of codes)
+      if (errorTable[code].status !== 429)
+        expect(new GatewayError(code, 'No.').message).not.toMatch(/rate[\s_-]*limit/i)
+  })
+
+  test('message: names the maximum context length when the conversation exceeds it', () => {
+    for (const message of ['Too long.', "Too long. This model's maximum context length is 8192 tokens."]) {
+      const told = new GatewayError('context_length_exceeded', message).message
+      // LiteLLM: `is_error_str_context_window_exceeded`; LangChain: `_isOpenAIContextOverflowError`.
+      expect(told.toLowerCase()).toContain("this model's maximum context length is")
+      expect(told.match(/maximum context length/g)).toHaveLength(1)
+    }
+  })
+
+  test('message: names the content policy when moderation blocks the request', () => {
+    const told = new GatewayError('content_blocked', 'Blocked.').message
+    // LiteLLM: `_map_openai_exception` and `is_azure_content_policy_violation_error`.
+    expect(told).toContain('content_policy_violation')
+    expect(told.toLowerCase()).toContain('request was rejected as a result of the safety system')
+  })
+
+  test('message: holds no double quote in the recognized words', () => {
+    // Python prints a text with both kinds of quotes with an escaped apostrophe, which no library looks for.
+    for (const code of codes) expect(new GatewayError(code, 'No.').message).not.toContain('"')
+  })
+})
+
+function isCode(code: string): code is ErrorCode {
+  return code in errorTable
+}

@@ -1,0 +1,20 @@
+import { expect, test } from 'bun:test'
+import { parsed } from '../../../src/core/validation/untrusted-json.ts'
+
+const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`
+
+test('the value of a JSON text, and nothing where there is none', () => {
+  const rows: [string, unknown][] = [
+    ['{"a":[1,null]}', { a: [1, null] }],
+    ['"text"', 'text'],
+    ['', undefined],
+    ['{"a":', undefined],
+  ]
+  for (const [text, value] of rows) expect(parsed(text)).toEqual(value)
+})
+
+test('a text that nests deeper than anybody means is none; brackets in strings do not count', () => {
+  expect(parsed(nested(512))).toBeArray()
+  expect(parsed(nested(513))).toBeUndefined()
+  expect(parsed(JSON.stringify({ text: nested(60_000) }))).toEqual({ text: nested(60_000) })
+})

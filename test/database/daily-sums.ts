@@ -1,0 +1,19 @@
+import type { Sql } from 'postgres'
+import { countedBy, slotOf } from '../../src/database/duration-sql.ts'
+
+/** The slots of a request's times, columns for what `dailySums` adds up. */
+export const slots = (sql: Sql) =>
+  sql`${slotOf(sql, 'latency_ms')} as latency_slot, ${slotOf(sql, 'first_token_ms')} as first_token_slot`
+
+/** Writes the daily sums of `records`, a table of requests with their slots. */
+export const dailySums = (sql: Sql, records: ReturnType<Sql>) => sql`
+  insert into usage_daily (
+    account_id, day, key_id, model, requests, completed, failed, input_tokens, cached_input_tokens, output_tokens,
+    reasoning_tokens, billed_microcents, latency, first_token)
+  select
+    account_id, (at at time zone 'UTC')::date, key_id, provider || '/' || model, count(*),
+    count(*) filter (where status = 'completed'), count(*) filter (where status = 'failed'), sum(input_tokens),
+    sum(cached_input_tokens), sum(output_tokens), sum(reasoning_tokens), sum(billed_microcents),
+    ${countedBy(sql, 'latency_slot')}, ${countedBy(sql, 'first_token_slot')}
+  from ${records}
+  group by 1, 2, 3, 4`

@@ -1,0 +1,482 @@
+/** What accounts, keys, ledger and shipper promise on every Postgres: the embedded one and a real one. */
+import { describe, expect } from 'bun:test'
+import { join } from 'node:path'
+import { durationBoundsMs } from '../../src/core/usage/latency-histogram.ts'
+import { GatewayError } from '../../src/core/validation/errors.ts'
+import { plans } from '../../src/core/limits/plans.ts'
+import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
+import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
+import { changeAccount, createAccount, findAccountByEmail, hasAccounts } from '../../src/database/repositories/accounts.ts'
+import { type Database, migrate } from '../../src/database/database.ts'
+import { openJournal } from '../../src/ledger/journal.ts'
+import { createKey, createKeyDirectory, listKeys, revokeKey } from '../../src/database/repositories/keys.ts'
+import { seedFrom, spentOn } from '../../src/ledger/ledger.ts'
+import { createShipper } from '../../src/ledger/shipper.ts'
+import { readUsage } from '../../src/ledger/usage-totals.ts'
+import { onDatabaseOf } from './on-database.ts'
+import { temporaryFolder, usageRecord } from './support.ts'
+import { findRequest } from './usage-row.ts'
+
+const random = (count: number) => crypto.getRandomValues(new Uint8Array(count))
+const clock = { now: () => Date.now() }
+let last = 0
+const fresh = (prefix: string) => `${prefix}_${Date.now().toString(36)}${++last}`
+
+/** An account of its own for each test, so that the tests share one database. */
+export async function newAccount(database: Database) {
+  const accountId = fresh('acc')
+  const email = `${accountId}@Example.test`
+  const at = new Date()
+  const owner = { id: fresh('usr'), accountId, email, passwordHash: 'argon2id', role: 'owner' as const, createdAt: at }
+  await createAccount(database, { id: accountId, name: 'Test', plan: 'usage', createdAt: at }, owner)
+  return { accountId, userId: owner.id, email }
+}
+
+export async function newKey(
+  database: Database,
+  owner: { accountId: string; userId: string },
+  expiresAt: Date | null = null,
+) {
+  const minted = mintApiKey(random)
+  const keyId = fresh('key')
+  await createKey(database, {
+    ...owner,
+    id: keyId,
+    name: 'k',
+    publicId: minted.id,
+    digest: minted.digest,
+    createdAt: new Date(),
+    expiresAt,
+  })
+  return { ...minted, keyId }
+}
+
+/** Ships records as a gateway does. */
+async function shipAll(database: Database, records: readonly UsageRecord[]): Promise<void> {
+  const folder = temporaryFolder()
+  const journal = openJournal({ directory: join(folder.path, 'journal') })
+  for (const record of records) journal.append(record)
+  const shipper = createShipper({ journal, database, clock, log: quiet })
+  expect(await shipper.drain(10_000)).toBe(true)
+  await shipper.close()
+  await journal.close()
+  folder.remove()
+}
+
+export async function eventually(holds: () => Promise<boolean> | boolean, withinMs: number): Promise<void> {
+  const until = performance.now() + withinMs
+  while (!(await holds())) {
+    if (performance.now() > until) throw new Error(`not within ${withinMs} ms`)
+    await Bun.sleep(10)
+  }
+}
+
+export const quiet = { warn: () => {}, error: () => {} }
+const directoryOn = (database: Database) => createKeyDirectory({ database, clock, plans, random: () => 0.5 })
+
+export function databaseContract(name: string, open: () => Database | null): void {
+  const onDatabase = onDatabaseOf(name, open, 20_000)
+
+  describe(name, () => {
+    onDatabase('migrations may run again, and several at once', async database => {
+      await Promise.all([migrate(database), migrate(database)])
+    })
+
+    onDatabase('an account is found by its owner’s e-mail in any case, and made once', async database => {
+      const { accountId, userId, email } = await newAccount(database)
+      expect(await findAccountByEmail(database, email.toUpperCase())).toMatchObject({
+        account: { id: accountId, plan: 'usage', dailyTokens: null },
+        user: { id: userId, role: 'owner', email: email.toLowerCase() },
+      })
+      expect(await findAccountByEmail(database, "' or 1=1 --")).toBeNull()
+      expect(await hasAccounts(database)).toBe(true)
+      const again = {
+        id: fresh('usr'),
+        accountId,
+        email,
+        passwordHash: 'x',
+        role: 'owner' as const,
+        createdAt: new Date(),
+      }
+      await expect(
+        createAccount(database, { id: fresh('acc'), name: 'B', plan: 'usage', createdAt: new Date() }, again),
+      ).rejects.toThrow()
+    })
+
+    onDatabase('K2 no table holds the key itself', async database => {
+      const { key } = await newKey(database, await newAccount(database))
+      const dump = await database.run(({ sql }) => sql`select json_agg(api_keys)::text as text from api_keys`)
+      expect(dump[0]?.text).not.toContain(key.slice(21, 64))
+    })
+
+    onDatabase('a key is recognised, from then on without a promise, with its plan’s limits', async database => {
+      const owner = await newAccount(database)
+      const { key, keyId } = await newKey(database, owner)
+      const keys = directoryOn(database)
+      const caller = { accountId: owner.accountId, keyId, plan: 'usage', limits: plans.usage }
+      expect(await keys.find(key)).toEqual(caller as never)
+      expect(keys.find(key)).toEqual(caller as never)
+      await keys.close()
+    })
+
+    onDatabase('unknown, malformed and expired keys are nobody’s', async database => {
+      const keys = directoryOn(database)
+      const { key } = await newKey(database, await newAccount(database), new Date(Date.now() - 1000))
+      expect(await keys.find(key)).toBeNull()
+      const unknown = mintApiKey(random).key
+      expect(await keys.find(unknown)).toBeNull()
+      expect(keys.find(unknown)).toBeNull()
+      expect(keys.find('gw_live_nonsense')).toBeNull()
+      await keys.close()
+    })
+
+    onDatabase('K4 a key with another’s public id is not that key', async database => {
+      const owner = await newAccount(database)
+      const real = await newKey(database, owner)
+      const keys = directoryOn(database)
+      // Same id, another secret, with a checksum that holds.
+      let calls = 0
+      const forged = mintApiKey(count => (calls++ === 0 ? idBytes(real.id) : random(count)))
+      expect(forged.id).toBe(real.id)
+      expect(await keys.find(forged.key)).toBeNull()
+      expect(await keys.find(real.key)).not.toBeNull()
+      await keys.close()
+    })
+
+    onDatabase('K6 a revoked key is refused within a second even while cached', async database => {
+      const owner = await newAccount(database)
+      const { key, keyId } = await newKey(database, owner)
+      const keys = directoryOn(database)
+      expect(await keys.find(key)).not.toBeNull()
+      await Bun.sleep(600)
+      expect(await revokeKey(database, owner.accountId, keyId, new Date())).toBe(true)
+      await eventually(() => keys.find(key) === null, 1000)
+      expect(await revokeKey(database, owner.accountId, keyId, new Date())).toBe(false)
+      expect((await listKeys(database, owner.accountId)).map(one => [one.id, one.revokedAt !== null])).toEqual([
+        [keyId, true],
+      ])
+      await keys.close()
+    })
+
+    onDatabase('a key in use is listed however many were revoked before it', async database => {
+      const owner = await newAccount(database)
+      const { keyId } = await newKey(database, owner)
+      await database.run(
+        ({ sql }) => sql`
+          insert into api_keys (id, account_id, user_id, name, public_id, digest, created_at, revoked_at)
+          select ${keyId} || n, account_id, user_id, name, public_id || n, digest || n,
+            created_at + make_interval(secs => n - 600), created_at
+          from api_keys, generate_series(1, 1200) n where id = ${keyId}`,
+      )
+      const listed = await listKeys(database, owner.accountId)
+      const times = listed.map(({ createdAt }) => Number(createdAt))
+      expect(listed.filter(({ revokedAt }) => revokedAt === null).map(({ id }) => id)).toEqual([keyId])
+      expect([listed.length, times]).toEqual([1000, times.toSorted((one, other) => one - other)])
+      // More than a poll carries: directories of other tests would forget what they know.
+      await database.run(({ sql }) => sql`delete from api_keys where id like ${`${keyId}_%`}`)
+    })
+
+    onDatabase(
+      'K6 a gateway that is told looks at once, and however often it is told, once more is enough',
+      async database => {
+        const owner = await newAccount(database)
+        const { key, keyId } = await newKey(database, owner)
+        const keys = directoryOn(database)
+        await keys.look()
+        expect(await keys.find(key)).not.toBeNull()
+        await revokeKey(database, owner.accountId, keyId, new Date())
+        await Promise.all(Array.from({ length: 50 }, () => keys.look()))
+        expect(keys.find(key)).toBeNull()
+        await keys.close()
+      },
+    )
+
+    onDatabase(
+      'changed limits reach a cached key, and a key made after it was refused becomes known',
+      async database => {
+        const owner = await newAccount(database)
+        const { key } = await newKey(database, owner)
+        const keys = directoryOn(database)
+        await keys.find(key)
+        await Bun.sleep(600)
+        expect(await changeAccount(database, owner.accountId, { requestsPerMinute: 77 })).toBe(true)
+        const limits = { ...plans.usage, requestsPerMinute: 77 }
+        await eventually(async () => Bun.deepEquals((await keys.find(key))?.limits, limits), 5000)
+
+        const minted = mintApiKey(random)
+        expect(await keys.find(minted.key)).toBeNull()
+        const row = {
+          ...owner,
+          id: fresh('key'),
+          name: 'k',
+          publicId: minted.id,
+          digest: minted.digest,
+          createdAt: new Date(),
+        }
+        await createKey(database, row)
+        await eventually(async () => (await keys.find(minted.key)) !== null, 6000)
+        await keys.close()
+      },
+    )
+
+    onDatabase('K10 last_used_at is written behind the request', async database => {
+      const owner = await newAccount(database)
+      const { key } = await newKey(database, owner)
+      const keys = directoryOn(database)
+      await keys.find(key)
+      await keys.find(key)
+      await keys.close()
+      expect((await listKeys(database, owner.accountId))[0]?.lastUsedAt).toBeInstanceOf(Date)
+    })
+
+    onDatabase(
+      'createKeyDirectory: writes the last use of a key when its only request is the first one',
+      async database => {
+        const owner = await newAccount(database)
+        const { key } = await newKey(database, owner)
+        const lastUse = async () => (await listKeys(database, owner.accountId))[0]?.lastUsedAt?.getTime() ?? null
+        const at = Date.parse('2026-03-04T05:06:07.008Z')
+        const first = createKeyDirectory({ database, clock: { now: () => at }, plans, random: () => 0.5 })
+        await first.find(mintApiKey(random).key)
+        expect(await lastUse()).toBeNull()
+        await first.find(key)
+        await first.close()
+        expect(await lastUse()).toBe(at)
+
+        // A restarted process.
+        const next = createKeyDirectory({ database, clock: { now: () => at + 1_000 }, plans, random: () => 0.5 })
+        await next.find(key)
+        await next.close()
+        expect(await lastUse()).toBe(at + 1_000)
+      },
+    )
+
+    onDatabase('createKeyDirectory: writes a last use later when the store refuses the first write', async database => {
+      const owner = await newAccount(database)
+      const { key } = await newKey(database, owner)
+      let isAway = false
+      let writes = 0
+      const failing: Database = {
+        ...database,
+        run(work, deadlineMs) {
+          if (!isAway) return database.run(work, deadlineMs)
+          writes++
+          return Promise.reject(new Error('away'))
+        },
+      }
+      const keys = directoryOn(failing)
+      await keys.find(key)
+      isAway = true
+      await eventually(() => writes > 3, 10_000)
+      isAway = false
+      await eventually(async () => (await listKeys(database, owner.accountId))[0]?.lastUsedAt != null, 10_000)
+      await keys.close()
+    })
+
+    onDatabase('many lookups of one key ask the store once', async database => {
+      const { key } = await newKey(database, await newAccount(database))
+      let asked = 0
+      const counted: Database = {
+        ...database,
+        run(work, deadlineMs) {
+          asked++
+          return database.run(work, deadlineMs)
+        },
+      }
+      const keys = directoryOn(counted)
+      const found = await Promise.all(Array.from({ length: 50 }, () => keys.find(key)))
+      expect(found.every(one => one !== null)).toBe(true)
+      expect(asked).toBe(1)
+      await keys.close()
+    })
+
+    onDatabase('shipped twice, records are in the ledger and in the daily sums once', async database => {
+      const accountId = fresh('acc')
+      const at = Date.UTC(2026, 4, 5, 23, 59, 59, 999)
+      const records = Array.from({ length: 1200 }, (_, index) =>
+        usageRecord({
+          request_id: `${accountId}_${index}`,
+          account_id: accountId,
+          at_ms: index % 2 === 0 ? at : at + 1,
+          metadata: index === 0 ? { note: 'a"b' } : null,
+          status: index % 3 === 0 ? 'failed' : index % 3 === 1 ? 'completed' : 'client_closed',
+          latency_ms: index % 2 === 0 ? 400 : 9_000,
+          ...(index === 0 ? { tried: [['openai/gpt-test', 'timeout', 2, 398]] } : {}),
+        }),
+      )
+      for (let round = 0; round < 2; round++) {
+        const folder = temporaryFolder()
+        const journal = openJournal({ directory: join(folder.path, 'journal') })
+        for (const record of records) journal.append(record)
+        const shipper = createShipper({ journal, database, clock, log: quiet })
+        expect(await shipper.drain(10_000)).toBe(true)
+        await shipper.close()
+        await journal.close()
+        folder.remove()
+      }
+      const day = Math.floor(at / 86_400_000)
+      expect(await spentOn(database, accountId, day)).toEqual({ tokens: 600 * 30, microcents: 600 * 30 })
+      expect(await spentOn(database, accountId, day + 1)).toEqual({ tokens: 600 * 30, microcents: 600 * 30 })
+      expect(await findRequest(database, `${accountId}_0`)).toMatchObject({
+        at: new Date(at),
+        metadata: { note: 'a"b' },
+        billedMicrocents: 30,
+        tried: [['openai/gpt-test', 'timeout', 2, 398]],
+      })
+      expect((await findRequest(database, `${accountId}_1`))?.tried).toBeNull()
+      const sums = await database.run(
+        ({ sql }) =>
+          sql`select sum(requests)::int as requests, sum(completed)::int as completed, sum(failed)::int as failed from usage_daily where account_id = ${accountId}`,
+      )
+      expect({ ...sums[0] }).toEqual({ requests: 1200, completed: 400, failed: 400 })
+      // Several batches of one day have been added up: a histogram each of what took 400 ms and of what took 9 s.
+      const period = { from: '2026-05-05', to: '2026-05-06', groupBy: 'day', splitBy: null } as const
+      const { groups } = await readUsage(database, { accountId, userId: null }, period)
+      const counted = groups.map(({ latency }) =>
+        latency.flatMap((count, slot) => (count === 0 ? [] : [[slot, count]])),
+      )
+      const slotOf = (time: number) => durationBoundsMs.filter(bound => bound <= time).length
+      expect(counted).toEqual([[[slotOf(400), 200]], [[slotOf(9_000), 200]]])
+      expect(groups.map(({ first_token }) => first_token.reduce((sum, count) => sum + count, 0))).toEqual([200, 200])
+    })
+
+    onDatabase('shipper: adds the shortfall to its account once when records arrive twice', async database => {
+      const { accountId, email } = await newAccount(database)
+      const records = [0, 700, 11].map((shortfall_microcents, index) =>
+        usageRecord({
+          request_id: `${accountId}_${index}`,
+          account_id: accountId,
+          ...(shortfall_microcents === 0 ? {} : { shortfall_microcents }),
+        }),
+      )
+      for (const shipped of [records, records.toReversed(), records.slice(1)]) await shipAll(database, shipped)
+      expect((await findAccountByEmail(database, email))?.account.shortfallMicrocents).toBe(711)
+      expect((await findRequest(database, `${accountId}_1`))?.shortfallMicrocents).toBe(700)
+      await changeAccount(database, accountId, { shortfallMicrocents: 0 })
+      // What was settled before the account was resumed is not held against it again.
+      await shipAll(database, records)
+      expect((await findAccountByEmail(database, email))?.account.shortfallMicrocents).toBe(0)
+    })
+
+    onDatabase('shipper: raises shortfalls of many accounts when two gateways ship at once', async database => {
+      const accounts = await Promise.all(Array.from({ length: 8 }, () => newAccount(database)))
+      const batchOf = (gateway: number) =>
+        accounts.map(({ accountId }) =>
+          usageRecord({
+            request_id: `${accountId}_${gateway}`,
+            account_id: accountId,
+            shortfall_microcents: 10 ** gateway,
+          }),
+        )
+      await Promise.all(
+        [0, 1, 2].map(gateway =>
+          shipAll(
+            database,
+            batchOf(gateway).sort(() => gateway - 1),
+          ),
+        ),
+      )
+      const found = await Promise.all(accounts.map(({ email }) => findAccountByEmail(database, email)))
+      expect(found.map(one => one?.account.shortfallMicrocents)).toEqual(accounts.map(() => 111))
+    })
+
+    onDatabase('key directory: marks known keys as paused while the shortfall is above the limit', async database => {
+      const owner = await newAccount(database)
+      const { key } = await newKey(database, owner)
+      const keys = createKeyDirectory({ database, clock, plans, maximumShortfall: 100, random: () => 0.5 })
+      const isPaused = async () => (await keys.find(key))?.isPaused === true
+      expect(await isPaused()).toBe(false)
+      const used = (id: string, shortfall_microcents: number) =>
+        usageRecord({ request_id: fresh(id), account_id: owner.accountId, shortfall_microcents })
+      await shipAll(database, [used('at_the_limit', 100)])
+      await keys.look()
+      await keys.look()
+      expect(await isPaused()).toBe(false)
+      await shipAll(database, [used('above', 1)])
+      await eventually(isPaused, 5_000)
+      await changeAccount(database, owner.accountId, { shortfallMicrocents: 0 })
+      await eventually(async () => !(await isPaused()), 5_000)
+      await keys.close()
+    })
+
+    onDatabase('a record that the ledger refuses is set aside and holds up no other', async database => {
+      const folder = temporaryFolder()
+      const accountId = fresh('acc')
+      const journal = openJournal({ directory: join(folder.path, 'journal') })
+      for (let index = 0; index < 20; index++)
+        journal.append(
+          usageRecord({
+            request_id: `${accountId}_${index}`,
+            account_id: accountId,
+            billed_microcents: index === 7 ? 51 : 5,
+          }),
+        )
+      const shipper = createShipper({ journal, database, clock, log: quiet })
+      expect(await shipper.drain(5000)).toBe(true)
+      expect((await spentOn(database, accountId, Math.floor(usageRecord().at_ms / 86_400_000))).microcents).toBe(95)
+      expect(await Bun.file(join(folder.path, 'journal', 'refused.log')).text()).toContain(`${accountId}_7`)
+      await shipper.close()
+      await journal.close()
+      folder.remove()
+    })
+
+    onDatabase('a meter’s seed counts what the journal still holds, and nothing twice', async database => {
+      const folder = temporaryFolder()
+      const accountId = fresh('acc')
+      const journal = openJournal({ directory: join(folder.path, 'journal') })
+      const records = Array.from({ length: 5 }, (_, index) =>
+        usageRecord({ request_id: `${accountId}_${index}`, account_id: accountId }),
+      )
+      for (const record of records) journal.append(record)
+      const day = Math.floor(usageRecord().at_ms / 86_400_000)
+      const seed = seedFrom(database, journal)
+      expect(await seed(accountId, day)).toEqual({ tokens: 150, microcents: 150 })
+      // Committed and not yet released: in the ledger and in the journal at once.
+      const held = { take: () => ({ records, release: () => {} }), setAside: () => {}, backlog: () => 5 }
+      const shipper = createShipper({ journal: held, database, clock, log: quiet })
+      await shipper.drain(300)
+      await shipper.close()
+      expect(await seed(accountId, day)).toEqual({ tokens: 150, microcents: 150 })
+      folder.remove()
+    })
+
+    onDatabase('each month has its partition', async database => {
+      const folder = temporaryFolder()
+      const journal = openJournal({ directory: join(folder.path, 'journal') })
+      const at = Date.UTC(2031, 11, 31)
+      journal.append(usageRecord({ request_id: fresh('req'), at_ms: at }))
+      const shipper = createShipper({ journal, database, clock, log: quiet })
+      await shipper.drain(5000)
+      await shipper.close()
+      const rows = await database.run(
+        ({ sql }) =>
+          sql`select distinct tableoid::regclass::text as name from usage_records where at = ${new Date(at).toISOString()}::timestamptz`,
+      )
+      expect(rows.map(row => row.name)).toEqual(['usage_records_2031_12'])
+      folder.remove()
+    })
+
+    onDatabase('a query that takes too long is a 503 in time, and the next one is served', async database => {
+      const started = performance.now()
+      const slow = database.run(({ sql }) => sql`select pg_sleep(2)`, 100)
+      await expect(slow).rejects.toMatchObject({ code: 'service_unavailable', retryAfterMs: 1000 })
+      expect(performance.now() - started).toBeLessThan(1_800)
+      await eventually(
+        () =>
+          database
+            .run(({ sql }) => sql`select 1`)
+            .then(
+              () => true,
+              error => !(error instanceof GatewayError),
+            ),
+        10_000,
+      )
+    })
+  })
+}
+
+/** Bytes from which `randomBase62` makes exactly this text. */
+function idBytes(text: string): Uint8Array {
+  const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+  return Uint8Array.from(text, letter => alphabet.indexOf(letter))
+}

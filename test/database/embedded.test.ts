@@ -1,0 +1,256 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import postgres from 'postgres'
+import { DataFolderHeld, lockDataFolder } from '../../src/database/data-folder.ts'
+import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
+import { connectEmbedded, type Embedded, openEmbedded } from '../../src/database/embedded.ts'
+import { freshDataFolder } from '../harness/data-folder.ts'
+import { databaseContract, eventually } from './database.contract.ts'
+import { temporaryFolder } from './support.ts'
+
+const folder = temporaryFolder()
+const directory = join(folder.path, 'data')
+let embedded: Embedded | null = null
+let database: Database | null = null
+
+beforeAll(async () => {
+  embedded = await openEmbedded(await freshDataFolder(directory))
+  database = openDatabase(embedded.address)
+  await migrate(database)
+}, 60_000)
+afterAll(async () => {
+  await database?.close()
+  await embedded?.close()
+  folder.remove()
+})
+
+databaseContract('embedded Postgres', () => database)
+
+function client() {
+  const address = embedded?.address
+  if (address === undefined || typeof address === 'string') throw new Error('no socket')
+  return postgres({
+    path: address.socketPath,
+    host: 'localhost',
+    user: 'postgres',
+    database: 'postgres',
+    max: 1,
+    fetch_types: false,
+    onnotice: () => {},
+  })
+}
+
+/** A client without a driver, which may stop between any two messages. */
+async function wireClient() {
+  const address = embedded?.address
+  if (address === undefined || typeof address === 'string') throw new Error('no socket')
+  let text = ''
+  const socket = await Bun.connect({
+    unix: address.socketPath,
+    socket: {
+      data(_, bytes) {
+        text += bytes.toString('latin1')
+      },
+    },
+  })
+  const parameters = Buffer.from('user\0postgres\0database\0postgres\0\0')
+  const head = Buffer.from([0, 0, 0, parameters.length + 8, 0, 3, 0, 0])
+  socket.write(Buffer.concat([head, parameters]))
+  await eventually(() => text.includes('Z\0\0\0\x05I'), 2000)
+  text = ''
+  return {
+    send: (...messages: Buffer[]) => socket.write(Buffer.concat(messages)),
+    heard: () => text,
+    close: () => socket.end(),
+  }
+}
+
+function message(type: string, body: Buffer): Buffer {
+  const head = Buffer.alloc(5)
+  head.write(type)
+  head.writeInt32BE(body.length + 4, 1)
+  return Buffer.concat([head, body])
+}
+
+const parse = (sql: string) => message('P', Buffer.from(`\0${sql}\0\0\0`))
+const bind = message('B', Buffer.alloc(8))
+const executeAndSync = Buffer.concat([message('E', Buffer.alloc(5)), message('S', Buffer.alloc(0))])
+
+test('what a busy machine makes late is waited for, and fails nothing beside it', async () => {
+  const [late, beside] = await Promise.all([
+    database?.run(({ sql }) => sql`select 'late' as word from pg_sleep(1.2)`),
+    database?.run(({ sql }) => sql`select 'beside' as word`),
+  ])
+  expect([late?.[0]?.word, beside?.[0]?.word]).toEqual(['late', 'beside'])
+})
+
+test('C5 whoever takes a folder that is not there makes it 0700', () => {
+  const path = join(folder.path, 'private')
+  lockDataFolder(path)()
+  expect(statSync(path).mode & 0o777).toBe(0o700)
+})
+
+test('what one client has bound, no other client replaces: turns change hands only when the backend is ready', async () => {
+  const [one, other] = await Promise.all([wireClient(), wireClient()])
+  one.send(parse("select 'of one'"), bind)
+  await Bun.sleep(50)
+  other.send(parse("select 'of the other'"), bind)
+  await Bun.sleep(50)
+  one.send(executeAndSync)
+  other.send(executeAndSync)
+  await eventually(() => one.heard().includes('of one') && other.heard().includes('of the other'), 2000)
+  expect(one.heard()).not.toContain('of the other')
+  expect(other.heard()).not.toContain('of one')
+  one.close()
+  other.close()
+})
+
+test('clients that run at the same time never see each other’s answers', async () => {
+  const clients = Array.from({ length: 6 }, client)
+  const rounds = clients.map(async (sql, which) => {
+    for (let round = 0; round < 60; round++) {
+      const rows = await sql.unsafe(`select $1::text as said, ${which * 1000 + round} as number`, [`${which}-${round}`])
+      expect({ ...rows[0] }).toEqual({ said: `${which}-${round}`, number: which * 1000 + round })
+    }
+  })
+  await Promise.all(rounds)
+  await Promise.all(clients.map(sql => sql.end()))
+})
+
+test('a transaction is a client’s own, and is rolled back when its client vanishes', async () => {
+  const [one, other] = [client(), client()]
+  await one`create table if not exists vanishing (n int)`
+  const inside = one.begin(async transaction => {
+    await transaction`insert into vanishing values (1)`
+    await Bun.sleep(50)
+    await transaction`insert into vanishing values (2)`
+  })
+  await Bun.sleep(10)
+  const seen = await other`select count(*)::int as n from vanishing`
+  expect([0, 2]).toContain(seen[0]?.n)
+  await inside
+  const dying = one.begin(async transaction => {
+    await transaction`insert into vanishing values (3)`
+    await one.end({ timeout: 0 })
+  })
+  await dying.catch(() => {})
+  expect((await other`select count(*)::int as n from vanishing`)[0]?.n).toBe(2)
+  await other.end()
+})
+
+test('an error spoils only its own client’s work', async () => {
+  const [one, other] = [client(), client()]
+  const wrong = one`select ${'x'}::int`
+  const right = other`select ${1}::int as n`
+  await expect(wrong).rejects.toThrow()
+  expect((await right)[0]?.n).toBe(1)
+  expect((await one`select 2 as n`)[0]?.n).toBe(2)
+  await Promise.all([one.end(), other.end()])
+})
+
+test('a second gateway on the folder is refused, and told who has it', async () => {
+  await expect(openEmbedded(directory)).rejects.toThrow(`in use by process ${process.pid}`)
+  await expect(openEmbedded(directory)).rejects.toBeInstanceOf(DataFolderHeld)
+})
+
+test('the operator’s command uses the running gateway’s database', async () => {
+  const connected = await connectEmbedded(directory)
+  expect(connected.address).toEqual(embedded?.address ?? '')
+  await connected.close()
+  expect(await database?.run(({ sql }) => sql`select 1 as n`)).toHaveLength(1)
+})
+
+const serving = (path: string) => `
+  const { openEmbedded } = await import(${JSON.stringify(new URL('../../src/database/embedded.ts', import.meta.url).pathname)})
+  const { openDatabase } = await import(${JSON.stringify(new URL('../../src/database/database.ts', import.meta.url).pathname)})
+  const embedded = await openEmbedded(${JSON.stringify(path)})
+  const database = openDatabase(embedded.address)
+  await database.run(({ sql }) => sql.unsafe('create table if not exists kept (n int)'), 5000)
+  for (let n = 0; ; n++) {
+    await database.run(({ sql }) => sql\`insert into kept values (\${n})\`, 5000)
+    console.log(n)
+  }`
+
+test('killed at any moment, the database starts again with every commit it told of, its lock taken over', async () => {
+  // A path too long for a socket, too.
+  const path = await freshDataFolder(join(folder.path, 'long'.repeat(30)))
+  for (let round = 0; round < 3; round++) {
+    const child = Bun.spawn([process.execPath, '-e', serving(path)], { stdout: 'pipe', stderr: 'inherit' })
+    let told = ''
+    for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
+      told += text
+      if (told.split('\n').length > 20 + round * 15) break
+    }
+    child.kill('SIGKILL')
+    await child.exited
+    const started = performance.now()
+    const again = await openEmbedded(path)
+    process.stdout.write(`embedded start after kill -9: ${Math.round(performance.now() - started)} ms\n`)
+    const reopened = openDatabase(again.address)
+    const rows = await reopened.run(({ sql }) => sql`select count(*)::int as n from kept`)
+    expect(rows[0]?.n).toBeGreaterThanOrEqual(told.trim().split('\n').length - 1)
+    await reopened.run(({ sql }) => sql`delete from kept`)
+    await reopened.close()
+    await again.close()
+  }
+}, 90_000)
+
+test('statements that a departed client has prepared are gone, and those of the others stay', async () => {
+  const [leaving, staying] = [client(), client()]
+  const prepared = async () => {
+    const [row] = await staying<{ count: number }[]>`
+      select count(*)::int as count from pg_prepared_statements where statement like '%::int as marked%'`
+    return row?.count
+  }
+  await leaving`select ${1}::int as marked`
+  await staying`select ${1}::int + 1, ${1}::int as marked`
+  expect(await prepared()).toBe(3)
+  await leaving.end()
+  await eventually(async () => (await prepared()) === 2, 2_000)
+  expect(await staying`select ${1}::int + 1, ${1}::int as marked`).toHaveLength(1)
+  await staying.end()
+})
+
+test('a first start that was killed half-way leaves nothing that looks like a database', async () => {
+  const path = join(folder.path, 'unfinished')
+  mkdirSync(join(path, 'postgres.unfinished'), { recursive: true })
+  writeFileSync(join(path, 'postgres.unfinished', 'PG_VERSION'), '18')
+  const opened = await openEmbedded(path)
+  await opened.close()
+  expect(existsSync(join(path, 'postgres.unfinished'))).toBe(false)
+}, 60_000)
+
+test.skipIf(process.platform !== 'linux')(
+  'a killed process that its parent has not asked after holds no folder, though a signal still finds it',
+  async () => {
+    const path = join(folder.path, 'ended')
+    mkdirSync(path)
+    const parent = Bun.spawn(['sh', '-c', 'sleep 0.3 & echo $!; exec sleep 60'], { stdout: 'pipe' })
+    try {
+      const { value } = await parent.stdout.getReader().read()
+      const pid = Number(new TextDecoder().decode(value))
+      await eventually(() => readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z '), 2000)
+      writeFileSync(join(path, 'gateway.lock'), JSON.stringify({ pid, began: 'this boot/1' }))
+      lockDataFolder(path)()
+    } finally {
+      parent.kill()
+    }
+  },
+)
+
+test('a lock is given back, and that of a dead process or of an earlier one of the same number is taken over', () => {
+  const path = join(folder.path, 'lock')
+  lockDataFolder(path)()
+  for (const holder of [
+    '{"pid":4194000,"began":null}',
+    `{"pid":${process.pid},"began":"another boot/1"}`,
+    '{"pid":',
+    '',
+  ]) {
+    writeFileSync(join(path, 'gateway.lock'), holder)
+    const release = lockDataFolder(path)
+    expect(() => lockDataFolder(path)).toThrow(DataFolderHeld)
+    release()
+  }
+})

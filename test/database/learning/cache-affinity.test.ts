@@ -1,0 +1,63 @@
+import { expect, test } from 'bun:test'
+import type { Ask, Message } from '../../../src/core/chat/chat.ts'
+import { createTieBook } from '../../../src/database/learning/cache-affinity.ts'
+import { askWith } from '../../harness/ask.ts'
+import { movableClock } from '../support.ts'
+
+const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })
+const assistant = (text: string): Message => ({
+  role: 'assistant',
+  text,
+  reasoning: null,
+  toolCalls: [],
+  name: null,
+})
+const asking = (messages: readonly Message[]): Ask =>
+  askWith({ messages, bodyCharacters: JSON.stringify(messages).length })
+
+const story = 'Once upon a time there was a river. '.repeat(200)
+const first = asking([user(story)])
+const second = asking([user(story), assistant('I see.'), user('And then?')])
+const by = (model: string, cachedInputTokens = 0) => ({ model, inputTokens: 2_000, cachedInputTokens })
+
+function rig() {
+  const clock = movableClock()
+  return { clock, book: createTieBook(clock, new Uint8Array(32)) }
+}
+
+test('a conversation that goes on is tied to whom answered it, for five minutes, and to nobody else’s', () => {
+  const { clock, book } = rig()
+  book.answered('acc_1', first, by('openai/a'))
+  expect(book.of('acc_1', second)).toEqual({ model: 'openai/a', tokens: 2_000 })
+  expect(book.of('acc_2', second)).toBeNull()
+  expect(book.of('acc_1', asking([user(`${story}!`), assistant('I see.'), user('And then?')]))).toBeNull()
+  clock.move(5 * 60_000 + 1)
+  expect(book.of('acc_1', second)).toBeNull()
+})
+
+test('a first turn is tied by a long system text alone', () => {
+  const { book } = rig()
+  const system: Message = { role: 'system', text: 'You answer for a library. '.repeat(300) }
+  book.answered('acc_1', asking([system, user('Are you open?')]), by('openai/a'))
+  expect(book.of('acc_1', asking([system, user('Where is the cat?')]))?.model).toBe('openai/a')
+  book.answered('acc_1', first, by('openai/a'))
+  expect(book.of('acc_1', first)).toBeNull()
+})
+
+test('a provider that was asked again and had kept nothing ties no longer', () => {
+  const { book } = rig()
+  book.answered('acc_1', first, by('openai/a'))
+  book.answered('acc_1', second, by('openai/a'))
+  expect(book.of('acc_1', second)).toBeNull()
+  book.answered('acc_1', second, by('openai/a', 1_500))
+  expect(book.of('acc_1', second)?.model).toBe('openai/a')
+})
+
+test('what is too short to be kept is not noted', () => {
+  const { book } = rig()
+  const short = asking([user('Hi'), assistant('Hello'), user('Bye')])
+  book.answered('acc_1', short, by('openai/a'))
+  expect(book.of('acc_1', short)).toBeNull()
+  book.answered('acc_1', first, { ...by('openai/a'), inputTokens: 1_000 })
+  expect(book.of('acc_1', second)).toBeNull()
+})

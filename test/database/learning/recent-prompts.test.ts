@@ -1,0 +1,53 @@
+import { describe, expect, test } from 'bun:test'
+import type { Ask } from '../../../src/core/chat/chat.ts'
+import { createDigests } from '../../../src/core/text/keyed-digests.ts'
+import { openReader } from '../../../src/composition/open-prompt-analyzer.ts'
+import { readNative } from '../../../src/dialects/native/request.ts'
+import { createPromptBook } from '../../../src/database/learning/recent-prompts.ts'
+
+const asking = (prompt: string): Ask => readNative({ prompt }, new Headers(), prompt.length)
+const read = openReader()
+const open = () => createPromptBook(read, createDigests(new Uint8Array(32)))
+
+test('a prompt is read as it always is, the second time from memory', () => {
+  const book = open()
+  for (const prompt of ['Write a haiku.', 'Fix this: TypeError in line 3', 'Read https://example.com/a', 'Hi']) {
+    const first = book.read('acc_1', asking(prompt))
+    expect(first.reading).toEqual(read(asking(prompt).messages))
+    const again = book.read('acc_1', asking(prompt))
+    expect(again).toEqual(first)
+    if (first.reading.urls.length === 0) expect(again.reading).toBe(first.reading)
+  }
+})
+
+test('its name here is another for each account and process, and never the bare hash of the text', () => {
+  const digest = (account: string, salt: number) =>
+    createPromptBook(read, createDigests(new Uint8Array(32).fill(salt))).read(account, asking('Hi')).digest
+  const names = [digest('acc_1', 1), digest('acc_2', 1), digest('acc_1', 2)]
+  expect(new Set(names).size).toBe(3)
+  expect(names).not.toContain(new Bun.CryptoHasher('sha256').update('Hi').digest('base64'))
+})
+
+describe('a repeat', () => {
+  const at = (id: string, from: number, to = from + 1_000) => ({ id, from, to })
+
+  test('is the same asked again after the answer was read, and before it was forgotten', () => {
+    for (const [pause, isRepeat] of [
+      [0, false],
+      [1_999, false],
+      [2_000, true],
+      [120_000, true],
+      [120_001, false],
+    ] as const) {
+      const book = open()
+      expect(book.answered('d', at('req_1', 0))).toBeNull()
+      expect(book.answered('d', at('req_2', 1_000 + pause))).toBe(isRepeat ? 'req_1' : null)
+    }
+  })
+
+  test('counts once: who asks the same again and again is a program', () => {
+    const book = open()
+    expect([1, 2, 3, 4].map(n => book.answered('d', at(`req_${n}`, n * 10_000)))).toEqual([null, 'req_1', null, null])
+    expect(book.answered('other', at('req_5', 50_000))).toBeNull()
+  })
+})

@@ -1,0 +1,170 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { GatewayError } from '../../src/core/validation/errors.ts'
+import { plans } from '../../src/core/limits/plans.ts'
+import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
+import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
+import { openJournal } from '../../src/ledger/journal.ts'
+import { createKeyDirectory } from '../../src/database/repositories/keys.ts'
+import { spentOn } from '../../src/ledger/ledger.ts'
+import { createShipper } from '../../src/ledger/shipper.ts'
+import { startProxy } from '../faults/tcp-proxy.ts'
+import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
+import { databaseContract, eventually, newAccount, newKey, quiet } from './database.contract.ts'
+import { temporaryFolder, usageRecord } from './support.ts'
+
+let server: PrivatePostgres | null = null
+let database: Database | null = null
+
+beforeAll(async () => {
+  server = await startPostgres()
+  if (server === null) return
+  database = openDatabase(server.url)
+  await migrate(database)
+}, 60_000)
+afterAll(async () => {
+  await database?.close()
+  await server?.stop()
+}, 30_000)
+
+databaseContract('real Postgres', () => database)
+
+const random = (count: number) => crypto.getRandomValues(new Uint8Array(count))
+const clock = { now: () => Date.now() }
+
+/** A query's deadline is a second; the rest is for a busy machine. */
+const deadlineAndLeewayMs = 3_000
+
+function onServer(title: string, body: (server: PrivatePostgres, database: Database) => Promise<void>) {
+  test(title, async () => {
+    if (server === null || database === null) process.stdout.write(`did not run without a real Postgres: ${title}\n`)
+    else await body(server, database)
+  }, 60_000)
+}
+
+onServer(
+  'Postgres 40 ms away: eighty cold keys at once are all found, and a late query fails alone',
+  async (postgres, near) => {
+    const far = new URL(postgres.url)
+    const proxy = startProxy(Number(far.port), { roundTripMs: 40 })
+    far.port = String(proxy.port)
+    const remote = openDatabase(far.href)
+    const owner = await newAccount(near)
+    const made = []
+    for (let count = 0; count < 80; count++) made.push(await newKey(near, owner))
+    const keys = createKeyDirectory({ database: remote, clock, plans, random: Math.random })
+    await keys.look()
+    const late = remote.run(({ sql }) => sql`select pg_sleep(1)`, 50)
+    const [failed, ...found] = await Promise.all([
+      late.then(
+        () => 'answered',
+        (cause: unknown) => (cause instanceof GatewayError ? cause.code : 'another failure'),
+      ),
+      ...made.map(({ key }) => keys.find(key)),
+    ])
+    expect(failed).toBe('service_unavailable')
+    expect(found.map(caller => caller?.accountId)).toEqual(Array(80).fill(owner.accountId))
+    await keys.close()
+    await remote.close()
+    proxy.stop()
+  },
+)
+
+onServer(
+  'Postgres killed: known keys go on, unknown ones get 503, usage waits and arrives exactly',
+  async (postgres, live) => {
+    const folder = temporaryFolder()
+    const owner = await newAccount(live)
+    const { key } = await newKey(live, owner)
+    const keys = createKeyDirectory({ database: live, clock, plans, random: Math.random })
+    await keys.find(key)
+    const journal = openJournal({ directory: join(folder.path, 'journal') })
+    const shipper = createShipper({ journal, database: live, clock, log: quiet })
+    const append = (index: number) =>
+      journal.append(usageRecord({ request_id: `${owner.accountId}_${index}`, account_id: owner.accountId }))
+    append(1)
+    await postgres.crash()
+    append(2)
+    expect(keys.find(key)).toMatchObject({ accountId: owner.accountId })
+    const started = performance.now()
+    await expect(Promise.resolve(keys.find(mintApiKey(random).key))).rejects.toMatchObject({
+      code: 'service_unavailable',
+    })
+    expect(performance.now() - started).toBeLessThan(deadlineAndLeewayMs)
+    expect(await shipper.drain(500)).toBe(false)
+    await postgres.start()
+    await eventually(() => journal.backlog() === 0, 10_000)
+    expect((await spentOn(live, owner.accountId, Math.floor(usageRecord().at_ms / 86_400_000))).microcents).toBe(60)
+    await shipper.close()
+    await keys.close()
+    await journal.close()
+    folder.remove()
+  },
+)
+
+onServer(
+  'Postgres frozen: every call ends within its deadline, and it is served again after the thaw',
+  async (postgres, live) => {
+    await live.run(({ sql }) => sql`select 1`)
+    const pids = postgres.pids()
+    for (const pid of pids) process.kill(pid, 'SIGSTOP')
+    try {
+      for (let round = 0; round < 3; round++) {
+        const started = performance.now()
+        await expect(live.run(({ sql }) => sql`select 1`)).rejects.toMatchObject({ code: 'service_unavailable' })
+        expect(performance.now() - started).toBeLessThan(deadlineAndLeewayMs)
+      }
+    } finally {
+      for (const pid of pids) process.kill(pid, 'SIGCONT')
+    }
+    const thawedAt = performance.now()
+    await eventually(
+      () =>
+        live
+          .run(({ sql }) => sql`select 1`)
+          .then(
+            () => true,
+            () => false,
+          ),
+      10_000,
+    )
+    process.stdout.write(`served again ${Math.round(performance.now() - thawedAt)} ms after the thaw\n`)
+  },
+)
+
+onServer('database: fails a late query alone while others are answered', async (_, live) => {
+  const others = Array.from({ length: 6 }, () => live.run(({ sql }) => sql`select pg_sleep(0.6)`))
+  await expect(live.run(({ sql }) => sql`select pg_sleep(5)`, 100)).rejects.toMatchObject({
+    code: 'service_unavailable',
+  })
+  // A second one, when nothing was answered for a while: the six are under way, and none of them is late.
+  await expect(live.run(({ sql }) => sql`select pg_sleep(5)`, 200)).rejects.toMatchObject({
+    code: 'service_unavailable',
+  })
+  expect((await Promise.allSettled(others)).filter(({ status }) => status === 'rejected')).toEqual([])
+  expect(await live.run(({ sql }) => sql`select 1 as one`)).toMatchObject([{ one: 1 }])
+})
+
+onServer('database: answers more queries at once than it has connections', async (_, live) => {
+  const many = Array.from({ length: 300 }, () => live.run(({ sql }) => sql`select pg_sleep(0.001)`, 10_000))
+  expect((await Promise.allSettled(many)).filter(({ status }) => status === 'rejected')).toEqual([])
+})
+
+onServer('a long transaction makes the migrator give up rather than queue', async (_, live) => {
+  const blocker = live.run(
+    ({ sql }) =>
+      sql.begin(async transaction => {
+        await transaction`lock table drizzle.__drizzle_migrations in access exclusive mode`
+        await transaction`select pg_sleep(6)`
+      }),
+    10_000,
+  )
+  let isBlocked = true
+  const unblocked = blocker.finally(() => {
+    isBlocked = false
+  })
+  await Bun.sleep(100)
+  await expect(migrate(live)).rejects.toThrow()
+  expect(isBlocked).toBe(true)
+  await unblocked
+})

@@ -1,0 +1,198 @@
+import { afterAll, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { keysOf, partitionOf, partitions } from '../../src/core/limits/partitions.ts'
+import { RedisAway } from '../../src/core/limits/redis-away.ts'
+import { script } from '../../src/core/limits/script.ts'
+import { FailoverMeter } from '../../src/limits/failover/failover.ts'
+import { meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
+import { openRedis } from '../../src/database/redis.ts'
+import { startRedis, startRedisCluster } from '../harness/redis.ts'
+import { admitted, ask, settlement } from '../limits/meter.contract.ts'
+import { eventually } from './database.contract.ts'
+import { temporaryFolder } from './support.ts'
+import { twoDatabases } from './two-databases.ts'
+
+const databases = twoDatabases()
+const server = await startRedis()
+afterAll(() => server?.stop())
+
+if (server !== null) {
+  const timed = async (work: () => Promise<unknown>) => {
+    const startedAt = performance.now()
+    const outcome = await work().catch(cause => cause)
+    return { outcome, ms: performance.now() - startedAt }
+  }
+
+  test('B22a B22b a frozen server costs 250 ms a command, after three nothing; thawed it is back within 2 s', async () => {
+    const events: string[] = []
+    const redis = openRedis({ urls: [server.url], onEvent: event => events.push(event) })
+    await eventually(redis.isReady, 2000)
+    server.freeze()
+    for (let index = 0; index < 3; index++) {
+      const { outcome, ms } = await timed(() => redis.send('k', ['INCR', 'given-up']))
+      expect(outcome).toBeInstanceOf(RedisAway)
+      expect(ms).toBeLessThan(1_000)
+    }
+    expect(redis.isReady()).toBe(false)
+    const { outcome, ms } = await timed(() => redis.send('k', ['PING']))
+    expect(outcome).toBeInstanceOf(RedisAway)
+    expect(ms).toBeLessThan(5)
+    server.thaw()
+    const { ms: backMs } = await timed(() => eventually(redis.isReady, 2000))
+    expect(backMs).toBeLessThan(2000)
+    // A timeout is unknown, not failed.
+    await eventually(async () => (await redis.send('k', ['GET', 'given-up'])) === '3', 1000)
+    expect(events).toEqual(['redis_back', 'redis_away', 'redis_back'])
+    redis.close()
+  })
+
+  test('B22d B22e a killed server fails commands at once, ends no process, and is found again within 2 s of its return', async () => {
+    const heard: boolean[] = []
+    const redis = openRedis({ urls: [server.url] })
+    redis.onChange(isReady => heard.push(isReady))
+    await eventually(redis.isReady, 2000)
+    await server.crash()
+    await eventually(() => !redis.isReady(), 500)
+    const { outcome, ms } = await timed(() => redis.send('k', ['PING']))
+    expect(outcome).toBeInstanceOf(RedisAway)
+    expect(ms).toBeLessThan(5)
+    await server.start()
+    await eventually(redis.isReady, 2000)
+    expect(heard).toEqual([true, false, true])
+    redis.close()
+  })
+
+  test('a hundred commands that are late together are late once', async () => {
+    const redis = openRedis({ urls: [server.url] })
+    await eventually(redis.isReady, 2000)
+    await server.command('CLIENT', 'PAUSE', '400', 'ALL')
+    const all = await Promise.all(Array.from({ length: 100 }, () => redis.send('k', ['PING']).catch(() => 'late')))
+    expect(all).toContain('late')
+    expect(redis.isReady()).toBe(true)
+    redis.close()
+  })
+
+  test('a script that Redis has forgotten is sent again; what Redis refuses is no reason to leave it', async () => {
+    const redis = openRedis({ urls: [server.url] })
+    await eventually(redis.isReady, 2000)
+    const twice = script('return ARGV[1] * 2')
+    expect(await redis.evaluate(twice, ['k'], ['21'])).toBe(42)
+    await redis.send('k', ['SCRIPT', 'FLUSH'])
+    expect(await redis.evaluate(twice, ['k'], ['21'])).toBe(42)
+    for (let index = 0; index < 10; index++)
+      await expect(redis.send('k', ['NOSUCH'])).rejects.toThrow('unknown command')
+    expect(redis.isReady()).toBe(true)
+    redis.close()
+  })
+}
+
+test('on a cluster every account is metered, each on its partition’s node', async () => {
+  const nodes = await startRedisCluster()
+  const { embedded: database } = databases
+  if (nodes === null || database === null) return
+  const redis = openRedis({ urls: nodes.map(node => node.url), scripts: meterScripts, commandDeadlineMs: 2_000 })
+  const meter = new FailoverMeter({
+    redis,
+    database,
+    clock: { now: () => Date.now(), monotonic: () => performance.now() },
+    journal: {
+      append() {},
+      appendTogether: () => Promise.resolve(),
+      isWritable: () => true,
+      untilDurable: () => Promise.resolve(),
+      waiting: () => [],
+    },
+    gatewayId: Bun.randomUUIDv7(),
+  })
+  try {
+    const accounts = Array.from({ length: 40 }, (_, index) => `acc_${index}`)
+    await eventually(() => meter.isShared(), 5000)
+    for (const accountId of accounts) {
+      const seat = admitted(await meter.admit(ask(`r-${accountId}`, { accountId })))
+      await meter.settle(settlement(seat, 120, 20_000, Date.now()))
+      expect(meter.standing(accountId, ask('').limits)).toMatchObject({ tokens: { remaining: 999_880 } })
+    }
+    const counts = await Promise.all(nodes.map(async node => Number(await node.command('DBSIZE'))))
+    expect(Math.min(...counts)).toBeGreaterThan(0)
+    expect(meter.isShared()).toBe(true)
+    expect(meter.kept.size()).toBe(40)
+  } finally {
+    await meter.close()
+    redis.close()
+    for (const node of nodes) await node.stop()
+  }
+}, 20_000)
+
+test('an account has its partition for ever, and all of a partition’s keys are in one slot', () => {
+  expect(partitionOf('acc_1')).toBe(partitionOf('acc_1'))
+  const counts = new Map<number, number>()
+  for (let index = 0; index < 1600; index++) {
+    const partition = partitionOf(`acc_${index}`)
+    counts.set(partition, (counts.get(partition) ?? 0) + 1)
+  }
+  expect(counts.size).toBe(partitions)
+  const { account, ...rest } = keysOf(7)
+  for (const key of [account('a'), account('b'), ...Object.values(rest)]) expect(/\{(.*?)\}/.exec(key)?.[1]).toBe('7')
+})
+
+test('over TLS a server is believed where NODE_EXTRA_CA_CERTS names who signed it, and refused with the reason where nothing does', async () => {
+  const folder = temporaryFolder()
+  const certificates = makeCertificates(folder.path)
+  const server = certificates === null ? null : await startRedis({ tls: certificates })
+  if (certificates === null || server === null)
+    return void process.stdout.write('TLS did not run: no openssl or no redis-server\n')
+  try {
+    const ask = async (more: Readonly<Record<string, string>>) => {
+      const program = `import { openRedis } from ${JSON.stringify(new URL('../../src/database/redis.ts', import.meta.url).pathname)}
+        const heard = []
+        const redis = openRedis({ urls: ['rediss://127.0.0.1:${server.tlsPort}'], onEvent: (event, detail) => heard.push(event + ' ' + detail) })
+        for (let tries = 0; tries < 300 && heard.length === 0; tries++) await Bun.sleep(10)
+        console.log(heard[0], await redis.send('k', ['PING']).catch(() => 'no'))
+        process.exit(0)`
+      const child = Bun.spawn([process.execPath, '-e', program], {
+        env: { PATH: process.env.PATH ?? '', ...more },
+        stdout: 'pipe',
+      })
+      return child.stdout.text()
+    }
+    const [believed, refused] = await Promise.all([ask({ NODE_EXTRA_CA_CERTS: certificates.authority }), ask({})])
+    expect(believed).toBe('redis_back  PONG\n')
+    expect(refused).toMatch(/^redis_away .*certificate.* no\n$/)
+  } finally {
+    await server.stop()
+    folder.remove()
+  }
+}, 20_000)
+
+/** An authority of its own and a server's certificate; null where there is no openssl. */
+function makeCertificates(folder: string) {
+  if (Bun.which('openssl') === null) return null
+  const openssl = (...words: string[]) => {
+    const { exitCode, stderr } = Bun.spawnSync(['openssl', ...words], { cwd: folder, stdout: 'ignore', stderr: 'pipe' })
+    if (exitCode !== 0) throw new Error(stderr.toString())
+  }
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
+  openssl('req', '-x509', ...key, '-keyout', 'ca.key', '-out', 'ca.crt', '-days', '2', '-subj', '/CN=an authority')
+  openssl('req', ...key, '-keyout', 'server.key', '-out', 'server.csr', '-subj', '/CN=a server')
+  writeFileSync(join(folder, 'names'), 'subjectAltName=IP:127.0.0.1')
+  openssl(
+    'x509',
+    '-req',
+    '-in',
+    'server.csr',
+    '-CA',
+    'ca.crt',
+    '-CAkey',
+    'ca.key',
+    '-CAcreateserial',
+    '-out',
+    'server.crt',
+    '-days',
+    '2',
+    '-extfile',
+    'names',
+  )
+  const at = (name: string) => join(folder, name)
+  return { authority: at('ca.crt'), certificate: at('server.crt'), key: at('server.key') }
+}

@@ -1,0 +1,128 @@
+/** Soft caps at the ends of their periods, on every Postgres: what counts, and from when. */
+import { afterAll, beforeAll, describe, expect } from 'bun:test'
+import { cycleMs, settlingMs } from '../../../src/core/billing/billing.ts'
+import { type Caller, noLimits } from '../../../src/core/limits/plans.ts'
+import { createBudgetBook } from '../../../src/database/repositories/budget-tracker.ts'
+import { type Database, migrate, openDatabase } from '../../../src/database/database.ts'
+import { type Embedded, openEmbedded } from '../../../src/database/embedded.ts'
+import { usageDaily, usageRecords } from '../../../src/database/tables.ts'
+import { freshDataFolder } from '../../harness/data-folder.ts'
+import { type PrivatePostgres, startPostgres } from '../../harness/postgres.ts'
+import { eventually, newAccount } from '../database.contract.ts'
+import { onDatabaseOf } from '../on-database.ts'
+
+let embedded: Embedded | null = null
+let postgres: PrivatePostgres | null = null
+const databases: Record<'embedded' | 'real', Database | null> = { embedded: null, real: null }
+beforeAll(async () => {
+  embedded = await openEmbedded(await freshDataFolder())
+  databases.embedded = openDatabase(embedded.address)
+  await migrate(databases.embedded)
+  postgres = await startPostgres()
+  if (postgres === null) return
+  databases.real = openDatabase(postgres.url)
+  await migrate(databases.real)
+}, 60_000)
+afterAll(async () => {
+  for (const database of Object.values(databases)) await database?.close()
+  await embedded?.close()
+  await postgres?.stop()
+}, 30_000)
+
+const cap = 1_000_000
+let used = 0
+
+/** One request, in the ledger and in its daily totals. */
+async function use(database: Database, accountId: string, at: number, billedMicrocents: number) {
+  const counts = { inputTokens: 1, cachedInputTokens: 0, outputTokens: 1, reasoningTokens: 0, billedMicrocents }
+  const requestId = `req_budget_${++used}`
+  const common = { accountId, keyId: requestId, model: 'gpt-a', ...counts }
+  await database.run(({ orm }) =>
+    orm.insert(usageRecords).values({
+      ...common,
+      requestId,
+      at: new Date(at),
+      provider: 'openai',
+      routingMode: 'auto',
+      streamed: false,
+      status: 'completed',
+      cacheWriteTokens: 0,
+      estimated: false,
+      reservedMicrocents: billedMicrocents,
+      attempts: 1,
+      latencyMs: 1,
+    }),
+  )
+  const day = new Date(at).toISOString().slice(0, 10)
+  await database.run(({ orm }) => orm.insert(usageDaily).values({ ...common, day, requests: 1, completed: 1 }))
+}
+
+/** A book at a clock of its own, and what it says of an account at a moment. */
+async function shareAt(database: Database, caller: Caller, at: number, expected: number) {
+  const book = createBudgetBook(database, { now: () => at })
+  await eventually(() => book.shareOf(caller) === expected, 5_000)
+  return book.warningOf(caller)
+}
+
+for (const name of ['embedded', 'real'] as const) {
+  const on = onDatabaseOf(`${name} Postgres`, () => databases[name], 30_000)
+
+  describe(`soft cap on the ${name} database`, () => {
+    on('counts a billing cycle from its first moment to its last, across the first of a month', async database => {
+      const { accountId } = await newAccount(database)
+      const upgrade = Date.UTC(2026, 0, 20, 9, 30, 15, 250)
+      const end = upgrade + cycleMs
+      const account = { accountId, keyId: 'key_1', plan: 'usage', limits: noLimits } as const
+      const caller: Caller = { ...account, softCapMicrocents: cap, cycleStartedAt: upgrade }
+      await use(database, accountId, upgrade - 1, 900_000)
+      await use(database, accountId, upgrade, 300_000)
+      expect(await shareAt(database, caller, upgrade + 1_000, 0.3)).toBeNull()
+      await use(database, accountId, end - 1, 550_000)
+      expect(await shareAt(database, caller, Date.UTC(2026, 1, 1), 0.85)).toContain('for this billing cycle')
+      expect(await shareAt(database, caller, end - 1, 0.85)).toContain('85% of the soft cap of 0.01 USD')
+      await use(database, accountId, end, 100_000)
+      expect(await shareAt(database, caller, end, 0.1)).toBeNull()
+      expect(await shareAt(database, caller, end + cycleMs - 1, 0.1)).toBeNull()
+    })
+
+    on('counts the UTC calendar month of an account that is not billed', async database => {
+      const { accountId } = await newAccount(database)
+      const february = Date.UTC(2026, 1, 1)
+      const account = { accountId, keyId: 'key_1', plan: 'evaluation', limits: noLimits } as const
+      const caller: Caller = { ...account, softCapMicrocents: cap }
+      await use(database, accountId, Date.UTC(2026, 0, 1) - 1, 400_000)
+      await use(database, accountId, Date.UTC(2026, 0, 1), 200_000)
+      await use(database, accountId, february - 1, 700_000)
+      expect(await shareAt(database, caller, february - 1, 0.9)).toContain('for this calendar month (UTC)')
+      await use(database, accountId, february, 100_000)
+      expect(await shareAt(database, caller, february, 0.1)).toBeNull()
+    })
+
+    on('follows a running book over the end of a cycle, and reports each milestone with its period', async database => {
+      const { accountId } = await newAccount(database)
+      const upgrade = Date.UTC(2026, 2, 10, 12)
+      const clock = { at: upgrade + settlingMs }
+      const reached: [number, number][] = []
+      const book = createBudgetBook(database, { now: () => clock.at }, (_, { startsAt }, percent) => {
+        reached.push([startsAt, percent])
+      })
+      const account = { accountId, keyId: 'key_1', plan: 'usage', limits: noLimits } as const
+      const caller: Caller = { ...account, softCapMicrocents: cap, cycleStartedAt: upgrade }
+      const follows = (expected: number) =>
+        eventually(() => {
+          clock.at += 5_000
+          return book.shareOf(caller) === expected
+        }, 5_000)
+      await use(database, accountId, upgrade - 5, 50_000)
+      await use(database, accountId, upgrade + 5, 820_000)
+      await follows(0.82)
+      clock.at = upgrade + cycleMs + settlingMs
+      await use(database, accountId, upgrade + cycleMs + 5, 1_000_000)
+      await follows(1)
+      expect(reached).toEqual([
+        [upgrade, 80],
+        [upgrade + cycleMs, 100],
+      ])
+    })
+  })
+}

@@ -1,0 +1,11 @@
+import { eq } from 'drizzle-orm'
+import type { Database } from '../../src/database/database.ts'
+import { type UsageRow, usageRecords } from '../../src/database/tables.ts'
+
+/** A request's row in the ledger; null where there is none of this id (yet). */
+export async function findRequest(database: Database, requestId: string): Promise<UsageRow | null> {
+  const [row] = await database.run(({ orm }) =>
+    orm.select().from(usageRecords).where(eq(usageRecords.requestId, requestId)),
+  )
+  return row ?? null
+}

@@ -1,0 +1,462 @@
+import { afterAll, describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import OpenAI from 'openai'
+import type { ChatEvent, FinishReason, Opening, Receipt } from '../../src/core/chat/chat.ts'
+import { GatewayError } from '../../src/core/validation/errors.ts'
+import { createFold } from '../../src/core/chat/response-collector.ts'
+import { chunkFramer, compatibleStream, completionBody, type ReplyStyle } from '../../src/dialects/chat-completions/reply.ts'
+
+const opening: Opening = {
+  requestId: 'req_1',
+  createdAt: 1_700_000_000,
+  model: 'openai/gpt-5.5',
+  provider: 'openai',
+  attempts: [],
+  droppedParameters: [],
+  enhanced: null,
+  overheadMs: 1,
+}
+const receipt: Receipt = {
+  requestId: 'req_1',
+  model: 'openai/gpt-5.5',
+  provider: 'openai',
+  usage: { inputTokens: 11, cachedInputTokens: 4, cacheWriteTokens: 2, outputTokens: 7, reasoningTokens: 3 },
+  estimated: false,
+  cost: { model: 12_345, search: 0, fetch: 0, total: 12_345 },
+  routing: { mode: 'auto', strategy: null, queryType: 'code', complexity: 0.4, learned: false, attempts: [] },
+  enhancement: null,
+  web: { searched: false, sources: [], leftOut: [] },
+}
+const plain: ReplyStyle = { includeUsage: false, legacyFunctions: false }
+const counted: ReplyStyle = { includeUsage: true, legacyFunctions: false }
+const legacy: ReplyStyle = { includeUsage: false, legacyFunctions: true }
+
+const opened: ChatEvent = { type: 'opened', opening }
+const done: ChatEvent = { type: 'done', receipt }
+const text = (piece: string, choice = 0): ChatEvent => ({ type: 'text', choice, text: piece })
+const finish = (reason: FinishReason, choice = 0): ChatEvent => ({ type: 'finish', choice, reason })
+const opens = (index: number, name: string, signature: string | null = null, choice = 0): ChatEvent => ({
+  type: 'tool_call',
+  choice,
+  index,
+  id: `call_${choice}_${index}`,
+  name,
+  signature,
+})
+const argues = (index: number, piece: string, choice = 0): ChatEvent => ({
+  type: 'tool_arguments',
+  choice,
+  index,
+  text: piece,
+})
+const token = (name: string) => ({ token: name, logprob: -0.5, bytes: [...Buffer.from(name)], top_logprobs: [] })
+
+const frames = (batches: readonly (readonly ChatEvent[])[], style = plain) => {
+  const { frame } = chunkFramer(style)
+  return batches.map(batch => frame(batch)).join('')
+}
+
+const answers = new Map<string, string>()
+const server = Bun.serve({
+  port: 0,
+  hostname: '127.0.0.1',
+  async fetch(request) {
+    const { model } = (await request.json()) as { model: string }
+    const answer = answers.get(model) ?? ''
+    const type = answer.startsWith('{') ? 'application/json' : 'text/event-stream; charset=utf-8'
+    return new Response(answer, { headers: { 'content-type': type } })
+  },
+})
+afterAll(() => server.stop(true))
+const client = new OpenAI({ baseURL: `http://127.0.0.1:${server.port}/v1`, apiKey: 'none', maxRetries: 0 })
+
+let made = 0
+/** What the official client makes of a stream. */
+function accumulate(stream: string, fields: object = {}) {
+  const model = `answer-${made++}`
+  answers.set(model, stream)
+  return client.chat.completions
+    .stream({ model, messages: [{ role: 'user', content: 'Hi' }], n: 8, ...fields })
+    .finalChatCompletion()
+}
+
+describe('the official client reads', () => {
+  test('text, with usage and cost', async () => {
+    const { id, model, choices, usage } = await accumulate(
+      frames([[opened, text('Hel')], [text('lo')], [finish('stop')], [done]], counted),
+    )
+    expect([id, model, choices[0]?.message.role, choices[0]?.message.content, choices[0]?.finish_reason]).toEqual([
+      'req_1',
+      'openai/gpt-5.5',
+      'assistant',
+      'Hello',
+      'stop',
+    ])
+    expect(usage).toMatchObject({
+      prompt_tokens: 11,
+      completion_tokens: 7,
+      total_tokens: 18,
+      cost_usd: 0.00012345,
+    } as object)
+  })
+
+  test('parallel calls, opened before, between and after text', async () => {
+    for (const before of [[], [text('I look. ')]]) {
+      const events = [
+        ...before,
+        opens(0, 'one'),
+        argues(0, '{"a"'),
+        opens(1, 'two', 'sig'),
+        argues(1, '{}'),
+        argues(0, ':1}'),
+        finish('tool_calls'),
+      ]
+      const { choices } = await accumulate(frames([[opened], ...events.map(event => [event]), [done]]))
+      expect(choices[0]?.finish_reason).toBe('tool_calls')
+      expect(choices[0]?.message.content).toBe(before.length === 0 ? null : 'I look. ')
+      expect(choices[0]?.message.tool_calls).toMatchObject([
+        { id: 'call_0_0', type: 'function', function: { name: 'one', arguments: '{"a":1}' } },
+        { id: 'call_0_1', type: 'function', function: { name: 'two', arguments: '{}' } },
+      ])
+    }
+  })
+
+  test('several choices interleaved', async () => {
+    const { choices } = await accumulate(
+      frames([
+        [opened, text('a'), text('x', 1), text('b')],
+        [text('y', 1), finish('length', 1)],
+        [finish('stop')],
+        [done],
+      ]),
+    )
+    expect(choices.map(choice => [choice.index, choice.message.content, choice.finish_reason])).toEqual([
+      [0, 'ab', 'stop'],
+      [1, 'xy', 'length'],
+    ])
+  })
+
+  test('a refusal, log probabilities, and an answer without content', async () => {
+    const refused = await accumulate(
+      frames([[opened, { type: 'refusal', choice: 0, text: 'I cannot.' }, finish('stop'), done]]),
+    )
+    expect(refused.choices[0]?.message.refusal).toBe('I cannot.')
+    const probable = await accumulate(
+      frames([
+        [opened, text('a'), { type: 'logprobs', choice: 0, tokens: [token('a')] }],
+        [{ type: 'logprobs', choice: 0, tokens: [token('b')] }, text('b')],
+        [finish('stop'), done],
+      ]),
+    )
+    expect(probable.choices[0]?.message.content).toBe('ab')
+    expect(probable.choices[0]?.logprobs?.content?.map(one => one.token)).toEqual(['a', 'b'])
+    const empty = await accumulate(frames([[opened, finish('length'), done]]))
+    expect([empty.choices[0]?.message.content, empty.choices[0]?.finish_reason]).toEqual(['', 'length'])
+  })
+
+  test('an error after content as a thrown error, and a cut stream as unfinished', async () => {
+    const failure = new GatewayError('upstream_timeout', 'The model stopped answering. Ask again.')
+    const failed = accumulate(frames([[opened, text('Hel')]]) + compatibleStream(plain, 'req_1').failure(failure))
+    await expect(failed).rejects.toMatchObject({ code: 'upstream_timeout', type: 'upstream_error' })
+    await expect(accumulate(frames([[opened, text('Hel'), finish('stop')]]))).rejects.toThrow('finish_reason')
+  })
+
+  test('a whole answer', async () => {
+    const fold = createFold()
+    for (const event of [text('Hello'), finish('stop')]) fold.add(event)
+    answers.set('whole', JSON.stringify(completionBody(fold.result(), receipt, opening, plain)))
+    const { choices, usage } = await client.chat.completions.create({ model: 'whole', messages: [] })
+    expect([choices[0]?.message.content, usage?.total_tokens]).toEqual(['Hello', 18])
+  })
+})
+
+describe('byte for byte', () => {
+  test('a text stream with usage', () => {
+    expect(frames([[opened, text('He'), text('y "you"\n')], [finish('stop')], [done]], counted)).toMatchInlineSnapshot(`
+      "data: {"id":"req_1","object":"chat.completion.chunk","created":1700000000,"model":"openai/gpt-5.5","choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}],"usage":null}
+
+      data: {"id":"req_1","object":"chat.completion.chunk","created":1700000000,"model":"openai/gpt-5.5","choices":[{"index":0,"delta":{"content":"Hey \\"you\\"\\n"},"logprobs":null,"finish_reason":null}],"usage":null}
+
+      data: {"id":"req_1","object":"chat.completion.chunk","created":1700000000,"model":"openai/gpt-5.5","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}],"usage":null}
+
+      data: {"id":"req_1","object":"chat.completion.chunk","created":1700000000,"model":"openai/gpt-5.5","choices":[],"usage":{"prompt_tokens":11,"completion_tokens":7,"total_tokens":18,"prompt_tokens_details":{"cached_tokens":4,"cache_write_tokens":2,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":3,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0},"cost_usd":0.00012345}}
+
+      data: [DONE]
+
+      "
+    `)
+  })
+
+  test('a stream of calls, with Google’s signature and without usage', () => {
+    expect(
+      frames([
+        [
+          opened,
+          opens(0, 'one', 'sig'),
+          argues(0, '{"a":'),
+          argues(0, '1}'),
+          opens(1, 'two'),
+          argues(1, '{}'),
+          finish('tool_calls'),
+          done,
+        ],
+      ]),
+    ).toMatchInlineSnapshot(`
+      "data: {"id":"req_1","object":"chat.completion.chunk","created":1700000000,"model":"openai/gpt-5.5","choices":[{"index":0,"delta":{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"call_0_0","type":"function","function":{"name":"one","arguments":""},"extra_content":{"google":{"thought_signature":"sig"}}}],"refusal":null},"logprobs":null,"finish_reason":null}]}
+
+      data: {"id":"req_1","object":"chat.completion.chunk","created":1700000000,"model":"openai/gpt-5.5","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\\"a\\":1}"}}]},"logprobs":null,"finish_reason":null}]}
+
+      data: {"id":"req_1","object":"chat.completion.chunk","created":1700000000,"model":"openai/gpt-5.5","choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"id":"call_0_1","type":"function","function":{"name":"two","arguments":""}}]},"logprobs":null,"finish_reason":null}]}
+
+      data: {"id":"req_1","object":"chat.completion.chunk","created":1700000000,"model":"openai/gpt-5.5","choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"function":{"arguments":"{}"}}]},"logprobs":null,"finish_reason":null}]}
+
+      data: {"id":"req_1","object":"chat.completion.chunk","created":1700000000,"model":"openai/gpt-5.5","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"tool_calls"}]}
+
+      data: [DONE]
+
+      "
+    `)
+  })
+
+  test('a stream of a deprecated function call: one call, no ids', () => {
+    expect(
+      frames(
+        [[opened, opens(0, 'one'), argues(0, '{}'), opens(1, 'two'), argues(1, '{}'), finish('tool_calls'), done]],
+        legacy,
+      ),
+    ).toMatchInlineSnapshot(`
+      "data: {"id":"req_1","object":"chat.completion.chunk","created":1700000000,"model":"openai/gpt-5.5","choices":[{"index":0,"delta":{"role":"assistant","content":null,"function_call":{"name":"one","arguments":""},"refusal":null},"logprobs":null,"finish_reason":null}]}
+
+      data: {"id":"req_1","object":"chat.completion.chunk","created":1700000000,"model":"openai/gpt-5.5","choices":[{"index":0,"delta":{"function_call":{"arguments":"{}"}},"logprobs":null,"finish_reason":null}]}
+
+      data: {"id":"req_1","object":"chat.completion.chunk","created":1700000000,"model":"openai/gpt-5.5","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"function_call"}]}
+
+      data: [DONE]
+
+      "
+    `)
+  })
+
+  test('reasoning, refusal and log probabilities', () => {
+    expect(
+      frames([
+        [
+          opened,
+          { type: 'reasoning', choice: 0, text: 'hm' },
+          text('a'),
+          { type: 'logprobs', choice: 0, tokens: [token('a')] },
+          { type: 'refusal', choice: 0, text: 'no' },
+        ],
+      ]),
+    ).toMatchInlineSnapshot(`
+      "data: {"id":"req_1","object":"chat.completion.chunk","created":1700000000,"model":"openai/gpt-5.5","choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}]}
+
+      data: {"id":"req_1","object":"chat.completion.chunk","created":1700000000,"model":"openai/gpt-5.5","choices":[{"index":0,"delta":{"reasoning_content":"hm"},"logprobs":null,"finish_reason":null}]}
+
+      data: {"id":"req_1","object":"chat.completion.chunk","created":1700000000,"model":"openai/gpt-5.5","choices":[{"index":0,"delta":{"content":"a"},"logprobs":{"content":[{"token":"a","logprob":-0.5,"bytes":[97],"top_logprobs":[]}],"refusal":null},"finish_reason":null}]}
+
+      data: {"id":"req_1","object":"chat.completion.chunk","created":1700000000,"model":"openai/gpt-5.5","choices":[{"index":0,"delta":{"refusal":"no"},"logprobs":null,"finish_reason":null}]}
+
+      "
+    `)
+  })
+
+  test('a failure', () => {
+    const face = compatibleStream(plain, 'req_1')
+    expect(
+      face.failure(new GatewayError('upstream_failed', 'Ask again.', { detail: 'canary' })),
+    ).toMatchInlineSnapshot(`
+      "data: {"error":{"type":"upstream_error","code":"upstream_failed","message":"Ask again.","param":null,"request_id":"req_1"}}
+
+      "
+    `)
+  })
+
+  test('a whole answer of calls, and one of text, refusal, reasoning and log probabilities', () => {
+    const fold = createFold()
+    for (const event of [
+      opens(0, 'one', 'sig'),
+      argues(0, '{}'),
+      finish('tool_calls'),
+      text('Hi', 1),
+      finish('stop', 1),
+    ])
+      fold.add(event)
+    fold.add({ type: 'reasoning', choice: 1, text: 'hm' })
+    fold.add({ type: 'refusal', choice: 2, text: 'no' })
+    fold.add({ type: 'logprobs', choice: 1, tokens: [token('Hi')] })
+    expect(completionBody(fold.result(), receipt, opening, plain)).toMatchInlineSnapshot(`
+      {
+        "choices": [
+          {
+            "finish_reason": "tool_calls",
+            "index": 0,
+            "logprobs": null,
+            "message": {
+              "annotations": [],
+              "content": null,
+              "refusal": null,
+              "role": "assistant",
+              "tool_calls": [
+                {
+                  "extra_content": {
+                    "google": {
+                      "thought_signature": "sig",
+                    },
+                  },
+                  "function": {
+                    "arguments": "{}",
+                    "name": "one",
+                  },
+                  "id": "call_0_0",
+                  "type": "function",
+                },
+              ],
+            },
+          },
+          {
+            "finish_reason": "stop",
+            "index": 1,
+            "logprobs": {
+              "content": [
+                {
+                  "bytes": [
+                    72,
+                    105,
+                  ],
+                  "logprob": -0.5,
+                  "token": "Hi",
+                  "top_logprobs": [],
+                },
+              ],
+              "refusal": null,
+            },
+            "message": {
+              "annotations": [],
+              "content": "Hi",
+              "reasoning_content": "hm",
+              "refusal": null,
+              "role": "assistant",
+            },
+          },
+          {
+            "finish_reason": "stop",
+            "index": 2,
+            "logprobs": null,
+            "message": {
+              "annotations": [],
+              "content": null,
+              "refusal": "no",
+              "role": "assistant",
+            },
+          },
+        ],
+        "created": 1700000000,
+        "id": "req_1",
+        "model": "openai/gpt-5.5",
+        "object": "chat.completion",
+        "usage": {
+          "completion_tokens": 7,
+          "completion_tokens_details": {
+            "accepted_prediction_tokens": 0,
+            "audio_tokens": 0,
+            "reasoning_tokens": 3,
+            "rejected_prediction_tokens": 0,
+          },
+          "cost_usd": 0.00012345,
+          "prompt_tokens": 11,
+          "prompt_tokens_details": {
+            "audio_tokens": 0,
+            "cache_write_tokens": 2,
+            "cached_tokens": 4,
+          },
+          "total_tokens": 18,
+        },
+      }
+    `)
+  })
+
+  test('a whole answer with a deprecated function call', () => {
+    const fold = createFold()
+    for (const event of [opens(0, 'one'), argues(0, '{}'), finish('tool_calls')]) fold.add(event)
+    expect(completionBody(fold.result(), receipt, opening, legacy)).toMatchObject({
+      choices: [
+        { message: { content: null, function_call: { name: 'one', arguments: '{}' } }, finish_reason: 'function_call' },
+      ],
+    })
+  })
+})
+
+test('no finish reason, usage or [DONE] leaves before the answer is settled', () => {
+  const cut = frames([[opened, text('Hel')], [finish('stop')]], counted)
+  expect(cut).not.toMatch(/"finish_reason":"|"usage":\{|\[DONE\]/)
+})
+
+type Chunk = {
+  choices: {
+    index: number
+    delta: {
+      role?: string
+      content?: string | null
+      reasoning_content?: string
+      tool_calls?: { index: number; id?: string; function: { name?: string; arguments: string } }[]
+    }
+    finish_reason: string | null
+  }[]
+}
+
+test('whatever the answer and however it is batched, the frames hold the same text, calls and order', () => {
+  const choice = fc.nat({ max: 2 })
+  const piece = fc.string({ unit: 'binary', minLength: 1, maxLength: 6 })
+  const written = fc.oneof(
+    fc.record({ type: fc.constantFrom('text' as const, 'reasoning' as const), choice, text: piece }),
+    fc.record({ type: fc.constant('call' as const), choice, text: piece }),
+  )
+  fc.assert(
+    fc.property(fc.array(written, { maxLength: 20 }), fc.infiniteStream(fc.boolean()), (pieces, splits) => {
+      const calls = [0, 0, 0]
+      const events = pieces.flatMap((one): ChatEvent[] => {
+        if (one.type !== 'call') return [{ type: one.type, choice: one.choice, text: one.text }]
+        const index = calls[one.choice] ?? 0
+        calls[one.choice] = index + 1
+        return [opens(index, 'look', null, one.choice), argues(index, one.text, one.choice)]
+      })
+      const ends = [0, 1, 2].map(index => finish('stop', index))
+      const batches: ChatEvent[][] = [[opened]]
+      for (const event of [...events, ...ends, done]) {
+        if (splits.next().value) batches.push([])
+        batches.at(-1)?.push(event)
+      }
+      const stream = frames(batches)
+      const blocks = stream.split('\n\n').slice(0, -1)
+      expect(blocks.pop()).toBe('data: [DONE]')
+      const read = [0, 1, 2].map(() => ({ text: '', reasoning: '', calls: [] as string[], roles: 0, ends: 0 }))
+      for (const block of blocks) {
+        expect(block).toStartWith('data: {')
+        for (const { index, delta, finish_reason } of (JSON.parse(block.slice(6)) as Chunk).choices) {
+          const one = read[index]
+          if (one === undefined) throw new Error('unknown choice')
+          expect(one.roles + (delta.role === undefined ? 0 : 1)).toBe(1)
+          one.roles = 1
+          one.text += delta.content ?? ''
+          one.reasoning += delta.reasoning_content ?? ''
+          for (const call of delta.tool_calls ?? [])
+            one.calls[call.index] = (one.calls[call.index] ?? '') + call.function.arguments
+          if (finish_reason !== null) one.ends++
+        }
+      }
+      const fold = createFold()
+      for (const event of [...events, ...ends]) fold.add(event)
+      for (const whole of fold.result().choices) {
+        expect(read[whole.index]).toEqual({
+          text: whole.text,
+          reasoning: whole.reasoning,
+          calls: whole.toolCalls.map(call => call.arguments),
+          roles: 1,
+          ends: 1,
+        })
+      }
+    }),
+    { numRuns: 200 },
+  )
+})

@@ -1,0 +1,146 @@
+/** People at a gateway for a test: signed in over its real socket, each from a network address of their own. */
+import { expect } from 'bun:test'
+import type { Role } from '../../src/core/accounts/roles.ts'
+import { eventually } from '../database/database.contract.ts'
+import type { Gateway } from './gateway.ts'
+import type { SmtpServer } from './smtp.ts'
+
+type At = Pick<Gateway, 'url'>
+
+export type Person = {
+  readonly id: string
+  readonly accountId: string
+  readonly email: string
+  readonly password: string
+  readonly token: string
+  readonly refreshToken: string
+  readonly role: Role
+}
+
+type SignedIn = {
+  readonly token: string
+  readonly refresh_token: string
+  readonly user: { readonly id: string; readonly email: string; readonly role: Role }
+  readonly account: { readonly id: string }
+}
+
+let made = 0
+
+/** Headers of a network address that nobody else in the test has; the gateway must trust 127.0.0.1 as its proxy. */
+export function elsewhere(): Record<string, string> {
+  made++
+  return { 'x-forwarded-for': `10.${(made >> 16) & 255}.${(made >> 8) & 255}.${made & 255}` }
+}
+
+/** One request, its answer parsed where there is JSON. */
+export async function ask<T = Record<string, unknown>>(
+  gateway: At,
+  method: string,
+  path: string,
+  options: { token?: string | undefined; body?: unknown; headers?: Record<string, string> } = {},
+): Promise<{ readonly status: number; readonly headers: Headers; readonly body: T; readonly text: string }> {
+  const { token, body, headers = elsewhere() } = options
+  const answer = await fetch(gateway.url + path, {
+    method,
+    headers: {
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  })
+  const text = await answer.text()
+  return { status: answer.status, headers: answer.headers, body: JSON.parse(text || '{}') as T, text }
+}
+
+/** Registers somebody: the owner of a new account. */
+export async function owner(gateway: At, headers = elsewhere()): Promise<Person> {
+  const email = `person${++made}@example.test`
+  const password = `a password of ${made}`
+  const { status, body } = await ask<SignedIn>(gateway, 'POST', '/api/v1/auth/register', {
+    body: { email, password },
+    headers,
+  })
+  expect(status).toBe(201)
+  return person(body, password)
+}
+
+/** Invites somebody into an account, who accepts. */
+export async function colleague(gateway: At, inviter: Person, role: 'admin' | 'member'): Promise<Person> {
+  const email = `person${++made}@example.test`
+  const password = `a password of ${made}`
+  const invited = await ask<{ token: string }>(gateway, 'POST', '/api/v1/team/invitations', {
+    token: inviter.token,
+    body: { email, role },
+  })
+  expect(invited.status).toBe(201)
+  const { status, body } = await ask<SignedIn>(
+    gateway,
+    'POST',
+    `/api/v1/team/invitations/${invited.body.token}/accept`,
+    { body: { password } },
+  )
+  expect(status).toBe(201)
+  return person(body, password)
+}
+
+/** Registers an owner at a gateway that sends mail, and confirms the email address with the mailed token. */
+export async function confirmedOwner(gateway: Gateway, smtp: Pick<SmtpServer, 'letters'>): Promise<Person> {
+  const person = await owner(gateway)
+  const tokenIn = () =>
+    smtp.letters
+      .filter(({ to }) => to.includes(person.email))
+      .map(({ text }) => /\/#\/verify\/(gw_verify_[\w-]{43})\s/.exec(text)?.[1])
+      .find(token => token !== undefined)
+  await eventually(() => tokenIn() !== undefined, 5000)
+  const confirmed = await ask(gateway, 'POST', `/api/v1/auth/verify/${tokenIn()}`, {
+    body: { password: person.password },
+  })
+  expect(confirmed.status).toBe(200)
+  gateway.deps.sessions.forget()
+  return person
+}
+
+/** Moves an account to the plan `usage`, as the operator's command does. */
+export async function upgraded(
+  { deps }: Pick<Gateway, 'deps'>,
+  { accountId }: Pick<Person, 'accountId'>,
+): Promise<void> {
+  const { stores, database, clock, newId } = deps
+  const outcome = await stores.billing.changeBilling(database, accountId, {
+    event: 'upgrade',
+    at: clock.now(),
+    userId: null,
+    newId,
+    method: { id: newId('pay'), kind: 'manual', stripePaymentMethodId: null, brand: null, lastFour: null },
+  })
+  expect(outcome).toBe('done')
+}
+
+/** Signs in; null where it was refused. */
+export async function signIn(
+  gateway: At,
+  { email, password }: { readonly email: string; readonly password: string },
+  headers = elsewhere(),
+): Promise<Person | null> {
+  const { status, body } = await ask<SignedIn>(gateway, 'POST', '/api/v1/auth/login', {
+    body: { email, password },
+    headers,
+  })
+  return status === 200 ? person(body, password) : null
+}
+
+/** A key of somebody's. */
+export async function keyOf(gateway: At, { token }: Pick<Person, 'token'>, name = 'key') {
+  const { status, body } = await ask<{ id: string; key: string }>(gateway, 'POST', '/api/v1/keys', {
+    token,
+    body: { name },
+  })
+  expect(status).toBe(201)
+  return body
+}
+
+function person({ token, refresh_token, user, account }: SignedIn, password: string): Person {
+  const { id, email, role } = user
+  return { id, accountId: account.id, email, password, token, refreshToken: refresh_token, role }
+}

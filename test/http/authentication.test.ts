@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'bun:test'
+import type { Caller } from '../../src/core/limits/plans.ts'
+import { plans } from '../../src/core/limits/plans.ts'
+import { callerAddress, createCallers } from '../../src/http/authentication.ts'
+
+describe('the caller’s address', () => {
+  const trusted = new Set(['10.0.0.1', '10.0.0.2', '2001:db8::1'])
+  const address = (socket: string | null, forwarded: string | null) =>
+    callerAddress(socket, forwarded, one => trusted.has(one))
+
+  test.each<[string, string | null, string | null, string]>([
+    ['the socket’s own where nobody is trusted', '203.0.113.9', '198.51.100.7', '203.0.113.9'],
+    ['the hop before a trusted proxy', '10.0.0.1', '198.51.100.7', '198.51.100.7'],
+    [
+      'the rightmost hop that is not trusted, whatever stands before it',
+      '10.0.0.1',
+      '6.6.6.6, 198.51.100.7, 10.0.0.2',
+      '198.51.100.7',
+    ],
+    ['the first hop where all are trusted', '10.0.0.1', '10.0.0.2', '10.0.0.2'],
+    ['the proxy’s own where it forwards nothing', '10.0.0.1', null, '10.0.0.1'],
+    ['the proxy’s own where it forwards an empty hop', '10.0.0.1', ' , ', '10.0.0.1'],
+    ['an IPv4 address in IPv6 form is the IPv4 address', '::ffff:203.0.113.9', null, '203.0.113.9'],
+    ['a proxy in IPv6 form is the proxy', '::FFFF:10.0.0.1', '198.51.100.7', '198.51.100.7'],
+    ['a port is not part of it', '10.0.0.1', '198.51.100.7:50001', '198.51.100.7'],
+    ['nor are brackets', '10.0.0.1', '[2001:db8:1:2::3]:50001', '2001:db8:1:2::/64'],
+    ['IPv6 counts by its network', '2001:DB8:0001:2:3:4:5:6', null, '2001:db8:1:2::/64'],
+    ['IPv6 with a gap', '2001:db8::5', null, '2001:db8:0:0::/64'],
+    ['IPv6 loopback', '::1', null, '0:0:0:0::/64'],
+    ['nothing known', null, null, ''],
+  ])('%s', (_name, socket, forwarded, expected) => {
+    expect(address(socket, forwarded)).toBe(expected)
+  })
+})
+
+describe('the key', () => {
+  const caller: Caller = { accountId: 'acc_1', keyId: 'key_1', plan: 'usage', limits: plans.usage }
+  const asked: string[] = []
+  const keys = {
+    recall: () => null,
+    find(key: string) {
+      asked.push(key)
+      return key === 'good' ? caller : null
+    },
+  }
+  const { authenticate } = createCallers(keys, { take: () => 0 })
+  const found = async (headers: Record<string, string>) => authenticate(new Headers(headers), () => '192.0.2.1')
+  const ask = (headers: Record<string, string>) => found(headers).catch(error => `${error.status} ${error.code}`)
+
+  test.each<[Record<string, string>, boolean]>([
+    [{ authorization: 'Bearer good' }, true],
+    [{ authorization: 'bearer  good ' }, true],
+    [{ 'x-api-key': 'good' }, true],
+    [{ authorization: 'Bearer good', 'x-api-key': 'bad' }, true],
+    [{ authorization: 'Bearer bad', 'x-api-key': 'good' }, false],
+    [{ authorization: 'Basic good', 'x-api-key': 'good' }, false],
+    [{ authorization: 'good' }, false],
+    [{ authorization: 'Bearer' }, false],
+    [{}, false],
+  ])('%j: %p', async (headers, isGood) => {
+    expect(await ask(headers)).toEqual(isGood ? caller : '401 invalid_api_key')
+  })
+
+  test('a failed one is not retried with the other header', async () => {
+    asked.length = 0
+    await ask({ authorization: 'Bearer bad', 'x-api-key': 'good' })
+    expect(asked).toEqual(['bad'])
+  })
+})

@@ -1,0 +1,258 @@
+/** The stream's own promises, with a clock that the test moves: when the status goes, when pings go, what cancelling does. */
+import { describe, expect, test } from 'bun:test'
+import type { ChatEvent, ChatEvents, Opening } from '../../src/core/chat/chat.ts'
+import { GatewayError } from '../../src/core/validation/errors.ts'
+import { toGatewayError } from '../../src/http/error-response.ts'
+import { streamHeaders, streamResponse } from '../../src/http/sse-response.ts'
+
+const opening: Opening = {
+  requestId: 'req_1',
+  createdAt: 1,
+  model: 'openai/gpt-5.5',
+  provider: 'openai',
+  attempts: [],
+  droppedParameters: [],
+  enhanced: null,
+  overheadMs: 0,
+}
+const opened: ChatEvent = { type: 'opened', opening }
+const text = (content: string): ChatEvent => ({ type: 'text', choice: 0, text: content })
+
+/** Timers that run when the test says so. */
+function handClock() {
+  const timers = new Set<{ at: number; action: () => void }>()
+  let now = 0
+  return {
+    pending: () => timers.size,
+    monotonic: () => now,
+    after(milliseconds: number, action: () => void) {
+      const timer = { at: now + milliseconds, action }
+      timers.add(timer)
+      return () => void timers.delete(timer)
+    },
+    async pass(milliseconds: number) {
+      await Bun.sleep(0)
+      now += milliseconds
+      for (const timer of [...timers])
+        if (timer.at <= now) {
+          timers.delete(timer)
+          timer.action()
+        }
+      await Bun.sleep(0)
+    },
+  }
+}
+
+/** Events that the test hands over one batch at a time. */
+function handEvents() {
+  const waiting: PromiseWithResolvers<IteratorResult<readonly ChatEvent[], void>>[] = []
+  const queued: ((consumer: PromiseWithResolvers<IteratorResult<readonly ChatEvent[], void>>) => void)[] = []
+  const log: string[] = []
+  const deliver = (give: (typeof queued)[number]) => {
+    const consumer = waiting.shift()
+    if (consumer === undefined) queued.push(give)
+    else give(consumer)
+  }
+  const events: ChatEvents = {
+    next() {
+      log.push('next')
+      const consumer = Promise.withResolvers<IteratorResult<readonly ChatEvent[], void>>()
+      const give = queued.shift()
+      if (give === undefined) waiting.push(consumer)
+      else give(consumer)
+      return consumer.promise
+    },
+    async return() {
+      log.push('return')
+      for (const consumer of waiting.splice(0)) consumer.resolve({ value: undefined, done: true })
+      return { value: undefined, done: true }
+    },
+    throw: cause => Promise.reject(cause),
+    [Symbol.asyncIterator]() {
+      return this
+    },
+    async [Symbol.asyncDispose]() {},
+  }
+  return {
+    events,
+    log,
+    send: (...batch: ChatEvent[]) => deliver(consumer => consumer.resolve({ value: batch, done: false })),
+    fail: (cause: unknown) => deliver(consumer => consumer.reject(cause)),
+    end: () => deliver(consumer => consumer.resolve({ value: undefined, done: true })),
+  }
+}
+
+function start() {
+  const clock = handClock()
+  const hand = handEvents()
+  const failures: unknown[] = []
+  const response = streamResponse({
+    events: hand.events,
+    face: {
+      frame: batch => batch.map(event => (event.type === 'text' ? `data: ${event.text}\n\n` : '')).join(''),
+      failure: error => `data: failed ${error.code}\n\n`,
+    },
+    abort: () => void hand.log.push('abort'),
+    clock,
+    headers: known => new Headers([...streamHeaders, ['x-opened', String(known !== null)]]),
+    toError: thrown => {
+      failures.push(thrown)
+      return toGatewayError(thrown)
+    },
+  })
+  response.catch(() => undefined)
+  const isSettled = async () =>
+    (await Promise.race([
+      response.then(
+        () => true,
+        () => true,
+      ),
+      Bun.sleep(1),
+    ])) === true
+  return { ...hand, clock, response, failures, isSettled }
+}
+
+/** Reads one frame after another as text. */
+async function reading(response: Response | Promise<Response>) {
+  const reader = (await response).body?.getReader()
+  if (reader === undefined) throw new Error('a stream has a body')
+  const decoder = new TextDecoder()
+  const read = async () => {
+    const { done, value } = await reader.read()
+    return done ? null : decoder.decode(value)
+  }
+  return { read, cancel: () => reader.cancel() }
+}
+
+describe('the status', () => {
+  test('waits for the first content, which its headers know of', async () => {
+    const { response, isSettled, clock, send, end } = start()
+    await clock.pass(14_999)
+    expect(await isSettled()).toBe(false)
+    send(opened, text('a'))
+    const answer = await response
+    expect([answer.status, answer.headers.get('x-opened')]).toEqual([200, 'true'])
+    expect(answer.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
+    send(text('b'))
+    end()
+    expect(await answer.text()).toBe('data: a\n\ndata: b\n\n')
+    expect(clock.pending()).toBe(0)
+  })
+
+  test('goes after 15 s without it, with a ping at once, since headers wait for a body; a failure is then an event and the end', async () => {
+    const { response, clock, fail, failures } = start()
+    await clock.pass(15_000)
+    const answer = await response
+    expect([answer.status, answer.headers.get('x-opened')]).toEqual([200, 'false'])
+    const { read } = await reading(answer)
+    expect(await read()).toBe(': ping\n\n')
+    const ping = read()
+    await clock.pass(10_000)
+    expect(await ping).toBe(': ping\n\n')
+    const last = read()
+    fail(new GatewayError('upstream_timeout', 'Too late.'))
+    expect(await last).toBe('data: failed upstream_timeout\n\n')
+    expect(await read()).toBeNull()
+    expect(failures).toHaveLength(1)
+  })
+
+  test('of a failure before the first content is the failure’s own', async () => {
+    const { response, fail, clock } = start()
+    fail(new GatewayError('no_model_available', 'None.'))
+    expect(await response.catch(error => error.status)).toBe(503)
+    expect(clock.pending()).toBe(0)
+  })
+
+  test('of an answer without any event is a failure too', async () => {
+    const { response, end } = start()
+    end()
+    expect(await response.catch(error => error.code)).toBe('upstream_failed')
+  })
+})
+
+describe('while it runs', () => {
+  test('ten seconds of silence are a ping, and the silence starts anew with each frame', async () => {
+    const { response, clock, send } = start()
+    send(opened, text('a'))
+    const { read } = await reading(response)
+    expect(await read()).toBe('data: a\n\n')
+    for (let count = 0; count < 2; count++) {
+      const next = read()
+      await clock.pass(9_999)
+      expect(await Promise.race([next, Bun.sleep(1)])).toBeUndefined()
+      await clock.pass(1)
+      expect(await next).toBe(': ping\n\n')
+    }
+    const next = read()
+    await clock.pass(9_999)
+    send(text('b'))
+    expect(await next).toBe('data: b\n\n')
+  })
+
+  test('nothing is taken from the source before the reader asks: one batch for one read', async () => {
+    const { response, send, log } = start()
+    send(opened, text('a'))
+    const { read } = await reading(response)
+    for (const content of ['b', 'c', 'd']) send(text(content))
+    await Bun.sleep(5)
+    expect(log).toEqual(['next'])
+    await read()
+    await read()
+    expect(log).toEqual(['next', 'next'])
+  })
+
+  test('a batch that frames to nothing is passed over, not sent', async () => {
+    const { response, send } = start()
+    send(opened)
+    send({ type: 'finish', choice: 0, reason: 'stop' })
+    send(text('a'))
+    const { read } = await reading(response)
+    expect(await read()).toBe('data: a\n\n')
+  })
+
+  test('a thing thrown that is no error of ours tells nothing of itself', async () => {
+    const { response, send, fail } = start()
+    send(opened, text('a'))
+    fail(new TypeError('canary'))
+    expect(await (await response).text()).toBe('data: a\n\ndata: failed service_unavailable\n\n')
+  })
+})
+
+describe('a reader who leaves', () => {
+  test('while the source is silent ends the source at once, leaves no timer, and is no failure', async () => {
+    const { response, send, log, clock, failures } = start()
+    send(opened, text('a'))
+    const { read, cancel } = await reading(response)
+    await read()
+    const waiting = read().catch(() => null)
+    await Bun.sleep(1)
+    await cancel()
+    await waiting
+    await Bun.sleep(5)
+    expect(log.slice(-2)).toEqual(['abort', 'return'])
+    expect([clock.pending(), failures]).toEqual([0, []])
+  })
+
+  test('in all but name, taking nothing for a minute, ends it too; one who takes something every minute does not', async () => {
+    const { response, send, log, clock, failures } = start()
+    send(opened, text('a'))
+    const { read } = await reading(response)
+    await read()
+    await clock.pass(59_999)
+    send(text('b'))
+    expect(await read()).toBe('data: b\n\n')
+    await clock.pass(59_999)
+    expect(log).not.toContain('abort')
+    await clock.pass(1)
+    expect(log.slice(-2)).toEqual(['abort', 'return'])
+    expect(await read().catch(() => 'broken off')).toBe('broken off')
+    expect([clock.pending(), failures]).toEqual([0, []])
+  })
+
+  test('before the first read ends it too', async () => {
+    const { response, send, log } = start()
+    send(opened, text('a'))
+    await (await response).body?.cancel()
+    expect(log).toEqual(['next', 'abort', 'return'])
+  })
+})

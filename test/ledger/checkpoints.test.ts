@@ -1,0 +1,77 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { appendFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
+import { openCheckpoints } from '../../src/ledger/checkpoints.ts'
+import { temporaryFolder, usageRecord } from '../database/support.ts'
+
+let folder = { path: '', remove: () => {} }
+beforeEach(() => {
+  folder = temporaryFolder()
+})
+afterEach(() => folder.remove())
+
+const record = (id: string, output: number) => usageRecord({ request_id: id, output_tokens: output })
+const batch = (...records: UsageRecord[]) => new Map(records.map(one => [one.request_id, one]))
+const left = () => {
+  const settled: UsageRecord[] = []
+  const checkpoints = openCheckpoints(folder.path)
+  checkpoints.settleLeft(one => void settled.push(one))
+  checkpoints.close()
+  return settled
+}
+
+test('a process that is killed leaves the last checkpoint of each request still open, once', async () => {
+  const source = (name: string) => JSON.stringify(new URL(`../../src/${name}`, import.meta.url).pathname)
+  const script = `
+    const { openCheckpoints } = await import(${source('stores/checkpoints.ts')})
+    const { createLocalMeter } = await import(${source('limits/local/meter.ts')})
+    const meter = createLocalMeter({
+      clock: Date,
+      journal: { append() {}, appendTogether: async () => {}, isWritable: () => true, untilDurable: async () => {} },
+      seed: async () => ({ tokens: 0, microcents: 0 }),
+      checkpoints: openCheckpoints(${JSON.stringify(folder.path)}),
+    })
+    const record = ${JSON.stringify(record('', 0))}
+    const limits = { requestsPerMinute: 9, concurrentRequests: 9, dailyTokens: 1e6, dailyCostMicrocents: 1e9 }
+    const open = async id => (await meter.admit({ requestId: id, accountId: 'acc_1', limits, inputTokens: 1, outputTokens: 99,
+      choices: 1, fairShare: false, inputPrice: 0, outputPrice: 1e8, extraMicrocents: 0 })).seat
+    const note = (seat, tokens) => meter.checkpoint(seat, () => ({ tokens, microcents: tokens * 100,
+      record: { ...record, request_id: seat.requestId, output_tokens: tokens, at_ms: Date.now() } }))
+    const [a, b, c] = await Promise.all(['a', 'b', 'c'].map(open))
+    note(a, 5); note(b, 6)
+    meter.flush()
+    note(a, 7); note(c, 8)
+    await meter.settle({ seat: b, tokens: 1, microcents: 1, record: { ...record, request_id: 'b' } })
+    await Bun.sleep(1100)
+    note(a, 9)
+    process.kill(process.pid, 'SIGKILL')`
+  await Bun.spawn([process.execPath, '-e', script]).exited
+  const settled = left()
+  expect(settled.map(one => [one.request_id, one.output_tokens, one.billed_microcents])).toEqual([
+    ['a', 7, 700],
+    ['c', 8, 800],
+  ])
+  expect(left()).toEqual([])
+})
+
+test('a torn line is a checkpoint that was never made', () => {
+  const checkpoints = openCheckpoints(folder.path)
+  checkpoints.write(batch(record('a', 1)), [])
+  checkpoints.close()
+  appendFileSync(join(folder.path, 'open-requests'), '0badc0de {"request_id":"a","output_tok')
+  expect(left().map(one => one.output_tokens)).toEqual([1])
+})
+
+test('C5 the file is 0600, and does not grow with what is over', () => {
+  const checkpoints = openCheckpoints(folder.path)
+  for (let index = 0; index < 1000; index++) {
+    checkpoints.write(batch(record(`r${index}`, 1)), [])
+    checkpoints.write(new Map(), [`r${index}`])
+  }
+  checkpoints.close()
+  const file = statSync(join(folder.path, 'open-requests'))
+  expect(file.mode & 0o777).toBe(0o600)
+  expect(file.size).toBeLessThan(70_000)
+  expect(left()).toEqual([])
+})

@@ -1,0 +1,322 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { fsync, mkdirSync, readdirSync, readFileSync, statSync, unlinkSync, writeFileSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Tried, UsageRecord } from '../../src/core/usage/usage-record.ts'
+import { type JournalOptions, JournalUnwritable, openJournal } from '../../src/ledger/journal.ts'
+import { cpuMs } from '../harness/cpu.ts'
+import { temporaryFolder, usageRecord } from '../database/support.ts'
+
+let folder = { path: '', remove: () => {} }
+beforeEach(() => {
+  folder = temporaryFolder()
+})
+afterEach(() => folder.remove())
+
+const open = (changes: Partial<JournalOptions> = {}) =>
+  openJournal({ directory: join(folder.path, 'journal'), ...changes })
+const files = () => readdirSync(join(folder.path, 'journal')).sort()
+const record = (index: number) => usageRecord({ request_id: `req_${index}`, metadata: { note: 'ü\n"' } })
+
+function shipAll(journal: ReturnType<typeof open>, maximum = 7): string[] {
+  const ids: string[] = []
+  for (let batch = journal.take(maximum); batch !== null; batch = journal.take(maximum)) {
+    ids.push(...batch.records.map(one => one.request_id))
+    batch.release()
+  }
+  return ids
+}
+
+test('what was appended is shipped once, in order, and nothing of it stays on disk', async () => {
+  const journal = open({ segmentBytes: 4096 })
+  for (let index = 0; index < 100; index++) journal.append(record(index))
+  expect(journal.backlog()).toBe(100)
+  expect(files().length).toBeGreaterThan(5)
+  expect(shipAll(journal)).toEqual(Array.from({ length: 100 }, (_, index) => `req_${index}`))
+  expect(journal.take(1)).toBeNull()
+  await journal.close()
+  expect(files()).toEqual([])
+})
+
+test('what the web cost is kept, and a record from before there was a web is read as well', async () => {
+  const journal = open()
+  journal.append(record(1))
+  journal.append({ ...record(2), search_microcents: 20, fetch_microcents: 5 })
+  await journal.close()
+  const records = open().take(10)?.records
+  expect(records).toEqual([record(1), { ...record(2), search_microcents: 20, fetch_microcents: 5 }])
+  expect(records?.[0]).not.toHaveProperty('search_microcents')
+})
+
+test('a record of the version before, without its attempts, and one of the next, with more than we know, are read', async () => {
+  const journal = open()
+  const tried: UsageRecord['tried'] = [
+    ['openai/gpt-test', 'timeout', 2, 3000],
+    ['google/gemini-test', 'served', 3004, 800],
+  ]
+  const next = { ...record(3), tried, heard_of: 'later' }
+  for (const one of [record(1), { ...record(2), tried }, next]) journal.append(one)
+  await journal.close()
+  expect<unknown>(open().take(10)?.records).toEqual([record(1), { ...record(2), tried }, next])
+})
+
+test('a record with an outcome that there is not, or with more attempts than are made, is none', async () => {
+  const journal = open()
+  const one: Tried = ['openai/gpt-test', 'timeout', 0, 1]
+  for (const tried of [[['openai/gpt-test', 'the words of an upstream', 0, 1]], [one, one, one, one]])
+    journal.append({ ...record(1), tried } as UsageRecord)
+  await journal.close()
+  expect(open().take(10)).toBeNull()
+})
+
+test('a batch that is not released is handed out again', () => {
+  const journal = open()
+  journal.append(record(1))
+  expect(journal.take(10)?.records).toEqual([record(1)])
+  expect(journal.take(10)?.records).toEqual([record(1)])
+})
+
+test('C5 the folder is 0700 and its files are 0600', () => {
+  open().append(record(1))
+  expect(statSync(join(folder.path, 'journal')).mode & 0o777).toBe(0o700)
+  expect(statSync(join(folder.path, 'journal', files()[0] ?? '')).mode & 0o777).toBe(0o600)
+})
+
+test('a record is on disk when append returns, without a close: it survives kill -9', async () => {
+  const script = `
+    const { openJournal } = await import(${JSON.stringify(new URL('../../src/ledger/journal.ts', import.meta.url).pathname)})
+    const journal = openJournal({ directory: ${JSON.stringify(join(folder.path, 'journal'))} })
+    for (const record of ${JSON.stringify([1, 2, 3].map(record))}) journal.append(record)
+    process.kill(process.pid, 'SIGKILL')`
+  await Bun.spawn([process.execPath, '-e', script]).exited
+  expect(shipAll(open())).toEqual(['req_1', 'req_2', 'req_3'])
+})
+
+test('what is handed over together is in one write, and on disk when its promise is fulfilled', async () => {
+  let writes = 0
+  const counted = (...call: Parameters<typeof writeSync>) => {
+    writes++
+    return writeSync(...call)
+  }
+  const journal = open({ system: { write: counted as typeof writeSync, fsync } })
+  const handed = [1, 2, 3].map(index => journal.appendTogether(record(index)))
+  expect([journal.backlog(), writes]).toEqual([3, 0])
+  await handed[0]
+  expect(writes).toBe(1)
+  expect(shipAll(open())).toEqual(['req_1', 'req_2', 'req_3'])
+})
+
+test('a journal that is closed has written what was handed over before', async () => {
+  const journal = open()
+  void journal.appendTogether(record(1))
+  await journal.close()
+  expect(shipAll(open())).toEqual(['req_1'])
+})
+
+test('a full disk refuses all that were handed over together, and keeps each of them', async () => {
+  let full = true
+  const filling = (...call: Parameters<typeof writeSync>) => {
+    if (full) throw new Error('ENOSPC')
+    return writeSync(...call)
+  }
+  const journal = open({ system: { write: filling as typeof writeSync, fsync } })
+  const handed = await Promise.allSettled([1, 2].map(index => journal.appendTogether(record(index))))
+  expect(handed.map(one => one.status === 'rejected' && one.reason)).toEqual([
+    expect.any(JournalUnwritable),
+    expect.any(JournalUnwritable),
+  ])
+  const kept = [1, 2].map(index => journal.untilDurable(`req_${index}`, 1000))
+  full = false
+  await Bun.sleep(300)
+  expect(journal.isWritable()).toBe(true)
+  await Promise.all(kept)
+  expect(shipAll(journal)).toEqual(['req_1', 'req_2'])
+})
+
+test('whoever asks whether a record is durable is not answered before it is written', async () => {
+  const journal = open()
+  void journal.appendTogether(record(1))
+  await journal.untilDurable('req_1', 1000)
+  expect(shipAll(open())).toEqual(['req_1'])
+})
+
+test('cut at every byte and replayed twice, the journal gives the whole lines and nothing else', async () => {
+  const journal = open()
+  const ends: number[] = []
+  const path = () => join(folder.path, 'journal', files()[0] ?? '')
+  for (let index = 0; index < 3; index++) {
+    journal.append(record(index))
+    ends.push(statSync(path()).size)
+  }
+  await journal.close()
+  const whole = readFileSync(path())
+  for (let cut = 0; cut <= whole.length; cut++) {
+    const directory = join(folder.path, `cut-${cut}`)
+    mkdirSync(directory)
+    writeFileSync(join(directory, '000000000001.log'), whole.subarray(0, cut))
+    const expected = ends.flatMap((end, index) => (end <= cut ? [`req_${index}`] : []))
+    const damage: string[] = []
+    // The first replay dies before it releases anything.
+    const first = openJournal({ directory, onDamage: detail => damage.push(detail) })
+    expect(first.take(10)?.records.map(one => one.request_id) ?? []).toEqual(expected)
+    await first.close()
+    const second = openJournal({ directory })
+    expect(shipAll(second)).toEqual(expected)
+    await second.close()
+    expect(readdirSync(directory)).toEqual([])
+    expect(damage).toEqual([])
+  }
+})
+
+test('a byte changed in the middle costs its own line only, and is said', async () => {
+  const journal = open()
+  for (let index = 0; index < 3; index++) journal.append(record(index))
+  await journal.close()
+  const path = join(folder.path, 'journal', files()[0] ?? '')
+  const bytes = readFileSync(path)
+  bytes[Math.floor(bytes.length / 2)] = 0x7f
+  writeFileSync(path, bytes)
+  const damage: string[] = []
+  expect(shipAll(open({ onDamage: detail => damage.push(detail) }))).toEqual(['req_0', 'req_2'])
+  expect(damage.length).toBeGreaterThan(0)
+})
+
+test('what is not released is there after a restart, together with what is new', async () => {
+  const first = open()
+  for (let index = 0; index < 10; index++) first.append(record(index))
+  first.take(4)?.release()
+  await first.close()
+  const second = open()
+  second.append(record(10))
+  const ids = new Set(shipAll(second))
+  for (let index = 4; index <= 10; index++) expect(ids.has(`req_${index}`)).toBe(true)
+  await second.close()
+  expect(files()).toEqual([])
+})
+
+test('lines of before there was learning are read as they are, and those with a lesson keep it', async () => {
+  const [old, none] = [record(1), { ...record(2), learning: null }]
+  const lesson = {
+    quality: 0.75,
+    epoch: null,
+    influenced: true,
+    choice_probability: 0.995,
+    enhanced: false,
+    repeat_of: 'req_1',
+  }
+  const taught = { ...record(3), learning: lesson }
+  const first = open()
+  for (const one of [old, none, taught]) first.append(one)
+  await first.close()
+  const second = open()
+  expect(second.take(10)?.records).toEqual([old, none, taught])
+  await second.close()
+})
+
+test('unshipped records are found by account and day, also in segments that only lie on disk', () => {
+  const journal = open({ segmentBytes: 1000 })
+  for (let index = 0; index < 20; index++) journal.append(record(index))
+  journal.append(usageRecord({ request_id: 'other', account_id: 'acc_2' }))
+  journal.append(usageRecord({ request_id: 'later', at_ms: record(0).at_ms + 86_400_000 }))
+  while (journal.backlog() > 17) journal.take(1)?.release()
+  const day = Math.floor(record(0).at_ms / 86_400_000)
+  expect(journal.unshipped('acc_1', day).map(one => one.request_id)).toEqual(
+    Array.from({ length: 15 }, (_, index) => `req_${index + 5}`),
+  )
+})
+
+test('no file is read for an account that has nothing in it', async () => {
+  const first = open({ segmentBytes: 1000 })
+  for (let index = 0; index < 20; index++) first.append(record(index))
+  first.append(usageRecord({ request_id: 'other', account_id: 'acc_2' }))
+  await first.close()
+  const journal = open()
+  const day = Math.floor(record(0).at_ms / 86_400_000)
+  // What would have to be read is no longer there.
+  for (const file of files().slice(0, -1)) unlinkSync(join(folder.path, 'journal', file))
+  expect(journal.unshipped('acc_2', day).map(one => one.request_id)).toEqual(['other'])
+  expect(journal.unshipped('acc_3', day)).toEqual([])
+  expect(() => journal.unshipped('acc_1', day)).toThrow('ENOENT')
+  await journal.close()
+})
+
+const full = (after: number) => {
+  const disk = { isFull: true, room: after }
+  const write: typeof writeSync = (descriptor: number, data: string | NodeJS.ArrayBufferView, ...rest: unknown[]) => {
+    if (disk.isFull && disk.room <= 0) throw Object.assign(new Error('no space left'), { code: 'ENOSPC' })
+    const bytes = Buffer.from(data as Uint8Array).subarray(Number(rest[0] ?? 0))
+    const part = disk.isFull ? bytes.subarray(0, disk.room) : bytes
+    disk.room -= part.length
+    return writeSync(descriptor, part)
+  }
+  return { disk, write }
+}
+
+test('a full disk: the record is kept in memory, nothing new may begin, and it is written when there is room', async () => {
+  const { disk, write } = full(100)
+  const journal = open({ system: { write, fsync } })
+  expect(() => journal.append(record(1))).toThrow(JournalUnwritable)
+  expect(journal.isWritable()).toBe(false)
+  expect(statSync(join(folder.path, 'journal', files()[0] ?? '')).size).toBe(0)
+  const durable = journal.untilDurable('req_1', 2000)
+  await expect(journal.untilDurable('req_1', 5)).rejects.toBeInstanceOf(JournalUnwritable)
+  disk.isFull = false
+  await Bun.sleep(260)
+  const again = journal.untilDurable('req_1', 2000)
+  expect(journal.isWritable()).toBe(true)
+  await again
+  expect(journal.backlog()).toBe(1)
+  await journal.close()
+  expect(shipAll(open())).toEqual(['req_1'])
+  durable.catch(() => {})
+})
+
+test('a full disk with a store that answers: what only memory holds is shipped all the same', async () => {
+  const { write } = full(0)
+  const journal = open({ system: { write, fsync } })
+  expect(() => journal.append(record(1))).toThrow(JournalUnwritable)
+  const durable = journal.untilDurable('req_1', 2000)
+  expect(shipAll(journal)).toEqual(['req_1'])
+  await durable
+  expect(journal.isWritable()).toBe(true)
+})
+
+test('after a failed fsync the file is dead: its records go to a new one', async () => {
+  let failures = 1
+  const failing = ((descriptor: number, done: (error: NodeJS.ErrnoException | null) => void) =>
+    failures-- > 0
+      ? queueMicrotask(() => done(Object.assign(new Error('EIO'), { code: 'EIO' })))
+      : fsync(descriptor, done)) as typeof fsync
+  const damage: string[] = []
+  const journal = open({
+    fsyncEveryMs: 10,
+    system: { write: writeSync, fsync: failing },
+    onDamage: detail => damage.push(detail),
+  })
+  journal.append(record(1))
+  const [dead] = files()
+  await Bun.sleep(50)
+  expect(damage).toHaveLength(1)
+  expect(files()).not.toContain(dead)
+  journal.append(record(2))
+  expect(journal.backlog()).toBe(2)
+  await journal.close()
+  expect(shipAll(open())).toEqual(['req_1', 'req_2'])
+})
+
+test('a refused record is set aside in a file that no start reads or deletes', async () => {
+  const journal = open()
+  journal.setAside(record(1))
+  await journal.close()
+  expect(open().backlog()).toBe(0)
+  expect(files()).toEqual(['refused.log'])
+})
+
+test('an append is cheap', () => {
+  const journal = open()
+  for (let index = 0; index < 2000; index++) journal.append(record(index))
+  const started = cpuMs()
+  for (let index = 0; index < 2000; index++) journal.append(record(index))
+  const each = ((cpuMs() - started) / 2000) * 1000
+  process.stdout.write(`journal append: ${each.toFixed(1)} µs\n`)
+  expect(each).toBeLessThan(200)
+})

@@ -1,0 +1,350 @@
+import { afterAll, describe, expect, test } from 'bun:test'
+import { appendFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { journalFolders, reconcileUsage, replayFolders, replayUsage } from '../../src/commands/usage-reports.ts'
+import { counterFormat, keysOf, partitionOf } from '../../src/core/limits/partitions.ts'
+import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
+import { FailoverMeter } from '../../src/limits/failover/failover.ts'
+import { lockDataFolder } from '../../src/database/data-folder.ts'
+import type { Database } from '../../src/database/database.ts'
+import { openJournal } from '../../src/ledger/journal.ts'
+import { journalSource } from '../../src/ledger/reconcile/journal-source.ts'
+import { redisSource } from '../../src/ledger/reconcile/redis-source.ts'
+import { type AuditScope, audit } from '../../src/ledger/reconcile.ts'
+import { openRedis } from '../../src/database/redis.ts'
+import { createShipper } from '../../src/ledger/shipper.ts'
+import { startRedis } from '../harness/redis.ts'
+import { admitted, ask, settlement } from '../limits/meter.contract.ts'
+import { eventually, quiet } from '../database/database.contract.ts'
+import { generateUsage, newTeam, tampered } from '../database/ledger-rows.ts'
+import { onDatabaseOf } from '../database/on-database.ts'
+import { movableClock, temporaryFolder, usageRecord } from '../database/support.ts'
+import { twoDatabases } from '../database/two-databases.ts'
+
+const folder = temporaryFolder()
+afterAll(() => folder.remove())
+const databases = twoDatabases()
+
+const start = Date.UTC(2026, 4, 5, 12)
+const hour = 3_600_000
+const year = { from: '2026-01-01', to: '2026-12-31' }
+let journals = 0
+const newJournal = () => join(folder.path, `other-${++journals}`, 'journal')
+
+/** Through a journal of its own, as a gateway would. */
+async function ship(database: Database, records: readonly UsageRecord[]): Promise<void> {
+  const journal = openJournal({ directory: newJournal() })
+  const shipper = createShipper({ journal, database, clock: { now: () => Date.now() }, log: quiet })
+  for (const record of records) journal.append(record)
+  expect(await shipper.drain(10_000)).toBe(true)
+  await shipper.close()
+  await journal.close()
+}
+
+for (const [name, open] of [
+  ['embedded Postgres', () => databases.embedded],
+  ['real Postgres', () => databases.real],
+] as const) {
+  const onDatabase = onDatabaseOf(name, open, 60_000)
+
+  describe(name, () => {
+    onDatabase(
+      'a ledger and its daily sums are whole; one micro-cent of one cell is found, and where',
+      async database => {
+        const team = await newTeam(database)
+        const keyIds = [...team.ownerKeys, ...team.memberKeys]
+        await generateUsage(database, { ...team, keyIds, count: 2000, start, stepMs: hour })
+        const scope: AuditScope = { ...year, accountId: team.accountId }
+        const whole = await audit(database, [], scope)
+        expect(whole).toMatchObject({ isWhole: true, requests: 2000, billed_microcents: 2_001_000, differences: [] })
+
+        const place = {
+          account_id: team.accountId,
+          day: '2026-05-07',
+          key_id: team.memberKeys[0],
+          model: 'openai/model-10',
+        }
+        const change = (by: number) =>
+          database.run(
+            ({ sql }) => sql`
+          update usage_daily set billed_microcents = billed_microcents + ${by}
+          where account_id = ${place.account_id} and day = ${place.day} and key_id = ${place.key_id} and model = ${place.model}`,
+          )
+        await change(1)
+        const found = await audit(database, [], scope)
+        expect(found).toMatchObject({ isWhole: false, differences: [{ kind: 'rollup', ...place }] })
+        const [difference] = found.differences
+        if (difference?.kind !== 'rollup') throw new Error('a daily sum differs')
+        expect((difference.rollup?.billed_microcents ?? 0) - (difference.ledger?.billed_microcents ?? 0)).toBe(1)
+        const report = await reconcileUsage(database, [], scope)
+        expect(report).toMatchObject({ isWell: false, json: { counters: null } })
+        expect(report.lines.join('\n')).toContain(
+          `${place.account_id} 2026-05-07 ${place.key_id} openai/model-10: billed_microcents`,
+        )
+        await change(-1)
+        expect((await audit(database, [], scope)).isWhole).toBe(true)
+      },
+    )
+
+    onDatabase('a lost row and a lost sum are found on either side, a period outside is left alone', async database => {
+      const team = await newTeam(database)
+      await generateUsage(database, { ...team, keyIds: [team.ownerKeys[0]], count: 48, start, stepMs: hour })
+      const scope: AuditScope = { ...year, accountId: team.accountId }
+      await tampered(
+        database,
+        sql => sql`delete from usage_records where account_id = ${team.accountId} and billed_microcents = 1`,
+      )
+      await database.run(
+        ({ sql }) => sql`delete from usage_daily where account_id = ${team.accountId} and model = 'openai/model-14'`,
+      )
+      const { differences } = await audit(database, [], scope)
+      expect(differences).toEqual([
+        expect.objectContaining({ kind: 'rollup', day: '2026-05-05', model: 'google/model-1', ledger: null }),
+        expect.objectContaining({ kind: 'rollup', day: '2026-05-06', model: 'openai/model-14', rollup: null }),
+      ])
+      expect((await audit(database, [], { ...scope, from: '2026-06-01' })).isWhole).toBe(true)
+    })
+
+    onDatabase('what waits in a journal is on its way, replaying brings it there, once', async database => {
+      const { accountId } = await newTeam(database)
+      const directory = newJournal()
+      const record = (index: number) =>
+        usageRecord({
+          request_id: `${accountId}_${index}`,
+          account_id: accountId,
+          billed_microcents: 30 + index,
+          reserved_microcents: 100,
+        })
+      const journal = openJournal({ directory })
+      for (const index of [1, 2, 3]) journal.append(record(index))
+      await ship(database, [record(1)])
+      const scope: AuditScope = { ...year, accountId }
+      const sources = [journalSource(directory)]
+      // Its writer is alive and at the last line.
+      const file = readdirSync(directory)[0] ?? ''
+      expect(await audit(database, sources, scope)).toMatchObject({
+        isWhole: true,
+        requests: 1,
+        waiting: { requests: 2, billed_microcents: 65 },
+        damaged_lines: 0,
+      })
+      await journal.close()
+      appendFileSync(join(directory, file), 'half a li')
+      expect((await audit(database, sources, scope)).damaged_lines).toBe(0)
+
+      expect(await replayUsage(database, directory)).toMatchObject({
+        isWell: true,
+        json: { found: 3, left: 0, refused: 0 },
+      })
+      expect(await replayUsage(database, directory)).toMatchObject({ isWell: true, json: { found: 0 } })
+      const after = await reconcileUsage(database, sources, scope)
+      // It never says of counters that they agree where it has seen none.
+      expect(after.lines.at(-1)).toBe('Ledger and daily sums say the same.')
+      expect(after.lines.join(' ')).toContain('Without Redis each gateway counts in its own memory')
+      expect(after.json).toMatchObject({ ok: true, requests: 3, billed_microcents: 96, waiting: { requests: 0 } })
+    })
+
+    onDatabase(
+      'usage reconcile: counts an end that waits beside its checkpoint, then shows it as replaced',
+      async database => {
+        const { accountId } = await newTeam(database)
+        const directory = newJournal()
+        const end = usageRecord({ request_id: `${accountId}_1`, account_id: accountId, billed_microcents: 45 })
+        await ship(database, [
+          { ...end, truth: 'checkpoint', status: 'failed', output_tokens: 5, billed_microcents: 15 },
+        ])
+        const journal = openJournal({ directory })
+        journal.append(end)
+        await journal.close()
+        const sources = [journalSource(directory)]
+        const scope: AuditScope = { ...year, accountId }
+        expect(await audit(database, sources, scope)).toMatchObject({
+          isWhole: true,
+          billed_microcents: 15,
+          waiting: { requests: 1, billed_microcents: 30 },
+          replaced: { requests: 0 },
+        })
+        expect(await replayUsage(database, directory)).toMatchObject({ isWell: true, json: { found: 1, left: 0 } })
+        const { lines, json, isWell } = await reconcileUsage(database, sources, scope)
+        expect(isWell).toBe(true)
+        expect(json).toMatchObject({
+          billed_microcents: 45,
+          waiting: { requests: 0 },
+          replaced: { requests: 1, tokens: 15, billed_microcents: 30 },
+        })
+        const text = lines.join('\n')
+        expect(text).toContain(
+          'replaced: 1 requests, whose end came after their checkpoint had been settled: +15 tokens, $0.00000030',
+        )
+        expect(text).toContain(
+          `${accountId}_1 of ${accountId} 2026-05-05: failed, 15 tokens, $0.00000015 became completed, 30 tokens, $0.00000045`,
+        )
+      },
+    )
+
+    onDatabase(
+      'a record that the ledger refused, one that it has otherwise, and a broken line are told',
+      async database => {
+        const { accountId } = await newTeam(database)
+        const directory = newJournal()
+        const journal = openJournal({ directory })
+        const base = { account_id: accountId, reserved_microcents: 100 }
+        const good = usageRecord({ ...base, request_id: `${accountId}_1` })
+        await ship(database, [good])
+        journal.append({ ...good, billed_microcents: 31 })
+        journal.append(usageRecord({ ...base, request_id: `${accountId}_2`, billed_microcents: 101 }))
+        await journal.close()
+        expect((await replayUsage(database, directory)).isWell).toBe(false)
+        expect((await audit(database, [journalSource(directory)], { ...year, accountId })).differences).toEqual([
+          expect.objectContaining({
+            kind: 'refused',
+            request_id: `${accountId}_2`,
+            model: 'openai/gpt-test',
+            ledger: null,
+          }),
+        ])
+        // Refused again where nothing has changed; taken once the ledger's rule has.
+        expect((await replayUsage(database, directory)).json).toMatchObject({ found: 1, refused: 1 })
+        const rule = (words: string) => database.run(({ sql }) => sql.unsafe(`alter table usage_records ${words}`))
+        await rule('drop constraint usage_records_billed')
+        expect(await replayUsage(database, directory)).toMatchObject({ isWell: true, json: { found: 1, shipped: 1 } })
+        expect((await audit(database, [journalSource(directory)], { ...year, accountId })).isWhole).toBe(true)
+        await tampered(database, async sql => {
+          await sql`update usage_records set billed_microcents = 100 where billed_microcents > 100`
+          await sql`update usage_daily set billed_microcents = billed_microcents - 1 where account_id = ${accountId}`
+        })
+        await rule(
+          'add constraint usage_records_billed check (0 <= billed_microcents and billed_microcents <= reserved_microcents)',
+        )
+        // A copy of a journal, as a backup may hold it.
+        const copy = newJournal()
+        const again = openJournal({ directory: copy })
+        again.append({ ...good, billed_microcents: 31 })
+        await again.close()
+        writeFileSync(join(copy, '000000000009.log'), '00000000 {"not":"whole"}\n')
+        const found = await audit(database, [journalSource(copy)], { ...year, accountId })
+        expect(found).toMatchObject({ isWhole: false, damaged_lines: 1 })
+        expect(found.differences).toEqual([
+          expect.objectContaining({
+            kind: 'record',
+            ledger: { tokens: 30, microcents: 30 },
+            recorded: { tokens: 30, microcents: 31 },
+          }),
+        ])
+      },
+    )
+  })
+}
+
+test('a data folder’s journals are its own and its workers’: each is replayed', async () => {
+  const database = databases.embedded
+  if (database === null) throw new Error('the embedded database is open')
+  const { accountId } = await newTeam(database)
+  const data = join(folder.path, 'with-workers')
+  for (const name of ['journal', 'worker-1/journal', 'worker-2/journal', 'worker-2/other', 'elsewhere/journal']) {
+    const journal = openJournal({ directory: join(data, name) })
+    journal.append(usageRecord({ request_id: `${accountId}_${name}`, account_id: accountId }))
+    await journal.close()
+  }
+  const folders = journalFolders(data)
+  expect(folders).toEqual(['journal', 'worker-1/journal', 'worker-2/journal'].map(name => join(data, name)))
+  expect(await replayFolders(database, folders)).toMatchObject({
+    isWell: true,
+    json: { folders: [{ found: 1 }, { found: 1 }, { found: 1 }] },
+  })
+  await expect(replayFolders(database, [])).rejects.toThrow('There is no journal')
+})
+
+test('a journal that is not there, or that a living gateway writes to, is not replayed', async () => {
+  const database = databases.embedded
+  if (database === null) throw new Error('the embedded database is open')
+  await expect(replayUsage(database, join(folder.path, 'nothing'))).rejects.toThrow('There is no journal')
+  const directory = newJournal()
+  const release = lockDataFolder(join(directory, '..'))
+  await openJournal({ directory }).close()
+  // The lock names its holder: here a process that is alive and not this one.
+  writeFileSync(join(directory, '..', 'gateway.lock'), JSON.stringify({ pid: process.ppid, began: null }))
+  await expect(replayUsage(database, directory)).rejects.toThrow(`Process ${process.ppid} is a gateway on this journal`)
+  release()
+})
+
+test('the counters in Redis, less what open requests reserve, are ledger and stream together, to the micro-cent', async () => {
+  const database = databases.real ?? databases.embedded
+  const redisServer = await startRedis()
+  if (database === null || redisServer === null) return void process.stdout.write('did not run: counters in Redis\n')
+  const redis = openRedis({ urls: [redisServer.url] })
+  let closeMeter = async () => {}
+  try {
+    await eventually(() => redis.isReady(), 5000)
+    const clock = movableClock(start)
+    const meter = new FailoverMeter({
+      redis,
+      database,
+      clock: { now: clock.now, monotonic: () => performance.now() },
+      time: clock.now,
+      isManual: true,
+      journal: {
+        append() {},
+        appendTogether: async () => {},
+        isWritable: () => true,
+        untilDurable: async () => {},
+        waiting: () => [],
+      },
+      gatewayId: Bun.randomUUIDv7(),
+    })
+    closeMeter = meter.close.bind(meter)
+    await eventually(() => meter.isShared(), 5000)
+    const accounts = await Promise.all(Array.from({ length: 5 }, async () => (await newTeam(database)).accountId))
+    const [first = ''] = accounts
+    for (const accountId of accounts)
+      for (const index of [1, 2, 3, 4]) {
+        const seat = admitted(await meter.admit(ask(`${accountId}_${index}`, { accountId })))
+        if (index < 4) await meter.settle(settlement(seat, 30, 1000 + index, start))
+      }
+    const inStream = async () => {
+      const { waiting } = await redisSource(redis).read([])
+      return waiting
+    }
+    // Some have arrived and are still in the stream, some have left it, some are only there.
+    const records = await inStream()
+    expect(records).toHaveLength(15)
+    await ship(
+      database,
+      records.filter(record => !record.request_id.endsWith('_3')),
+    )
+    const keys = keysOf(partitionOf(first))
+    const [[entry = '']] = (await redis.send(keys.stream, ['XRANGE', keys.stream, '-', '+', 'COUNT', '1'])) as [
+      [string],
+    ]
+    await redis.send(keys.stream, ['XDEL', keys.stream, entry])
+
+    const oneMore = `local all = {struct.unpack('${counterFormat}', redis.call('HGET', KEYS[1], 'm'))}
+      all[3] = all[3] + ARGV[1]
+      redis.call('HSET', KEYS[1], 'm', struct.pack('${counterFormat}', unpack(all)))`
+    const addCost = (microcents: number) =>
+      redis.send('', ['EVAL', oneMore, '1', keys.account(first), String(microcents)])
+    const scope: AuditScope = { from: '2026-05-04', to: '2026-05-05', accountId: null }
+    const own = async (accountId: string) => audit(database, [redisSource(redis)], { ...scope, accountId })
+    for (const accountId of accounts)
+      expect(await own(accountId)).toMatchObject({ isWhole: true, counters: 1, requests: 2, waiting: { requests: 1 } })
+
+    await addCost(1)
+    expect((await own(first)).differences).toEqual([
+      {
+        kind: 'counter',
+        account_id: first,
+        day: '2026-05-05',
+        ledger: { tokens: 90, microcents: 3006 },
+        counter: { tokens: 90, microcents: 3007 },
+      },
+    ])
+    await addCost(-1)
+    // Under another epoch nothing is counted, hence nothing can differ.
+    await redis.send('', ['SET', keys.epoch, 'another'])
+    expect(await own(first)).toMatchObject({ isWhole: true, counters: 0 })
+  } finally {
+    await closeMeter()
+    redis.close()
+    await redisServer.stop()
+  }
+}, 60_000)

@@ -1,0 +1,193 @@
+import { afterAll, afterEach, expect, test } from 'bun:test'
+import type { Limits } from '../../../src/core/limits/plans.ts'
+import { migrate, openDatabase } from '../../../src/database/database.ts'
+import { spentOn } from '../../../src/ledger/ledger.ts'
+import { startPostgres } from '../../harness/postgres.ts'
+import { type PrivateRedis, startRedis } from '../../harness/redis.ts'
+import { eventually } from '../../database/database.contract.ts'
+import { meterContract } from '../meter.contract.ts'
+import { type Race, startRacers, unit } from '../racers.ts'
+import { failoverRig, nowhere } from '../rig.ts'
+
+const server: PrivateRedis | null = await startRedis()
+const postgres = await startPostgres()
+const database = postgres === null ? null : openDatabase(postgres.url)
+if (database !== null) await migrate(database)
+const cleanUps: (() => unknown)[] = []
+afterEach(async () => {
+  for (const step of cleanUps.splice(0).reverse()) await step()
+})
+afterAll(async () => {
+  await database?.close()
+  await postgres?.stop()
+  await server?.stop()
+})
+
+type Team = ReturnType<typeof startRacers>
+
+async function racers(
+  count: number,
+  redis: PrivateRedis | null,
+  more: { readonly leaseMs?: number; readonly commandDeadlineMs?: number } = {},
+): Promise<Team> {
+  await redis?.command('FLUSHALL')
+  const team = startRacers(count, { redis: redis?.url ?? nowhere, database: postgres?.url ?? '', ...more })
+  cleanUps.push(team.stop)
+  return team
+}
+
+type Given = Pick<Race, 'admitted' | 'refused'>
+
+/** Nothing over, nothing under, and whoever is refused hears of the limit. */
+function expectHandedOut({ admitted, refused }: Given, most: number, code: string, least = most) {
+  expect(Object.keys(refused)).toEqual([code])
+  expect(admitted).toBeLessThanOrEqual(most)
+  expect(admitted).toBeGreaterThanOrEqual(least)
+}
+
+function together(one: Given, other: Given): Given {
+  const codes = new Set([...Object.keys(one.refused), ...Object.keys(other.refused)])
+  const refused = Object.fromEntries(
+    [...codes].map(code => [code, (one.refused[code] ?? 0) + (other.refused[code] ?? 0)]),
+  )
+  return { admitted: one.admitted + other.admitted, refused }
+}
+
+if (server !== null && database !== null) {
+  meterContract('failover meter, Redis decides', () =>
+    failoverRig({ database, redis: server, commandDeadlineMs: 5_000 }),
+  )
+  meterContract('failover meter, Postgres decides', () => failoverRig({ database, redis: null }))
+}
+
+if (server !== null && postgres !== null && database !== null) {
+  const today = () => Math.floor(Date.now() / 86_400_000)
+
+  test('1,000 at once from 4 gateways at the last cent, token, seat, minute: exactly as many as there are', async () => {
+    const team = await racers(4, server, { commandDeadlineMs: 5_000 })
+    const cases = {
+      cent: { dailyCostMicrocents: 100_999 },
+      token: { dailyTokens: 1_109 },
+      seat: { concurrentRequests: 100 },
+      minute: { requestsPerMinute: 100 },
+    }
+    await team.shared(30_000)
+    for (const [account, limits] of Object.entries(cases)) {
+      const { admitted } = await team.race(unit(account, limits), 250)
+      expect({ account, admitted }).toEqual({ account, admitted: 100 })
+    }
+  }, 90_000)
+
+  const faults: Record<string, (redis: PrivateRedis) => Promise<void>> = {
+    emptied: async redis => void (await redis.command('FLUSHALL')),
+    killed: async redis => {
+      await redis.crash()
+      await Bun.sleep(300)
+      await redis.start()
+    },
+    frozen: async redis => {
+      redis.freeze()
+      await Bun.sleep(500)
+      redis.thaw()
+    },
+    paused: async redis => void (await redis.command('CLIENT', 'PAUSE', '400', 'ALL')),
+  }
+  // Gateways live through more than one fault.
+  let lasting: Team | null = null
+  const lastingTeam = () => (lasting ??= startRacers(4, { redis: server.url, database: postgres.url }))
+  afterAll(() => lasting?.stop())
+
+  for (const [fault, strike] of Object.entries(faults)) {
+    test(`Redis ${fault} in the middle of a race for the last cent: nothing over, and the ledger says so`, async () => {
+      const team = lastingTeam()
+      const account = `acc_${fault}`
+      await team.shared(30_000)
+      const racing = team.race(unit(account, { dailyCostMicrocents: 200_000 }), 250, 1500)
+      await Bun.sleep(250)
+      await strike(server)
+      const first = await racing
+      const struckAt = performance.now()
+      await team.shared(30_000)
+      const backMs = performance.now() - struckAt
+      const second = await team.race(unit(account, { dailyCostMicrocents: 200_000 }), 100)
+      await team.everyone({ kind: 'settle', tokens: 11, microcents: 1000 })
+      await team.everyone({ kind: 'drain' })
+      process.stdout.write(
+        `Redis ${fault}: ${first.admitted} + ${second.admitted} of 200, slowest ${first.slowestMs.toFixed(0)} ms, back ${backMs.toFixed(0)} ms after the race\n`,
+      )
+      const spent = await spentOn(database, account, today())
+      expect(spent.microcents).toBe((first.admitted + second.admitted) * 1000)
+      expectHandedOut(together(first, second), 200, 'daily_cost_exceeded', 199)
+    }, 90_000)
+  }
+
+  test('Redis emptied again and again during a race: nothing over, nothing lost', async () => {
+    const team = lastingTeam()
+    await team.shared(30_000)
+    const request = unit('acc_again', { dailyCostMicrocents: 200_000 })
+    const racing = team.race(request, 250, 3000)
+    for (let round = 0; round < 6; round++) {
+      await Bun.sleep(500)
+      await server.command('FLUSHALL')
+    }
+    const { admitted } = await racing
+    await team.everyone({ kind: 'settle', tokens: 11, microcents: 1000 })
+    await team.everyone({ kind: 'drain' })
+    expect(admitted).toBeLessThanOrEqual(200)
+    expect((await spentOn(database, 'acc_again', today())).microcents).toBe(admitted * 1000)
+  }, 90_000)
+
+  test('a gateway that is killed: its seats are free and its requests settled to their last checkpoint once their leases are over', async () => {
+    const team = await racers(2, server, { leaseMs: 3_000 })
+    const [first, second] = team.all
+    await team.shared(30_000)
+    const request = unit('acc_of_the_dead', { concurrentRequests: 5 })
+    const five = { kind: 'race', request, count: 5, withinMs: 0 } as const
+    expect(await first?.tell(five)).toMatchObject({ admitted: 5 })
+    await first?.tell({ kind: 'checkpoint', tokens: 11, microcents: 700 })
+    await Bun.sleep(1_200)
+    expect(await second?.tell(five)).toMatchObject({ admitted: 0, refused: { concurrent_requests_exceeded: 5 } })
+    await first?.kill()
+    // Nobody asks about the account: the siblings look by themselves.
+    await eventually(async () => (await spentOn(database, 'acc_of_the_dead', today())).microcents === 3_500, 8_000)
+    expect(await second?.tell(five)).toMatchObject({ admitted: 5 })
+  }, 90_000)
+
+  test('4 gateways that start without Redis hand out no more than there is: of money, tokens, seats and requests a minute', async () => {
+    const team = await racers(4, null)
+    const refusals = {
+      cent: 'daily_cost_exceeded',
+      token: 'daily_tokens_exceeded',
+      seat: 'concurrent_requests_exceeded',
+      minute: 'requests_per_minute_exceeded',
+    }
+    const cases: Record<keyof typeof refusals, Partial<Limits>> = {
+      cent: { dailyCostMicrocents: 200_999 },
+      token: { dailyTokens: 2_209 },
+      seat: { concurrentRequests: 200 },
+      minute: { requestsPerMinute: 200 },
+    }
+    for (const name of ['cent', 'token', 'seat', 'minute'] as const) {
+      const { admitted, refused, slowestMs } = await team.race(unit(`acc_without_${name}`, cases[name]), 250)
+      process.stdout.write(
+        `without Redis from the start, ${name}: ${admitted} of 200, slowest ${slowestMs.toFixed(0)} ms\n`,
+      )
+      expectHandedOut({ admitted, refused }, 200, refusals[name])
+    }
+  }, 90_000)
+
+  test('with Redis dead 4 gateways that know of each other hand out no more than there is, and all of it is in the ledger', async () => {
+    const team = await racers(4, server)
+    await team.shared(30_000)
+    await Bun.sleep(1_100)
+    await server.crash()
+    cleanUps.push(() => server.start())
+    const cent = await team.race(unit('acc_dead', { dailyCostMicrocents: 200_000 }), 250)
+    expectHandedOut(cent, 200, 'daily_cost_exceeded')
+    const minute = await team.race(unit('acc_minute', { requestsPerMinute: 10 }), 25)
+    expect(minute.admitted).toBeLessThanOrEqual(10 + 3)
+    await team.everyone({ kind: 'settle', tokens: 11, microcents: 1000 })
+    await team.everyone({ kind: 'drain' })
+    expect((await spentOn(database, 'acc_dead', today())).microcents).toBe(cent.admitted * 1000)
+  }, 90_000)
+}

@@ -1,0 +1,103 @@
+import { describe, expect, test } from 'bun:test'
+import { createModeration, type ModerationDeps } from '../../src/moderation/external-moderation.ts'
+import type { ModerationSettings } from '../../src/moderation/settings.ts'
+
+const endpoint: ModerationSettings = { url: 'https://moderation.test/v1', apiKey: 'key', model: null, timeoutMs: 1_000 }
+const never = new AbortController().signal
+
+/** A client whose clock and endpoint the test moves. */
+function world(answer: (init: RequestInit) => Promise<Response>, settings = endpoint) {
+  const lines: string[] = []
+  const bodies: string[] = []
+  let now = 0
+  const timers: (() => void)[] = []
+  const pass = (milliseconds: number) => {
+    now += milliseconds
+  }
+  const deps: ModerationDeps = {
+    fetch: (_url, init) => {
+      bodies.push(String(init.body))
+      return answer(init)
+    },
+    monotonic: () => now,
+    after: (_ms, action) => {
+      timers.push(action)
+      return () => {}
+    },
+    log: {
+      warn: (event, fields) => void lines.push(`${event} ${fields.detail ?? ''}`),
+      info: event => void lines.push(event),
+    },
+    complete: async (_model, _system, user) =>
+      user.includes('knife') ? 'Sure: {"flagged": true, "category": "violence"}' : '{"flagged": false}',
+  }
+  return { moderation: createModeration(deps, settings), lines, bodies, timers, pass }
+}
+
+const results = (...flags: boolean[]) =>
+  Response.json({
+    results: flags.map(flagged => ({ flagged, categories: { 'hate/threatening': flagged, violence: false } })),
+  })
+
+describe('a moderation endpoint', () => {
+  test('gets every text, and its first flagged category refuses', async () => {
+    const { moderation, bodies } = world(async () => results(false, true))
+    expect(await moderation.ask(['one', 'two'], 'req_1', never)).toBe('hate_threatening')
+    expect(bodies).toEqual(['{"input":["two","one"]}'])
+    expect(moderation.counts).toEqual({ asked: 1, blocked: 1, failed: 0, passedOver: 0 })
+  })
+
+  test.each([
+    ['refuses the connection', () => Promise.reject(new Error('ECONNREFUSED')), 'no answer'],
+    ['answers 500', async () => new Response('secret of theirs', { status: 500 }), 'status 500'],
+    ['answers no JSON', async () => new Response('<html>'), 'not a moderation answer'],
+    ['answers other JSON', async () => Response.json({ results: [{ flagged: 'yes' }] }), 'not a moderation answer'],
+    ['answers no result', async () => Response.json({ results: [] }), 'not a moderation answer'],
+    ['answers without an end', async () => new Response('x'.repeat(300_000)), 'an answer over the size limit'],
+  ] as [string, () => Promise<Response>, string][])(
+    'that %s leaves the in-process verdict, and the log says so',
+    async (_what, answer, detail) => {
+      const { moderation, lines } = world(answer)
+      expect(await moderation.ask(['one'], 'req_1', never)).toBeNull()
+      expect(lines).toEqual([`moderation_failed ${detail}`])
+      expect(moderation.counts.failed).toBe(1)
+    },
+  )
+
+  test('that says nothing in time is given up', async () => {
+    const { moderation, lines, timers } = world(
+      init => new Promise((_, reject) => init.signal?.addEventListener('abort', () => reject(new Error('aborted')))),
+    )
+    const verdict = moderation.ask(['one'], 'req_1', never)
+    for (const expire of timers) expire()
+    expect(await verdict).toBeNull()
+    expect(lines).toEqual(['moderation_failed no verdict in time'])
+  })
+
+  test('that fails three times is left alone for ten seconds, then asked again', async () => {
+    let isUp = false
+    const { moderation, lines, bodies, pass } = world(async () =>
+      isUp ? results(true) : new Response('', { status: 503 }),
+    )
+    for (let count = 0; count < 4; count++) expect(await moderation.ask(['one'], 'req_1', never)).toBeNull()
+    expect(bodies.length).toBe(3)
+    isUp = true
+    pass(10_001)
+    expect(await moderation.ask(['one'], 'req_1', never)).toBe('hate_threatening')
+    expect(lines.slice(-2)).toEqual(['moderation_passed_over ', 'moderation_back'])
+    expect(moderation.counts).toEqual({ asked: 4, blocked: 1, failed: 3, passedOver: 1 })
+  })
+
+  test('is not thought sick for a caller who left', async () => {
+    const { moderation } = world(() => Promise.reject(new Error('aborted')))
+    expect(await moderation.ask(['one'], 'req_1', AbortSignal.abort())).toBeNull()
+    expect(moderation.counts.failed).toBe(0)
+  })
+})
+
+test('a model of the catalogue judges by its first JSON object; what is none counts as no answer', async () => {
+  const settings = { ...endpoint, url: null, model: 'gpt-5.5' }
+  const { moderation } = world(() => Promise.reject(new Error('no endpoint')), settings)
+  expect(await moderation.ask(['with a knife'], 'req_1', never)).toBe('violence')
+  expect(await moderation.ask(['with a spoon'], 'req_1', never)).toBeNull()
+})

@@ -1,0 +1,25 @@
+/** The safety layers for a test: real ones, on a network and a clock that the test hands in. */
+import { readConfig } from '../../src/config.ts'
+import { createDigests } from '../../src/core/text/keyed-digests.ts'
+import { createFeatureReader } from '../../src/core/analysis/features.ts'
+import { createSafety, type Safety, type SafetyDeps } from '../../src/moderation/moderation.ts'
+import type { SafetySettings } from '../../src/moderation/settings.ts'
+
+const nobody = () => Promise.reject(new Error('nobody is asked'))
+
+export function safetyFor(settings: Partial<SafetySettings> = {}, deps: Partial<SafetyDeps> = {}): Safety {
+  return createSafety(
+    {
+      fetch: nobody,
+      hop: nobody,
+      monotonic: () => 0,
+      after: () => () => {},
+      log: { info() {}, warn() {} },
+      complete: nobody,
+      digests: createDigests(new Uint8Array(32)),
+      readFeatures: createFeatureReader(),
+      ...deps,
+    },
+    { ...readConfig({}).safety, ...settings },
+  )
+}

@@ -1,0 +1,124 @@
+import { expect, test } from 'bun:test'
+import { randomBytes } from 'node:crypto'
+import { catalogue } from '../../src/core/models/catalog.ts'
+import { buildCatalogue, fullName } from '../../src/core/models/models.ts'
+import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
+import { systemClock } from '../../src/composition/clock.ts'
+import type { Settled } from '../../src/observability/settled-request.ts'
+import { createTracer } from '../../src/observability/traces.ts'
+import type { Candidate } from '../../src/pipeline/routing/candidate.ts'
+import { startTally } from '../../src/pipeline/request-context.ts'
+
+const [model] = buildCatalogue(catalogue).list
+if (model === undefined) throw new Error('the catalogue has models')
+
+function settled(change: Partial<UsageRecord> = {}, trace: Settled['tally']['trace'] = null): Settled {
+  const tally = startTally(systemClock, 'req_1')
+  tally.trace = trace
+  tally.begin('admit')
+  tally.begin('moderate')
+  tally.begin('settle')
+  const record: UsageRecord = {
+    request_id: 'req_1',
+    account_id: 'acc_1',
+    key_id: 'key_1',
+    at_ms: tally.startedAt,
+    provider: '',
+    model: '',
+    routing_mode: 'manual',
+    strategy: null,
+    query_type: null,
+    streamed: false,
+    status: 'blocked',
+    error_code: 'content_blocked',
+    finish_reason: null,
+    input_tokens: 0,
+    cached_input_tokens: 0,
+    cache_write_tokens: 0,
+    output_tokens: 0,
+    reasoning_tokens: 0,
+    estimated: false,
+    billed_microcents: 0,
+    reserved_microcents: 1,
+    attempts: 0,
+    latency_ms: 1,
+    first_token_ms: null,
+    metadata: { canary: 'canary' },
+    ...change,
+  }
+  const first = { model } as Candidate
+  return { tally, record, plan: { mode: 'manual', first, choices: 1 } }
+}
+
+function tracer(ratio: number, random = Math.random) {
+  return createTracer({ ratio, random, randomBytes, monotonic: systemClock.monotonic })
+}
+
+test('a share of requests is traced, as near to the ratio as chance allows', () => {
+  let state = 1
+  const random = () => {
+    state = (state * 48_271) % 2_147_483_647
+    return state / 2_147_483_647
+  }
+  const one = tracer(0.25, random)
+  for (let index = 0; index < 2_000; index++) one.take(settled())
+  const roots = one.drain(100_000).filter(({ kind }) => kind === 'server').length
+  expect(roots).toBeGreaterThan(430)
+  expect(roots).toBeLessThan(570)
+})
+
+test('a caller who sends a trace decides for itself, whatever the ratio', () => {
+  const parent = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16) }
+  const [never, always] = [tracer(0), tracer(1)]
+  never.take(settled({}, { ...parent, sampled: true }))
+  always.take(settled({}, { ...parent, sampled: false }))
+  expect(never.drain(100)[0]).toMatchObject({ traceId: parent.traceId, parentId: parent.spanId })
+  expect(always.drain(100)).toEqual([])
+})
+
+test('ids are of the length that the protocol wants, and no two alike', () => {
+  const one = tracer(1)
+  for (let index = 0; index < 100; index++) one.take(settled())
+  const spans = one.drain(100_000)
+  expect(new Set(spans.map(({ spanId }) => spanId)).size).toBe(spans.length)
+  expect(new Set(spans.map(({ traceId }) => traceId)).size).toBe(100)
+  for (const { traceId, spanId } of spans) expect(`${traceId}-${spanId}`).toMatch(/^[0-9a-f]{32}-[0-9a-f]{16}$/)
+})
+
+test('a request that was refused inside says where and with what, and names the model that was wanted', () => {
+  const one = tracer(1)
+  one.take(settled())
+  const [root, ...steps] = one.drain(100)
+  expect(root).toMatchObject({ name: `chat ${model.id}`, error: 'content_blocked', parentId: null })
+  expect(root?.attributes).toMatchObject({ 'gen_ai.provider.name': model.provider, 'gateway.status': 'blocked' })
+  expect(steps.map(({ name }) => name)).toEqual(['route', 'admit', 'moderate', 'settle'])
+  expect(JSON.stringify([root, ...steps])).not.toContain('canary')
+  expect(JSON.stringify([root, ...steps])).not.toMatch(/acc_1|key_1/)
+})
+
+test('an attempt that failed ends when it had failed, the one that served when the request was settled', () => {
+  const one = tracer(1)
+  const request = settled({ status: 'completed', error_code: null, provider: model.provider, model: model.id })
+  const { tally } = request
+  const startedAt = tally.startedMonotonic
+  tally.attempts.push({ model: fullName(model), outcome: 'timeout', startedAt, durationMs: 0.25 })
+  tally.attempts.push({ model: fullName(model), outcome: 'served', startedAt, durationMs: 0.25 })
+  one.take(request)
+  const spans = one.drain(100)
+  const [failed, served] = spans.filter(({ kind }) => kind === 'client')
+  expect((failed?.endedAt ?? 0) - (failed?.startedAt ?? 0)).toBeCloseTo(0.25, 2)
+  expect(served?.endedAt).toBe(spans.find(({ name }) => name === 'settle')?.startedAt ?? 0)
+  expect([failed?.error, served?.error]).toEqual(['timeout', null])
+})
+
+test('what finds no room is dropped and counted, and room is found again once some has left', () => {
+  const one = tracer(1)
+  for (let index = 0; index < 5_000; index++) one.take(settled())
+  const dropped = one.dropped()
+  expect(dropped).toBeGreaterThan(0)
+  const left = one.drain(100_000)
+  expect(left.length + dropped).toBe(5_000 * 5)
+  one.take(settled())
+  expect(one.drain(100)).toHaveLength(5)
+  expect(one.dropped()).toBe(dropped)
+})

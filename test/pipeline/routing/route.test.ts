@@ -1,0 +1,654 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { catalogue } from '../../../src/core/models/catalog.ts'
+import { type Ask, type Strategy, strategies } from '../../../src/core/chat/chat.ts'
+import { nearEqualPrice } from '../../../src/core/routing/cheapest.ts'
+import type { Reading } from '../../../src/core/analysis/prompt-analysis.ts'
+import { GatewayError } from '../../../src/core/validation/errors.ts'
+import { plainCost } from '../../../src/core/usage/cost-estimate.ts'
+import { boundOf } from '../../../src/core/learning/learning-cell.ts'
+import { type LevelShares, usualShares } from '../../../src/core/routing/capability-levels.ts'
+import {
+  blendedPrice,
+  buildCatalogue,
+  fitsWindow,
+  fullName,
+  type Model,
+  needsOf,
+  unmet,
+} from '../../../src/core/models/models.ts'
+import type { Lean } from '../../../src/core/learning/apply-bias.ts'
+import { usualOutputTokens } from '../../../src/core/usage/output-length.ts'
+import { type Caller, plans } from '../../../src/core/limits/plans.ts'
+import { type Figures, score, withoutFailures } from '../../../src/core/routing/scoring.ts'
+import type { Tie } from '../../../src/core/routing/cache-affinity.ts'
+import { noWeb } from '../../../src/core/web/web-plan.ts'
+import type { Candidate, Endpoint } from '../../../src/pipeline/routing/candidate.ts'
+import { type Dropped, type Route, route } from '../../../src/pipeline/routing/route.ts'
+import type { AccountLearning, RouteDeps } from '../../../src/pipeline/routing/route-request.ts'
+import type { Provider } from '../../../src/providers/provider.ts'
+import { askWith } from '../../harness/ask.ts'
+
+const today = Date.parse('2026-11-20T12:00:00Z')
+const caller: Caller = { accountId: 'acc_1', keyId: 'key_1', plan: 'usage', limits: plans.usage }
+const reading: Reading = {
+  queryType: 'other',
+  queryTypeScores: {
+    code: 0,
+    code_algorithm: 0,
+    debugging: 0,
+    analysis: 0,
+    writing: 0,
+    math: 0,
+    creative: 0,
+    planning: 0,
+    comparison: 0,
+    other: 1,
+  },
+  complexity: 0.3,
+  strongGain: 0.3,
+  needsCurrent: false,
+  needsCurrentScore: 0,
+  urls: [],
+  language: 'en',
+  words: 5,
+}
+
+/** Routing looks at who is configured and never calls it. */
+const endpoint = (id: string): Endpoint => ({
+  id,
+  provider: {} as Provider,
+  access: { baseUrl: 'http://127.0.0.1:1', apiKey: null },
+  simulated: true,
+})
+
+type World = {
+  readonly providers?: readonly string[]
+  readonly models?: readonly Model[]
+  readonly unhealthy?: readonly string[]
+  readonly cooling?: readonly string[]
+  readonly degraded?: readonly string[]
+  /** Micro-cents left today. */
+  readonly left?: number
+  readonly now?: number
+  /** What was learnt of `caller`: biases and entries by model, for the query type `other`; null = not read in yet. */
+  readonly learnt?: ReadonlyMap<string, Lean> | null
+  readonly random?: number
+  readonly seats?: number
+  readonly figures?: ReadonlyMap<string, Partial<Figures>>
+  readonly tie?: Tie
+  readonly shares?: LevelShares
+}
+
+function learningOf(learnt: ReadonlyMap<string, Lean> | null | undefined): AccountLearning | null {
+  if (learnt === undefined || learnt === null) return null
+  return {
+    epoch: 3,
+    leaningOf: type => (type === 'other' && learnt.size > 0 ? name => learnt.get(name) ?? null : null),
+  }
+}
+
+/** What everybody else has learnt: the opposite of anything. */
+const strangeLearning: AccountLearning = {
+  epoch: 9,
+  leaningOf: () => name => ({ bias: name.length % 2 === 0 ? 0.2 : -0.2, entries: 99 }),
+}
+
+function world(given: World = {}): RouteDeps {
+  const providers = given.providers ?? ['openai', 'anthropic', 'google']
+  return {
+    catalogue: buildCatalogue(given.models ?? catalogue),
+    endpoints: new Map(providers.map(id => [id, endpoint(id)])),
+    health: {
+      mayTry: key => !given.cooling?.includes(key),
+      stateOf: key =>
+        given.unhealthy?.includes(key) ? 'unhealthy' : given.degraded?.includes(key) ? 'degraded' : 'healthy',
+      figuresOf: (key, published) => ({ ...withoutFailures(published), ...given.figures?.get(key) }),
+    },
+    meter: {
+      standing: () =>
+        given.left === undefined
+          ? null
+          : {
+              requests: { limit: 30, remaining: 30, resetMs: 0 },
+              tokens: { limit: 500_000, remaining: 500_000, resetMs: 0 },
+              costMicrocents: { limit: 167_000_000, remaining: given.left },
+              seats: { limit: 5, remaining: given.seats ?? 5 },
+            },
+    },
+    clock: { now: () => given.now ?? today },
+    learning: { of: accountId => (accountId === caller.accountId ? learningOf(given.learnt) : strangeLearning) },
+    random: () => given.random ?? 1,
+    ties: { of: () => given.tie ?? null },
+    shares: given.shares ?? usualShares,
+  }
+}
+
+const routed = (ask: Partial<Ask> = {}, given: World = {}, inputTokens = 100, read: Partial<Reading> = {}): Route =>
+  route(world(given), caller, askWith(ask), { ...reading, ...read }, inputTokens)
+const names = (plan: Route) => plan.candidates.map(({ model }) => fullName(model))
+
+function refused(...given: Parameters<typeof routed>): GatewayError {
+  try {
+    routed(...given)
+  } catch (thrown) {
+    if (thrown instanceof GatewayError) return thrown
+    throw thrown
+  }
+  throw new Error('was routed')
+}
+
+describe('a named model', () => {
+  test('comes first, and fallbacks from other providers stand behind it', () => {
+    const plan = routed({ model: 'claude-opus-5-5' })
+    expect([plan.mode, names(plan)[0]]).toEqual(['manual', 'anthropic/claude-opus-5-5'])
+    expect(plan.candidates[1]?.model.provider).not.toBe('anthropic')
+    expect(new Set(names(plan)).size).toBe(plan.candidates.length)
+    expect(plan.candidates.length).toBeWithin(3, 7)
+  })
+
+  test('is alone where the caller wants no fallback', () => {
+    expect(names(routed({ model: 'openai/gpt-5.5', fallback: false }))).toEqual(['openai/gpt-5.5'])
+  })
+
+  test('is asked first even where it is unwell, leaving soon, premium in test mode, or its window looks too small', () => {
+    expect(
+      names(routed({ model: 'openai/gpt-5.5', testMode: true }, { unhealthy: ['openai/gpt-5.5'] }, 5_000_000))[0],
+    ).toBe('openai/gpt-5.5')
+    expect(names(routed({ model: 'claude-sonnet-4-5' }))[0]).toBe('anthropic/claude-sonnet-4-5')
+  })
+
+  test('has room for the web or goes without it, and is chosen by the caller’s words either way', () => {
+    const web = { ...noWeb, urls: ['https://a.example/'], tokens: 5_000, microcents: 50_000 }
+    const [given] = buildCatalogue(catalogue).list.filter(({ id }) => id === 'gpt-5.5')
+    const window = given?.contextWindow ?? 0
+    const plan = (inputTokens: number) =>
+      route(world({}), caller, askWith({ model: 'gpt-5.5' }), reading, inputTokens, web)
+    expect(plan(100)).toMatchObject({ inputTokens: 5_100, web })
+    expect(plan(window - 4_000)).toMatchObject({ inputTokens: window - 4_000, web: noWeb })
+    expect(plan(100).withoutWeb()).toMatchObject({ inputTokens: 100, web: noWeb })
+    expect(names(plan(100).withoutWeb())).toEqual(names(plan(100)))
+  })
+
+  test('that nobody knows is a 404 with near names, and without the name itself', () => {
+    const error = refused({ model: 'gpt-5.55-canary' })
+    expect([error.code, error.status, error.param]).toEqual(['model_not_found', 404, 'model'])
+    expect(error.message).toContain('openai/gpt-5.5')
+    expect(error.message).not.toContain('canary')
+    const { message } = refused({ model: '?' })
+    expect(message).not.toContain('Did you mean')
+    expect(message).toContain('`gateway-ai` has one chosen')
+    expect(refused({ model: 'x'.repeat(100_000) }).code).toBe('model_not_found')
+  })
+
+  test('whose provider is not configured is a 404 that says so', () => {
+    const error = refused({ model: 'openai/gpt-5.5' }, { providers: ['google'] })
+    expect([error.code, error.param]).toEqual(['model_not_found', 'model'])
+    expect(error.message).toContain('not configured')
+  })
+
+  test('past its date is a 400 naming the successor; on the day before it still serves', () => {
+    const old = catalogue.find(model => model.id === 'gemini-2.5-flash')
+    if (old?.deprecationDate == null) throw new Error('the catalogue has changed')
+    const day = Date.parse(old.deprecationDate)
+    const error = refused({ model: fullName(old) }, { now: day })
+    expect([error.code, error.status, error.param]).toEqual(['model_deprecated', 400, 'model'])
+    if (old.successor !== null) expect(error.message).toContain(old.successor)
+    expect(names(routed({ model: fullName(old) }, { now: day - 1 }))[0]).toBe(fullName(old))
+  })
+
+  test('that cannot do what is asked is a 400 with the parameter', () => {
+    const error = refused({ model: 'claude-opus-5-5', choices: 3 })
+    expect([error.code, error.status, error.param]).toEqual(['unsupported_parameter', 400, 'n'])
+  })
+})
+
+describe('the fallbacks of a named model', () => {
+  const dayMs = 86_400_000
+
+  test('never retire within the notice period of seven days', () => {
+    for (const leaving of catalogue.filter(({ deprecationDate }) => deprecationDate !== null))
+      for (const days of [1, 4, 7]) {
+        const now = Date.parse(leaving.deprecationDate ?? '') - days * dayMs
+        for (const model of catalogue) {
+          if (model === leaving || (model.deprecationDate ?? '9999') <= new Date(now).toISOString().slice(0, 10))
+            continue
+          const plan = routed({ model: fullName(model), fallbackMaxCostFactor: 1_000 }, { now })
+          expect(names(plan)).not.toContain(fullName(leaving))
+          expect(plan.dropped).toContainEqual(expect.objectContaining({ model: fullName(leaving) }))
+        }
+      }
+  })
+
+  test('cost at most three times as much, by list price and by the expected cost, and the others say why not', () => {
+    const costOf = (model: Model, tokens: number) => plainCost(model, tokens, usualOutputTokens(model, reading))
+    for (const model of catalogue)
+      for (const tokens of [100, 60_000]) {
+        const plan = routed({ model: fullName(model) }, { now: Date.parse('2026-06-01') }, tokens)
+        for (const { model: other } of plan.candidates.slice(1)) {
+          expect(blendedPrice(other.pricing)).toBeLessThanOrEqual(3 * blendedPrice(model.pricing) * (1 + 1e-9))
+          expect(costOf(other, tokens)).toBeLessThanOrEqual(3 * costOf(model, tokens))
+        }
+      }
+    const plan = routed({ model: 'openai/gpt-6-luna' })
+    expect(plan.dropped).toContainEqual({
+      model: 'anthropic/claude-opus-5-5',
+      reason: 'it is expected to cost more than 3 times as much as openai/gpt-6-luna',
+    })
+    expect(plan.candidates.length).toBeGreaterThan(1)
+  })
+
+  test('cost more, or no more than the named model, where the client says so', () => {
+    const priciest = (fallbackMaxCostFactor: number) =>
+      Math.max(
+        ...routed({ model: 'openai/gpt-6-luna', fallbackMaxCostFactor }).candidates.map(({ model }) =>
+          blendedPrice(model.pricing),
+        ),
+      )
+    expect([priciest(1), priciest(3) <= 0.6, priciest(100) > 0.6]).toEqual([0.2, true, true])
+  })
+})
+
+const forced = {
+  tools: [{ name: 'look', description: null, parameters: null, strict: null }],
+  toolChoice: 'required',
+} as const satisfies Partial<Ask>
+const mayBeForced = ({ model }: Candidate) => model.parameters.forcedToolChoice !== 'rejected'
+
+describe('a tool that must be called', () => {
+  test('does not refuse a named model that takes no such choice; those behind it take it', () => {
+    for (const model of ['claude-opus-5-5', 'claude-sonnet-5-5', 'claude-fable-5-2']) {
+      const [first, ...others] = routed({ model, ...forced, reasoningEffort: 'high' }).candidates
+      expect(first?.model.id).toBe(model)
+      expect(others.length > 0 && others.every(mayBeForced)).toBe(true)
+    }
+  })
+
+  test('unasked goes to the models that can be made to; to the others only where there are no such', () => {
+    const plan = routed({ ...forced, strategy: 'quality' })
+    expect(plan.candidates.every(mayBeForced)).toBe(true)
+    expect(plan.dropped).toContainEqual({
+      model: 'anthropic/claude-opus-5-5',
+      cause: 'unmet',
+      param: 'tool_choice',
+      reason: 'it does not support being made to call a tool',
+    } as Dropped)
+    const models = catalogue.filter(model => model.parameters.forcedToolChoice === 'rejected')
+    expect(routed(forced, { models }).candidates).toHaveLength(models.length)
+  })
+})
+
+describe('without a name', () => {
+  test('a simple prompt goes to a cheap model, a complex one to a capable one', () => {
+    const simple = routed({}, {}, 100, { strongGain: 0 }).candidates[0]
+    const complex = routed({}, {}, 100, { strongGain: 1 }).candidates[0]
+    expect(simple?.model.tier).toBe('economy')
+    expect(complex?.model.figures.quality ?? 0).toBeGreaterThan(simple?.model.figures.quality ?? 1)
+  })
+
+  test('balanced chooses the same for every prompt', () => {
+    const first = routed({ strategy: 'balanced' }, {}, 100, { strongGain: 0 })
+    expect(names(routed({ strategy: 'balanced' }, {}, 100, { strongGain: 1 }))).toEqual(names(first))
+  })
+
+  test('an unhealthy or cooling model goes last, and is still there when all of them are', () => {
+    const [best] = names(routed())
+    for (const sick of [{ unhealthy: [best ?? ''] }, { cooling: [best ?? ''] }])
+      expect(names(routed({}, sick))[0]).not.toBe(best)
+    expect(names(routed({}, { unhealthy: catalogue.map(fullName) })).length).toBeGreaterThan(0)
+    const only = catalogue.filter(model => fullName(model) === best)
+    expect(names(routed({}, { models: only, unhealthy: [best ?? ''], cooling: [best ?? ''] }))).toEqual([best ?? ''])
+  })
+
+  test('models that the account cannot pay for are dropped, but never all: refusing is the meter’s', () => {
+    const plan = routed({ strategy: 'quality' }, { left: 200_000 }, 1000)
+    expect(names(plan)).not.toContain('anthropic/claude-fable-5-2')
+    expect(plan.dropped.some(({ reason }) => reason.includes('left today'))).toBe(true)
+    expect(routed({}, { left: 0 }).candidates.length).toBeGreaterThan(0)
+  })
+
+  test('a model whose answer of usual length is more than a free seat’s share of what is left is dropped, though one token of it is not', () => {
+    const opus = 'anthropic/claude-opus-5-5'
+    const plan = (left: number, seats: number, maxOutputTokens: number | null = null) =>
+      names(routed({ strategy: 'quality', maxOutputTokens }, { left, seats }))[0]
+    expect(plan(20_000_000, 5)).toBe(opus)
+    expect(plan(4_000_000, 5)).not.toBe(opus)
+    expect(plan(4_000_000, 1)).toBe(opus)
+    expect(plan(4_000_000, 5, 100)).toBe(opus)
+  })
+
+  test('the operator’s shares move where a prompt goes, and the plan says its level', () => {
+    const strong = routed({}, { shares: { strong: 0.7, middle: 0 } })
+    const light = routed({}, { shares: { strong: 0, middle: 0 } }, 100, { strongGain: 1 })
+    expect([strong.level, light.level]).toEqual(['strong', 'light'])
+    expect(strong.first.model.figures.quality).toBeGreaterThan(light.first.model.figures.quality)
+  })
+
+  test('speed goes by what was measured here: who is quick now is first, who fails is not', () => {
+    const [usual = ''] = names(routed({ strategy: 'speed' }))
+    const quick = { firstTokenMs: 200, tokensPerSecond: 400, tries: 50 }
+    const figures = new Map([['openai/gpt-6-luna', quick]])
+    expect(names(routed({ strategy: 'speed' }, { figures }))[0]).toBe('openai/gpt-6-luna')
+    const failing = new Map([[usual, { errorRate: 0.4, tries: 50 }]])
+    expect(names(routed({ strategy: 'speed' }, { figures: failing }))[0]).not.toBe(usual)
+  })
+
+  test('every candidate’s parts add up to its score, and its reason names them', () => {
+    for (const strategy of [null, ...strategies])
+      for (const one of routed({ strategy }, { degraded: ['google/gemini-3.8-flash'] }).candidates) {
+        const parts = one.parts()
+        if (parts === null) throw new Error('auto mode scores')
+        expect(Object.values(parts).reduce((sum, part) => sum + part, 0)).toBeCloseTo(one.score, 9)
+        expect(one.reason()).toStartWith('quality ')
+      }
+  })
+
+  test('every model of the catalogue is either a candidate or dropped with a reason', () => {
+    for (const ask of [{}, { testMode: true }, { model: 'gpt-5.5' }]) {
+      const plan = routed(ask)
+      const told = [...names(plan), ...plan.dropped.map(({ model }) => model)]
+      expect(told.toSorted()).toEqual(catalogue.map(fullName).toSorted())
+    }
+  })
+
+  test('too long for all is context_length_exceeded, long for some goes to the others', () => {
+    const error = refused({}, {}, 50_000_000)
+    expect([error.code, error.status]).toEqual(['context_length_exceeded', 400])
+    for (const { model } of routed({}, {}, 500_000).candidates) expect(fitsWindow(model, 500_000, 1)).toBe(true)
+  })
+
+  test('who answers at less length than is asked for stands behind all who answer at that length, and is still there', () => {
+    const able = (plan: Route, tokens: number) => plan.candidates.map(({ model }) => model.maxOutputTokens >= tokens)
+    expect(able(routed({ maxOutputTokens: 100_000 }), 100_000)).toEqual(Array(6).fill(true))
+    const few = catalogue.filter(({ id }) => ['gpt-4.1', 'gemini-4-argon', 'gpt-5.5'].includes(id))
+    expect(able(routed({ maxOutputTokens: 100_000, strategy: 'cost' }, { models: few }), 100_000)).toEqual([
+      true,
+      false,
+      false,
+    ])
+    expect(routed({ maxOutputTokens: 5_000_000 }).candidates).toHaveLength(6)
+  })
+
+  test('a parameter that none has is unsupported_parameter naming it', () => {
+    const error = refused({ choices: 500 })
+    expect([error.code, error.param]).toEqual(['unsupported_parameter', 'n'])
+  })
+
+  test('with no provider at all it is 503 no_model_available, with a time to come back', () => {
+    const error = refused({}, { providers: [] })
+    expect([error.code, error.status]).toEqual(['no_model_available', 503])
+    expect(error.retryAfterMs).toBeGreaterThan(0)
+  })
+})
+
+describe('route under `cost`', () => {
+  const [luna = '', haiku = ''] = ['openai/gpt-6-luna', 'anthropic/claude-haiku-5-5']
+  const failing = (errorRate: number, ...models: string[]) =>
+    new Map(models.map(name => [name, { errorRate, tries: 30 }]))
+
+  test('keeps the cheapest models first when a few of their attempts failed', () => {
+    for (const errorRate of [0.1, 0.3, 0.6]) {
+      const plan = routed({ strategy: 'cost' }, { figures: failing(errorRate, luna, haiku), degraded: [luna, haiku] })
+      expect(names(plan).slice(0, 2).toSorted()).toEqual([haiku, luna])
+      expect(plan.first.parts()?.reliability).toBeCloseTo(0, 12)
+      expect(plan.first.reason()).not.toContain('lost to failures')
+    }
+  })
+
+  test('lets health decide when prices are near-equal', () => {
+    for (const [sick, well] of [
+      [luna, haiku],
+      [haiku, luna],
+    ] as const) {
+      expect(names(routed({ strategy: 'cost' }, { degraded: [sick] }))[0]).toBe(well)
+      expect(names(routed({ strategy: 'cost' }, { cooling: [sick] }))[0]).toBe(well)
+    }
+    const alike = catalogue
+      .filter(model => fullName(model) === luna)
+      .flatMap(model => [model, { ...model, id: 'twin' }])
+    const plan = (sick: string) => routed({ strategy: 'cost' }, { models: alike, figures: failing(0.2, sick) })
+    expect([names(plan(luna))[0], names(plan('openai/twin'))[0]]).toEqual(['openai/twin', luna])
+  })
+
+  test('takes the price of the long-context tier when the input reaches it', () => {
+    const [base] = catalogue.filter(model => fullName(model) === 'openai/gpt-6.1-terra')
+    if (base === undefined) throw new Error('the catalogue has changed')
+    const longContext = { ...base.pricing, input: 9, output: 9, aboveInputTokens: 1_000 }
+    const models = [
+      { ...base, id: 'tiered', pricing: { ...base.pricing, input: 1, output: 1, longContext } },
+      { ...base, id: 'flat', pricing: { ...base.pricing, input: 3, output: 3, longContext: null } },
+    ]
+    expect(routed({ strategy: 'cost' }, { models }, 900).first.model.id).toBe('tiered')
+    expect(routed({ strategy: 'cost' }, { models }, 1_100).first.model.id).toBe('flat')
+  })
+
+  test('never chooses above the near-equal band of the cheapest model that may be asked, whatever the world', () => {
+    const [pattern] = catalogue.filter(model => fullName(model) === luna)
+    if (pattern === undefined) throw new Error('the catalogue has changed')
+    const cents = fc.oneof(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 0, max: 9_000 }))
+    const rows = fc.array(
+      fc.record({
+        provider: fc.constantFrom('openai', 'anthropic', 'google'),
+        input: cents,
+        output: cents,
+        quality: fc.double({ min: 0, max: 1, noNaN: true }),
+        errorRate: fc.double({ min: 0, max: 1, noNaN: true }),
+        health: fc.constantFrom('healthy', 'healthy', 'degraded', 'unhealthy', 'cooling'),
+      }),
+      { minLength: 1, maxLength: 12 },
+    )
+    fc.assert(
+      fc.property(rows, fc.nat({ max: 50_000 }), fc.option(fc.nat({ max: 1_000_000 })), (drawn, tokens, left) => {
+        const models = drawn.map(({ provider, input, output, quality }, at) => ({
+          ...pattern,
+          id: `m${at}`,
+          aliases: [],
+          provider,
+          pricing: { ...pattern.pricing, input: input / 100, output: output / 100, longContext: null },
+          figures: { ...pattern.figures, quality },
+        }))
+        const named = (health: string) =>
+          models.filter((_, at) => drawn[at]?.health === health).map(model => fullName(model))
+        const given: World = {
+          models,
+          degraded: named('degraded'),
+          unhealthy: named('unhealthy'),
+          cooling: named('cooling'),
+          figures: new Map(models.map((model, at) => [fullName(model), { errorRate: drawn[at]?.errorRate ?? 0 }])),
+          ...(left === null ? {} : { left }),
+        }
+        const plan = routed({ strategy: 'cost' }, given, tokens)
+        const dropped = new Set(
+          plan.dropped.filter(({ reason }) => reason.includes('left today')).map(one => one.model),
+        )
+        const eligible = models.filter(model => !dropped.has(fullName(model)))
+        const isOpen = (model: Model) => [...named('unhealthy'), ...named('cooling')].includes(fullName(model))
+        const mayBeAsked = eligible.filter(model => !isOpen(model))
+        const prices = (mayBeAsked.length > 0 ? mayBeAsked : eligible).map(({ pricing }) => blendedPrice(pricing))
+        expect(mayBeAsked.length > 0 && isOpen(plan.first.model)).toBe(false)
+        expect(blendedPrice(plan.first.model.pricing)).toBeLessThanOrEqual(
+          Math.min(...prices) * nearEqualPrice * (1 + 1e-9),
+        )
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+})
+
+describe('a long conversation', () => {
+  const pair = catalogue.filter(({ id }) => ['gpt-6.1-sol', 'gemini-4-argon'].includes(id))
+  const at = (ask: Partial<Ask>, given: World) => routed(ask, { models: pair, ...given }, 20_000, { strongGain: 0.6 })
+  const [leader, other] = at({}, {}).candidates
+  if (leader === undefined || other === undefined) throw new Error('both can answer')
+  const tie = { model: fullName(other.model), tokens: 19_000 }
+
+  test('stays with the near-equal that holds its beginning, and says so', () => {
+    expect(leader.score - other.score).toBeLessThan(0.05)
+    const plan = at({}, { tie })
+    expect([plan.isKept, plan.first.model.id]).toEqual([true, other.model.id])
+    expect(plan.first.reason()).toContain('19000 tokens of this conversation')
+    expect(names(plan)).toEqual([fullName(other.model), fullName(leader.model)])
+  })
+
+  test('does not where that one is unwell, cannot do what is asked, or the strategy counts no cost', () => {
+    const kept = (ask: Partial<Ask>, given: World) => at(ask, { tie, ...given }).isKept
+    expect(kept({}, { degraded: [tie.model] })).toBe(false)
+    expect(kept({}, { cooling: [tie.model] })).toBe(false)
+    expect(kept({ maxOutputTokens: 100_000 }, {})).toBe(other.model.maxOutputTokens >= 100_000)
+    expect(kept({ strategy: 'quality' }, {})).toBe(false)
+    expect(kept({ strategy: 'speed' }, {})).toBe(false)
+    expect(at({}, { tie: { ...tie, model: 'openai/unknown' } }).isKept).toBe(false)
+  })
+})
+
+test('no candidate ever breaks capability, window, test mode, budget, health, retirement or configuration; the choice is deterministic', () => {
+  const asks = fc.record({
+    strategy: fc.constantFrom<Strategy | null>(null, ...strategies),
+    testMode: fc.boolean(),
+    choices: fc.constantFrom(1, 2, 9),
+    logprobs: fc.boolean(),
+    stream: fc.constantFrom(null, 'buffered' as const),
+    model: fc.constantFrom(null, 'gpt-5.5', 'gemini-3.8-flash'),
+  })
+  const worlds = fc.record({
+    providers: fc.subarray(['openai', 'anthropic', 'google']),
+    unhealthy: fc.subarray(catalogue.map(fullName)),
+    left: fc.nat({ max: 3_000_000 }),
+    seats: fc.integer({ min: 0, max: 5 }),
+    tie: fc.record({ model: fc.constantFrom(...catalogue.map(fullName)), tokens: fc.nat({ max: 200_000 }) }),
+    figures: fc.constantFrom(new Map([['openai/gpt-6-luna', { errorRate: 0.5, firstTokenMs: 90 }]])),
+    now: fc.constantFrom(today, Date.parse('2026-12-15'), Date.parse('2027-06-01')),
+  })
+  fc.assert(
+    fc.property(
+      asks,
+      worlds,
+      fc.nat({ max: 1_200_000 }),
+      fc.double({ min: 0, max: 1, noNaN: true }),
+      (ask, given, tokens, complexity) => {
+        let plan: Route
+        try {
+          plan = routed(ask, given, tokens, { strongGain: complexity })
+        } catch (thrown) {
+          expect(thrown).toBeInstanceOf(GatewayError)
+          return
+        }
+        const day = new Date(given.now).toISOString().slice(0, 10)
+        expect(plan.candidates.length).toBeWithin(1, 7)
+        for (const { model, endpoint, score } of plan.candidates.slice(ask.model === null ? 0 : 1)) {
+          expect(unmet(model, needsOf(askWith(ask)))).toBeNull()
+          expect(fitsWindow(model, tokens, 1)).toBe(true)
+          expect(ask.testMode && model.tier === 'premium').toBe(false)
+          expect(model.deprecationDate === null || model.deprecationDate > day).toBe(true)
+          expect(given.providers).toContain(endpoint.id)
+          expect(score).toBeWithin(0, 1.000001)
+        }
+        if (ask.model === null) {
+          const least = (model: Model) => plainCost(model, tokens, 1)
+          const payable = plan.candidates.filter(({ model }) => least(model) <= given.left)
+          if (payable.length > 0) expect(payable).toHaveLength(plan.candidates.length)
+          const sick = plan.candidates.map(({ model }) => given.unhealthy.includes(fullName(model)))
+          expect(sick).toEqual(sick.toSorted((left, right) => Number(left) - Number(right)))
+        }
+        expect(names(routed(ask, given, tokens, { strongGain: complexity }))).toEqual(names(plan))
+      },
+    ),
+    { numRuns: 150 },
+  )
+})
+
+describe('with what was learnt', () => {
+  const lean = fc
+    .integer({ min: 0, max: 120 })
+    .chain(entries =>
+      fc.double({ min: -boundOf(entries), max: boundOf(entries), noNaN: true }).map(bias => ({ bias, entries })),
+    )
+  const learnt = fc
+    .array(fc.tuple(fc.constantFrom(...catalogue.map(fullName)), lean), { maxLength: 40 })
+    .map(pairs => new Map(pairs))
+  const asks = fc.record({
+    strategy: fc.constantFrom<Strategy | null>(null, ...strategies),
+    testMode: fc.boolean(),
+    logprobs: fc.boolean(),
+    choices: fc.constantFrom(1, 2),
+  })
+  const worlds = fc.record({
+    providers: fc.subarray(['openai', 'anthropic', 'google'], { minLength: 1 }),
+    unhealthy: fc.subarray(catalogue.map(fullName)),
+    random: fc.constantFrom(0, 1),
+  })
+  const complexity = fc.double({ min: 0, max: 1, noNaN: true })
+
+  test('the choice never crosses a margin above the bound, and never falls on a model that the request excludes', () => {
+    fc.assert(
+      fc.property(asks, worlds, learnt, complexity, (ask, given, map, complex) => {
+        const able = (of: ReadonlyMap<string, Lean>) =>
+          routed(ask, { ...given, learnt: of }, 100, { strongGain: complex })
+        let plain: Route
+        try {
+          plain = able(new Map())
+        } catch {
+          expect(() => able(map)).toThrow(GatewayError)
+          return
+        }
+        const plan = able(map)
+        const { model } = plan.first
+        const choice = { strategy: ask.strategy, level: plan.level }
+        const base = new Map(score(catalogue, choice).map(one => [fullName(one.model), one.score]))
+        const margin = (base.get(fullName(plain.first.model)) ?? 0) - (base.get(fullName(model)) ?? 0)
+        expect(margin).toBeLessThanOrEqual(0.2 + 1e-9)
+        expect(ask.testMode && model.tier === 'premium').toBe(false)
+        expect(unmet(model, needsOf(askWith(ask)))).toBeNull()
+        expect(given.providers).toContain(model.provider)
+        if (given.unhealthy.includes(fullName(model))) expect(given.unhealthy).toContain(fullName(plain.first.model))
+        expect(plan.learning.influenced).toBe(model !== plain.first.model)
+        expect(plan.learning.epoch).toBe(3)
+        expect(plan.learning.probability > 0 && plan.learning.probability <= 1).toBe(true)
+        if (ask.strategy === 'cost' || ask.strategy === 'speed') expect(model).toBe(plain.first.model)
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('an account that was erased, or not read in yet, decides as a new one to the last byte, whatever others have learnt', () => {
+    const decided = ({ candidates, first, dropped, learning: { epoch: _, ...learning } }: Route) =>
+      JSON.stringify([
+        candidates.map(one => [fullName(one.model), one.score, one.reason()]),
+        first.score,
+        dropped,
+        learning,
+      ])
+    fc.assert(
+      fc.property(asks, worlds, complexity, (ask, given, complex) => {
+        const said = [null, undefined, new Map<string, Lean>()].map(of => {
+          try {
+            return decided(
+              routed(ask, { ...given, ...(of === undefined ? {} : { learnt: of }) }, 100, { strongGain: complex }),
+            )
+          } catch (thrown) {
+            return thrown instanceof GatewayError ? thrown.code : thrown
+          }
+        })
+        expect(new Set(said).size).toBe(1)
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  test('near-equals change places: the usual one that did badly makes room for the next', () => {
+    const usual = names(routed())[0] ?? ''
+    const map = new Map([[usual, { bias: -0.2, entries: 60 }]])
+    const plan = routed({}, { learnt: map })
+    expect(names(plan)[0]).not.toBe(usual)
+    expect(plan.learning).toEqual({ epoch: 3, influenced: true, probability: 1 })
+    expect(plan.candidates.find(({ model }) => fullName(model) === usual)?.reason() ?? ', learnt −20.0').toContain(
+      ', learnt −20.0',
+    )
+    expect(plan.first.reason()).not.toContain('learnt')
+    // Of another query type nothing was learnt.
+    expect(names(routed({}, { learnt: map }, 100, { queryType: 'math' }))).toEqual(
+      names(routed({}, {}, 100, { queryType: 'math' })),
+    )
+    expect(routed({ model: usual }, { learnt: map }).learning).toEqual({ epoch: 3, influenced: false, probability: 1 })
+  })
+})

@@ -1,0 +1,182 @@
+/** A declined invoice from the first email to the restored access: real Stripe wire format, real SMTP, moved clock. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { cycleMs, graceMs, settlingMs } from '../../src/core/billing/billing.ts'
+import { systemClock } from '../../src/composition/clock.ts'
+import { createMail } from '../../src/mail/queue.ts'
+import { createPost } from '../../src/mail/mailer.ts'
+import { smtpTransport } from '../../src/mail/smtp.ts'
+import { startNoticeWorker } from '../../src/payments/notice-worker.ts'
+import * as billingNotices from '../../src/database/repositories/billing-notices.ts'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { ask, confirmedOwner, keyOf, type Person } from '../harness/users.ts'
+import { type SmtpServer, startSmtpServer } from '../harness/smtp.ts'
+import { eventually } from '../database/database.contract.ts'
+import { addCard } from './billing-owners.ts'
+import { type StripeServer, signatureOf, startStripe } from './billing-stripe.ts'
+
+// A gateway takes seconds to start where other tests run beside this one.
+setDefaultTimeout(40_000)
+
+const publicUrl = 'https://gateway.example.test'
+const secret = 'whsec_0123456789abcdefghijklmnop'
+let ahead = 0
+const clock = { ...systemClock, now: () => systemClock.now() + ahead }
+let smtp: SmtpServer
+let stripe: StripeServer
+let gateway: Gateway
+const environment = () => ({
+  TRUSTED_PROXIES: '127.0.0.1',
+  STRIPE_SECRET_KEY: 'sk_test_of_the_grace_period',
+  STRIPE_WEBHOOK_SECRET: secret,
+  STRIPE_API_BASE: stripe.url,
+  PUBLIC_URL: publicUrl,
+  SMTP_URL: `smtp://127.0.0.1:${smtp.port}`,
+  MAIL_FROM: 'gateway@example.test',
+})
+beforeAll(async () => {
+  smtp = startSmtpServer()
+  stripe = startStripe('sk_test_of_the_grace_period')
+  gateway = await startGateway(environment(), { clock })
+})
+afterAll(async () => {
+  await gateway.stop()
+  await stripe.stop()
+  smtp.stop()
+})
+
+/** Runs at a moment, in epoch milliseconds. Sessions are of today: the clock moves back afterwards. */
+async function atTime<T>(time: number, work: () => Promise<T>): Promise<T> {
+  ahead = time - systemClock.now()
+  try {
+    return await work()
+  } finally {
+    ahead = 0
+  }
+}
+
+const billing = async ({ token }: Person, method = 'GET', path = '', body?: unknown) =>
+  (await ask(gateway, method, `/api/v1/billing${path}`, { token, body })).body
+const subjectsTo = ({ email }: Person) =>
+  smtp.letters
+    .filter(({ to }) => to.includes(email))
+    .map(({ text }) => /^Subject: (.*)$/m.exec(text)?.[1]?.trim())
+    .filter(subject => subject?.startsWith('Your gateway-ai'))
+const textsTo = ({ email }: Person) =>
+  smtp.letters.filter(({ to, text }) => to.includes(email) && !text.includes('gw_verify_')).map(({ text }) => text)
+
+const unpaid = 'Your gateway-ai invoice is unpaid'
+const began = 'Your gateway-ai grace period has started'
+const ended = 'Your gateway-ai grace period has ended'
+
+/** An account on plan `usage` that used 7 USD and pays by a card that is declined. */
+async function debtor() {
+  const person = await confirmedOwner(gateway, smtp)
+  const card = await addCard(gateway, stripe, person)
+  await billing(person, 'POST', '/upgrade', { confirm: true })
+  const { key } = await keyOf(gateway, person)
+  await gateway.deps.database.run(
+    ({ sql }) => sql`
+      insert into usage_daily (account_id, day, key_id, model, requests, completed, input_tokens, cached_input_tokens,
+        output_tokens, reasoning_tokens, billed_microcents)
+      select id, (cycle_started_at at time zone 'UTC')::date + 2, 'k', 'openai/gpt-4.1', 1, 1, 10, 0, 10, 0, 700000000
+      from accounts where id = ${person.accountId}`,
+  )
+  stripe.declined.add(card)
+  return { ...person, card, key }
+}
+
+/** Collects the invoice, which is declined. Returns when. */
+async function decline(person: Person): Promise<number> {
+  // Twice: a run that the timer started before the clock moved is joined by the first.
+  await atTime(systemClock.now() + cycleMs + settlingMs + 60_000, async () => {
+    await gateway.deps.billingWorker.run()
+    await gateway.deps.billingWorker.run()
+  })
+  return Date.parse(String((await billing(person)).unpaid_since))
+}
+
+/** Sends what is due at a moment, twice. */
+const mailAt = (time: number) =>
+  atTime(time, async () => {
+    await gateway.deps.noticeWorker?.run()
+    await gateway.deps.noticeWorker?.run()
+  })
+
+const chatAt = (time: number, key: string) =>
+  atTime(time, () => ask(gateway, 'POST', '/api/v1/chat', { token: key, body: { prompt: 'hi' } }))
+
+describe('a declined invoice', () => {
+  test('blocks chat after the hour of grace and three emails, and no longer once the invoice is paid', async () => {
+    const person = await debtor()
+    const declined = await decline(person)
+    await mailAt(declined)
+    expect(subjectsTo(person)).toEqual([unpaid, began])
+    const [first = '', second = ''] = textsTo(person)
+    expect(first).toContain('7.00 USD')
+    expect(first).toContain(`${publicUrl}/#/billing`)
+    expect(second).toContain(new Date(declined + graceMs).toISOString().slice(11, 16))
+    await eventually(async () => (await chatAt(declined + graceMs, person.key)).status === 402, 2_500)
+    expect((await chatAt(declined + graceMs - 5_000, person.key)).status).toBe(200)
+    await mailAt(declined + graceMs - 5_000)
+    expect(subjectsTo(person)).toHaveLength(2)
+    await mailAt(declined + graceMs)
+    expect(subjectsTo(person)).toEqual([unpaid, began, ended])
+    // Collected again and declined again: no email repeats.
+    await atTime(declined + 2 * 86_400_000, () => gateway.deps.billingWorker.run())
+    await mailAt(declined + 2 * 86_400_000)
+    expect(subjectsTo(person)).toHaveLength(3)
+    await addCard(gateway, stripe, person)
+    await atTime(declined + graceMs + 60_000, () => gateway.deps.billingWorker.run())
+    await eventually(async () => (await chatAt(declined + graceMs + 60_000, person.key)).status === 200, 2_500)
+    expect(await billing(person)).toMatchObject({ unpaid_since: null, grace_ends_at: null, payment_required: false })
+  })
+
+  test('sends no further email when it is paid within the hour, by an event of Stripe', async () => {
+    const person = await debtor()
+    const declined = await decline(person)
+    await mailAt(declined)
+    const theirs = [...stripe.invoices.values()].find(({ metadata }) => metadata.account_id === person.accountId)
+    await fetch(theirs?.hosted_invoice_url ?? '', { method: 'POST' })
+    const event = { id: 'evt_paid', type: 'invoice.paid', created: 1_800_000_000, data: { object: { id: theirs?.id } } }
+    const body = JSON.stringify(event)
+    const headers = { 'stripe-signature': signatureOf(body, secret) }
+    const answer = await fetch(`${gateway.url}/api/v1/billing/webhooks/stripe`, { method: 'POST', headers, body })
+    expect(answer.status).toBe(200)
+    await mailAt(declined + graceMs)
+    expect(subjectsTo(person)).toEqual([unpaid, began])
+    expect((await chatAt(declined + graceMs, person.key)).status).toBe(200)
+  })
+
+  test('is announced once by two gateways on one database after the mail server was busy', async () => {
+    const person = await debtor()
+    const declined = await decline(person)
+    smtp.refuseNext('451 later', '451 later')
+    await mailAt(declined)
+    expect(subjectsTo(person)).toEqual([])
+    const { database, log } = gateway.deps
+    const transport = smtpTransport({ url: environment().SMTP_URL, from: 'second@example.test', requireTls: false })
+    const mail = createMail({ transport, clock, log })
+    const post = createPost(mail, publicUrl)
+    const second = startNoticeWorker({ database, stores: billingNotices, post, clock, log })
+    try {
+      await atTime(declined + 15_000, () => Promise.all([gateway.deps.noticeWorker?.run(), second.run()]))
+      expect(subjectsTo(person).toSorted()).toEqual([began, unpaid])
+    } finally {
+      await second.close()
+      await mail.close()
+    }
+  })
+})
+
+test('a removed payment method starts the same hour, with an email at its start and at its end', async () => {
+  const person = await debtor()
+  await billing(person, 'DELETE', '/payment-method')
+  const { grace_ends_at } = await billing(person)
+  const ends = Date.parse(String(grace_ends_at))
+  await mailAt(ends - graceMs)
+  expect(subjectsTo(person)).toEqual([began])
+  expect(textsTo(person)[0]).toContain('no payment method')
+  await mailAt(ends)
+  await mailAt(ends + graceMs)
+  expect(subjectsTo(person)).toEqual([began, ended])
+})

@@ -1,0 +1,350 @@
+/** Billing over HTTP with payments agreed upon by hand: every transition, 402, invoices, the soft cap. */
+import { afterAll, beforeAll, describe, expect, spyOn, test } from 'bun:test'
+import { execute } from '../../src/commands/execute.ts'
+import { cycleMs, graceMs, settlingMs } from '../../src/core/billing/billing.ts'
+import { systemClock } from '../../src/composition/clock.ts'
+import { changeAccount } from '../../src/database/repositories/accounts.ts'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { ask, keyOf, owner, type Person, upgraded } from '../harness/users.ts'
+import { eventually } from '../database/database.contract.ts'
+
+let ahead = 0
+const clock = { ...systemClock, now: () => systemClock.now() + ahead }
+let gateway: Gateway
+beforeAll(async () => {
+  gateway = await startGateway({ TRUSTED_PROXIES: '127.0.0.1' }, { clock })
+}, 30_000)
+afterAll(() => gateway.stop())
+
+/** Sessions are of today: time moves for what is done in it, and back again. */
+async function at<T>(milliseconds: number, work: () => Promise<T>): Promise<T> {
+  ahead = milliseconds
+  try {
+    return await work()
+  } finally {
+    ahead = 0
+  }
+}
+
+type Shown = {
+  plan: string
+  version: number
+  plan_after_cycle: string
+  cycle: { starts_at: string; ends_at: string; cost_usd: number } | null
+  payment_method: { kind: string } | null
+  grace_ends_at: string | null
+  payment_required: boolean
+  soft_cap: {
+    monthly_usd: number
+    used_usd: number
+    warning: string | null
+    period: string
+    starts_at: string
+    resets_at: string
+  } | null
+}
+
+const billing = (person: Person, method = 'GET', path = '', body?: unknown) =>
+  ask<Shown>(gateway, method, `/api/v1/billing${path}`, { token: person.token, body })
+
+const chat = (key: string, body: object = {}) =>
+  ask<{ model_used: string; usage: { cost_usd: number }; error?: { code: string; type: string } }>(
+    gateway,
+    'POST',
+    '/api/v1/chat',
+    {
+      token: key,
+      body: { prompt: 'Say hello.', ...body },
+    },
+  )
+
+test('upgrade: is the operator’s when no payment provider is configured', async () => {
+  const person = await owner(gateway)
+  const refuse = async () => {
+    const answer = await ask<{ error: { code: string; message: string } }>(gateway, 'POST', '/api/v1/billing/upgrade', {
+      token: person.token,
+      body: { confirm: true },
+    })
+    expect([answer.status, answer.body.error.code]).toEqual([403, 'forbidden'])
+    expect(answer.body.error.message).toContain('accounts plan <email> usage')
+  }
+  await refuse()
+  // Agreeing to pay by hand is no way around it.
+  expect((await billing(person, 'PUT', '/payment-method', {})).status).toBe(200)
+  await refuse()
+  expect((await billing(person)).body).toMatchObject({ plan: 'evaluation', version: 0, cycle: null })
+  // Nor is a downgrade that has taken effect, before or after it is written.
+  await upgraded(gateway, person)
+  expect((await billing(person, 'POST', '/downgrade', {})).status).toBe(200)
+  const token = person.token
+  const late = await at(cycleMs + 60_000, async () => {
+    const session = await gateway.deps.tokens.sign({ userId: person.id, sessionId: sessionOf(token) })
+    return ask(gateway, 'POST', '/api/v1/billing/upgrade', { token: session.token, body: { confirm: true } })
+  })
+  expect(late.status).toBe(403)
+  await at(cycleMs + 60_000, () => gateway.deps.billingWorker.run())
+  await refuse()
+})
+
+function sessionOf(token: string): string {
+  const claims: { sid?: string } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+  return claims.sid ?? ''
+}
+
+test('upgrade begins charges at once, downgrade waits for the cycle, upgrade takes it back', async () => {
+  const person = await owner(gateway)
+  expect((await billing(person)).body).toMatchObject({
+    plan: 'evaluation',
+    version: 0,
+    cycle: null,
+    payment_method: null,
+  })
+  await upgraded(gateway, person)
+  const { body } = await billing(person)
+  expect(body).toMatchObject({
+    plan: 'usage',
+    plan_after_cycle: 'usage',
+    version: 1,
+    payment_method: { kind: 'manual' },
+  })
+  expect(Date.parse(body.cycle?.ends_at ?? '') - Date.parse(body.cycle?.starts_at ?? '')).toBe(30 * 86_400_000)
+  expect((await billing(person, 'POST', '/upgrade', { confirm: true })).status).toBe(409)
+  expect((await billing(person, 'POST', '/downgrade', {})).body).toMatchObject({
+    plan: 'usage',
+    plan_after_cycle: 'evaluation',
+  })
+  expect((await billing(person, 'POST', '/downgrade', {})).status).toBe(409)
+  expect((await billing(person, 'POST', '/upgrade', { confirm: true })).body).toMatchObject({
+    plan_after_cycle: 'usage',
+    cycle: body.cycle,
+  })
+  await billing(person, 'POST', '/downgrade', {})
+  await at(cycleMs + 60_000, () => gateway.deps.billingWorker.run())
+  expect((await billing(person)).body).toMatchObject({ plan: 'evaluation', cycle: null, version: 5 })
+})
+
+test('A5 what is not of the schema, not confirmed or not a sum of money is refused by name', async () => {
+  const person = await owner(gateway)
+  const refused: [string, string, unknown, string][] = [
+    ['POST', '/upgrade', {}, 'confirm'],
+    ['POST', '/upgrade', { confirm: false }, 'confirm'],
+    ['POST', '/upgrade', { confirm: true, plan: 'usage' }, 'plan'],
+    ['POST', '/upgrade', { confirm: true, version: -1 }, 'version'],
+    ['POST', '/downgrade', { balance: 5 }, 'balance'],
+    ['PUT', '/payment-method', { payment_method: 'pm_1' }, 'payment_method'],
+    ['PUT', '/payment-method', { setup_session: 'cs_test_1' }, 'setup_session'],
+    ['PUT', '/payment-method', { kind: 'manual' }, 'kind'],
+    ['PUT', '/soft-cap', {}, 'monthly_usd'],
+    ['PUT', '/soft-cap', { monthly_usd: -1 }, 'monthly_usd'],
+    ['PUT', '/soft-cap', { monthly_usd: 1e300 }, 'monthly_usd'],
+    ['PUT', '/soft-cap', { monthly_usd: '5' }, 'monthly_usd'],
+  ]
+  for (const [method, path, body, param] of refused) {
+    const answer = await ask<{ error: { param: string } }>(gateway, method, `/api/v1/billing${path}`, {
+      token: person.token,
+      body,
+    })
+    expect([path, answer.status, answer.body.error.param]).toEqual([path, 400, param])
+  }
+  expect((await billing(person)).body).toMatchObject({ plan: 'evaluation', version: 0, payment_method: null })
+})
+
+test('a change decided on an old version is 409, and of upgrade and downgrade at once one wins', async () => {
+  const person = await owner(gateway)
+  await upgraded(gateway, person)
+  expect((await billing(person, 'POST', '/downgrade', { version: 0 })).status).toBe(409)
+  for (let round = 0; round < 10; round++) {
+    const { version } = (await billing(person)).body
+    const answers = await Promise.all([
+      billing(person, 'POST', '/downgrade', { version }),
+      billing(person, 'POST', '/upgrade', { confirm: true, version }),
+    ])
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409])
+  }
+})
+
+test('an hour after the payment method has gone chat answers 402, and with a new one at once again', async () => {
+  const person = await owner(gateway)
+  expect((await billing(person, 'DELETE', '/payment-method')).status).toBe(404)
+  await upgraded(gateway, person)
+  const { key } = await keyOf(gateway, person)
+  expect((await chat(key)).status).toBe(200)
+  expect((await billing(person, 'DELETE', '/payment-method')).status).toBe(204)
+  const { body } = await billing(person)
+  expect(body).toMatchObject({ payment_method: null, payment_required: false })
+  expect(Date.parse(body.grace_ends_at ?? '') - Date.now()).toBeGreaterThan(graceMs - 60_000)
+  await Bun.sleep(1000)
+  expect((await at(graceMs - 60_000, () => chat(key))).status).toBe(200)
+  const refused = await at(graceMs + 1000, () => chat(key))
+  expect(refused).toMatchObject({ status: 402, body: { error: { code: 'payment_required', type: 'billing_error' } } })
+  expect(refused.headers.get('x-should-retry')).toBe('false')
+  expect((await at(graceMs + 1000, () => chat(key, { stream: true }))).status).toBe(402)
+  expect((await billing(person, 'PUT', '/payment-method', {})).body).toMatchObject({
+    payment_method: { kind: 'manual' },
+    grace_ends_at: null,
+  })
+  await eventually(async () => (await at(graceMs + 1000, () => chat(key))).status === 200, 2000)
+})
+
+test('an upgrade by agreement ends the grace period that a removed method began', async () => {
+  const person = await owner(gateway)
+  const { key } = await keyOf(gateway, person)
+  await upgraded(gateway, person)
+  await billing(person, 'POST', '/downgrade', {})
+  await billing(person, 'DELETE', '/payment-method')
+  expect((await billing(person)).body.grace_ends_at).not.toBeNull()
+  const { status, body } = await billing(person, 'POST', '/upgrade', { confirm: true })
+  expect([status, body.payment_method?.kind, body.grace_ends_at]).toEqual([200, 'manual', null])
+  await eventually(async () => (await at(graceMs + 1000, () => chat(key))).status === 200, 2000)
+})
+
+/** `accounts plan`, as the operator gives it beside the running gateway. */
+async function operatorMoves({ email }: Person, plan: string) {
+  const { databaseUrl, dataDirectory } = gateway.deps.config
+  const own = process.env
+  process.env = { GATEWAY_DATA_DIR: dataDirectory, ...(databaseUrl === null ? {} : { DATABASE_URL: databaseUrl }) }
+  const out = spyOn(process.stdout, 'write').mockReturnValue(true)
+  try {
+    expect(await execute(['accounts', 'plan', email, plan], '0')).toBe(0)
+  } finally {
+    process.env = own
+    out.mockRestore()
+  }
+}
+
+test('by the operator charges begin at once and end at once: one invoice, of what was used between', async () => {
+  const person = await owner(gateway)
+  const { key } = await keyOf(gateway, person)
+  await operatorMoves(person, 'usage')
+  const begun = (await billing(person)).body
+  expect(begun).toMatchObject({ plan: 'usage', version: 1, payment_method: { kind: 'manual' } })
+  expect(Date.parse(begun.cycle?.ends_at ?? '') - Date.parse(begun.cycle?.starts_at ?? '')).toBe(cycleMs)
+  await operatorMoves(person, 'usage')
+  expect((await billing(person)).body).toEqual(begun)
+  const paid = await chat(key)
+  expect(paid.status).toBe(200)
+  await billing(person, 'DELETE', '/payment-method')
+  await operatorMoves(person, 'evaluation')
+  const ended = (await billing(person)).body
+  expect(ended).toMatchObject({ plan: 'evaluation', plan_after_cycle: 'evaluation', version: 2, cycle: null })
+  expect(ended.grace_ends_at).toBeNull()
+  const free = await chat(key)
+  expect([free.status, free.body.usage.cost_usd > 0]).toEqual([200, true])
+  const records = () =>
+    gateway.deps.database.run(
+      ({ sql }) => sql`select request_id from usage_records where account_id = ${person.accountId}`,
+    )
+  await eventually(async () => (await records()).length === 2, 3000)
+  for (const cycles of [1, 2, 3])
+    await at(cycles * cycleMs + settlingMs + 60_000, () => gateway.deps.billingWorker.run())
+  const { body } = await ask<{ data: { total_usd: number }[] }>(gateway, 'GET', '/api/v1/billing/invoices', {
+    token: person.token,
+  })
+  expect(body.data.map(invoice => invoice.total_usd)).toEqual([paid.body.usage.cost_usd])
+})
+
+test('what was chatted is on the invoice to the micro-cent, a line per model; another owner sees none of it', async () => {
+  const person = await owner(gateway)
+  const { key } = await keyOf(gateway, person)
+  const before = await chat(key)
+  expect(before.status).toBe(200)
+  await upgraded(gateway, person)
+  const answers = [
+    await chat(key, { model: 'openai/gpt-4.1' }),
+    await chat(key, { model: 'openai/gpt-4.1', prompt: 'Say hello again, and at length.' }),
+    await chat(key, { model: 'anthropic/claude-sonnet-4-5' }),
+  ]
+  const costs = new Map<string, number>()
+  for (const { status, body } of answers) {
+    expect(status).toBe(200)
+    costs.set(body.model_used, (costs.get(body.model_used) ?? 0) + Math.round(body.usage.cost_usd * 1e8))
+  }
+  const total = [...costs.values()].reduce((sum, cost) => sum + cost, 0)
+  await eventually(async () => Math.round(((await billing(person)).body.cycle?.cost_usd ?? 0) * 1e8) === total, 3000)
+  await at(cycleMs + settlingMs + 60_000, () => gateway.deps.billingWorker.run())
+  const { body } = await ask<{ data: { id: string; status: string; total_usd: number }[] }>(
+    gateway,
+    'GET',
+    '/api/v1/billing/invoices',
+    { token: person.token },
+  )
+  const [invoice, ...others] = body.data
+  expect(others).toEqual([])
+  expect(invoice).toMatchObject({ status: 'paid', total_usd: total / 1e8 })
+  const path = `/api/v1/billing/invoices/${invoice?.id}`
+  const shown = await ask<{ lines: { model: string; cost_usd: number; requests: number }[] }>(gateway, 'GET', path, {
+    token: person.token,
+  })
+  expect(new Map(shown.body.lines.map(line => [line.model, Math.round(line.cost_usd * 1e8)]))).toEqual(costs)
+  const stranger = await owner(gateway)
+  expect((await ask(gateway, 'GET', path, { token: stranger.token })).status).toBe(404)
+})
+
+describe('the monthly soft cap', () => {
+  test('from 80 % on warns in a header and leans auto-routing to cheaper models, and never blocks', async () => {
+    const person = await owner(gateway)
+    await upgraded(gateway, person)
+    // What is waited for here is asked for often.
+    await changeAccount(gateway.deps.database, person.accountId, { requestsPerMinute: 10_000 })
+    const { key } = await keyOf(gateway, person)
+    const hard = {
+      prompt:
+        'Prove that the halting problem is undecidable, derive the complexity of each step, then refactor this concurrent algorithm and analyse its trade-offs.',
+      max_output_tokens: 50,
+    }
+    const first = await chat(key, hard)
+    expect(first.headers.get('x-gateway-budget-warning')).toBeNull()
+    const spent = async () => (await billing(person)).body.cycle?.cost_usd ?? 0
+    await eventually(async () => (await spent()) > 0, 3000)
+    expect(
+      (await billing(person, 'PUT', '/soft-cap', { monthly_usd: (await spent()) * 1.1 })).body.soft_cap?.warning,
+    ).toContain('90%')
+    let warned = await chat(key, hard)
+    await eventually(async () => {
+      warned = await chat(key, hard)
+      return warned.headers.get('x-gateway-budget-warning') !== null
+    }, 3000)
+    expect(warned.status).toBe(200)
+    expect(warned.headers.get('x-gateway-budget-warning')).toMatch(
+      /^\d+% of the soft cap of [\d.e-]+ USD for this billing cycle is used$/,
+    )
+    const streamed = await chatHeaders(key)
+    expect(streamed.get('x-gateway-budget-warning')).not.toBeNull()
+    const priceOf = (name: string) => gateway.deps.catalogue.resolve(name)?.pricing.output ?? 0
+    const leaned = await chat(key, hard)
+    expect(priceOf(leaned.body.model_used)).toBeLessThan(priceOf(first.body.model_used))
+    expect((await billing(person, 'PUT', '/soft-cap', { monthly_usd: null })).body.soft_cap).toBeNull()
+    await eventually(async () => (await chat(key)).headers.get('x-gateway-budget-warning') === null, 2000)
+  })
+})
+
+test('soft cap: counts the calendar month on plan evaluation, and the billing cycle from the upgrade on', async () => {
+  const person = await owner(gateway)
+  const now = new Date()
+  const free = (await billing(person, 'PUT', '/soft-cap', { monthly_usd: 5 })).body.soft_cap
+  expect(free).toMatchObject({
+    period: 'calendar_month',
+    starts_at: new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth())).toISOString(),
+    resets_at: new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1)).toISOString(),
+  })
+  await upgraded(gateway, person)
+  const { cycle, soft_cap } = (await billing(person, 'GET', '')).body
+  expect(soft_cap).toMatchObject({ period: 'billing_cycle', starts_at: cycle?.starts_at, resets_at: cycle?.ends_at })
+})
+
+async function chatHeaders(key: string): Promise<Headers> {
+  const answer = await gateway.post(
+    '/v1/chat/completions',
+    { model: 'gateway-ai', stream: true, messages: [{ role: 'user', content: 'hi' }] },
+    { authorization: `Bearer ${key}` },
+  )
+  await answer.text()
+  return answer.headers
+}
+
+test('W2 without a payment processor nobody sends events: 404', async () => {
+  const answer = await ask<{ error: { code: string } }>(gateway, 'POST', '/api/v1/billing/webhooks/stripe', {
+    body: '{}',
+  })
+  expect([answer.status, answer.body.error.code]).toEqual([404, 'not_found'])
+})

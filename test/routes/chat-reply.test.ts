@@ -1,0 +1,204 @@
+import { expect, test } from 'bun:test'
+import { Value } from '@sinclair/typebox/value'
+import type { ChatEvent, Receipt } from '../../src/core/chat/chat.ts'
+import { GatewayError } from '../../src/core/validation/errors.ts'
+import { createFold } from '../../src/core/chat/response-collector.ts'
+import { deltaFramer, nativeBody, nativeStream } from '../../src/dialects/native/reply.ts'
+import { chatEventShape, chatReplyShape } from '../../src/dialects/native/schema.ts'
+
+const receipt: Receipt = {
+  requestId: 'req_1',
+  model: 'anthropic/claude-x',
+  provider: 'anthropic',
+  usage: { inputTokens: 11, cachedInputTokens: 4, cacheWriteTokens: 2, outputTokens: 7, reasoningTokens: 3 },
+  estimated: true,
+  cost: { model: 12_345, search: 500_000, fetch: 1, total: 512_346 },
+  routing: {
+    mode: 'auto',
+    strategy: 'cost',
+    queryType: 'code',
+    complexity: 0.42,
+    learned: true,
+    attempts: [
+      { model: 'openai/gpt-x', outcome: 'overloaded', startedAt: 0, durationMs: 5 },
+      { model: 'anthropic/claude-x', outcome: 'served', startedAt: 0, durationMs: 9 },
+    ],
+  },
+  enhancement: { changed: true, enhancedPrompt: 'Better', queryType: 'code' },
+  web: { searched: true, sources: [{ url: 'https://x', title: 'X' }], leftOut: [{ url: null, code: 'too_slow' }] },
+}
+const opened: ChatEvent = {
+  type: 'opened',
+  opening: {
+    requestId: 'req_1',
+    createdAt: 1,
+    model: 'anthropic/claude-x',
+    provider: 'anthropic',
+    attempts: [],
+    droppedParameters: [],
+    enhanced: null,
+    overheadMs: 1,
+  },
+}
+const answer: readonly ChatEvent[] = [
+  { type: 'reasoning', choice: 0, text: 'hm' },
+  { type: 'text', choice: 0, text: 'I ' },
+  { type: 'text', choice: 0, text: 'look.' },
+  { type: 'tool_call', choice: 0, index: 0, id: 'call_1', name: 'look', signature: 'sig' },
+  { type: 'tool_arguments', choice: 0, index: 0, text: '{"a":' },
+  { type: 'tool_arguments', choice: 0, index: 0, text: '1}' },
+  { type: 'finish', choice: 0, reason: 'tool_calls' },
+]
+
+const folded = (events: readonly ChatEvent[]) => {
+  const fold = createFold()
+  for (const event of events) fold.add(event)
+  return fold.result()
+}
+const payloads = (stream: string) =>
+  stream
+    .split('\n\n')
+    .slice(0, -1)
+    .map(block => JSON.parse(block.slice(6)) as Record<string, unknown>)
+
+test('a stream, byte for byte', () => {
+  expect(deltaFramer().frame([opened, ...answer, { type: 'done', receipt }])).toMatchInlineSnapshot(`
+    "data: {"type":"delta","content":"","reasoning":"hm"}
+
+    data: {"type":"delta","content":"I look."}
+
+    data: {"type":"delta","content":"","tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"look","arguments":""},"extra_content":{"google":{"thought_signature":"sig"}}}]}
+
+    data: {"type":"delta","content":"","tool_calls":[{"index":0,"function":{"arguments":"{\\"a\\":1}"}}]}
+
+    data: {"type":"done","request_id":"req_1","model_used":"anthropic/claude-x","finish_reason":"tool_calls","tool_calls":[{"id":"call_1","type":"function","function":{"name":"look","arguments":"{\\"a\\":1}"},"extra_content":{"google":{"thought_signature":"sig"}}}],"usage":{"input_tokens":11,"output_tokens":7,"total_tokens":18,"cost_usd":0.00512346,"cached_input_tokens":4,"reasoning_tokens":3,"estimated":true,"cost":{"model_usd":0.00012345,"search_usd":0.005,"fetch_usd":1e-8}},"routing":{"mode":"auto","strategy":"cost","query_type":"code","complexity":0.42,"learned":true,"attempts":[{"model":"openai/gpt-x","outcome":"overloaded"},{"model":"anthropic/claude-x","outcome":"served"}]},"enhancement":{"changed":true,"enhanced_prompt":"Better","query_type":"code"},"web":{"searched":true,"sources":[{"url":"https://x","title":"X"}],"left_out":[{"url":null,"code":"too_slow"}]}}
+
+    "
+  `)
+})
+
+test('a whole answer, field by field', () => {
+  expect(JSON.stringify(nativeBody(folded(answer), receipt), null, 2)).toMatchInlineSnapshot(`
+    "{
+      "request_id": "req_1",
+      "output": "I look.",
+      "model_used": "anthropic/claude-x",
+      "finish_reason": "tool_calls",
+      "tool_calls": [
+        {
+          "id": "call_1",
+          "type": "function",
+          "function": {
+            "name": "look",
+            "arguments": "{\\"a\\":1}"
+          },
+          "extra_content": {
+            "google": {
+              "thought_signature": "sig"
+            }
+          }
+        }
+      ],
+      "usage": {
+        "input_tokens": 11,
+        "output_tokens": 7,
+        "total_tokens": 18,
+        "cost_usd": 0.00512346,
+        "cached_input_tokens": 4,
+        "reasoning_tokens": 3,
+        "estimated": true,
+        "cost": {
+          "model_usd": 0.00012345,
+          "search_usd": 0.005,
+          "fetch_usd": 1e-8
+        }
+      },
+      "routing": {
+        "mode": "auto",
+        "strategy": "cost",
+        "query_type": "code",
+        "complexity": 0.42,
+        "learned": true,
+        "attempts": [
+          {
+            "model": "openai/gpt-x",
+            "outcome": "overloaded"
+          },
+          {
+            "model": "anthropic/claude-x",
+            "outcome": "served"
+          }
+        ]
+      },
+      "enhancement": {
+        "changed": true,
+        "enhanced_prompt": "Better",
+        "query_type": "code"
+      },
+      "web": {
+        "searched": true,
+        "sources": [
+          {
+            "url": "https://x",
+            "title": "X"
+          }
+        ],
+        "left_out": [
+          {
+            "url": null,
+            "code": "too_slow"
+          }
+        ]
+      }
+    }"
+  `)
+})
+
+test('done is the whole answer without its output, and its deltas are the output', () => {
+  const events: readonly ChatEvent[] = [...answer, { type: 'refusal', choice: 0, text: ' No.' }]
+  const { frame } = deltaFramer()
+  const parts = [opened, ...events, { type: 'done', receipt } as const].flatMap(event => payloads(frame([event])))
+  const { type, ...done } = parts.at(-1) ?? {}
+  const { output, ...whole } = nativeBody(folded(events), receipt) as Record<string, unknown>
+  expect(type).toBe('done')
+  expect(done).toEqual(whole)
+  expect(
+    parts
+      .slice(0, -1)
+      .map(part => part.content)
+      .join(''),
+  ).toBe(output as string)
+})
+
+test('an answer that is not settled has no done, and a failure is one error event', () => {
+  const face = nativeStream('req_1')
+  expect(face.frame([opened, ...answer])).not.toContain('"done"')
+  expect(face.failure(new GatewayError('upstream_failed', 'Ask again.', { detail: 'canary' }))).toBe(
+    'data: {"type":"error","error":{"type":"upstream_error","code":"upstream_failed","message":"Ask again.","param":null,"request_id":"req_1"}}\n\n',
+  )
+})
+
+test('an answer without an enhancement says null', () => {
+  expect(nativeBody(folded([]), { ...receipt, enhancement: null })).toMatchObject({
+    output: '',
+    enhancement: null,
+    tool_calls: [],
+  })
+})
+
+test('an answer that moderation ended says so in its body, in an event and in `done`, all as documented', () => {
+  const filtered: readonly ChatEvent[] = [
+    { type: 'text', choice: 0, text: 'See' },
+    { type: 'filtered', choice: 0, layer: 'urls', category: 'malicious_url' },
+    { type: 'finish', choice: 0, reason: 'content_filter' },
+  ]
+  const verdict = { layer: 'urls', category: 'malicious_url' }
+  const body = nativeBody(folded(filtered), receipt)
+  expect([body.filtered, Value.Check(chatReplyShape, body)]).toEqual([verdict, true])
+  const events = payloads(deltaFramer().frame([opened, ...filtered, { type: 'done', receipt }]))
+  expect(events.slice(1)).toMatchObject([
+    { type: 'filtered', ...verdict },
+    { type: 'done', filtered: verdict },
+  ])
+  for (const event of events) expect([event, Value.Check(chatEventShape, event)]).toEqual([event, true])
+})

@@ -1,0 +1,87 @@
+/** The dashboard as it is served: who gets it, in which form, and what a browser may do with it. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { gunzipSync, zstdDecompressSync } from 'node:zlib'
+import { createSite } from '../../../src/composition/dashboard-bundle.ts'
+import { type Gateway, startGateway } from '../../harness/gateway.ts'
+
+setDefaultTimeout(20_000)
+
+let gateway: Gateway
+beforeAll(async () => {
+  gateway = await startGateway()
+})
+afterAll(() => gateway.stop())
+
+const ask = (path: string, headers: Record<string, string> = {}) =>
+  fetch(gateway.url + path, { headers, decompress: false })
+const page = (headers: Record<string, string> = {}) =>
+  ask('/', { accept: 'text/html,application/xhtml+xml,*/*;q=0.8', 'accept-encoding': 'identity', ...headers })
+/** Addresses of the files that the page refers to. */
+const files = async () =>
+  [...(await (await page()).text()).matchAll(/(?:src|href)="(\/[^"]+)"/g)].map(([, path]) => path ?? '')
+
+describe('at /', () => {
+  test('a browser gets the page, everybody else what is here', async () => {
+    expect((await page()).headers.get('content-type')).toBe('text/html;charset=utf-8')
+    for (const accept of ['*/*', 'application/json']) {
+      const answer = await ask('/', { accept })
+      expect(answer.headers.get('content-type')).toStartWith('application/json')
+      expect(answer.headers.get('vary')).toBe('accept')
+      expect(await answer.json()).toMatchObject({ name: 'gateway-ai', endpoints: expect.any(Array) })
+    }
+  })
+
+  test('H5 the policy lets in nothing but what the gateway serves, and the page is kept by nobody', async () => {
+    const { headers } = await page()
+    expect(headers.get('content-security-policy')).toBe(
+      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    )
+    expect(headers.get('x-content-type-options')).toBe('nosniff')
+    expect(headers.get('referrer-policy')).toBe('no-referrer')
+    expect(headers.get('cross-origin-opener-policy')).toBe('same-origin')
+    expect(headers.get('strict-transport-security')).toContain('max-age=')
+    expect(headers.get('permissions-policy')).toContain('camera=()')
+    expect(headers.get('cache-control')).toBe('no-store')
+    expect(headers.get('access-control-allow-origin')).toBeNull()
+  })
+
+  test('the page holds no script and no style of its own, and refers to nothing elsewhere', async () => {
+    const text = await (await page()).text()
+    expect(text).not.toMatch(/<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc="\/)/)
+    expect(text).not.toMatch(/(?:src|href)="(?:https?:)?\/\//)
+    expect(await files()).toHaveLength(2)
+  })
+})
+
+describe('its files', () => {
+  test('are kept for good under names that hold their content’s hash, the same in every process', async () => {
+    const names = (await files()).map(path => path.replace('/assets/', ''))
+    for (const name of names) {
+      expect(name).toMatch(/^dashboard-[a-z0-9]{10,13}\.(js|css)$/)
+      const { status, headers } = await ask(`/assets/${name}`)
+      expect([status, headers.get('cache-control')]).toEqual([200, 'public, max-age=31536000, immutable'])
+    }
+    expect([...(await createSite().files()).keys()]).toEqual(expect.arrayContaining(names))
+  })
+
+  test.each([
+    ['zstd, gzip', 'zstd', zstdDecompressSync],
+    ['gzip, deflate, br', 'gzip', gunzipSync],
+    ['gzip;q=0, br', null, (body: Uint8Array) => body],
+  ] as const)('for who takes %p come as %p, the same once unpacked', async (accepted, encoding, unpack) => {
+    for (const path of await files()) {
+      const plain = await (await ask(path, { 'accept-encoding': 'identity' })).bytes()
+      const answer = await ask(path, { 'accept-encoding': accepted })
+      expect([answer.headers.get('content-encoding'), answer.headers.get('vary')]).toEqual([
+        encoding,
+        'accept-encoding',
+      ])
+      expect(Buffer.compare(unpack(await answer.bytes()), plain)).toBe(0)
+    }
+  })
+
+  test('are these alone: other names are not found', async () => {
+    for (const name of ['index.html', 'chunk-00000000.js', '..%2fsite.ts', '%2e%2e/app.ts', 'main.tsx'])
+      expect((await ask(`/assets/${name}`)).status).toBe(404)
+  })
+})

@@ -1,0 +1,149 @@
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { Value } from '@sinclair/typebox/value'
+import { catalogue } from '../../src/core/models/catalog.ts'
+import { fullName } from '../../src/core/models/models.ts'
+import { type DryRun, dryRunShape } from '../../src/routes/dry-run/schemas.ts'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+
+// A gateway takes seconds to start where other tests run beside this one.
+setDefaultTimeout(20_000)
+
+let gateway: Gateway
+beforeAll(async () => {
+  gateway = await startGateway()
+})
+afterAll(() => gateway.stop())
+
+const path = '/api/v1/route'
+async function dryRun(body: object): Promise<DryRun> {
+  const answer = await gateway.post(path, body)
+  const told: unknown = await answer.json()
+  expect([answer.status, [...Value.Errors(dryRunShape, told)]]).toEqual([200, []])
+  return told as DryRun
+}
+const easy = { prompt: 'What is the capital of Peru?' }
+const hard = {
+  prompt:
+    'Prove that the scheduler below cannot deadlock, derive its worst case complexity, then refactor it into a lock-free queue in Rust with tests and explain each memory ordering.',
+}
+
+test('200: the candidates in order with their parts, and everybody else with the reason', async () => {
+  const told = await dryRun(easy)
+  expect(told).toMatchObject({ mode: 'auto', strategy: null, level: 'light', kept: false, language: 'en' })
+  for (const { parts, score, reasons, estimated_cost_usd } of told.candidates) {
+    expect(parts && Object.values(parts).reduce((sum, part) => sum + part, 0)).toBeCloseTo(score, 3)
+    expect(reasons.length).toBeGreaterThan(0)
+    expect(estimated_cost_usd).toBeGreaterThan(0)
+  }
+  const names = [...told.candidates, ...told.dropped].map(({ model }) => model)
+  expect(names.toSorted()).toEqual(catalogue.map(fullName).toSorted())
+})
+
+test('200: a harder prompt is told to be worth a stronger model', async () => {
+  const [light, strong] = [await dryRun(easy), await dryRun(hard)]
+  expect(strong.strong_gain).toBeGreaterThan(light.strong_gain)
+  expect(strong.level).toBe('strong')
+  expect(strong.difficulty.find(({ signal }) => signal === 'proof')?.weight).toBeGreaterThan(0)
+  expect(strong.difficulty.length).toBeLessThanOrEqual(6)
+  const qualityOf = (told: DryRun) => told.candidates[0]?.figures.quality ?? 0
+  expect(qualityOf(strong)).toBeGreaterThan(qualityOf(light))
+})
+
+test('200: strategy, test mode, a named model and the web are told as they would be taken', async () => {
+  const test = await dryRun({ ...hard, strategy: 'quality', test_mode: true })
+  expect([test.strategy, test.test_mode]).toEqual(['quality', true])
+  const premium = new Set(catalogue.filter(({ tier }) => tier === 'premium').map(fullName))
+  expect(test.candidates.some(({ model }) => premium.has(model))).toBe(false)
+  expect(test.dropped.filter(({ model }) => premium.has(model)).map(({ reason }) => reason)).toEqual(
+    [...premium].map(() => 'premium, and this is a test'),
+  )
+  const named = await dryRun({ ...easy, model: 'gpt-5.5' })
+  expect([named.mode, named.candidates[0]?.model, named.candidates[0]?.parts]).toEqual([
+    'manual',
+    'openai/gpt-5.5',
+    null,
+  ])
+  const web = await dryRun({ prompt: 'Who won the match yesterday? See https://example.com/sports' })
+  expect(web.web.urls).toBe(1)
+})
+
+test('200: a prompt that is to be enhanced counts as what it becomes', async () => {
+  const body = { prompt: 'write a poem about autumn', model: 'gpt-5.5', web: 'off' }
+  const told = (await (await gateway.post('/api/v1/chat/enhance', { prompt: body.prompt })).json()) as {
+    readonly enhanced_prompt: string
+  }
+  const [plain, enhanced] = [await dryRun(body), await dryRun({ ...body, enhance_prompt: true })]
+  expect(enhanced.input_tokens).toBe((await dryRun({ ...body, prompt: told.enhanced_prompt })).input_tokens)
+  expect(enhanced.input_tokens).toBeGreaterThan(plain.input_tokens)
+  expect(enhanced.candidates[0]?.estimated_cost_usd).toBeGreaterThan(plain.candidates[0]?.estimated_cost_usd ?? 0)
+})
+
+test('the first candidate is who then answers', async () => {
+  for (const body of [easy, hard, { ...easy, strategy: 'balanced' }]) {
+    const told = await dryRun(body)
+    const answer = (await (await gateway.post('/api/v1/chat', body)).json()) as { model_used: string }
+    expect(answer.model_used).toBe(told.candidates[0]?.model ?? '')
+  }
+})
+
+test('nothing is called, billed or counted', async () => {
+  const standing = async () =>
+    (await gateway.post('/api/v1/chat', { ...easy, max_output_tokens: 1 })).headers.get(
+      'x-ratelimit-remaining-requests',
+    )
+  const before = Number(await standing())
+  for (let one = 0; one < 5; one++) await dryRun(easy)
+  expect(Number(await standing())).toBe(before - 1)
+})
+
+test('what was measured of answers is told: how fast they came, and by how much their estimated cost was off', async () => {
+  const body = { ...easy, model: 'gpt-6-luna', stream: true }
+  for (let one = 0; one < 12; one++) await (await gateway.post('/api/v1/chat', body)).text()
+  const told = await dryRun({ ...easy, model: 'gpt-6-luna' })
+  const [luna] = told.candidates
+  expect(luna?.figures.measured_tries).toBeGreaterThan(11)
+  const published = catalogue.find(({ id }) => id === 'gpt-6-luna')?.figures.firstTokenMs ?? 0
+  expect(luna?.figures.first_token_ms).toBeLessThan(published / 2)
+  expect(told.typical_error_pct).toBeGreaterThanOrEqual(0)
+  const estimated = await (await gateway.post('/api/v1/chat/estimate', { ...easy, model: 'gpt-6-luna' })).json()
+  expect(estimated).toMatchObject({ query_type: told.query_type, typical_error_pct: told.typical_error_pct })
+})
+
+test('every answer to a key says how its account stands, here and where insights are read', async () => {
+  const headers = { authorization: `Bearer ${gateway.key}` }
+  const answers = [
+    await gateway.post(path, easy),
+    await gateway.post(path, { ...easy, strategy: 'luck' }),
+    ...(await Promise.all(
+      ['learning', 'models', 'recommendations'].map(read =>
+        fetch(`${gateway.url}/api/v1/insights/${read}`, { headers }),
+      ),
+    )),
+  ]
+  expect(answers.map(({ status }) => status)).toEqual([200, 400, 200, 200, 200])
+  for (const { headers: told } of answers)
+    for (const name of ['x-ratelimit-remaining-requests', 'x-ratelimit-limit-tokens', 'x-gateway-budget-remaining-usd'])
+      expect(told.get(name)).not.toBeNull()
+})
+
+test('400: a body that chat would refuse, and one that nobody can take', async () => {
+  for (const [body, param] of [
+    [{ ...easy, stratgy: 'cost' }, 'stratgy'],
+    [{ messages: [] }, 'messages'],
+    [{ ...easy, model: 'gpt-5.5', max_output_tokens: 50_000_000 }, 'max_output_tokens'],
+  ] as const) {
+    const answer = await gateway.post(path, body)
+    expect([answer.status, ((await answer.json()) as { error: { param: string } }).error.param]).toEqual([400, param])
+  }
+})
+
+test('401 without a key, 404 for a model that nobody knows', async () => {
+  expect((await fetch(gateway.url + path, { method: 'POST', body: JSON.stringify(easy) })).status).toBe(401)
+  expect((await gateway.post(path, { ...easy, model: 'nobody/knows' })).status).toBe(404)
+})
+
+test('429 with a time to come back, past sixty a minute', async () => {
+  const answers = await Promise.all(Array.from({ length: 80 }, () => gateway.post(path, easy)))
+  const refused = answers.find(({ status }) => status === 429)
+  expect(Number(refused?.headers.get('retry-after'))).toBeGreaterThan(0)
+})

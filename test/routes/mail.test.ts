@@ -1,0 +1,309 @@
+/** What the gateway writes to people, read from the socket of a real mail server. */
+import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { createMail, LetterRefused } from '../../src/mail/queue.ts'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { ask, confirmedOwner, elsewhere, keyOf, owner, signIn } from '../harness/users.ts'
+import { type SmtpServer, startSmtpServer } from '../harness/smtp.ts'
+import { eventually } from '../database/database.contract.ts'
+
+// A gateway takes seconds to start where other tests run beside this one.
+setDefaultTimeout(20_000)
+
+type Failure = { readonly error: { readonly code: string } }
+
+const publicUrl = 'http://gateway.internal:8080'
+let smtp: SmtpServer
+let gateway: Gateway
+beforeAll(async () => {
+  smtp = startSmtpServer()
+  gateway = await startGateway({
+    TRUSTED_PROXIES: '127.0.0.1',
+    SMTP_URL: `smtp://127.0.0.1:${smtp.port}`,
+    MAIL_FROM: 'Gateway <gateway@example.test>',
+    PUBLIC_URL: publicUrl,
+  })
+})
+afterAll(async () => {
+  await gateway.stop()
+  smtp.stop()
+})
+let before = 0
+beforeEach(() => {
+  before = smtp.letters.length
+})
+
+/** Mails to an address, without those that ask to confirm it. */
+const lettersTo = (email: string) =>
+  smtp.letters.filter(({ to, text }) => to.includes(email) && !text.includes('/#/verify/'))
+
+async function letterTo(email: string) {
+  await eventually(() => lettersTo(email).length > 0, 5000)
+  const letter = lettersTo(email).at(-1)
+  if (letter === undefined) throw new Error('no letter')
+  return letter
+}
+
+const askReset = (email: string, headers = elsewhere()) =>
+  ask(gateway, 'POST', '/api/v1/auth/reset', { body: { email }, headers })
+const choose = (token: string, password: string) =>
+  ask<Failure>(gateway, 'POST', `/api/v1/auth/reset/${token}`, { body: { password } })
+const resetTokenIn = (text: string) => /\/#\/reset\/(gw_reset_[\w-]{43})\s/.exec(text)?.[1] ?? 'none'
+
+describe('an invitation', () => {
+  test('goes to the invited alone, with a link under the configured address, whatever the request’s Host', async () => {
+    const boss = await confirmedOwner(gateway, smtp)
+    const { status, text } = await ask(gateway, 'POST', '/api/v1/team/invitations', {
+      token: boss.token,
+      body: { email: 'invited@example.test' },
+      headers: { ...elsewhere(), host: 'localhost:1234', 'x-forwarded-host': 'evil.test' },
+    })
+    expect(status).toBe(201)
+    expect(text).not.toContain('gw_invite_')
+    const letter = await letterTo('invited@example.test')
+    expect(letter.from).toBe('gateway@example.test')
+    expect(letter.text).toContain(boss.email)
+    expect(letter.text).not.toContain('evil.test')
+    const token = /http:\/\/gateway\.internal:8080\/#\/invitation\/(gw_invite_[\w-]{43})\s/.exec(letter.text)?.[1]
+    const accepted = await ask(gateway, 'POST', `/api/v1/team/invitations/${token}/accept`, {
+      body: { password: 'a password of mine' },
+    })
+    expect(accepted.status).toBe(201)
+  })
+})
+
+describe('P6 P7 a password reset', () => {
+  test('is mailed, used once, and ends all sessions', async () => {
+    const person = await confirmedOwner(gateway, smtp)
+    expect((await askReset(person.email.toUpperCase())).status).toBe(202)
+    const token = resetTokenIn((await letterTo(person.email)).text)
+    expect((await choose(token, 'short')).status).toBe(400)
+    expect((await choose(token, 'a new password')).status).toBe(204)
+    expect((await ask(gateway, 'GET', '/api/v1/account', { token: person.token })).status).toBe(401)
+    expect(
+      (await ask(gateway, 'POST', '/api/v1/auth/refresh', { body: { refresh_token: person.refreshToken } })).status,
+    ).toBe(401)
+    expect(await signIn(gateway, person)).toBeNull()
+    expect(await signIn(gateway, { ...person, password: 'a new password' })).not.toBeNull()
+    expect((await choose(token, 'yet another one')).status).toBe(404)
+  })
+
+  test('answers alike for known and unknown addresses; only the known one gets a letter', async () => {
+    const person = await confirmedOwner(gateway, smtp)
+    const [known, unknown] = [await askReset(person.email), await askReset('nobody@example.test')]
+    const shape = ({ status, text, headers }: typeof known) => ({
+      status,
+      text,
+      names: [...headers.keys()].filter(name => name !== 'date').sort(),
+    })
+    expect(shape(known)).toEqual(shape(unknown))
+    await letterTo(person.email)
+    expect(lettersTo('nobody@example.test')).toEqual([])
+  })
+
+  test('of two at once for one token one sets the password; an old token ends with the next', async () => {
+    const person = await confirmedOwner(gateway, smtp)
+    await askReset(person.email)
+    const first = resetTokenIn((await letterTo(person.email)).text)
+    await askReset(person.email)
+    await eventually(() => lettersTo(person.email).length === 2, 5000)
+    expect((await choose(first, 'with the old token')).status).toBe(404)
+    const second = resetTokenIn(lettersTo(person.email)[1]?.text ?? '')
+    const racing = await Promise.all([1, 2, 3, 4].map(n => choose(second, `password number ${n}`)))
+    expect(racing.map(({ status }) => status).sort()).toEqual([204, 404, 404, 404])
+  })
+
+  test('runs out after half an hour, and is void where the address has changed', async () => {
+    const person = await confirmedOwner(gateway, smtp)
+    const { database } = gateway.deps
+    for (const change of ['late', 'moved'] as const) {
+      const count = lettersTo(person.email).length
+      await askReset(person.email)
+      await eventually(() => lettersTo(person.email).length > count, 5000)
+      const token = resetTokenIn(lettersTo(person.email).at(-1)?.text ?? '')
+      await database.run(({ sql }) =>
+        change === 'late'
+          ? sql`update password_resets set expires_at = created_at + interval '30 minutes' - interval '31 minutes' where user_id = ${person.id}`
+          : sql`update users set email = 'moved@example.test' where id = ${person.id}`,
+      )
+      expect((await choose(token, 'a new password')).status).toBe(404)
+    }
+  })
+
+  test('lifts the lock of its address: who reads the mailbox is the owner', async () => {
+    const person = await confirmedOwner(gateway, smtp)
+    for (let tries = 0; tries < 10; tries++) await signIn(gateway, { ...person, password: 'wrong password' })
+    expect(await signIn(gateway, person)).toBeNull()
+    await askReset(person.email)
+    await eventually(() => lettersTo(person.email).some(({ text }) => text.includes('#/reset/')), 5000)
+    const token = resetTokenIn(lettersTo(person.email).find(({ text }) => text.includes('#/reset/'))?.text ?? '')
+    expect((await choose(token, 'a new password')).status).toBe(204)
+    expect(await signIn(gateway, { ...person, password: 'a new password' })).not.toBeNull()
+  })
+
+  test('fills nobody’s mailbox: the fourth letter in an hour is not written, and the answer is the same', async () => {
+    const person = await confirmedOwner(gateway, smtp)
+    for (let count = 0; count < 5; count++) expect((await askReset(person.email)).status).toBe(202)
+    await eventually(() => lettersTo(person.email).length === 3, 5000)
+    await Bun.sleep(200)
+    expect(lettersTo(person.email)).toHaveLength(3)
+  })
+
+  test('leaves no token in the database or the log', async () => {
+    const person = await confirmedOwner(gateway, smtp)
+    await askReset(person.email)
+    const token = resetTokenIn((await letterTo(person.email)).text)
+    const rows = await gateway.deps.database.run(({ sql }) => sql`select password_resets::text from password_resets`)
+    expect(JSON.stringify(rows)).not.toContain(token.slice(-43))
+    expect(gateway.logLines.join('\n')).not.toContain(token.slice(-43))
+    expect(gateway.logLines.join('\n')).not.toContain(person.email)
+  })
+})
+
+test('P5 whose sign-in was locked is told, once; an address that nobody has is not', async () => {
+  const person = await confirmedOwner(gateway, smtp)
+  for (const email of [person.email, 'unknown@example.test'])
+    for (let tries = 0; tries < 12; tries++) await signIn(gateway, { email, password: 'wrong password' })
+  expect((await letterTo(person.email)).text).toContain('locked')
+  expect(lettersTo(person.email)).toHaveLength(1)
+  expect(lettersTo('unknown@example.test')).toEqual([])
+})
+
+test('the owners are told at 80 and at 100 % of the month’s soft cap, once each', async () => {
+  const person = await confirmedOwner(gateway, smtp)
+  const { key } = await keyOf(gateway, person)
+  const { database, budget, clock } = gateway.deps
+  const month = new Date(clock.now()).toISOString().slice(0, 7)
+  await ask(gateway, 'PUT', '/api/v1/billing/soft-cap', { token: person.token, body: { monthly_usd: 1 } })
+  const spend = (microcents: number) =>
+    database.run(
+      ({ sql }) => sql`
+        insert into usage_daily (account_id, day, key_id, model, requests, completed, input_tokens, cached_input_tokens,
+          output_tokens, reasoning_tokens, billed_microcents)
+        values (${person.accountId}, ${`${month}-01`}::text::date, 'k', 'm', 1, 1, 0, 0, 0, 0, ${microcents})
+        on conflict (account_id, day, key_id, model) do update set billed_microcents = excluded.billed_microcents`,
+    )
+  const found = await gateway.deps.keys.find(key)
+  if (found === null) throw new Error('the key is known')
+  const caller = { ...found, softCapMicrocents: 100_000_000 }
+  // Looks are seconds apart: the months' figures need not be fresher.
+  const look = async (microcents: number, letters: number) => {
+    await spend(microcents)
+    await eventually(() => {
+      budget.warningOf(caller)
+      return lettersTo(person.email).length === letters
+    }, 9000)
+  }
+  await look(85_000_000, 1)
+  await look(120_000_000, 2)
+  expect(lettersTo(person.email).map(({ text }) => /used (\d+)%/.exec(text)?.[1])).toEqual(['80', '100'])
+  expect(lettersTo(person.email)[0]?.text).toContain(`for the calendar month ${month} (UTC)`)
+})
+
+describe('the queue', () => {
+  const letter = { kind: 'soft_cap', to: 'a@example.test', subject: 's', text: 't' } as const
+  const instant = {
+    sleep: () => Promise.resolve(),
+    after(_: number, action: () => void) {
+      queueMicrotask(action)
+      return () => {}
+    },
+  }
+  const quiet = { warn: () => {} }
+
+  test('tries again what failed, gives up what was refused, and holds no more than it says', async () => {
+    let tries = 0
+    const events: string[] = []
+    const log = { warn: (event: string) => void events.push(event) }
+    const failing = createMail({
+      transport: {
+        async send() {
+          if (++tries < 3) throw new Error('no connection')
+        },
+        close: () => {},
+      },
+      clock: instant,
+      log,
+    })
+    failing.send(letter)
+    await eventually(() => tries === 3, 1000)
+    expect(events).toEqual([])
+
+    const refusing = createMail({
+      transport: { send: () => Promise.reject(new LetterRefused('refused with 550')), close: () => {} },
+      clock: instant,
+      log,
+    })
+    refusing.send(letter)
+    await eventually(() => events.length === 1, 1000)
+    expect(events).toEqual(['mail_not_sent'])
+
+    const stuck = createMail({ transport: { send: () => new Promise(() => {}), close: () => {} }, clock: instant, log })
+    for (let count = 0; count < 1001; count++) stuck.send(letter)
+    expect(events).toEqual(['mail_not_sent', 'mail_dropped'])
+  })
+
+  test('sends after a server that was busy, and blocks no request meanwhile', async () => {
+    const boss = await confirmedOwner(gateway, smtp)
+    before = smtp.letters.length
+    smtp.refuseNext('451 try again later')
+    const began = performance.now()
+    const { status } = await ask(gateway, 'POST', '/api/v1/team/invitations', {
+      token: boss.token,
+      body: { email: 'patient@example.test' },
+    })
+    expect(status).toBe(201)
+    expect(performance.now() - began).toBeLessThan(900)
+    await letterTo('patient@example.test')
+    expect(smtp.letters.length).toBe(before + 1)
+  })
+
+  test('is empty when the process ends: what is under way is sent first', async () => {
+    const sent: string[] = []
+    const slow = createMail({
+      transport: {
+        async send({ to }) {
+          await Bun.sleep(20)
+          sent.push(to)
+        },
+        close: () => {},
+      },
+      clock: { ...instant, sleep: Bun.sleep },
+      log: quiet,
+    })
+    for (let count = 0; count < 12; count++) slow.send(letter)
+    await slow.close()
+    expect(sent).toHaveLength(12)
+  })
+
+  test('says how many letters, waiting for another try, end with it', async () => {
+    const events: unknown[] = []
+    let waiting = 0
+    const failing = createMail({
+      transport: { send: () => Promise.reject(new Error('no connection')), close: () => {} },
+      clock: {
+        ...instant,
+        after() {
+          waiting++
+          return () => {}
+        },
+      },
+      log: { warn: (event, fields) => void events.push([event, fields]) },
+    })
+    failing.send(letter)
+    failing.send(letter)
+    await eventually(() => waiting === 2, 1000)
+    await failing.close()
+    expect(events).toEqual([['mail_dropped', { waiting: 2 }]])
+  })
+})
+
+test('without a mail server a reset is the operator’s: 404 for everybody', async () => {
+  const plain = await startGateway({ TRUSTED_PROXIES: '127.0.0.1' })
+  try {
+    const known = await owner(plain)
+    for (const email of [known.email, 'nobody@example.test'])
+      expect((await ask(plain, 'POST', '/api/v1/auth/reset', { body: { email } })).status).toBe(404)
+  } finally {
+    await plain.stop()
+  }
+})

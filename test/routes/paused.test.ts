@@ -1,0 +1,95 @@
+/** What becomes of an account whose requests use more than was reserved for them. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { changeAccount } from '../../src/database/repositories/accounts.ts'
+import { newAccount, type TestAccount } from '../harness/account.ts'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { jsonAnswer, startUpstream, type Upstream } from '../harness/upstream.ts'
+
+let gateway: Gateway
+let upstream: Upstream
+/** Input tokens that the upstream counts of every prompt. */
+let counted = 5
+
+beforeAll(async () => {
+  upstream = startUpstream(() =>
+    jsonAnswer({
+      id: 'chatcmpl-1',
+      object: 'chat.completion',
+      created: 1,
+      model: 'gpt-5.5',
+      choices: [{ index: 0, message: { role: 'assistant', content: 'Yes.' }, finish_reason: 'stop' }],
+      usage: { prompt_tokens: counted, completion_tokens: 2, total_tokens: counted + 2 },
+    }),
+  )
+  gateway = await startGateway({ OPENAI_API_KEY: 'k', OPENAI_BASE_URL: upstream.url, MAX_SHORTFALL_USD: '0.10' })
+}, 120_000)
+afterAll(async () => {
+  await gateway?.stop()
+  upstream?.stop()
+})
+
+const ask = ({ headers }: TestAccount) =>
+  gateway.post(
+    '/api/v1/chat',
+    { prompt: 'Is it so?', model: 'gpt-5.5', max_output_tokens: 20, fallback: false },
+    headers,
+  )
+
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  const endsAt = performance.now() + 10_000
+  while (!(await holds())) {
+    if (performance.now() > endsAt) throw new Error('not within 10 s')
+    await Bun.sleep(20)
+  }
+}
+
+describe('an account whose upstream counts exceed its reservations', () => {
+  test('chat: answers 402 account_paused when the shortfall is above the limit, until the account is resumed', async () => {
+    const account = await newAccount(gateway)
+    counted = 5
+    for (let asked = 0; asked < 3; asked++) expect((await ask(account)).status).toBe(200)
+    counted = 200_000
+    expect((await ask(account)).status).toBe(200)
+    counted = 5
+    const requests = upstream.ledger().length
+    await until(async () => (await ask(account)).status === 402)
+    const refused = await ask(account)
+    expect(refused.headers.get('x-should-retry')).toBe('false')
+    expect(await refused.json()).toMatchObject({
+      error: { type: 'billing_error', code: 'account_paused', param: null },
+    })
+    // Of those, the ones before the pause took effect: a refusal asks nobody.
+    expect(upstream.ledger().length - requests).toBeLessThan(500)
+    const asked = upstream.ledger().length
+    await ask(account)
+    expect(upstream.ledger().length).toBe(asked)
+    await changeAccount(gateway.deps.database, account.id, { shortfallMicrocents: 0 })
+    await until(async () => (await ask(account)).status === 200)
+  }, 60_000)
+
+  test('daily token limit: counts what the upstream counted when that is more than was reserved', async () => {
+    const account = await newAccount(gateway, { dailyTokens: 20_000 })
+    counted = 19_900
+    const reply = await ask(account)
+    expect(await reply.json()).toMatchObject({ usage: { input_tokens: 19_900, output_tokens: 2 } })
+    expect(reply.headers.get('x-ratelimit-remaining-tokens') ?? '98').toBe('98')
+    counted = 90_000
+    // 98 tokens are left: enough for this prompt, and far less than it uses.
+    expect((await ask(account)).status).toBe(200)
+    const refused = await ask(account)
+    expect([refused.status, await refused.json()]).toMatchObject([429, { error: { code: 'daily_tokens_exceeded' } }])
+  }, 60_000)
+
+  test('metrics and log: say how much was used and not billed', async () => {
+    const account = await newAccount(gateway)
+    counted = 30_000
+    expect((await ask(account)).status).toBe(200)
+    const metrics = await (await fetch(`${gateway.url}/metrics`)).text()
+    const [, value = '0'] = /^gateway_shortfall_usd_total\{[^}]*model="gpt-5.5"[^}]*\} (\S+)$/m.exec(metrics) ?? []
+    expect(Number(value)).toBeGreaterThan(0.1)
+    const line = gateway.logLines.findLast(one => one.includes('billed_less_than_used')) ?? '{}'
+    const { account_id, owed, billed, shortfall } = JSON.parse(line)
+    expect(account_id).toBe(account.id)
+    expect(shortfall).toBe(owed - billed)
+  }, 60_000)
+})

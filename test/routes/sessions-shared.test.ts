@@ -1,0 +1,252 @@
+/** Several gateways on one real Postgres: what one does, the others know; and what they say when it is gone. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createApp } from '../../src/app.ts'
+import { readConfig } from '../../src/config.ts'
+import { createPasswords } from '../../src/composition/passwords.ts'
+import { createDeps, type Deps } from '../../src/composition/deps.ts'
+import { cheapHashing } from '../harness/gateway.ts'
+import { ask, colleague, keyOf, owner, type Person, signIn } from '../harness/users.ts'
+import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
+import { eventually } from '../database/database.contract.ts'
+import { temporaryFolder } from '../database/support.ts'
+
+type Served = { readonly url: string; readonly deps: Deps; readonly log: string[]; stop(): Promise<void> }
+type Failure = { error: { code: string } }
+
+const secrets = { old: 'the first secret, of 32 bytes at least', new: 'the second secret, of 32 bytes at least' }
+let postgres: PrivatePostgres | null = null
+let gateways: readonly [Served, Served] | null = null
+
+async function serve(url: string, environment: Record<string, string>): Promise<Served> {
+  const folder = temporaryFolder()
+  const log: string[] = []
+  const config = readConfig({
+    DATABASE_URL: url,
+    GATEWAY_DATA_DIR: folder.path,
+    TRUSTED_PROXIES: '127.0.0.1',
+    LOG_LEVEL: 'debug',
+    ...environment,
+  })
+  const deps = await createDeps(config, {
+    writeLog: line => void log.push(line),
+    passwords: createPasswords(cheapHashing),
+  })
+  const app = createApp(deps).listen({ port: 0, hostname: '127.0.0.1' })
+  return {
+    url: `http://127.0.0.1:${app.server?.port}`,
+    deps,
+    log,
+    async stop() {
+      await app.server?.stop(true)
+      await deps.close()
+      folder.remove()
+    },
+  }
+}
+
+beforeAll(async () => {
+  postgres = await startPostgres()
+  if (postgres === null) return
+  gateways = [
+    await serve(postgres.url, { JWT_SECRET: secrets.old }),
+    await serve(postgres.url, { JWT_SECRET: secrets.new, JWT_SECRET_PREVIOUS: secrets.old }),
+  ]
+}, 60_000)
+afterAll(async () => {
+  for (const gateway of gateways ?? []) await gateway.stop()
+  await postgres?.stop()
+}, 60_000)
+
+function shared(title: string, body: (one: Served, other: Served, server: PrivatePostgres) => Promise<void>) {
+  test(title, async () => {
+    if (gateways === null || postgres === null) process.stdout.write(`did not run without a real Postgres: ${title}\n`)
+    else await body(...gateways, postgres)
+  }, 60_000)
+}
+
+const see = (at: Served, token: string) => ask<Failure>(at, 'GET', '/api/v1/account', { token })
+const refreshAt = (at: Served, refresh_token: string) =>
+  ask<{ token: string; refresh_token: string }>(at, 'POST', '/api/v1/auth/refresh', { body: { refresh_token } })
+const within = (check: () => Promise<boolean>) => eventually(check, 1000)
+
+shared('J5 fifty sign-ins racing over two gateways leave exactly five sessions', async (one, other) => {
+  const person = await owner(one)
+  const signedIn = await Promise.all(Array.from({ length: 50 }, (_, index) => signIn(index % 2 ? one : other, person)))
+  expect(signedIn.filter(session => session === null)).toEqual([])
+  const rows = await one.deps.stores.sessions.listSessions(one.deps.database, person.accountId, person.id)
+  expect(rows).toHaveLength(5)
+})
+
+shared('J2 the previous secret verifies and does not sign; taken out, its tokens are refused', async (one, other) => {
+  const person = await owner(one)
+  expect((await see(other, person.token)).status).toBe(200)
+  const newer = (await signIn(other, person)) as Person
+  expect((await see(other, newer.token)).status).toBe(200)
+  expect((await see(one, newer.token)).body.error.code).toBe('invalid_token')
+})
+
+shared('an Idempotency-Key under a session counts at both gateways while the secret is rotated', async (one, other) => {
+  const person = await owner(one)
+  const make = (at: Served) =>
+    ask<Failure>(at, 'POST', '/api/v1/keys', {
+      token: person.token,
+      body: { name: 'once' },
+      headers: { 'idempotency-key': 'rotated' },
+    })
+  expect((await make(one)).status).toBe(201)
+  expect((await make(other)).body.error.code).toBe('already_completed')
+})
+
+shared('J3 a refresh token presented at two gateways at once makes one session token chain and no alarm', async one => {
+  const person = await owner(one)
+  for (let round = 0, token = person.refreshToken; round < 10; round++) {
+    const answers = await Promise.all([1, 2, 3].map(() => refreshAt(one, token)))
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200])
+    expect(new Set(answers.map(({ body }) => body.refresh_token)).size).toBe(1)
+    token = answers[0]?.body.refresh_token ?? ''
+  }
+})
+
+shared(
+  'J4 K6 what one gateway ends, the other refuses within a second: session, role, key, member',
+  async (one, other) => {
+    const boss = await owner(one)
+    const person = await colleague(one, boss, 'admin')
+    const { id, key } = await keyOf(one, person)
+    const chat = () =>
+      ask(other, 'POST', '/api/v1/chat', { token: key, body: { prompt: 'Hello', max_output_tokens: 5 } })
+    const rename = () => ask(other, 'PATCH', '/api/v1/account', { token: person.token, body: { name: 'Renamed' } })
+    expect([(await chat()).status, (await rename()).status]).toEqual([200, 200])
+    await ask(one, 'PATCH', `/api/v1/team/${person.id}`, { token: boss.token, body: { role: 'member' } })
+    await within(async () => (await rename()).status === 403)
+    await ask(one, 'DELETE', `/api/v1/keys/${id}`, { token: boss.token })
+    await within(async () => (await chat()).status === 401)
+    await ask(one, 'DELETE', `/api/v1/team/${person.id}`, { token: boss.token })
+    await within(async () => (await see(other, person.token)).status === 401)
+    await ask(one, 'POST', '/api/v1/auth/logout', { token: boss.token })
+    await within(async () => (await see(other, boss.token)).status === 401)
+  },
+)
+
+shared('A1 over two gateways, owners who remove and demote each other leave one', async (one, other) => {
+  for (let round = 0; round < 6; round++) {
+    const boss = await owner(one)
+    const second = await colleague(one, boss, 'admin')
+    await ask(one, 'PATCH', `/api/v1/team/${second.id}`, { token: boss.token, body: { role: 'owner' } })
+    const answers = await Promise.all([
+      ask(one, 'DELETE', `/api/v1/team/${second.id}`, { token: boss.token }),
+      ask(other, 'PATCH', `/api/v1/team/${boss.id}`, { token: second.token, body: { role: 'member' } }),
+      ask(other, 'DELETE', `/api/v1/team/${boss.id}`, { token: second.token }),
+    ])
+    for (const { status } of answers) expect([200, 204, 401, 403, 404, 409]).toContain(status)
+    const users = await one.deps.stores.users.listUsers(one.deps.database, boss.accountId)
+    expect(users.filter(({ role }) => role === 'owner')).toHaveLength(1)
+  }
+})
+
+shared('P7 an invitation accepted at two gateways at once makes one user', async (one, other) => {
+  const boss = await owner(one)
+  const invited = await ask<{ token: string }>(one, 'POST', '/api/v1/team/invitations', {
+    token: boss.token,
+    body: { email: `race-${boss.id.toLowerCase()}@example.test` },
+  })
+  const path = `/api/v1/team/invitations/${invited.body.token}/accept`
+  const answers = await Promise.all(
+    [one, other, one, other].map(at => ask(at, 'POST', path, { body: { password: 'long enough' } })),
+  )
+  expect(answers.map(({ status }) => status).sort()).toEqual([201, 404, 404, 404])
+})
+
+shared('K7 of keys made while their maker is removed at the other gateway, none is left', async (one, other) => {
+  for (let round = 0; round < 5; round++) {
+    const boss = await owner(one)
+    const member = await colleague(one, boss, 'member')
+    const creations = Array.from({ length: 6 }, () =>
+      ask(one, 'POST', '/api/v1/keys', { token: member.token, body: { name: 'late' } }),
+    )
+    await Promise.all([...creations, ask(other, 'DELETE', `/api/v1/team/${member.id}`, { token: boss.token })])
+    const keys = await one.deps.stores.keyLines.recentKeys(one.deps.database, boss.accountId, null)
+    expect(keys.filter(({ revokedAt }) => revokedAt === null)).toEqual([])
+  }
+})
+
+shared('P5 failures counted at two gateways at once lock once, at the tenth', async (one, other) => {
+  const { sessions } = one.deps.stores
+  const subjects = [sessions.mailSubject('count@example.test'), sessions.addressSubject('192.0.2.1')]
+  const fail = (count: number) =>
+    Promise.all(
+      Array.from({ length: count }, (_, index) =>
+        sessions.recordFailure((index % 2 ? one : other).deps.database, index % 3 ? subjects : [...subjects].reverse()),
+      ),
+    )
+  expect((await fail(9)).flat()).toEqual([])
+  expect(await sessions.isAnyLocked(one.deps.database, subjects)).toBe(false)
+  expect((await fail(8)).flat().sort()).toEqual([...subjects].sort())
+  expect(await sessions.isAnyLocked(other.deps.database, subjects)).toBe(true)
+  const rows = await one.deps.database.run(
+    ({ sql }) => sql<{ locks: number }[]>`
+      select locks from sign_in_failures where subject in (select json_array_elements_text(${JSON.stringify(subjects)}::text::json))`,
+  )
+  expect(rows.map(({ locks }) => locks)).toEqual([1, 1])
+})
+
+shared('P7 a sign-in with the old password that races its change leaves no session behind', async (one, other) => {
+  for (let round = 0; round < 5; round++) {
+    const person = await owner(one)
+    const attempts = Array.from({ length: 8 }, () => signIn(other, person))
+    const change = ask(one, 'PUT', '/api/v1/auth/password', {
+      token: person.token,
+      body: { current_password: person.password, new_password: 'a new password' },
+    })
+    const [changed] = await Promise.all([change, ...attempts])
+    // The racing sign-ins may have pushed the changing session itself out.
+    if (changed.status !== 204) continue
+    const left = await one.deps.stores.sessions.listSessions(one.deps.database, person.accountId, person.id)
+    expect(left.length).toBeLessThanOrEqual(1)
+  }
+})
+
+shared(
+  'J4 Postgres gone: 503 with retry-after in time on every such route, never 401, never let through',
+  async (one, _, server) => {
+    const person = await owner(one)
+    // Without mail a reset is refused before the database would be asked, and who can register is configuration.
+    const unasked = new Set(['/api/v1/auth/reset', '/api/v1/auth/registration'])
+    const routes = createApp(one.deps).routes.filter(
+      ({ path }) => /^\/api\/v1\/(auth|account|keys|team)/.test(path) && !unasked.has(path),
+    )
+    const [email, password] = [person.email, person.password]
+    const bodies: Readonly<Record<string, object>> = {
+      '/api/v1/auth/register': { email: 'later@example.test', password },
+      '/api/v1/auth/login': { email, password },
+      '/api/v1/auth/refresh': { refresh_token: person.refreshToken },
+      '/api/v1/team/invitations/:token/accept': { password },
+      '/api/v1/auth/reset/:token': { password },
+      '/api/v1/auth/verify/:token': { password },
+    }
+    await server.crash()
+    try {
+      await Bun.sleep(600)
+      for (const { method, path } of routes) {
+        const started = performance.now()
+        const answer = await ask<Failure>(one, method, path.replace(/:\w+/, 'usr_1'), {
+          token: person.token,
+          ...(method === 'GET' ? {} : { body: bodies[path] ?? {} }),
+        })
+        const took = performance.now() - started
+        expect([`${method} ${path}`, answer.status, answer.body.error.code]).toEqual([
+          `${method} ${path}`,
+          503,
+          'service_unavailable',
+        ])
+        expect(answer.headers.get('retry-after')).toBe('1')
+        expect(took).toBeLessThan(4_000)
+      }
+      expect(routes.length).toBeGreaterThan(15)
+    } finally {
+      await server.start()
+    }
+    await eventually(async () => (await see(one, person.token)).status === 200, 5000)
+    expect((await refreshAt(one, person.refreshToken)).status).toBe(200)
+  },
+)

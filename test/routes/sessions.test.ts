@@ -1,0 +1,594 @@
+/** Sessions over a real socket: coming in, staying in, being locked out, and everything that ends them. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { SignJWT } from 'jose'
+import { createPasswords } from '../../src/composition/passwords.ts'
+import { cheapHashing, type Gateway, startGateway } from '../harness/gateway.ts'
+import { ask, colleague, elsewhere, keyOf, owner, type Person, signIn } from '../harness/users.ts'
+import { eventually } from '../database/database.contract.ts'
+
+// Passwords take their time to hash, more so where other tests run beside this one.
+setDefaultTimeout(30_000)
+
+/** Half of the real cost: a line of 64 must not be served while it forms. */
+const slowHashing = { memoryCost: 8_192, timeCost: 3 }
+
+let gateway: Gateway
+/** On the embedded database, and with passwords that take long enough for a hundred sign-ins to stand in line. */
+let local: Gateway
+/** Hashes that sign-ins at `gateway` have cost. */
+let hashes = 0
+beforeAll(async () => {
+  const environment = { TRUSTED_PROXIES: '127.0.0.1' }
+  const passwords = createPasswords(cheapHashing)
+  gateway = await startGateway(environment, {
+    passwords: {
+      hash: passwords.hash,
+      verify(...asked) {
+        hashes++
+        return passwords.verify(...asked)
+      },
+    },
+  })
+  local = await startGateway(environment, { embedded: true, passwords: createPasswords(slowHashing) })
+}, 60_000)
+afterAll(() => Promise.all([gateway.stop(), local.stop()]))
+
+type Failure = { error: { code: string; param: string | null; request_id: string } }
+const account = '/api/v1/account'
+const see = (token: string | undefined) => ask<Failure>(gateway, 'GET', account, { token })
+const refresh = (refresh_token: string) =>
+  ask<{ token: string; refresh_token: string } & Failure>(gateway, 'POST', '/api/v1/auth/refresh', {
+    body: { refresh_token },
+  })
+const logIn = (email: string, password: string, headers = elsewhere(), at = gateway) =>
+  ask<Failure>(at, 'POST', '/api/v1/auth/login', { body: { email, password }, headers })
+
+const secretPath = ({ deps }: Gateway) => join(deps.config.dataDirectory, 'session-secret')
+
+/** The owner of a new account, who registered from the network address of these headers. */
+async function registered(headers: Record<string, string>): Promise<Person> {
+  const person = await owner(gateway, headers)
+  await sql(({ sql: query }) => query`delete from sessions where user_id = ${person.id}`)
+  return person
+}
+
+/** A body without what differs each time. */
+const plain = (text: string) => text.replace(/req_[0-9a-f]+/, 'req')
+const sql = <T>(work: Parameters<typeof gateway.deps.database.run<T>>[0]) => gateway.deps.database.run(work)
+
+describe('coming in', () => {
+  test('register answers a session, the user and an account on the evaluation plan', async () => {
+    const answer = await ask(gateway, 'POST', '/api/v1/auth/register', {
+      body: { email: 'Ada@Example.test', password: 'correct horse', name: 'Ada & Co' },
+    })
+    expect(answer.status).toBe(201)
+    expect(answer.headers.get('cache-control')).toBe('no-store')
+    expect(answer.body).toEqual({
+      token: expect.any(String),
+      expires_at: expect.any(String),
+      refresh_token: expect.stringMatching(/^gw_refresh_[\w-]{43}$/),
+      user: {
+        id: expect.any(String),
+        email: 'ada@example.test',
+        role: 'owner',
+        verification_pending: false,
+        created_at: expect.any(String),
+      },
+      account: {
+        id: expect.any(String),
+        name: 'Ada & Co',
+        plan: 'evaluation',
+        web: true,
+        limits: { requests_per_minute: 5, concurrent_requests: 1, daily_tokens: 20_000, daily_cost_usd: 0.17 },
+        created_at: expect.any(String),
+      },
+    })
+    expect(await signIn(gateway, { email: ' ADA@example.test'.trim(), password: 'correct horse' })).not.toBeNull()
+  })
+
+  test('P6 a known address is told by nothing but 409, and nobody is signed in', async () => {
+    const known = await owner(gateway)
+    const { status, text } = await ask(gateway, 'POST', '/api/v1/auth/register', {
+      body: { email: known.email.toUpperCase(), password: 'another one' },
+    })
+    expect(status).toBe(409)
+    expect(text).not.toContain('token')
+    expect(await signIn(gateway, { ...known, password: 'another one' })).toBeNull()
+  })
+
+  test('two registrations of one address at once make one account', async () => {
+    const body = { email: 'twice@example.test', password: 'correct horse' }
+    const answers = await Promise.all([1, 2, 3].map(() => ask(gateway, 'POST', '/api/v1/auth/register', { body })))
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, 409, 409])
+    const rows = await sql(({ sql: query }) => query`select 1 from accounts where name = 'twice@example.test'`)
+    expect(rows).toHaveLength(1)
+  })
+
+  test('P6 the sixth registration in an hour from one address waits', async () => {
+    const headers = elsewhere()
+    const statuses: number[] = []
+    for (let count = 0; count < 6; count++) {
+      const body = { email: `many${count}@example.test`, password: 'correct horse' }
+      const answer = await ask(gateway, 'POST', '/api/v1/auth/register', { body, headers })
+      statuses.push(answer.status)
+      if (answer.status === 429) expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(3500)
+    }
+    expect(statuses).toEqual([201, 201, 201, 201, 201, 429])
+  })
+
+  test('P2 a password has 8 to 128 characters after NFKC, and is the same however it is composed', async () => {
+    const register = (password: string) =>
+      ask<Failure>(gateway, 'POST', '/api/v1/auth/register', { body: { email: 'nfkc@example.test', password } })
+    for (const password of ['', '1234567', 'x'.repeat(129), 'ﬀ'.repeat(100)]) {
+      const { status, body } = await register(password)
+      expect([status, body.error.param]).toEqual([400, 'password'])
+    }
+    expect((await register('cafe\u0301 cafe\u0301')).status).toBe(201)
+    expect(await signIn(gateway, { email: 'nfkc@example.test', password: 'café café' })).not.toBeNull()
+  })
+
+  test('unknown fields, keys sent twice and wrong values are 400 naming the field, and never repeated', async () => {
+    const good = { email: 'strict@example.test', password: 'canary-9f1 horse' }
+    const wrong: readonly (readonly [string, unknown])[] = [
+      ['role', { ...good, role: 'owner' }],
+      ['plan', { ...good, plan: 'usage' }],
+      ['account_id', { ...good, account_id: gateway.accountId }],
+      ['email', { ...good, email: 'canary-9f1' }],
+      ['email', { ...good, email: 'a@canary-9f1\u0000' }],
+      ['email', { ...good, email: ['canary-9f1@example.test'] }],
+      ['name', { ...good, name: 'canary-9f1\u0000' }],
+      ['password', { email: good.email }],
+      ['email', `{"email":"one@example.test","password":"canary-9f1 horse","em\\u0061il":"two@example.test"}`],
+    ]
+    for (const [param, body] of wrong) {
+      const answer = await ask<Failure>(gateway, 'POST', '/api/v1/auth/register', { body })
+      expect([answer.status, answer.body.error.param]).toEqual([400, param])
+      expect(answer.text).not.toContain('canary-9f1')
+    }
+    expect(gateway.logLines.join('')).not.toContain('canary-9f1')
+  })
+})
+
+describe('failing to come in', () => {
+  test('P3 unknown address, wrong password and lock are one status, body and header set', async () => {
+    const { email, password } = await owner(gateway)
+    const wrong = await logIn(email, 'not the password')
+    const unknown = await logIn('nobody@example.test', password)
+    const removedUser = await logIn('usr_x@removed.invalid', password)
+    for (let count = 0; count < 9; count++) await logIn(email, 'not the password')
+    const locked = await logIn(email, password)
+    const names = (headers: Headers) => [...headers.keys()].sort()
+    for (const other of [unknown, removedUser, locked]) {
+      expect(other.status).toBe(401)
+      expect(plain(other.text)).toBe(plain(wrong.text))
+      expect(names(other.headers)).toEqual(names(wrong.headers))
+    }
+    expect(wrong.body.error.code).toBe('invalid_credentials')
+  })
+
+  test('P5 a lock after ten failures refuses new addresses only; time ends it, each lock is longer', async () => {
+    const person = await owner(gateway)
+    expect((await see(person.token)).status).toBe(200)
+    const lockOut = async () => {
+      for (let count = 0; count < 10; count++) await logIn(person.email, 'not the password')
+      expect(await signIn(gateway, person)).toBeNull()
+    }
+    const minutesLocked = async () => {
+      const rows = await sql(
+        ({ sql: query }) => query<{ minutes: number }[]>`
+          select extract(epoch from locked_until - clock_timestamp())::float8 / 60 as minutes from sign_in_failures
+          where subject = ${gateway.deps.stores.sessions.mailSubject(person.email)}`,
+      )
+      return Math.round(rows[0]?.minutes ?? 0)
+    }
+    const wait = (minutes: number) =>
+      sql(
+        ({ sql: query }) => query`
+          update sign_in_failures set locked_until = locked_until - make_interval(mins => ${minutes})
+          where subject = ${gateway.deps.stores.sessions.mailSubject(person.email)}`,
+      )
+    await lockOut()
+    expect(await minutesLocked()).toBe(15)
+    // The session goes on, and is renewed.
+    expect((await see(person.token)).status).toBe(200)
+    const renewed = await refresh(person.refreshToken)
+    expect(renewed.status).toBe(200)
+    expect((await see(renewed.body.token)).status).toBe(200)
+    await wait(16)
+    await lockOut()
+    expect(await minutesLocked()).toBe(30)
+    await wait(31)
+    expect(await signIn(gateway, person)).not.toBeNull()
+    expect(gateway.logLines.join('')).toContain('sign_in_locked')
+    expect(gateway.logLines.join('')).not.toContain(person.email)
+  })
+
+  test('P5 sign-in: succeeds at a known address while other clients keep the email address locked', async () => {
+    const home = elsewhere()
+    const person = await registered(home)
+    for (let round = 0; round < 3; round++) {
+      for (let count = 0; count < 15; count++) await logIn(person.email, 'not the password')
+      expect(await signIn(gateway, person)).toBeNull()
+      expect(await signIn(gateway, person, home)).not.toBeNull()
+      // The owner's success does not lift the lock for others.
+      expect(await signIn(gateway, person)).toBeNull()
+    }
+    expect((await logIn(person.email, 'not the password', home)).status).toBe(401)
+  })
+
+  test('P5 sign-in: succeeds at a known address after ten failures from that address itself', async () => {
+    const home = elsewhere()
+    const person = await registered(home)
+    const other = await owner(gateway)
+    for (let count = 0; count < 30; count++) await logIn(person.email, 'not the password', home)
+    expect(await signIn(gateway, person, home)).not.toBeNull()
+    // It is locked for every user who has not signed in there.
+    expect(await signIn(gateway, other, home)).toBeNull()
+    expect(await signIn(gateway, person)).toBeNull()
+  })
+
+  test('P5 sign-in: treats a known address as new after 100 failures without a success', async () => {
+    const home = elsewhere()
+    const person = await registered(home)
+    const fail = async (times: number) => {
+      for (let count = 0; count < times; count++) await logIn(person.email, 'not the password', home)
+    }
+    await fail(99)
+    expect(await signIn(gateway, person, home)).not.toBeNull()
+    await fail(99)
+    expect(await signIn(gateway, person, home)).not.toBeNull()
+    await fail(100)
+    expect(await signIn(gateway, person, home)).toBeNull()
+  })
+
+  test('P5 known addresses: are ten per user, keyed, and last 90 days', async () => {
+    const home = elsewhere()
+    const person = await registered(home)
+    const rows = () =>
+      sql(
+        ({ sql: query }) =>
+          query<{ digest: string }[]>`select digest from known_addresses where user_id = ${person.id}`,
+      )
+    expect(await rows()).toHaveLength(1)
+    const lock = async () => {
+      for (let count = 0; count < 10; count++) await logIn(person.email, 'not the password')
+    }
+    await lock()
+    expect(await signIn(gateway, person, home)).not.toBeNull()
+    await sql(
+      ({ sql: query }) =>
+        query`update known_addresses set last_used_at = last_used_at - interval '91 days' where user_id = ${person.id}`,
+    )
+    expect(await signIn(gateway, person, home)).toBeNull()
+    await sql(({ sql: query }) => query`delete from sign_in_failures`)
+    for (let count = 0; count < 12; count++) expect(await signIn(gateway, person)).not.toBeNull()
+    const kept = await rows()
+    expect(kept).toHaveLength(10)
+    for (const { digest } of kept) expect(digest).toMatch(/^[0-9a-f]{64}$/)
+    await lock()
+    expect(await signIn(gateway, person, home)).toBeNull()
+  })
+
+  test('P4 sign-in: hashes nothing at a locked address, for known and unknown emails alike', async () => {
+    const person = await owner(gateway)
+    const locked = elsewhere()
+    for (let count = 0; count < 10; count++) await logIn(`guess-${count}@example.test`, 'x', locked)
+    for (let count = 0; count < 10; count++) await logIn('locked-too@example.test', 'x')
+    const before = hashes
+    for (const [email, headers] of [
+      [person.email, locked],
+      ['nobody@example.test', locked],
+      ['locked-too@example.test', elsewhere()],
+    ] as const)
+      expect((await logIn(email, person.password, headers)).status).toBe(401)
+    expect(hashes).toBe(before)
+    await logIn(person.email, 'not the password')
+    expect(hashes).toBe(before + 1)
+  })
+
+  test('P7 a password change: is refused after ten wrong current passwords, which other clients cannot cause', async () => {
+    const person = await owner(gateway)
+    const change = (current_password: string) =>
+      ask<Failure>(gateway, 'PUT', '/api/v1/auth/password', {
+        token: person.token,
+        body: { current_password, new_password: 'a password that is new' },
+      })
+    for (let count = 0; count < 12; count++) await logIn(person.email, 'not the password')
+    for (let count = 0; count < 10; count++) expect((await change('wrong')).body.error.code).toBe('invalid_credentials')
+    expect((await change(person.password)).body.error.code).toBe('invalid_credentials')
+    expect((await see(person.token)).status).toBe(200)
+    const other = await owner(gateway)
+    for (let count = 0; count < 12; count++) await logIn(other.email, 'not the password')
+    const changed = await ask(gateway, 'PUT', '/api/v1/auth/password', {
+      token: other.token,
+      body: { current_password: other.password, new_password: 'a password that is new' },
+    })
+    expect(changed.status).toBe(204)
+  })
+
+  test('P5 failures during a lock do not lengthen it, nor do nine in 15 minutes lock', async () => {
+    const person = await owner(gateway)
+    for (let count = 0; count < 9; count++) await logIn(person.email, 'not the password')
+    await sql(
+      ({ sql: query }) => query`
+        update sign_in_failures set failed_at = array(select at - interval '16 minutes' from unnest(failed_at) as at)
+        where subject = ${gateway.deps.stores.sessions.mailSubject(person.email)}`,
+    )
+    for (let count = 0; count < 9; count++) await logIn(person.email, 'not the password')
+    expect(await signIn(gateway, person)).not.toBeNull()
+  })
+
+  test('P5 ten failures of one address lock it for every account, IPv6 by /64, and nobody else', async () => {
+    const person = await owner(gateway)
+    for (let count = 0; count < 10; count++)
+      await logIn(`guess${count}@example.test`, 'x', { 'x-forwarded-for': `2001:db8:7:7::${count + 1}` })
+    expect(await signIn(gateway, person, { 'x-forwarded-for': '2001:db8:7:7:ffff::1' })).toBeNull()
+    expect(await signIn(gateway, person, { 'x-forwarded-for': '2001:db8:7:8::1' })).not.toBeNull()
+  })
+
+  test('guesses at once do not get past the lock: of 40, the right one last is refused', async () => {
+    const person = await owner(gateway)
+    const guesses = Array.from({ length: 40 }, () => logIn(person.email, 'not the password'))
+    const answers = await Promise.all([...guesses, Bun.sleep(50).then(() => logIn(person.email, person.password))])
+    expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 41 }, () => 401))
+  })
+
+  test('P1 of 80 sign-ins at once some are told to come back, the others served', async () => {
+    const { email, password } = await owner(local)
+    const answers = await Promise.all(Array.from({ length: 80 }, () => logIn(email, password, elsewhere(), local)))
+    const statuses = answers.map(({ status }) => status)
+    expect(new Set(statuses)).toEqual(new Set([200, 503]))
+    for (const { status, headers } of answers) if (status === 503) expect(headers.get('retry-after')).toBe('1')
+  })
+})
+
+test('P1 sign-in: serves another address while one address sends a hundred sign-ins at once', async () => {
+  const person = await owner(local)
+  const attacker = elsewhere()
+  const flood = Array.from({ length: 100 }, (_, index) => logIn(`flood-${index}@example.test`, 'x', attacker, local))
+  expect(await signIn(local, person)).not.toBeNull()
+  const statuses = (await Promise.all(flood)).map(({ status }) => status)
+  expect(new Set(statuses)).toEqual(new Set([401, 429]))
+})
+
+describe('staying in', () => {
+  test('J3 a refresh token is exchanged for the next; both tabs of a browser get the same', async () => {
+    const person = await owner(gateway)
+    const both = await Promise.all([refresh(person.refreshToken), refresh(person.refreshToken)])
+    expect(both.map(({ status }) => status)).toEqual([200, 200])
+    const [next, same] = both.map(({ body }) => body.refresh_token)
+    expect(same).toBe(next ?? '')
+    expect(next).not.toBe(person.refreshToken)
+    expect((await see(both[0]?.body.token)).status).toBe(200)
+    expect((await refresh(next ?? '')).status).toBe(200)
+    // Not the newest by now, and still no alarm within seconds.
+    expect((await refresh(person.refreshToken)).status).toBe(401)
+    expect((await see(person.token)).status).toBe(200)
+  })
+
+  test('J3 a copied token ends the whole session, the thief’s and the owner’s', async () => {
+    const person = await owner(gateway)
+    const stolen = person.refreshToken
+    const { body } = await refresh(stolen)
+    await sql(
+      ({ sql: query }) =>
+        query`update session_tokens set used_at = used_at - interval '11 seconds' where used_at is not null`,
+    )
+    expect((await refresh(stolen)).body.error.code).toBe('invalid_token')
+    expect((await refresh(body.refresh_token)).status).toBe(401)
+    expect((await see(body.token)).status).toBe(401)
+    expect(gateway.logLines.join('')).toContain('refresh_token_reused')
+  })
+
+  test('J3 made-up refresh tokens, session tokens and keys refresh nothing', async () => {
+    const person = await owner(gateway)
+    for (const token of [`gw_refresh_${'A'.repeat(43)}`, person.token, gateway.key, ' ', `${person.refreshToken}x`])
+      expect((await refresh(token)).body.error.code).toBe(token.length > 256 ? 'invalid_request' : 'invalid_token')
+  })
+
+  test('J5 fifty racing sign-ins leave exactly five sessions, the newest; the sixth ends the oldest', async () => {
+    const person = await owner(gateway)
+    const signedIn = await Promise.all(Array.from({ length: 50 }, () => signIn(gateway, person)))
+    expect(signedIn.every(one => one !== null)).toBe(true)
+    await Bun.sleep(600)
+    const alive = await Promise.all(signedIn.map(async one => (await see(one?.token)).status === 200))
+    expect(alive.filter(Boolean)).toHaveLength(5)
+    expect((await see(person.token)).status).toBe(401)
+    const survivor = signedIn[alive.indexOf(true)]
+    const list = await ask<{ data: { id: string; current: boolean }[] }>(gateway, 'GET', '/api/v1/auth/sessions', {
+      token: survivor?.token,
+    })
+    expect(list.body.data).toHaveLength(5)
+    expect(list.body.data.filter(({ current }) => current)).toHaveLength(1)
+  })
+
+  test('sessions are listed and ended one by one; another user’s are not there', async () => {
+    const person = await owner(gateway)
+    const second = (await signIn(gateway, person)) as Person
+    const stranger = await owner(gateway)
+    const path = '/api/v1/auth/sessions'
+    const { body } = await ask<{ data: { id: string; current: boolean }[] }>(gateway, 'GET', path, {
+      token: person.token,
+    })
+    const other = body.data.find(({ current }) => !current)?.id ?? ''
+    expect(Object.keys(body.data[0] ?? {}).sort()).toEqual([
+      'created_at',
+      'current',
+      'expires_at',
+      'id',
+      'last_used_at',
+      'user_agent',
+    ])
+    const foreign = await ask(gateway, 'DELETE', `${path}/${other}`, { token: stranger.token })
+    const missing = await ask(gateway, 'DELETE', `${path}/ses_missing`, { token: stranger.token })
+    expect([foreign.status, plain(foreign.text)]).toEqual([404, plain(missing.text)])
+    expect((await see(second.token)).status).toBe(200)
+    expect((await ask(gateway, 'DELETE', `${path}/${other}`, { token: person.token })).status).toBe(204)
+    expect((await see(second.token)).status).toBe(401)
+    expect((await see(person.token)).status).toBe(200)
+  })
+})
+
+describe('going out', () => {
+  test('J4 signing out ends the session at once, its refresh token too', async () => {
+    const person = await owner(gateway)
+    expect((await ask(gateway, 'POST', '/api/v1/auth/logout', { token: person.token })).status).toBe(204)
+    expect((await see(person.token)).body.error.code).toBe('invalid_token')
+    expect((await refresh(person.refreshToken)).status).toBe(401)
+  })
+
+  test('J4 what another process ended is refused within a second', async () => {
+    const person = await owner(gateway)
+    expect((await see(person.token)).status).toBe(200)
+    await sql(({ sql: query }) => query`delete from sessions where user_id = ${person.id}`)
+    await eventually(async () => (await see(person.token)).status === 401, 1000)
+  })
+
+  test('P7 a new password needs the old one, ends the other sessions, and is the one that counts', async () => {
+    const person = await owner(gateway)
+    const other = (await signIn(gateway, person)) as Person
+    const change = (current_password: string, new_password: string) =>
+      ask<Failure>(gateway, 'PUT', '/api/v1/auth/password', {
+        token: person.token,
+        body: { current_password, new_password },
+      })
+    expect((await change('not the password', 'a new password')).body.error.code).toBe('invalid_credentials')
+    expect((await change(person.password, 'short')).body.error.param).toBe('new_password')
+    expect((await change(person.password, 'a new password')).status).toBe(204)
+    expect((await see(other.token)).status).toBe(401)
+    expect((await refresh(other.refreshToken)).status).toBe(401)
+    expect((await see(person.token)).status).toBe(200)
+    expect(await signIn(gateway, person)).toBeNull()
+    expect(await signIn(gateway, { ...person, password: 'a new password' })).not.toBeNull()
+  })
+
+  test('P1 a hash with old parameters is replaced at the next sign-in', async () => {
+    const person = await owner(local)
+    const old = await Bun.password.hash(person.password, { algorithm: 'argon2id', memoryCost: 1024, timeCost: 1 })
+    await local.deps.database.run(
+      ({ sql: query }) => query`update users set password_hash = ${old} where id = ${person.id}`,
+    )
+    expect(await signIn(local, person)).not.toBeNull()
+    const rows = await local.deps.database.run(
+      ({ sql: query }) => query<{ password_hash: string }[]>`select password_hash from users where id = ${person.id}`,
+    )
+    expect(rows[0]?.password_hash).toStartWith(
+      `$argon2id$v=19$m=${slowHashing.memoryCost},t=${slowHashing.timeCost},p=1$`,
+    )
+    expect(await signIn(local, person)).not.toBeNull()
+  })
+})
+
+describe('tokens', () => {
+  const claimsOf = (token: string) =>
+    JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as Record<string, unknown>
+  const headerOf = (token: string) =>
+    JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString()) as Record<string, unknown>
+  const secret = () => Buffer.from(gateway.deps.config.jwtSecret ?? readFileSync(secretPath(gateway)))
+  const forge = (header: Record<string, unknown>, claims: Record<string, unknown>, key = secret()) =>
+    new SignJWT(claims).setProtectedHeader({ alg: 'HS256', ...header }).sign(key)
+  const encoded = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+
+  test('J1 HS256 with every claim, at most 15 minutes old; everything else is the same 401', async () => {
+    const { token } = await owner(gateway)
+    const [header, claims] = [headerOf(token), claimsOf(token)]
+    expect(Object.keys(claims).sort()).toEqual(['aud', 'exp', 'iat', 'iss', 'sid', 'sub'])
+    expect(Number(claims.exp) - Number(claims.iat)).toBeLessThanOrEqual(900)
+    expect((await see(await forge(header, claims))).status).toBe(200)
+    const now = Math.floor(Date.now() / 1000)
+    const without = (name: string) => Object.fromEntries(Object.entries(claims).filter(([key]) => key !== name))
+    const forged: Record<string, string> = {
+      ...Object.fromEntries(
+        await Promise.all(
+          ['sub', 'sid', 'iat', 'exp', 'iss', 'aud'].map(async name => [
+            `no ${name}`,
+            await forge(header, without(name)),
+          ]),
+        ),
+      ),
+      'wrong iss': await forge(header, { ...claims, iss: 'else' }),
+      'wrong aud': await forge(header, { ...claims, aud: 'else' }),
+      'wrong sub': await forge(header, { ...claims, sub: 'usr_else' }),
+      'sid of nobody': await forge(header, { ...claims, sid: 'ses_else' }),
+      'sid no string': await forge(header, { ...claims, sid: ['x'] }),
+      expired: await forge(header, { ...claims, iat: now - 600, exp: now - 31 }),
+      old: await forge(header, { ...claims, iat: now - 931, exp: now + 900 }),
+      'of the future': await forge(header, { ...claims, iat: now + 60 }),
+      'not before': await forge(header, { ...claims, nbf: now + 60 }),
+      'another secret': await forge(header, claims, Buffer.from('another secret of at least 32 bytes')),
+      HS384: await forge({ ...header, alg: 'HS384' }, claims, Buffer.concat([secret(), secret()])),
+      HS512: await forge({ ...header, alg: 'HS512' }, claims, Buffer.concat([secret(), secret()])),
+      none: `${encoded({ ...header, alg: 'none' })}.${encoded(claims)}.`,
+      RS256: `${encoded({ ...header, alg: 'RS256' })}.${token.split('.').slice(1).join('.')}`,
+      'exp in the year 9999': await forge(header, { ...claims, exp: 253_402_300_799 }),
+      'exp beyond every date': await forge(header, { ...claims, exp: 1e300 }),
+      'exp a second too late': await forge(header, { ...claims, exp: Number(claims.exp) + 1 }),
+      'NUL in sid': await forge(header, { ...claims, sid: `${claims.sid}\u0000` }),
+      'NUL in sub': await forge(header, { ...claims, sub: `\u0000${claims.sub}` }),
+      'half a character in sid': await forge(header, { ...claims, sid: 'ses_\ud800' }),
+      'empty sid': await forge(header, { ...claims, sid: '' }),
+      'no kid': await forge({ typ: 'JWT' }, claims),
+      'unknown kid': await forge({ ...header, kid: '0123456789abcdef' }, claims),
+      'kid with a path': await forge({ ...header, kid: '../../dev/null' }, claims),
+      crit: `${encoded({ ...header, crit: ['exp'] })}.${token.split('.').slice(1).join('.')}`,
+      'no signature': token.split('.').slice(0, 2).join('.'),
+      nonsense: 'a.b.c',
+      long: `${token}${'x'.repeat(4000)}`,
+    }
+    for (const [name, one] of Object.entries(forged)) {
+      const { status, body } = await see(one)
+      expect([name, status, body.error.code]).toEqual([name, 401, 'invalid_token'])
+    }
+    // Claims beside ours and a shorter life change nothing.
+    expect((await see(await forge(header, { ...claims, exp: now + 60, jti: '\u0000' }))).status).toBe(200)
+    // Within the leeway of 30 s.
+    expect((await see(await forge(header, { ...claims, iat: now - 600, exp: now - 20 }))).status).toBe(200)
+  })
+
+  test('J6 J7 a session is taken from Authorization alone, and is no key; a key is no session', async () => {
+    const person = await owner(gateway)
+    const { key } = await keyOf(gateway, person)
+    for (const headers of [{ 'x-api-key': person.token }, { cookie: `token=${person.token}` }, { 'x-api-key': key }])
+      expect((await ask(gateway, 'GET', account, { headers: { ...elsewhere(), ...headers } })).status).toBe(401)
+    expect((await ask(gateway, 'GET', `${account}?token=${person.token}`)).status).toBe(401)
+    expect((await see(key)).body.error.code).toBe('invalid_token')
+    const chat = await gateway.post('/api/v1/chat', { prompt: 'Hello' }, { authorization: `Bearer ${person.token}` })
+    expect(chat.status).toBe(401)
+  })
+
+  test('J2 C5 the embedded gateway keeps its secret, 0600, and sessions live through a restart', () => {
+    const path = secretPath(local)
+    expect(existsSync(path)).toBe(true)
+    expect(statSync(path).mode & 0o777).toBe(0o600)
+    expect(readFileSync(path).length).toBeGreaterThanOrEqual(32)
+  })
+
+  test('K2 no password, refresh token or invitation is in the database', async () => {
+    const person = await owner(gateway)
+    await colleague(gateway, person, 'member')
+    const dump = await sql(
+      ({ sql: query }) => query<{ text: string }[]>`
+        select (select json_agg(users)::text from users) || (select json_agg(sessions)::text from sessions)
+          || (select json_agg(session_tokens)::text from session_tokens)
+          || (select json_agg(invitations)::text from invitations) as text`,
+    )
+    for (const secretText of [person.password, person.refreshToken, person.refreshToken.slice(11), 'gw_invite_'])
+      expect(dump[0]?.text).not.toContain(secretText)
+  })
+
+  test('K9 one address that is refused again and again is told to slow down; a good session from it is served', async () => {
+    const person = await owner(gateway)
+    const headers = elsewhere()
+    const tell = (token: string) => ask<Failure>(gateway, 'GET', account, { token, headers })
+    let refused = 0
+    let last = await tell('nobody')
+    for (; last.status === 401 && refused < 400; refused++) last = await tell('nobody')
+    expect([last.status, last.body.error.code, refused]).toEqual([429, 'ip_rate_limited', 100])
+    expect((await tell(person.token)).status).toBe(200)
+    expect((await see('nobody')).status).toBe(401)
+    const chat = await gateway.post('/api/v1/chat', { prompt: 'Hello' }, { authorization: 'Bearer nobody', ...headers })
+    expect(chat.status).toBe(429)
+  })
+})

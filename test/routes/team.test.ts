@@ -1,0 +1,410 @@
+/** Keys and team over a real socket: whose they are, what a role may do, and what ends with a membership. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { digestOf } from '../../src/core/accounts/api-keys.ts'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { ask, colleague, keyOf, owner, type Person, signIn } from '../harness/users.ts'
+import { eventually } from '../database/database.contract.ts'
+import { usageRecord } from '../database/support.ts'
+
+let gateway: Gateway
+beforeAll(async () => {
+  gateway = await startGateway({ TRUSTED_PROXIES: '127.0.0.1' })
+}, 60_000)
+afterAll(() => gateway.stop())
+
+type Failure = { error: { code: string; param: string | null } }
+type Key = {
+  id: string
+  key: string
+  prefix: string
+  revoked_at: string | null
+  expires_at: string | null
+  user_id: string
+}
+type Keys = { data: (Key & { usage: Record<string, number> })[] }
+const as = (person: Person, method: string, path: string, body?: unknown) =>
+  ask<Failure>(gateway, method, `/api/v1${path}`, { token: person.token, body })
+const keysOf = async (person: Person) =>
+  (await ask<Keys>(gateway, 'GET', '/api/v1/keys', { token: person.token })).body.data
+const works = async (key: string) =>
+  (await gateway.post('/api/v1/chat', { prompt: 'Hello', max_output_tokens: 5 }, { authorization: `Bearer ${key}` }))
+    .status !== 401
+const gone = (key: string) => eventually(async () => !(await works(key)), 1000)
+const sql = <T>(work: Parameters<typeof gateway.deps.database.run<T>>[0]) => gateway.deps.database.run(work)
+const plain = (text: string) => text.replace(/req_[0-9a-f]+/, 'req')
+
+describe('keys', () => {
+  test('K3 a new key is shown once, works, and is listed by its prefix alone', async () => {
+    const person = await owner(gateway)
+    const made = await keyOf(gateway, person, '=cmd|1')
+    expect(await works(made.key)).toBe(true)
+    const list = await ask<Keys>(gateway, 'GET', '/api/v1/keys', { token: person.token })
+    expect(Object.keys(list.body.data[0] ?? {}).sort()).toEqual([
+      'created_at',
+      'expires_at',
+      'id',
+      'last_used_at',
+      'name',
+      'prefix',
+      'revoked_at',
+      'usage',
+      'user_id',
+      'web',
+    ])
+    expect(list.body.data[0]).toMatchObject({ id: made.id, name: '=cmd|1', prefix: `${made.key.slice(0, 20)}…` })
+    expect(list.text).not.toContain(made.key.slice(21))
+    expect(list.text).not.toContain(digestOf(made.key))
+  })
+
+  test('K6 a revoked key is refused within a second, also when revoked twice', async () => {
+    const person = await owner(gateway)
+    const { id, key } = await keyOf(gateway, person)
+    expect(await works(key)).toBe(true)
+    expect((await as(person, 'DELETE', `/keys/${id}`)).status).toBe(204)
+    await gone(key)
+    const revokedAt = (await keysOf(person))[0]?.revoked_at
+    expect((await as(person, 'DELETE', `/keys/${id}`)).status).toBe(204)
+    expect((await keysOf(person))[0]?.revoked_at).toBe(revokedAt ?? '')
+  })
+
+  test('K5 rotation: the old key ends at once, or after the overlap, and both share one line of usage', async () => {
+    const person = await owner(gateway)
+    const first = await keyOf(gateway, person)
+    await works(first.key)
+    const rotate = (id: string, body?: unknown) =>
+      ask<Key & Failure>(gateway, 'POST', `/api/v1/keys/${id}/rotate`, { token: person.token, body })
+    const second = (await rotate(first.id, { overlap_seconds: 3600 })).body
+    expect([await works(first.key), await works(second.key)]).toEqual([true, true])
+    const third = (await rotate(second.id)).body
+    await gone(second.key)
+    expect([await works(first.key), await works(third.key)]).toEqual([true, true])
+    for (const old of [first.id, second.id]) expect((await rotate(old)).status).toBe(409)
+    const records = [first.id, second.id, third.id].map((key_id, index) =>
+      usageRecord({
+        request_id: `${key_id}_${index}`,
+        account_id: person.accountId,
+        key_id,
+        billed_microcents: 10 ** index,
+        reserved_microcents: 1000,
+      }),
+    )
+    await sql(
+      ({ sql: query }) => query`
+        insert into usage_daily (account_id, day, key_id, model, requests, completed, input_tokens, cached_input_tokens,
+          output_tokens, reasoning_tokens, billed_microcents)
+        select account_id, '2026-01-05', key_id, model, 1, 1, input_tokens, 0, output_tokens, 0, billed_microcents
+        from json_to_recordset(${JSON.stringify(records)}::text::json) as record(
+          account_id text, key_id text, model text, input_tokens bigint, output_tokens bigint, billed_microcents bigint)`,
+    )
+    const rows = await keysOf(person)
+    const expires = Date.parse(rows.find(({ id }) => id === first.id)?.expires_at ?? '') - Date.now()
+    expect(Math.abs(expires - 3_600_000)).toBeLessThan(60_000)
+    const usages = rows.map(({ usage }) => usage)
+    expect(usages).toHaveLength(3)
+    for (const usage of usages) {
+      expect(usage).toEqual(usages[0] ?? {})
+      expect(usage.cost_usd).toBeGreaterThanOrEqual(111e-8)
+      expect(usage.requests).toBeGreaterThanOrEqual(3)
+    }
+  })
+
+  test('K5 of ten rotations of one key at once, one succeeds', async () => {
+    const person = await owner(gateway)
+    const { id } = await keyOf(gateway, person)
+    const answers = await Promise.all(Array.from({ length: 10 }, () => as(person, 'POST', `/keys/${id}/rotate`, {})))
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array.from({ length: 9 }, () => 409)])
+    expect(await keysOf(person)).toHaveLength(2)
+  })
+
+  test('a key expires at the time it was given; that time is to come and written in ISO 8601', async () => {
+    const person = await owner(gateway)
+    for (const expires_at of [
+      '2020-01-01T00:00:00Z',
+      'tomorrow',
+      '2999-13-01T00:00:00Z',
+      '2999-02-30T00:00:00Z',
+      '1',
+      7,
+    ]) {
+      const { status, body } = await as(person, 'POST', '/keys', { name: 'k', expires_at })
+      expect([status, body.error.param]).toEqual([400, 'expires_at'])
+    }
+    const expires_at = new Date(Date.now() + 400).toISOString()
+    const { body } = await ask<Key>(gateway, 'POST', '/api/v1/keys', {
+      token: person.token,
+      body: { name: 'k', expires_at },
+    })
+    expect([body.expires_at, await works(body.key)]).toEqual([expires_at, true])
+    await gone(body.key)
+  })
+
+  test('A5 what a key may be given is its name and its end', async () => {
+    const person = await owner(gateway)
+    const wrong: readonly (readonly [string, unknown])[] = [
+      ['name', {}],
+      ['name', { name: '' }],
+      ['name', { name: 'x\u0000' }],
+      ['name', { name: 'x'.repeat(101) }],
+      ['user_id', { name: 'k', user_id: 'usr_1' }],
+      ['account_id', { name: 'k', account_id: 'acc_1' }],
+      ['limits', { name: 'k', limits: {} }],
+      ['__proto__', '{"name":"k","__proto__":{"a":1}}'],
+    ]
+    for (const [param, body] of wrong) {
+      const answer = await as(person, 'POST', '/keys', body)
+      expect([answer.status, answer.body.error.param]).toEqual([400, param])
+    }
+    for (const overlap_seconds of [-1, 604_801, 1.5, '60'])
+      expect((await as(person, 'POST', '/keys/key_1/rotate', { overlap_seconds })).body.error.param).toBe(
+        'overlap_seconds',
+      )
+  })
+
+  test('A3 members manage their own keys, admins and owners all; any other is a missing one', async () => {
+    const boss = await owner(gateway)
+    const [admin, member, other] = [
+      await colleague(gateway, boss, 'admin'),
+      await colleague(gateway, boss, 'member'),
+      await colleague(gateway, boss, 'member'),
+    ]
+    const stranger = await owner(gateway)
+    const key = await keyOf(gateway, member)
+    const ids = async (person: Person) => (await keysOf(person)).map(({ id }) => id)
+    expect([await ids(member), await ids(admin), await ids(boss)]).toEqual([[key.id], [key.id], [key.id]])
+    expect([await ids(other), await ids(stranger)]).toEqual([[], []])
+    for (const person of [other, stranger])
+      for (const [method, path] of [
+        ['DELETE', ''],
+        ['POST', '/rotate'],
+      ] as const) {
+        const foreign = await as(person, method, `/keys/${key.id}${path}`)
+        const missing = await as(person, method, `/keys/key_missing${path}`)
+        expect([foreign.status, plain(foreign.text)]).toEqual([404, plain(missing.text)])
+      }
+    expect(await works(key.key)).toBe(true)
+    expect((await as(admin, 'DELETE', `/keys/${key.id}`)).status).toBe(204)
+    await gone(key.key)
+  })
+})
+
+describe('team', () => {
+  test('an invitation is for one address, once, and signs in', async () => {
+    const boss = await owner(gateway)
+    const invited = await ask<{ token: string }>(gateway, 'POST', '/api/v1/team/invitations', {
+      token: boss.token,
+      body: { email: 'New@Example.test', role: 'admin' },
+    })
+    const path = `/api/v1/team/invitations/${invited.body.token}/accept`
+    const accept = (body: unknown) => ask<Failure>(gateway, 'POST', path, { body })
+    expect((await accept({ password: 'short' })).body.error.param).toBe('password')
+    expect((await accept({ password: 'long enough', role: 'owner' })).body.error.param).toBe('role')
+    expect((await accept({ password: 'long enough', email: 'else@example.test' })).body.error.param).toBe('email')
+    const answers = await Promise.all([1, 2, 3].map(() => accept({ password: 'long enough' })))
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, 404, 404])
+    const person = await signIn(gateway, { email: 'new@example.test', password: 'long enough' })
+    expect(person).toMatchObject({ accountId: boss.accountId, role: 'admin' })
+    const missing = await ask(gateway, 'POST', `/api/v1/team/invitations/gw_invite_x/accept`, {
+      body: { password: 'long enough' },
+    })
+    expect(plain((await accept({ password: 'long enough' })).text)).toBe(plain(missing.text))
+  })
+
+  test('P6 an invitation of a known address looks like any other; a newer one replaces it; an old one is over', async () => {
+    const [boss, known] = [await owner(gateway), await owner(gateway)]
+    const inviteTo = (email: string) =>
+      ask<{ token: string }>(gateway, 'POST', '/api/v1/team/invitations', { token: boss.token, body: { email } })
+    const [one, other] = [await inviteTo(known.email), await inviteTo('unknown@example.test')]
+    expect(Object.keys(one.body)).toEqual(Object.keys(other.body))
+    expect(one.status).toBe(other.status)
+    const accept = (token: string) =>
+      ask(gateway, 'POST', `/api/v1/team/invitations/${token}/accept`, { body: { password: 'long enough' } })
+    expect((await accept(one.body.token)).status).toBe(409)
+    expect(await signIn(gateway, known)).toMatchObject({ accountId: known.accountId })
+    const newer = await inviteTo('unknown@example.test')
+    expect((await accept(other.body.token)).status).toBe(404)
+    await sql(
+      ({ sql: query }) =>
+        query`update invitations set expires_at = clock_timestamp() where email = 'unknown@example.test'`,
+    )
+    expect((await accept(newer.body.token)).status).toBe(404)
+  })
+
+  test('K7 a removed member’s keys, sessions and invitations end within a second, and the address is free again', async () => {
+    const boss = await owner(gateway)
+    const admin = await colleague(gateway, boss, 'admin')
+    const { key } = await keyOf(gateway, admin)
+    const invited = await ask<{ token: string }>(gateway, 'POST', '/api/v1/team/invitations', {
+      token: admin.token,
+      body: { email: 'friend@example.test' },
+    })
+    expect(await works(key)).toBe(true)
+    expect((await as(boss, 'DELETE', `/team/${admin.id}`)).status).toBe(204)
+    await gone(key)
+    expect((await as(admin, 'GET', '/account')).status).toBe(401)
+    expect(await signIn(gateway, admin)).toBeNull()
+    const accept = await ask(gateway, 'POST', `/api/v1/team/invitations/${invited.body.token}/accept`, {
+      body: { password: 'long enough' },
+    })
+    expect(accept.status).toBe(404)
+    expect((await as(boss, 'GET', '/team')).text).not.toContain(admin.id)
+    expect((await as(boss, 'PATCH', `/team/${admin.id}`, { role: 'member' })).status).toBe(404)
+    const { email, password } = admin
+    expect((await ask(gateway, 'POST', '/api/v1/auth/register', { body: { email, password } })).status).toBe(201)
+  })
+
+  test('K7 keys made while their maker is removed end too', async () => {
+    const boss = await owner(gateway)
+    const member = await colleague(gateway, boss, 'member')
+    const creations = Array.from({ length: 8 }, () => as(member, 'POST', '/keys', { name: 'late' }))
+    const removal = as(boss, 'DELETE', `/team/${member.id}`)
+    await Promise.all([...creations, removal])
+    const keys = await keysOf(boss)
+    expect(keys.filter(({ revoked_at }) => revoked_at === null)).toEqual([])
+  })
+
+  test('J4 a new role acts at once, in both directions', async () => {
+    const boss = await owner(gateway)
+    const person = await colleague(gateway, boss, 'member')
+    const rename = () => as(person, 'PATCH', '/account', { name: 'Renamed' })
+    expect((await rename()).status).toBe(403)
+    expect((await as(boss, 'PATCH', `/team/${person.id}`, { role: 'admin' })).status).toBe(200)
+    expect((await rename()).status).toBe(200)
+    await as(boss, 'PATCH', `/team/${person.id}`, { role: 'member' })
+    expect((await rename()).status).toBe(403)
+  })
+
+  test('A1 nobody acts at or above the own rank but an owner', async () => {
+    const boss = await owner(gateway)
+    const [admin, peer, member] = [
+      await colleague(gateway, boss, 'admin'),
+      await colleague(gateway, boss, 'admin'),
+      await colleague(gateway, boss, 'member'),
+    ]
+    const statuses = async (person: Person, calls: readonly (readonly [string, string, unknown?])[]) =>
+      Promise.all(calls.map(async ([method, path, body]) => (await as(person, method, path, body)).status))
+    expect(
+      await statuses(admin, [
+        ['POST', '/team/invitations', { email: 'a@example.test', role: 'admin' }],
+        ['PATCH', `/team/${member.id}`, { role: 'admin' }],
+        ['PATCH', `/team/${admin.id}`, { role: 'owner' }],
+        ['DELETE', `/team/${peer.id}`],
+        ['DELETE', `/team/${boss.id}`],
+        ['DELETE', `/team/${admin.id}`],
+      ]),
+    ).toEqual([403, 403, 403, 403, 403, 403])
+    expect((await as(boss, 'POST', '/team/invitations', { email: 'a@example.test', role: 'owner' })).status).toBe(400)
+    expect((await as(admin, 'DELETE', `/team/${member.id}`)).status).toBe(204)
+    expect((await as(boss, 'PATCH', `/team/${peer.id}`, { role: 'owner' })).status).toBe(200)
+    expect((await as(peer, 'DELETE', `/team/${boss.id}`)).status).toBe(204)
+  })
+
+  test('A1 the last owner stays: two who remove or demote each other leave one', async () => {
+    for (const [method, body] of [
+      ['DELETE', undefined],
+      ['PATCH', { role: 'member' }],
+    ] as const)
+      for (let round = 0; round < 5; round++) {
+        const boss = await owner(gateway)
+        const other = await colleague(gateway, boss, 'admin')
+        expect((await as(boss, method, `/team/${boss.id}`, body)).status).toBe(409)
+        await as(boss, 'PATCH', `/team/${other.id}`, { role: 'owner' })
+        const answers = await Promise.all([
+          as(boss, method, `/team/${other.id}`, body),
+          as(other, method, `/team/${boss.id}`, body),
+        ])
+        expect(answers.filter(({ status }) => status < 300)).toHaveLength(1)
+        const rows = await sql(
+          ({ sql: query }) => query`
+            select 1 from users where account_id = ${boss.accountId} and role = 'owner' and removed_at is null`,
+        )
+        expect(rows).toHaveLength(1)
+      }
+  })
+
+  test('A6 answers hold what they should and nothing else', async () => {
+    const boss = await owner(gateway)
+    const admin = await colleague(gateway, boss, 'admin')
+    await as(admin, 'POST', '/team/invitations', { email: 'next@example.test' })
+    const { body } = await ask<{ data: object[]; invitations: object[] }>(gateway, 'GET', '/api/v1/team', {
+      token: admin.token,
+    })
+    for (const user of body.data)
+      expect(Object.keys(user).sort()).toEqual(['created_at', 'email', 'id', 'role', 'verification_pending'])
+    expect(Object.keys(body.invitations[0] ?? {}).sort()).toEqual(['created_at', 'email', 'expires_at', 'id', 'role'])
+    const account = await as(admin, 'GET', '/account')
+    expect(Object.keys(account.body).sort()).toEqual([
+      'created_at',
+      'id',
+      'limits',
+      'name',
+      'now',
+      'plan',
+      'today',
+      'web',
+    ])
+    for (const [param, change] of [
+      ['plan', { name: 'x', plan: 'usage' }],
+      ['daily_tokens', { name: 'x', daily_tokens: 1 }],
+    ] as const)
+      expect((await as(admin, 'PATCH', '/account', change)).body.error.param).toBe(param)
+  })
+
+  test('what an account used today is what it was billed, at once', async () => {
+    const person = await owner(gateway)
+    const { key } = await keyOf(gateway, person)
+    const answer = await gateway.post(
+      '/api/v1/chat',
+      { prompt: 'Hello', max_output_tokens: 20 },
+      { authorization: `Bearer ${key}` },
+    )
+    const { usage } = (await answer.json()) as { usage: { cost_usd: number; total_tokens: number } }
+    const { body } = await ask<{ today: { tokens: number; cost_usd: number } }>(gateway, 'GET', '/api/v1/account', {
+      token: person.token,
+    })
+    expect(body.today).toMatchObject({ tokens: usage.total_tokens, cost_usd: usage.cost_usd })
+  })
+})
+
+describe('an invitation is withdrawn', () => {
+  type Invited = { readonly id: string; readonly token: string }
+  const invite = async (person: Person, role: 'admin' | 'member') =>
+    (
+      await ask<Invited>(gateway, 'POST', '/api/v1/team/invitations', {
+        token: person.token,
+        body: { email: `${crypto.randomUUID()}@example.test`, role },
+      })
+    ).body
+  const withdraw = (person: Person, id: string) => as(person, 'DELETE', `/team/invitations/${id}`)
+
+  test('by whoever may invite to its role; its token is then nobody’s', async () => {
+    const boss = await owner(gateway)
+    const [admin, member] = [await colleague(gateway, boss, 'admin'), await colleague(gateway, boss, 'member')]
+    const [forMember, forAdmin] = [await invite(boss, 'member'), await invite(boss, 'admin')]
+    expect((await withdraw(member, forMember.id)).status).toBe(403)
+    expect((await withdraw(admin, forAdmin.id)).status).toBe(403)
+    expect((await withdraw(admin, forMember.id)).status).toBe(204)
+    expect((await withdraw(boss, forAdmin.id)).status).toBe(204)
+    for (const { token } of [forMember, forAdmin])
+      expect(
+        (await ask(gateway, 'POST', `/api/v1/team/invitations/${token}/accept`, { body: { password: 'a password' } }))
+          .status,
+      ).toBe(404)
+  })
+
+  test('A3 another account’s, one that was accepted and one that never was are alike', async () => {
+    const [boss, other] = [await owner(gateway), await owner(gateway)]
+    const open = await invite(boss, 'member')
+    const accepted = await invite(boss, 'member')
+    await ask(gateway, 'POST', `/api/v1/team/invitations/${accepted.token}/accept`, {
+      body: { password: 'a password' },
+    })
+    const answers = [
+      await withdraw(other, open.id),
+      await withdraw(boss, accepted.id),
+      await withdraw(boss, 'inv_none'),
+    ]
+    expect(new Set(answers.map(({ status, text }) => `${status} ${plain(text)}`)).size).toBe(1)
+    expect(answers[0]?.status).toBe(404)
+    expect((await withdraw(boss, open.id)).status).toBe(204)
+  })
+})

@@ -1,0 +1,556 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { Elysia } from 'elysia'
+import { GatewayError } from '../../src/core/validation/errors.ts'
+import type { Principal } from '../../src/http/authentication.ts'
+import { failureResponse, toGatewayError } from '../../src/http/error-response.ts'
+import { usage } from '../../src/routes/usage/routes.ts'
+import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
+import { type Embedded, openEmbedded } from '../../src/database/embedded.ts'
+import { createLedgerReader } from '../../src/ledger/ledger.ts'
+import { journalSource } from '../../src/ledger/reconcile/journal-source.ts'
+import { audit } from '../../src/ledger/reconcile.ts'
+import { anyBodies } from '../harness/bodies.ts'
+import { freshDataFolder } from '../harness/data-folder.ts'
+import { startGateway } from '../harness/gateway.ts'
+import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
+import { openRaw, rawText } from '../harness/raw.ts'
+import { eventually } from '../database/database.contract.ts'
+import { generateUsage, newTeam } from '../database/ledger-rows.ts'
+import { temporaryFolder } from '../database/support.ts'
+
+const folder = temporaryFolder()
+let embedded: Embedded | null = null
+let server: PrivatePostgres | null = null
+let database: Database | null = null
+let real: Database | null = null
+
+beforeAll(async () => {
+  embedded = await openEmbedded(await freshDataFolder(join(folder.path, 'data')))
+  database = openDatabase(embedded.address)
+  await migrate(database)
+  server = await startPostgres()
+  if (server === null) return
+  real = openDatabase(server.url)
+  await migrate(real)
+}, 90_000)
+afterAll(async () => {
+  await database?.close()
+  await embedded?.close()
+  await real?.close()
+  await server?.stop()
+  folder.remove()
+}, 30_000)
+
+const now = Date.UTC(2026, 10, 20, 12)
+const start = Date.UTC(2026, 10, 1)
+const minute = 60_000
+
+const principal = (accountId: string, userId: string, role: Principal['role']): Principal => ({
+  accountId,
+  userId,
+  role,
+  sessionId: 'ses_test',
+  isUnverified: false,
+  email: 'somebody@example.test',
+})
+
+/** The module over a database; who asks is whom the `x-test-as` header names. */
+function appOn(over: Database, principals: Readonly<Record<string, Principal>>) {
+  return new Elysia({ normalize: false, serve: { idleTimeout: 10 } })
+    .onError(({ error }) => failureResponse(toGatewayError(error), 'req_test'))
+    .use(
+      usage(
+        { ledger: createLedgerReader(over), clock: { now: () => now } },
+        {
+          bodies: anyBodies(),
+          async principal(headers) {
+            const found = principals[headers.get('x-test-as') ?? '']
+            if (found === undefined) throw new GatewayError('invalid_token', 'Sign in.')
+            return found
+          },
+        },
+      ),
+    )
+}
+
+async function start1000() {
+  if (database === null) throw new Error('the embedded database is open')
+  const team = await newTeam(database)
+  await generateUsage(database, {
+    ...team,
+    keyIds: [...team.ownerKeys, ...team.memberKeys],
+    count: 1000,
+    start,
+    stepMs: 10 * minute,
+  })
+  const app = appOn(database, {
+    owner: principal(team.accountId, team.ownerId, 'owner'),
+    admin: principal(team.accountId, 'usr_admin', 'admin'),
+    member: principal(team.accountId, team.memberId, 'member'),
+    stranger: principal('acc_other', 'usr_other', 'owner'),
+  })
+  const get = (path: string, as = 'owner') =>
+    app.handle(new Request(`http://localhost${path}`, { headers: { 'x-test-as': as } }))
+  return { team, get }
+}
+
+let running: ReturnType<typeof start1000> | null = null
+const shared = () => (running ??= start1000())
+const json = async (path: string, as?: string) => read(await (await shared()).get(path, as))
+
+type Row = {
+  request_id: string
+  key_id: string
+  key_name: string
+  model: string
+  month: string
+  requests: number
+  failed: number
+  total_tokens: number
+  cost_usd: number
+}
+type Lines = {
+  requests: number[]
+  failed: number[]
+  total_tokens: number[]
+  cost_usd: number[]
+  latency_p50_ms: (number | null)[]
+  latency_p95_ms: (number | null)[]
+}
+type Body = {
+  data: Row[]
+  split_by: string | null
+  series: (Lines & { key_id: string })[]
+  others: Lines | null
+  next_cursor: string | null
+  total: { requests: number }
+  error: { code: string; param: string | null }
+}
+type LoggedAttempts = {
+  request_id: string
+  attempts: number
+  tried: { model: string; outcome: string; after_ms: number; duration_ms: number }[]
+  latency_ms: number
+}
+const read = async (response: Response) => (await response.json()) as Body
+
+describe('GET /api/v1/requests', () => {
+  test('200: newest first, 50 at a time, with routing mode, streamed and money in dollars', async () => {
+    const { team } = await shared()
+    const { data, next_cursor } = await json('/api/v1/requests')
+    expect(data).toHaveLength(50)
+    expect(next_cursor).toBeString()
+    expect<unknown>(data[0]).toEqual({
+      request_id: expect.stringMatching(/^req_/),
+      created_at: new Date(start + 999 * 10 * minute).toISOString(),
+      key_id: team.ownerKeys[0],
+      key_name: 'production',
+      model: 'openai/model-0',
+      provider: 'openai',
+      routing_mode: 'auto',
+      strategy: null,
+      query_type: 'code',
+      streamed: false,
+      status: 'failed',
+      error_code: 'upstream_failed',
+      finish_reason: 'stop',
+      input_tokens: 100,
+      cached_input_tokens: 10,
+      cache_write_tokens: 0,
+      output_tokens: 50,
+      reasoning_tokens: 5,
+      total_tokens: 150,
+      estimated: false,
+      cost_usd: 0.00001,
+      search_cost_usd: 0,
+      fetch_cost_usd: 0,
+      attempts: 1,
+      tried: [{ model: 'openai/model-0', outcome: 'served', after_ms: 2, duration_ms: 298 }],
+      latency_ms: 1200,
+      first_token_ms: 300,
+      metadata: { team: 'search' },
+    })
+  })
+
+  test('200: a cursor goes on where the page ended, to the end and no further', async () => {
+    const seen: string[] = []
+    let path = '/api/v1/requests?limit=200&routing_mode=auto'
+    for (let pages = 0; pages < 10; pages++) {
+      const { data, next_cursor } = await json(path)
+      seen.push(...data.map(row => row.request_id))
+      if (next_cursor === null) break
+      path = `/api/v1/requests?limit=200&routing_mode=auto&cursor=${next_cursor}`
+    }
+    expect(new Set(seen).size).toBe(500)
+    expect(seen).toHaveLength(500)
+  })
+
+  test.each([
+    ['model=openai/model-0', 50],
+    ['model=model-0', 50],
+    ['provider=google', 200],
+    ['status=failed', 2],
+    ['streamed=true', 200],
+    ['metadata[team]=search', 100],
+    ['metadata%5Bteam%5D=search&metadata[other]=x', 0],
+    ['metadata[__proto__]=x', 0],
+    ['from=2026-11-03&to=2026-11-03', 144],
+    ['from=2026-11-03T00:00:00Z&to=2026-11-03T01:00:00%2B01:00', 0],
+    ['from=2026-11-03T00:00:00Z&to=2026-11-03T01:00:00Z', 6],
+    ["key=' or 1=1 --", 0],
+  ])('200: %s finds %d', async (query, count) => {
+    expect((await json(`/api/v1/requests?limit=200&${query}`)).data).toHaveLength(count)
+  })
+
+  test('200: a member sees their own keys’ requests alone, an admin all, another account none', async () => {
+    const { team } = await shared()
+    const keys = async (as: string) =>
+      new Set((await json('/api/v1/requests?limit=200', as)).data.map(row => row.key_id))
+    expect(await keys('member')).toEqual(new Set(team.memberKeys))
+    expect((await keys('admin')).size).toBe(4)
+    expect((await keys('stranger')).size).toBe(0)
+    expect((await json(`/api/v1/requests?key=${team.ownerKeys[0]}`, 'member')).data).toEqual([])
+  })
+
+  test.each([
+    ['limit=0', 'limit'],
+    ['limit=201', 'limit'],
+    ['limit=1e2', 'limit'],
+    ['cursor=nonsense', 'cursor'],
+    ['status=done', 'status'],
+    ['streamed=yes', 'streamed'],
+    ['from=yesterday', 'from'],
+    ['from=2026-02-30', 'from'],
+    ['to=2026-02-30T00:00:00Z', 'to'],
+    ['to=2026-11-03T00:00:00', 'to'],
+    ['to=9999-01-01', 'to'],
+    ['from=2026-11-04&to=2026-11-01', 'from'],
+    ['provider=google&model=openai/x', 'provider'],
+    ['key=a&key=b', 'key'],
+    ['key=%00', 'key'],
+    ['model=', 'model'],
+    ['metadata=x', 'metadata'],
+    ['account_id=acc_1', 'account_id'],
+    ['metadata[a]=1&metadata[a]=2', 'metadata[a]'],
+    ['metadata[a]=%00', 'metadata.a'],
+  ])('400: %s', async (query, param) => {
+    const response = await (await shared()).get(`/api/v1/requests?${query}`)
+    const { error } = await read(response)
+    expect([response.status, error.code, error.param]).toEqual([400, 'invalid_request', param])
+  })
+
+  test('401: nobody gets anything, and learns of no parameter', async () => {
+    for (const path of ['/api/v1/requests?limit=x', '/api/v1/requests/export?format=x', '/api/v1/usage?from=x'])
+      expect((await (await shared()).get(path, 'nobody')).status).toBe(401)
+  })
+})
+
+describe('GET /api/v1/usage', () => {
+  test('200: by day without holes, the last 30 days unless told, summing up to the total', async () => {
+    const body = await json('/api/v1/usage')
+    expect(body).toMatchObject({ from: '2026-10-22', to: '2026-11-20', group_by: 'day' })
+    expect(body.data).toHaveLength(30)
+    expect<unknown>(body.data[0]).toEqual({ ...zeros, day: '2026-10-22' })
+    expect(body.data[10]).toMatchObject({ day: '2026-11-01', requests: 144, total_tokens: 21_600, cost_usd: 0.0001044 })
+    expect<unknown>(body.total).toEqual({
+      requests: 1000,
+      completed: 998,
+      input_tokens: 100_000,
+      cached_input_tokens: 10_000,
+      output_tokens: 50_000,
+      reasoning_tokens: 5_000,
+      total_tokens: 150_000,
+      cost_usd: 0.005005,
+      failed: 2,
+      latency_p50_ms: 1250,
+      latency_p95_ms: 1475,
+      first_token_p50_ms: 275,
+    })
+    expect<unknown>([body.split_by, body.series, body.others]).toEqual([null, [], null])
+  })
+
+  test('200: split by model or key, each day’s parts add up to the day, and a member sees their own keys’ alone', async () => {
+    const { team } = await shared()
+    for (const splitBy of ['model', 'key']) {
+      const { data, series, others } = await json(`/api/v1/usage?split_by=${splitBy}`)
+      expect(series).toHaveLength(splitBy === 'model' ? 8 : 4)
+      expect(others === null).toBe(splitBy === 'key')
+      const parts = others === null ? series : [...series, others]
+      for (const measure of ['requests', 'failed', 'total_tokens', 'cost_usd'] as const)
+        for (const [day, whole] of data.entries())
+          expect(parts.reduce((sum, part) => sum + (part[measure][day] ?? 0), 0)).toBeCloseTo(whole[measure], 8)
+      expect(parts.every(part => part.latency_p95_ms.length === data.length)).toBe(true)
+      expect(series[0]?.latency_p50_ms[0]).toBeNull()
+      expect(series[0]?.latency_p50_ms[12]).toBeWithin(1_000, 1_500)
+    }
+    const own = await json('/api/v1/usage?split_by=key&group_by=month', 'member')
+    expect(own.series.map(({ key_id }) => key_id).toSorted()).toEqual([...team.memberKeys].toSorted())
+  })
+
+  test('200: by model, by key with its name, by month', async () => {
+    const { team } = await shared()
+    const models = await json('/api/v1/usage?group_by=model')
+    expect(models.data).toHaveLength(20)
+    expect(models.data[0]?.model).toBe('openai/model-0')
+    const keys = await json('/api/v1/usage?group_by=key', 'member')
+    expect(keys.data.map(one => [one.key_id, one.key_name]).toSorted()).toEqual(
+      [
+        [team.memberKeys[0], 'laptop'],
+        [team.memberKeys[1], 'batch'],
+      ].toSorted(),
+    )
+    expect(keys.total.requests).toBe(500)
+    const months = await json('/api/v1/usage?group_by=month&from=2026-09-15&to=2026-11-20')
+    expect(months.data.map(one => [one.month, one.requests])).toEqual([
+      ['2026-09', 0],
+      ['2026-10', 0],
+      ['2026-11', 1000],
+    ])
+  })
+
+  test.each([
+    ['from=2026-11-20&to=2026-11-01', 'from'],
+    ['from=2020-01-01', 'from'],
+    ['group_by=hour', 'group_by'],
+    ['to=2026-13-01', 'to'],
+    ['from=2026-11-01T00:00:00Z', 'from'],
+    ['group_by=model&split_by=key', 'split_by'],
+    ['split_by=day', 'split_by'],
+  ])('400: %s', async (query, param) => {
+    const response = await (await shared()).get(`/api/v1/usage?${query}`)
+    expect([response.status, (await read(response)).error.param]).toEqual([400, param])
+  })
+})
+
+const zeros = {
+  requests: 0,
+  completed: 0,
+  failed: 0,
+  latency_p50_ms: null,
+  latency_p95_ms: null,
+  first_token_p50_ms: null,
+  input_tokens: 0,
+  cached_input_tokens: 0,
+  output_tokens: 0,
+  reasoning_tokens: 0,
+  total_tokens: 0,
+  cost_usd: 0,
+}
+
+describe('GET /api/v1/requests/export', () => {
+  test('200: CSV with a header, every request once, formulas disarmed, money in full', async () => {
+    const response = await (await shared()).get('/api/v1/requests/export?format=csv')
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      'content-type': 'text/csv; charset=utf-8',
+      'content-disposition': 'attachment; filename="requests-2026-11-20.csv"',
+      'x-content-type-options': 'nosniff',
+      'cache-control': 'no-store',
+    })
+    const [header = '', ...lines] = (await response.text()).trimEnd().split('\r\n')
+    expect(header).toStartWith('"request_id","created_at","key_id","key_name","model","provider","routing_mode",')
+    expect(header).toContain('"streamed"')
+    expect(lines).toHaveLength(1000)
+    expect(lines.every(line => line.split('","').length === header.split('","').length)).toBe(true)
+    expect(lines[0]).toContain('"0.00001000"')
+    expect(lines[0]).toContain('"{""team"":""search""}"')
+    expect(lines[0]).toEndWith('"openai/model-0 served 2+298 ms"')
+    expect(lines.filter(line => line.includes(`"'=cmd()"`))).toHaveLength(250)
+    expect(lines.some(line => line.includes('"=cmd'))).toBe(false)
+  })
+
+  test('200: JSON in the shape of the page, with filters; nothing found is a whole document too', async () => {
+    const whole = await json('/api/v1/requests/export?format=json&streamed=true')
+    expect(whole.data).toHaveLength(333)
+    const page = await json('/api/v1/requests?streamed=true&limit=200')
+    expect(whole.data.slice(0, 200)).toEqual(page.data)
+    expect<unknown>(await json('/api/v1/requests/export?format=json', 'stranger')).toEqual({ data: [] })
+    expect(
+      (await (await (await shared()).get('/api/v1/requests/export?format=csv', 'stranger')).text()).split('\r\n'),
+    ).toHaveLength(2)
+  })
+
+  test('200: a member exports their own keys’ requests alone', async () => {
+    const { team } = await shared()
+    const { data } = await json('/api/v1/requests/export?format=json', 'member')
+    expect(data).toHaveLength(500)
+    expect(new Set(data.map(row => row.key_id))).toEqual(new Set(team.memberKeys))
+  })
+
+  test('429: a third export at a time of one account, until one has ended or its reader left', async () => {
+    const { get } = await shared()
+    const path = '/api/v1/requests/export?format=json'
+    const [first, second] = [await get(path), await get(path)]
+    const refused = await get(path)
+    expect([refused.status, (await read(refused)).error.code]).toEqual([429, 'concurrent_requests_exceeded'])
+    expect(refused.headers.get('retry-after')).toBe('5')
+    await first.body?.cancel()
+    const third = await get(path)
+    expect(third.status).toBe(200)
+    expect((await read(third)).data).toHaveLength(1000)
+    expect((await read(second)).data).toHaveLength(1000)
+    expect((await get(path)).status).toBe(200)
+  })
+})
+
+describe('the export over a socket, 100,000 requests on real Postgres', () => {
+  async function startReal() {
+    if (real === null) return null
+    const team = await newTeam(real)
+    await generateUsage(real, { ...team, keyIds: team.ownerKeys, count: 100_000, start, stepMs: 1000 })
+    const app = appOn(real, { owner: principal(team.accountId, team.ownerId, 'owner') })
+    app.listen({ port: 0, hostname: '127.0.0.1', development: false })
+    return { app, port: app.server?.port ?? 0 }
+  }
+  let started: ReturnType<typeof startReal> | null = null
+  const gateway = () => (started ??= startReal())
+  const onReal = (title: string, body: (port: number) => Promise<void>) =>
+    test(title, async () => {
+      const found = await gateway()
+      if (found === null) process.stdout.write(`did not run without a real Postgres: ${title}\n`)
+      else await body(found.port)
+    }, 120_000)
+  afterAll(async () => {
+    await (await gateway())?.app.server?.stop(true)
+  })
+
+  for (const format of ['csv', 'json'] as const)
+    onReal(`${format}: every request arrives, and memory stays flat`, async port => {
+      // By the half of it memory is what it takes: what grew with the rows would go on growing.
+      const peaks = { early: 0, late: 0 }
+      let lines = 0
+      let bytes = 0
+      const response = await fetch(`http://127.0.0.1:${port}/api/v1/requests/export?format=${format}`, {
+        headers: { 'x-test-as': 'owner' },
+      })
+      for await (const piece of response.body ?? []) {
+        bytes += piece.length
+        for (let at = piece.indexOf(10); at !== -1; at = piece.indexOf(10, at + 1)) lines++
+        const half = lines < 50_000 ? 'early' : 'late'
+        peaks[half] = Math.max(peaks[half], process.memoryUsage.rss())
+      }
+      expect(lines).toBe(format === 'csv' ? 100_001 : 100_002)
+      expect(bytes).toBeGreaterThan(20_000_000)
+      // Half of the rows are 10 MB as they are sent, and several times that as objects.
+      expect((peaks.late - peaks.early) / 1e6).toBeLessThan(60)
+    })
+
+  onReal('a reader who stops reading stops the reading of the database, and holds no connection', async port => {
+    const rss = process.memoryUsage.rss()
+    const { socket, received } = await openRaw(
+      port,
+      rawText('GET /api/v1/requests/export?format=csv', { host: 'localhost', 'x-test-as': 'owner' }),
+    )
+    socket.pause()
+    await Bun.sleep(1_500)
+    const busy = await real?.run(
+      ({ sql }) => sql`
+      select count(*)::int as busy from pg_stat_activity where application_name = 'gateway-ai' and state <> 'idle' and pid <> pg_backend_pid()`,
+    )
+    expect(busy?.[0]?.busy).toBe(0)
+    expect((process.memoryUsage.rss() - rss) / 1e6).toBeLessThan(60)
+    expect(received().length).toBeLessThan(10_000_000)
+    socket.destroy()
+  })
+
+  onReal('Postgres killed halfway: the file is cut off, never finished', async port => {
+    const response = await fetch(`http://127.0.0.1:${port}/api/v1/requests/export?format=csv`, {
+      headers: { 'x-test-as': 'owner' },
+    })
+    const reader = response.body?.getReader()
+    await reader?.read()
+    await server?.crash()
+    const rest = async () => {
+      for (let step = await reader?.read(); step?.done === false; step = await reader?.read());
+    }
+    await expect(rest()).rejects.toThrow()
+    expect(
+      (await fetch(`http://127.0.0.1:${port}/api/v1/requests/export`, { headers: { 'x-test-as': 'owner' } })).status,
+    ).toBe(503)
+    await server?.start()
+  })
+})
+
+describe('a whole gateway', () => {
+  test('the log tells every attempt of a request as its answer did, with times, and no word of an upstream', async () => {
+    const gateway = await startGateway()
+    try {
+      const answer = await gateway.post('/api/v1/chat', {
+        prompt: '[[sim:only=openai, status=503]] Say hello.',
+        model: 'openai/gpt-4.1',
+      })
+      const { request_id, routing } = (await answer.json()) as {
+        request_id: string
+        routing: { attempts: { model: string; outcome: string }[] }
+      }
+      expect(routing.attempts.length).toBeGreaterThan(1)
+      const { token } = (await (
+        await gateway.post('/api/v1/auth/login', { ...gateway.deps.firstAccount, key: undefined })
+      ).json()) as { token: string }
+      const log = async (path = '') =>
+        fetch(`${gateway.url}/api/v1/requests${path}`, { headers: { authorization: `Bearer ${token}` } })
+      const logged = async () =>
+        ((await (await log()).json()) as { data: LoggedAttempts[] }).data.find(one => one.request_id === request_id)
+      await eventually(async () => (await logged()) !== undefined, 5_000)
+      const { attempts, tried, latency_ms } = (await logged()) ?? { attempts: 0, tried: [], latency_ms: 0 }
+      expect(tried.map(({ model, outcome }) => ({ model, outcome }))).toEqual(routing.attempts)
+      expect(attempts).toBe(routing.attempts.length)
+      let end = 0
+      for (const { after_ms, duration_ms } of tried) {
+        // Rounded each by itself.
+        expect(after_ms).toBeGreaterThanOrEqual(end - 1)
+        end = after_ms + duration_ms
+      }
+      expect(end).toBeLessThanOrEqual(latency_ms + 1)
+      const line = (await (await log('/export?format=csv')).text()).split('\r\n')[1] ?? ''
+      expect(line).toMatch(/"openai\/gpt-4\.1 \w+ \d+\+\d+ ms; [\w./-]+ \w+ \d+\+\d+ ms[^"]*"$/)
+    } finally {
+      await gateway.stop()
+    }
+  }, 60_000)
+
+  test('what a key used is in the log, the totals and the export of whoever signs in; a key sees none of it', async () => {
+    const gateway = await startGateway()
+    try {
+      const ids: string[] = []
+      for (const stream of [false, true]) {
+        const answer = await gateway.post('/api/v1/chat', {
+          prompt: 'Say hello.',
+          stream,
+          ...(stream ? {} : { model: 'openai/gpt-4.1' }),
+          metadata: { team: '=search' },
+        })
+        await answer.text()
+        expect(answer.status).toBe(200)
+        ids.unshift(answer.headers.get('x-request-id') ?? '')
+      }
+      const account = gateway.deps.firstAccount
+      const login = await gateway.post('/api/v1/auth/login', { email: account?.email, password: account?.password })
+      const { token } = (await login.json()) as { token: string }
+      const get = (path: string, credential = token) =>
+        fetch(gateway.url + path, { headers: { authorization: `Bearer ${credential}` } })
+      await eventually(async () => (await read(await get('/api/v1/requests'))).data.length === 2, 5_000)
+
+      const log = await get('/api/v1/requests')
+      expect(log.headers.get('x-request-id')).toMatch(/^req_/)
+      const { data } = (await log.json()) as { data: Record<string, unknown>[] }
+      expect(data.map(one => [one.request_id, one.streamed, one.routing_mode, one.metadata])).toEqual([
+        [ids[0], true, 'auto', { team: '=search' }],
+        [ids[1], false, 'manual', { team: '=search' }],
+      ])
+      expect((await read(await get('/api/v1/usage'))).total.requests).toBe(2)
+      expect((await (await get('/api/v1/requests/export?format=csv&streamed=true')).text()).split('\r\n')).toHaveLength(
+        3,
+      )
+      for (const path of ['/api/v1/requests', '/api/v1/requests/export', '/api/v1/usage'])
+        expect([path, (await get(path, gateway.key)).status]).toEqual([path, 401])
+      const journal = join(gateway.deps.config.dataDirectory, 'journal')
+      const today = new Date().toISOString().slice(0, 10)
+      expect(
+        await audit(gateway.deps.database, [journalSource(journal)], { from: today, to: today, accountId: null }),
+      ).toMatchObject({ isWhole: true, requests: 2, waiting: { requests: 0 } })
+    } finally {
+      await gateway.stop()
+    }
+  }, 60_000)
+})

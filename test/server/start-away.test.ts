@@ -1,0 +1,178 @@
+/** Starts while a store is away: the gateway is there in time, says what it cannot do, and does it as soon as it can. */
+import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { randomBytes } from 'node:crypto'
+import { createServer } from 'node:net'
+import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
+import { freshKey } from '../faults/accounts.ts'
+import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
+import { dataFolder, freshFolder, type GatewayProcess, run, startProcess, stopProcesses } from '../harness/processes.ts'
+import { startRedis } from '../harness/redis.ts'
+
+// Every test is processes that start and end.
+setDefaultTimeout(120_000)
+
+const stores = await Promise.all([startPostgres(), startRedis()])
+const [postgres, redis] = stores
+const secret = 'a secret of the tests, long enough to be taken'
+const unknownKey = mintApiKey(randomBytes).key
+
+afterAll(async () => {
+  await stopProcesses()
+  await Promise.all(stores.map(store => store?.stop()))
+})
+
+if (postgres !== null) withPostgres(postgres)
+
+function withPostgres(postgres: PrivatePostgres): void {
+  const environment = { DATABASE_URL: postgres.url, JWT_SECRET: secret }
+
+  describe('Postgres', () => {
+    test('away, on a database that has no tables yet: probes and models answer within 2 s, the rest 503; whole ≤ 2 s after it is there', async () => {
+      await postgres.crash()
+      const gateway = await startProcess(dataFolder(), environment)
+      expect(gateway.startedInMs).toBeLessThan(20_000)
+      await answersWithoutPostgres(gateway)
+      await postgres.start()
+      const backInMs = await ready(gateway)
+      process.stdout.write(
+        `started without Postgres in ${gateway.startedInMs} ms, ready ${backInMs} ms after it was there\n`,
+      )
+      expect(backInMs).toBeLessThan(5_000)
+      const key = await freshKey(postgres.url)
+      expect((await gateway.chat(key, 'hello')).status).toBe(200)
+      gateway.kill('SIGTERM')
+      expect(await gateway.exited).toBe(0)
+    })
+
+    test('frozen: the same, and a key that was good before is good again ≤ 2 s after it thaws', async () => {
+      const key = await freshKey(postgres.url)
+      const pids = postgres.pids()
+      const signal = (name: 'SIGSTOP' | 'SIGCONT') => {
+        for (const pid of pids) tell(pid, name)
+      }
+      signal('SIGSTOP')
+      try {
+        const gateway = await startProcess(dataFolder(), environment)
+        expect(gateway.startedInMs).toBeLessThan(20_000)
+        await answersWithoutPostgres(gateway)
+        expect((await gateway.chat(key, 'hello')).status).toBe(503)
+        signal('SIGCONT')
+        const backInMs = await ready(gateway)
+        process.stdout.write(
+          `started beside a frozen Postgres in ${gateway.startedInMs} ms, ready ${backInMs} ms later\n`,
+        )
+        expect(backInMs).toBeLessThan(5_000)
+        expect((await gateway.chat(key, 'hello')).status).toBe(200)
+      } finally {
+        signal('SIGCONT')
+      }
+    })
+
+    test('SIGTERM while it is away ends the process well', async () => {
+      await postgres.crash()
+      const gateway = await startProcess(dataFolder(), environment)
+      gateway.kill('SIGTERM')
+      expect(await gateway.exited).toBe(0)
+      await postgres.start()
+    })
+
+    test('there, but refusing: the start is refused, with its words', async () => {
+      const url = postgres.url.replace(/postgres$/, 'no_such_database')
+      const { code, stderr } = await run('main.ts', [], {
+        PORT: '0',
+        GATEWAY_DATA_DIR: dataFolder(),
+        DATABASE_URL: url,
+        JWT_SECRET: secret,
+      })
+      expect(code).toBe(1)
+      expect(stderr).toStartWith('gateway-ai cannot start: DATABASE_URL: Postgres at ')
+      expect(stderr).toContain('database "no_such_database" does not exist. Create the database, or correct its name.')
+    })
+  })
+}
+
+describe('Redis', () => {
+  test('away: serving within 2 s under local limits, and on Redis ≤ 2 s after it is there', async () => {
+    if (redis === null) return
+    await redis.crash()
+    const gateway = await startProcess(await freshFolder(), { REDIS_URL: redis.url })
+    const key = /API key +(gw_live_\w+)/.exec(gateway.output())?.[1] ?? ''
+    await servesInTime(gateway, key)
+    await redis.start()
+    const since = performance.now()
+    while (!String(await redis.command('KEYS', '*')).includes('acc_')) {
+      expect((await gateway.chat(key, 'hello')).status).toBe(200)
+      if (performance.now() - since > 30_000) throw new Error('never on Redis again')
+      await Bun.sleep(100)
+    }
+    const backInMs = Math.round(performance.now() - since)
+    process.stdout.write(`on Redis ${backInMs} ms after it was there\n`)
+  })
+
+  test('reached but silent: serving within 2 s all the same', async () => {
+    const silent = createServer(() => {}).listen(0, '127.0.0.1')
+    const address = silent.address()
+    const port = typeof address === 'object' && address !== null ? address.port : 0
+    const gateway = await startProcess(await freshFolder(), { REDIS_URL: `redis://:canary@127.0.0.1:${port}` })
+    await servesInTime(gateway, /API key +(gw_live_\w+)/.exec(gateway.output())?.[1] ?? '')
+    const told = () => gateway.output().match(/"event":"redis_away","detail":"REDIS_URL: /g)
+    while (told() === null) await Bun.sleep(20)
+    // It is tried once a second, and not told again.
+    await Bun.sleep(1_200)
+    expect(told()).toHaveLength(1)
+    expect(gateway.output()).not.toContain('canary')
+    gateway.kill('SIGTERM')
+    expect(await gateway.exited).toBe(0)
+    silent.close()
+  })
+
+  /** The gateway's own word on how long it took: making the embedded database at the first start takes longer than all else. */
+  async function servesInTime(gateway: GatewayProcess, key: string): Promise<void> {
+    const asked = performance.now()
+    expect((await gateway.chat(key, 'hello')).status).toBe(200)
+    expect(performance.now() - asked).toBeLessThan(5_000)
+    expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200)
+  }
+})
+
+/** A backend of the server's may have ended meanwhile. */
+function tell(pid: number, signal: 'SIGSTOP' | 'SIGCONT'): void {
+  try {
+    process.kill(pid, signal)
+  } catch (cause) {
+    if (!String(cause).includes('ESRCH')) throw cause
+  }
+}
+
+async function answersWithoutPostgres(gateway: GatewayProcess): Promise<void> {
+  const get = (path: string) => fetch(gateway.url + path)
+  expect((await get('/healthz')).status).toBe(200)
+  expect((await get('/readyz')).status).toBe(503)
+  expect((await get('/v1/models')).status).toBe(200)
+  expect(((await (await get('/api/v1/models')).json()) as { data: unknown[] }).data.length).toBeGreaterThan(10)
+  const refusals = await Promise.all([
+    gateway.chat(unknownKey, 'hello'),
+    post('/api/v1/auth/login', { email: 'a@example.com', password: 'a long enough password' }),
+    post('/api/v1/auth/register', { email: 'a@example.com', password: 'a long enough password 7', name: 'A' }),
+  ])
+  for (const refusal of refusals) {
+    expect(refusal.status).toBe(503)
+    expect(Number(refusal.headers.get('retry-after'))).toBeLessThanOrEqual(1)
+    expect(await refusal.json()).toMatchObject({ error: { code: 'service_unavailable' } })
+  }
+  function post(path: string, body: object) {
+    return fetch(gateway.url + path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+  }
+}
+
+/** How long until it says that it is ready. */
+async function ready(gateway: GatewayProcess): Promise<number> {
+  for (const since = performance.now(); ; await Bun.sleep(20)) {
+    if ((await fetch(`${gateway.url}/readyz`)).status === 200) return Math.round(performance.now() - since)
+    if (performance.now() - since > 10_000) throw new Error('never ready')
+  }
+}

@@ -1,0 +1,78 @@
+import { expect, test } from 'bun:test'
+import { exposition, ofWorkers } from '../../src/observability/exposition.ts'
+import { createCounter, createHistogram } from '../../src/observability/instruments.ts'
+import { tell } from '../../src/server/send-message.ts'
+import { createGathering, createSiblings, type FiguresMessage, type Siblings } from '../../src/server/worker-metrics.ts'
+import { scrape } from '../harness/prometheus.ts'
+
+/** Workers and their parent, joined as by pipes; those named in `deaf` never hear anything. */
+function family(count: number, deaf: readonly number[] = []) {
+  const gathering = createGathering()
+  const pass = <T>(message: T): T => JSON.parse(JSON.stringify(message))
+  const workers: { siblings: Siblings; peer: { send(message: FiguresMessage): void } }[] = []
+  for (let worker = 1; worker <= count; worker++) {
+    const things = createCounter({ name: 'things_total', help: 'Things.', axes: [] })
+    const times = createHistogram({ name: 'took_seconds', help: 'Time.', axes: [], bounds: [1] })
+    things.add(worker)
+    times.observe(worker)
+    const peer = {
+      send(message: FiguresMessage) {
+        if (!deaf.includes(worker)) queueMicrotask(() => siblings.hear(pass(message)))
+      },
+    }
+    const up = (message: FiguresMessage) =>
+      queueMicrotask(() =>
+        gathering.hear(
+          peer,
+          pass(message),
+          workers.map(one => one.peer),
+        ),
+      )
+    const siblings = createSiblings(worker, { send: up }, () => [things.family(), times.family()])
+    workers.push({ siblings, peer })
+  }
+  return workers.map(({ siblings }) => siblings)
+}
+
+test('whichever worker is scraped, all are in it, each series under its own worker', async () => {
+  for (const siblings of family(3)) {
+    const { sum, values } = scrape(exposition(ofWorkers(await siblings.gather())))
+    for (const worker of [1, 2, 3]) {
+      expect(values.get(`things_total{worker="${worker}"}`)).toBe(worker)
+      expect(sum('took_seconds_bucket', { worker: String(worker), le: '1' })).toBe(worker === 1 ? 1 : 0)
+    }
+    expect(sum('took_seconds_count')).toBe(3)
+  }
+})
+
+test('scrapes at the same time are kept apart', async () => {
+  const all = family(2)
+  const found = await Promise.all([...all, ...all].map(siblings => siblings.gather()))
+  for (const figures of found) expect(figures.map(({ worker }) => worker).sort()).toEqual([1, 2])
+})
+
+test('one alone is the whole scrape', async () => {
+  const [only] = family(1)
+  expect((await only?.gather())?.map(({ worker }) => worker)).toEqual([1])
+})
+
+test('a worker that does not answer is left out, and holds up nobody for ever', async () => {
+  const [first] = family(3, [2])
+  expect((await first?.gather())?.map(({ worker }) => worker).sort()).toEqual([1, 3])
+})
+
+test('without a parent a worker tells its own', async () => {
+  const alone = createSiblings(4, { send() {} }, () => [])
+  expect((await alone.gather()).map(({ worker }) => worker)).toEqual([4])
+})
+
+test('whoever has closed its end, or has ended, is told in vain: the others still hear', async () => {
+  const hangUp = 'process.disconnect(); setTimeout(() => {}, 10_000)'
+  const { promise: closed, resolve } = Promise.withResolvers<void>()
+  const child = Bun.spawn([process.execPath, '-e', hangUp], { ipc() {}, onDisconnect: () => resolve() })
+  await closed
+  tell(child, 'SIGTERM')
+  child.kill()
+  await child.exited
+  tell(child, 'SIGTERM')
+})

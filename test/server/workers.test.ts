@@ -1,0 +1,306 @@
+/** Several processes on one port, with Postgres and Redis and with neither, and the parent as an operator starts it. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { type Database, openDatabase } from '../../src/database/database.ts'
+import { connectEmbedded } from '../../src/database/embedded.ts'
+import { startCallers } from '../faults/kept-callers.ts'
+import { newAccountOn } from '../harness/account.ts'
+import type { GatewayLimits } from '../harness/gateway.ts'
+import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
+import { dataFolder, freshFolder, type GatewayProcess, run, startProcess, stopProcesses } from '../harness/processes.ts'
+import { scrape } from '../harness/prometheus.ts'
+import { type PrivateRedis, startRedis } from '../harness/redis.ts'
+
+// Every test is processes that start and end.
+setDefaultTimeout(120_000)
+
+const stores = await Promise.all([startPostgres(), startRedis()])
+const [postgres, redis] = stores
+
+if (postgres === null || redis === null)
+  process.stdout.write('several processes on Redis did not run: no Postgres or no Redis\n')
+else withStores(postgres, redis)
+
+afterAll(async () => {
+  await stopProcesses()
+  await Promise.all(stores.map(store => store?.stop()))
+})
+
+function withStores(postgres: PrivatePostgres, redis: PrivateRedis): void {
+  const environment = {
+    DATABASE_URL: postgres.url,
+    REDIS_URL: redis.url,
+    JWT_SECRET: 'a secret of the tests, long enough to be taken',
+    WORKERS: '2',
+  }
+  const folder = dataFolder()
+  let gateway: GatewayProcess
+  let database: Database
+
+  beforeAll(async () => {
+    gateway = await startProcess(folder, environment)
+    database = openDatabase(postgres.url, { connections: 1 })
+    // The first worker speaks before the others are there, and each takes a moment to find the limits in Redis.
+    const shares = async () => {
+      const { values } = scrape(await (await fetch(`${gateway.url}/metrics`)).text())
+      return [1, 2].map(worker => values.get(`gateway_limits_in_redis_ratio{worker="${worker}"}`))
+    }
+    await until(async () => (await shares()).every(share => share === 1), 30_000)
+  }, 90_000)
+  afterAll(() => database.close())
+
+  /** The key of a new account with these limits. */
+  const keyWith = async (limits: GatewayLimits): Promise<string> => (await newAccountOn(database, limits)).key
+
+  const ledger = (ids: readonly string[]) =>
+    database.run(
+      ({ sql }) => sql<{ requestId: string; status: string; outputTokens: number }[]>`
+        select request_id as "requestId", status, output_tokens::int as "outputTokens"
+        from usage_records where request_id in ${sql(ids)}`,
+    )
+
+  describe('two workers', () => {
+    test('answer on one port, each with a folder of its own, and speak to a person once', async () => {
+      expect(workersOf(gateway.pid)).toHaveLength(2)
+      const before = workersOf(gateway.pid).map(openSockets)
+      // The first worker speaks before the others listen: they join within moments.
+      let grown: number[] = []
+      for (let tries = 0; tries < 40 && !(grown.length > 1 && grown.every(count => count > 4)); tries++) {
+        if (tries > 0) await Bun.sleep(100)
+        const sockets = await Promise.all(Array.from({ length: 40 }, () => knock(gateway)))
+        grown = workersOf(gateway.pid).map((pid, index) => openSockets(pid) - (before[index] ?? 0))
+        for (const socket of sockets) socket.destroy()
+      }
+      process.stdout.write(`40 connections went ${grown.join(' and ')}\n`)
+      expect(grown[0]).toBeGreaterThan(4)
+      expect(grown[1]).toBeGreaterThan(4)
+      expect(['worker-1', 'worker-2'].map(name => existsSync(join(folder, name, 'journal')))).toEqual([true, true])
+      expect(gateway.output().match(/listening/g)).toHaveLength(1)
+    })
+
+    test('are both in whichever scrape, each with its own figures', async () => {
+      for (let tries = 0; tries < 8; tries++) {
+        const { values, types } = scrape(await (await fetch(`${gateway.url}/metrics`)).text())
+        expect(types.get('gateway_requests_total')).toBe('counter')
+        for (const worker of [1, 2]) expect(values.get(`gateway_ready{worker="${worker}"}`)).toBe(1)
+      }
+    })
+
+    test('share an account’s minute and its seats: the last of either is given once', async () => {
+      const [minute, seats] = await Promise.all([
+        keyWith({ requestsPerMinute: 20, concurrentRequests: 100 }),
+        keyWith({ requestsPerMinute: 1_000, concurrentRequests: 3 }),
+      ])
+      const asked = await Promise.all(Array.from({ length: 60 }, () => ask(gateway, minute, 'hello')))
+      expect(counted(asked.map(({ status }) => status))).toEqual({ 200: 20, 429: 40 })
+      await Promise.all(asked.map(answer => answer.text()))
+      const slow = '[[sim:tokens=30, chunk=20, pace_ms=100]] tell me'
+      const streams = await Promise.all(Array.from({ length: 16 }, () => ask(gateway, seats, slow, { stream: true })))
+      expect(counted(streams.map(({ status }) => status))).toEqual({ 200: 3, 429: 13 })
+      await Promise.all(streams.map(answer => answer.text()))
+    })
+
+    test('a second start on the same folder, and one on the same port, are refused', async () => {
+      const port = new URL(gateway.url).port
+      const again = await run('main.ts', [], { ...environment, PORT: '0', GATEWAY_DATA_DIR: folder })
+      expect(again).toMatchObject({ code: 1, stdout: '' })
+      expect(again.stderr).toContain(`is in use by process ${gateway.pid}`)
+      const beside = await run('main.ts', [], { ...environment, PORT: port, GATEWAY_DATA_DIR: dataFolder() })
+      expect(beside).toMatchObject({ code: 1, stdout: '' })
+      expect(beside.stderr).toContain(`127.0.0.1:${port} is in use`)
+    })
+
+    test('SIGTERM reaches all: every stream ends whole, the exit code is 0, and no process is left', async () => {
+      const key = await keyWith({ requestsPerMinute: 1_000, concurrentRequests: 100 })
+      const paced = '[[sim:tokens=60, chunk=8, pace_ms=50]] tell me'
+      const streams = await Promise.all(Array.from({ length: 8 }, () => ask(gateway, key, paced, { stream: true })))
+      const workers = workersOf(gateway.pid)
+      gateway.kill('SIGTERM')
+      const ends = await Promise.all(streams.map(answer => answer.text().then(isWhole, () => false)))
+      expect(counted(ends)).toEqual({ true: 8 })
+      expect(await gateway.exited).toBe(0)
+      expect(workers.filter(pid => existsSync(`/proc/${pid}`))).toEqual([])
+      expect(await ledger(streams.map(answer => answer.headers.get('x-request-id') ?? ''))).toHaveLength(8)
+    })
+  })
+}
+
+describe('two workers without Redis', () => {
+  const roomy = { requestsPerMinute: 100_000, dailyTokens: 1_000_000_000, dailyCostMicrocents: 1_000_000_000_000 }
+  let folder = ''
+  let gateway: GatewayProcess
+  let database: Database
+
+  const openOwn = async () => {
+    const { address } = await connectEmbedded(folder)
+    database = openDatabase(address, { connections: 1 })
+  }
+  const keyWith = async (limits: GatewayLimits): Promise<string> => (await newAccountOn(database, limits)).key
+  const outputTokens = async (ids: readonly string[]) => {
+    const rows = await database.run(
+      ({ sql }) => sql<{ id: string; status: string; tokens: number }[]>`
+        select request_id as id, status, output_tokens::int as tokens from usage_records where request_id in ${sql(ids)}`,
+    )
+    return new Map(rows.map(({ id, ...row }) => [id, row]))
+  }
+
+  beforeAll(async () => {
+    folder = await freshFolder()
+    gateway = await startProcess(folder, { WORKERS: '2', DRAIN_NOTICE_MS: '1000' })
+    await until(() => gateway.output().includes('"event":"workers_ready"'), 60_000)
+    await openOwn()
+  }, 90_000)
+  afterAll(() => database.close())
+
+  test('share the embedded database and its first account', async () => {
+    const key = /API key +(gw_live_\w+)/.exec(gateway.output())?.[1] ?? ''
+    const answers = await Promise.all(Array.from({ length: 5 }, () => ask(gateway, key, 'hello')))
+    expect(counted(answers.map(({ status }) => status))).toEqual({ 200: 5 })
+  })
+
+  test('share an account’s minute, seats, tokens and cost: the last of each is given once', async () => {
+    const [minute, seats, tokens, cost] = await Promise.all([
+      keyWith({ ...roomy, requestsPerMinute: 10, concurrentRequests: 100 }),
+      keyWith({ ...roomy, concurrentRequests: 3 }),
+      keyWith({ ...roomy, concurrentRequests: 100, dailyTokens: 2_000 }),
+      keyWith({ ...roomy, concurrentRequests: 100, dailyCostMicrocents: 200_000 }),
+    ])
+    const slow = '[[sim:tokens=30, chunk=20, pace_ms=100]] tell me'
+    const race = async (key: string, count: number) => {
+      const all = await Promise.all(Array.from({ length: count }, () => ask(gateway, key, slow, { stream: true })))
+      await Promise.all(all.map(answer => answer.text()))
+      return counted(all.map(({ status }) => status))
+    }
+    expect(await race(minute, 16)).toEqual({ 200: 10, 429: 6 })
+    expect(await race(seats, 8)).toEqual({ 200: 3, 429: 5 })
+    for (const key of [tokens, cost]) {
+      const { 429: refused = 0, ...rest } = await race(key, 8)
+      expect(Object.keys(rest)).toEqual(['200'])
+      expect(refused).toBeGreaterThan(0)
+    }
+    const [over] = await database.run(
+      ({ sql }) => sql<{ count: number }[]>`
+        select count(*)::int as count from accounts where daily_tokens = 2000 and exists (
+          select from usage_daily where account_id = accounts.id group by account_id having sum(input_tokens + output_tokens) > 2000)
+        or daily_cost_microcents = 200000 and exists (
+          select from usage_daily where account_id = accounts.id group by account_id having sum(billed_microcents) > 200000)`,
+    )
+    expect(over?.count).toBe(0)
+  })
+
+  test('one that is killed is replaced; what was open on it is settled, and its seats are free', async () => {
+    const key = await keyWith({ ...roomy, concurrentRequests: 8 })
+    const paced = '[[sim:tokens=120, chunk=8, pace_ms=100]] tell me'
+    const streams = await Promise.all(Array.from({ length: 8 }, () => ask(gateway, key, paced, { stream: true })))
+    const ids = streams.map(answer => answer.headers.get('x-request-id') ?? '')
+    const ends = Promise.all(streams.map(answer => answer.text().then(isWhole, () => false)))
+    // A checkpoint is due each second, and leaves within half of one.
+    await Bun.sleep(1_800)
+    const workers = workersOf(gateway.pid)
+    const [first = 0] = workers
+    process.kill(first, 'SIGKILL')
+    // A connection that the dying worker had in its queue is reset with it.
+    await until(async () => (await ask(gateway, key, 'hello').catch(() => null))?.status === 200, 20_000)
+    const whole = (await ends).filter(Boolean).length
+    await until(async () => (await outputTokens(ids)).size === 8, 20_000)
+    const rows = [...(await outputTokens(ids)).values()]
+    expect(rows.filter(({ status }) => status === 'completed')).toHaveLength(whole)
+    expect(rows.every(({ tokens }) => tokens > 0)).toBe(true)
+    await until(() => workersOf(gateway.pid).filter(pid => !workers.includes(pid)).length === 1, 20_000)
+  })
+
+  test('are replaced one after another on SIGUSR2, and no request on a kept connection is cut or refused', async () => {
+    const key = await keyWith({ ...roomy, concurrentRequests: 100 })
+    await until(async () => (await readyOnes(gateway)) === 2, 20_000)
+    const before = workersOf(gateway.pid)
+    const callers = startCallers({ url: gateway.url, key, callers: 6, pauseMs: 40 })
+    process.kill(gateway.pid, 'SIGUSR2')
+    await until(() => gateway.output().includes('"event":"workers_replaced"'), 60_000)
+    const { answered, failed } = await callers.stop()
+    expect(failed).toEqual({})
+    expect(answered).toBeGreaterThan(50)
+    expect(workersOf(gateway.pid).filter(pid => before.includes(pid))).toEqual([])
+  })
+
+  test('stop when their parent is killed; what was open is in the ledger of the next start, which may be one process', async () => {
+    const key = await keyWith({ ...roomy, concurrentRequests: 100 })
+    const paced = '[[sim:tokens=60, chunk=8, pace_ms=100]] tell me'
+    const streams = await Promise.all(Array.from({ length: 4 }, () => ask(gateway, key, paced, { stream: true })))
+    const workers = workersOf(gateway.pid)
+    gateway.kill('SIGKILL')
+    const texts = Promise.all(streams.map(answer => answer.text().catch(() => '')))
+    await gateway.exited
+    await database.close()
+    await until(() => !workers.some(pid => existsSync(`/proc/${pid}`)), 30_000)
+    const billed = (await texts).map(text =>
+      Number(/"output_tokens":(\d+)/.exec(text.slice(text.lastIndexOf('data: ')))?.[1]),
+    )
+    expect((await texts).every(isWhole)).toBe(true)
+    gateway = await startProcess(folder, { PORT: new URL(gateway.url).port })
+    await openOwn()
+    const ids = streams.map(answer => answer.headers.get('x-request-id') ?? '')
+    await until(async () => (await outputTokens(ids)).size === 4, 20_000)
+    const rows = await outputTokens(ids)
+    expect(ids.map(id => rows.get(id)?.tokens)).toEqual(billed)
+    gateway.kill('SIGTERM')
+    expect(await gateway.exited).toBe(0)
+  })
+})
+
+async function readyOnes(gateway: GatewayProcess): Promise<number> {
+  const { values } = scrape(await (await fetch(`${gateway.url}/metrics`)).text())
+  return [1, 2].filter(worker => values.get(`gateway_ready{worker="${worker}"}`) === 1).length
+}
+
+/** Over a connection of its own, so that the kernel chooses who answers. */
+function ask(gateway: GatewayProcess, key: string, prompt: string, fields: object = {}): Promise<Response> {
+  return fetch(`${gateway.url}/api/v1/chat`, {
+    method: 'POST',
+    keepalive: false,
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', connection: 'close' },
+    body: JSON.stringify({ model: 'gateway-ai', prompt, max_output_tokens: 500, ...fields }),
+  })
+}
+
+const isWhole = (text: string) => text.includes('"type":"done"')
+
+function counted(values: readonly (number | boolean)[]): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const value of values) counts[String(value)] = (counts[String(value)] ?? 0) + 1
+  return counts
+}
+
+/** A connection that was answered, and stays open. */
+function knock(gateway: GatewayProcess): Promise<Socket> {
+  const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
+  return new Promise((done, fail) => {
+    socket.once('error', fail)
+    socket.once('data', () => done(socket))
+    socket.write('GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n')
+  })
+}
+
+function workersOf(parent: number): number[] {
+  const tasks = readdirSync(`/proc/${parent}/task`)
+  return tasks.flatMap(task =>
+    readFileSync(`/proc/${parent}/task/${task}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
+  )
+}
+
+function openSockets(pid: number): number {
+  return readdirSync(`/proc/${pid}/fd`).filter(name => {
+    try {
+      return readlinkSync(`/proc/${pid}/fd/${name}`).startsWith('socket:')
+    } catch {
+      return false
+    }
+  }).length
+}
+
+/** Rejects where `isSo` is not so within `withinMs`. */
+async function until(isSo: () => boolean | Promise<boolean>, withinMs: number): Promise<void> {
+  for (const deadline = performance.now() + withinMs; !(await isSo()); await Bun.sleep(20))
+    if (performance.now() > deadline) throw new Error(`not so within ${withinMs} ms: ${isSo}`)
+}

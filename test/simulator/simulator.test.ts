@@ -1,0 +1,890 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { connect } from 'node:net'
+import { gunzipSync } from 'node:zlib'
+import Ajv from 'ajv'
+import fc from 'fast-check'
+import OpenAI from 'openai'
+import { directives, readDirectives } from '../../src/simulator/directives.ts'
+import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { jsonAnswer, replay, silence, startUpstream } from '../harness/upstream.ts'
+
+const now = Date.UTC(2026, 0, 31)
+let simulator: Simulator
+let client: OpenAI
+
+beforeAll(async () => {
+  simulator = await startSimulator({ clock: { now: () => now }, random: Math.random })
+  client = new OpenAI({ baseURL: simulator.urls.openai, apiKey: 'any', maxRetries: 0 })
+})
+afterAll(() => simulator.stop())
+
+type Provider = 'openai' | 'anthropic' | 'google'
+const providers = ['openai', 'anthropic', 'google'] as const
+const models = { openai: 'gpt-4.1', anthropic: 'claude-haiku-4-5', google: 'gemini-2.5-pro' } as const
+type Fields = Record<string, unknown>
+
+/** The same question on each wire: where it goes, with which headers, with which body. */
+function wireRequest(provider: Provider, prompt: string, stream: boolean, extra: Fields = {}) {
+  const messages = [{ role: 'user', content: prompt }]
+  const model = models[provider]
+  switch (provider) {
+    case 'openai': {
+      const options = stream ? { stream, stream_options: { include_usage: true } } : {}
+      return {
+        url: `${simulator.urls.openai}/chat/completions`,
+        headers: { authorization: 'Bearer any' },
+        body: { model, messages, ...options, ...extra },
+      }
+    }
+    case 'anthropic':
+      return {
+        url: `${simulator.urls.anthropic}/v1/messages`,
+        headers: { 'x-api-key': 'any', 'anthropic-version': '2023-06-01' },
+        body: { model, max_tokens: 100_000, messages, stream, ...extra },
+      }
+    case 'google':
+      return {
+        url: `${simulator.urls.google}/v1beta/models/${model}:${stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
+        headers: { 'x-goog-api-key': 'any' },
+        body: { contents: [{ role: 'user', parts: [{ text: prompt }] }], ...extra },
+      }
+  }
+}
+
+async function ask(provider: Provider, prompt: string, stream = false, extra: Fields = {}) {
+  const { url, headers, body } = wireRequest(provider, prompt, stream, extra)
+  const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })
+  return { status: response.status, headers: response.headers, text: await response.text() }
+}
+
+type Ending = 'fin' | 'rst' | 'open'
+
+/** One request over a bare socket, which sees what HTTP clients hide: each byte, and how the connection ended. */
+function rawAsk(url: string, headers: Record<string, string>, body: unknown, patienceMs = 250) {
+  const { port, pathname, search } = new URL(url)
+  const text = JSON.stringify(body)
+  const head = Object.entries({ host: 'x', 'content-length': String(Buffer.byteLength(text)), ...headers })
+  const { promise, resolve } = Promise.withResolvers<{ bytes: Buffer; reads: number; ended: Ending }>()
+  const chunks: Buffer[] = []
+  let ended: Ending = 'open'
+  const socket = connect(Number(port), '127.0.0.1')
+  let timer = setTimeout(finish, patienceMs)
+  function finish(): void {
+    clearTimeout(timer)
+    socket.destroy()
+    resolve({ bytes: Buffer.concat(chunks), reads: chunks.length, ended })
+  }
+  socket.on('data', (bytes: Buffer) => {
+    chunks.push(bytes)
+    clearTimeout(timer)
+    timer = setTimeout(finish, patienceMs)
+  })
+  socket.on('end', () => {
+    ended = 'fin'
+  })
+  socket.on('error', () => {
+    ended = 'rst'
+  })
+  socket.on('close', finish)
+  socket.write(
+    `POST ${pathname}${search} HTTP/1.1\r\n${head.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${text}`,
+  )
+  return promise
+}
+
+async function raw(provider: Provider, prompt: string, stream = true) {
+  const { url, headers, body } = wireRequest(provider, prompt, stream)
+  const { bytes, ...rest } = await rawAsk(url, headers, body)
+  const at = bytes.indexOf('\r\n\r\n')
+  return { head: bytes.toString('latin1', 0, Math.max(at, 0)), body: at < 0 ? bytes : bytes.subarray(at + 4), ...rest }
+}
+
+/** What is left of a chunked body once the chunk lines are gone; the last chunk may be cut. */
+function unchunked(body: Buffer): Buffer {
+  const pieces: Buffer[] = []
+  for (let at = 0, end = body.indexOf('\r\n'); end >= 0; end = body.indexOf('\r\n', at)) {
+    const size = Number.parseInt(body.toString('latin1', at, end), 16)
+    pieces.push(body.subarray(end + 2, end + 2 + size))
+    at = end + 2 + size + 2
+  }
+  return Buffer.concat(pieces)
+}
+
+function events(text: string): { name: string; data: string }[] {
+  return text
+    .split(/\r\n\r\n|\n\n|\r\r/)
+    .map(block => block.split(/\r\n|\n|\r/))
+    .flatMap(lines => {
+      const data = lines.filter(line => line.startsWith('data: ')).map(line => line.slice(6))
+      const name = lines.find(line => line.startsWith('event: '))?.slice(7) ?? ''
+      return data.length === 0 ? [] : [{ name, data: data.join('\n') }]
+    })
+}
+
+type Read = {
+  text: string
+  reasoning: string
+  calls: { name: string; arguments: unknown }[]
+  finish: unknown
+  usage: Fields | null
+  ended: boolean
+}
+const at = (value: unknown, ...path: (string | number)[]): unknown =>
+  path.reduce<unknown>((inner, key) => (inner as Fields | undefined | null)?.[key as string], value)
+const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
+
+/** Reads a stream as the provider's documentation says, and throws at whatever it does not allow. */
+const readers: Record<Provider, (text: string) => Read> = {
+  openai(text) {
+    const read: Read = { text: '', reasoning: '', calls: [], finish: null, usage: null, ended: false }
+    const pieces: string[] = []
+    for (const { data } of events(text)) {
+      if (data === '[DONE]') return { ...read, calls: withArguments(read.calls, pieces), ended: true }
+      const chunk: unknown = JSON.parse(data)
+      if (at(chunk, 'error')) throw new Error('error frame')
+      read.text += at(chunk, 'choices', 0, 'delta', 'content') ?? ''
+      for (const call of list(at(chunk, 'choices', 0, 'delta', 'tool_calls'))) {
+        const index = Number(at(call, 'index'))
+        if (at(call, 'id')) read.calls[index] = { name: String(at(call, 'function', 'name')), arguments: null }
+        pieces[index] = (pieces[index] ?? '') + at(call, 'function', 'arguments')
+      }
+      read.finish = at(chunk, 'choices', 0, 'finish_reason') ?? read.finish
+      read.usage = (at(chunk, 'usage') as Fields | null) ?? read.usage
+    }
+    return read
+  },
+  anthropic(text) {
+    const read: Read = { text: '', reasoning: '', calls: [], finish: null, usage: null, ended: false }
+    const pieces: string[] = []
+    for (const { name, data } of events(text)) {
+      const event: unknown = JSON.parse(data)
+      if (name !== at(event, 'type')) throw new Error('event line and type differ')
+      if (name === 'error') throw new Error('error frame')
+      if (name === 'message_start') read.usage = at(event, 'message', 'usage') as Fields
+      if (name === 'content_block_start' && at(event, 'content_block', 'type') === 'tool_use') {
+        read.calls.push({ name: String(at(event, 'content_block', 'name')), arguments: null })
+        pieces.push('')
+      }
+      read.text += at(event, 'delta', 'text') ?? ''
+      read.reasoning += at(event, 'delta', 'thinking') ?? ''
+      const json = at(event, 'delta', 'partial_json')
+      if (typeof json === 'string') pieces.push((pieces.pop() ?? '') + json)
+      if (name === 'message_delta') {
+        read.finish = at(event, 'delta', 'stop_reason')
+        read.usage = (at(event, 'usage') as Fields | undefined) ?? null
+      }
+      if (name === 'message_stop') read.ended = true
+    }
+    return { ...read, calls: withArguments(read.calls, pieces) }
+  },
+  google(text) {
+    const read: Read = { text: '', reasoning: '', calls: [], finish: null, usage: null, ended: false }
+    for (const { data } of events(text)) {
+      const event: unknown = JSON.parse(data)
+      if (at(event, 'error')) throw new Error('error frame')
+      for (const part of list(at(event, 'candidates', 0, 'content', 'parts'))) {
+        const call = at(part, 'functionCall')
+        if (call) read.calls.push({ name: String(at(call, 'name')), arguments: at(call, 'args') })
+        else if (at(part, 'thought')) read.reasoning += at(part, 'text')
+        else read.text += at(part, 'text') ?? ''
+      }
+      read.finish = at(event, 'candidates', 0, 'finishReason') ?? read.finish
+      read.ended ||= read.finish !== null
+      read.usage = (at(event, 'usageMetadata') as Fields | undefined) ?? null
+    }
+    return read
+  },
+}
+
+function withArguments(calls: Read['calls'], pieces: readonly string[]): Read['calls'] {
+  return calls.map((call, index) => ({ ...call, arguments: JSON.parse(pieces[index] ?? 'null') }))
+}
+
+const weather = {
+  type: 'object',
+  properties: {
+    city: { type: 'string' },
+    days: { type: 'integer', minimum: 1, maximum: 7 },
+    unit: { enum: ['C', 'F'] },
+  },
+  required: ['city', 'days', 'unit'],
+  additionalProperties: false,
+}
+const isWeather = new Ajv({ strict: false }).compile(weather)
+const tool = (name: string) => ({ type: 'function' as const, function: { name, parameters: weather } })
+
+describe('the official OpenAI client', () => {
+  const user = (content: string) => [{ role: 'user' as const, content }]
+
+  test('reads a labelled, repeatable answer with usage that adds up', async () => {
+    const question = { model: 'gpt-5.5', messages: user('What is the capital of France?') }
+    const [one, two] = await Promise.all([
+      client.chat.completions.create(question),
+      client.chat.completions.create(question),
+    ])
+    const text = one.choices[0]?.message.content ?? ''
+    expect(text).toStartWith('[simulated gpt-5.5] You asked: “What is the capital of France?”')
+    expect(text.split('. ').length).toBeGreaterThan(3)
+    expect(two.choices[0]?.message.content).toBe(text)
+    expect(two.id).not.toBe(one.id)
+    expect(one.created).toBe(now / 1_000)
+    expect(one._request_id).toStartWith('req_')
+    expect(one.usage?.completion_tokens).toBe(Math.ceil(text.length / 4))
+    expect(one.usage?.total_tokens).toBe((one.usage?.prompt_tokens ?? 0) + (one.usage?.completion_tokens ?? 0))
+  })
+
+  test('accumulates a stream to the answer and usage of the JSON reply', async () => {
+    const question = { model: 'gpt-4.1', messages: user('Tell me something 👋🏽 [[sim:tokens=60, chunk=1]]') }
+    const whole = await client.chat.completions.create(question)
+    const streamed = await client.chat.completions
+      .stream({ ...question, stream_options: { include_usage: true } })
+      .finalChatCompletion()
+    expect(streamed.choices[0]?.message.content).toBe(whole.choices[0]?.message.content ?? '')
+    expect(streamed.choices[0]?.finish_reason).toBe('stop')
+    expect(streamed.usage).toEqual(whole.usage)
+  })
+
+  test('sees usage in a stream only where it asked for it', async () => {
+    const withUsage = await chunksOf({ include_usage: true })
+    const without = await chunksOf(null)
+    expect(withUsage.filter(chunk => chunk.usage != null)).toHaveLength(1)
+    expect(withUsage.at(-1)?.choices).toEqual([])
+    expect(without.some(chunk => 'usage' in chunk)).toBe(false)
+
+    async function chunksOf(stream_options: { include_usage: boolean } | null) {
+      const stream = await client.chat.completions.create({
+        model: 'gpt-4.1',
+        messages: user('Hi'),
+        stream: true as const,
+        ...(stream_options === null ? {} : { stream_options }),
+      })
+      return Array.fromAsync(stream)
+    }
+  })
+
+  test('gets calls with valid arguments, alone and in parallel, then text that speaks of the results', async () => {
+    const tools = [tool('weather'), tool('tides')]
+    const messages = user('Weather? [[sim:parallel=2]]')
+    const whole = await client.chat.completions.create({ model: 'gpt-4.1', messages, tools })
+    const streamed = await client.chat.completions.stream({ model: 'gpt-4.1', messages, tools }).finalChatCompletion()
+    for (const { choices } of [whole, streamed]) {
+      const calls = (choices[0]?.message.tool_calls ?? []).filter(call => call.type === 'function')
+      expect(calls.map(call => call.function.name)).toEqual(['weather', 'tides'])
+      expect(calls.every(call => isWeather(JSON.parse(call.function.arguments)))).toBe(true)
+      expect(new Set(calls.map(call => call.id)).size).toBe(2)
+      expect(choices[0]?.finish_reason).toBe('tool_calls')
+    }
+    const [choice] = whole.choices
+    const results = (choice?.message.tool_calls ?? []).map(({ id }) => ({
+      role: 'tool' as const,
+      tool_call_id: id,
+      content: `rain ${id}`,
+    }))
+    const after = await client.chat.completions.create({
+      model: 'gpt-4.1',
+      tools,
+      messages: [...messages, { role: 'assistant', tool_calls: choice?.message.tool_calls ?? [] }, ...results],
+    })
+    for (const { content } of results) expect(after.choices[0]?.message.content).toContain(content)
+    expect(after.choices[0]?.finish_reason).toBe('stop')
+
+    const named = await client.chat.completions.create({
+      model: 'gpt-4.1',
+      messages: user('Hi'),
+      tools,
+      tool_choice: { type: 'function', function: { name: 'tides' } },
+    })
+    expect(named.choices[0]?.message).toMatchObject({ content: null, tool_calls: [{ function: { name: 'tides' } }] })
+  })
+
+  test('simulator: answers in JSON and fills tool arguments from the prompt when asked in words', async () => {
+    const ask = (content: string, extra: object = {}) =>
+      client.chat.completions.create({ model: 'gpt-4.1', messages: user(content), ...extra })
+    const inWords = await ask('What about Porto? Answer in JSON with fields a and b.')
+    expect(JSON.parse(inWords.choices[0]?.message.content ?? '')).toEqual({ a: 'simulated a', b: 'simulated b' })
+    const told = await client.chat.completions.create({
+      model: 'gpt-4.1',
+      messages: [{ role: 'system', content: 'Reply only with JSON: {"city": "..."}' }, ...user('It rains in Porto.')],
+    })
+    expect(JSON.parse(told.choices[0]?.message.content ?? '')).toEqual({ city: 'Porto' })
+
+    const parameters = { type: 'object', properties: { city: { type: 'string' }, days: { type: 'integer' } } }
+    const tools = [{ type: 'function', function: { name: 'forecast', parameters } }]
+    const called = await ask('How warm is it in Porto for the next 4 days?', { tools, tool_choice: 'required' })
+    const calls = called.choices[0]?.message.tool_calls ?? []
+    expect(calls.map(call => ('function' in call ? JSON.parse(call.function.arguments) : null))).toEqual([
+      { city: 'Porto', days: 4 },
+    ])
+  })
+
+  test('gets what it asked for: schema, choices, log probabilities, stop sequences, caps, reasoning', async () => {
+    const create = (extra: object, model = 'gpt-4.1') =>
+      client.chat.completions.create({ model, messages: user('Hi, say END'), ...extra })
+    const json_schema = { name: 'weather', schema: weather }
+    const structured = await create({ response_format: { type: 'json_schema', json_schema } })
+    expect(isWeather(JSON.parse(structured.choices[0]?.message.content ?? ''))).toBe(true)
+
+    const several = await create({ n: 3 })
+    expect(several.choices.map(choice => choice.index)).toEqual([0, 1, 2])
+    expect(new Set(several.choices.map(choice => choice.message.content)).size).toBe(3)
+
+    const withLogprobs = await create({ logprobs: true, top_logprobs: 2 })
+    const tokens = withLogprobs.choices[0]?.logprobs?.content ?? []
+    expect(tokens.map(token => token.token).join('')).toBe(withLogprobs.choices[0]?.message.content ?? '')
+    expect(tokens[0]?.top_logprobs).toHaveLength(2)
+
+    const stopped = await create({ stop: ['END'] })
+    expect(stopped.choices[0]).toMatchObject({
+      finish_reason: 'stop',
+      message: { content: '[simulated gpt-4.1] You asked: “Hi, say ' },
+    })
+
+    const capped = await create({ max_tokens: 5 })
+    expect(capped.choices[0]).toMatchObject({ finish_reason: 'length', message: { content: '[simulated gpt-4.1] ' } })
+    expect(capped.usage?.completion_tokens).toBe(5)
+
+    const reasoned = await create({ reasoning_effort: 'high' }, 'gpt-5.5')
+    expect(reasoned.usage?.completion_tokens_details?.reasoning_tokens).toBeGreaterThan(0)
+  })
+
+  test('throws its typed class for every status, with code, request id and the time to wait', async () => {
+    const classes = [
+      [400, OpenAI.BadRequestError],
+      [401, OpenAI.AuthenticationError],
+      [403, OpenAI.PermissionDeniedError],
+      [404, OpenAI.NotFoundError],
+      [409, OpenAI.ConflictError],
+      [422, OpenAI.UnprocessableEntityError],
+      [429, OpenAI.RateLimitError],
+      [500, OpenAI.InternalServerError],
+      [503, OpenAI.InternalServerError],
+    ] as const
+    for (const [status, kind] of classes) {
+      const failure: unknown = await client.chat.completions
+        .create({ model: 'gpt-4.1', messages: user(`[[sim:status=${status}, retry_after=2]]`) })
+        .catch(error => error)
+      expect(failure).toBeInstanceOf(kind)
+      expect(failure).toMatchObject({ status, requestID: expect.stringMatching(/^req_/) })
+      expect(at(failure, 'headers')).toHaveProperty('get')
+      if (failure instanceof OpenAI.APIError) expect(failure.headers?.get('retry-after')).toBe('2')
+    }
+    const overflow: unknown = await client.chat.completions
+      .create({ model: 'gpt-4.1', messages: user('[[sim:context_overflow]]') })
+      .catch(error => error)
+    expect(overflow).toMatchObject({ status: 400, code: 'context_length_exceeded', param: 'messages' })
+  })
+
+  test('throws when a stream fails after its 200', async () => {
+    const stream = await client.chat.completions.create({
+      model: 'gpt-4.1',
+      messages: user('[[sim:error_after=2]]'),
+      stream: true,
+    })
+    await expect(Array.fromAsync(stream)).rejects.toBeInstanceOf(OpenAI.APIError)
+  })
+})
+
+describe.each(providers)('the face of %s', provider => {
+  const textIn: Record<Provider, (body: unknown) => unknown> = {
+    openai: body => at(body, 'choices', 0, 'message', 'content'),
+    anthropic: body => at(body, 'content', 0, 'text'),
+    google: body => at(body, 'candidates', 0, 'content', 'parts', 0, 'text'),
+  }
+  const finishes: Record<Provider, Record<'stop' | 'length' | 'tool_calls' | 'content_filter', string>> = {
+    openai: { stop: 'stop', length: 'length', tool_calls: 'tool_calls', content_filter: 'content_filter' },
+    anthropic: { stop: 'end_turn', length: 'max_tokens', tool_calls: 'tool_use', content_filter: 'refusal' },
+    google: { stop: 'STOP', length: 'MAX_TOKENS', tool_calls: 'STOP', content_filter: 'SAFETY' },
+  }
+  const usageKey = { openai: 'usage', anthropic: 'usage', google: 'usageMetadata' }[provider]
+  const outputKey = { openai: 'completion_tokens', anthropic: 'output_tokens', google: 'candidatesTokenCount' }[
+    provider
+  ]
+  const read = readers[provider]
+
+  test('streams the text and the usage of its JSON answer', async () => {
+    const whole: unknown = JSON.parse((await ask(provider, 'Good morning')).text)
+    const streamed = read((await ask(provider, 'Good morning', true)).text)
+    expect(streamed.text).toBe(String(textIn[provider](whole)))
+    expect(streamed.text).toStartWith(`[simulated ${models[provider]}] `)
+    expect(streamed).toMatchObject({ finish: finishes[provider].stop, ended: true, usage: at(whole, usageKey) })
+    expect(streamed.usage?.[outputKey]).toBe(Math.ceil(streamed.text.length / 4))
+  })
+
+  test('calls tools, one and several, and answers their results in words', async () => {
+    const extra: Record<Provider, Fields> = {
+      openai: { tools: [tool('weather')], tool_choice: 'required' },
+      anthropic: { tools: [{ name: 'weather', input_schema: weather }], tool_choice: { type: 'any' } },
+      google: {
+        tools: [{ functionDeclarations: [{ name: 'weather', parametersJsonSchema: weather }] }],
+        toolConfig: { functionCallingConfig: { mode: 'ANY' } },
+      },
+    }
+    for (const [prompt, count] of [
+      ['Weather?', 1],
+      ['Weather? [[sim:parallel=3, preamble]]', 3],
+    ] as const) {
+      const { calls, finish, text } = read((await ask(provider, prompt, true, extra[provider])).text)
+      expect(calls).toHaveLength(count)
+      expect(calls.every(call => call.name === 'weather' && isWeather(call.arguments))).toBe(true)
+      expect(finish).toBe(finishes[provider].tool_calls)
+      expect(text === '').toBe(count === 1)
+    }
+    const withResult: Record<Provider, Fields> = {
+      openai: {
+        messages: [
+          { role: 'user', content: 'Weather?' },
+          {
+            role: 'assistant',
+            tool_calls: [{ id: 'c1', type: 'function', function: { name: 'weather', arguments: '{}' } }],
+          },
+          { role: 'tool', tool_call_id: 'c1', content: 'sunny' },
+        ],
+      },
+      anthropic: {
+        messages: [
+          { role: 'user', content: 'Weather?' },
+          { role: 'assistant', content: [{ type: 'tool_use', id: 'c1', name: 'weather', input: {} }] },
+          { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'c1', content: 'sunny' }] },
+        ],
+      },
+      google: {
+        contents: [
+          { role: 'user', parts: [{ text: 'Weather?' }] },
+          { role: 'model', parts: [{ functionCall: { name: 'weather', args: {} } }] },
+          { role: 'user', parts: [{ functionResponse: { name: 'weather', response: { output: 'sunny' } } }] },
+        ],
+      },
+    }
+    const after = read((await ask(provider, '', true, { ...extra[provider], ...withResult[provider] })).text)
+    expect(after.text).toContain('The tool answered: “sunny”')
+    expect(after.calls).toEqual([])
+  })
+
+  test('honours cap, stop sequences and schema, and accepts images', async () => {
+    const settings: Record<Provider, (fields: { cap?: number; stop?: string; schema?: unknown }) => Fields> = {
+      openai: ({ cap, stop, schema }) => ({
+        max_completion_tokens: cap,
+        stop,
+        response_format: schema && { type: 'json_schema', json_schema: { name: 'x', schema } },
+      }),
+      anthropic: ({ cap = 1_000, stop, schema }) => ({
+        max_tokens: cap,
+        stop_sequences: stop && [stop],
+        output_config: schema && { format: { type: 'json_schema', schema } },
+      }),
+      google: ({ cap, stop, schema }) => ({
+        generationConfig: {
+          maxOutputTokens: cap,
+          stopSequences: stop && [stop],
+          ...(schema ? { responseMimeType: 'application/json', responseJsonSchema: schema } : {}),
+        },
+      }),
+    }
+    const capped = read((await ask(provider, 'Hi', true, settings[provider]({ cap: 9 }))).text)
+    expect(capped).toMatchObject({ finish: finishes[provider].length, usage: { [outputKey]: 9 } })
+    expect(capped.text).toHaveLength(36)
+    const stopped = read((await ask(provider, 'Hi', true, settings[provider]({ stop: 'You' }))).text)
+    expect(stopped.text).toBe(`[simulated ${models[provider]}] `)
+    expect(stopped.finish).toBe(provider === 'anthropic' ? 'stop_sequence' : finishes[provider].stop)
+    const structured = read((await ask(provider, 'Hi', true, settings[provider]({ schema: weather }))).text)
+    expect(isWeather(JSON.parse(structured.text))).toBe(true)
+
+    const pixel = 'iVBORw0KGgo='
+    const image: Record<Provider, Fields> = {
+      openai: {
+        messages: [
+          { role: 'user', content: [{ type: 'image_url', image_url: { url: `data:image/png;base64,${pixel}` } }] },
+        ],
+      },
+      anthropic: {
+        messages: [
+          {
+            role: 'user',
+            content: [{ type: 'image', source: { type: 'base64', media_type: 'image/png', data: pixel } }],
+          },
+        ],
+      },
+      google: { contents: [{ role: 'user', parts: [{ inlineData: { mimeType: 'image/png', data: pixel } }] }] },
+    }
+    expect(read((await ask(provider, '', true, image[provider])).text).text).toContain('an image')
+  })
+
+  test('thinks in its own shape', async () => {
+    const effort: Record<Provider, Fields> = {
+      openai: { model: 'gpt-5.5', reasoning_effort: 'medium' },
+      anthropic: { thinking: { type: 'enabled', budget_tokens: 1_024 } },
+      google: { generationConfig: { thinkingConfig: { thinkingBudget: 64, includeThoughts: true } } },
+    }
+    const { reasoning, usage } = read((await ask(provider, 'Hi', true, effort[provider])).text)
+    expect(reasoning === '').toBe(provider === 'openai')
+    const counts: Record<Provider, unknown> = {
+      openai: at(usage, 'completion_tokens_details', 'reasoning_tokens'),
+      anthropic: at(usage, 'output_tokens_details', 'thinking_tokens'),
+      google: at(usage, 'thoughtsTokenCount'),
+    }
+    expect(counts[provider]).toBeGreaterThan(0)
+  })
+
+  test('refuses what the real one refuses, in its words', async () => {
+    const { url, headers, body } = wireRequest(provider, 'Hi', false)
+    const post = async (sent: Fields, sentHeaders: Record<string, string> = headers) => {
+      const response = await fetch(url, { method: 'POST', headers: sentHeaders, body: JSON.stringify(sent) })
+      const answer: unknown = await response.json()
+      expect(typeof at(answer, 'error', 'message')).toBe('string')
+      return response.status
+    }
+    expect(await post(body, { 'anthropic-version': '2023-06-01' })).toBe(provider === 'google' ? 403 : 401)
+    expect(await post({ ...body, unheard_of: 1 })).toBe(400)
+    expect(await post({ ...body, [provider === 'google' ? 'contents' : 'messages']: [] })).toBe(400)
+    if (provider !== 'google') expect(await post({ ...body, model: undefined })).toBe(400)
+    if (provider === 'openai') {
+      expect(await post({ ...body, model: 'gpt-5.5', max_tokens: 5 })).toBe(400)
+      expect(await post({ ...body, model: 'gpt-6-astra', temperature: 0.5 })).toBe(400)
+      expect(await post({ ...body, stream_options: {} })).toBe(400)
+    }
+    if (provider === 'anthropic') {
+      expect(await post(body, { 'x-api-key': 'any' })).toBe(400)
+      expect(await post({ ...body, max_tokens: undefined })).toBe(400)
+      expect(await post({ ...body, temperature: 1.5 })).toBe(400)
+      expect(await post({ ...body, model: 'claude-opus-5-5', temperature: 1 })).toBe(400)
+    }
+    const wrong = await fetch(url, { method: 'POST', headers, body: '{' })
+    expect(wrong.status).toBe(400)
+  })
+
+  test('fails with the status, the body and the patience asked for', async () => {
+    const limited = await ask(provider, '[[sim:status=429, retry_after=7]]', true)
+    expect(limited.status).toBe(429)
+    expect(JSON.stringify([...limited.headers]) + limited.text).toContain('7')
+    const overloaded = await ask(provider, '[[sim:status=529]]')
+    expect(overloaded.status).toBe(529)
+    const words: Record<Provider, string> = {
+      openai: 'context_length_exceeded',
+      anthropic: 'prompt is too long',
+      google: 'input token count',
+    }
+    const overflow = await ask(provider, '[[sim:context_overflow]]')
+    expect([overflow.status, overflow.text.includes(words[provider])]).toEqual([400, true])
+    expect((await ask(provider, '[[sim:model_missing]]')).status).toBe(404)
+    expect((await ask(provider, '[[sim:quota]]')).text).toMatch(/quota|credit/)
+    const blocked = await ask(provider, '[[sim:content_block]]', true)
+    expect(provider === 'google' ? blocked.text : blocked.status).toEqual(
+      provider === 'google' ? expect.stringContaining('blockReason') : 400,
+    )
+    expect(await ask(provider, '[[sim:html]]', true)).toMatchObject({
+      status: 200,
+      text: expect.stringContaining('<html'),
+    })
+    const hidden = await ask(provider, '[[sim:error_200]]', true)
+    expect([hidden.status, hidden.text.includes('"error"')]).toEqual([200, true])
+  })
+
+  test('breaks before the headers in every way', async () => {
+    expect(await raw(provider, '[[sim:hang]]')).toMatchObject({ head: '', ended: 'open' })
+    expect(await raw(provider, '[[sim:cut]]')).toMatchObject({ head: '', ended: 'fin' })
+    expect(await raw(provider, '[[sim:reset]]')).toMatchObject({ head: '', ended: 'rst' })
+    expect((await raw(provider, '[[sim:garbage]]')).head).toContain('SSH')
+  })
+
+  test('breaks after so many pieces of content in every way and framing, and never shows an end', async () => {
+    const ends = { cut_after: 'fin', reset_after: 'rst', hang_after: 'open' } as const
+    for (const [name, ended] of Object.entries(ends)) {
+      for (const framing of ['chunked', 'length', 'close']) {
+        const broken = await raw(provider, `[[sim:${name}=3, framing=${framing}, chunk=4]]`)
+        expect(broken.ended).toBe(ended)
+        const got = read((framing === 'chunked' ? unchunked(broken.body) : broken.body).toString())
+        expect([got.text, got.ended]).toEqual([`[simulated ${models[provider]}`.slice(0, 12), false])
+      }
+    }
+    expect((await raw(provider, '[[sim:cut_after=0]]')).body.toString()).not.toContain('[simu')
+    expect(await raw(provider, '[[sim:reset_after=1]]', false)).toMatchObject({ ended: 'rst' })
+    const cut = await raw(provider, '[[sim:cut_bytes=33, framing=length]]', false)
+    expect([cut.body.length, cut.ended]).toEqual([33, 'fin'])
+  })
+
+  test('sends frames that are wrong, and streams that do not end as they should', async () => {
+    const streamed = async (prompt: string) => (await ask(provider, prompt, true)).text
+    await expect(streamed('[[sim:malformed_after=2]]').then(read)).rejects.toBeInstanceOf(SyntaxError)
+    await expect(streamed('[[sim:error_after=2]]').then(read)).rejects.toThrow('error frame')
+    const { url, headers, body } = wireRequest(provider, '[[sim:bad_utf8_after=1]]', true)
+    const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })
+    const bytes = await response.bytes()
+    expect(() => new TextDecoder('utf-8', { fatal: true }).decode(bytes)).toThrow()
+
+    const unended = read(await streamed('[[sim:no_terminal]]'))
+    expect(unended).toMatchObject({ finish: null, ended: false })
+    expect(unended.text).toStartWith('[simulated')
+    expect(read(await streamed('[[sim:no_done]]'))).toMatchObject({
+      ended: false,
+      finish: provider === 'google' ? null : finishes[provider].stop,
+    })
+
+    const huge = await streamed('[[sim:huge_line=2]]')
+    expect(Math.max(...events(huge).map(({ data }) => data.length))).toBeGreaterThan(2_000_000)
+  })
+
+  test('finishes and counts as told', async () => {
+    for (const [finish, name] of Object.entries(finishes[provider])) {
+      expect(read((await ask(provider, `[[sim:finish=${finish}]]`, true)).text).finish).toBe(name)
+    }
+    expect(read((await ask(provider, '[[sim:content_filter]]', true)).text).finish).toBe(
+      finishes[provider].content_filter,
+    )
+    expect(read((await ask(provider, '[[sim:empty]]', true)).text)).toMatchObject({ text: '', ended: true })
+    expect((await ask(provider, '[[sim:refusal]]')).text).toMatch(/refusal|SAFETY/)
+    const output = async (prompt: string) => read((await ask(provider, prompt, true)).text).usage
+    expect(await output('[[sim:no_usage]]')).toBeNull()
+    expect((await output('[[sim:usage_absurd]]'))?.[outputKey]).toBe(1e12)
+    expect((await output('[[sim:usage_negative]]'))?.[outputKey]).toBe(-5)
+    expect((await output('[[sim:usage_nan]]'))?.[outputKey]).toBe('NaN')
+    expect((await output('[[sim:usage_zero]]'))?.[outputKey] ?? 0).toBe(0)
+    expect((await output('[[sim:tokens=200]]'))?.[outputKey]).toBe(200)
+    expect(JSON.stringify(await output('[[sim:cached=3]] a longer prompt'))).toMatch(/cache\w*":3/i)
+    expect((await ask(provider, '[[sim:served=another-model]]')).text).toContain('another-model')
+    expect((await ask(provider, '[[sim:reasoning=20]]')).text).toMatch(
+      /(reasoning_tokens|thinking_tokens|thoughtsTokenCount)":20/,
+    )
+  })
+
+  test('keeps its text through compression, slicing, comments, pings, strangers and any line ends', async () => {
+    const plain = read((await ask(provider, 'Hi', true)).text)
+    const variants = [
+      'gzip',
+      'slice=1',
+      'slice=7, gzip',
+      'comments',
+      'unknown_events',
+      'pings=3',
+      'framing=close',
+      'framing=length',
+    ]
+    for (const variant of [...variants, 'line_ends=lf', 'line_ends=crlf', 'line_ends=cr', 'line_ends=mixed']) {
+      const { text, headers } = await ask(provider, `Hi [[sim:${variant}]]`, true)
+      expect([variant, read(text).text, read(text).ended]).toEqual([variant, plain.text, true])
+      if (variant.includes('comments')) expect(text).toContain(': simulated')
+      if (variant.includes('gzip')) expect(headers.get('content-encoding')).toBe('gzip')
+    }
+    const zipped = await raw(provider, '[[sim:gzip, framing=length]]', false)
+    expect(gunzipSync(zipped.body).toString()).toContain('[simulated')
+  })
+
+  test('takes its time where told', async () => {
+    const time = async (prompt: string, stream: boolean) => {
+      const start = performance.now()
+      await ask(provider, prompt, stream)
+      return performance.now() - start
+    }
+    expect(await time('[[sim:slow_headers_ms=60]]', true)).toBeGreaterThan(55)
+    expect(await time('[[sim:first_ms=60]]', true)).toBeGreaterThan(55)
+    expect(await time('[[sim:tokens=40, chunk=40, pace_ms=20]]', true)).toBeGreaterThan(55)
+    expect(await time('[[sim:tokens=40, chunk=40, pace_ms=20]]', false)).toBeGreaterThan(55)
+  })
+})
+
+describe('directives', () => {
+  test('hold for the provider or model they name', async () => {
+    const prompt = '[[sim:status=503, only=openai|claude-haiku-4-5]]'
+    const statuses = await Promise.all(providers.map(async provider => (await ask(provider, prompt)).status))
+    expect(statuses).toEqual([503, 503, 200])
+  })
+
+  test('hold for the first requests that carry the key', async () => {
+    const prompt = `[[sim:status=503, times=2, key=${crypto.randomUUID()}]]`
+    const statuses = []
+    for (const provider of ['openai', 'google', 'openai', 'openai'] as const)
+      statuses.push((await ask(provider, prompt)).status)
+    expect(statuses).toEqual([503, 503, 200, 200])
+  })
+
+  test('are taken from every user message and never shown', async () => {
+    const completion = await client.chat.completions.create({
+      model: 'gpt-4.1',
+      messages: [
+        { role: 'user', content: '[[sim:finish=length]]' },
+        { role: 'assistant', content: '[[sim:status=500]]' },
+        { role: 'user', content: 'Hello [[sim:served=x]]' },
+      ],
+    })
+    expect(completion.choices[0]?.finish_reason).toBe('length')
+    expect(completion.model).toBe('x')
+    expect(completion.choices[0]?.message.content).not.toContain('sim:')
+  })
+
+  test('that nobody knows, or with a wrong value, are refused by name', async () => {
+    for (const wrong of [
+      'statsu=503',
+      'status',
+      'status=many',
+      'tokens=1000001',
+      'hang=1',
+      'framing=none',
+      'framing',
+    ]) {
+      const { status, text } = await ask('openai', `[[sim:${wrong}]]`)
+      expect([status, text.includes(wrong)]).toEqual([400, true])
+    }
+  })
+
+  test('are all read by their own documentation', () => {
+    const samples: Record<string, string> = { flag: '', number: '=1', text: '=some-text' }
+    for (const { name, value, meaning } of directives) {
+      const read = readDirectives([`[[sim:${name}${samples[value] ?? `=${value.split('|')[0]}`}]]`])
+      expect([name, read.kind, meaning.length > 10]).toEqual([name, 'read', true])
+    }
+    expect(new Set(directives.map(({ name }) => name)).size).toBe(directives.length)
+  })
+
+  test('never make the parser fail or linger, whatever the text', () => {
+    expect(readDirectives(['[[sim:'.repeat(500_000)])).toEqual({ kind: 'read', groups: [] })
+    fc.assert(fc.property(fc.string({ unit: 'binary' }), text => void readDirectives([`[[sim:${text}]]`, text])))
+  })
+})
+
+describe('the server', () => {
+  test('serves many requests on one connection, pipelined and in chunked framing', async () => {
+    const before = simulator.stats()
+    const body = JSON.stringify({ model: 'gpt-4.1', messages: [{ role: 'user', content: 'Hi' }] })
+    const { port } = new URL(simulator.urls.openai)
+    const common = 'POST /openai/v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer x\r\n'
+    const sized = `${common}content-length: ${body.length}\r\n\r\n${body}`
+    const chunked = `${common}transfer-encoding: chunked\r\n\r\n5\r\n${body.slice(0, 5)}\r\n${(body.length - 5).toString(16)}\r\n${body.slice(5)}\r\n0\r\n\r\n`
+    const socket = connect(Number(port), '127.0.0.1')
+    let text = ''
+    socket.on('data', bytes => {
+      text += bytes.toString()
+    })
+    for (const character of sized) socket.write(character)
+    socket.write(sized + chunked + sized)
+    while (text.split('HTTP/1.1 200').length < 5) await Bun.sleep(5)
+    socket.destroy()
+    const after = simulator.stats()
+    expect([after.connections - before.connections, after.requests - before.requests]).toEqual([1, 4])
+  })
+
+  test('answers 200 requests at once, each with its own text', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 200 }, async (_, index) => {
+        const provider = providers[index % 3] ?? 'openai'
+        return readers[provider]((await ask(provider, `Number ${index}.`, true)).text)
+      }),
+    )
+    answers.forEach((answer, index) => {
+      expect(answer.text).toContain(`“Number ${index}.”`)
+      expect(answer.ended).toBe(true)
+    })
+  })
+
+  test('sees a caller leave within 100 ms, while writing, pacing or hanging', async () => {
+    for (const prompt of [
+      '[[sim:hang]]',
+      '[[sim:hang_after=2]]',
+      '[[sim:pace_ms=20, tokens=5000]]',
+      '[[sim:tokens=1000000, ignore_cap]]',
+    ]) {
+      const { url, headers, body } = wireRequest('openai', prompt, true)
+      const leaving = new AbortController()
+      const response = fetch(url, { method: 'POST', headers, body: JSON.stringify(body), signal: leaving.signal })
+      response.catch(() => {})
+      await Bun.sleep(40)
+      const left = performance.now()
+      leaving.abort()
+      while (simulator.stats().exchanges.at(-1)?.outcome === 'open') await Bun.sleep(2)
+      const seen = simulator.stats().exchanges.at(-1)
+      expect(seen?.outcome).toBe('aborted')
+      expect((seen?.endedAt ?? Number.POSITIVE_INFINITY) - left).toBeLessThan(100)
+    }
+  })
+
+  test('waits for a reader who does not read', async () => {
+    const { url, headers, body } = wireRequest('openai', '[[sim:tokens=1000000, ignore_cap]]', true)
+    const text = JSON.stringify(body)
+    const socket = connect(Number(new URL(url).port), '127.0.0.1').pause()
+    socket.write(
+      `POST /openai/v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: ${headers.authorization}\r\ncontent-length: ${text.length}\r\n\r\n${text}`,
+    )
+    const sent = () => simulator.stats().exchanges.at(-1)?.bytesSent ?? 0
+    let last = -1
+    while (sent() === 0 || sent() !== last) {
+      last = sent()
+      await Bun.sleep(100)
+    }
+    expect(last).toBeLessThan(50_000_000)
+    socket.destroy()
+  })
+
+  test('unpacks a small body to many megabytes where told', async () => {
+    const { head, body } = await raw('openai', '[[sim:bomb_mb=20]]')
+    expect(head).toContain('content-encoding: gzip')
+    expect(body.length).toBeLessThan(200_000)
+  })
+})
+
+describe('the scripted upstream of tests', () => {
+  const bytes = Buffer.from('data: {"text":"größer"}\n\n'.repeat(3))
+
+  test('cuts a recording at every byte, in every framing, by FIN and by RST', async () => {
+    const cases = (['length', 'chunked', 'close'] as const).flatMap(framing =>
+      (['fin', 'rst'] as const).flatMap(end =>
+        Array.from({ length: bytes.length }, (_, cutAt) => ({ framing, end, cutAt })),
+      ),
+    )
+    const upstream = startUpstream(({ body }) => {
+      const { cutAt, ...rest } = cases[Number(body)] ?? { framing: 'length' as const, end: 'fin' as const, cutAt: 0 }
+      return replay(bytes, { contentType: 'text/event-stream', cutAt, ...rest })
+    })
+    await Promise.all(
+      Array.from({ length: 8 }, async (_, lane) => {
+        for (let index = lane; index < cases.length; index += 8) {
+          const { framing = '', end, cutAt } = cases[index] ?? {}
+          const got = await rawAsk(upstream.url, {}, index)
+          const at = got.bytes.indexOf('\r\n\r\n') + 4
+          const sent = got.bytes.subarray(at)
+          const body = framing === 'chunked' ? unchunked(sent) : sent
+          expect([framing, cutAt, body.toString('latin1'), got.ended]).toEqual([
+            framing,
+            cutAt,
+            bytes.subarray(0, cutAt).toString('latin1'),
+            end,
+          ])
+        }
+      }),
+    )
+    upstream.stop()
+  })
+
+  test('keeps a ledger of what it was asked, what it sent and when it was left', async () => {
+    const upstream = startUpstream(({ index }) => (index === 0 ? jsonAnswer({ ok: true }, 201) : silence))
+    const first = await fetch(`${upstream.url}/v1/x?y=1`, { method: 'POST', headers: { 'x-one': '1' }, body: 'hello' })
+    expect([first.status, await first.json()]).toEqual([201, { ok: true }])
+    const start = performance.now()
+    await expect(
+      fetch(upstream.url, { method: 'POST', body: 'two', signal: AbortSignal.timeout(30) }),
+    ).rejects.toThrow()
+    await upstream.until(ledger => ledger[1]?.outcome === 'aborted')
+    const [one, two] = upstream.ledger()
+    expect(one).toMatchObject({
+      method: 'POST',
+      path: '/v1/x?y=1',
+      body: 'hello',
+      headers: { 'x-one': '1' },
+      outcome: 'answered',
+      abortedAt: null,
+    })
+    expect(one?.bytesSent).toBeGreaterThan(10)
+    expect(two).toMatchObject({ bytesSent: 0, outcome: 'aborted' })
+    expect((two?.abortedAt ?? 0) - start).toBeWithin(25, 200)
+    expect(upstream.openConnections()).toBe(0)
+    upstream.stop()
+  })
+
+  test('writes compressed and garbled answers as scripted', async () => {
+    const upstream = startUpstream(({ index }) =>
+      index === 0
+        ? replay(bytes, { contentType: 'text/event-stream', framing: 'chunked', gzip: true, pieceBytes: 3 })
+        : { framing: 'none', pieces: ['not HTTP\r\n\r\n'] },
+    )
+    expect(await (await fetch(upstream.url, { method: 'POST' })).text()).toBe(bytes.toString())
+    expect(await rawAsk(upstream.url, {}, 0)).toMatchObject({ bytes: Buffer.from('not HTTP\r\n\r\n'), ended: 'fin' })
+    upstream.stop()
+  })
+})
