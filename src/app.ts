@@ -1,39 +1,47 @@
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import packageJson from '../package.json'
-import { catalogueDate } from './core/models/catalog.ts'
+import type { Deps } from './composition/deps.ts'
 import type { Message } from './core/chat/chat.ts'
-import { GatewayError } from './core/validation/errors.ts'
-import { levelOf } from './core/routing/capability-levels.ts'
+import { catalogueDate } from './core/models/catalog.ts'
 import { fullName, leavingSoon, type Model } from './core/models/models.ts'
+import { levelOf } from './core/routing/capability-levels.ts'
 import { score } from './core/routing/scoring.ts'
 import { estimateInputTokens } from './core/tokens/tokens.ts'
+import { GatewayError } from './core/validation/errors.ts'
 import { oneOf } from './core/validation/validate.ts'
-import { planWeb } from './core/web/web-plan.ts'
-import type { Deps } from './composition/deps.ts'
-import { serverBodyLimit } from './http/body.ts'
+import { planWebAccess } from './core/web/web-plan.ts'
+import { readCompatible } from './dialects/chat-completions/request.ts'
+import { compatible } from './dialects/chat-completions/routes.ts'
+import { nativeSchema, readNative } from './dialects/native/request.ts'
+import { chat } from './dialects/native/routes.ts'
 import { authenticateSession, type Callers, createCallers } from './http/authentication.ts'
-import { documented } from './http/route-docs.ts'
-import { endpointsOf, nothingThere } from './http/endpoints.ts'
+import { serverBodyLimit } from './http/body.ts'
 import { type ChatRouteDeps, rejected } from './http/chat-handler.ts'
-import { failureResponse, toGatewayError } from './http/error-response.ts'
+import { endpointsOf, notFoundMessage } from './http/endpoints.ts'
+import { errorResponse, toGatewayError } from './http/error-response.ts'
 import { deprecationHeaders, writeCaller } from './http/headers.ts'
 import { checkHost } from './http/host-header.ts'
+import { ipRateLimitedError } from './http/ip-rate-limit.ts'
 import { markForeignPage } from './http/pages.ts'
 import { policies } from './http/policies.ts'
-import type { Identify } from './http/session-routes.ts'
-import { shape, text } from './http/schemas.ts'
+import { withRouteDocs } from './http/route-docs.ts'
+import { strictObject, text } from './http/schemas.ts'
+import type { Authenticate } from './http/session-routes.ts'
 import { createStartQueue } from './http/start-queue.ts'
-import { tooHasty } from './http/ip-rate-limit.ts'
+import { exposition, expositionType, mergeWorkers } from './observability/exposition.ts'
+import { answer } from './pipeline/answer.ts'
+import { paceStream } from './pipeline/delivery/stream-pacing.ts'
+import { planDryRun } from './pipeline/dry-run.ts'
+import { offerOf } from './pipeline/enrich.ts'
+import { checkPart } from './pipeline/load-quota-status.ts'
+import { healthKey } from './pipeline/routing/health-key.ts'
 import { account } from './routes/account/routes.ts'
 import { auth } from './routes/auth/routes.ts'
 import { billing } from './routes/billing/routes.ts'
 import { webhooks } from './routes/billing/webhooks.ts'
-import { nativeSchema, readNative } from './dialects/native/request.ts'
-import { chat } from './dialects/native/routes.ts'
-import { readCompatible } from './dialects/chat-completions/request.ts'
-import { compatible } from './dialects/chat-completions/routes.ts'
 import { dashboard } from './routes/dashboard/routes.ts'
+import { dryRun } from './routes/dry-run/routes.ts'
 import { enhancement } from './routes/enhance/routes.ts'
 import { estimate } from './routes/estimate/routes.ts'
 import { insights } from './routes/insights/routes.ts'
@@ -41,17 +49,9 @@ import { keys } from './routes/keys/routes.ts'
 import { metrics } from './routes/metrics/routes.ts'
 import { models } from './routes/models/routes.ts'
 import { reference } from './routes/reference/routes.ts'
-import { dryRun } from './routes/dry-run/routes.ts'
 import { team } from './routes/team/routes.ts'
 import { usage } from './routes/usage/routes.ts'
-import { exposition, expositionType, ofWorkers } from './observability/exposition.ts'
-import { answer } from './pipeline/answer.ts'
-import { offerOf } from './pipeline/enrich.ts'
-import { healthKey } from './pipeline/routing/health-key.ts'
-import { look } from './pipeline/load-quota-status.ts'
-import { pace } from './pipeline/delivery/stream-pacing.ts'
-import { preview } from './pipeline/dry-run.ts'
-import type { Siblings } from './server/worker-metrics.ts'
+import type { WorkerPeers } from './server/worker-metrics.ts'
 
 export const version = packageJson.version
 
@@ -70,18 +70,18 @@ const refusedCredentials = { perMinute: 60, burst: 100 }
  * The whole HTTP surface over one set of dependencies. Nothing here knows what is embedded and what is not. `siblings` are the
  * other workers on this port, where there are some.
  */
-export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null = null) {
+export function createApp(deps: Deps, siblings: Pick<WorkerPeers, 'gather'> | null = null) {
   const strangers = deps.limits('refused', refusedCredentials)
   const told = async (error: GatewayError, address: () => string) => {
     // A key that is not known was counted before it was looked up.
     const wait = error.status === 401 && error.code !== 'invalid_api_key' ? await strangers.take(address()) : 0
     // The same credential would be refused again.
-    return wait === 0 ? error : tooHasty(wait, false)
+    return wait === 0 ? error : ipRateLimitedError(wait, false)
   }
   const callers = createCallers(deps.keys, strangers)
   const callerOf = (request: Request) =>
     callers.authenticate(request.headers, () => deps.addressOf(request, root.server))
-  const identify: Identify = {
+  const identify: Authenticate = {
     principal: headers => authenticateSession(deps.tokens, deps.sessions, headers),
     bodies: deps.bodies,
   }
@@ -93,7 +93,7 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
   )
   const exchangeDeps: ChatRouteDeps = {
     answer: (caller, ask, request) => answer(deps, caller, ask, request),
-    pace: (events, mode, over) => pace(events, mode, deps.paceClock, over),
+    pace: (events, mode, over) => paceStream(events, mode, deps.paceClock, over),
     inFlight: deps.inFlight,
     startQueue: createStartQueue({
       monotonic: deps.clock.monotonic,
@@ -112,7 +112,7 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
     }),
     clock: deps.clock,
     meter: deps.meter,
-    look: (caller, requestId) => look(deps, caller, requestId),
+    look: (caller, requestId) => checkPart(deps, caller, requestId),
     budget: deps.budget,
     newRequestId: deps.newRequestId,
     deprecation: name => leaving.get(name) ?? null,
@@ -144,12 +144,12 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
         const requestId = deps.newRequestId()
         const thrown =
           code === 'NOT_FOUND'
-            ? new GatewayError('not_found', nothingThere(routes(), new URL(request.url).pathname))
+            ? new GatewayError('not_found', notFoundMessage(routes(), new URL(request.url).pathname))
             : toGatewayError(error)
         const refusal = await told(thrown, () => deps.addressOf(request, root.server))
         logFailure(deps, requestId, refusal)
         deps.observe.failed('other', refusal)
-        return withStanding(deps, callers, request.headers, failureResponse(refusal, requestId), requestId)
+        return withQuotaHeaders(deps, callers, request.headers, errorResponse(refusal, requestId), requestId)
       })
       .use(chat(exchangeDeps))
       .use(compatible(exchangeDeps))
@@ -158,14 +158,14 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
         if (!(response instanceof Response)) return
         const requestId = deps.newRequestId()
         response.headers.set('x-request-id', requestId)
-        await withStanding(deps, callers, request.headers, response, requestId)
+        await withQuotaHeaders(deps, callers, request.headers, response, requestId)
       })
       .use(models({ ...deps, health: { report: () => healthReport(deps) } }))
       .use(
         estimate({
           ...deps,
           chooseModel: messages => likelyChoice(deps, messages),
-          planWeb: (messages, reading) => planWeb({ messages, web: 'auto' }, reading, {}, offerOf(deps)),
+          planWeb: (messages, reading) => planWebAccess({ messages, web: 'auto' }, reading, {}, offerOf(deps)),
           recall: callers.recall,
         }),
       )
@@ -176,7 +176,7 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
           look: exchangeDeps.look,
           readAsk: readNative,
           askSchema: nativeSchema,
-          preview: (caller, ask) => preview(deps, caller, ask, offerOf(deps)),
+          preview: (caller, ask) => planDryRun(deps, caller, ask, offerOf(deps)),
         }),
       )
       .use(enhancement({ ...deps, recall: callers.recall }))
@@ -191,7 +191,7 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
       .use(
         metrics({
           exposition: async () =>
-            exposition(siblings === null ? deps.observe.families() : ofWorkers(await siblings.gather())),
+            exposition(siblings === null ? deps.observe.families() : mergeWorkers(await siblings.gather())),
           expositionType,
           token: deps.config.metricsToken,
         }),
@@ -211,7 +211,7 @@ export function createApp(deps: Deps, siblings: Pick<Siblings, 'gather'> | null 
  * From now on every answer also asks for its connection to be closed, so that who keeps one open goes elsewhere before this
  * gateway stops. Wrapped around a whole server that is about to leave: what serves pays nothing for it.
  */
-export function sendAway(app: ReturnType<typeof createApp>, server: Bun.Server<unknown>): void {
+export function closeConnectionsAfterResponse(app: ReturnType<typeof createApp>, server: Bun.Server<unknown>): void {
   const { fetch } = app
   server.reload({
     routes: {},
@@ -260,13 +260,13 @@ function probes(deps: Deps) {
     .get(
       '/healthz',
       () => json({ status: 'ok', version }),
-      documented(policies.open, { summary: 'Whether the process lives', answer: aliveShape }),
+      withRouteDocs(policies.open, { summary: 'Whether the process lives', answer: aliveShape }),
     )
     .get(
       '/readyz',
       () =>
         deps.readiness.isReady ? json({ status: 'ready' }) : json({ status: 'not_ready' }, 503, { 'retry-after': '1' }),
-      documented(policies.open, {
+      withRouteDocs(policies.open, {
         summary: 'Whether it takes requests',
         answer: readyShape,
         alsoWith: { 503: readyShape },
@@ -277,7 +277,7 @@ function probes(deps: Deps) {
   return app.get(
     '/simulator/directives',
     () => json({ usage: directivesUsage, data: directives }),
-    documented(policies.open, {
+    withRouteDocs(policies.open, {
       summary: 'What a prompt can make a simulated provider do',
       description: `There only while the providers are simulated. ${directivesUsage}`,
       answer: directivesShape,
@@ -285,13 +285,15 @@ function probes(deps: Deps) {
   )
 }
 
-const aliveShape = shape({ status: Type.Literal('ok'), version: text(version) })
-const readyShape = shape({ status: oneOf(['ready', 'not_ready']) })
+const aliveShape = strictObject({ status: Type.Literal('ok'), version: text(version) })
+const readyShape = strictObject({ status: oneOf(['ready', 'not_ready']) })
 const directivesUsage =
   'Written into a user message: `[[sim:tokens=200, pace_ms=20]]`, or `[[sim:status=503, only=openai]]`. A flag is its name alone: `[[sim:hang]]`.'
-const directivesShape = shape({
+const directivesShape = strictObject({
   usage: text(directivesUsage),
-  data: Type.Array(shape({ name: text('status'), value: text('number'), meaning: text('fails with that status') })),
+  data: Type.Array(
+    strictObject({ name: text('status'), value: text('number'), meaning: text('fails with that status') }),
+  ),
 })
 
 function json(body: object, status = 200, headers: Readonly<Record<string, string>> = {}): Response {
@@ -299,7 +301,7 @@ function json(body: object, status = 200, headers: Readonly<Record<string, strin
 }
 
 /** Every answer to a key that is known says how its account stands; chat routes write it themselves. */
-async function withStanding(
+async function withQuotaHeaders(
   deps: Deps,
   { recall }: Callers,
   headers: Headers,
@@ -309,7 +311,7 @@ async function withStanding(
   try {
     const caller = await recall(headers)
     if (caller === null) return response
-    if (deps.meter.standing(caller.accountId, caller.limits) === null) await look(deps, caller, requestId)
+    if (deps.meter.standing(caller.accountId, caller.limits) === null) await checkPart(deps, caller, requestId)
     writeCaller(response.headers, deps, caller)
   } catch {
     // What keeps the key from being found is told by the answer already.

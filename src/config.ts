@@ -6,21 +6,21 @@ import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { baseUrlProblem, isAnsweredHost, isListenAddress, loopbackOrigin, trustedProxies } from './config/addresses.ts'
 import { type ConfigFile, readConfigFile } from './config/config-file.ts'
-import { type Environment, environmentReader, type Reader } from './config/environment.ts'
+import { type Environment, type EnvironmentReader, environmentReader } from './config/environment.ts'
 import { type MailConfig, readMail, readPublicUrl } from './config/mail.ts'
 import { type OtlpConfig, readOtlp } from './config/otlp.ts'
 import { builtIn, nameProblems, offeredModels, type ProviderSettings, readProviders } from './config/providers.ts'
 import { readRegistration } from './config/registration.ts'
 import { readSearch, type SearchSettings } from './config/search.ts'
 import { readStripe, type StripeConfig } from './config/stripe.ts'
-import { catalogue } from './core/models/catalog.ts'
-import { type ConfiguredModel, changeProblems, type ModelChange, withChanges } from './core/models/configured-models.ts'
-import { type LevelShares, sharesOf, usualShares } from './core/routing/capability-levels.ts'
-import { fullName } from './core/models/models.ts'
-import { fromUsd } from './core/usage/money.ts'
-import { highestLimits, type Plans, plansWith } from './core/limits/plans.ts'
 import type { RegistrationConfig } from './core/accounts/registration.ts'
 import { type WebPrices, webPrices } from './core/chat/web-sources.ts'
+import { applyPlanOverrides, highestLimits, type Plans } from './core/limits/plans.ts'
+import { catalog } from './core/models/catalog.ts'
+import { type ConfiguredModel, changeProblems, type ModelChange, withChanges } from './core/models/configured-models.ts'
+import { fullName } from './core/models/models.ts'
+import { defaultLevelShares, type LevelShares, parseLevelShares } from './core/routing/capability-levels.ts'
+import { fromUsd } from './core/usage/money.ts'
 import { type BodyLimits, bodyMegabytes } from './http/body-budget.ts'
 import { type SafetySettings, safetySettings } from './moderation/settings.ts'
 
@@ -130,7 +130,7 @@ export function readStoreConfig(environment: Environment = process.env): StoreCo
   return config
 }
 
-function storeConfig(read: Reader): StoreConfig {
+function storeConfig(read: EnvironmentReader): StoreConfig {
   return {
     dataDirectory: read.text('GATEWAY_DATA_DIR') ?? './.data',
     databaseUrl: read.url('DATABASE_URL', ['postgres:', 'postgresql:']),
@@ -142,7 +142,7 @@ export function readPlans(environment: Environment = process.env): Plans {
   const problems: string[] = []
   const { plans } = readConfigFile(environmentReader(environment, problems).text('GATEWAY_CONFIG'), problems)
   if (problems.length > 0) throw new ConfigError(problems)
-  return plansWith(plans)
+  return applyPlanOverrides(plans)
 }
 
 /**
@@ -189,9 +189,9 @@ export function readConfig(environment: Environment = process.env): Config {
     problems.push('HOST: must be an address or a name, such as 0.0.0.0, without scheme, port or brackets')
   const file = readConfigFile(read.text('GATEWAY_CONFIG'), problems)
   const { settings, models } = readProviders(read, file, problems, warnings)
-  for (const problem of changeProblems(catalogue, file.models)) problems.push(`GATEWAY_CONFIG: ${problem}`)
+  for (const problem of changeProblems(catalog, file.models)) problems.push(`GATEWAY_CONFIG: ${problem}`)
   for (const { id } of builtIn)
-    for (const name of nameProblems(withChanges(catalogue, file.models).filter(model => model.provider === id)))
+    for (const name of nameProblems(withChanges(catalog, file.models).filter(model => model.provider === id)))
       problems.push(`GATEWAY_CONFIG: models: provider "${id}": ${name}`)
 
   const safety = safetySettings(file.safety, { secret: read.secret, urlProblem: baseUrlProblem }, problems)
@@ -224,7 +224,7 @@ export function readConfig(environment: Environment = process.env): Config {
     providers: settings,
     extraModels: models,
     modelChanges: file.models,
-    plans: plansWith(file.plans),
+    plans: applyPlanOverrides(file.plans),
     web: { search: readSearch(read), prices: pricesOf(file) },
     safety,
     rewriter: modelOf('enhancement.model', file.enhancement.model),
@@ -258,7 +258,7 @@ export function readConfig(environment: Environment = process.env): Config {
 }
 
 /** Far above any honest difference between our bound and an upstream's count, and about a week of the evaluation plan. */
-function readMaximumShortfall(read: Reader): number {
+function readMaximumShortfall(read: EnvironmentReader): number {
   return fromUsd(read.usd('MAX_SHORTFALL_USD', 1, highestLimits.dailyUsd))
 }
 
@@ -271,15 +271,15 @@ export function maximumShortfallOf(environment: Environment = process.env): numb
 }
 
 function readShares({ routing }: ConfigFile, problems: string[]): LevelShares {
-  const shares = sharesOf(routing)
+  const shares = parseLevelShares(routing)
   if (shares === null)
     problems.push('GATEWAY_CONFIG: routing: `strong_share` and `middle_share` must be at most 1 together')
-  return shares ?? usualShares
+  return shares ?? defaultLevelShares
 }
 
 const megabyte = 1_048_576
 
-function readBodies(read: Reader, problems: string[]): BodyLimits {
+function readBodies(read: EnvironmentReader, problems: string[]): BodyLimits {
   const { process, owner, largest } = bodyMegabytes
   const all = read.integer('BODIES_IN_FLIGHT_MB', process.default, process.smallest, largest)
   const each = read.integer('BODIES_IN_FLIGHT_PER_ACCOUNT_MB', owner.default, owner.smallest, largest)
@@ -288,7 +288,7 @@ function readBodies(read: Reader, problems: string[]): BodyLimits {
   return { process: all * megabyte, owner: each * megabyte }
 }
 
-function readAllowedHosts(read: Reader, problems: string[]): readonly string[] | null {
+function readAllowedHosts(read: EnvironmentReader, problems: string[]): readonly string[] | null {
   const hosts = read.list('ALLOWED_HOSTS')
   if (hosts?.length === 0) problems.push('ALLOWED_HOSTS: names no host; name at least one, or take it out')
   // An entry that can match nothing would shut out whoever it was meant for.
@@ -302,7 +302,7 @@ function readAllowedHosts(read: Reader, problems: string[]): readonly string[] |
 
 const shortestMetricsToken = 16
 
-function readMetricsToken(read: Reader, problems: string[]): string | null {
+function readMetricsToken(read: EnvironmentReader, problems: string[]): string | null {
   const token = read.secret('METRICS_TOKEN')
   if (token !== null && !new RegExp(`^[\\x21-\\x7e]{${shortestMetricsToken},512}$`).test(token))
     problems.push(

@@ -145,7 +145,8 @@ describe('the rules', () => {
   })
 
   test('core, pipeline, http, dialects, routes and providers take time, randomness and the network as values', () => {
-    const inner = (path: string) => ['core', 'pipeline', 'http', 'dialects', 'routes', 'providers'].includes(layerOf(path))
+    const inner = (path: string) =>
+      ['core', 'pipeline', 'http', 'dialects', 'routes', 'providers'].includes(layerOf(path))
     const clock =
       /\bDate\.now\(|\bnew Date\(\)|\bperformance\.now\(|\bMath\.random\(|(?<![.\w])fetch\(|\bsetTimeout\(|\bsetInterval\(/
     expect(found(clock, inner)).toEqual([])

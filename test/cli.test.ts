@@ -6,7 +6,6 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, spyOn, test }
 import { existsSync, readdirSync } from 'node:fs'
 import packageJson from '../package.json'
 import { execute } from '../src/commands/execute.ts'
-import { ask, signIn } from './harness/users.ts'
 import { type PrivatePostgres, startPostgres } from './harness/postgres.ts'
 import {
   dataFolder,
@@ -18,6 +17,7 @@ import {
   startProcess,
   stopProcesses,
 } from './harness/processes.ts'
+import { ask, signIn } from './harness/users.ts'
 
 // Every test is processes that start and end.
 setDefaultTimeout(120_000)

@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ConfigError, type Environment, readConfig, readPlans, readStoreConfig } from '../src/config.ts'
-import { usualShares } from '../src/core/routing/capability-levels.ts'
-import { plans } from '../src/core/limits/plans.ts'
 import { webPrices } from '../src/core/chat/web-sources.ts'
+import { plans } from '../src/core/limits/plans.ts'
+import { defaultLevelShares } from '../src/core/routing/capability-levels.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-config-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -441,7 +441,7 @@ describe('a right value', () => {
   test('how many requests go to stronger models is the operator’s to say', () => {
     const path = file('routing.json', { routing: { strong_share: 0.5, middle_share: 0.25 } })
     expect(readConfig({ GATEWAY_CONFIG: path }).routing).toEqual({ strong: 0.5, middle: 0.25 })
-    expect(readConfig({}).routing).toEqual(usualShares)
+    expect(readConfig({}).routing).toEqual(defaultLevelShares)
   })
 
   test('what the web costs is the operator’s to say, exactly', () => {

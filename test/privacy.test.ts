@@ -10,9 +10,9 @@ import { join } from 'node:path'
 import { breakNow, piece } from '../src/simulator/reply.ts'
 import { type Collector, startCollector } from './harness/collector.ts'
 import { type Gateway, startGateway } from './harness/gateway.ts'
-import { ask, signIn } from './harness/users.ts'
 import { type PrivateRedis, startRedis } from './harness/redis.ts'
 import { jsonAnswer, startUpstream, type Upstream, type UpstreamAnswer } from './harness/upstream.ts'
+import { ask, signIn } from './harness/users.ts'
 import { page, publicAddresses } from './web/rig.ts'
 
 setDefaultTimeout(60_000)

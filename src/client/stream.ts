@@ -1,6 +1,7 @@
 /** A streamed answer: an async iterable of its events, asked for when it is first read, and given up when its reader stops. */
-import { errorOfEvent } from './to-error.ts'
+
 import { ConnectionError, IncompleteStreamError } from './errors.ts'
+import { toStreamError } from './to-error.ts'
 import type { Incoming } from './transport.ts'
 import type { ChatDelta, ChatDone, ChatEvent, ChatFiltered } from './wire.ts'
 
@@ -61,7 +62,7 @@ export class ChatStream implements AsyncIterable<ChatDelta | ChatFiltered | Chat
         // What had come with the rest before is nothing to a reader who has given it up.
         this.#abort.signal.throwIfAborted()
         const event = JSON.parse(data) as ChatEvent
-        if (event.type === 'error') throw errorOfEvent(event, incoming.response.headers)
+        if (event.type === 'error') throw toStreamError(event, incoming.response.headers)
         yield event
         if (event.type === 'done') return
       }

@@ -14,14 +14,14 @@ import {
 } from './errors.ts'
 import type { Error as ErrorBody } from './wire.ts'
 
-type Told = ErrorBody['error']
+type ErrorPayload = ErrorBody['error']
 type Row = {
-  readonly thrown: new (status: number, told: Told, headers: Headers) => ApiError
+  readonly thrown: new (status: number, told: ErrorPayload, headers: Headers) => ApiError
   /** What a failure half-way through a stream would have had. */
   readonly status: number
 }
 
-const rows: Readonly<Record<Told['type'], Row>> = {
+const rows: Readonly<Record<ErrorPayload['type'], Row>> = {
   invalid_request_error: { thrown: InvalidRequestError, status: 400 },
   content_policy_violation: { thrown: ContentBlockedError, status: 400 },
   authentication_error: { thrown: AuthenticationError, status: 401 },
@@ -36,15 +36,15 @@ const rows: Readonly<Record<Told['type'], Row>> = {
 const known: ReadonlyMap<string, Row> = new Map(Object.entries(rows))
 
 /** The typed error of a body in the gateway's envelope; of any other body, what its status alone tells. */
-export function errorOf(status: number, body: unknown, headers: Headers): ApiError {
+export function toError(status: number, body: unknown, headers: Headers): ApiError {
   const told = isEnvelope(body) ? body.error : unknown(status, headers)
   const Thrown = known.get(told.type)?.thrown ?? ApiError
   return new Thrown(status, told, headers)
 }
 
 /** The typed error of a stream's `error` event, whose own status has gone by. */
-export function errorOfEvent(body: ErrorBody, headers: Headers): ApiError {
-  return errorOf(known.get(body.error.type)?.status ?? 502, body, headers)
+export function toStreamError(body: ErrorBody, headers: Headers): ApiError {
+  return toError(known.get(body.error.type)?.status ?? 502, body, headers)
 }
 
 function isEnvelope(body: unknown): body is ErrorBody {
@@ -54,8 +54,8 @@ function isEnvelope(body: unknown): body is ErrorBody {
 }
 
 /** Something between here and the gateway answered in its place. */
-function unknown(status: number, headers: Headers): Told {
-  const types = Object.keys(rows) as Told['type'][]
+function unknown(status: number, headers: Headers): ErrorPayload {
+  const types = Object.keys(rows) as ErrorPayload['type'][]
   return {
     type: types.find(type => rows[type].status === status) ?? 'upstream_error',
     code: 'service_unavailable',

@@ -1,6 +1,7 @@
 /** One request to a gateway: credentials, deadlines, and trying again where that can help. */
-import { errorOf } from './to-error.ts'
+
 import { ApiError, ConnectionError, type GatewayError, TimeoutError } from './errors.ts'
+import { toError } from './to-error.ts'
 
 /** What may be said of any call beside what it asks. */
 export type CallOptions = {
@@ -75,7 +76,7 @@ export function createTransport(options: TransportOptions): Transport {
         }),
       )
       if (response.ok) return { response, within: wait.within, close: wait.close }
-      const failure = errorOf(response.status, parsed(await wait.within(response.text())), response.headers)
+      const failure = toError(response.status, parsed(await wait.within(response.text())), response.headers)
       wait.close()
       throw failure
     } catch (cause) {

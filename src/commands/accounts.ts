@@ -1,22 +1,28 @@
 /** `accounts …`: who may use the gateway, and how much. */
 import { randomBytes } from 'node:crypto'
-import { maximumShortfallOf, readPlans } from '../config.ts'
-import { dayOf } from '../core/text/utc-days.ts'
-import { fromUsd, toUsd } from '../core/usage/money.ts'
-import { highestLimits, type Limits, type PlanName, plans as publishedPlans } from '../core/limits/plans.ts'
-import { randomBase62 } from '../core/accounts/api-keys.ts'
 import { createPasswords } from '../composition/passwords.ts'
-import { type AccountChange, changeAccount, createAccount, findAccountByEmail, limitsOf } from '../database/repositories/accounts.ts'
-import { changeBilling } from '../database/repositories/billing.ts'
+import { maximumShortfallOf, readPlans } from '../config.ts'
+import { randomBase62 } from '../core/accounts/api-keys.ts'
+import { highestLimits, type Limits, type PlanName, plans as publishedPlans } from '../core/limits/plans.ts'
+import { formatDay } from '../core/text/utc-days.ts'
+import { fromUsd, toUsd } from '../core/usage/money.ts'
 import type { Database } from '../database/database.ts'
+import {
+  type AccountChange,
+  changeAccount,
+  createAccount,
+  findAccountByEmail,
+  limitsOf,
+} from '../database/repositories/accounts.ts'
+import { changeBilling } from '../database/repositories/billing.ts'
 import { listKeys } from '../database/repositories/keys.ts'
-import { spentOn } from '../ledger/ledger.ts'
-import type { Account } from '../database/tables.ts'
 import { changePassword } from '../database/repositories/users.ts'
 import { releaseUnverified } from '../database/repositories/verifications.ts'
+import type { Account } from '../database/tables.ts'
+import { dailyUsageOf } from '../ledger/ledger.ts'
 import { CommandFailure, choice, columns, command, json, print, printJson, UsageError } from './command.ts'
 import { withAccount, withDatabase } from './open-database.ts'
-import { typed } from './shell-command.ts'
+import { shellCommand } from './shell-command.ts'
 
 const email = '<email>'
 const planNames = Object.keys(publishedPlans) as PlanName[]
@@ -73,7 +79,7 @@ const create = command({
         ['password', `${password}  (shown once)`],
       ]),
       '',
-      `A key for it:  ${typed(`keys create ${address}`)}`,
+      `A key for it:  ${shellCommand(`keys create ${address}`)}`,
     )
   },
 })
@@ -88,7 +94,7 @@ const show = command({
       const plans = readPlans()
       const limits = limitsOf(account, plans)
       const maximumShortfall = maximumShortfallOf()
-      const today = await spentOn(database, account.id, dayOf(Date.now()))
+      const today = await dailyUsageOf(database, account.id, formatDay(Date.now()))
       const keys = await listKeys(database, account.id)
       const valid = keys.filter(key => key.revokedAt === null && (key.expiresAt === null || key.expiresAt > new Date()))
       if (options.json)

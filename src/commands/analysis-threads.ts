@@ -1,10 +1,10 @@
-import type { Analysed } from './analysis.ts'
-import type { AnalysisOrder, AnalysisReport } from './analysis-worker.ts'
+import type { AnalysisResult } from './analysis.ts'
+import type { AnalysisJob, AnalysisReport } from './analysis-worker.ts'
 import { CommandFailure } from './command.ts'
 
 export type AnalysisThreads = {
   /** Reports on lines, in the thread that has the least to do: one must have time. Rejects when a thread breaks down. */
-  of(lines: string): Promise<Analysed>
+  of(lines: string): Promise<AnalysisResult>
   /** Whether one of them is ready and may soon have nothing to do. */
   haveTime(): boolean
   close(): void
@@ -15,8 +15,8 @@ type Thread = {
   /** Under way; without end until it is ready. */
   orders: number
 }
-type Waiting = {
-  readonly tell: (told: Analysed) => void
+type PendingBatch = {
+  readonly tell: (told: AnalysisResult) => void
   readonly fail: (cause: Error) => void
 }
 
@@ -25,7 +25,7 @@ const ordersAhead = 3
 
 /** Starts so many threads, each with an analysis of its own. */
 export function startAnalysisThreads(count: number): AnalysisThreads {
-  const waiting = new Map<number, Waiting>()
+  const waiting = new Map<number, PendingBatch>()
   let orders = 0
 
   const start = (): Thread => {
@@ -57,7 +57,7 @@ export function startAnalysisThreads(count: number): AnalysisThreads {
       const id = orders++
       return new Promise((tell, fail) => {
         waiting.set(id, { tell, fail })
-        thread.worker.postMessage({ id, lines } satisfies AnalysisOrder)
+        thread.worker.postMessage({ id, lines } satisfies AnalysisJob)
       })
     },
     haveTime: () => threads.some(({ orders }) => orders < ordersAhead),

@@ -1,37 +1,38 @@
 /** What the gateway reads in prompts, line by line: JSON in, JSON out. Nothing is called, nothing kept. */
-import type { Config } from '../config.ts'
-import { catalogue as publishedModels } from '../core/models/catalog.ts'
-import { type Ask, queryTypes } from '../core/chat/chat.ts'
-import type { Reader, Reading } from '../core/analysis/prompt-analysis.ts'
-import { enhancementOf } from '../core/enhancement/enhancement-plan.ts'
-import { GatewayError } from '../core/validation/errors.ts'
-import { type Level, type LevelShares, levelOf } from '../core/routing/capability-levels.ts'
-import { buildCatalogue, fullName } from '../core/models/models.ts'
-import { type Caller, plans } from '../core/limits/plans.ts'
-import { createFeatureReader, type FeatureReader } from '../core/analysis/features.ts'
-import { estimateInputTokens } from '../core/tokens/tokens.ts'
+
 import { systemClock } from '../composition/clock.ts'
 import { systemNetwork } from '../composition/network.ts'
-import { openReader } from '../composition/open-prompt-analyzer.ts'
-import { readNative } from '../dialects/native/request.ts'
+import { openPromptAnalyzer } from '../composition/open-prompt-analyzer.ts'
+import type { Config } from '../config.ts'
+import { createFeatureReader, type FeatureReader } from '../core/analysis/features.ts'
+import type { PromptAnalysis, PromptAnalyzer } from '../core/analysis/prompt-analysis.ts'
+import { type ChatRequest, queryTypes } from '../core/chat/chat.ts'
+import { enhanceByRules } from '../core/enhancement/enhancement-plan.ts'
+import { type Caller, plans } from '../core/limits/plans.ts'
+import { catalog as publishedModels } from '../core/models/catalog.ts'
+import { buildCatalog, fullName } from '../core/models/models.ts'
+import { type Level, type LevelShares, levelOf } from '../core/routing/capability-levels.ts'
+import { estimateInputTokens } from '../core/tokens/tokens.ts'
+import { GatewayError } from '../core/validation/errors.ts'
 import { readCompatible } from '../dialects/chat-completions/request.ts'
-import type { Endpoint } from '../pipeline/routing/candidate.ts'
+import { readNative } from '../dialects/native/request.ts'
+import { createSafety, type Moderation } from '../moderation/moderation.ts'
+import type { TcpAddress } from '../pipeline/routing/candidate.ts'
 import { route } from '../pipeline/routing/route.ts'
 import type { RouteDeps } from '../pipeline/routing/route-request.ts'
 import { anthropic } from '../providers/anthropic.ts'
 import { google } from '../providers/google.ts'
 import { openai } from '../providers/openai.ts'
-import { createSafety, type Safety } from '../moderation/moderation.ts'
 import { createHop } from '../web/hop.ts'
 import { createResolver } from '../web/resolve.ts'
 
 export type Analysis = {
   /** Reports on lines: as many again, each ended. */
-  of(lines: string): Analysed
+  of(lines: string): AnalysisResult
   close(): void
 }
 
-export type Analysed = {
+export type AnalysisResult = {
   readonly text: string
   readonly lines: number
   /** Lines that could not be read; each has its error in its place. */
@@ -43,7 +44,7 @@ export async function openAnalysis(config: Config): Promise<Analysis> {
   const readFeatures = createFeatureReader()
   const safety = openSafety(config, readFeatures)
   await safety.ready
-  const window = openWindow(openReader(readFeatures), safety, config)
+  const window = openWindow(openPromptAnalyzer(readFeatures), safety, config)
   return {
     of(text) {
       const lines = text.split('\n')
@@ -60,7 +61,7 @@ export async function openAnalysis(config: Config): Promise<Analysis> {
   }
 }
 
-function openSafety(config: Config, readFeatures: FeatureReader): Safety {
+function openSafety(config: Config, readFeatures: FeatureReader): Moderation {
   const nobody = () => Promise.reject(new Error('nobody is asked'))
   return createSafety(
     {
@@ -82,14 +83,14 @@ function openSafety(config: Config, readFeatures: FeatureReader): Safety {
 type Report = ReturnType<typeof reportOf> | { readonly error: string }
 
 /** Makes what turns a line into its report: all published models offered, every one of them well, nothing spent. */
-function openWindow(read: Reader, safety: Safety, { routing: shares }: Config): (line: string) => Report {
+function openWindow(read: PromptAnalyzer, safety: Moderation, { routing: shares }: Config): (line: string) => Report {
   // All lines are of one day.
   const openedAt = Date.now()
   const deps: Window = {
     read,
     safety,
     routeOf: openRouter({
-      catalogue: buildCatalogue(publishedModels),
+      catalogue: buildCatalog(publishedModels),
       endpoints: new Map(formats.map(format => [format.id, format])),
       health: { mayTry: () => true, stateOf: () => 'healthy' },
       meter: { standing: () => null },
@@ -110,16 +111,16 @@ function openWindow(read: Reader, safety: Safety, { routing: shares }: Config): 
 }
 
 type Window = {
-  readonly read: Reader
-  readonly safety: Safety
+  readonly read: PromptAnalyzer
+  readonly safety: Moderation
   /** The candidates in the order they would be asked; none where no model can take the request. */
-  readonly routeOf: (ask: Ask, reading: Reading) => readonly string[]
+  readonly routeOf: (ask: ChatRequest, reading: PromptAnalysis) => readonly string[]
   /** An ask without any wish, which a text is put into. */
-  readonly plain: Ask
+  readonly plain: ChatRequest
 }
 
 const access = { baseUrl: '', apiKey: null }
-const formats: readonly Endpoint[] = [
+const formats: readonly TcpAddress[] = [
   { id: 'openai', provider: openai({ official: true }), access, simulated: false },
   { id: 'anthropic', provider: anthropic, access, simulated: false },
   { id: 'google', provider: google, access, simulated: false },
@@ -127,7 +128,7 @@ const formats: readonly Endpoint[] = [
 
 const caller: Caller = { accountId: 'analyze', keyId: 'analyze', plan: 'usage', limits: plans.usage }
 
-function askOf(plain: Ask, value: unknown, bodyCharacters: number): Ask {
+function askOf(plain: ChatRequest, value: unknown, bodyCharacters: number): ChatRequest {
   if (typeof value === 'object' && value !== null) {
     if ('text' in value && typeof value.text === 'string')
       return {
@@ -141,7 +142,7 @@ function askOf(plain: Ask, value: unknown, bodyCharacters: number): Ask {
 }
 
 /** A conversation as either endpoint takes it; what is wrong with it is said by the one that takes more. */
-function conversationOf(body: { readonly messages: unknown }, bodyCharacters: number): Ask {
+function conversationOf(body: { readonly messages: unknown }, bodyCharacters: number): ChatRequest {
   try {
     return readNative(body, noHeaders, bodyCharacters)
   } catch (cause) {
@@ -152,10 +153,10 @@ function conversationOf(body: { readonly messages: unknown }, bodyCharacters: nu
 
 const noHeaders = new Headers()
 
-function reportOf(deps: Window, ask: Ask) {
+function reportOf(deps: Window, ask: ChatRequest) {
   const reading = deps.read(ask.messages)
   const safety = screened(deps.safety, ask)
-  const { enhancedPrompt, changed } = enhancementOf(ask, reading)
+  const { enhancedPrompt, changed } = enhanceByRules(ask, reading)
   return {
     query_type: reading.queryType,
     query_type_scores: rounded(reading.queryTypeScores),
@@ -175,14 +176,14 @@ function reportOf(deps: Window, ask: Ask) {
 
 const round = (value: number) => Math.round(value * 10_000) / 10_000
 
-function rounded(scores: Reading['queryTypeScores']): Record<string, number> {
+function rounded(scores: PromptAnalysis['queryTypeScores']): Record<string, number> {
   const result: Record<string, number> = {}
   for (const type of queryTypes) result[type] = round(scores[type])
   return result
 }
 
 /** What moderation says in process; nobody else is asked. */
-function screened(safety: Safety, { messages }: Ask) {
+function screened(safety: Moderation, { messages }: ChatRequest) {
   const { verdict, layer, category, score } = safety.read(messages)
   return { verdict, layer, category, score: round(score) }
 }
@@ -204,11 +205,11 @@ function openRouter(deps: RouteDeps & { readonly shares: LevelShares }): Window[
   }
 }
 
-function isOneText({ messages: [message, ...others] }: Ask): boolean {
+function isOneText({ messages: [message, ...others] }: ChatRequest): boolean {
   return message?.role === 'user' && others.length === 0 && message.content.every(({ type }) => type === 'text')
 }
 
-function routed(deps: RouteDeps, ask: Ask, reading: Reading): readonly string[] {
+function routed(deps: RouteDeps, ask: ChatRequest, reading: PromptAnalysis): readonly string[] {
   try {
     return route(deps, caller, ask, reading, estimateInputTokens(ask)).candidates.map(({ model }) => fullName(model))
   } catch (cause) {

@@ -2,7 +2,7 @@
 import { fstatSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { readConfig } from '../config.ts'
-import { type Analysed, openAnalysis } from './analysis.ts'
+import { type AnalysisResult, openAnalysis } from './analysis.ts'
 import { type AnalysisThreads, startAnalysisThreads } from './analysis-threads.ts'
 import { CommandFailure, command } from './command.ts'
 import { showProgress } from './progress.ts'
@@ -18,7 +18,7 @@ const analyze = command({
     const analysis = await openAnalysis(config)
     const output = Bun.stdout.writer()
     let [lines, bad] = [0, 0]
-    const write = async (told: Analysed) => {
+    const write = async (told: AnalysisResult) => {
       lines += told.lines
       bad += told.bad
       await output.write(told.text)
@@ -38,7 +38,9 @@ const analyze = command({
         characters += batch.length
         if (characters > worthThreads) threads ??= startAnalysisThreads(otherThreads())
         // This thread has read the first lines and is quick by now: it goes on reading where the others have enough to do.
-        const told: Analysed | Promise<Analysed> = threads?.haveTime() ? threads.of(batch) : analysis.of(batch)
+        const told: AnalysisResult | Promise<AnalysisResult> = threads?.haveTime()
+          ? threads.of(batch)
+          : analysis.of(batch)
         written = inOrder(written, told, write)
         written.catch(() => {
           hasFailed = true
@@ -93,8 +95,8 @@ function othersTold(): Promise<void> {
 /** Writes a batch once it is told and the one before it is written. */
 function inOrder(
   before: Promise<void>,
-  told: Analysed | Promise<Analysed>,
-  write: (told: Analysed) => Promise<void>,
+  told: AnalysisResult | Promise<AnalysisResult>,
+  write: (told: AnalysisResult) => Promise<void>,
 ): Promise<void> {
   return Promise.all([told, before]).then(([one]) => write(one))
 }

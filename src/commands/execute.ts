@@ -1,5 +1,5 @@
 import { type Command, columns, print } from './command.ts'
-import { complain, runCommand, wantsHelp } from './run-command.ts'
+import { printError, runCommand, wantsHelp } from './run-command.ts'
 
 /** Files of commands, and with which words these begin: whoever runs one waits for what it needs, not for what others do. */
 const files: readonly { readonly words: readonly string[]; readonly load: () => Promise<readonly Command[]> }[] = [
@@ -13,16 +13,16 @@ const files: readonly { readonly words: readonly string[]; readonly load: () => 
 
 /** Runs the command that `words` begin with. Resolves with the exit code: 2 = wrong words, 1 = it could not be done. */
 export async function execute(words: readonly string[], version: string): Promise<number> {
-  if (words[0] === '--version') return told(version)
+  if (words[0] === '--version') return printAndSucceed(version)
   const commands = await load(words[0] ?? '')
   const [chosen] = commands.filter(({ name }) => startsWith(words, name.split(' ')))
   if (chosen !== undefined) return runCommand(chosen, words.slice(chosen.name.split(' ').length))
-  if (wantsHelp(words.slice(0, 1))) return told(overview(commands))
+  if (wantsHelp(words.slice(0, 1))) return printAndSucceed(overview(commands))
   const group = commands.filter(({ name }) => name.split(' ')[0] === words[0])
-  if (group.length > 0 && wantsHelp(words.slice(1))) return told(overview(group))
+  if (group.length > 0 && wantsHelp(words.slice(1))) return printAndSucceed(overview(group))
   const named = words.slice(0, 2).filter((word, index) => index === 0 || !word.startsWith('-'))
   const isUnfinished = words.length === (group.length > 0 ? 1 : 0)
-  complain(
+  printError(
     isUnfinished ? 'Say what to do.' : `There is no command "${named.join(' ')}".`,
     overview(group.length > 0 ? group : commands),
   )
@@ -36,7 +36,7 @@ async function load(word: string): Promise<readonly Command[]> {
   return loaded.flat()
 }
 
-function told(text: string): number {
+function printAndSucceed(text: string): number {
   print(text)
   return 0
 }

@@ -5,7 +5,7 @@ import { createKey, listKeys, revokeKey } from '../database/repositories/keys.ts
 import type { ApiKey } from '../database/tables.ts'
 import { CommandFailure, columns, command, json, print, printJson, UsageError } from './command.ts'
 import { withAccount } from './open-database.ts'
-import { typed } from './shell-command.ts'
+import { shellCommand } from './shell-command.ts'
 
 const email = '<email>'
 const maximumNameCharacters = 100
@@ -54,7 +54,7 @@ const list = command({
     withAccount(operands.email, async (database, { account }) => {
       const keys = await listKeys(database, account.id)
       if (options.json) return printJson({ data: keys.map(keyForJson) })
-      if (keys.length === 0) return print(`No keys. Make one:  ${typed(`keys create ${operands.email}`)}`)
+      if (keys.length === 0) return print(`No keys. Make one:  ${shellCommand(`keys create ${operands.email}`)}`)
       print(
         ...columns([
           ['ID', 'PREFIX', 'CREATED', 'LAST USED', 'STATE', 'NAME'],
@@ -73,7 +73,9 @@ const revoke = command({
     withAccount(operands.email, async (database, { account }) => {
       const key = (await listKeys(database, account.id)).find(one => isMeant(one, operands.key))
       if (key === undefined)
-        throw new CommandFailure(`${operands.email} has no such key. See:  ${typed(`keys list ${operands.email}`)}`)
+        throw new CommandFailure(
+          `${operands.email} has no such key. See:  ${shellCommand(`keys list ${operands.email}`)}`,
+        )
       const at = new Date()
       const isNew = await revokeKey(database, account.id, key.id, at)
       if (options.json) printJson(keyForJson(isNew ? { ...key, revokedAt: at } : key))

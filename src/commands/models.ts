@@ -1,8 +1,8 @@
 /** `models check`: whether what this configuration would offer makes sense. Nothing is called. */
 import { type Config, readConfig } from '../config.ts'
-import { catalogue as publishedModels } from '../core/models/catalog.ts'
+import { catalog as publishedModels } from '../core/models/catalog.ts'
 import { toModel, withChanges } from '../core/models/configured-models.ts'
-import { buildCatalogue, type Catalogue, deprecationOf, fullName, type Model } from '../core/models/models.ts'
+import { buildCatalog, type Catalog, deprecationOf, fullName, type Model } from '../core/models/models.ts'
 import { CommandFailure, columns, command, json, print, printJson } from './command.ts'
 
 const builtIn = [
@@ -19,7 +19,7 @@ const check = command({
   async run({ options }) {
     const config = readConfig()
     const configured = config.extraModels.map(({ provider, row }) => toModel(provider, row))
-    const everything = buildCatalogue([...withChanges(publishedModels, config.modelChanges), ...configured])
+    const everything = buildCatalog([...withChanges(publishedModels, config.modelChanges), ...configured])
     const today = new Date().toISOString().slice(0, 10)
     const problems = catalogueProblems(everything)
     const providers = providersOf(config, everything)
@@ -55,7 +55,7 @@ const check = command({
 export const modelCommands = [check]
 
 /** What is wrong with a catalogue, one line each. */
-function catalogueProblems(catalogue: Catalogue): string[] {
+function catalogueProblems(catalogue: Catalog): string[] {
   return catalogue.list.flatMap(model => {
     const name = fullName(model)
     const wrong: string[] = []
@@ -83,7 +83,7 @@ function pricesOf({ pricing }: Model): number[] {
     .filter(price => price !== null)
 }
 
-function providersOf(config: Config, catalogue: Catalogue) {
+function providersOf(config: Config, catalogue: Catalog) {
   const count = (id: string) => catalogue.list.filter(model => model.provider === id).length
   const configured = config.providers.map(({ id, baseUrl }) => ({
     id,

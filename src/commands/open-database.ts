@@ -2,10 +2,10 @@
 import { existsSync } from 'node:fs'
 import { readStoreConfig } from '../config.ts'
 import { GatewayError } from '../core/validation/errors.ts'
-import { type AccountWithUser, findAccountByEmail } from '../database/repositories/accounts.ts'
 import { DataFolderHeld, holderOf } from '../database/data-folder.ts'
 import { type Database, migrate, openDatabase, refuseNewer } from '../database/database.ts'
 import { connectEmbedded } from '../database/embedded.ts'
+import { type AccountWithUser, findAccountByEmail } from '../database/repositories/accounts.ts'
 import { CommandFailure } from './command.ts'
 
 /** How long a gateway that is just starting or stopping, or another command, is waited for. */

@@ -1,4 +1,4 @@
-import { problemText } from '../composition/error-text.ts'
+import { describeError } from '../composition/error-text.ts'
 import { type Command, CommandFailure, print, UsageError } from './command.ts'
 
 /**
@@ -11,9 +11,9 @@ export async function runCommand(command: Command, words: readonly string[]): Pr
     else await command.run(words)
     return 0
   } catch (cause) {
-    if (isReaderGone(cause)) return 0
-    if (cause instanceof UsageError) complain(cause.message, command.help)
-    else complain(cause instanceof CommandFailure ? cause.message : problemText(cause))
+    if (isClosedPipe(cause)) return 0
+    if (cause instanceof UsageError) printError(cause.message, command.help)
+    else printError(cause instanceof CommandFailure ? cause.message : describeError(cause))
     return cause instanceof UsageError ? 2 : 1
   }
 }
@@ -22,17 +22,17 @@ export function wantsHelp(words: readonly string[]): boolean {
   return words.includes('--help') || words.includes('-h') || words[0] === 'help'
 }
 
-export function complain(...lines: readonly string[]): void {
+export function printError(...lines: readonly string[]): void {
   process.stderr.write(`${lines.join('\n\n')}\n`)
 }
 
 /** To be told of every failed write to stdout: such an `error` event without a listener would end in a stack trace. */
 export function onOutputFailure(cause: Error): void {
-  if (isReaderGone(cause)) return
-  complain(problemText(cause))
+  if (isClosedPipe(cause)) return
+  printError(describeError(cause))
   process.exitCode = 1
 }
 
-function isReaderGone(cause: unknown): boolean {
+function isClosedPipe(cause: unknown): boolean {
   return cause instanceof Error && 'code' in cause && cause.code === 'EPIPE'
 }

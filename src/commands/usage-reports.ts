@@ -115,13 +115,13 @@ export async function reconcileUsage(
     progress.stop,
   )
   const { isWhole, ...json } = found
-  return { lines: told(found), json: { ok: isWhole, ...json }, isWell: isWhole }
+  return { lines: formatAudit(found), json: { ok: isWhole, ...json }, isWell: isWhole }
 }
 
-const memoryAlone =
+const noRedisNotice =
   'Without Redis each gateway counts in its own memory, which no command can read: it begins every account’s day with this ledger and its journal, so what these say is what it counts after a restart.'
 
-function told({
+function formatAudit({
   requests,
   billed_microcents,
   counters,
@@ -135,7 +135,7 @@ function told({
   const unwell = `${differences.length} differences.`
   return [
     `ledger: ${requests} requests, ${usd(billed_microcents)}; counters compared: ${counters ?? 'none'}${counters === null ? '' : ' account days'}`,
-    ...(counters === null ? [memoryAlone] : []),
+    ...(counters === null ? [noRedisNotice] : []),
     ...(waiting.requests === 0
       ? []
       : [`on the way: ${waiting.requests} requests, ${usd(waiting.billed_microcents)} (\`usage replay\` ships them)`]),
@@ -162,19 +162,19 @@ function line(difference: Difference): string {
   switch (kind) {
     case 'rollup': {
       const { key_id, model, ledger, rollup } = difference
-      return `daily sum of ${account_id} ${day} ${key_id} ${model}: ${unequal(ledger ?? {}, rollup ?? {}, 'ledger', 'sum')}`
+      return `daily sum of ${account_id} ${day} ${key_id} ${model}: ${formatDifferences(ledger ?? {}, rollup ?? {}, 'ledger', 'sum')}`
     }
     case 'counter':
-      return `counter of ${account_id} ${day}: ${unequal(difference.ledger, difference.counter, 'ledger', 'counter')}`
+      return `counter of ${account_id} ${day}: ${formatDifferences(difference.ledger, difference.counter, 'ledger', 'counter')}`
     case 'refused':
       return `not in the ledger: ${difference.request_id} of ${account_id} ${day} ${difference.key_id} ${difference.model}, ${usd(difference.recorded.microcents)}`
     case 'record':
-      return `${difference.request_id} of ${account_id} ${day} ${difference.key_id} ${difference.model}: ${unequal(difference.ledger ?? {}, difference.recorded, 'ledger', 'journal')}`
+      return `${difference.request_id} of ${account_id} ${day} ${difference.key_id} ${difference.model}: ${formatDifferences(difference.ledger ?? {}, difference.recorded, 'ledger', 'journal')}`
   }
 }
 
 /** The fields in which two differ: `billed_microcents 30 in the ledger, 20 in the sum`. */
-function unequal(one: object, other: object, oneName: string, otherName: string): string {
+function formatDifferences(one: object, other: object, oneName: string, otherName: string): string {
   const [left, right] = [new Map<string, unknown>(Object.entries(one)), new Map<string, unknown>(Object.entries(other))]
   return [...new Set([...left.keys(), ...right.keys()])]
     .filter(name => left.get(name) !== right.get(name))

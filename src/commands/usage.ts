@@ -1,8 +1,8 @@
 /** `usage …`: ships what a journal holds, and audits what was billed. */
 import { resolve } from 'node:path'
 import { readConfig, readStoreConfig } from '../config.ts'
-import type { UsageSource } from '../ledger/reconcile.ts'
 import type { Redis } from '../database/redis.ts'
+import type { UsageSource } from '../ledger/reconcile.ts'
 import { CommandFailure, command, json, print, printJson, UsageError } from './command.ts'
 import { withDatabase } from './open-database.ts'
 import type { UsageReport } from './usage-reports.ts'

@@ -1,5 +1,5 @@
 /** Runs what was noted, the newest first and each once, also behind one that fails; then throws what failed first. */
-export async function letGo(undo: (() => unknown)[]): Promise<void> {
+export async function runCleanups(undo: (() => unknown)[]): Promise<void> {
   const failures: unknown[] = []
   for (const step of undo.splice(0).reverse())
     try {

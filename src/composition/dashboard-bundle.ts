@@ -5,12 +5,12 @@
  */
 import { promisify } from 'node:util'
 import { constants, gzip, zstdCompress } from 'node:zlib'
-import type { Site, SiteFile } from '../routes/dashboard/routes.ts'
+import type { DashboardBundle, SiteFile } from '../routes/dashboard/routes.ts'
 
 const entry = new URL('../dashboard/index.html', import.meta.url)
 
 /** Nothing is built before the first `files()`; one that failed is tried again at the next. */
-export function createSite(): Site {
+export function createDashboardBundle(): DashboardBundle {
   let building: Promise<ReadonlyMap<string, SiteFile>> | null = null
   return {
     files() {

@@ -6,68 +6,68 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import packageJson from '../../package.json'
 import type { Config } from '../config.ts'
-import type { DifficultyExplainer, Reader } from '../core/analysis/prompt-analysis.ts'
-import { createDigests } from '../core/text/keyed-digests.ts'
-import type { LevelShares } from '../core/routing/capability-levels.ts'
-import type { Spent } from '../core/limits/spent.ts'
-import type { OpenLimit } from '../core/limits/rate-limits.ts'
-import type { Catalogue } from '../core/models/models.ts'
-import { createFeatureReader } from '../core/analysis/features.ts'
 import { type RandomBytes, randomBase62 } from '../core/accounts/api-keys.ts'
+import { createFeatureReader } from '../core/analysis/features.ts'
+import type { DifficultyExplainer, PromptAnalyzer } from '../core/analysis/prompt-analysis.ts'
+import type { Payments } from '../core/billing/payment-processor.ts'
+import type { RateLimiterFactory } from '../core/limits/rate-limits.ts'
+import type { DailyUsage } from '../core/limits/spent.ts'
+import type { Catalog } from '../core/models/models.ts'
+import type { LevelShares } from '../core/routing/capability-levels.ts'
+import { createKeyedDigests } from '../core/text/keyed-digests.ts'
+import type { Database } from '../database/database.ts'
+import { type CacheAffinityTracker, createTieBook } from '../database/learning/cache-affinity.ts'
+import { createForesightBook, type EstimateCalibrator } from '../database/learning/estimate-calibrator.ts'
+import { createLearningBook, type LearningCache } from '../database/learning/learning-cache.ts'
+import { createPromptBook, type RecentPrompts } from '../database/learning/recent-prompts.ts'
+import type { BudgetTracker } from '../database/repositories/budget-tracker.ts'
+import { createHealthBook, type HealthTracker } from '../database/repositories/health-tracker.ts'
+import { createIdempotencyBook, type IdempotencyBook } from '../database/repositories/idempotency.ts'
+import { createKeyDirectory, type KeyDirectory } from '../database/repositories/keys.ts'
+import { createSessionDirectory, type SessionDirectory } from '../database/repositories/sessions.ts'
+import { callerAddress, createTokens, type Tokens } from '../http/authentication.ts'
+import { type BodyBudget, createBodyBudget } from '../http/body-budget.ts'
+import { allowedHosts } from '../http/host-header.ts'
+import { userSecrets } from '../http/idempotency.ts'
+import { createLedgerReader, type LedgerReader } from '../ledger/ledger.ts'
+import { checkLimits, type LimitReached } from '../limits/check.ts'
+import type { AdmissionRequest, Meter } from '../limits/meter.ts'
+import type { Mailer } from '../mail/mailer.ts'
+import type { Moderation } from '../moderation/moderation.ts'
+import { createLog, type Log } from '../observability/log.ts'
+import { createObserve, type Telemetry } from '../observability/telemetry.ts'
+import { manualPayments } from '../payments/manual.ts'
+import { startNoticeWorker } from '../payments/notice-worker.ts'
+import type { Repeating } from '../payments/repeating.ts'
+import { type BillingWorker, startBillingWorker } from '../payments/worker.ts'
+import { createTicker, type PaceClock } from '../pipeline/delivery/stream-pacing.ts'
+import type { TcpAddress } from '../pipeline/routing/candidate.ts'
+import { healthKey } from '../pipeline/routing/health-key.ts'
+import type { DashboardBundle } from '../routes/dashboard/routes.ts'
+import type { Simulator } from '../simulator/simulator.ts'
+import type { Web } from '../web/web.ts'
 import { type AddressDigests, createAddressDigests } from './address-digests.ts'
+import { runCleanups } from './cleanup.ts'
 import { type Clock, systemClock } from './clock.ts'
+import { createDashboardBundle } from './dashboard-bundle.ts'
 import { type FirstAccount, makeFirstAccount } from './first-account.ts'
 import { createInFlight, type InFlight } from './in-flight.ts'
-import { keptSecret } from './session-secret.ts'
-import { letGo } from './cleanup.ts'
 import { type Network, systemNetwork } from './network.ts'
 import { openBudget } from './open-budget.ts'
 import { openCatalogue } from './open-catalogue.ts'
-import { openPayments } from './open-payments.ts'
-import { openPost } from './open-mailer.ts'
-import { openProviders } from './open-providers.ts'
+import { openMailer } from './open-mailer.ts'
 import { openSafety } from './open-moderation.ts'
+import { openPayments } from './open-payments.ts'
+import { openReaders } from './open-prompt-analyzer.ts'
+import { openProviders } from './open-providers.ts'
 import { openStores } from './open-stores.ts'
 import { openUsage } from './open-usage.ts'
 import { openWeb, type PageOptions } from './open-web.ts'
 import { createPasswords, type Passwords } from './passwords.ts'
-import { openReaders } from './open-prompt-analyzer.ts'
+import { loadOrCreateSessionSecret } from './session-secret.ts'
 import { createSharedClock } from './shared-clock.ts'
-import { createSite } from './dashboard-bundle.ts'
 import { type Stores, stores } from './stores.ts'
 import { createTokenizer, type Tokenizer } from './tokenizer.ts'
-import { type BodyBudget, createBodyBudget } from '../http/body-budget.ts'
-import { callerAddress, createTokens, type Tokens } from '../http/authentication.ts'
-import { allowedHosts } from '../http/host-header.ts'
-import { userSecrets } from '../http/idempotency.ts'
-import { checkLimits, type LimitReached } from '../limits/check.ts'
-import type { AdmitRequest, Meter } from '../limits/meter.ts'
-import type { Post } from '../mail/mailer.ts'
-import type { Site } from '../routes/dashboard/routes.ts'
-import { createLog, type Log } from '../observability/log.ts'
-import { createObserve, type Observe } from '../observability/telemetry.ts'
-import { manualPayments } from '../payments/manual.ts'
-import { startNoticeWorker } from '../payments/notice-worker.ts'
-import type { Payments } from '../core/billing/payment-processor.ts'
-import type { Repeating } from '../payments/repeating.ts'
-import { type BillingWorker, startBillingWorker } from '../payments/worker.ts'
-import type { Endpoint } from '../pipeline/routing/candidate.ts'
-import { healthKey } from '../pipeline/routing/health-key.ts'
-import { createTicker, type PaceClock } from '../pipeline/delivery/stream-pacing.ts'
-import type { Simulator } from '../simulator/simulator.ts'
-import type { Safety } from '../moderation/moderation.ts'
-import type { BudgetBook } from '../database/repositories/budget-tracker.ts'
-import type { Database } from '../database/database.ts'
-import { createHealthBook, type HealthBook } from '../database/repositories/health-tracker.ts'
-import { createIdempotencyBook, type IdempotencyBook } from '../database/repositories/idempotency.ts'
-import { createKeyDirectory, type KeyDirectory } from '../database/repositories/keys.ts'
-import { createForesightBook, type ForesightBook } from '../database/learning/estimate-calibrator.ts'
-import { createLearningBook, type LearningBook } from '../database/learning/learning-cache.ts'
-import { createTieBook, type TieBook } from '../database/learning/cache-affinity.ts'
-import { createLedgerReader, type LedgerReader } from '../ledger/ledger.ts'
-import { createPromptBook, type PromptBook } from '../database/learning/recent-prompts.ts'
-import { createSessionDirectory, type SessionDirectory } from '../database/repositories/sessions.ts'
-import type { Web } from '../web/web.ts'
 
 export type Deps = {
   readonly config: Config
@@ -75,22 +75,22 @@ export type Deps = {
   readonly paceClock: PaceClock
   readonly network: Network
   readonly log: Log
-  readonly observe: Observe
+  readonly observe: Telemetry
   readonly newRequestId: () => string
-  readonly catalogue: Catalogue
-  readonly endpoints: ReadonlyMap<string, Endpoint>
+  readonly catalogue: Catalog
+  readonly endpoints: ReadonlyMap<string, TcpAddress>
   readonly simulator: Simulator | null
   readonly simulatedProviders: ReadonlySet<string>
   /** Target shares of requests by the level their prompts are worth. */
   readonly shares: LevelShares
   /** Who answered a conversation before. */
-  readonly ties: TieBook
+  readonly ties: CacheAffinityTracker
   /** What estimates have learnt. */
-  readonly foresight: ForesightBook
+  readonly foresight: EstimateCalibrator
   /** What a prompt is about, and what it needs. */
-  readonly read: Reader
+  readonly read: PromptAnalyzer
   readonly explain: DifficultyExplainer
-  readonly safety: Safety
+  readonly safety: Moderation
   readonly web: Web
   readonly database: Database
   /** Fulfilled once the schema is up to date: at once, unless Postgres was away at the start. */
@@ -114,22 +114,22 @@ export type Deps = {
   /** Whose request it is, by address: IPv6 by network, behind trusted proxies the one they name. */
   readonly addressOf: (request: Request, server: Bun.Server<unknown> | null) => string
   /** What an account has used of a UTC day (since the epoch): in the ledger, and on its way there. */
-  readonly spent: (accountId: string, day: number) => Promise<Spent>
+  readonly spent: (accountId: string, day: number) => Promise<DailyUsage>
   readonly meter: Meter
   /** Why a request would not be admitted now; null = it would be. Reserves nothing. */
-  readonly checkLimits: (request: AdmitRequest) => Promise<LimitReached | null>
+  readonly checkLimits: (request: AdmissionRequest) => Promise<LimitReached | null>
   /** Limits of who is no account: in this process, or in Redis while it answers. */
-  readonly limits: OpenLimit
+  readonly limits: RateLimiterFactory
   /** Null = no mail is sent. */
-  readonly post: Post | null
+  readonly post: Mailer | null
   readonly payments: Payments
   readonly billingWorker: BillingWorker
   /** Null = no mail is sent. */
   readonly noticeWorker: Repeating | null
-  readonly budget: BudgetBook
-  readonly health: HealthBook
-  readonly learning: LearningBook
-  readonly prompts: PromptBook
+  readonly budget: BudgetTracker
+  readonly health: HealthTracker
+  readonly learning: LearningCache
+  readonly prompts: RecentPrompts
   /** The catalogue's figure of a model's quality (0–1), by `provider/model`; null = there is none of that name. */
   readonly figureOf: (model: string) => number | null
   /** 0 ≤ x < 1. */
@@ -140,7 +140,7 @@ export type Deps = {
   /** Where data lives, in words. */
   readonly storage: string
   /** The dashboard's files. */
-  readonly site: Site
+  readonly site: DashboardBundle
   readonly inFlight: InFlight
   /** Bounds the memory of request bodies. */
   readonly bodies: BodyBudget
@@ -222,11 +222,11 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     undo.push(() => channel?.close())
     const idempotency = createIdempotencyBook({ database, redis, log })
     undo.push(() => idempotency.close())
-    const jwtSecret = config.jwtSecret ?? keptSecret(join(config.dataDirectory, 'session-secret'))
+    const jwtSecret = config.jwtSecret ?? loadOrCreateSessionSecret(join(config.dataDirectory, 'session-secret'))
     const tokenizer = createTokenizer()
     undo.push(() => tokenizer.close())
     const payments = await openPayments(config, network, clock)
-    const post = await openPost(config, { clock, log }, undo)
+    const post = await openMailer(config, { clock, log }, undo)
     const billingWorker = startBillingWorker({
       database,
       stores,
@@ -241,7 +241,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     const noticeWorker = post === null ? null : startNoticeWorker({ ...notices, post })
     undo.push(() => noticeWorker?.close())
     const readFeatures = createFeatureReader()
-    const digests = createDigests(randomBytes(32))
+    const digests = createKeyedDigests(randomBytes(32))
     const { read, explain } = openReaders(readFeatures)
     const asking = { clock, network, log, catalogue, endpoints }
     const safety = openSafety(config, asking, { digests, readFeatures })
@@ -332,7 +332,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       allowedHosts: allowedHosts(config.allowedHosts, config.host),
       firstAccount,
       storage,
-      site: createSite(),
+      site: createDashboardBundle(),
       inFlight: createInFlight(),
       bodies: createBodyBudget({ limits: config.bodies, collect: () => Bun.gc(true) }),
       readiness,
@@ -340,12 +340,12 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       async close() {
         if (!(await usage.drain(shippingDeadlineMs)))
           log.warn('usage_left_in_journal', { records: usage.records.backlog() })
-        await letGo(undo)
+        await runCleanups(undo)
       },
     }
   } catch (cause) {
     // Why the start failed matters more than what failed behind it.
-    await letGo(undo).catch(() => {})
+    await runCleanups(undo).catch(() => {})
     throw cause
   }
 }

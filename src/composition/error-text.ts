@@ -5,7 +5,7 @@ import { DataFolderHeld } from '../database/data-folder.ts'
 import { NewerSchema } from '../database/database.ts'
 
 /** A thrown thing in words: a configuration's problems one a line, what we foresaw by its message, the rest with its kind. */
-export function problemText(cause: unknown): string {
+export function describeError(cause: unknown): string {
   if (cause instanceof ConfigError) return ['the configuration is wrong.', ...cause.problems].join('\n  - ')
   if (cause instanceof DataFolderHeld || cause instanceof NewerSchema) return cause.message
   if (cause instanceof GatewayError) return cause.detail === null ? cause.message : `${cause.message} (${cause.detail})`

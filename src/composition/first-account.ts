@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { mintApiKey, randomBase62 } from '../core/accounts/api-keys.ts'
-import { createAccount, hasAccounts } from '../database/repositories/accounts.ts'
 import type { Database } from '../database/database.ts'
+import { createAccount, hasAccounts } from '../database/repositories/accounts.ts'
 import { createKey } from '../database/repositories/keys.ts'
 import type { Clock } from './clock.ts'
 import type { Passwords } from './passwords.ts'

@@ -1,17 +1,17 @@
-import type { Ending } from '../core/chat/request-abort.ts'
+import type { RequestAbort } from '../core/chat/request-abort.ts'
+import { createActiveSet } from '../core/limits/active-set.ts'
 import type { GatewayError } from '../core/validation/errors.ts'
-import { createRoster } from '../core/limits/active-set.ts'
 
 /** The requests now being answered. */
 export type InFlight = {
-  add(ending: Ending): void
-  delete(ending: Ending): void
+  add(ending: RequestAbort): void
+  delete(ending: RequestAbort): void
   endAll(reason: GatewayError): void
 }
 
 /** None yet. */
 export function createInFlight(): InFlight {
-  const endings = createRoster<Ending>()
+  const endings = createActiveSet<RequestAbort>()
   return {
     add: endings.add,
     delete: endings.delete,

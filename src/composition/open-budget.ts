@@ -1,18 +1,18 @@
 import { toUsd } from '../core/usage/money.ts'
-import type { Post } from '../mail/mailer.ts'
-import type { Log } from '../observability/log.ts'
-import { type BudgetBook, createBudgetBook, noteMilestone } from '../database/repositories/budget-tracker.ts'
 import type { Database } from '../database/database.ts'
+import { type BudgetTracker, createBudgetBook, recordBudgetNotice } from '../database/repositories/budget-tracker.ts'
+import type { Mailer } from '../mail/mailer.ts'
+import type { Log } from '../observability/log.ts'
 import type { Clock } from './clock.ts'
 
 /** Soft caps of accounts. With a mail server, owners get an email at each milestone. */
 export function openBudget(
   database: Database,
-  { clock, log, post }: { clock: Clock; log: Log; post: Post | null },
-): BudgetBook {
+  { clock, log, post }: { clock: Clock; log: Log; post: Mailer | null },
+): BudgetTracker {
   if (post === null) return createBudgetBook(database, clock)
   return createBudgetBook(database, clock, (accountId, period, percent, capMicrocents) => {
-    noteMilestone(database, accountId, period, percent).then(
+    recordBudgetNotice(database, accountId, period, percent).then(
       owners => {
         for (const to of owners) post.softCap(to, percent, toUsd(capMicrocents), period)
       },

@@ -1,19 +1,19 @@
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
-import { dayOf } from '../core/text/utc-days.ts'
+import { formatDay } from '../core/text/utc-days.ts'
+import type { Database } from '../database/database.ts'
+import { openRedis, type Redis } from '../database/redis.ts'
+import { limitScripts } from '../database/scripts/limits.ts'
+import { type Checkpoints, openCheckpoints } from '../ledger/checkpoints.ts'
+import type { Journal } from '../ledger/journal.ts'
+import { createUsageSeed } from '../ledger/ledger.ts'
+import type { ShipperOptions } from '../ledger/shipper.ts'
+import { createUsageStream, type UsageStream } from '../ledger/usage-stream.ts'
 import { FailoverMeter } from '../limits/failover/failover.ts'
 import { createLocalMeter, type LocalMeter } from '../limits/local/meter.ts'
 import type { Meter } from '../limits/meter.ts'
 import { meterScripts } from '../limits/redis/upkeep-scripts.ts'
 import type { Log } from '../observability/log.ts'
-import { type Checkpoints, openCheckpoints } from '../ledger/checkpoints.ts'
-import type { Database } from '../database/database.ts'
-import type { Journal } from '../ledger/journal.ts'
-import { seedFrom } from '../ledger/ledger.ts'
-import { openRedis, type Redis } from '../database/redis.ts'
-import { limitScripts } from '../database/scripts/limits.ts'
-import type { ShipperOptions } from '../ledger/shipper.ts'
-import { createUsageStream, type UsageStream } from '../ledger/usage-stream.ts'
 import type { Clock } from './clock.ts'
 
 type Opened = {
@@ -36,7 +36,7 @@ export function openLocalMeter(config: Config, parts: Parts, undo: (() => unknow
     clock,
     journal,
     checkpoints: openSettledCheckpoints(config, parts, undo),
-    seed: seedFrom(database, journal),
+    seed: createUsageSeed(database, journal),
   })
   undo.push(() => meter.close())
   return meter
@@ -46,7 +46,7 @@ function openSettledCheckpoints(config: Config, { journal, log }: Parts, undo: (
   const checkpoints = openCheckpoints(join(config.ownDirectory, 'journal'))
   undo.push(() => checkpoints.close())
   checkpoints.settleLeft(record => {
-    const waiting = journal.unshipped(record.account_id, dayOf(record.at_ms))
+    const waiting = journal.unshipped(record.account_id, formatDay(record.at_ms))
     if (waiting.some(other => other.request_id === record.request_id)) return
     try {
       journal.append(record)

@@ -1,9 +1,9 @@
 import type { Config } from '../config.ts'
-import type { Catalogue } from '../core/models/models.ts'
+import type { Catalog } from '../core/models/models.ts'
+import { createSafety, type Moderation, type SafetyDeps } from '../moderation/moderation.ts'
 import type { Log } from '../observability/log.ts'
-import type { Endpoint } from '../pipeline/routing/candidate.ts'
-import { complete } from '../pipeline/internal-completion.ts'
-import { createSafety, type Safety, type SafetyDeps } from '../moderation/moderation.ts'
+import { completeInternally } from '../pipeline/internal-completion.ts'
+import type { TcpAddress } from '../pipeline/routing/candidate.ts'
 import { createHop } from '../web/hop.ts'
 import { createResolver } from '../web/resolve.ts'
 import type { Clock } from './clock.ts'
@@ -14,9 +14,9 @@ const longestJudgementTokens = 64
 /** The safety layers; what they ask of others goes through the same network as everything else. */
 export function openSafety(
   config: Config,
-  deps: { clock: Clock; network: Network; log: Log; catalogue: Catalogue; endpoints: ReadonlyMap<string, Endpoint> },
+  deps: { clock: Clock; network: Network; log: Log; catalogue: Catalog; endpoints: ReadonlyMap<string, TcpAddress> },
   reading: Pick<SafetyDeps, 'digests' | 'readFeatures'>,
-): Safety {
+): Moderation {
   const { clock, network, log } = deps
   const asking = { ...deps, deadlines: config.deadlines }
   return createSafety(
@@ -28,7 +28,7 @@ export function openSafety(
       log,
       ...reading,
       complete: (model, system, user, signal) =>
-        complete(asking, model, { system, user, outputCap: longestJudgementTokens }, signal),
+        completeInternally(asking, model, { system, user, outputCap: longestJudgementTokens }, signal),
     },
     config.safety,
   )

@@ -1,6 +1,6 @@
 import type { Config } from '../config.ts'
-import { manualPayments } from '../payments/manual.ts'
 import type { Payments } from '../core/billing/payment-processor.ts'
+import { manualPayments } from '../payments/manual.ts'
 import type { Clock } from './clock.ts'
 import type { Network } from './network.ts'
 

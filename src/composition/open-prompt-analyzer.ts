@@ -1,12 +1,12 @@
-import { createReaders, type Reader } from '../core/analysis/prompt-analysis.ts'
 import type { FeatureReader } from '../core/analysis/features.ts'
+import { createReaders, type PromptAnalyzer } from '../core/analysis/prompt-analysis.ts'
 import effort from '../core/weights/effort.json'
 import freshness from '../core/weights/freshness.json'
 import gain from '../core/weights/gain.json'
 import queryTypes from '../core/weights/query-types.json'
 
 /** The reader of prompts with the weights that ship; `readFeatures` may be one that moderation reads with too. */
-export function openReader(readFeatures?: FeatureReader): Reader {
+export function openPromptAnalyzer(readFeatures?: FeatureReader): PromptAnalyzer {
   return openReaders(readFeatures).read
 }
 

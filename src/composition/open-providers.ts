@@ -1,6 +1,6 @@
 import type { ProviderSettings } from '../config/providers.ts'
 import type { Config } from '../config.ts'
-import type { Endpoint } from '../pipeline/routing/candidate.ts'
+import type { TcpAddress } from '../pipeline/routing/candidate.ts'
 import { anthropic } from '../providers/anthropic.ts'
 import { google } from '../providers/google.ts'
 import { openai } from '../providers/openai.ts'
@@ -17,7 +17,7 @@ const formats = {
 
 /** The providers that are configured; where none is, three simulated ones. */
 export async function openProviders(config: Config, clock: Clock) {
-  const endpoints = new Map<string, Endpoint>()
+  const endpoints = new Map<string, TcpAddress>()
   const add = ({ id, format, ...access }: ProviderSettings, simulated: boolean) =>
     endpoints.set(id, { id, provider: formats[format], access, simulated })
   for (const settings of config.providers) add(settings, false)

@@ -1,12 +1,12 @@
 import type { Config } from '../config.ts'
 import { GatewayError } from '../core/validation/errors.ts'
-import type { Log } from '../observability/log.ts'
 import { lockDataFolder } from '../database/data-folder.ts'
 import { type Database, isUnavailable, migrate, openDatabase } from '../database/database.ts'
 import { connectEmbedded, openEmbedded } from '../database/embedded.ts'
+import type { Log } from '../observability/log.ts'
 import type { Clock } from './clock.ts'
-import { problemText } from './error-text.ts'
-import { storeProblem } from './store-errors.ts'
+import { describeError } from './error-text.ts'
+import { toStoreError } from './store-errors.ts'
 
 type Opened = {
   readonly database: Database
@@ -83,7 +83,7 @@ async function openPostgres(
       await clock.sleep(waitMs)
       if (isClosed) return
       await bringUpToDate().catch((cause: unknown) => {
-        const detail = problemText(cause)
+        const detail = describeError(cause)
         if (detail !== told && !isUnavailable(cause)) log.error('migration_failed', { detail })
         told = detail
       })
@@ -100,7 +100,7 @@ async function openPostgres(
     return { database, migrated: Promise.resolve() }
   } catch (cause) {
     if (!isUnavailable(cause)) throw cause
-    log.warn('postgres_away', { detail: storeProblem(config, cause) })
+    log.warn('postgres_away', { detail: toStoreError(config, cause) })
     return { database, migrated: keepTrying() }
   }
 }

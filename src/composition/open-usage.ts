@@ -2,24 +2,24 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
-import type { Spent } from '../core/limits/spent.ts'
-import { localLimits, type OpenLimit } from '../core/limits/rate-limits.ts'
+import { createLocalRateLimiters, type RateLimiterFactory } from '../core/limits/rate-limits.ts'
+import type { DailyUsage } from '../core/limits/spent.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
+import { type Channel, openChannel } from '../database/channel.ts'
+import { holderOf } from '../database/data-folder.ts'
+import type { Database } from '../database/database.ts'
+import { socketPathIn } from '../database/embedded.ts'
+import type { Redis } from '../database/redis.ts'
+import { sharedLimits } from '../database/shared-limits.ts'
+import { openCheckpoints } from '../ledger/checkpoints.ts'
+import { type Journal, openJournal } from '../ledger/journal.ts'
+import { createUsageSeed } from '../ledger/ledger.ts'
+import { createShipper, type Shipper } from '../ledger/shipper.ts'
 import type { RecordJournal } from '../limits/failover/durable-record.ts'
 import type { Meter } from '../limits/meter.ts'
 import { createOwnerClient, type OwnerClient } from '../limits/owner/client.ts'
 import type { OwnerMessage, WorkerMessage } from '../limits/owner/messages.ts'
 import type { Log } from '../observability/log.ts'
-import { type Channel, openChannel } from '../database/channel.ts'
-import { openCheckpoints } from '../ledger/checkpoints.ts'
-import { holderOf } from '../database/data-folder.ts'
-import type { Database } from '../database/database.ts'
-import { socketPathIn } from '../database/embedded.ts'
-import { type Journal, openJournal } from '../ledger/journal.ts'
-import { seedFrom } from '../ledger/ledger.ts'
-import type { Redis } from '../database/redis.ts'
-import { sharedLimits } from '../database/shared-limits.ts'
-import { createShipper, type Shipper } from '../ledger/shipper.ts'
 import type { Clock } from './clock.ts'
 import { connectLocally } from './local-socket.ts'
 import { openMeter } from './open-meter.ts'
@@ -27,11 +27,11 @@ import { openMeter } from './open-meter.ts'
 export type Usage = {
   readonly meter: Meter
   /** Limits of who is no account. */
-  readonly limits: OpenLimit
+  readonly limits: RateLimiterFactory
   readonly redis: Redis | null
   readonly sharedRatio: () => number | null
   /** What an account has used of a UTC day (since the epoch): in the ledger, and on its way there. */
-  readonly spent: (accountId: string, day: number) => Promise<Spent>
+  readonly spent: (accountId: string, day: number) => Promise<DailyUsage>
   /** Usage records on their way into the ledger, as the gauges report them. */
   readonly records: Pick<Shipper, 'backlog' | 'lagMs'>
   /** Connects to the other gateways; `onHint` is called when one of them reports a change. Null = there are none. */
@@ -70,10 +70,10 @@ function openOwn(config: Config, { database, clock, log, learn }: Parts, undo: (
   undo.push(() => shipper.close())
   return {
     meter,
-    limits: redis === null ? localLimits(clock) : sharedLimits({ redis, clock }),
+    limits: redis === null ? createLocalRateLimiters(clock) : sharedLimits({ redis, clock }),
     redis,
     sharedRatio,
-    spent: seedFrom(database, journal),
+    spent: createUsageSeed(database, journal),
     records: shipper,
     channel: onHint => (redis === null ? null : openChannel({ urls: config.redisUrls, redis, onHint })),
     ready,

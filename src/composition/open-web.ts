@@ -1,9 +1,9 @@
 import type { SearchSettings } from '../config/search.ts'
 import type { Config } from '../config.ts'
 import { webLimits } from '../core/chat/web-sources.ts'
+import type { Moderation } from '../moderation/moderation.ts'
 import type { Log } from '../observability/log.ts'
 import type { Simulator } from '../simulator/simulator.ts'
-import type { Safety } from '../moderation/moderation.ts'
 import { createPageReader, type PageReaderOptions } from '../web/page-fetcher.ts'
 import { createResolver } from '../web/resolve.ts'
 import { brave, braveBaseUrl } from '../web/search/brave.ts'
@@ -26,7 +26,7 @@ export function openWeb(
     readonly clock: Clock
     readonly log: Log
     readonly simulator: Simulator | null
-    readonly safety: Safety
+    readonly safety: Moderation
   },
 ): Web {
   const { network, clock, log, simulator, safety, pages } = parts

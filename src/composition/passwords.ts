@@ -2,8 +2,9 @@
  * Password hashing with a bounded line. Argon2id is expensive; without the bounds a burst of sign-ins would starve other
  * requests, and one network address could keep all others from signing in.
  */
+
+import { dummyHash, hashing, isOutdated } from '../core/accounts/passwords.ts'
 import { GatewayError } from '../core/validation/errors.ts'
-import { hashing, isOutdated, nobodysHash } from '../core/accounts/passwords.ts'
 
 export type Passwords = {
   /**
@@ -27,7 +28,7 @@ const maximumLineOfSource = 8
 
 /** The hasher of one process. */
 export function createPasswords(cost = hashing): Passwords {
-  const nobodys = nobodysHash(cost)
+  const nobodys = dummyHash(cost)
   const inTurn = createLine()
   return {
     hash: (password, source) => inTurn(source, () => Bun.password.hash(password, { algorithm: 'argon2id', ...cost })),

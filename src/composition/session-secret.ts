@@ -3,7 +3,7 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { randomBase62 } from '../core/accounts/api-keys.ts'
 
 /** The embedded gateway's own session secret: made once, readable by nobody else. One that was torn is made anew. */
-export function keptSecret(path: string): string {
+export function loadOrCreateSessionSecret(path: string): string {
   const kept = existsSync(path) ? readFileSync(path, 'utf8').trim() : ''
   if (kept.length >= secretCharacters) return kept
   const secret = randomBase62(secretCharacters, randomBytes)

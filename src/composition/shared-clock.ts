@@ -1,7 +1,7 @@
 import { createClockOffset } from '../core/limits/clock-offset.ts'
-import type { Log } from '../observability/log.ts'
 import type { Database } from '../database/database.ts'
 import { databaseTime } from '../database/database-time.ts'
+import type { Log } from '../observability/log.ts'
 import type { Clock } from './clock.ts'
 
 export type SharedClock = {

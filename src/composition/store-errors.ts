@@ -5,10 +5,10 @@ import { systemErrorCode, systemErrorText } from '../config/system-errors.ts'
 import { ConfigError, type StoreConfig } from '../config.ts'
 import { DataFolderHeld } from '../database/data-folder.ts'
 import { diskFull, NewerSchema } from '../database/database.ts'
-import { problemText } from './error-text.ts'
+import { describeError } from './error-text.ts'
 
 /** In words, without the password of any address. */
-export function storeProblem({ databaseUrl, dataDirectory }: StoreConfig, cause: unknown): string {
+export function toStoreError({ databaseUrl, dataDirectory }: StoreConfig, cause: unknown): string {
   const path = pathOf(cause)
   if (path !== null)
     return `GATEWAY_DATA_DIR: ${path} cannot be used: ${systemErrorText(cause)}. Set it to a folder that this user may write.`
@@ -17,7 +17,7 @@ export function storeProblem({ databaseUrl, dataDirectory }: StoreConfig, cause:
   if (isEmbeddedFailure(cause))
     return `GATEWAY_DATA_DIR: ${cause.message} Check that ${dataDirectory} is whole and may be written, or set it to another folder.`
   const code = systemErrorCode(cause)
-  if (databaseUrl === null || code === null) return problemText(cause)
+  if (databaseUrl === null || code === null) return describeError(cause)
   return `DATABASE_URL: ${postgresProblem(new URL(databaseUrl), code, cause)}`
 }
 

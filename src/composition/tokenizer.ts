@@ -12,11 +12,11 @@ const deadlineMs = 5_000
 /** More waiting than this would not be answered in time anyway. */
 const maximumWaiting = 64
 
-type Waiting = { readonly tell: (tokens: number) => void; readonly refuse: () => void }
+type PendingCount = { readonly tell: (tokens: number) => void; readonly refuse: () => void }
 
 /** A tokenizer beside the event loop. Its thread starts with the first count and does not keep the process alive. */
 export function createTokenizer(): Tokenizer {
-  const waiting = new Map<number, Waiting>()
+  const waiting = new Map<number, PendingCount>()
   let worker: Worker | null = null
   let orders = 0
 

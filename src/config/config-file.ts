@@ -5,10 +5,10 @@
 import { readFileSync } from 'node:fs'
 import { type Static, type TArray, type TObject, type TSchema, Type, TypeGuard } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
+import { planFiguresSchema } from '../core/limits/plans.ts'
 import { configuredModelSchema, modelChangeSchema } from '../core/models/configured-models.ts'
 import { routingSchema } from '../core/routing/capability-levels.ts'
-import { planFiguresSchema } from '../core/limits/plans.ts'
-import { expectationOf } from '../core/validation/validate.ts'
+import { describeExpected } from '../core/validation/validate.ts'
 import { safetySchema } from '../moderation/settings.ts'
 import { systemErrorText } from './system-errors.ts'
 
@@ -146,13 +146,13 @@ function faultsOf(schema: TSchema, value: unknown, path: string): readonly strin
       ...parts.flatMap(([key, part]) =>
         Object.hasOwn(value, key)
           ? faultsOf(part, value[key], under(path, key))
-          : [`${under(path, key)}: is missing; it must be ${expectationOf(part)}`],
+          : [`${under(path, key)}: is missing; it must be ${describeExpected(part)}`],
       ),
     ]
   }
   // One that is empty or too long is told so as a whole.
   const faults = TypeGuard.IsArray(schema) && Array.isArray(value) ? itemFaults(schema, value, path) : []
-  return faults.length > 0 ? faults : [`${path || 'the file'}: must be ${expectationOf(schema)}`]
+  return faults.length > 0 ? faults : [`${path || 'the file'}: must be ${describeExpected(schema)}`]
 }
 
 function itemFaults(schema: TArray, items: readonly unknown[], path: string): readonly string[] {

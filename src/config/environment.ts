@@ -5,7 +5,7 @@ import { baseUrlProblem, withoutTrailingSlash } from './addresses.ts'
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /** The environment's values, each read and checked by its kind. */
-export type Reader = ReturnType<typeof environmentReader>
+export type EnvironmentReader = ReturnType<typeof environmentReader>
 
 /** Reads from `environment`; what is wrong is added to `problems`, one line each, and never with a secret in it. */
 export function environmentReader(environment: Environment, problems: string[]) {

@@ -1,5 +1,5 @@
 import { isPrivateHost } from './addresses.ts'
-import type { Reader } from './environment.ts'
+import type { EnvironmentReader } from './environment.ts'
 
 export type MailConfig = {
   readonly smtpUrl: string
@@ -14,7 +14,7 @@ const mailAddress = '[^\\s\\x00-\\x1f@<>,;"()]{1,64}@[^\\s\\x00-\\x1f@<>,;"()]{1
 const sender = new RegExp(`^(?:${mailAddress}|[^<>@,;"\\x00-\\x1f]{1,100} <${mailAddress}>)$`)
 
 /** Reads `PUBLIC_URL`, the origin at which browsers find this gateway; null = not set. */
-export function readPublicUrl(read: Reader, problems: string[]): string | null {
+export function readPublicUrl(read: EnvironmentReader, problems: string[]): string | null {
   const publicUrl = read.baseUrl('PUBLIC_URL')
   if (publicUrl !== null && URL.canParse(publicUrl) && new URL(publicUrl).origin !== publicUrl)
     problems.push('PUBLIC_URL: must be an origin, such as https://gateway.example.com, without a path')
@@ -23,7 +23,7 @@ export function readPublicUrl(read: Reader, problems: string[]): string | null {
 
 /** Letters hold links that are as good as passwords: where they lead is the operator's word alone. */
 export function readMail(
-  read: Reader,
+  read: EnvironmentReader,
   publicUrl: string | null,
   problems: string[],
   warnings: string[],

@@ -1,4 +1,4 @@
-import type { Reader } from './environment.ts'
+import type { EnvironmentReader } from './environment.ts'
 
 export type OtlpConfig = {
   readonly endpoint: string
@@ -11,7 +11,7 @@ export type OtlpConfig = {
 const minute = 60_000
 
 /** OpenTelemetry's own variables, with their own meanings; read even without an endpoint, so that a wrong one is told. */
-export function readOtlp(read: Reader, problems: string[]): OtlpConfig | null {
+export function readOtlp(read: EnvironmentReader, problems: string[]): OtlpConfig | null {
   const endpoint = read.baseUrl('OTEL_EXPORTER_OTLP_ENDPOINT')
   const headers: Record<string, string> = {}
   for (const pair of (read.secret('OTEL_EXPORTER_OTLP_HEADERS') ?? '').split(',').filter(one => one.trim() !== '')) {

@@ -1,10 +1,10 @@
-import { catalogue } from '../core/models/catalog.ts'
+import { catalog } from '../core/models/catalog.ts'
 import { type ConfiguredModel, type ModelChange, toModel, withChanges } from '../core/models/configured-models.ts'
-import { autoModel, buildCatalogue, type Catalogue } from '../core/models/models.ts'
+import { autoModel, buildCatalog, type Catalog } from '../core/models/models.ts'
 import { ownFields } from '../core/validation/own-fields.ts'
 import { baseUrlProblem, isPrivateHost, withoutTrailingSlash } from './addresses.ts'
 import type { ConfigFile } from './config-file.ts'
-import type { Reader } from './environment.ts'
+import type { EnvironmentReader } from './environment.ts'
 
 export type ProviderSettings = {
   readonly id: string
@@ -22,7 +22,7 @@ export const builtIn = [
 ] as const
 
 /** Those with a key in the environment, and those of the file with their models. */
-export function readProviders(read: Reader, file: ConfigFile, problems: string[], warnings: string[]) {
+export function readProviders(read: EnvironmentReader, file: ConfigFile, problems: string[], warnings: string[]) {
   const settings: ProviderSettings[] = []
   const models: { provider: string; row: ConfiguredModel }[] = []
   for (const provider of builtIn) {
@@ -77,10 +77,10 @@ export function offeredModels(
   settings: readonly ProviderSettings[],
   extra: readonly { readonly provider: string; readonly row: ConfiguredModel }[],
   changes: readonly ModelChange[],
-): Catalogue {
+): Catalog {
   const ids = new Set<string>((settings.length > 0 ? settings : builtIn).map(({ id }) => id))
-  const models = [...withChanges(catalogue, changes), ...extra.map(({ provider, row }) => toModel(provider, row))]
-  return buildCatalogue(models.filter(({ provider }) => ids.has(provider)))
+  const models = [...withChanges(catalog, changes), ...extra.map(({ provider, row }) => toModel(provider, row))]
+  return buildCatalog(models.filter(({ provider }) => ids.has(provider)))
 }
 
 /** A name that two models of a provider have would always mean the first; the one of auto-routing would never mean either. */

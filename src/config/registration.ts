@@ -1,11 +1,11 @@
 import { type RegistrationConfig, registrationModes } from '../core/accounts/registration.ts'
-import type { Reader } from './environment.ts'
+import type { EnvironmentReader } from './environment.ts'
 
 const domainShape = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/
 
 /** Reads `REGISTRATION` and `REGISTRATION_DOMAINS`. `hasMail`: addresses are confirmed by mail. */
 export function readRegistration(
-  read: Reader,
+  read: EnvironmentReader,
   hasMail: boolean,
   problems: string[],
   warnings: string[],

@@ -1,11 +1,11 @@
-import type { Reader } from './environment.ts'
+import type { EnvironmentReader } from './environment.ts'
 
 export type SearchSettings =
   | { readonly id: 'searxng'; readonly baseUrl: string }
   | { readonly id: 'brave' | 'tavily'; readonly baseUrl: string | null; readonly apiKey: string }
 
 /** Back ends for web search, in the order in which they are asked. */
-export function readSearch(read: Reader): readonly SearchSettings[] {
+export function readSearch(read: EnvironmentReader): readonly SearchSettings[] {
   const settings: SearchSettings[] = []
   const searxng = read.baseUrl('SEARXNG_URL')
   if (searxng !== null) settings.push({ id: 'searxng', baseUrl: searxng })

@@ -1,4 +1,4 @@
-import type { Reader } from './environment.ts'
+import type { EnvironmentReader } from './environment.ts'
 
 export type StripeConfig = {
   readonly secretKey: string
@@ -18,7 +18,7 @@ const shortestWebhookSecret = 24
  *
  * Without a secret to verify events by, anybody could mark an invoice paid: payments are then not to be had at all.
  */
-export function readStripe(read: Reader, publicUrl: string | null, problems: string[]): StripeConfig | null {
+export function readStripe(read: EnvironmentReader, publicUrl: string | null, problems: string[]): StripeConfig | null {
   const secretKey = read.secret('STRIPE_SECRET_KEY')
   const secret = read.secret('STRIPE_WEBHOOK_SECRET')
   const apiBase = read.baseUrl('STRIPE_API_BASE')

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
-import { may, type Role } from '../core/accounts/roles.ts'
+import { isAllowed, type Role } from '../core/accounts/roles.ts'
 import { Billing } from './pages/billing.tsx'
 import { Insights } from './pages/insights.tsx'
 import { InvoicePage } from './pages/invoice.tsx'
@@ -18,10 +18,10 @@ import { Icon, type IconName } from './parts/icon.tsx'
 import { Navigation } from './parts/navigation.tsx'
 import { Empty, FailureNotice, Loading } from './parts/notice.tsx'
 import { Page } from './parts/page.tsx'
-import { Said } from './parts/toast.tsx'
+import { Toast } from './parts/toast.tsx'
 import { VerificationNotice } from './parts/verification-notice.tsx'
 import { useAction } from './state/action.ts'
-import { hrefTo, place } from './state/hash-route.ts'
+import { hashRoute, hrefTo } from './state/hash-route.ts'
 import { forgetResources } from './state/resource.ts'
 import { resume, session, user } from './state/session.ts'
 
@@ -46,7 +46,7 @@ const pages: readonly PageEntry[] = [
     title: 'Billing',
     icon: 'billing',
     show: ([invoice]) => (invoice === undefined ? <Billing /> : <InvoicePage id={invoice} />),
-    isFor: role => may(role, 'billing.see'),
+    isFor: role => isAllowed(role, 'billing.see'),
   },
   { path: 'settings', title: 'Settings', icon: 'settings', show: () => <Settings /> },
 ]
@@ -58,7 +58,7 @@ export function App() {
   // What one user was shown is not the next one's.
   useEffect(() => forgetResources, [userId])
 
-  const [first = '', ...rest] = place.value.path
+  const [first = '', ...rest] = hashRoute.value.path
   // A link is for whoever opens it, signed in as somebody else or not.
   if (first === 'invitation') return <Invitation token={rest[0] ?? ''} />
   if (first === 'verify') return <Verify token={rest[0] ?? ''} />
@@ -94,7 +94,7 @@ function Signed({ path, rest, role }: SignedProps) {
         <VerificationNotice />
         {page?.show(rest) ?? <NoPage />}
       </main>
-      <Said />
+      <Toast />
     </div>
   )
 }

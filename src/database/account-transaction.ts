@@ -9,17 +9,17 @@ import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import type { TransactionSql } from 'postgres'
 import type { Database } from './database.ts'
 
-export type Step = Parameters<Parameters<PostgresJsDatabase['transaction']>[0]>[0]
+export type Transaction = Parameters<Parameters<PostgresJsDatabase['transaction']>[0]>[0]
 
 export type AccountDatabase = {
   /** Drizzle over the tables, in one transaction. Throws as `database.run` does. */
-  orm<T>(work: (step: Step) => PromiseLike<T>, deadlineMs?: number): Promise<T>
+  orm<T>(work: (step: Transaction) => PromiseLike<T>, deadlineMs?: number): Promise<T>
   /** Plain SQL, in one transaction. */
   sql<T>(work: (sql: TransactionSql) => PromiseLike<T>, deadlineMs?: number): Promise<T>
 }
 
 /** What may be done with the rows of one account, and with no others. */
-export function onAccount(database: Database, accountId: string): AccountDatabase {
+export function withAccountRls(database: Database, accountId: string): AccountDatabase {
   return {
     orm: (work, deadlineMs) =>
       database.run(

@@ -1,6 +1,6 @@
 /** The counts of `core/durations.ts`, in SQL. The functions are in the migration that made room for them. */
 import type { Sql, TransactionSql } from 'postgres'
-import { durationBoundsMs, durationCounts } from '../core/usage/latency-histogram.ts'
+import { bucketCount, durationBoundsMs } from '../core/usage/latency-histogram.ts'
 
 type Queries = Sql | TransactionSql
 
@@ -13,4 +13,4 @@ export const slotOf = (sql: Queries, milliseconds: 'latency_ms' | 'first_token_m
 
 /** Of a group of rows: how many are in each slot. */
 export const countedBy = (sql: Queries, slot: 'latency_slot' | 'first_token_slot') =>
-  sql`gateway_counts(array_agg(${sql(slot)}) filter (where ${sql(slot)} is not null), ${durationCounts}::int)`
+  sql`gateway_counts(array_agg(${sql(slot)}) filter (where ${sql(slot)} is not null), ${bucketCount}::int)`

@@ -3,12 +3,12 @@
  * while the event loop is at other work. So one timer ticks for all waits, and a wait ends after so many ticks; between two ticks
  * the loop has read what had arrived. A loop that is blocked for two seconds makes one tick of them.
  */
-import { RedisAway } from '../core/limits/redis-away.ts'
+import { RedisUnavailableError } from '../core/limits/redis-away.ts'
 
 /** Milliseconds between two ticks of an idle process. */
 const tickMs = 10
 
-type Wait = { ticksLeft: number; readonly deadlineMs: number; readonly fail: (cause: RedisAway) => void }
+type Wait = { ticksLeft: number; readonly deadlineMs: number; readonly fail: (cause: RedisUnavailableError) => void }
 
 export type Patience = {
   /** Resolves as `promise` does. Rejects with `RedisAway` after `deadlineMs` of the process' own time. */
@@ -24,7 +24,7 @@ export function createPatience(): Patience {
     for (const wait of waits) {
       if (--wait.ticksLeft > 0) continue
       waits.delete(wait)
-      wait.fail(new RedisAway(`no answer within ${wait.deadlineMs} ms`))
+      wait.fail(new RedisUnavailableError(`no answer within ${wait.deadlineMs} ms`))
     }
     if (waits.size > 0 || timer === null) return
     clearInterval(timer)

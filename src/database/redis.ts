@@ -4,7 +4,7 @@
  * once a second. What was given up on may still be carried out: every script is keyed by request id and safe to repeat.
  */
 import { createClient, createCluster } from 'redis'
-import { RedisAway } from '../core/limits/redis-away.ts'
+import { RedisUnavailableError } from '../core/limits/redis-away.ts'
 import type { Script } from '../core/limits/script.ts'
 import { createPatience } from './patience.ts'
 
@@ -113,7 +113,7 @@ export function openRedis(options: RedisOptions): Redis {
 
   const send = async (key: string, command: readonly string[], deadlineMs = commandDeadlineMs): Promise<unknown> => {
     const client = current
-    if (client === null) throw new RedisAway('not connected')
+    if (client === null) throw new RedisUnavailableError('not connected')
     const sentAt = performance.now()
     try {
       const reply = await within(client.send(key, command), deadlineMs)
@@ -127,7 +127,7 @@ export function openRedis(options: RedisOptions): Redis {
         failedAt = performance.now()
         if (++failures >= failuresUntilOpen) giveUp(reason)
       }
-      throw new RedisAway(reason)
+      throw new RedisUnavailableError(reason)
     }
   }
 

@@ -1,8 +1,8 @@
-import type { Script } from '../core/limits/script.ts'
-import { createTally, type LimitRule, type OpenLimit } from '../core/limits/rate-limits.ts'
-import { intervalMs } from '../core/limits/token-buckets.ts'
 import { digestOf } from '../core/accounts/api-keys.ts'
-import { takeFrom } from '../core/limits/rate-counter.ts'
+import { countIfAllowed } from '../core/limits/rate-counter.ts'
+import { createRateCounter, type LimitRule, type RateLimiterFactory } from '../core/limits/rate-limits.ts'
+import type { Script } from '../core/limits/script.ts'
+import { intervalMs } from '../core/limits/token-buckets.ts'
 import type { Redis } from './redis.ts'
 import { bucketScript, windowScript } from './scripts/limits.ts'
 
@@ -19,9 +19,9 @@ export type SharedLimitsOptions = {
  * process has let through it remembers too: whoever has had its fill of that is refused without asking, and while Redis is
  * away, or slower than a command may be, that alone is what counts.
  */
-export function sharedLimits({ redis, clock, time }: SharedLimitsOptions): OpenLimit {
+export function sharedLimits({ redis, clock, time }: SharedLimitsOptions): RateLimiterFactory {
   return (title, rule) => {
-    const tally = createTally(rule)
+    const tally = createRateCounter(rule)
     const { script, values } = inRedis(rule)
     return {
       async take(name) {
@@ -31,7 +31,7 @@ export function sharedLimits({ redis, clock, time }: SharedLimitsOptions): OpenL
         if (known > 0) return known
         const key = `limit:${title}:${digestOf(name)}`
         const wait = await redis.evaluate(script, [key], [String(time?.() ?? ''), ...values]).catch(() => null)
-        if (wait === null) return takeFrom(tally, name, now)
+        if (wait === null) return countIfAllowed(tally, name, now)
         if (wait === 0) tally.count(name, now)
         return Number(wait)
       },

@@ -20,8 +20,8 @@ import {
   unique,
   uniqueIndex,
 } from 'drizzle-orm/pg-core'
+import type { AttemptRecord } from '../core/usage/usage-record.ts'
 import type { CompletedUsage } from '../core/validation/errors.ts'
-import type { Tried } from '../core/usage/usage-record.ts'
 
 const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' })
 const whole = (name: string) => bigint(name, { mode: 'number' })
@@ -471,7 +471,7 @@ export const usageRecords = pgTable(
     fetchMicrocents: whole('fetch_microcents').notNull().default(0),
     attempts: smallint('attempts').notNull(),
     /** Null = of before it was told. */
-    tried: jsonb('tried').$type<Tried[]>(),
+    tried: jsonb('tried').$type<AttemptRecord[]>(),
     latencyMs: whole('latency_ms').notNull(),
     firstTokenMs: whole('first_token_ms'),
     metadata: jsonb('metadata').$type<Record<string, string>>(),

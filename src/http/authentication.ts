@@ -4,12 +4,12 @@ import { jwt } from '@elysiajs/jwt'
 import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { SignJWT } from 'jose'
-import { GatewayError } from '../core/validation/errors.ts'
-import type { Limit } from '../core/limits/rate-limits.ts'
-import type { Caller } from '../core/limits/plans.ts'
-import type { Role } from '../core/accounts/roles.ts'
 import { digestOf, keyPrefix, parseApiKey, type RandomBytes } from '../core/accounts/api-keys.ts'
-import { tooHasty } from './ip-rate-limit.ts'
+import type { Role } from '../core/accounts/roles.ts'
+import type { Caller } from '../core/limits/plans.ts'
+import type { RateLimiter } from '../core/limits/rate-limits.ts'
+import { GatewayError } from '../core/validation/errors.ts'
+import { ipRateLimitedError } from './ip-rate-limit.ts'
 
 /** Recognises keys. */
 export type KeyDirectory = {
@@ -34,7 +34,7 @@ export type Callers = {
 }
 
 /** `strangers` counts, by address, credentials that this process does not know. */
-export function createCallers(keys: KeyDirectory, strangers: Limit): Callers {
+export function createCallers(keys: KeyDirectory, strangers: RateLimiter): Callers {
   /** Lookups under way by key: requests that arrive together with one key cost their address one lookup. */
   const running = new Map<string, Promise<Caller>>()
   const lookUp = (key: string | null, address: string): Promise<Caller> => {
@@ -48,20 +48,20 @@ export function createCallers(keys: KeyDirectory, strangers: Limit): Callers {
   const findCounted = async (key: string | null, address: string): Promise<Caller> => {
     const waitMs = await strangers.take(address)
     // The same credential would be refused again.
-    if (waitMs > 0) throw tooHasty(waitMs, false)
+    if (waitMs > 0) throw ipRateLimitedError(waitMs, false)
     const caller = key === null ? null : await keys.find(key)
     if (caller === null) throw invalidKey()
     return caller
   }
   return {
     authenticate(headers, address) {
-      const key = presentedKey(headers)
+      const key = readApiKey(headers)
       const caller = key === null ? null : keys.recall(key)
       if (caller instanceof Promise) return caller.then(found => found ?? lookUp(key, address()))
       return caller ?? lookUp(key, address())
     },
     recall(headers) {
-      const key = presentsKey(headers) ? presentedKey(headers) : null
+      const key = hasApiKey(headers) ? readApiKey(headers) : null
       return key === null ? null : keys.recall(key)
     },
   }
@@ -69,18 +69,18 @@ export function createCallers(keys: KeyDirectory, strangers: Limit): Callers {
 
 /** For open routes: throws 401 for a key that cannot be one. Whether any other is valid only memory may say there. */
 export function refuseMalformed(headers: Headers): void {
-  const key = presentsKey(headers) ? presentedKey(headers) : null
+  const key = hasApiKey(headers) ? readApiKey(headers) : null
   if (key !== null && parseApiKey(key) === null) throw invalidKey()
 }
 
 /** Whether a request, of those that take either, shows a key: a session token comes in `Authorization` and looks otherwise. */
-export function presentsKey(headers: Headers): boolean {
-  const key = presentedKey(headers)
+export function hasApiKey(headers: Headers): boolean {
+  const key = readApiKey(headers)
   return key !== null && (!headers.has('authorization') || key.startsWith(keyPrefix))
 }
 
 /** The key that a request shows; null = none. */
-export function presentedKey(headers: Headers): string | null {
+export function readApiKey(headers: Headers): string | null {
   const authorization = headers.get('authorization')
   if (authorization === null) return headers.get('x-api-key')
   return bearer.test(authorization) ? authorization.slice(7).trim() : null

@@ -2,48 +2,48 @@
  * One chat exchange, the same for both endpoints: who asks, what they ask, and the answer in the endpoint's own face, as
  * one JSON body or as a stream.
  */
-import type { Ask, ChatEvents, Opening, Receipt, StreamMode } from '../core/chat/chat.ts'
-import { createEnding, type Ending, type EndingSignal } from '../core/chat/request-abort.ts'
-import { errorBody, GatewayError, renamed } from '../core/validation/errors.ts'
-import { createFold, type FoldedAnswer } from '../core/chat/response-collector.ts'
-import type { Caller, Standing } from '../core/limits/plans.ts'
-import { hadEffect, type UsageRecord, usageTold } from '../core/usage/usage-record.ts'
-import { parseJson } from '../core/validation/validate.ts'
+import type { ChatEvents, ChatRequest, ResponseStart, ResponseSummary, StreamMode } from '../core/chat/chat.ts'
+import { createRequestAbort, type RequestAbort, type RequestAbortSignal } from '../core/chat/request-abort.ts'
+import { type CollectedResponse, createResponseCollector } from '../core/chat/response-collector.ts'
+import type { Caller, QuotaStatus } from '../core/limits/plans.ts'
 import type { TraceParent } from '../core/text/traceparent.ts'
+import { hasClientEffect, toCompletedUsage, type UsageRecord } from '../core/usage/usage-record.ts'
+import { errorBody, GatewayError, withParam } from '../core/validation/errors.ts'
+import { parseJson } from '../core/validation/validate.ts'
+import { readApiKey } from './authentication.ts'
 import { bodyLimits, checkContentType, receiveBody } from './body.ts'
 import type { BodyBudget, BodyHold } from './body-budget.ts'
-import { presentedKey } from './authentication.ts'
-import { failureResponse, toGatewayError } from './error-response.ts'
+import { errorResponse, toGatewayError } from './error-response.ts'
 import { type HeaderPairs, writeCaller, writeOpening, writeOutputCap, writePairs, writeReceipt } from './headers.ts'
-import { claimOnce, type IdempotencyBook, type Once } from './idempotency.ts'
+import { claimIdempotencyKey, type IdempotencyStore, type IdempotentRun } from './idempotency.ts'
+import { type StreamFormat, streamHeaders, streamResponse } from './sse-response.ts'
 import type { StartQueue } from './start-queue.ts'
-import { type StreamFace, streamHeaders, streamResponse } from './sse-response.ts'
 
 /** A request as an endpoint understood it, and how that endpoint frames the answer. */
-export type Spoken = {
-  readonly ask: Ask
+export type ParsedChatRequest = {
+  readonly ask: ChatRequest
   /** Fields of the ask that the caller wrote under another name; errors use the caller's. */
   readonly spelling: Readonly<Record<string, string>>
-  readonly stream: (requestId: string) => StreamFace
-  readonly body: (answer: FoldedAnswer, opening: Opening, receipt: Receipt) => object
+  readonly stream: (requestId: string) => StreamFormat
+  readonly body: (answer: CollectedResponse, opening: ResponseStart, receipt: ResponseSummary) => object
 }
 
 /** Reads a parsed body. Throws `GatewayError` naming the field at fault. */
-export type Listen = (body: unknown, headers: Headers, bodyCharacters: number) => Spoken
+export type ChatRequestParser = (body: unknown, headers: Headers, bodyCharacters: number) => ParsedChatRequest
 
-export type ExchangeDeps = {
-  readonly answer: (caller: Caller, ask: Ask, request: Running) => ChatEvents
+export type ChatHandlerDeps = {
+  readonly answer: (caller: Caller, ask: ChatRequest, request: ActiveRequest) => ChatEvents
   /** The trace that a request says it is part of. */
   readonly traceOf: (headers: Headers) => TraceParent | null
   /** `over` hears once `events` have ended. */
   readonly pace: (events: ChatEvents, mode: StreamMode, over: () => void) => ChatEvents
   /** Throws 401, or 429 and 503 where the key cannot be looked up now. */
   readonly callerOf: (request: Request) => Caller | Promise<Caller>
-  readonly idempotency: IdempotencyBook
+  readonly idempotency: IdempotencyStore
   /** No request runs for longer. */
   readonly longestMs: number
   readonly clock: { monotonic(): number; after(milliseconds: number, action: () => void): () => void }
-  readonly meter: { standing(accountId: string, limits: Caller['limits']): Standing | null }
+  readonly meter: { standing(accountId: string, limits: Caller['limits']): QuotaStatus | null }
   /** Lets `meter` know how the caller's account stands. Never throws. */
   readonly look: (caller: Caller, requestId: string) => Promise<void>
   readonly budget: { warningOf(caller: Caller): string | null }
@@ -60,19 +60,19 @@ export type ExchangeDeps = {
 }
 
 /** A request that is being answered. */
-export type Running = {
+export type ActiveRequest = {
   readonly id: string
-  readonly signal: EndingSignal
+  readonly signal: RequestAbortSignal
   readonly trace: TraceParent | null
   /** Awaited once its usage record is durable, before its caller sees the end. */
   readonly settled?: (record: UsageRecord) => Promise<void>
 }
 
 /** The requests now being answered, so that a draining process can end those that run too long. */
-export type InFlight = { add(ending: Ending): void; delete(ending: Ending): void }
+export type InFlight = { add(ending: RequestAbort): void; delete(ending: RequestAbort): void }
 
 /** What a chat route needs beside the exchange itself. */
-export type ChatRouteDeps = ExchangeDeps & {
+export type ChatRouteDeps = ChatHandlerDeps & {
   readonly newRequestId: () => string
   readonly connectionOf: (request: Request) => Connection
 }
@@ -91,7 +91,11 @@ export type Connection = {
  * Answers one chat request when the process has time for it. Never throws: every failure before the status is a refusal with the
  * API's error body. A rejection at once is no promise: under overload they are most of what the process answers.
  */
-export function exchange(deps: ChatRouteDeps, listen: Listen, request: Request): Response | Promise<Response> {
+export function handleChat(
+  deps: ChatRouteDeps,
+  listen: ChatRequestParser,
+  request: Request,
+): Response | Promise<Response> {
   const start = deps.startQueue.enter(() => mayWait(request.headers))
   if (start === true) return answered(deps, listen, request)
   if (start === false) return rejected(deps)
@@ -117,10 +121,10 @@ export function rejected({
   })
 }
 
-async function answered(deps: ChatRouteDeps, listen: Listen, request: Request): Promise<Response> {
+async function answered(deps: ChatRouteDeps, listen: ChatRequestParser, request: Request): Promise<Response> {
   const [requestId, connection] = [deps.newRequestId(), deps.connectionOf(request)]
   let caller: Caller | null = null
-  let spoken: Spoken | null = null
+  let spoken: ParsedChatRequest | null = null
   /** Lives for as long as anything of the body may: until the answer has ended. */
   let hold: BodyHold | null = null
   let isRefused = false
@@ -138,7 +142,7 @@ async function answered(deps: ChatRouteDeps, listen: Listen, request: Request): 
     checkContentType(request.headers)
     const text = await receive()
     spoken = listen(parseJson(text), request.headers, text.length)
-    const ending = createEnding()
+    const ending = createRequestAbort()
     request.signal.addEventListener('abort', () => ending.abort(), { once: true })
     if (request.signal.aborted) ending.abort()
     const once = request.headers.has('idempotency-key')
@@ -171,7 +175,7 @@ async function answered(deps: ChatRouteDeps, listen: Listen, request: Request): 
     // A caller who left is nobody's failure, and nobody reads the answer.
     if (!request.signal.aborted) deps.logFailure(requestId, error)
     if (caller !== null && isUnseen(deps, caller, error)) await deps.look(caller, requestId)
-    const refusal = failureResponse(error, requestId)
+    const refusal = errorResponse(error, requestId)
     writeCaller(refusal.headers, deps, caller)
     return refusal
   } finally {
@@ -202,21 +206,27 @@ const overloadedBody = { before, after }
 
 /** A request that carries an `Idempotency-Key`, where it may run. */
 function claimed(
-  { idempotency, longestMs }: ExchangeDeps,
+  { idempotency, longestMs }: ChatHandlerDeps,
   { headers, method, url }: Request,
   rest: { readonly accountId: string; readonly body: string; readonly holder: string },
-): Promise<Once | null> {
+): Promise<IdempotentRun | null> {
   const path = `${method} ${new URL(url).pathname}`
-  const secret = presentedKey(headers) ?? ''
-  return claimOnce(idempotency, { ...rest, headers, secret, path, leaseMs: longestMs + marginMs })
+  const secret = readApiKey(headers) ?? ''
+  return claimIdempotencyKey(idempotency, { ...rest, headers, secret, path, leaseMs: longestMs + marginMs })
 }
 
 /** Settling, and an end that nobody fetches, take a while too. */
 const marginMs = 60_000
 
-async function* answeredOnce(deps: ExchangeDeps, caller: Caller, ask: Ask, running: Running, once: Once): ChatEvents {
+async function* answeredOnce(
+  deps: ChatHandlerDeps,
+  caller: Caller,
+  ask: ChatRequest,
+  running: ActiveRequest,
+  once: IdempotentRun,
+): ChatEvents {
   const settled = async (record: UsageRecord) => {
-    if (hadEffect(record)) await once.finish({ resultId: running.id, usage: usageTold(record) })
+    if (hasClientEffect(record)) await once.finish({ resultId: running.id, usage: toCompletedUsage(record) })
   }
   try {
     yield* deps.answer(caller, ask, { ...running, settled })
@@ -227,22 +237,27 @@ async function* answeredOnce(deps: ExchangeDeps, caller: Caller, ask: Ask, runni
 }
 
 /** True where the answer would lack the account's standing, and asking for it is not what has just failed. */
-function isUnseen({ meter }: ExchangeDeps, { accountId, limits }: Caller, error: GatewayError): boolean {
+function isUnseen({ meter }: ChatHandlerDeps, { accountId, limits }: Caller, error: GatewayError): boolean {
   return error.status !== 503 && meter.standing(accountId, limits) === null
 }
 
 /** The error about the field as the caller wrote it. */
-function spelt(error: GatewayError, spelling: Spoken['spelling']): GatewayError {
+function spelt(error: GatewayError, spelling: ParsedChatRequest['spelling']): GatewayError {
   const { param } = error
   // A caller may name a field `constructor`.
   const written = param !== null && Object.hasOwn(spelling, param) ? spelling[param] : undefined
-  return written === undefined ? error : renamed(error, written)
+  return written === undefined ? error : withParam(error, written)
 }
 
-async function wholeAnswer(deps: ExchangeDeps, events: ChatEvents, spoken: Spoken, caller: Caller): Promise<Response> {
-  const fold = createFold()
-  let opening: Opening | null = null
-  let receipt: Receipt | null = null
+async function wholeAnswer(
+  deps: ChatHandlerDeps,
+  events: ChatEvents,
+  spoken: ParsedChatRequest,
+  caller: Caller,
+): Promise<Response> {
+  const fold = createResponseCollector()
+  let opening: ResponseStart | null = null
+  let receipt: ResponseSummary | null = null
   for await (const batch of events)
     for (const event of batch) {
       if (event.type === 'opened') opening = event.opening
@@ -260,10 +275,10 @@ const jsonHeaders = new Headers({ 'content-type': 'application/json', 'cache-con
 
 /** An answer's headers, behind those of its kind; `opening` is null where the status goes before anything is known. */
 function headersOf(
-  deps: ExchangeDeps,
+  deps: ChatHandlerDeps,
   ofKind: Headers,
   requestId: string,
-  opening: Opening | null,
+  opening: ResponseStart | null,
   caller: Caller,
 ): Headers {
   const headers = new Headers(ofKind)
@@ -278,12 +293,12 @@ function headersOf(
 }
 
 function streamedAnswer(
-  deps: ExchangeDeps,
+  deps: ChatHandlerDeps,
   events: ChatEvents,
-  spoken: Spoken,
+  spoken: ParsedChatRequest,
   caller: Caller,
   requestId: string,
-  ending: Ending,
+  ending: RequestAbort,
 ): Promise<Response> {
   return streamResponse({
     events,

@@ -1,10 +1,10 @@
 /** What both chat endpoints say of themselves: headers that a caller may send, and the refusals of a chat. */
 import { Type } from '@sinclair/typebox'
-import { fallbackCostFactors } from '../core/request/chat-request.ts'
 import { strategies, streamModes } from '../core/chat/chat.ts'
+import { fallbackCostFactors } from '../core/request/chat-request.ts'
 import type { ErrorCode } from '../core/validation/errors.ts'
 import { oneOf } from '../core/validation/validate.ts'
-import { onceErrors, onceHeaders } from './idempotency.ts'
+import { idempotencyHeaders, onceErrors } from './idempotency.ts'
 
 const flag = oneOf(['true', 'false', '1', '0'])
 
@@ -17,7 +17,7 @@ export const chatHeaders = {
   'X-Gateway-Test-Mode': flag,
   'X-Gateway-No-Fallback': flag,
   'X-Gateway-Fallback-Max-Cost-Factor': Type.Number(fallbackCostFactors),
-  ...onceHeaders,
+  ...idempotencyHeaders,
 }
 
 export const chatErrors: readonly ErrorCode[] = [

@@ -7,10 +7,10 @@ export function endpointsOf(routes: readonly Route[]): string[] {
 }
 
 /** What is to be said where a request meets no route: the methods that its address takes, or what its client should ask instead. */
-export function nothingThere(routes: readonly Route[], pathname: string): string {
+export function notFoundMessage(routes: readonly Route[], pathname: string): string {
   const known = endpointsAt(routes, pathname)
   if (known.length > 0) return `This address takes another method: ${known.join(' or ')}.`
-  const advice = advices.find(({ path }) => path.test(pathname))?.words
+  const advice = clientHints.find(({ path }) => path.test(pathname))?.words
   if (advice !== undefined) return advice
   if (!pathname.startsWith('/v1/')) return 'There is nothing at this address. GET / lists the endpoints.'
   const compatible = endpointsOf(routes.filter(({ path }) => path.startsWith('/v1/')))
@@ -18,7 +18,7 @@ export function nothingThere(routes: readonly Route[], pathname: string): string
 }
 
 /** Where client libraries go by themselves, or by a base address that is not quite right. The first that fits speaks. */
-const advices: readonly { readonly path: RegExp; readonly words: string }[] = [
+const clientHints: readonly { readonly path: RegExp; readonly words: string }[] = [
   {
     path: /\/responses(\/|$)/,
     words:
@@ -38,11 +38,11 @@ function endpointsAt(routes: readonly Route[], pathname: string): string[] {
 }
 
 /** A route's path as documents write it: `/api/v1/keys/{id}`. */
-export function writtenPath(path: string): string {
+export function openApiPath(path: string): string {
   return path.replaceAll(/:(\w+)/g, '{$1}').replace('*', '{id}')
 }
 
-const written = ({ method, path }: Route) => `${method} ${writtenPath(path)}`
+const written = ({ method, path }: Route) => `${method} ${openApiPath(path)}`
 
 /** A page, or a file that belongs to one. */
 function isOfPage(path: string): boolean {

@@ -12,7 +12,7 @@ export function toGatewayError(thrown: unknown): GatewayError {
 }
 
 /** The whole refusal: status, envelope, and the headers that tell client libraries whether and when to try again. */
-export function failureResponse(error: GatewayError, requestId: string): Response {
+export function errorResponse(error: GatewayError, requestId: string): Response {
   const headers = new Headers({
     'content-type': 'application/json',
     'cache-control': 'no-store',

@@ -2,10 +2,10 @@
  * The headers of chat answers, written straight into a `Headers`: gathered in records first, an answer's fifteen would be
  * made three times over.
  */
-import type { Opening, Receipt } from '../core/chat/chat.ts'
-import { usdText } from '../core/usage/money.ts'
+import type { ResponseStart, ResponseSummary } from '../core/chat/chat.ts'
 import type { OutputCap } from '../core/chat/output-cap.ts'
-import type { Caller, Standing } from '../core/limits/plans.ts'
+import type { Caller, QuotaStatus } from '../core/limits/plans.ts'
+import { usdText } from '../core/usage/money.ts'
 
 /** Header names and values as plain pairs. */
 export type HeaderPairs = Readonly<Record<string, string>>
@@ -17,7 +17,7 @@ export type HeaderPairs = Readonly<Record<string, string>>
 export function writeCaller(
   headers: Headers,
   deps: {
-    readonly meter: { standing(accountId: string, limits: Caller['limits']): Standing | null }
+    readonly meter: { standing(accountId: string, limits: Caller['limits']): QuotaStatus | null }
     readonly budget: { warningOf(caller: Caller): string | null }
   },
   caller: Caller | null,
@@ -29,7 +29,7 @@ export function writeCaller(
   if (warning !== null) headers.set('x-gateway-budget-warning', warning)
 }
 
-function writeStanding(headers: Headers, { requests, tokens, costMicrocents }: Standing): void {
+function writeStanding(headers: Headers, { requests, tokens, costMicrocents }: QuotaStatus): void {
   headers.set('x-ratelimit-limit-requests', String(requests.limit))
   headers.set('x-ratelimit-remaining-requests', String(requests.remaining))
   headers.set('x-ratelimit-reset-requests', duration(requests.resetMs))
@@ -40,7 +40,7 @@ function writeStanding(headers: Headers, { requests, tokens, costMicrocents }: S
 }
 
 /** Writes what served and how it came to that. Known with the first content. */
-export function writeOpening(headers: Headers, opening: Opening): void {
+export function writeOpening(headers: Headers, opening: ResponseStart): void {
   headers.set('x-gateway-model', opening.model)
   headers.set('x-gateway-provider', opening.provider)
   headers.set('x-gateway-attempts', String(opening.attempts.length))
@@ -53,13 +53,16 @@ export function writeOpening(headers: Headers, opening: Opening): void {
 }
 
 /** What was looked up is paid for before the model is asked: of a stream, too, its cost is known here. */
-function writeWebCost(headers: Headers, { searchMicrocents, fetchMicrocents }: NonNullable<Opening['web']>): void {
+function writeWebCost(
+  headers: Headers,
+  { searchMicrocents, fetchMicrocents }: NonNullable<ResponseStart['web']>,
+): void {
   if (searchMicrocents > 0) headers.set('x-gateway-search-cost-usd', usdText(searchMicrocents))
   if (fetchMicrocents > 0) headers.set('x-gateway-fetch-cost-usd', usdText(fetchMicrocents))
 }
 
 /** Writes what a JSON answer cost, and the gateway's own cap that cut it. A stream's cost is known only after its headers have gone. */
-export function writeReceipt(headers: Headers, receipt: Receipt): void {
+export function writeReceipt(headers: Headers, receipt: ResponseSummary): void {
   headers.set('x-gateway-cost-usd', usdText(receipt.cost.total))
   if (receipt.outputCap !== undefined) writeOutputCap(headers, receipt.outputCap)
 }

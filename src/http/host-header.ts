@@ -28,10 +28,10 @@ export function checkHost(request: Request, allowed: ReadonlySet<string> | null)
     throw new GatewayError('invalid_request', 'The Host header must name exactly one host.', { param: 'host' })
   const name = host.replace(port, '').toLowerCase()
   if (allowed !== null && !allowed.has(name))
-    throw new GatewayError('misdirected', allowed === loopback ? atHome : notNamed)
+    throw new GatewayError('misdirected', allowed === loopback ? loopbackOnlyMessage : hostNotAllowedMessage)
   passed = { host, allowed }
 }
 
-const atHome =
+const loopbackOnlyMessage =
   'This gateway listens on its own machine alone and answers there, as localhost or 127.0.0.1. Under another name it does once ALLOWED_HOSTS has it.'
-const notNamed = 'This gateway does not answer under that host name. Use one of ALLOWED_HOSTS.'
+const hostNotAllowedMessage = 'This gateway does not answer under that host name. Use one of ALLOWED_HOSTS.'

@@ -2,12 +2,12 @@
 import { createHmac } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import { type CompletedUsage, type ErrorCode, GatewayError } from '../core/validation/errors.ts'
-import { invalid } from '../core/validation/validate.ts'
-import { bodyLimits, readBody } from './body.ts'
+import { invalidField } from '../core/validation/validate.ts'
 import type { Principal } from './authentication.ts'
+import { bodyLimits, readBody } from './body.ts'
 
 /** What a gateway remembers of such requests. `claim` throws `service_unavailable` where it cannot know. */
-export type IdempotencyBook = {
+export type IdempotencyStore = {
   claim(claim: Claim): Promise<Claimed>
   finish(claim: Claim, result: Result): Promise<void>
   release(claim: Claim): Promise<void>
@@ -26,13 +26,13 @@ type Claimed =
 type Result = { readonly resultId: string | null; readonly usage: CompletedUsage | null }
 
 /** A request that may run, once. */
-export type Once = {
+export type IdempotentRun = {
   finish(result: Result): Promise<void>
   /** Nothing came of it; without effect once it is finished. */
   release(): Promise<void>
 }
 
-export type OnceRequest = {
+export type IdempotentRequest = {
   readonly headers: Headers
   readonly accountId: string
   /** A key's own text, or a user's secret. It is stored nowhere: without it nobody can tell from a digest what was asked. */
@@ -48,7 +48,7 @@ const header = 'idempotency-key'
 const shape = /^[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?$/
 
 /** What a route that takes the header says of it, and of what it then refuses. */
-export const onceHeaders = {
+export const idempotencyHeaders = {
   'Idempotency-Key': Type.String({
     pattern: shape.source,
     description: 'of a request that is to be done once in 24 hours, however often it is sent',
@@ -60,10 +60,13 @@ export const onceErrors: readonly ErrorCode[] = ['conflict', 'already_completed'
  * Null where the caller gave no `Idempotency-Key`. Else the request is the first of its name, or the last one came to
  * nothing; otherwise throws 409 `conflict` or `already_completed`.
  */
-export async function claimOnce(book: IdempotencyBook, request: OnceRequest): Promise<Once | null> {
+export async function claimIdempotencyKey(
+  book: IdempotencyStore,
+  request: IdempotentRequest,
+): Promise<IdempotentRun | null> {
   const given = request.headers.get(header)
   if (given === null) return null
-  if (!shape.test(given)) throw invalid(header, 'must be 1 to 255 printable ASCII characters')
+  if (!shape.test(given)) throw invalidField(header, 'must be 1 to 255 printable ASCII characters')
   const { accountId, secret, path, body, holder, leaseMs } = request
   const claim = {
     accountId,
@@ -135,10 +138,10 @@ function orRefuse(claimed: Claimed): void {
 }
 
 /** What is done, and the id of what was made by it. */
-export type Done = { readonly answer: Response; readonly resultId: string | null }
+export type IdempotentResult = { readonly answer: Response; readonly resultId: string | null }
 
 export type OnceDeps = {
-  readonly idempotency: IdempotencyBook
+  readonly idempotency: IdempotencyStore
   readonly newRequestId: () => string
   /** A user's secret, which nobody can derive from what is stored or shown: a user's id is neither secret nor a key. */
   readonly secretOf: (userId: string) => string
@@ -148,12 +151,16 @@ export type OnceDeps = {
 const sessionLeaseMs = 60_000
 
 /** Carries out what somebody signed in asks for, once for each `Idempotency-Key` of theirs. */
-export async function doOnce<T extends SignedIn>(deps: OnceDeps, call: T, work: (call: T) => Promise<Done>) {
+export async function runIdempotent<T extends SignedIn>(
+  deps: OnceDeps,
+  call: T,
+  work: (call: T) => Promise<IdempotentResult>,
+) {
   const { principal, request } = call
   if (!request.headers.has(header)) return (await work(call)).answer
   const { headers, method, url } = request
   const body = await readBody(request, bodyLimits.other)
-  const once = await claimOnce(deps.idempotency, {
+  const once = await claimIdempotencyKey(deps.idempotency, {
     headers,
     accountId: principal.accountId,
     secret: deps.secretOf(principal.userId),

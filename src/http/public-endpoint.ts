@@ -2,25 +2,26 @@
  * What endpoints that need no key have in common: what a stranger can make us do is small and counted, and a web page may
  * ask.
  */
-import type { OpenLimit } from '../core/limits/rate-limits.ts'
-import { taken, waitMs } from '../core/limits/token-buckets.ts'
+
 import type { Caller } from '../core/limits/plans.ts'
+import type { RateLimiterFactory } from '../core/limits/rate-limits.ts'
+import { afterRequest, waitMs } from '../core/limits/token-buckets.ts'
 import { parseJson } from '../core/validation/validate.ts'
+import { refuseMalformed } from './authentication.ts'
 import { bodyLimits, checkContentType, readBody, whileHeld } from './body.ts'
 import type { BodyBudget } from './body-budget.ts'
-import { refuseMalformed } from './authentication.ts'
-import { refuseHaste, tooHasty } from './ip-rate-limit.ts'
+import { enforceDryRunLimit, ipRateLimitedError } from './ip-rate-limit.ts'
 
 /** The longest prompt that is looked at without a key, in UTF-16 units. */
 export const maximumFreePrompt = 32_768
 
 /** Of one account, or of one address without a key that is known, at one endpoint. */
-const each = { perMinute: 20, burst: 5 }
+const perAddress = { perMinute: 20, burst: 5 }
 /**
  * Of everybody, at one endpoint of one process: many addresses are cheap to come by, and dense text takes 10 to 20 ms to
  * count, so that the loop is kept busy for a tenth of the time at most.
  */
-const together = { perMinute: 300, burst: 50 }
+const perProcess = { perMinute: 300, burst: 50 }
 
 /** Of every answer, for a page from anywhere. Scripts see of others' headers what is named here. */
 const forAnyPage = {
@@ -37,11 +38,11 @@ const preflight = {
   'cache-control': 'no-store',
 }
 
-export type FreeDeps = {
+export type PublicEndpointDeps = {
   /** The caller's address, IPv6 by network; `server` is Elysia's own. */
   readonly addressOf: (request: Request, server: Bun.Server<unknown> | null) => string
   readonly clock: { now(): number }
-  readonly limits: OpenLimit
+  readonly limits: RateLimiterFactory
   readonly bodies: BodyBudget
   /** The caller behind a key that a request shows, if memory knows it. */
   readonly recall: (headers: Headers) => Caller | null | Promise<Caller | null>
@@ -67,11 +68,11 @@ export type FreeEndpoint = {
 }
 
 /** One endpoint with limits of its own, under its title. */
-export function createFreeEndpoint(
-  { addressOf, clock, limits, bodies, recall }: FreeDeps,
+export function createPublicEndpoint(
+  { addressOf, clock, limits, bodies, recall }: PublicEndpointDeps,
   title: string,
 ): FreeEndpoint {
-  const limit = limits(title, each)
+  const limit = limits(title, perAddress)
   let everybodyFullAt = 0
 
   return {
@@ -80,13 +81,13 @@ export function createFreeEndpoint(
       // Refusals too are for the web page that asked.
       Object.assign(set.headers, forAnyPage)
       // First, so that nobody spends what is their own on what cannot be had.
-      const wait = waitMs(everybodyFullAt, together, clock.now())
-      if (wait > 0) throw tooHasty(wait)
+      const wait = waitMs(everybodyFullAt, perProcess, clock.now())
+      if (wait > 0) throw ipRateLimitedError(wait)
       const caller = await recall(request.headers)
       const owner = caller?.accountId ?? addressOf(request, server)
-      await refuseHaste(limit, owner)
+      await enforceDryRunLimit(limit, owner)
       refuseMalformed(request.headers)
-      everybodyFullAt = taken(everybodyFullAt, together, clock.now())
+      everybodyFullAt = afterRequest(everybodyFullAt, perProcess, clock.now())
       checkContentType(request.headers)
       return whileHeld({ budget: bodies, owner }, request, bodyLimits.other, async () => {
         const body = parseJson(await readBody(request, bodyLimits.other))

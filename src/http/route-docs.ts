@@ -7,7 +7,7 @@ import type { ErrorCode } from '../core/validation/errors.ts'
 import { refuseForeignPage } from './pages.ts'
 import type { Policy } from './policies.ts'
 
-export type Documented = {
+export type RouteDocs = {
   readonly summary: string
   readonly description?: string
   /** The JSON body it takes. */
@@ -40,7 +40,7 @@ export type Documented = {
 export type AnswerHeader = 'served' | 'cost' | 'standing' | 'deprecation' | 'download'
 
 /** The route's hook: its policy, what enforces it against other origins' pages, and what it says of itself. */
-export function documented(policy: Policy, route: Documented) {
+export function withRouteDocs(policy: Policy, route: RouteDocs) {
   const reference = { 'x-reference': route }
   return {
     detail: { summary: route.summary, ...policy, ...reference },

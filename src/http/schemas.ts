@@ -1,19 +1,19 @@
 /** What our own routes answer, as schemas: the API reference, the client library's types and the dashboard's come from them. */
 import { type ObjectOptions, type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
-import { queryTypes } from '../core/chat/chat.ts'
-import { type ErrorCode, errorTable, wireCode } from '../core/validation/errors.ts'
-import { plans } from '../core/limits/plans.ts'
 import { roles } from '../core/accounts/roles.ts'
+import { queryTypes } from '../core/chat/chat.ts'
+import { plans } from '../core/limits/plans.ts'
+import { type ErrorCode, errorTable, wireCode } from '../core/validation/errors.ts'
 import { oneOf } from '../core/validation/validate.ts'
 
 /** An answer's object. Within a version fields are only added, so whoever reads it must not mind one more. */
-export function shape<P extends TProperties>(properties: P, options: ObjectOptions = {}) {
+export function strictObject<P extends TProperties>(properties: P, options: ObjectOptions = {}) {
   return Type.Object(properties, { additionalProperties: false, ...options })
 }
 
 /** The same, under a name of its own in the API reference and the client library. */
-export function named<P extends TProperties>(title: string, properties: P) {
-  return shape(properties, { title })
+export function namedSchema<P extends TProperties>(title: string, properties: P) {
+  return strictObject(properties, { title })
 }
 
 /** A value that may be null; unlike a request's field it is always there. */
@@ -23,7 +23,7 @@ export function orNull<S extends TSchema>(schema: S) {
 
 /** `{ "data": […] }` */
 export function list<S extends TSchema>(schema: S) {
-  return shape({ data: Type.Array(schema) })
+  return strictObject({ data: Type.Array(schema) })
 }
 
 /** An opaque id that begins with `prefix`. */
@@ -50,7 +50,7 @@ export const modelName = Type.String({ description: '`provider/model`', examples
 
 export const planName = oneOf(Object.keys(plans) as (keyof typeof plans)[])
 
-export const userShape = named('User', {
+export const userShape = namedSchema('User', {
   id: id('usr'),
   email: text('ada@example.com'),
   role: oneOf(roles),
@@ -61,7 +61,7 @@ export const userShape = named('User', {
 })
 export type ShownUser = Static<typeof userShape>
 
-export const limitsShape = shape({
+export const limitsShape = strictObject({
   requests_per_minute: count,
   concurrent_requests: count,
   daily_tokens: count,
@@ -69,7 +69,7 @@ export const limitsShape = shape({
 })
 export type ShownLimits = Static<typeof limitsShape>
 
-export const accountShape = named('Account', {
+export const accountShape = namedSchema('Account', {
   id: id('acc'),
   name: text('Analytical Engines'),
   plan: planName,
@@ -80,7 +80,7 @@ export const accountShape = named('Account', {
 export type ShownAccount = Static<typeof accountShape>
 
 /** Register, sign in, refresh and accepting an invitation answer it. */
-export const sessionShape = named('Session', {
+export const sessionShape = namedSchema('Session', {
   token: text('eyJhbGciOiJIUzI1NiIs…', 'a session token (JWT), valid for 15 minutes'),
   expires_at: time,
   refresh_token: text('gw_refresh_…', 'good for one renewal'),
@@ -90,7 +90,7 @@ export const sessionShape = named('Session', {
 export type ShownSignIn = Static<typeof sessionShape>
 
 /** What became of a prompt that was to be enhanced; `enhanced_prompt` is the prompt itself where nothing changed. */
-export const enhancementShape = named('Enhancement', {
+export const enhancementShape = namedSchema('Enhancement', {
   changed: Type.Boolean(),
   enhanced_prompt: text('Write a tail-recursive factorial in TypeScript, with its types and one example of use.'),
   query_type: queryType,
@@ -101,8 +101,8 @@ const codes = [...new Set((Object.keys(errorTable) as ErrorCode[]).map(wireCode)
 const types = [...new Set(Object.values(errorTable).map(({ type }) => type))]
 
 /** Every refusal and failure, whatever route it left from. */
-export const errorShape = named('Error', {
-  error: named('ErrorDetail', {
+export const errorShape = namedSchema('Error', {
+  error: namedSchema('ErrorDetail', {
     type: oneOf(types),
     code: oneOf(codes),
     message: text('`prompt` is missing: it must be a string.', 'what to do next'),
@@ -110,7 +110,7 @@ export const errorShape = named('Error', {
     request_id: id('req'),
     attempts: Type.Optional(
       Type.Array(
-        shape({
+        strictObject({
           model: modelName,
           outcome: text('overloaded', 'why it did not serve; `skipped_…` where it was not asked'),
           duration_ms: Type.Integer({ minimum: 0, examples: [412] }),
@@ -121,7 +121,7 @@ export const errorShape = named('Error', {
     layer: Type.Optional(text('patterns', 'of a blocked request: what blocked it')),
     category: Type.Optional(text('jailbreak')),
     usage: Type.Optional(
-      shape(
+      strictObject(
         { input_tokens: count, output_tokens: count, total_tokens: count, cost_usd: usd, estimated: Type.Boolean() },
         { description: 'of a chat request that was sent again: what the one with `request_id` used' },
       ),

@@ -1,31 +1,31 @@
 /** Routes for people who are signed in, as a table: what a route says of its policy is what is enforced. */
 import { Elysia } from 'elysia'
-import { duplicateKey } from '../core/validation/duplicate-json-key.ts'
+import { type Action, isAllowed } from '../core/accounts/roles.ts'
+import { findDuplicateKey } from '../core/validation/duplicate-json-key.ts'
 import { GatewayError } from '../core/validation/errors.ts'
-import { type Action, may } from '../core/accounts/roles.ts'
-import { invalid, parseJson } from '../core/validation/validate.ts'
+import { invalidField, parseJson } from '../core/validation/validate.ts'
+import type { Principal } from './authentication.ts'
 import { bodyLimits, checkContentType, notJson, readBody, whileHeld } from './body.ts'
 import type { BodyBudget } from './body-budget.ts'
-import type { Principal } from './authentication.ts'
-import { type Documented, documented } from './route-docs.ts'
 import { session } from './policies.ts'
+import { type RouteDocs, withRouteDocs } from './route-docs.ts'
 
 /** One request of somebody whose role is open to the route's action. */
-export type Call = {
+export type SessionRequest = {
   readonly principal: Principal
   /** The path's parameters, each short and of harmless characters. */
   readonly params: Readonly<Record<string, string>>
   readonly request: Request
 }
 
-export type SessionRoute = Documented & {
+export type SessionRoute = RouteDocs & {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly path: string
   readonly action: Action
-  readonly handle: (call: Call) => Promise<Response>
+  readonly handle: (call: SessionRequest) => Promise<Response>
 }
 
-export type Identify = {
+export type Authenticate = {
   /** The user behind the headers. Throws 401 for anyone else. */
   readonly principal: (headers: Headers) => Promise<Principal>
   readonly bodies: BodyBudget
@@ -35,7 +35,7 @@ export type Identify = {
  * One Elysia instance of the routes. Who is asking is settled before anything of the request is read: a stranger learns
  * nothing of a route but that it wants a session.
  */
-export function sessionRoutes(name: string, identify: Identify, routes: readonly SessionRoute[]) {
+export function sessionRoutes(name: string, identify: Authenticate, routes: readonly SessionRoute[]) {
   const app = new Elysia({ name })
   for (const { method, path, action, handle, ...told } of routes)
     app.route(
@@ -43,13 +43,13 @@ export function sessionRoutes(name: string, identify: Identify, routes: readonly
       path,
       async ({ request, params = {} }: { request: Request; params?: Record<string, string> }) => {
         const principal = await identify.principal(request.headers)
-        if (!may(principal.role, action)) throw forbidden()
+        if (!isAllowed(principal.role, action)) throw forbidden()
         if (principal.isUnverified && method !== 'GET' && action !== 'sessions.own') throw unverified()
         if (!Object.values(params).every(value => harmless.test(value))) throw notFound()
         const work = () => handle({ principal, params, request })
         return whileHeld({ budget: identify.bodies, owner: principal.accountId }, request, bodyLimits.other, work)
       },
-      { parse: 'none', ...documented(session(action), told) },
+      { parse: 'none', ...withRouteDocs(session(action), told) },
     )
   return app
 }
@@ -73,8 +73,8 @@ export async function readInput<T>(request: Request, check: (value: unknown) => 
   if (sent !== '' && !request.headers.has('content-type')) throw notJson()
   const text = sent || '{}'
   const value = parseJson(text)
-  const twice = duplicateKey(text)
-  if (twice !== null) throw invalid(twice.slice(0, 64).toWellFormed(), 'is sent twice: send it once')
+  const twice = findDuplicateKey(text)
+  if (twice !== null) throw invalidField(twice.slice(0, 64).toWellFormed(), 'is sent twice: send it once')
   return check(value)
 }
 
@@ -84,7 +84,7 @@ export function reply(body: object, status = 200): Response {
 }
 
 /** Done, and nothing to say about it. */
-export function replyNothing(): Response {
+export function replyNoContent(): Response {
   return new Response(null, { status: 204, headers: { 'cache-control': 'no-store' } })
 }
 

@@ -1,14 +1,14 @@
 /** What a sign-in answers, whichever way somebody came in. */
 
-import { GatewayError } from '../core/validation/errors.ts'
-import { toUsd } from '../core/usage/money.ts'
-import type { Limits } from '../core/limits/plans.ts'
-import { digestOf } from '../core/accounts/api-keys.ts'
 import type { Deps } from '../composition/deps.ts'
+import { digestOf } from '../core/accounts/api-keys.ts'
+import type { Limits } from '../core/limits/plans.ts'
+import { toUsd } from '../core/usage/money.ts'
+import { GatewayError } from '../core/validation/errors.ts'
 import type { Account, User } from '../database/tables.ts'
 import { firstRefreshToken, invalidToken } from './authentication.ts'
-import { reply } from './session-routes.ts'
 import type { ShownAccount, ShownLimits, ShownSignIn, ShownUser } from './schemas.ts'
+import { reply } from './session-routes.ts'
 
 export type SessionDeps = Pick<
   Deps,

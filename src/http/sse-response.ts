@@ -6,7 +6,7 @@
  * before the status is chosen, `pull` takes one batch at a time (so a reader who stalls stops the upstream too), and
  * `cancel` aborts the upstream call and ends the generator. So does a reader who is there and does not read.
  */
-import type { ChatEvent, ChatEvents, Opening } from '../core/chat/chat.ts'
+import type { ChatEvent, ChatEvents, ResponseStart } from '../core/chat/chat.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 
 /** After this much silence a comment line keeps the connection open; before it proxies and browsers cut. */
@@ -14,10 +14,10 @@ const pingEveryMs = 10_000
 /** The status is sent by then even without content, so that what fails later can only be an event. */
 const statusAfterMs = 15_000
 /** A reader who takes nothing for this long is as good as gone, and holds a seat. */
-const stuckAfterMs = 60_000
+const readTimeoutMs = 60_000
 const ping = ': ping\n\n'
 
-export type StreamFace = {
+export type StreamFormat = {
   /** Frames for one batch of events, in order. The first batch begins with `opened`. */
   frame(batch: readonly ChatEvent[]): string
   /** The frame of a failure after the status has gone. Nothing follows it. */
@@ -26,12 +26,12 @@ export type StreamFace = {
 
 export type StreamOptions = {
   readonly events: ChatEvents
-  readonly face: StreamFace
+  readonly face: StreamFormat
   /** Ends the upstream call. */
   readonly abort: () => void
   readonly clock: StreamClock
   /** `opening` is null where the status goes first. */
-  readonly headers: (opening: Opening | null) => Headers
+  readonly headers: (opening: ResponseStart | null) => Headers
   readonly toError: (thrown: unknown) => GatewayError
 }
 
@@ -71,7 +71,7 @@ class FrameSource {
   private cancelLook: () => void
 
   /** `early` is the first step, or where the status goes before it, the wait for it. */
-  constructor(options: StreamOptions, early: Step | Promise<Step>) {
+  constructor(options: StreamOptions, early: IteratorStep | Promise<IteratorStep>) {
     this.options = options
     this.clock = options.clock
     this.isPingDue = early instanceof Promise
@@ -100,12 +100,12 @@ class FrameSource {
     this.leave()
   }
 
-  private ask(next: Promise<Step>): void {
+  private ask(next: Promise<IteratorStep>): void {
     this.isAsking = true
     next.then(this.stepped, this.failed)
   }
 
-  private readonly stepped = (step: Step): void => {
+  private readonly stepped = (step: IteratorStep): void => {
     this.isAsking = false
     if (this.served === null) this.waiting = () => this.take(step)
     else this.take(step)
@@ -117,7 +117,7 @@ class FrameSource {
     else this.fail(thrown)
   }
 
-  private take(step: Step): void {
+  private take(step: IteratorStep): void {
     // Nobody is there any more, and how the upstream took its abort is no failure.
     if (this.isOver) return
     try {
@@ -171,7 +171,7 @@ class FrameSource {
       this.send(ping)
       silentMs = 0
     }
-    if (silentMs >= stuckAfterMs) {
+    if (silentMs >= readTimeoutMs) {
       this.leave()
       this.controller?.error(new Error('the reader takes nothing any more'))
       return
@@ -188,7 +188,7 @@ export const streamHeaders = new Headers({
   'x-accel-buffering': 'no',
 })
 
-type Step = IteratorResult<readonly ChatEvent[], void>
+type IteratorStep = IteratorResult<readonly ChatEvent[], void>
 
 /** The promise's value, or null if it takes longer. The promise itself goes on. */
 function within<T>(promise: Promise<T>, milliseconds: number, clock: StreamClock): Promise<T | null> {

@@ -23,7 +23,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
-import { dayOf } from '../core/text/utc-days.ts'
+import { formatDay } from '../core/text/utc-days.ts'
 import { type UsageRecord, usageRecordSchema } from '../core/usage/usage-record.ts'
 
 /** The record is in memory only: the disk did not take it. It is still shipped, and written when the disk is back. */
@@ -307,7 +307,7 @@ export function openJournal(options: JournalOptions): Journal {
         .filter(one => one.accounts.has(accountId))
         .flatMap(one => (one.records ?? readRecords(one.path, () => {})).slice(one.shipped))
       return [...ofSegments, ...stranded, ...(together?.records ?? [])].filter(
-        record => record.account_id === accountId && dayOf(record.at_ms) === day,
+        record => record.account_id === accountId && formatDay(record.at_ms) === day,
       )
     },
     waiting: () => [

@@ -1,11 +1,11 @@
 /** The read side of the ledger: what an account has used, request by request and summed up. */
 import type { Sql, TransactionSql } from 'postgres'
-import { type Spent, sumOf } from '../core/limits/spent.ts'
-import type { Tried, UsageRecord } from '../core/usage/usage-record.ts'
+import { type DailyUsage, sumOf } from '../core/limits/spent.ts'
+import type { AttemptRecord, UsageRecord } from '../core/usage/usage-record.ts'
 import { type CountedUsage, correctionOf, countedUsage, mergedRecords } from '../core/usage/usage-truth.ts'
+import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
 import type { Journal } from './journal.ts'
-import { onAccount } from '../database/account-transaction.ts'
 import { readUsage, type UsagePeriod, type UsageScope } from './usage-totals.ts'
 
 /** The reads that callers may make, over one database. */
@@ -21,7 +21,7 @@ export function createLedgerReader(database: Database) {
 export type LedgerReader = ReturnType<typeof createLedgerReader>
 
 /** What the ledger holds of an account's UTC day (since the epoch). */
-export async function spentOn(database: Database, accountId: string, day: number): Promise<Spent> {
+export async function dailyUsageOf(database: Database, accountId: string, day: number): Promise<DailyUsage> {
   return (await spentBeside(database, accountId, day, [])).spent
 }
 
@@ -52,7 +52,7 @@ export type LoggedRequest = Required<
   Omit<UsageRecord, 'account_id' | 'at_ms' | 'reserved_microcents' | 'shortfall_microcents' | 'tried' | 'truth'>
 > & {
   /** Null = of before it was told. */
-  readonly tried: readonly Tried[] | null
+  readonly tried: readonly AttemptRecord[] | null
   /** Epoch microseconds: what Postgres can tell apart, a cursor must too. */
   readonly at_micros: number
   readonly key_name: string | null
@@ -189,7 +189,7 @@ async function scan(
     return { requests: [...known], next: positionOf(bottom) }
   }
 
-  return onAccount(database, accountId).sql(sql => (isSifted ? alongIndexes(sql, read) : read(sql)), logDeadlineMs)
+  return withAccountRls(database, accountId).sql(sql => (isSifted ? alongIndexes(sql, read) : read(sql)), logDeadlineMs)
 }
 
 type Queries = Sql | TransactionSql
@@ -220,8 +220,8 @@ const instant = (sql: Queries, micros: number) =>
  * The seed of a local meter's day counters: the ledger plus what the journal has not shipped. A record may be on its way
  * from one to the other, so one statement, hence one snapshot, tells the sum and which of the waiting ones are in it.
  */
-export function seedFrom(database: Database, journal: Pick<Journal, 'unshipped'>) {
-  return async (accountId: string, day: number): Promise<Spent> => {
+export function createUsageSeed(database: Database, journal: Pick<Journal, 'unshipped'>) {
+  return async (accountId: string, day: number): Promise<DailyUsage> => {
     const waiting = mergedRecords(journal.unshipped(accountId, day))
     const { spent, present } = await spentBeside(
       database,

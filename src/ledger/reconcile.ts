@@ -3,8 +3,9 @@
  * micro-cent, and says where they do not. It only reads, and may run beside busy gateways: what is on its way from a stream
  * or a journal to the ledger is counted once, wherever it is seen.
  */
-import { dayMs, dayOf } from '../core/text/utc-days.ts'
-import { nothing, type Spent, spentOf } from '../core/limits/spent.ts'
+
+import { type DailyUsage, nothing, spentOf } from '../core/limits/spent.ts'
+import { dayMs, formatDay } from '../core/text/utc-days.ts'
 import type { Truth, UsageRecord } from '../core/usage/usage-record.ts'
 import {
   type CountedUsage,
@@ -21,7 +22,7 @@ import { type Replaced, readReplaced } from './reconcile/replaced.ts'
 export type AuditScope = { readonly from: string; readonly to: string; readonly accountId: string | null }
 
 /** What the limits have counted of an account's UTC day (since the epoch), reservations of open requests left out. */
-export type Counted = Spent & { readonly accountId: string; readonly day: number }
+export type Counted = DailyUsage & { readonly accountId: string; readonly day: number }
 
 /** A place where usage is, or passes through, before the ledger has it. */
 export type UsageSource = {
@@ -57,15 +58,15 @@ export type Difference =
       readonly account_id: string
       readonly day: string
       /** What waits for it included. */
-      readonly ledger: Spent
-      readonly counter: Spent
+      readonly ledger: DailyUsage
+      readonly counter: DailyUsage
     }
   /** `refused` = set aside, never to arrive by itself; `record` = what waited and what arrived under its id differ. */
   | (Place & {
       readonly kind: 'refused' | 'record'
       readonly request_id: string
-      readonly ledger: Spent | null
-      readonly recorded: Spent
+      readonly ledger: DailyUsage | null
+      readonly recorded: DailyUsage
     })
 
 export type Audit = Replaced & {
@@ -240,7 +241,7 @@ function differentRecord(
 }
 
 /** `spent` is the ledger's, and of what is on the way to it, by `day account`. */
-function differentCounter(counted: Counted, spent: ReadonlyMap<string, Spent>): Difference | null {
+function differentCounter(counted: Counted, spent: ReadonlyMap<string, DailyUsage>): Difference | null {
   const { accountId, day, tokens, microcents } = counted
   const ledger = spent.get(`${day} ${accountId}`) ?? nothing
   if (ledger.microcents === microcents && ledger.tokens === tokens) return null
@@ -288,7 +289,7 @@ async function ledgerOf(database: Database, days: readonly Counted[], records: r
   return { spent, present }
 }
 
-const dayOfRecord = (record: UsageRecord) => dayOf(record.at_ms)
+const dayOfRecord = (record: UsageRecord) => formatDay(record.at_ms)
 const dayText = (day: number) => new Date(day * dayMs).toISOString().slice(0, 10)
 const byId = (records: readonly UsageRecord[]) =>
   new Map(mergedRecords(records).map(record => [record.request_id, record]))

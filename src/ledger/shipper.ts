@@ -3,10 +3,11 @@
  * again until they are there. A batch's rows and its daily sums are one statement, and only rows that are new or replaced are
  * summed, so that a batch whose outcome nobody learned may simply be sent again.
  */
-import { GatewayError } from '../core/validation/errors.ts'
-import type { Spent } from '../core/limits/spent.ts'
+
+import type { DailyUsage } from '../core/limits/spent.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 import { mergedRecords, truthOf } from '../core/usage/usage-truth.ts'
+import { GatewayError } from '../core/validation/errors.ts'
 import { type Database, isUnavailable } from '../database/database.ts'
 import { countedBy, slotOf } from '../database/duration-sql.ts'
 import type { Journal, JournalBatch } from './journal.ts'
@@ -28,7 +29,7 @@ export type ShipperOptions = {
 }
 
 /** A request as the ledger has it in the end. */
-export type SettledTwice = Spent & { readonly requestId: string; readonly accountId: string }
+export type SettledTwice = DailyUsage & { readonly requestId: string; readonly accountId: string }
 
 export type Shipper = {
   /** Records that the ledger does not have yet. */

@@ -6,16 +6,16 @@ import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { allPartitions, keysOf } from '../core/limits/partitions.ts'
 import { type UsageRecord, usageRecordSchema } from '../core/usage/usage-record.ts'
 import { truthOf } from '../core/usage/usage-truth.ts'
-import type { KeptRecords } from '../limits/redis/unshipped-records.ts'
-import type { JournalBatch } from './journal.ts'
 import type { Redis } from '../database/redis.ts'
+import type { UnshippedRecords } from '../limits/redis/unshipped-records.ts'
+import type { JournalBatch } from './journal.ts'
 
 export type UsageStreamOptions = {
   readonly redis: Redis
   readonly gatewayId: string
   /** Milliseconds that never run backwards. */
   readonly monotonic: () => number
-  readonly kept: KeptRecords
+  readonly kept: UnshippedRecords
   /** Hears of an entry that is no usage record. */
   readonly onDamage?: (detail: string) => void
 }

@@ -1,7 +1,7 @@
 /** Sums over the ledger for totals and charts, from its daily sums: the log itself is not read, however long it is. */
 import type { TransactionSql } from 'postgres'
+import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
-import { onAccount } from '../database/account-transaction.ts'
 
 /** Whose usage: an account's, or that of one user's keys alone. Every read takes it first, and none can be made without. */
 export type UsageScope = { readonly accountId: string; readonly userId: string | null }
@@ -56,7 +56,7 @@ const maximumParts = 8
 
 /** Sums over a period. Groups that are times ascend, others come dearest first. */
 export function readUsage(database: Database, scope: UsageScope, period: UsagePeriod): Promise<GroupedUsage> {
-  return onAccount(database, scope.accountId).sql(async sql => {
+  return withAccountRls(database, scope.accountId).sql(async sql => {
     const [grouped, parts] = await Promise.all([
       readGroups(sql, scope, period),
       period.splitBy === null ? null : readParts(sql, scope, period, period.splitBy),

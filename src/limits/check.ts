@@ -1,8 +1,8 @@
-import { grantOf } from './local/reservation-size.ts'
-import type { AdmitRequest, Meter, RefusalCode } from './meter.ts'
+import { sizeReservation } from './local/reservation-size.ts'
+import type { AdmissionRequest, LimitErrorCode, Meter } from './meter.ts'
 
 /** Why a request would not be admitted now; null = it would be. */
-export type LimitReached = { readonly code: RefusalCode; readonly retryAfterMs: number }
+export type LimitReached = { readonly code: LimitErrorCode; readonly retryAfterMs: number }
 
 /** The meters say so too: a concurrent request ends when it ends, which nobody can foresee. */
 const seatRetryMs = 1000
@@ -14,7 +14,7 @@ const seatRetryMs = 1000
  */
 export async function checkLimits(
   meter: Pick<Meter, 'admit' | 'standing'>,
-  request: AdmitRequest,
+  request: AdmissionRequest,
 ): Promise<LimitReached | null> {
   const { accountId, limits } = request
   const asked = await meter.admit({ ...request, limits: { ...limits, concurrentRequests: 0 } })
@@ -25,6 +25,6 @@ export async function checkLimits(
     tokens: tokens.limit - tokens.remaining,
     microcents: costMicrocents.limit - costMicrocents.remaining,
   }
-  const grant = grantOf(request, limits, used, seats.remaining)
+  const grant = sizeReservation(request, limits, used, seats.remaining)
   return typeof grant === 'string' ? { code: grant, retryAfterMs: tokens.resetMs } : null
 }

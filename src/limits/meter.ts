@@ -4,12 +4,12 @@
  * settled exactly once, by request id, however the request ended, and its usage record leaves in the same step, durable
  * before `settle` resolves.
  */
-import type { Limits, Standing } from '../core/limits/plans.ts'
+import type { Limits, QuotaStatus } from '../core/limits/plans.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 
-export type { Standing } from '../core/limits/plans.ts'
+export type { QuotaStatus } from '../core/limits/plans.ts'
 
-export type AdmitRequest = {
+export type AdmissionRequest = {
   readonly requestId: string
   readonly accountId: string
   readonly limits: Limits
@@ -31,7 +31,7 @@ export type AdmitRequest = {
   readonly extraMicrocents: number
 }
 
-export type Seat = {
+export type Reservation = {
   readonly requestId: string
   readonly accountId: string
   /** Granted cap for each answer: at most what was wanted, at least 1. */
@@ -42,18 +42,23 @@ export type Seat = {
   readonly day: number
 }
 
-export type RefusalCode =
+export type LimitErrorCode =
   | 'requests_per_minute_exceeded'
   | 'concurrent_requests_exceeded'
   | 'daily_tokens_exceeded'
   | 'daily_cost_exceeded'
 
 export type Admission =
-  | { readonly admitted: true; readonly seat: Seat; readonly standing: Standing }
-  | { readonly admitted: false; readonly code: RefusalCode; readonly retryAfterMs: number; readonly standing: Standing }
+  | { readonly admitted: true; readonly seat: Reservation; readonly standing: QuotaStatus }
+  | {
+      readonly admitted: false
+      readonly code: LimitErrorCode
+      readonly retryAfterMs: number
+      readonly standing: QuotaStatus
+    }
 
 export type Settlement = {
-  readonly seat: Seat
+  readonly seat: Reservation
   /** Input and output tokens that were used. All of them count against the day, also those above the reservation. */
   readonly tokens: number
   /** At most `seat.reservedMicrocents`; the meter clamps and the record with it. */
@@ -62,31 +67,31 @@ export type Settlement = {
 }
 
 /** What an open request has used so far, as it would be settled if it ended now. */
-export type Progress = Pick<Settlement, 'tokens' | 'microcents' | 'record'>
+export type InterimUsage = Pick<Settlement, 'tokens' | 'microcents' | 'record'>
 
 /** A seat that is taken, and what is needed to carry it from one meter to another. */
-export type OpenSeat = {
-  readonly seat: Seat
+export type OpenReservation = {
+  readonly seat: Reservation
   readonly limits: Limits
   readonly admittedAt: number
   /** Says what its request has used by then; null = nothing was ever noted. */
-  readonly progress: (() => Progress) | null
+  readonly progress: (() => InterimUsage) | null
 }
 
 export type Meter = {
   /** A repeated request id is answered as before. A refusal writes nothing. */
-  admit(request: AdmitRequest): Promise<Admission>
+  admit(request: AdmissionRequest): Promise<Admission>
   /** Enlarges a reservation for a dearer fallback, all or nothing; null = the account cannot pay it. */
-  raise(seat: Seat, reservedTokens: number, reservedMicrocents: number): Promise<Seat | null>
+  raise(seat: Reservation, reservedTokens: number, reservedMicrocents: number): Promise<Reservation | null>
   /** Once per request id; a second settling changes nothing. Resolves when the record is durable. */
-  settle(settlement: Settlement): Promise<Standing>
+  settle(settlement: Settlement): Promise<QuotaStatus>
   /**
    * Notes that a request has something new to say of what it has used so far, to be called at its beginning, and then each
    * second or 256 tokens; it is asked and kept in batches, a quarter of a second later at most. Should the process die, the
    * request is settled to its last checkpoint once its lease is over. Never throws.
    */
-  checkpoint(seat: Seat, progress: () => Progress): void
+  checkpoint(seat: Reservation, progress: () => InterimUsage): void
   /** Last known standing, from memory; null = never seen. */
-  standing(accountId: string, limits: Limits): Standing | null
+  standing(accountId: string, limits: Limits): QuotaStatus | null
   close(): Promise<void>
 }

@@ -1,11 +1,11 @@
-import { dayMs } from '../core/text/utc-days.ts'
-import type { Spent } from '../core/limits/spent.ts'
 import type { Limits } from '../core/limits/plans.ts'
-import { maximumAccounts, remember } from '../core/text/bounded-map.ts'
-import type { Standing } from './meter.ts'
+import type { DailyUsage } from '../core/limits/spent.ts'
+import { maximumAccounts, setBounded } from '../core/text/bounded-map.ts'
+import { dayMs } from '../core/text/utc-days.ts'
+import type { QuotaStatus } from './meter.ts'
 
 /** Counters of an account as a store last replied them: `at`, by this process' clock, and what is left of minute and day. */
-export type Noted = Spent & {
+export type CachedStatus = DailyUsage & {
   readonly at: number
   readonly day: number
   readonly requests: number
@@ -16,20 +16,20 @@ export type Noted = Spent & {
 
 /** The last counters of accounts, so that the quota status takes no round trip. */
 export type Standings = {
-  note(accountId: string, noted: Noted): void
+  note(accountId: string, noted: CachedStatus): void
   /** The counters as they were replied; null = never. */
-  last(accountId: string): Noted | null
+  last(accountId: string): CachedStatus | null
   /** The quota status now; null = no counters were replied. */
-  now(accountId: string, limits: Limits): Standing | null
+  now(accountId: string, limits: Limits): QuotaStatus | null
 }
 
 const minuteMs = 60_000
 
 /** Returns an empty memory. It forgets the accounts that were noted longest ago first. */
 export function createStandings(clock: { now(): number }): Standings {
-  const memory = new Map<string, Noted>()
+  const memory = new Map<string, CachedStatus>()
   return {
-    note: (accountId, noted) => remember(memory, accountId, noted, maximumAccounts),
+    note: (accountId, noted) => setBounded(memory, accountId, noted, maximumAccounts),
     last: accountId => memory.get(accountId) ?? null,
     now(accountId, limits) {
       const noted = memory.get(accountId)
@@ -39,7 +39,7 @@ export function createStandings(clock: { now(): number }): Standings {
 }
 
 /** Returns the quota status of an account without usage. */
-export function untouched(limits: Limits): Standing {
+export function untouched(limits: Limits): QuotaStatus {
   return {
     requests: { limit: limits.requestsPerMinute, remaining: limits.requestsPerMinute, resetMs: 0 },
     tokens: { limit: limits.dailyTokens, remaining: limits.dailyTokens, resetMs: minuteMs },
@@ -48,7 +48,7 @@ export function untouched(limits: Limits): Standing {
   }
 }
 
-function standingAfter(noted: Noted, elapsed: number, limits: Limits): Standing {
+function standingAfter(noted: CachedStatus, elapsed: number, limits: Limits): QuotaStatus {
   const sameDay = elapsed < noted.dayEndsInMs
   const resetMs = Math.max(0, noted.resetMs - elapsed)
   return {

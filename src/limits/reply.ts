@@ -1,7 +1,7 @@
 /** How the stores reply to an admission: the same numbers in the same order from Redis' script and Postgres' function. */
-import { dayMs, dayOf } from '../core/text/utc-days.ts'
-import type { AdmitRequest, RefusalCode, Seat } from './meter.ts'
-import type { Noted } from './quota-status-cache.ts'
+import { dayMs, formatDay } from '../core/text/utc-days.ts'
+import type { AdmissionRequest, LimitErrorCode, Reservation } from './meter.ts'
+import type { CachedStatus } from './quota-status-cache.ts'
 
 export type Numbers = readonly [
   ...(readonly [number, number, number, number, number, number, number]),
@@ -16,7 +16,7 @@ export class StaleEpoch extends Error {
   }
 }
 
-const refusals: readonly (RefusalCode | null)[] = [
+const refusals: readonly (LimitErrorCode | null)[] = [
   null,
   null,
   'requests_per_minute_exceeded',
@@ -32,15 +32,24 @@ export function numbersOf(reply: readonly unknown[]): Numbers {
 }
 
 /** Returns what a store decided on `request`, and the account's counters after it. `now` is this process' time in ms. */
-export function decisionOf(request: AdmitRequest, numbers: Numbers, now: number) {
+export function decisionOf(request: AdmissionRequest, numbers: Numbers, now: number) {
   const { requestId, accountId } = request
   const [status, wait, outputCap, reservedTokens, reservedMicrocents, day] = numbers
   const code = refusals[status] ?? null
-  const seat: Seat = { requestId, accountId, outputCap, reservedTokens, reservedMicrocents, day }
+  const seat: Reservation = { requestId, accountId, outputCap, reservedTokens, reservedMicrocents, day }
   return { code, retryAfterMs: Math.max(1, Math.ceil(wait)), seat, noted: countersOf(numbers, now) }
 }
 
-function countersOf(numbers: Numbers, now: number): Noted {
+function countersOf(numbers: Numbers, now: number): CachedStatus {
   const [, , , , , , requests, resetMs, tokens, microcents, seats, at] = numbers
-  return { at: now, day: dayOf(at), requests, resetMs, tokens, microcents, seats, dayEndsInMs: dayMs - (at % dayMs) }
+  return {
+    at: now,
+    day: formatDay(at),
+    requests,
+    resetMs,
+    tokens,
+    microcents,
+    seats,
+    dayEndsInMs: dayMs - (at % dayMs),
+  }
 }

@@ -1,6 +1,6 @@
 /** Emails about unpaid invoices and the grace period. Each states the cause, the time limit and the next step. */
 import type { BillingNotice, Grace } from '../core/billing/grace.ts'
-import { type Letter, lines } from './templates.ts'
+import { type Email, lines } from './templates.ts'
 
 /** An email about money to one owner of an account. */
 export type BillingEmail = {
@@ -15,7 +15,7 @@ export type BillingEmail = {
 }
 
 /** Builds the email. Its link leads to `publicUrl`, an origin. */
-export function billingEmail({ kind, to, id, grace, invoice }: BillingEmail, publicUrl: string): Letter {
+export function billingEmail({ kind, to, id, grace, invoice }: BillingEmail, publicUrl: string): Email {
   const isInvoice = grace?.cause === 'invoice'
   const action = isInvoice
     ? 'Open Billing to pay the invoice or to replace the payment method:'

@@ -1,10 +1,10 @@
 import type { BudgetPeriod } from '../core/billing/budget-period.ts'
 import { type BillingEmail, billingEmail } from './billing-emails.ts'
+import type { Delivery, MailQueue } from './queue.ts'
 import { invitationLetter, lockedLetter, resetLetter, softCapLetter, verificationLetter } from './templates.ts'
-import type { Delivery, Mail } from './queue.ts'
 
 /** The letters there are, each written and posted without anybody waiting for it. Tokens leave in them alone. */
-export type Post = {
+export type Mailer = {
   invitation(to: string, by: string, token: string): void
   emailVerification(to: string, token: string): void
   passwordReset(to: string, token: string): void
@@ -15,7 +15,7 @@ export type Post = {
 }
 
 /** Letters over `mail`; their links lead to `publicUrl`, never to what a request calls us. */
-export function createPost(mail: Pick<Mail, 'send' | 'deliver'>, publicUrl: string): Post {
+export function createMailer(mail: Pick<MailQueue, 'send' | 'deliver'>, publicUrl: string): Mailer {
   return {
     invitation: (to, by, token) => mail.send(invitationLetter(to, by, publicUrl, token)),
     emailVerification: (to, token) => mail.send(verificationLetter(to, publicUrl, token)),

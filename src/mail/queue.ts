@@ -2,13 +2,13 @@
  * Mail goes out behind the requests that cause it: into a bounded queue, tried again for a while, and never waited for. What
  * a letter says, and to whom, is in no log.
  */
-import type { Letter } from './templates.ts'
+import type { Email } from './templates.ts'
 
 /** Hands one letter to a mail server. Rejects with `LetterRefused` where trying again is of no use. */
-export type Transport = { send(letter: Letter): Promise<void>; close(): void }
+export type MailTransport = { send(letter: Email): Promise<void>; close(): void }
 
 /** The mail server will not have this letter. */
-export class LetterRefused extends Error {
+export class EmailRejectedError extends Error {
   constructor(reason: string) {
     super(reason)
     this.name = 'LetterRefused'
@@ -18,17 +18,17 @@ export class LetterRefused extends Error {
 /** `refused`: the mail server will never take it. `failed`: another attempt may succeed. */
 export type Delivery = 'sent' | 'refused' | 'failed'
 
-export type Mail = {
+export type MailQueue = {
   /** Takes the letter, and returns at once. One too many is dropped. */
-  send(letter: Letter): void
+  send(letter: Email): void
   /** Sends one letter now, past the queue and once. Never throws. */
-  deliver(letter: Letter): Promise<Delivery>
+  deliver(letter: Email): Promise<Delivery>
   /** Sends what is left, for some seconds at most; what failed and waits for another try is dropped. */
   close(): Promise<void>
 }
 
 export type MailOptions = {
-  readonly transport: Transport
+  readonly transport: MailTransport
   readonly clock: {
     sleep(milliseconds: number): Promise<unknown>
     after(milliseconds: number, action: () => void): () => void
@@ -38,7 +38,7 @@ export type MailOptions = {
   readonly waitsMs?: readonly number[]
 }
 
-type Held = { readonly letter: Letter; readonly tries: number }
+type Held = { readonly letter: Email; readonly tries: number }
 
 const maximumWaiting = 1_000
 const atOnce = 4
@@ -46,7 +46,7 @@ const usualWaitsMs = [1_000, 5_000, 30_000, 120_000, 600_000]
 const closingDeadlineMs = 5_000
 
 /** The queue of one process: what is in it when the process is killed is lost. */
-export function createMail({ transport, clock, log, waitsMs = usualWaitsMs }: MailOptions): Mail {
+export function createMail({ transport, clock, log, waitsMs = usualWaitsMs }: MailOptions): MailQueue {
   const waiting: Held[] = []
   const running = new Set<Promise<void>>()
   /** Letters taken and not yet done with, those that wait for another try among them. */
@@ -58,7 +58,7 @@ export function createMail({ transport, clock, log, waitsMs = usualWaitsMs }: Ma
       await transport.send(letter)
       held--
     } catch (cause) {
-      const waitMs = cause instanceof LetterRefused || isClosing ? undefined : waitsMs[tries]
+      const waitMs = cause instanceof EmailRejectedError || isClosing ? undefined : waitsMs[tries]
       if (waitMs !== undefined) return void clock.after(waitMs, () => enter({ letter, tries: tries + 1 }))
       held--
       log.warn('mail_not_sent', { kind: letter.kind, tries: tries + 1, detail: reasonOf(cause) })
@@ -92,7 +92,7 @@ export function createMail({ transport, clock, log, waitsMs = usualWaitsMs }: Ma
         return 'sent'
       } catch (cause) {
         log.warn('mail_not_sent', { kind: letter.kind, tries: 1, detail: reasonOf(cause) })
-        return cause instanceof LetterRefused ? 'refused' : 'failed'
+        return cause instanceof EmailRejectedError ? 'refused' : 'failed'
       }
     },
     async close() {
@@ -110,6 +110,6 @@ export function createMail({ transport, clock, log, waitsMs = usualWaitsMs }: Ma
 
 /** A code where there is one: what a mail server says may hold the address. */
 function reasonOf(cause: unknown): string {
-  if (cause instanceof LetterRefused) return cause.message
+  if (cause instanceof EmailRejectedError) return cause.message
   return cause instanceof Error && 'code' in cause && typeof cause.code === 'string' ? cause.code : 'not delivered'
 }

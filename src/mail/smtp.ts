@@ -1,6 +1,6 @@
 /** Letters over SMTP. Loaded only where a mail server is configured. */
 import { createTransport } from 'nodemailer'
-import { LetterRefused, type Transport } from './queue.ts'
+import { EmailRejectedError, type MailTransport } from './queue.ts'
 
 export type SmtpSettings = {
   /** `smtp://` (STARTTLS where the server offers it) or `smtps://`, with credentials where it wants some. */
@@ -14,7 +14,7 @@ const openingMs = 5_000
 const silenceMs = 15_000
 
 /** One connection a letter: letters are rare. */
-export function smtpTransport({ url, from, requireTls }: SmtpSettings): Transport {
+export function smtpTransport({ url, from, requireTls }: SmtpSettings): MailTransport {
   const { protocol, hostname, port, username, password } = new URL(url)
   const isSecure = protocol === 'smtps:'
   const mailer = createTransport({
@@ -42,7 +42,7 @@ export function smtpTransport({ url, from, requireTls }: SmtpSettings): Transpor
         })
       } catch (cause) {
         const code = cause instanceof Error && 'responseCode' in cause ? cause.responseCode : null
-        if (typeof code === 'number' && code >= 500) throw new LetterRefused(`refused with ${code}`)
+        if (typeof code === 'number' && code >= 500) throw new EmailRejectedError(`refused with ${code}`)
         throw cause
       }
     },

@@ -2,7 +2,7 @@
 import type { BudgetPeriod } from '../core/billing/budget-period.ts'
 import type { BillingNotice } from '../core/billing/grace.ts'
 
-export type Letter = {
+export type Email = {
   /** For the log, which learns nothing else. */
   readonly kind:
     | 'invitation'
@@ -19,7 +19,7 @@ export type Letter = {
 }
 
 /** To whoever is invited. `publicUrl` has no slash at its end. */
-export function invitationLetter(to: string, by: string, publicUrl: string, token: string): Letter {
+export function invitationLetter(to: string, by: string, publicUrl: string, token: string): Email {
   return {
     kind: 'invitation',
     to,
@@ -34,7 +34,7 @@ export function invitationLetter(to: string, by: string, publicUrl: string, toke
 }
 
 /** To the address that an account was registered for. */
-export function verificationLetter(to: string, publicUrl: string, token: string): Letter {
+export function verificationLetter(to: string, publicUrl: string, token: string): Email {
   return {
     kind: 'email_verification',
     to,
@@ -48,7 +48,7 @@ export function verificationLetter(to: string, publicUrl: string, token: string)
 }
 
 /** To whoever asked for a new password. */
-export function resetLetter(to: string, publicUrl: string, token: string): Letter {
+export function resetLetter(to: string, publicUrl: string, token: string): Email {
   return {
     kind: 'password_reset',
     to,
@@ -64,7 +64,7 @@ export function resetLetter(to: string, publicUrl: string, token: string): Lette
 }
 
 /** To whoever's sign-in was locked. */
-export function lockedLetter(to: string): Letter {
+export function lockedLetter(to: string): Email {
   return {
     kind: 'sign_in_locked',
     to,
@@ -78,7 +78,7 @@ export function lockedLetter(to: string): Letter {
 }
 
 /** Builds the email to an account's owner who used `percent` of the soft cap in a period. */
-export function softCapLetter(to: string, percent: number, capUsd: number, period: BudgetPeriod): Letter {
+export function softCapLetter(to: string, percent: number, capUsd: number, period: BudgetPeriod): Email {
   return {
     kind: 'soft_cap',
     to,

@@ -5,10 +5,10 @@
  */
 import { createReadStream } from 'node:fs'
 import type { Readable } from 'node:stream'
-import type { BlockedHosts } from '../core/moderation/text-moderator.ts'
-import { normalHost } from '../core/moderation/hostname.ts'
 import { buildHostSet, type HostSet, longestCovered } from '../core/moderation/host-set.ts'
-import { allowedHosts, blockedHosts } from './built-in-hosts.ts'
+import { normalizeHostname } from '../core/moderation/hostname.ts'
+import type { BlockedHosts } from '../core/moderation/text-moderator.ts'
+import { blockedHosts, neverBlockedHosts } from './built-in-hosts.ts'
 
 export type Blocklist = BlockedHosts & {
   /** Fulfilled once the lists have been read for the first time, well or not. */
@@ -42,7 +42,7 @@ export function openBlocklist(
   options: { readonly sources: readonly string[]; readonly reloadMs: number; readonly allow: readonly string[] },
 ): Blocklist {
   const { sources, reloadMs, allow } = options
-  const allowed = hostSet([allowedHosts, allow.map(host => normalHost(host) ?? '').join('\n')])
+  const allowed = hostSet([neverBlockedHosts, allow.map(host => normalizeHostname(host) ?? '').join('\n')])
   /** What each source last said. */
   const kept = new Map<string, HostSet>()
   let sets: readonly HostSet[] = [hostSet([blockedHosts])]

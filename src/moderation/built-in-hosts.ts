@@ -11,7 +11,7 @@ internetbadguys.com examplemalwaredomain.com examplebotnetdomain.com
 wicar.org malware.wicar.org ianfette.org
 `
 
-export const allowedHosts = `
+export const neverBlockedHosts = `
 google.com youtube.com gmail.com blogspot.com blogger.com appspot.com googleusercontent.com goo.gl firebaseapp.com web.app
 facebook.com instagram.com whatsapp.com threads.net twitter.com x.com t.co linkedin.com reddit.com pinterest.com tiktok.com
 snapchat.com discord.com discord.gg discordapp.com telegram.org t.me twitch.tv vk.com weibo.com quora.com medium.com

@@ -2,34 +2,35 @@
  * What was found clean lately, so that a conversation that comes back with every turn is screened once. In this process's
  * memory alone and by digest, never by content; forgotten as soon as a blocklist says something else.
  */
-import type { KnownAnswers } from '../core/moderation/output-moderator.ts'
-import type { Message } from '../core/chat/chat.ts'
-import type { Definition } from '../core/chat/tool-definitions.ts'
-import type { Digests } from '../core/text/keyed-digests.ts'
-import { createRecent, type Recent } from '../core/text/recent-map.ts'
-import { allowed, type KnownMessages } from '../core/moderation/text-moderator.ts'
 
-export type Known = KnownMessages & {
+import type { Message } from '../core/chat/chat.ts'
+import type { PromptDefinition } from '../core/chat/tool-definitions.ts'
+import type { CleanOutputs } from '../core/moderation/output-moderator.ts'
+import { allowVerdict, type CleanMessages } from '../core/moderation/text-moderator.ts'
+import type { KeyedDigests } from '../core/text/keyed-digests.ts'
+import { createRecentMap, type RecentMap } from '../core/text/recent-map.ts'
+
+export type CleanTextCache = CleanMessages & {
   /** The same of answers: each comes back as a message of the next turn. */
-  readonly answers: KnownAnswers
+  readonly answers: CleanOutputs
   /** Kinds of secrets in a message, as `find` tells them; where there are none, it is not asked again. */
   secretsIn(message: Said, find: (message: Said) => readonly string[]): readonly string[]
 }
 
-type Said = Message | Definition
+type Said = Message | PromptDefinition
 
 const maximumMessages = 50_000
 
 /** An empty memory. `listsVersion` changes with what the blocklists say. */
-export function createKnown(digests: Digests, listsVersion: () => number): Known {
-  let scores: Recent<number> = createRecent(maximumMessages)
+export function createKnown(digests: KeyedDigests, listsVersion: () => number): CleanTextCache {
+  let scores: RecentMap<number> = createRecentMap(maximumMessages)
   let version = listsVersion()
   // No list has a say in what a secret is.
-  const spotless = createRecent<true>(maximumMessages)
+  const spotless = createRecentMap<true>(maximumMessages)
 
-  const current = (): Recent<number> => {
+  const current = (): RecentMap<number> => {
     if (version !== listsVersion()) {
-      scores = createRecent(maximumMessages)
+      scores = createRecentMap(maximumMessages)
       version = listsVersion()
     }
     return scores
@@ -43,7 +44,7 @@ export function createKnown(digests: Digests, listsVersion: () => number): Known
     keep,
     answers(text) {
       const message = turn(text)
-      return { isClean: scoreOf(message) !== null, keep: () => keep(message, allowed.score) }
+      return { isClean: scoreOf(message) !== null, keep: () => keep(message, allowVerdict.score) }
     },
     secretsIn(message, find) {
       const digest = digests.of(message)

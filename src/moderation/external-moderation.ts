@@ -7,7 +7,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import type { ModerationSettings } from './settings.ts'
 
-export type Moderation = {
+export type ExternalModeration = {
   /** The category under which the texts are refused, null = let through or not answered. Never throws. */
   ask(texts: readonly string[], requestId: string, signal: AbortSignal): Promise<string | null>
   /** Since the start. */
@@ -32,7 +32,7 @@ const maximumTexts = 64
 const maximumAnswerBytes = 262_144
 
 /** A client for the configured endpoint or model. */
-export function createModeration(deps: ModerationDeps, settings: ModerationSettings): Moderation {
+export function createExternalModeration(deps: ModerationDeps, settings: ModerationSettings): ExternalModeration {
   const counts = { asked: 0, blocked: 0, failed: 0, passedOver: 0 }
   let failures = 0
   let restsUntil = 0

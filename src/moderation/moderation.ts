@@ -1,19 +1,29 @@
 /** The safety layers as one part: what the pipeline, the web and the command line ask. */
-import { type AnswerRules, type AnswerScreen, startAnswerScreen } from '../core/moderation/output-moderator.ts'
-import type { Message, StreamMode } from '../core/chat/chat.ts'
-import type { Definition } from '../core/chat/tool-definitions.ts'
-import type { Digests } from '../core/text/keyed-digests.ts'
-import { type Leak, leakKindsIn, leaksIn } from '../core/moderation/secret-detection.ts'
+
 import type { FeatureReader } from '../core/analysis/features.ts'
-import { allowed, createScreen, pointsAt, type Verdict } from '../core/moderation/text-moderator.ts'
+import type { Message, StreamMode } from '../core/chat/chat.ts'
+import type { PromptDefinition } from '../core/chat/tool-definitions.ts'
 import { createHarmClassifier } from '../core/moderation/harm-classifier.ts'
+import {
+  createOutputModerator,
+  type OutputModerationRules,
+  type OutputModerator,
+} from '../core/moderation/output-moderator.ts'
 import { compileRules, rulesForData, safetyRules } from '../core/moderation/pattern-rules.ts'
+import { type DetectedSecret, detectSecretKinds, detectSecrets } from '../core/moderation/secret-detection.ts'
+import {
+  allowVerdict,
+  containsBlockedHost,
+  createTextModerator,
+  type Verdict,
+} from '../core/moderation/text-moderator.ts'
+import type { KeyedDigests } from '../core/text/keyed-digests.ts'
 import { type BlocklistDeps, openBlocklist } from './blocklist.ts'
-import { createModeration, type Moderation, type ModerationDeps } from './external-moderation.ts'
-import { createKnown, type Known } from './clean-text-cache.ts'
+import { type CleanTextCache, createKnown } from './clean-text-cache.ts'
+import { createExternalModeration, type ExternalModeration, type ModerationDeps } from './external-moderation.ts'
 import type { SafetySettings } from './settings.ts'
 
-export type Safety = {
+export type Moderation = {
   /** A prompt in process. */
   screen(text: string): Verdict
   /** What a model is to read, in process: a document, a fetched page. */
@@ -21,41 +31,41 @@ export type Safety = {
   /** A conversation in process. */
   screenMessages(messages: readonly Message[]): Verdict
   /** What is defined beside it, in process. */
-  screenDefinition(definition: Definition): Verdict
+  screenDefinition(definition: PromptDefinition): Verdict
   /** The same without what is the operator's alone: what `gateway analyze` prints as `safety`. */
   read(messages: readonly Message[]): Omit<Verdict, 'rule'>
   /** Whether an address points at a blocked host. */
   isListed(address: string): boolean
   /** The external check; null = none is configured. */
-  readonly moderation: Moderation | null
+  readonly moderation: ExternalModeration | null
   readonly secrets: SafetySettings['secrets']
-  leaksIn(text: string): readonly Leak[]
+  leaksIn(text: string): readonly DetectedSecret[]
   /** Kinds of secrets in what a message or a definition says. */
-  secretsIn(message: Message | Definition): readonly string[]
+  secretsIn(message: Message | PromptDefinition): readonly string[]
   /** A screen for one answer, null where answers are not screened. */
-  screenAnswer(mode: StreamMode | null): AnswerScreen | null
+  screenAnswer(mode: StreamMode | null): OutputModerator | null
   /** Fulfilled once the blocklists have been read. */
   readonly ready: Promise<void>
   /** For metrics: content-free, since the start. */
-  figures(): SafetyFigures
+  figures(): ModerationStats
   close(): void
 }
 
-export type SafetyFigures = {
+export type ModerationStats = {
   readonly blockedHosts: number
-  readonly moderation: Readonly<Moderation['counts']> | null
+  readonly moderation: Readonly<ExternalModeration['counts']> | null
 }
 
 export type SafetyDeps = ModerationDeps &
   Pick<BlocklistDeps, 'hop'> & {
     /** Names for messages, by which the clean ones are known; null = none is remembered. */
-    readonly digests: Digests | null
+    readonly digests: KeyedDigests | null
     /** Reads prompts, for routing too. */
     readonly readFeatures: FeatureReader
   }
 
 /** Puts the layers together. The settings have been checked: no rule of theirs fails to compile. */
-export function createSafety(deps: SafetyDeps, settings: SafetySettings): Safety {
+export function createSafety(deps: SafetyDeps, settings: SafetySettings): Moderation {
   const rules = compileRules([...settings.rules, ...safetyRules])
   const blocklist = openBlocklist(deps, {
     sources: settings.blocklists,
@@ -64,9 +74,9 @@ export function createSafety(deps: SafetyDeps, settings: SafetySettings): Safety
   })
   const classifier = createHarmClassifier(deps.readFeatures)
   const known = deps.digests === null ? unknown : createKnown(deps.digests, blocklist.version)
-  const answerRules: AnswerRules = { rules, hosts: blocklist, listen: classifier.listen, known: null }
-  const shownRules: AnswerRules = { ...answerRules, known: known.answers }
-  const screen = createScreen({
+  const answerRules: OutputModerationRules = { rules, hosts: blocklist, listen: classifier.listen, known: null }
+  const shownRules: OutputModerationRules = { ...answerRules, known: known.answers }
+  const screen = createTextModerator({
     rules,
     hosts: blocklist,
     dataRules: compileRules(rulesForData(settings.rules)),
@@ -74,7 +84,7 @@ export function createSafety(deps: SafetyDeps, settings: SafetySettings): Safety
     answer: text => verdictOfAnswer(answerRules, text),
     known,
   })
-  const moderation = settings.moderation === null ? null : createModeration(deps, settings.moderation)
+  const moderation = settings.moderation === null ? null : createExternalModeration(deps, settings.moderation)
   return {
     screen: screen.text,
     screenData: screen.data,
@@ -84,12 +94,12 @@ export function createSafety(deps: SafetyDeps, settings: SafetySettings): Safety
       const { verdict, layer, category, score } = screen.messages(messages)
       return { verdict, layer, category, score }
     },
-    isListed: address => pointsAt(blocklist, address),
+    isListed: address => containsBlockedHost(blocklist, address),
     moderation,
     secrets: settings.secrets,
-    leaksIn,
-    secretsIn: message => known.secretsIn(message, leakKindsIn),
-    screenAnswer: mode => (settings.screenAnswers ? startAnswerScreen(shownRules, mode) : null),
+    leaksIn: detectSecrets,
+    secretsIn: message => known.secretsIn(message, detectSecretKinds),
+    screenAnswer: mode => (settings.screenAnswers ? createOutputModerator(shownRules, mode) : null),
     ready: blocklist.ready,
     figures: () => ({
       blockedHosts: blocklist.size(),
@@ -99,7 +109,7 @@ export function createSafety(deps: SafetyDeps, settings: SafetySettings): Safety
   }
 }
 
-const unknown: Known = {
+const unknown: CleanTextCache = {
   scoreOf: () => null,
   keep() {},
   answers: () => ({ isClean: false, keep() {} }),
@@ -107,11 +117,11 @@ const unknown: Known = {
 }
 
 /** A whole answer at once, as history holds it. */
-function verdictOfAnswer(rules: AnswerRules, text: string): Verdict {
-  const screen = startAnswerScreen(rules, null)
+function verdictOfAnswer(rules: OutputModerationRules, text: string): Verdict {
+  const screen = createOutputModerator(rules, null)
   screen.take([
     { type: 'text', choice: 0, text },
     { type: 'finish', choice: 0, reason: 'stop' },
   ])
-  return screen.hit() ?? allowed
+  return screen.hit() ?? allowVerdict
 }

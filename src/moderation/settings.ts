@@ -1,8 +1,8 @@
 /** The `safety` part of GATEWAY_CONFIG: its schema, its defaults, and what is wrong with a value that has the right shape. */
 import { type Static, Type } from '@sinclair/typebox'
+import { normalizeHostname } from '../core/moderation/hostname.ts'
+import { compileLinearRegex } from '../core/moderation/linear-regex.ts'
 import { compilePatterns } from '../core/moderation/patterns.ts'
-import { compileExpression } from '../core/moderation/linear-regex.ts'
-import { normalHost } from '../core/moderation/hostname.ts'
 
 const strict = { additionalProperties: false } as const
 const category = Type.String({ pattern: '^[a-z][a-z0-9_]{0,39}$' })
@@ -98,7 +98,7 @@ export function safetySettings(
     if (/^[a-z]+:\/\//i.test(list) && !list.startsWith('https://') && read.urlProblem(list) !== null)
       tell(`blocklists: "${list}" ${read.urlProblem(list)}`)
   for (const host of allow)
-    if (normalHost(host) === null) tell(`allow: "${host}" is no host name: write it as in partner.example`)
+    if (normalizeHostname(host) === null) tell(`allow: "${host}" is no host name: write it as in partner.example`)
   return {
     secrets: secrets ?? 'warn',
     rules: rules.map(rule => readRule(rule, tell)),
@@ -121,7 +121,7 @@ function readRule(rule: Static<typeof ruleSchema>, tell: (problem: string) => vo
   for (const one of expressions)
     attempt(
       () => {
-        if (compileExpression(one).test('')) throw new TypeError(`"${one}" matches every text`)
+        if (compileLinearRegex(one).test('')) throw new TypeError(`"${one}" matches every text`)
       },
       problem => tell(`rules: "${id}": ${problem}`),
     )

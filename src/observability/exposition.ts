@@ -9,7 +9,9 @@ export function exposition(families: readonly Family[]): string {
 }
 
 /** The metrics of several workers as one list: each series says whose it is. */
-export function ofWorkers(all: readonly { readonly worker: number; readonly families: readonly Family[] }[]): Family[] {
+export function mergeWorkers(
+  all: readonly { readonly worker: number; readonly families: readonly Family[] }[],
+): Family[] {
   const labelled = all.flatMap(({ worker, families }) =>
     families.map(family => withLabels(family, { worker: String(worker) })),
   )

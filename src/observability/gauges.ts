@@ -1,13 +1,14 @@
 /** What is so right now, read when somebody asks. */
-import type { HealthState } from '../core/routing/circuit-breaker.ts'
+
 import type { Model } from '../core/models/models.ts'
+import type { HealthState } from '../core/routing/circuit-breaker.ts'
 import { toUsd } from '../core/usage/money.ts'
-import type { Tally } from '../pipeline/request-context.ts'
-import type { SafetyFigures } from '../moderation/moderation.ts'
+import type { ModerationStats } from '../moderation/moderation.ts'
+import type { RequestContext } from '../pipeline/request-context.ts'
 import type { Family, Labels, Sample } from './instruments.ts'
 
 /** Where the figures come from. */
-export type State = {
+export type GaugeSources = {
   readonly version: string
   readonly models: readonly Model[]
   readonly healthOf: (model: Model) => HealthState
@@ -16,13 +17,13 @@ export type State = {
   readonly usage: { backlog(): number; lagMs(): number }
   /** Share of accounts whose limits Redis decides on, 0–1; null = there is no Redis. */
   readonly sharedLimits: () => number | null
-  readonly safety: () => SafetyFigures
+  readonly safety: () => ModerationStats
 }
 
 const healthFigures = { healthy: 1, degraded: 0.5, unhealthy: 0 } as const satisfies Record<HealthState, number>
 
 /** The gauges of one moment. `open` are the requests that hold a seat. */
-export function gauges(state: State, open: Iterable<Tally>): readonly Family[] {
+export function gauges(state: GaugeSources, open: Iterable<RequestContext>): readonly Family[] {
   const { seats, tokens, microcents } = reserved(open)
   const shared = state.sharedLimits()
   const { blockedHosts, moderation } = state.safety()
@@ -67,7 +68,7 @@ export function gauges(state: State, open: Iterable<Tally>): readonly Family[] {
   ]
 }
 
-function moderationCalls({ asked, blocked, failed, passedOver }: NonNullable<SafetyFigures['moderation']>): Family {
+function moderationCalls({ asked, blocked, failed, passedOver }: NonNullable<ModerationStats['moderation']>): Family {
   const outcomes = { passed: asked - blocked - failed, blocked, failed, passed_over: passedOver }
   return {
     name: 'gateway_moderation_calls_total',
@@ -77,7 +78,7 @@ function moderationCalls({ asked, blocked, failed, passedOver }: NonNullable<Saf
   }
 }
 
-function reserved(open: Iterable<Tally>) {
+function reserved(open: Iterable<RequestContext>) {
   const sum = { seats: 0, tokens: 0, microcents: 0 }
   for (const { seat } of open) {
     if (seat === null) continue

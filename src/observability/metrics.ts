@@ -3,19 +3,19 @@
  * closed sets or names of the catalogue, never an account, a key or anything that a caller wrote.
  */
 import { attemptOutcomes } from '../core/chat/chat.ts'
-import { type ErrorCode, errorTable, type GatewayError, wireCode } from '../core/validation/errors.ts'
 import { fullName, type Model } from '../core/models/models.ts'
 import { microcentsPerUsd } from '../core/usage/money.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
-import type { RefusalCode } from '../limits/meter.ts'
+import { type ErrorCode, errorTable, type GatewayError, wireCode } from '../core/validation/errors.ts'
+import type { LimitErrorCode } from '../limits/meter.ts'
 import { type Axis, createCounter, createHistogram, type Family } from './instruments.ts'
-import type { Settled } from './settled-request.ts'
+import type { SettledRequest } from './settled-request.ts'
 
 /** Where an error was told: on the two chat routes, or anywhere else. */
 export type Surface = 'chat' | 'other'
 
 export type Metrics = {
-  settled(request: Pick<Settled, 'tally' | 'record'>): void
+  settled(request: Pick<SettledRequest, 'tally' | 'record'>): void
   failed(surface: Surface, error: Pick<GatewayError, 'code' | 'layer'>): void
   families(): readonly Family[]
 }
@@ -31,7 +31,7 @@ const limits: readonly ErrorCode[] = [
   'concurrent_requests_exceeded',
   'daily_tokens_exceeded',
   'daily_cost_exceeded',
-] satisfies readonly RefusalCode[]
+] satisfies readonly LimitErrorCode[]
 
 /** Of moderation: ours, and a provider's own. */
 const layers = ['patterns', 'classifier', 'urls', 'provider']

@@ -1,10 +1,10 @@
 import type { UsageRecord } from '../core/usage/usage-record.ts'
+import type { RequestContext } from '../pipeline/request-context.ts'
 import type { Route } from '../pipeline/routing/route.ts'
-import type { Tally } from '../pipeline/request-context.ts'
 
 /** A request that is over. Nothing of it is kept but numbers and names. */
-export type Settled = {
-  readonly tally: Tally
+export type SettledRequest = {
+  readonly tally: RequestContext
   readonly record: UsageRecord
   readonly plan: Pick<Route, 'mode' | 'first' | 'choices'>
 }

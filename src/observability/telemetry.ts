@@ -1,23 +1,24 @@
 /** What operators are told of requests: counts, one line in the log, a trace of some. Fed where a request is settled. */
-import type { GatewayError } from '../core/validation/errors.ts'
-import { createRoster } from '../core/limits/active-set.ts'
+
+import { createActiveSet } from '../core/limits/active-set.ts'
+import { readTraceParent, type TraceParent } from '../core/text/traceparent.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
-import type { Tally } from '../pipeline/request-context.ts'
+import type { GatewayError } from '../core/validation/errors.ts'
+import type { RequestContext } from '../pipeline/request-context.ts'
 import { type Exporter, type ExporterOptions, startExporter } from './exporter.ts'
-import { gauges, type State } from './gauges.ts'
+import { type GaugeSources, gauges } from './gauges.ts'
 import type { Family } from './instruments.ts'
 import type { Log } from './log.ts'
 import { watchLoopLag } from './loop-lag.ts'
 import { createMetrics, type Surface } from './metrics.ts'
-import type { Settled } from './settled-request.ts'
-import { readTraceParent, type TraceParent } from '../core/text/traceparent.ts'
+import type { SettledRequest } from './settled-request.ts'
 import { createTracer } from './traces.ts'
 
-export type Observe = {
+export type Telemetry = {
   /** The request holds a seat, until it is settled. */
-  admitted(tally: Tally): void
+  admitted(tally: RequestContext): void
   /** Once for every admitted request, whoever ended it. */
-  settled(request: Settled): void
+  settled(request: SettledRequest): void
   /** An error was told to a caller. */
   failed(surface: Surface, error: Pick<GatewayError, 'code' | 'layer'>): void
   /** The trace that a request is part of; null where none is, or nobody would be told. */
@@ -27,7 +28,7 @@ export type Observe = {
 }
 
 export type ObserveOptions = {
-  readonly state: State
+  readonly state: GaugeSources
   readonly log: Pick<Log, 'debug' | 'warn'>
   readonly clock: { now(): number; monotonic(): number }
   /** Null = nothing is exported, and nothing is traced. */
@@ -40,10 +41,10 @@ export type ObserveOptions = {
 }
 
 /** Begins to watch. `close` ends it and exports what is left. */
-export function createObserve({ state, log, clock, otlp, worker, random, randomBytes }: ObserveOptions): Observe {
+export function createObserve({ state, log, clock, otlp, worker, random, randomBytes }: ObserveOptions): Telemetry {
   const metrics = createMetrics(state.models)
   const lag = watchLoopLag(clock.monotonic)
-  const open = createRoster<Tally>()
+  const open = createActiveSet<RequestContext>()
   const own = () => [...metrics.families(), ...gauges(state, open), lag.family()]
 
   const tracer =

@@ -4,9 +4,9 @@
  * prompt, answer, account or key is in it, nor anything else that a caller wrote but the ids of its own `traceparent`.
  */
 import { autoModel } from '../core/models/models.ts'
-import { toUsd } from '../core/usage/money.ts'
-import type { Settled } from './settled-request.ts'
 import type { TraceParent } from '../core/text/traceparent.ts'
+import { toUsd } from '../core/usage/money.ts'
+import type { SettledRequest } from './settled-request.ts'
 
 export type Attribute = string | number | boolean | readonly string[]
 
@@ -27,7 +27,7 @@ export type Span = {
 
 export type Tracer = {
   /** Keeps the request's spans where it is sampled. Drops and counts them where there is no room. */
-  take(request: Settled): void
+  take(request: SettledRequest): void
   /** Up to `maximum` spans, oldest first; they are then the taker's. */
   drain(maximum: number): readonly Span[]
   dropped(): number
@@ -65,7 +65,7 @@ export function createTracer(options: {
 
 /** The request, its steps one after the other, and each model that was asked. */
 function spansOf(
-  { tally, record, plan }: Settled,
+  { tally, record, plan }: SettledRequest,
   now: number,
   parent: TraceParent | null,
   randomBytes: (count: number) => Uint8Array,
@@ -118,7 +118,7 @@ function spansOf(
   ]
 }
 
-function rootAttributes({ tally, record, plan }: Settled, asked: string): Record<string, Attribute> {
+function rootAttributes({ tally, record, plan }: SettledRequest, asked: string): Record<string, Attribute> {
   const answered: Record<string, Attribute> =
     record.model === ''
       ? {}

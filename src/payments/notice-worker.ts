@@ -4,9 +4,9 @@
  * process loses none; one that was killed between the two sends it again, under the same message ID.
  */
 import { graceOf, isNoticeTrue } from '../core/billing/grace.ts'
-import type { Post } from '../mail/mailer.ts'
-import type { ClaimedNotice, NoticeOutcome } from '../database/repositories/billing-notices.ts'
 import type { Database } from '../database/database.ts'
+import type { ClaimedNotice, NoticeOutcome } from '../database/repositories/billing-notices.ts'
+import type { Mailer } from '../mail/mailer.ts'
 import { type Repeating, startRepeating } from './repeating.ts'
 
 type Fields = Readonly<Record<string, string | number>>
@@ -14,7 +14,7 @@ type Fields = Readonly<Record<string, string | number>>
 export type NoticeWorkerOptions = {
   readonly database: Database
   readonly stores: Pick<typeof import('../database/repositories/billing-notices.ts'), 'claimNotice' | 'settleNotice'>
-  readonly post: Pick<Post, 'billing'>
+  readonly post: Pick<Mailer, 'billing'>
   readonly clock: { now(): number }
   readonly log: { info(event: string, fields?: Fields): void; warn(event: string, fields?: Fields): void }
 }

@@ -4,10 +4,10 @@
  * reads the setup session from Stripe.
  */
 import type Stripe from 'stripe'
-import { currency } from '../core/billing/billing.ts'
-import { GatewayError } from '../core/validation/errors.ts'
 import { digestOf } from '../core/accounts/api-keys.ts'
+import { currency } from '../core/billing/billing.ts'
 import type { Cards, SetupSession } from '../core/billing/payment-processor.ts'
+import { GatewayError } from '../core/validation/errors.ts'
 import { ask, idOf, orMissing } from './stripe-calls.ts'
 
 /** Cards over `stripe`. Its pages lead back to `publicUrl`, never to the host that a request names. */

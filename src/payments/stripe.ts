@@ -6,9 +6,9 @@
 import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import Stripe from 'stripe'
-import { currency, type InvoiceStatus, type SeenInvoice } from '../core/billing/billing.ts'
+import { currency, type InvoiceStatus, type ProcessorInvoice } from '../core/billing/billing.ts'
+import type { EventObject, Order, Payments, WebhookEvent, Webhooks } from '../core/billing/payment-processor.ts'
 import { GatewayError } from '../core/validation/errors.ts'
-import type { Look, Order, Payments, SignedEvent, Webhooks } from '../core/billing/payment-processor.ts'
 import { isSigned } from './signature.ts'
 import { ask, idOf, orMissing } from './stripe-calls.ts'
 import { readSetup, stripeCards } from './stripe-cards.ts'
@@ -65,7 +65,7 @@ async function collect(
   stripe: Stripe,
   order: Order,
   onBegun: (processorId: string) => Promise<void>,
-): Promise<SeenInvoice> {
+): Promise<ProcessorInvoice> {
   if (order.customerId === null) throw new Error(`invoice ${order.invoiceId} has no customer to collect it from`)
   let invoice = (await existing(stripe, order, order.customerId)) ?? (await begin(stripe, order, order.customerId))
   await onBegun(invoice.id)
@@ -130,7 +130,7 @@ async function fill(stripe: Stripe, order: Order, customer: string, invoice: str
       )
 }
 
-function seen(invoice: Stripe.Invoice, wasAttempted = false): SeenInvoice {
+function seen(invoice: Stripe.Invoice, wasAttempted = false): ProcessorInvoice {
   return {
     processorId: invoice.id,
     invoiceId: invoice.metadata?.invoice_id ?? null,
@@ -184,11 +184,11 @@ function webhooksOf(stripe: Stripe, { webhookSecrets }: StripeSettings, now: () 
       const { id, type, created, data } = event
       return { id, type, objectId: data.object.id ?? null, occurredAt: created * 1000 }
     },
-    look: event => ask(() => look(stripe, event)),
+    look: event => ask(() => fetchEventObject(stripe, event)),
   }
 }
 
-async function look(stripe: Stripe, { type, objectId }: SignedEvent): Promise<Look> {
+async function fetchEventObject(stripe: Stripe, { type, objectId }: WebhookEvent): Promise<EventObject> {
   if (objectId === null) return { kind: 'none' }
   if (invoiceEvents.has(type)) {
     const invoice = await stripe.invoices.retrieve(objectId).catch(orMissing)

@@ -3,13 +3,16 @@
  * lets one at a time make invoices, and each invoice is collected by whoever took it.
  */
 import { centsOfLines } from '../core/billing/billing.ts'
-import type { Database } from '../database/database.ts'
 import type { Payments } from '../core/billing/payment-processor.ts'
+import type { Database } from '../database/database.ts'
 import { type Repeating, startRepeating } from './repeating.ts'
 
 type Stores = {
   readonly billing: Pick<typeof import('../database/repositories/billing.ts'), 'rollCycles'>
-  readonly invoices: Pick<typeof import('../database/repositories/invoices.ts'), 'closeCycle' | 'claimInvoice' | 'noteProcessorId'>
+  readonly invoices: Pick<
+    typeof import('../database/repositories/invoices.ts'),
+    'closeCycle' | 'claimInvoice' | 'noteProcessorId'
+  >
   readonly paymentEvents: Pick<typeof import('../database/repositories/payment-events.ts'), 'applyInvoice'>
 }
 type Fields = Readonly<Record<string, string | number | boolean | null>>

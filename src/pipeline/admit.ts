@@ -1,25 +1,31 @@
-import type { Ask } from '../core/chat/chat.ts'
-import { GatewayError } from '../core/validation/errors.ts'
-import { priceTable, toUsd } from '../core/usage/money.ts'
+import type { Deps } from '../composition/deps.ts'
+import type { ChatRequest } from '../core/chat/chat.ts'
+import type { OmittedSource } from '../core/chat/web-sources.ts'
 import type { Caller, Limits } from '../core/limits/plans.ts'
 import { tokensSpared } from '../core/tokens/tokens.ts'
-import type { LeftOut } from '../core/chat/web-sources.ts'
+import { priceTable, toUsd } from '../core/usage/money.ts'
+import { GatewayError } from '../core/validation/errors.ts'
 import { noWeb, type WebPlan } from '../core/web/web-plan.ts'
-import type { Deps } from '../composition/deps.ts'
 import type { LimitReached } from '../limits/check.ts'
-import type { Admission, AdmitRequest, RefusalCode, Seat } from '../limits/meter.ts'
+import type { Admission, AdmissionRequest, LimitErrorCode, Reservation } from '../limits/meter.ts'
+import type { RequestContext } from './request-context.ts'
 import type { Route } from './routing/route.ts'
-import type { Tally } from './request-context.ts'
 
 /** A seat, and the plan that it pays for. */
-type Admitted = { readonly seat: Seat; readonly plan: Route }
+type Admitted = { readonly seat: Reservation; readonly plan: Route }
 
 /**
  * Takes a seat, a place in the minute, and what the request can cost at most: all of it or nothing, before any work is
  * spent. Where the day has enough left for the answer and not for the web, the plan goes on without it. Throws the limit
  * that stood in the way, with the time after which it will not, or that the account has to pay or is paused.
  */
-export async function admit(deps: Deps, caller: Caller, ask: Ask, wanted: Route, tally: Tally): Promise<Admitted> {
+export async function admit(
+  deps: Deps,
+  caller: Caller,
+  ask: ChatRequest,
+  wanted: Route,
+  tally: RequestContext,
+): Promise<Admitted> {
   checkPaid(deps, caller)
   let plan = wanted
   let admission = await attempt(deps, caller, ask, plan, tally)
@@ -36,7 +42,7 @@ export async function admit(deps: Deps, caller: Caller, ask: Ask, wanted: Route,
 
 export type AdmissionCheckDeps = {
   /** Why a request would not be admitted now; null = it would be. Reserves nothing. */
-  readonly checkLimits: (request: AdmitRequest) => Promise<LimitReached | null>
+  readonly checkLimits: (request: AdmissionRequest) => Promise<LimitReached | null>
   readonly clock: { now(): number }
   readonly config: Pick<Deps['config'], 'defaultMaxOutputTokens'>
 }
@@ -45,7 +51,7 @@ export type AdmissionCheckDeps = {
 export async function checkAdmission(
   deps: AdmissionCheckDeps,
   caller: Caller,
-  ask: Ask,
+  ask: ChatRequest,
   wanted: Route,
   requestId: string,
 ): Promise<Route> {
@@ -62,21 +68,21 @@ export async function checkAdmission(
 
 const nothingLookedUp = { searched: false, sources: [], searchMicrocents: 0, fetchMicrocents: 0 }
 
-function allOf({ query, urls, surplus }: WebPlan): readonly LeftOut[] {
+function allOf({ query, urls, surplus }: WebPlan): readonly OmittedSource[] {
   return [...(query === null ? [] : [null]), ...urls, ...surplus].map(url => ({ url, code: 'refused' }))
 }
 
-function attempt(deps: Deps, caller: Caller, ask: Ask, plan: Route, tally: Tally): Promise<Admission> {
+function attempt(deps: Deps, caller: Caller, ask: ChatRequest, plan: Route, tally: RequestContext): Promise<Admission> {
   return deps.meter.admit(requestOf(deps, caller, ask, plan, tally.requestId))
 }
 
 function requestOf(
   { config }: Pick<AdmissionCheckDeps, 'config'>,
   caller: Caller,
-  ask: Ask,
+  ask: ChatRequest,
   plan: Route,
   requestId: string,
-): AdmitRequest {
+): AdmissionRequest {
   const { first } = plan
   // Enough for the first model's provider: a fallback to another one reserves what it needs on top.
   const inputTokens = plan.inputTokens - tokensSpared(ask, first.model.provider)
@@ -97,7 +103,7 @@ function requestOf(
 }
 
 /** Does not come back within a client library's three tries. */
-function isDaily(code: RefusalCode): boolean {
+function isDaily(code: LimitErrorCode): boolean {
   return code === 'daily_tokens_exceeded' || code === 'daily_cost_exceeded'
 }
 
@@ -122,7 +128,7 @@ function refusal({ code, retryAfterMs }: LimitReached, limits: Limits): GatewayE
   })
 }
 
-function refusalMessage(code: RefusalCode, limits: Limits): string {
+function refusalMessage(code: LimitErrorCode, limits: Limits): string {
   switch (code) {
     case 'requests_per_minute_exceeded':
       return `Rate limit reached: ${limits.requestsPerMinute} requests per minute for this account. Retry after the time in the retry-after header.`

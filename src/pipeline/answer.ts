@@ -2,22 +2,23 @@
  * One chat request, top to bottom. Whatever endpoint it came through and however it is delivered, this is its story; the
  * files beside this one are its steps.
  */
-import type { Ask, ChatEvents } from '../core/chat/chat.ts'
-import type { EndingSignal } from '../core/chat/request-abort.ts'
-import type { Caller } from '../core/limits/plans.ts'
-import type { UsageRecord } from '../core/usage/usage-record.ts'
-import { planWeb } from '../core/web/web-plan.ts'
+
 import type { Deps } from '../composition/deps.ts'
+import type { ChatEvents, ChatRequest } from '../core/chat/chat.ts'
+import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
+import type { Caller } from '../core/limits/plans.ts'
 import type { TraceParent } from '../core/text/traceparent.ts'
+import type { UsageRecord } from '../core/usage/usage-record.ts'
+import { planWebAccess } from '../core/web/web-plan.ts'
 import { admit } from './admit.ts'
 import { call } from './call.ts'
 import { enhance, enhancedInputTokens } from './enhance.ts'
 import { enrich, offerOf } from './enrich.ts'
 import { moderate } from './moderate-input.ts'
+import { moderateOutput } from './moderate-output.ts'
+import { createRequestContext } from './request-context.ts'
 import { route } from './routing/route.ts'
-import { screen } from './moderate-output.ts'
 import { checkpoint, settle } from './settle.ts'
-import { startTally } from './request-context.ts'
 
 /**
  * Answers one ask as batches of events: `opened`, content, `finish` per choice, and `done` once the usage record is
@@ -27,21 +28,21 @@ import { startTally } from './request-context.ts'
 export async function* answer(
   deps: Deps,
   caller: Caller,
-  ask: Ask,
+  ask: ChatRequest,
   request: {
     readonly id: string
-    readonly signal: EndingSignal
+    readonly signal: RequestAbortSignal
     readonly trace?: TraceParent | null
     /** Awaited once the usage record is durable. */
     readonly settled?: (record: UsageRecord) => Promise<void>
   },
 ): ChatEvents {
-  const tally = startTally(deps.clock, request.id)
+  const tally = createRequestContext(deps.clock, request.id)
   tally.trace = request.trace ?? null
   // Reads the caller's own words only, so that no fetched text can move the choice; in process, so nothing is spent yet.
   const { reading, digest } = deps.prompts.read(caller.accountId, ask)
   tally.promptDigest = digest
-  const web = planWeb(ask, reading, caller, offerOf(deps))
+  const web = planWebAccess(ask, reading, caller, offerOf(deps))
   const inputTokens = enhancedInputTokens(deps, ask, reading)
   const wanted = route(deps, caller, ask, reading, inputTokens, web)
   tally.begin('admit')
@@ -59,7 +60,7 @@ export async function* answer(
     const prepared = await enrich(deps, caller, enhanced, plan, tally, screened.signal)
     tally.begin('call')
     tally.secrets = screened.secrets
-    yield* screen(deps, ask.stream, screened, call(deps, prepared, plan, tally, screened.signal), tally)
+    yield* moderateOutput(deps, ask.stream, screened, call(deps, prepared, plan, tally, screened.signal), tally)
     tally.outcome = 'completed'
   } catch (failure) {
     tally.fail(failure, request.signal)

@@ -1,12 +1,12 @@
 /** What a caller is told whose request no model answered, or of whose answer the rest never came. */
 import type { Attempt } from '../core/chat/chat.ts'
-import { GatewayError } from '../core/validation/errors.ts'
 import { fullName } from '../core/models/models.ts'
+import { GatewayError } from '../core/validation/errors.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
 import type { Candidate } from './routing/candidate.ts'
 
 /** A candidate that was asked and failed; `status` is that of its answer, null where there was none. */
-export type Failed = {
+export type FailedAttempt = {
   readonly candidate: Candidate
   readonly failure: ProviderFailure
   readonly status: number | null
@@ -16,7 +16,11 @@ export type Failed = {
  * The error of a request that no candidate answered, from what each of them said; `isLate` = its time was up. It lists
  * `attempts`, the skipped candidates included.
  */
-export function unanswered(failed: readonly Failed[], isLate: boolean, attempts: readonly Attempt[]): GatewayError {
+export function allAttemptsFailedError(
+  failed: readonly FailedAttempt[],
+  isLate: boolean,
+  attempts: readonly Attempt[],
+): GatewayError {
   const last = failed.at(-1) ?? null
   const detail = failed.map(({ failure }) => failure.detail).join('; ')
   const options = { shouldRetry: false, detail, attempts: [...attempts] }
@@ -57,7 +61,7 @@ const usualWaitMs = 5_000
 const maximumWaitMs = 60_000
 
 /** It would have answered, but not now. A 503 is an upstream that is down, however it words it. */
-function asksToWait({ failure, status }: Failed): boolean {
+function asksToWait({ failure, status }: FailedAttempt): boolean {
   return ['rate_limited', 'quota_exhausted', 'overloaded'].includes(failure.kind) && status !== 503
 }
 
@@ -75,7 +79,7 @@ const messages = {
 }
 
 /** Of an answer that broke off after its first content had gone. */
-export function brokenOff(failure: ProviderFailure, candidate: Candidate): GatewayError {
+export function truncatedOutputError(failure: ProviderFailure, candidate: Candidate): GatewayError {
   const options = { shouldRetry: false, detail: `${fullName(candidate.model)}: ${failure.detail}` }
   return failure.kind === 'timeout'
     ? new GatewayError(

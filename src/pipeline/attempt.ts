@@ -5,10 +5,10 @@
  * whole request's deadline. One timer watches all five: it sleeps until the earliest could be due and looks again.
  */
 
-import type { Deadlines } from '../config.ts'
-import type { EndingSignal } from '../core/chat/request-abort.ts'
 import type { Clock } from '../composition/clock.ts'
 import type { Network } from '../composition/network.ts'
+import type { Deadlines } from '../config.ts'
+import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import type { AnswerPart, ProviderAsk, ProviderFailure, ProviderRequest } from '../providers/provider.ts'
 import { type BodyReader, bodyReader } from './body-reader.ts'
 import type { Candidate } from './routing/candidate.ts'
@@ -45,7 +45,7 @@ type AttemptOptions = {
   readonly deadlines: Deadlines
   /** Monotonic milliseconds at which the whole request must be over. */
   readonly deadlineAt: number
-  readonly signal: EndingSignal
+  readonly signal: RequestAbortSignal
 }
 
 /** Prepares a call. Nothing is sent, and no clock runs, before the first `next`. */

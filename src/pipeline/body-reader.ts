@@ -1,5 +1,5 @@
-import { parsed } from '../core/validation/untrusted-json.ts'
 import type { Clock } from '../composition/clock.ts'
+import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
 import type { AnswerPart, ProviderAsk, StreamReader } from '../providers/provider.ts'
 import { createEventSplitter, EventTooLongError } from '../providers/sse.ts'
 import type { Candidate } from './routing/candidate.ts'
@@ -37,7 +37,7 @@ export function bodyReader(
   if (contentType.includes('json') || (!stream && !contentType.includes('event-stream')))
     return wholeBody(
       () => readText(response, maximumAnswerBytes, byteArrived),
-      text => provider.readResponse(parsed(text)),
+      text => provider.readResponse(parseUntrustedJson(text)),
     )
   if (contentType.includes('html'))
     return wholeBody(

@@ -4,25 +4,33 @@
  *
  * A JSON caller has seen nothing until the whole answer is there, so for it every failure can still fall back.
  */
-import type { Ask, AttemptOutcome, AttemptSkip, ChatEvent, ChatEvents, Opening } from '../core/chat/chat.ts'
-import { type EndingSignal, endedFromOutside } from '../core/chat/request-abort.ts'
-import type { SkipReason } from '../core/routing/circuit-breaker.ts'
-import { fullName } from '../core/models/models.ts'
-import { highestCostOf } from '../core/usage/money.ts'
-import { gatewayOutputCap } from '../core/chat/output-cap.ts'
-import { tokensSpared } from '../core/tokens/tokens.ts'
+
 import type { Deps } from '../composition/deps.ts'
-import type { Seat } from '../limits/meter.ts'
+import type {
+  AttemptOutcome,
+  AttemptSkip,
+  ChatEvent,
+  ChatEvents,
+  ChatRequest,
+  ResponseStart,
+} from '../core/chat/chat.ts'
+import { gatewayOutputCap } from '../core/chat/output-cap.ts'
+import { abortError, type RequestAbortSignal } from '../core/chat/request-abort.ts'
+import { fullName } from '../core/models/models.ts'
+import type { SkipReason } from '../core/routing/circuit-breaker.ts'
+import { tokensSpared } from '../core/tokens/tokens.ts'
+import { highestCostOf } from '../core/usage/money.ts'
+import type { Reservation } from '../limits/meter.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
 import { startAttempt } from './attempt.ts'
-import type { Candidate } from './routing/candidate.ts'
+import { allAttemptsFailedError, type FailedAttempt, truncatedOutputError } from './attempt-errors.ts'
 import type { Prepared } from './enrich.ts'
+import { reportFailure, reportSuccess } from './report-attempt.ts'
+import { applyParts, createUpstreamResponse, type RequestContext, type UpstreamResponse } from './request-context.ts'
+import type { Candidate } from './routing/candidate.ts'
 import { healthKey } from './routing/health-key.ts'
 import { inOrder } from './routing/order.ts'
-import { reportFailure, reportSuccess } from './report-attempt.ts'
 import type { Route } from './routing/route.ts'
-import { type Serving, startServing, type Tally, takeIn } from './request-context.ts'
-import { brokenOff, type Failed, unanswered } from './attempt-errors.ts'
 
 const maximumAttempts = 3
 
@@ -51,14 +59,14 @@ export async function* call(
   deps: Deps,
   prepared: Prepared,
   plan: Route,
-  tally: Tally,
-  signal: EndingSignal,
+  tally: RequestContext,
+  signal: RequestAbortSignal,
 ): ChatEvents {
   const { ask } = prepared
   const deadlineAt = deps.clock.monotonic() + deps.config.deadlines.totalMs
-  const failed: Failed[] = []
+  const failed: FailedAttempt[] = []
   /** An answer without content: what the caller gets if nobody has a better one. */
-  let empty: Serving | null = null
+  let empty: UpstreamResponse | null = null
   const active = deps.health.beginRequest()
   try {
     const skipped = (candidate: Candidate, reason: SkipReason) => noteSkip(deps, tally, candidate, `skipped_${reason}`)
@@ -87,7 +95,7 @@ export async function* call(
         continue
       }
       deps.health.beginAttempt(key)
-      const serving = startServing(candidate, attempt.droppedParameters, deps.clock.monotonic())
+      const serving = createUpstreamResponse(candidate, attempt.droppedParameters, deps.clock.monotonic())
       serving.outputCap = gatewayOutputCap({
         client: ask.maxOutputTokens,
         usual: deps.config.defaultMaxOutputTokens,
@@ -103,7 +111,7 @@ export async function* call(
         while (!serving.ended && serving.failure === null) {
           const parts = await attempt.next()
           if (parts === null) break
-          const content = takeIn(serving, parts, ask.choices)
+          const content = applyParts(serving, parts, ask.choices)
           noteProgress(tally, serving, progress, attempt.arrivedAt())
           if (serving.hasContent && serving.firstContentAt === null) {
             serving.firstContentAt = attempt.arrivedAt()
@@ -128,7 +136,7 @@ export async function* call(
 
       const failure = serving.failure ?? (serving.ended ? null : truncated)
       // A caller who leaves is not a sick upstream.
-      if (failure !== null && signal.aborted) throw endedFromOutside(signal)
+      if (failure !== null && signal.aborted) throw abortError(signal)
       if (failure === null) {
         const endedAt = deps.clock.monotonic()
         reportSuccess(deps, serving, stream ? { waitedMs: attempt.waitedMs(), endedAt } : null)
@@ -138,7 +146,7 @@ export async function* call(
         }
       } else {
         reportFailure(deps, tally, candidate, failure, attempt.status())
-        if (committed) throw brokenOff(failure, candidate)
+        if (committed) throw truncatedOutputError(failure, candidate)
       }
       const durationMs = deps.clock.monotonic() - serving.startedAt
       note(tally, candidate, failure?.kind ?? 'empty_answer', serving.startedAt, durationMs)
@@ -154,7 +162,7 @@ export async function* call(
   } finally {
     active.end()
   }
-  if (empty === null) throw unanswered(failed, deps.clock.monotonic() >= deadlineAt, tally.attempts)
+  if (empty === null) throw allAttemptsFailedError(failed, deps.clock.monotonic() >= deadlineAt, tally.attempts)
   // It served after all.
   tally.serving = empty
   const noted = tally.attempts.findIndex(({ outcome }) => outcome === 'empty_answer')
@@ -163,7 +171,12 @@ export async function* call(
 }
 
 /** Each second or 256 tokens, whichever is first: what a process that dies may lose of a request. */
-function noteProgress(tally: Tally, serving: Serving, last: { at: number; length: number }, now: number): void {
+function noteProgress(
+  tally: RequestContext,
+  serving: UpstreamResponse,
+  last: { at: number; length: number },
+  now: number,
+): void {
   if (now - last.at < checkpointEveryMs && serving.text.length - last.length < checkpointEveryCharacters) return
   last.at = now
   last.length = serving.text.length
@@ -174,7 +187,7 @@ function noteProgress(tally: Tally, serving: Serving, last: { at: number; length
  * Second tries are bounded so that a struggling provider is not buried under them. A fallback to one that may be asked and
  * has not failed this request buries nobody and is free.
  */
-function drawsOnBudget(deps: Deps, candidate: Candidate, failed: readonly Failed[]): boolean {
+function drawsOnBudget(deps: Deps, candidate: Candidate, failed: readonly FailedAttempt[]): boolean {
   if (failed.length === 0) return false
   const sameProvider = failed.some(({ candidate: other }) => other.model.provider === candidate.model.provider)
   return sameProvider || !deps.health.mayTry(healthKey(candidate))
@@ -183,7 +196,7 @@ function drawsOnBudget(deps: Deps, candidate: Candidate, failed: readonly Failed
 const free = { end() {} }
 
 /** A context overflow may go on to a larger window only; a provider that refused our credential is not asked again. */
-function worthTrying(candidate: Candidate, failed: readonly Failed[]): boolean {
+function worthTrying(candidate: Candidate, failed: readonly FailedAttempt[]): boolean {
   return failed.every(({ candidate: other, failure }) => {
     if (failure.kind === 'context_overflow') return candidate.model.contextWindow > other.model.contextWindow
     if (failure.kind === 'credential_refused' || failure.kind === 'quota_exhausted')
@@ -199,10 +212,10 @@ function worthTrying(candidate: Candidate, failed: readonly Failed[]): boolean {
 function affordable(
   deps: Deps,
   candidate: Candidate,
-  ask: Ask,
+  ask: ChatRequest,
   plan: Route,
-  tally: Tally,
-): Seat | null | Promise<Seat | null> {
+  tally: RequestContext,
+): Reservation | null | Promise<Reservation | null> {
   const { seat } = tally
   if (seat === null) return null
   const { model } = candidate
@@ -213,7 +226,7 @@ function affordable(
   const isEnough = worst <= seat.reservedMicrocents && tokens <= seat.reservedTokens
   // What was reserved was reserved for the first candidate.
   if (isEnough || candidate === plan.first) return seat
-  const raise = async (toTokens: number, cap: number): Promise<Seat | null> => {
+  const raise = async (toTokens: number, cap: number): Promise<Reservation | null> => {
     const raised = await deps.meter.raise(seat, toTokens, worst)
     if (raised !== null) tally.seat = raised
     return raised && { ...raised, outputCap: cap }
@@ -229,21 +242,21 @@ function mayFallBack(failure: ProviderFailure): boolean {
 }
 
 /** Nothing at all although the model says it is done: `length` and `content_filter` explain themselves, `stop` does not. */
-function isEmpty(serving: Serving): boolean {
+function isEmpty(serving: UpstreamResponse): boolean {
   return !serving.hasContent && [...serving.finishes.values()].every(reason => reason === 'stop')
 }
 
-function finishesOf(serving: Serving): ChatEvent[] {
+function finishesOf(serving: UpstreamResponse): ChatEvent[] {
   return [...serving.finishes].map(([choice, reason]) => ({ type: 'finish', choice, reason }))
 }
 
 /** The first batch of an answer; from here on it is the one that serves. */
-function opened(deps: Deps, tally: Tally, serving: Serving, held: readonly ChatEvent[]): ChatEvent[] {
+function opened(deps: Deps, tally: RequestContext, serving: UpstreamResponse, held: readonly ChatEvent[]): ChatEvent[] {
   const { candidate, startedAt, firstContentAt } = serving
   const durationMs = deps.clock.monotonic() - startedAt
   if (firstContentAt !== null) tally.firstContentMs = firstContentAt - tally.startedMonotonic
   note(tally, candidate, 'served', startedAt, durationMs)
-  const opening: Opening = {
+  const opening: ResponseStart = {
     requestId: tally.requestId,
     createdAt: Math.floor(tally.startedAt / 1000),
     model: fullName(servedModel(deps, serving) ?? candidate.model),
@@ -263,7 +276,7 @@ function opened(deps: Deps, tally: Tally, serving: Serving, held: readonly ChatE
  * The model that truly served: where the provider answers with another one of its catalogue (a retired model's successor),
  * that one is named and priced; a dated snapshot of the asked one is the asked one.
  */
-export function servedModel(deps: Pick<Deps, 'catalogue'>, serving: Serving | null) {
+export function servedModel(deps: Pick<Deps, 'catalogue'>, serving: UpstreamResponse | null) {
   if (serving === null) return null
   const { model } = serving.candidate
   if (serving.upstreamModel === null || serving.upstreamModel === model.id) return model
@@ -272,7 +285,7 @@ export function servedModel(deps: Pick<Deps, 'catalogue'>, serving: Serving | nu
 }
 
 function note(
-  tally: Tally,
+  tally: RequestContext,
   candidate: Candidate,
   outcome: AttemptOutcome,
   startedAt: number,
@@ -282,7 +295,12 @@ function note(
 }
 
 /** Notes that a candidate was not asked although its turn had come. */
-function noteSkip({ clock }: Pick<Deps, 'clock'>, tally: Tally, candidate: Candidate, outcome: AttemptSkip): void {
+function noteSkip(
+  { clock }: Pick<Deps, 'clock'>,
+  tally: RequestContext,
+  candidate: Candidate,
+  outcome: AttemptSkip,
+): void {
   note(tally, candidate, outcome, clock.monotonic(), 0)
 }
 

@@ -1,15 +1,15 @@
-import type { Ask } from '../core/chat/chat.ts'
-import type { DifficultyExplainer, Reader, Reading } from '../core/analysis/prompt-analysis.ts'
-import { planEnhancement } from '../core/enhancement/enhancement-plan.ts'
-import { expectedOutput, type KnownLength, plainCost, usualWebTokens } from '../core/usage/cost-estimate.ts'
-import type { HealthState, SkipReason } from '../core/routing/circuit-breaker.ts'
-import { type LevelShares, usualShares } from '../core/routing/capability-levels.ts'
-import type { Caller } from '../core/limits/plans.ts'
+import type { Deps } from '../composition/deps.ts'
 import type { WeighedSignal } from '../core/analysis/difficulty.ts'
+import type { DifficultyExplainer, PromptAnalysis, PromptAnalyzer } from '../core/analysis/prompt-analysis.ts'
+import type { ChatRequest } from '../core/chat/chat.ts'
+import { planEnhancement } from '../core/enhancement/enhancement-plan.ts'
+import type { Caller } from '../core/limits/plans.ts'
+import { defaultLevelShares, type LevelShares } from '../core/routing/capability-levels.ts'
+import type { HealthState, SkipReason } from '../core/routing/circuit-breaker.ts'
 import { type Figures, publishedFigures } from '../core/routing/scoring.ts'
 import { estimateInputTokens, likelyInputTokens } from '../core/tokens/tokens.ts'
-import { planWeb, type WebOffer } from '../core/web/web-plan.ts'
-import type { Deps } from '../composition/deps.ts'
+import { baseCost, type CalibratedOutput, expectedOutput, usualWebTokens } from '../core/usage/cost-estimate.ts'
+import { planWebAccess, type WebAvailability } from '../core/web/web-plan.ts'
 import { type AdmissionCheckDeps, checkAdmission } from './admit.ts'
 import type { Candidate } from './routing/candidate.ts'
 import { healthKey } from './routing/health-key.ts'
@@ -19,11 +19,11 @@ import type { RouteDeps } from './routing/route-request.ts'
 
 /** How a request would be routed now, and why. */
 export type Preview = {
-  readonly reading: Reading
+  readonly reading: PromptAnalysis
   readonly shares: LevelShares
   readonly plan: Route
   readonly candidates: readonly PreviewedCandidate[]
-  readonly known: KnownLength
+  readonly known: CalibratedOutput
   /** The signals that decided how demanding the prompt is. */
   readonly difficulty: readonly WeighedSignal[]
 }
@@ -42,7 +42,7 @@ export type PreviewDeps = RouteDeps & {
   readonly checkLimits: AdmissionCheckDeps['checkLimits']
   readonly health: Pick<Deps['health'], 'skipReason'>
   readonly newRequestId: () => string
-  readonly read: Reader
+  readonly read: PromptAnalyzer
   readonly explain: DifficultyExplainer
   readonly foresight: NonNullable<RouteDeps['foresight']>
 }
@@ -51,9 +51,14 @@ export type PreviewDeps = RouteDeps & {
  * Routes a chat request by the real router and the real limits, and tells the order in which its candidates would be asked now.
  * Calls no model and reserves nothing. Throws as the chat itself would, a limit of the account included.
  */
-export async function preview(deps: PreviewDeps, caller: Caller, ask: Ask, offer: WebOffer): Promise<Preview> {
+export async function planDryRun(
+  deps: PreviewDeps,
+  caller: Caller,
+  ask: ChatRequest,
+  offer: WebAvailability,
+): Promise<Preview> {
   const reading = deps.read(ask.messages)
-  const web = planWeb(ask, reading, caller, offer)
+  const web = planWebAccess(ask, reading, caller, offer)
   // Who asks how it would go is told the rule, not one of its exceptions.
   const settled: RouteDeps = { ...deps, random: () => 1 }
   const enhancement = planEnhancement(ask, reading, deps.config.rewriter !== null)
@@ -72,14 +77,14 @@ export async function preview(deps: PreviewDeps, caller: Caller, ask: Ask, offer
     return {
       candidate,
       reasons: [candidate.reason(), ...placeReasons(plan, order, place, health, skips.get(candidate) ?? null)],
-      costMicrocents: plainCost(model, inputTokens, outputTokens) + plan.web.microcents,
+      costMicrocents: baseCost(model, inputTokens, outputTokens) + plan.web.microcents,
       health,
       figures,
     }
   })
   return {
     reading,
-    shares: deps.shares ?? usualShares,
+    shares: deps.shares ?? defaultLevelShares,
     plan,
     candidates,
     known,

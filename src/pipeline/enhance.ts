@@ -1,23 +1,27 @@
-import type { Ask } from '../core/chat/chat.ts'
-import type { Reading } from '../core/analysis/prompt-analysis.ts'
-import { type EnhancementPlan, planEnhancement, withText } from '../core/enhancement/enhancement-plan.ts'
-import { keepsRules } from '../core/enhancement/prompt-rewrite.ts'
-import { estimateInputTokens } from '../core/tokens/tokens.ts'
 import type { Deps } from '../composition/deps.ts'
-import type { Screened } from './moderate-input.ts'
+import type { PromptAnalysis } from '../core/analysis/prompt-analysis.ts'
+import type { ChatRequest } from '../core/chat/chat.ts'
+import { type EnhancementPlan, planEnhancement, replaceUserText } from '../core/enhancement/enhancement-plan.ts'
+import { isValidRewrite } from '../core/enhancement/prompt-rewrite.ts'
+import { estimateInputTokens } from '../core/tokens/tokens.ts'
+import type { ModeratedRequest } from './moderate-input.ts'
+import type { RequestContext } from './request-context.ts'
 import { type RewriteDeps, rewrite } from './rewrite.ts'
 import type { Route } from './routing/route.ts'
-import type { Tally } from './request-context.ts'
 
 declare const enhanced: unique symbol
 
 /** A screened ask whose prompt says what it was to say. What others add to it comes later, and is never rewritten. */
-export type Enhanced = { readonly [enhanced]: true; readonly ask: Ask }
+export type Enhanced = { readonly [enhanced]: true; readonly ask: ChatRequest }
 
 export type EnhanceDeps = RewriteDeps & Pick<Deps, 'read' | 'web'>
 
 /** Input tokens of an ask, whatever enhancement will make of it: estimated before anything is reserved. */
-export function enhancedInputTokens({ config }: Pick<Deps, 'config'>, ask: Ask, reading: Reading): number {
+export function enhancedInputTokens(
+  { config }: Pick<Deps, 'config'>,
+  ask: ChatRequest,
+  reading: PromptAnalysis,
+): number {
   return planEnhancement(ask, reading, config.rewriter !== null)?.inputTokens ?? estimateInputTokens(ask)
 }
 
@@ -27,9 +31,9 @@ export function enhancedInputTokens({ config }: Pick<Deps, 'config'>, ask: Ask, 
  */
 export function enhance(
   deps: EnhanceDeps,
-  screened: Screened,
+  screened: ModeratedRequest,
   route: Pick<Route, 'reading' | 'inputTokens' | 'web'>,
-  tally: Pick<Tally, 'requestId' | 'enhancement' | 'upstreamMs'>,
+  tally: Pick<RequestContext, 'requestId' | 'enhancement' | 'upstreamMs'>,
 ): Enhanced | Promise<Enhanced> {
   const plan = planEnhancement(screened.ask, route.reading, deps.config.rewriter !== null)
   return plan === null ? ({ ask: screened.ask } as Enhanced) : enhanceBy(deps, plan, screened, route, tally)
@@ -38,17 +42,17 @@ export function enhance(
 async function enhanceBy(
   deps: EnhanceDeps,
   plan: EnhancementPlan,
-  { ask, signal }: Screened,
+  { ask, signal }: ModeratedRequest,
   { inputTokens, web }: Pick<Route, 'inputTokens' | 'web'>,
-  tally: Pick<Tally, 'requestId' | 'enhancement' | 'upstreamMs'>,
+  tally: Pick<RequestContext, 'requestId' | 'enhancement' | 'upstreamMs'>,
 ): Promise<Enhanced> {
   tally.enhancement = plan.enhancement
   const { rewritable } = plan
   const text = rewritable === null ? null : await rewrite(deps, rewritable, tally, signal)
   if (rewritable === null || text === null) return { ask: plan.ask } as Enhanced
-  const rewritten = withText(ask, text)
+  const rewritten = replaceUserText(ask, text)
   const isFit =
-    keepsRules(rewritable, text, deps.read) &&
+    isValidRewrite(rewritable, text, deps.read) &&
     deps.web.screen(text) &&
     estimateInputTokens(rewritten) <= inputTokens - web.tokens
   if (!isFit) {

@@ -1,19 +1,19 @@
-import type { Ask } from '../core/chat/chat.ts'
-import type { Reader } from '../core/analysis/prompt-analysis.ts'
-import { contain, visibleText } from '../core/web/untrusted-content.ts'
-import { type EndingSignal, endedFromOutside } from '../core/chat/request-abort.ts'
+import type { PromptAnalyzer } from '../core/analysis/prompt-analysis.ts'
+import type { ChatRequest } from '../core/chat/chat.ts'
+import { abortError, type RequestAbortSignal } from '../core/chat/request-abort.ts'
+import { type OmittedSource, type WebDocument, webLimits } from '../core/chat/web-sources.ts'
 import type { Caller } from '../core/limits/plans.ts'
-import { type Finding, type LeftOut, webLimits } from '../core/chat/web-sources.ts'
-import { noWeb, type WebOffer, type WebPlan } from '../core/web/web-plan.ts'
+import { insertUntrustedContent, visibleText } from '../core/web/untrusted-content.ts'
+import { noWeb, type WebAvailability, type WebPlan } from '../core/web/web-plan.ts'
 import type { Web } from '../web/web.ts'
 import type { Enhanced } from './enhance.ts'
+import type { RequestContext } from './request-context.ts'
 import type { Route } from './routing/route.ts'
-import type { Tally } from './request-context.ts'
 
 declare const prepared: unique symbol
 
 /** An ask that has been screened and holds all that its model is to see. Only such a one can be sent to a provider. */
-export type Prepared = { readonly [prepared]: true; readonly ask: Ask }
+export type Prepared = { readonly [prepared]: true; readonly ask: ChatRequest }
 
 /** What the web offers, as a plan is made of it. */
 export function offerOf({
@@ -21,8 +21,8 @@ export function offerOf({
   read,
 }: {
   readonly web: Pick<Web, 'search' | 'prices'>
-  readonly read: Reader
-}): WebOffer {
+  readonly read: PromptAnalyzer
+}): WebAvailability {
   return { canSearch: web.search.isThere, prices: web.prices, read }
 }
 
@@ -42,8 +42,8 @@ export function enrich(
   caller: Caller,
   { ask }: Enhanced,
   { web: plan }: Pick<Route, 'web'>,
-  tally: Pick<Tally, 'asked' | 'web' | 'upstreamMs'>,
-  ending: EndingSignal,
+  tally: Pick<RequestContext, 'asked' | 'web' | 'upstreamMs'>,
+  ending: RequestAbortSignal,
 ): Prepared | Promise<Prepared> {
   tally.asked = ask
   return plan === noWeb ? ({ ask } as Prepared) : enrichBy(deps, caller, ask, plan, tally, ending)
@@ -52,10 +52,10 @@ export function enrich(
 async function enrichBy(
   deps: EnrichDeps,
   caller: Caller,
-  ask: Ask,
+  ask: ChatRequest,
   plan: WebPlan,
-  tally: Pick<Tally, 'asked' | 'web' | 'upstreamMs'>,
-  ending: EndingSignal,
+  tally: Pick<RequestContext, 'asked' | 'web' | 'upstreamMs'>,
+  ending: RequestAbortSignal,
 ): Promise<Prepared> {
   const startedAt = deps.clock.monotonic()
   const { pages, search } = deps.web
@@ -65,7 +65,7 @@ async function enrichBy(
     ...plan.urls.map(url => pages.read(url, { accountId: caller.accountId, signal })),
   ])
     .catch(cause => {
-      throw ending.aborted ? endedFromOutside(ending) : cause
+      throw ending.aborted ? abortError(ending) : cause
     })
     .finally(release)
   // Others kept it waiting: no time of the gateway's own.
@@ -74,7 +74,7 @@ async function enrichBy(
 }
 
 /** The ending as what sockets listen to. `release` stops listening. */
-function abortedBy(ending: EndingSignal): { readonly signal: AbortSignal; readonly release: () => void } {
+function abortedBy(ending: RequestAbortSignal): { readonly signal: AbortSignal; readonly release: () => void } {
   const abort = new AbortController()
   const end = () => abort.abort(ending.reason)
   if (ending.aborted) end()
@@ -84,14 +84,14 @@ function abortedBy(ending: EndingSignal): { readonly signal: AbortSignal; readon
 
 function gathered(
   { web: { prices, screenPage }, randomBytes }: EnrichDeps,
-  ask: Ask,
+  ask: ChatRequest,
   plan: WebPlan,
-  tally: Pick<Tally, 'asked' | 'web'>,
-  results: readonly Finding[] | LeftOut,
-  fetched: readonly (Finding | LeftOut)[],
+  tally: Pick<RequestContext, 'asked' | 'web'>,
+  results: readonly WebDocument[] | OmittedSource,
+  fetched: readonly (WebDocument | OmittedSource)[],
 ): Prepared {
-  const leftOut: LeftOut[] = []
-  const admitted = (one: Finding | LeftOut, maximumCharacters: number) => {
+  const leftOut: OmittedSource[] = []
+  const admitted = (one: WebDocument | OmittedSource, maximumCharacters: number) => {
     if ('code' in one) {
       leftOut.push(one)
       return []
@@ -107,7 +107,7 @@ function gathered(
   const known = new Set(read.map(({ finding }) => finding.url))
   const findings = [...read, ...found.filter(({ finding }) => !known.has(finding.url))]
   const nonce = Buffer.from(randomBytes(16)).toString('hex')
-  const messages = contain(ask.messages, findings, { nonce, maximumTokens: plan.tokens })
+  const messages = insertUntrustedContent(ask.messages, findings, { nonce, maximumTokens: plan.tokens })
   const enriched = messages === ask.messages ? ask : { ...ask, messages }
   tally.web = {
     searched,
@@ -121,7 +121,7 @@ function gathered(
 }
 
 /** A finding as a reader sees it: what is screened, shown to the caller and sent is one text. */
-function seen({ url, title, text }: Finding, maximumCharacters: number): Finding {
+function seen({ url, title, text }: WebDocument, maximumCharacters: number): WebDocument {
   return {
     url,
     title: visibleText(title.replace(/\s+/g, ' '), webLimits.titleCharacters) || url,

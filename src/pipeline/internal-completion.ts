@@ -1,18 +1,18 @@
-import type { Deadlines } from '../config.ts'
-import { plainAsk } from '../core/request/chat-request.ts'
-import type { Ask, ReasoningEffort } from '../core/chat/chat.ts'
-import type { EndingSignal } from '../core/chat/request-abort.ts'
-import type { Catalogue } from '../core/models/models.ts'
 import type { Clock } from '../composition/clock.ts'
 import type { Network } from '../composition/network.ts'
+import type { Deadlines } from '../config.ts'
+import type { ChatRequest, ReasoningEffort } from '../core/chat/chat.ts'
+import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
+import type { Catalog } from '../core/models/models.ts'
+import { chatRequestWithDefaults } from '../core/request/chat-request.ts'
 import { startAttempt } from './attempt.ts'
-import type { Endpoint } from './routing/candidate.ts'
+import type { TcpAddress } from './routing/candidate.ts'
 
 export type CompleteDeps = {
   readonly clock: Clock
   readonly network: Network
-  readonly catalogue: Catalogue
-  readonly endpoints: ReadonlyMap<string, Endpoint>
+  readonly catalogue: Catalog
+  readonly endpoints: ReadonlyMap<string, TcpAddress>
   readonly deadlines: Deadlines
 }
 
@@ -28,11 +28,11 @@ type Question = {
  * One answer of a catalogue model to the gateway's own question, as text: nobody's request, nobody's bill. Throws an `Error`
  * where the model is not offered or has no whole answer.
  */
-export async function complete(
+export async function completeInternally(
   deps: CompleteDeps,
   name: string,
   question: Question,
-  signal: EndingSignal,
+  signal: RequestAbortSignal,
 ): Promise<string> {
   const model = deps.catalogue.resolve(name)
   const endpoint = model === null ? undefined : deps.endpoints.get(model.provider)
@@ -64,10 +64,13 @@ export async function complete(
   return text
 }
 
-function askOf({ system, user, reasoningEffort }: Question): Ask {
+function askOf({ system, user, reasoningEffort }: Question): ChatRequest {
   const messages = [
     { role: 'system', text: system },
     { role: 'user', content: [{ type: 'text', text: user }], name: null },
   ] as const
-  return plainAsk(messages, { reasoningEffort: reasoningEffort ?? null, bodyCharacters: system.length + user.length })
+  return chatRequestWithDefaults(messages, {
+    reasoningEffort: reasoningEffort ?? null,
+    bodyCharacters: system.length + user.length,
+  })
 }

@@ -1,27 +1,27 @@
-import type { Ask, TokenUsage } from '../core/chat/chat.ts'
-import { ratioOf } from '../core/learning/learning-cell.ts'
-import type { Model } from '../core/models/models.ts'
-import { qualityOf } from '../core/learning/response-quality.ts'
-import type { UsageRecord } from '../core/usage/usage-record.ts'
 import type { Deps } from '../composition/deps.ts'
+import type { ChatRequest, TokenUsage } from '../core/chat/chat.ts'
+import { logLengthRatio } from '../core/learning/learning-cell.ts'
+import { inferQuality } from '../core/learning/response-quality.ts'
+import type { Model } from '../core/models/models.ts'
+import type { UsageRecord } from '../core/usage/usage-record.ts'
+import type { RequestContext } from './request-context.ts'
 import type { Route } from './routing/route.ts'
-import type { Tally } from './request-context.ts'
 
 export type LessonDeps = Pick<Deps, 'learning' | 'prompts' | 'clock'>
 
 /** What learning is to take from a request, content-free; null of one that was not answered. */
-export function lessonOf(
+export function toLearningEntry(
   deps: LessonDeps,
   accountId: string,
-  ask: Ask,
+  ask: ChatRequest,
   plan: Route,
-  tally: Tally,
+  tally: RequestContext,
   served: { readonly model: Model; readonly usage: TokenUsage; readonly isEnhanced: boolean } | null,
 ): NonNullable<UsageRecord['learning']> | null {
   const { serving } = tally
   if (served === null || serving === null || tally.outcome !== 'completed') return null
   const { queryType } = plan.reading
-  const quality = qualityOf({
+  const quality = inferQuality({
     finish: serving.finishes.get(0) ?? null,
     text: serving.text,
     hasContent: serving.hasContent,
@@ -29,7 +29,7 @@ export function lessonOf(
     isCapped: ask.maxOutputTokens !== null,
     wantsJson: ask.responseFormat.type !== 'text' && ask.choices === 1 && !serving.hasToolCalls,
     queryType,
-    ratio: ratioOf(served.usage),
+    ratio: logLengthRatio(served.usage),
     usualRatio: deps.learning.of(accountId)?.usualRatioOf(queryType) ?? null,
   })
   const isFirst = serving.candidate.model === plan.first.model

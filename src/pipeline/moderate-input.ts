@@ -1,28 +1,28 @@
-import type { Ask, Message } from '../core/chat/chat.ts'
-import { type Definition, definitionsIn, withDefinitions } from '../core/chat/tool-definitions.ts'
-import { createEnding, type EndingSignal } from '../core/chat/request-abort.ts'
+import type { ChatRequest, Message } from '../core/chat/chat.ts'
+import { createRequestAbort, type RequestAbortSignal } from '../core/chat/request-abort.ts'
+import { collectDefinitions, mapDefinitionTexts, type PromptDefinition } from '../core/chat/tool-definitions.ts'
+import { type DetectedSecret, maskSecrets } from '../core/moderation/secret-detection.ts'
+import { messageTexts, type Verdict } from '../core/moderation/text-moderator.ts'
 import { GatewayError } from '../core/validation/errors.ts'
-import { type Leak, masked } from '../core/moderation/secret-detection.ts'
-import { textsOf, type Verdict } from '../core/moderation/text-moderator.ts'
-import type { Safety } from '../moderation/moderation.ts'
+import type { Moderation } from '../moderation/moderation.ts'
 
 declare const screened: unique symbol
 
 /** An ask that moderation has let through. Only `moderate` makes one, so what was never screened does not compile. */
-export type Screened = {
+export type ModeratedRequest = {
   readonly [screened]: true
-  readonly ask: Ask
+  readonly ask: ChatRequest
   /** Kinds of secrets found in the conversation and in what is defined beside it. */
   readonly secrets: readonly string[]
   /** Aborts with the request, and with the error to be told when somebody else's verdict comes in as a refusal. */
-  readonly signal: EndingSignal
+  readonly signal: RequestAbortSignal
   /** Settled once that verdict is in; nothing may reach the caller before. Throws a refusal. null = nobody is asked. */
   readonly verdict: Promise<void> | null
 }
 
 export type ModerateDeps = {
   readonly safety: Pick<
-    Safety,
+    Moderation,
     'screenMessages' | 'screenDefinition' | 'moderation' | 'secrets' | 'leaksIn' | 'secretsIn'
   >
   readonly log: { warn(event: string, fields: Readonly<Record<string, string | number>>): void }
@@ -36,13 +36,13 @@ export type ModerateDeps = {
  */
 export function moderate(
   deps: ModerateDeps,
-  ask: Ask,
-  request: { readonly id: string; readonly signal: EndingSignal },
-): Screened {
+  ask: ChatRequest,
+  request: { readonly id: string; readonly signal: RequestAbortSignal },
+): ModeratedRequest {
   const { safety } = deps
   const kinds = new Set<string>()
-  look(safety, 'messages', safety.screenMessages(ask.messages), ask.messages, kinds)
-  for (const one of definitionsIn(ask)) look(safety, one.param, safety.screenDefinition(one), [one], kinds)
+  checkPart(safety, 'messages', safety.screenMessages(ask.messages), ask.messages, kinds)
+  for (const one of collectDefinitions(ask)) checkPart(safety, one.param, safety.screenDefinition(one), [one], kinds)
   const secrets: readonly string[] = [...kinds]
   if (secrets.length > 0) {
     deps.log.warn('secrets_in_prompt', {
@@ -52,17 +52,17 @@ export function moderate(
     })
   }
   const clean = safety.secrets === 'mask' && secrets.length > 0 ? masking(safety, ask) : ask
-  return { ask: clean, secrets, ...askElsewhere(safety, clean, request) } as Screened
+  return { ask: clean, secrets, ...startExternalModeration(safety, clean, request) } as ModeratedRequest
 }
 
 type Param = 'messages' | 'tools' | 'response_format'
 
 /** Refuses what may not go on, and adds the kinds of secrets in what may to `kinds`. */
-function look(
+function checkPart(
   safety: ModerateDeps['safety'],
   param: Param,
   { verdict, layer, category, rule }: Verdict,
-  said: readonly (Message | Definition)[],
+  said: readonly (Message | PromptDefinition)[],
   kinds: Set<string>,
 ): void {
   if (verdict === 'block') throw refusal(param, layer ?? 'patterns', category ?? 'illegal', rule)
@@ -73,19 +73,19 @@ function look(
 }
 
 /** Asks the configured endpoint or model, without waiting. */
-function askElsewhere(
+function startExternalModeration(
   { moderation }: ModerateDeps['safety'],
-  ask: Ask,
-  request: { readonly id: string; readonly signal: EndingSignal },
-): Pick<Screened, 'signal' | 'verdict'> {
+  ask: ChatRequest,
+  request: { readonly id: string; readonly signal: RequestAbortSignal },
+): Pick<ModeratedRequest, 'signal' | 'verdict'> {
   if (moderation === null) return { signal: request.signal, verdict: null }
-  const ending = createEnding()
+  const ending = createRequestAbort()
   const leave = () => ending.abort(request.signal.reason)
   request.signal.addEventListener('abort', leave)
   if (request.signal.aborted) leave()
   const asking = new AbortController()
   ending.signal.addEventListener('abort', () => asking.abort())
-  const texts = ask.messages.flatMap(textsOf).filter(text => text.trim() !== '')
+  const texts = ask.messages.flatMap(messageTexts).filter(text => text.trim() !== '')
   const verdict = moderation.ask(texts, request.id, asking.signal).then(category => {
     if (category === null) return
     const error = refusal('messages', 'classifier', category, 'the configured moderation')
@@ -98,12 +98,12 @@ function askElsewhere(
 }
 
 /** The ask with every secret masked. Throws a refusal where a name holds one: calls go by it. */
-function masking({ leaksIn }: Pick<Safety, 'leaksIn'>, ask: Ask): Ask {
+function masking({ leaksIn }: Pick<Moderation, 'leaksIn'>, ask: ChatRequest): ChatRequest {
   const { tools, responseFormat } = ask
   for (const { name } of tools) refuseNamed('tools', leaksIn(name))
   if (responseFormat.type === 'json_schema') refuseNamed('response_format', leaksIn(responseFormat.name))
-  const clean = (text: string) => masked(text, leaksIn(text))
-  return { ...ask, ...withDefinitions(ask, clean), messages: ask.messages.map(message => cleaned(message, clean)) }
+  const clean = (text: string) => maskSecrets(text, leaksIn(text))
+  return { ...ask, ...mapDefinitionTexts(ask, clean), messages: ask.messages.map(message => cleaned(message, clean)) }
 }
 
 function cleaned(message: Message, clean: (text: string) => string): Message {
@@ -127,7 +127,7 @@ function cleaned(message: Message, clean: (text: string) => string): Message {
   }
 }
 
-function refuseNamed(param: Param, leaks: readonly Leak[]): void {
+function refuseNamed(param: Param, leaks: readonly DetectedSecret[]): void {
   if (leaks.length > 0) throw secretsFound(param, new Set(leaks.map(({ kind }) => kind)))
 }
 
@@ -136,7 +136,7 @@ function secretsFound(param: Param, kinds: ReadonlySet<string>): GatewayError {
 }
 
 function refusal(param: Param, layer: string, category: string, detail: string | null): GatewayError {
-  return new GatewayError('content_blocked', adviceFor(places[param], category), {
+  return new GatewayError('content_blocked', blockedMessage(places[param], category), {
     param,
     layer,
     category,
@@ -150,7 +150,7 @@ const places: Readonly<Record<Param, string>> = {
   response_format: 'The response format',
 }
 
-function adviceFor(place: string, category: string): string {
+function blockedMessage(place: string, category: string): string {
   switch (category) {
     case 'prompt_injection':
     case 'jailbreak':

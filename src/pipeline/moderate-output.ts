@@ -1,18 +1,18 @@
 import type { ChatEvent, ChatEvents } from '../core/chat/chat.ts'
-import type { Safety } from '../moderation/moderation.ts'
-import type { Screened } from './moderate-input.ts'
-import type { Tally } from './request-context.ts'
+import type { Moderation } from '../moderation/moderation.ts'
+import type { ModeratedRequest } from './moderate-input.ts'
+import type { RequestContext } from './request-context.ts'
 
 /**
  * Lets through what may be shown of an answer. Nothing goes out before the verdict of whoever was asked to judge the prompt,
  * who has had all the time that the upstream took; a hit ends the answer with `content_filter`, and the upstream call.
  */
-export async function* screen(
-  { safety }: { readonly safety: Pick<Safety, 'screenAnswer'> },
-  mode: Parameters<Safety['screenAnswer']>[0],
-  { verdict }: Pick<Screened, 'verdict'>,
+export async function* moderateOutput(
+  { safety }: { readonly safety: Pick<Moderation, 'screenAnswer'> },
+  mode: Parameters<Moderation['screenAnswer']>[0],
+  { verdict }: Pick<ModeratedRequest, 'verdict'>,
   answer: AsyncIterable<readonly ChatEvent[]>,
-  tally: Pick<Tally, 'serving'>,
+  tally: Pick<RequestContext, 'serving'>,
 ): ChatEvents {
   const screen = safety.screenAnswer(mode)
   let pending = verdict

@@ -1,16 +1,17 @@
 /** What an attempt says of a model: to its health, and where it failed to the operator. */
-import type { HealthOutcome } from '../core/routing/circuit-breaker.ts'
-import { fullName } from '../core/models/models.ts'
+
 import type { Deps } from '../composition/deps.ts'
+import { fullName } from '../core/models/models.ts'
+import type { HealthOutcome } from '../core/routing/circuit-breaker.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
+import type { RequestContext, UpstreamResponse } from './request-context.ts'
 import type { Candidate } from './routing/candidate.ts'
 import { healthKey } from './routing/health-key.ts'
-import type { Serving, Tally } from './request-context.ts'
 
 /** The model answered; and how fast, where it `streamed`. Milliseconds: waited for it in all, and when it was over. */
 export function reportSuccess(
   { health }: Pick<Deps, 'health'>,
-  serving: Serving,
+  serving: UpstreamResponse,
   streamed: { readonly waitedMs: number; readonly endedAt: number } | null,
 ): void {
   health.report(healthKey(serving.candidate), {
@@ -25,7 +26,7 @@ const leastPacedTokens = 32
 const mostIdle = 0.25
 
 /** How fast a streamed answer came: to its first content, and from there on where the upstream counted and set the pace. */
-function speedOf({ firstContentAt, startedAt, usage, reasoning }: Serving, waitedMs: number, endedAt: number) {
+function speedOf({ firstContentAt, startedAt, usage, reasoning }: UpstreamResponse, waitedMs: number, endedAt: number) {
   if (firstContentAt === null) return {}
   const firstTokenMs = firstContentAt - startedAt
   // Reasoning that is not shown was done before the first content.
@@ -39,7 +40,7 @@ function speedOf({ firstContentAt, startedAt, usage, reasoning }: Serving, waite
 /** What a failure says about the model's health, and to the operator. The caller's own mistakes say nothing of health. */
 export function reportFailure(
   deps: Pick<Deps, 'health' | 'log'>,
-  tally: Tally,
+  tally: RequestContext,
   candidate: Candidate,
   failure: ProviderFailure,
   status: number | null,

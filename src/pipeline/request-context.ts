@@ -1,23 +1,30 @@
-import type { Ask, Attempt, ChatEvent, FinishReason, Receipt, ReportedUsage } from '../core/chat/chat.ts'
-import type { EndingSignal } from '../core/chat/request-abort.ts'
-import { GatewayError } from '../core/validation/errors.ts'
-import type { OutputCap } from '../core/chat/output-cap.ts'
-import { addJoined } from '../core/chat/text-deltas.ts'
-import type { Listed } from '../core/limits/active-set.ts'
-import type { LeftOut, WebSource } from '../core/chat/web-sources.ts'
 import type { Clock } from '../composition/clock.ts'
-import type { Seat } from '../limits/meter.ts'
+import type {
+  Attempt,
+  ChatEvent,
+  ChatRequest,
+  FinishReason,
+  ReportedUsage,
+  ResponseSummary,
+} from '../core/chat/chat.ts'
+import type { OutputCap } from '../core/chat/output-cap.ts'
+import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
+import { appendMerged } from '../core/chat/text-deltas.ts'
+import type { OmittedSource, WebSource } from '../core/chat/web-sources.ts'
+import type { ActiveSetMember } from '../core/limits/active-set.ts'
 import type { TraceParent } from '../core/text/traceparent.ts'
+import { GatewayError } from '../core/validation/errors.ts'
+import type { Reservation } from '../limits/meter.ts'
 import type { AnswerPart, ProviderFailure } from '../providers/provider.ts'
 import type { Candidate } from './routing/candidate.ts'
 
 /** In this order. */
-export type Step = 'route' | 'admit' | 'moderate' | 'enhance' | 'enrich' | 'call' | 'settle'
+export type PipelineStage = 'route' | 'admit' | 'moderate' | 'enhance' | 'enrich' | 'call' | 'settle'
 
-export type Outcome = 'completed' | 'failed' | 'client_closed' | 'blocked'
+export type RequestStatus = 'completed' | 'failed' | 'client_closed' | 'blocked'
 
 /** What one request has used and done so far: written by the steps as it happens, read once when it is settled. */
-export type Tally = Listed & {
+export type RequestContext = ActiveSetMember & {
   readonly requestId: string
   /** Epoch milliseconds, and monotonic ones for durations. */
   readonly startedAt: number
@@ -25,45 +32,45 @@ export type Tally = Listed & {
   readonly clock: Pick<Clock, 'monotonic'>
   readonly attempts: Attempt[]
   /** When each step began, in monotonic milliseconds; it ends where the next begins. Null = it has not come. */
-  readonly steps: Record<Step, number | null>
+  readonly steps: Record<PipelineStage, number | null>
   /** The trace that the caller says this is part of. */
   trace: TraceParent | null
   /** The prompt's name in the book of prompts. */
   promptDigest: string
   /** Milliseconds spent waiting for upstreams that failed; with the serving one's own wait, what is not our overhead. */
   upstreamMs: number
-  seat: Seat | null
+  seat: Reservation | null
   /** What was made of the prompt; null = nobody asked for that. */
-  enhancement: Receipt['enhancement']
+  enhancement: ResponseSummary['enhancement']
   /** The ask as models are sent it, whose tokens they count; null = none has been yet. */
-  asked: Ask | null
+  asked: ChatRequest | null
   /** What the web added; null = nothing was looked up. */
   web: WebUse | null
   /** The candidate whose answer is being read. */
-  serving: Serving | null
+  serving: UpstreamResponse | null
   firstContentMs: number | null
   /** Until someone knows better, the caller left: a generator that is ended from outside tells nobody why. */
-  outcome: Outcome
+  outcome: RequestStatus
   errorCode: string | null
   /** Kinds of secrets found in the prompt. */
   secrets: readonly string[]
   /** Notes in the meter what has been used so far. */
   checkpoint: () => void
-  begin(step: Step): void
-  fail(failure: unknown, signal: EndingSignal): void
+  begin(step: PipelineStage): void
+  fail(failure: unknown, signal: RequestAbortSignal): void
 }
 
 /** What was looked up for a request. Costs are integers of 1e-8 USD: of what succeeded, the rest is ours. */
 export type WebUse = {
   readonly searched: boolean
   readonly sources: readonly WebSource[]
-  readonly leftOut: readonly LeftOut[]
+  readonly leftOut: readonly OmittedSource[]
   readonly searchMicrocents: number
   readonly fetchMicrocents: number
 }
 
 /** What has been read of one upstream answer. */
-export type Serving = {
+export type UpstreamResponse = {
   readonly candidate: Candidate
   readonly droppedParameters: readonly string[]
   /** The cap that the gateway set on the answer; null = the client's own is in force. */
@@ -89,7 +96,7 @@ export type Serving = {
 }
 
 /** A tally for a request that begins now. */
-export function startTally(clock: Clock, requestId: string): Tally {
+export function createRequestContext(clock: Clock, requestId: string): RequestContext {
   const startedMonotonic = clock.monotonic()
   return {
     place: -1,
@@ -127,11 +134,11 @@ export function startTally(clock: Clock, requestId: string): Tally {
 
 const nothing = () => {}
 
-function begin(this: Tally, step: Step): void {
+function begin(this: RequestContext, step: PipelineStage): void {
   this.steps[step] = this.clock.monotonic()
 }
 
-function fail(this: Tally, failure: unknown, signal: EndingSignal): void {
+function fail(this: RequestContext, failure: unknown, signal: RequestAbortSignal): void {
   // The caller who left is told apart from the gateway that had to end a request and gave its reason.
   if (signal.aborted && !(signal.reason instanceof GatewayError)) return
   const error = failure instanceof GatewayError ? failure : null
@@ -142,7 +149,11 @@ function fail(this: Tally, failure: unknown, signal: EndingSignal): void {
 }
 
 /** An upstream answer of which nothing has been read yet. */
-export function startServing(candidate: Candidate, droppedParameters: readonly string[], startedAt: number): Serving {
+export function createUpstreamResponse(
+  candidate: Candidate,
+  droppedParameters: readonly string[],
+  startedAt: number,
+): UpstreamResponse {
   return {
     candidate,
     droppedParameters,
@@ -167,7 +178,7 @@ export function startServing(candidate: Candidate, droppedParameters: readonly s
  * one. Finish reasons stay here until the answer has truly ended: a cut one never shows them. Of `choices` requested ones,
  * further choices that an upstream sends are ignored: no client expects them.
  */
-export function takeIn(serving: Serving, parts: readonly AnswerPart[], choices: number): ChatEvent[] {
+export function applyParts(serving: UpstreamResponse, parts: readonly AnswerPart[], choices: number): ChatEvent[] {
   const content: ChatEvent[] = []
   for (const part of parts) {
     if ('choice' in part && part.choice >= choices) continue
@@ -176,7 +187,7 @@ export function takeIn(serving: Serving, parts: readonly AnswerPart[], choices: 
         if (part.text === '') break
         serving.reasoning += part.text
         serving.hasContent = true
-        addJoined(content, part)
+        appendMerged(content, part)
         break
       case 'text':
       case 'refusal':
@@ -185,7 +196,7 @@ export function takeIn(serving: Serving, parts: readonly AnswerPart[], choices: 
         serving.text += part.text
         if (part.type === 'refusal') serving.refused = true
         serving.hasContent = true
-        addJoined(content, part)
+        appendMerged(content, part)
         break
       case 'tool_call':
         serving.text += part.name

@@ -1,9 +1,9 @@
-import { type EndingSignal, endedFromOutside } from '../core/chat/request-abort.ts'
+import type { Deps } from '../composition/deps.ts'
+import { abortError, type RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { maximumGrowth } from '../core/enhancement/enhance.ts'
 import { rewriteInstructions } from '../core/enhancement/prompt-rewrite.ts'
-import type { Deps } from '../composition/deps.ts'
-import { complete } from './internal-completion.ts'
-import type { Tally } from './request-context.ts'
+import { completeInternally } from './internal-completion.ts'
+import type { RequestContext } from './request-context.ts'
 
 export type RewriteDeps = Pick<Deps, 'clock' | 'network' | 'catalogue' | 'endpoints' | 'config' | 'health' | 'log'>
 
@@ -20,8 +20,8 @@ const outputCap = 1_024
 export async function rewrite(
   { clock, network, catalogue, endpoints, config, health, log }: RewriteDeps,
   prompt: string,
-  tally: Pick<Tally, 'requestId' | 'upstreamMs'>,
-  ending: EndingSignal,
+  tally: Pick<RequestContext, 'requestId' | 'upstreamMs'>,
+  ending: RequestAbortSignal,
 ): Promise<string | null> {
   const { rewriter } = config
   if (rewriter === null) return null
@@ -37,13 +37,16 @@ export async function rewrite(
     outputCap,
     reasoningEffort: 'none',
   } as const
-  const text = await complete({ clock, network, catalogue, endpoints, deadlines }, rewriter, question, ending).catch(
-    () => null,
-  )
+  const text = await completeInternally(
+    { clock, network, catalogue, endpoints, deadlines },
+    rewriter,
+    question,
+    ending,
+  ).catch(() => null)
   const durationMs = clock.monotonic() - startedAt
   // Others kept it waiting: no time of the gateway's own.
   tally.upstreamMs += durationMs
-  if (ending.aborted) throw endedFromOutside(ending)
+  if (ending.aborted) throw abortError(ending)
   health.report(key, { outcome: text === null ? 'soft_failure' : 'ok' })
   log.info('prompt_rewritten', {
     request_id: tally.requestId,

@@ -1,17 +1,17 @@
-import type { Ask, AttemptOutcome, Receipt, TokenUsage } from '../core/chat/chat.ts'
-import { dayMs } from '../core/text/utc-days.ts'
-import { fullName, type Model } from '../core/models/models.ts'
-import { costOf } from '../core/usage/money.ts'
-import type { Caller } from '../core/limits/plans.ts'
-import { estimateTokens, likelyInputTokens } from '../core/tokens/tokens.ts'
-import { type Tried, type TriedOutcome, triedOutcomes, type UsageRecord } from '../core/usage/usage-record.ts'
 import type { Deps } from '../composition/deps.ts'
-import type { Seat } from '../limits/meter.ts'
+import type { AttemptOutcome, ChatRequest, ResponseSummary, TokenUsage } from '../core/chat/chat.ts'
+import type { Caller } from '../core/limits/plans.ts'
+import { fullName, type Model } from '../core/models/models.ts'
+import { dayMs } from '../core/text/utc-days.ts'
+import { estimateTokens, likelyInputTokens } from '../core/tokens/tokens.ts'
+import { costOf } from '../core/usage/money.ts'
+import { type AttemptRecord, attemptOutcomes, type TriedOutcome, type UsageRecord } from '../core/usage/usage-record.ts'
+import type { Reservation } from '../limits/meter.ts'
 import { servedModel } from './call.ts'
-import { lessonOf } from './learning-entry.ts'
-import { lookBack } from './update-estimates.ts'
+import { toLearningEntry } from './learning-entry.ts'
+import type { RequestContext, UpstreamResponse } from './request-context.ts'
 import type { Route } from './routing/route.ts'
-import type { Serving, Tally } from './request-context.ts'
+import { updateEstimates } from './update-estimates.ts'
 
 /**
  * Gives the seat back, turns the reservation into what was really used, and writes the usage record, in one step of the
@@ -20,12 +20,12 @@ import type { Serving, Tally } from './request-context.ts'
 export async function settle(
   deps: Deps,
   caller: Caller,
-  ask: Ask,
+  ask: ChatRequest,
   plan: Route,
-  admitted: Seat,
-  tally: Tally,
+  admitted: Reservation,
+  tally: RequestContext,
   settled?: (record: UsageRecord) => Promise<void>,
-): Promise<Receipt> {
+): Promise<ResponseSummary> {
   const seat = tally.seat ?? admitted
   const bill = billOf(deps, ask, plan, seat, tally)
   const { model, usage, estimated, billed, search, fetch } = bill
@@ -41,7 +41,7 @@ export async function settle(
   const { enhancement } = tally
   const served = model === null ? null : { model, usage, isEnhanced: enhancement?.changed === true }
   const record = recordOf(deps, caller, ask, plan, seat, tally, bill)
-  record.learning = lessonOf(deps, caller.accountId, ask, plan, tally, served)
+  record.learning = toLearningEntry(deps, caller.accountId, ask, plan, tally, served)
   try {
     await deps.meter.settle({ seat, tokens: usage.inputTokens + usage.outputTokens, microcents: billed, record })
   } finally {
@@ -49,7 +49,7 @@ export async function settle(
   }
   if (settled !== undefined) await settled(record)
   if (model !== null && tally.outcome === 'completed')
-    lookBack(deps, caller.accountId, ask, plan, tally, { model, usage, microcents: billed })
+    updateEstimates(deps, caller.accountId, ask, plan, tally, { model, usage, microcents: billed })
   return {
     requestId: tally.requestId,
     model: model === null ? '' : fullName(model),
@@ -75,7 +75,14 @@ export async function settle(
  * Notes what a running request would be billed if it ended now, so that a process that dies loses a second of it at most.
  * As a failure of ours: whoever reads it in the ledger reads that the answer was cut.
  */
-export function checkpoint(deps: Deps, caller: Caller, ask: Ask, plan: Route, admitted: Seat, tally: Tally): void {
+export function checkpoint(
+  deps: Deps,
+  caller: Caller,
+  ask: ChatRequest,
+  plan: Route,
+  admitted: Reservation,
+  tally: RequestContext,
+): void {
   deps.meter.checkpoint(tally.seat ?? admitted, () => {
     const seat = tally.seat ?? admitted
     const bill = { ...billOf(deps, ask, plan, seat, tally), estimated: true }
@@ -87,7 +94,7 @@ export function checkpoint(deps: Deps, caller: Caller, ask: Ask, plan: Route, ad
 }
 
 /** The gateway's own cap, where an answer ended at it. */
-function cutBy(serving: Serving | null): Pick<Receipt, 'outputCap'> {
+function cutBy(serving: UpstreamResponse | null): Pick<ResponseSummary, 'outputCap'> {
   if (serving === null || serving.outputCap === null) return {}
   return [...serving.finishes.values()].includes('length') ? { outputCap: serving.outputCap } : {}
 }
@@ -95,7 +102,7 @@ function cutBy(serving: Serving | null): Pick<Receipt, 'outputCap'> {
 const noWebUsed = { searched: false, sources: [], leftOut: [] }
 
 /** What a request comes to. Money is integers of 1e-8 USD. */
-type Bill = {
+type SettledCost = {
   /** Who served; null = nobody. */
   readonly model: Model | null
   readonly usage: TokenUsage
@@ -114,7 +121,7 @@ type Bill = {
  * Bills at most what was reserved. The tokens are the upstream's own count, also above the reservation: all of them count
  * against the day. What was used and not billed is the shortfall, which the operator bears and the account is held to.
  */
-function billOf(deps: Deps, ask: Ask, plan: Route, seat: Seat, tally: Tally): Bill {
+function billOf(deps: Deps, ask: ChatRequest, plan: Route, seat: Reservation, tally: RequestContext): SettledCost {
   const model = servedModel(deps, tally.serving)
   const { usage: counted, estimated } = used(plan, ask, seat, tally)
   const usage = model === null ? counted : possible(counted, model, plan, seat, ask.choices)
@@ -139,7 +146,12 @@ const nothing: TokenUsage = {
  * What is owed for: the upstream's own count where the answer was whole and it gave one, ours for what it left out. Of a cut
  * answer what arrived is owed; of one of which nothing arrived, nothing.
  */
-function used(plan: Route, ask: Ask, seat: Seat, { serving, asked }: Tally): { usage: TokenUsage; estimated: boolean } {
+function used(
+  plan: Route,
+  ask: ChatRequest,
+  seat: Reservation,
+  { serving, asked }: RequestContext,
+): { usage: TokenUsage; estimated: boolean } {
   if (serving === null) return { usage: nothing, estimated: false }
   const { candidate, usage: reported, ended, hasContent } = serving
   if (ended && reported !== null) {
@@ -170,14 +182,14 @@ function used(plan: Route, ask: Ask, seat: Seat, { serving, asked }: Tally): { u
 }
 
 /** Our count of what arrived, at most `cap`. Reasoning that the upstream counted is more than the summary it shows. */
-function arrivedTokens({ candidate, text, reasoning, usage }: Serving, cap: number): number {
+function arrivedTokens({ candidate, text, reasoning, usage }: UpstreamResponse, cap: number): number {
   const { provider } = candidate.model
   const thoughts = Math.max(usage?.reasoningTokens ?? 0, estimateTokens(reasoning, provider))
   return Math.min(thoughts + estimateTokens(text, provider), cap)
 }
 
 /** The counts, where they are above what a model can read and write cut to that: an upstream's defect must not use up a day. */
-function possible(counted: TokenUsage, model: Model, plan: Route, seat: Seat, choices: number): TokenUsage {
+function possible(counted: TokenUsage, model: Model, plan: Route, seat: Reservation, choices: number): TokenUsage {
   const mostInput = Math.max(plan.inputTokens, model.contextWindow)
   const mostOutput = Math.max(seat.outputCap, model.maxOutputTokens) * choices
   if (counted.inputTokens <= mostInput && counted.outputTokens <= mostOutput) return counted
@@ -196,11 +208,11 @@ function possible(counted: TokenUsage, model: Model, plan: Route, seat: Seat, ch
 function recordOf(
   deps: Deps,
   caller: Caller,
-  ask: Ask,
+  ask: ChatRequest,
   plan: Route,
-  seat: Seat,
-  tally: Tally,
-  { model, usage, estimated, owed, billed, search, fetch }: Bill,
+  seat: Reservation,
+  tally: RequestContext,
+  { model, usage, estimated, owed, billed, search, fetch }: SettledCost,
 ): UsageRecord {
   return {
     request_id: tally.requestId,
@@ -237,13 +249,13 @@ function recordOf(
 }
 
 /** The candidates that were asked. Those that were skipped are counted in `attempts` only. */
-function triedIn({ attempts, startedMonotonic }: Tally): Tried[] {
-  const tried: Tried[] = []
+function triedIn({ attempts, startedMonotonic }: RequestContext): AttemptRecord[] {
+  const tried: AttemptRecord[] = []
   for (const { model, outcome, startedAt, durationMs } of attempts)
     if (wasAsked(outcome)) tried.push([model, outcome, Math.round(startedAt - startedMonotonic), durationMs])
   return tried
 }
 
 function wasAsked(outcome: AttemptOutcome): outcome is TriedOutcome {
-  return triedOutcomes.some(one => one === outcome)
+  return attemptOutcomes.some(one => one === outcome)
 }

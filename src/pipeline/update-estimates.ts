@@ -1,22 +1,22 @@
-import type { Ask, TokenUsage } from '../core/chat/chat.ts'
-import { expectedOutput, plainCost, usualWebTokens } from '../core/usage/cost-estimate.ts'
-import { fullName, type Model } from '../core/models/models.ts'
-import { usualOutputTokens } from '../core/usage/output-length.ts'
-import { likelyInputTokens } from '../core/tokens/tokens.ts'
 import type { Deps } from '../composition/deps.ts'
+import type { ChatRequest, TokenUsage } from '../core/chat/chat.ts'
+import { fullName, type Model } from '../core/models/models.ts'
+import { likelyInputTokens } from '../core/tokens/tokens.ts'
+import { baseCost, expectedOutput, usualWebTokens } from '../core/usage/cost-estimate.ts'
+import { usualOutputTokens } from '../core/usage/output-length.ts'
+import type { RequestContext } from './request-context.ts'
 import type { Route } from './routing/route.ts'
-import type { Tally } from './request-context.ts'
 
 /**
  * What an answered request teaches at once, in memory: how far its cost was from what an estimate would have said, how long
  * its answer was, and who has its beginning in a cache now.
  */
-export function lookBack(
+export function updateEstimates(
   deps: Pick<Deps, 'foresight' | 'ties'>,
   accountId: string,
-  ask: Ask,
+  ask: ChatRequest,
   { reading, web }: Route,
-  { serving }: Tally,
+  { serving }: RequestContext,
   served: { readonly model: Model; readonly usage: TokenUsage; readonly microcents: number },
 ): void {
   const { model, usage, microcents } = served
@@ -25,7 +25,7 @@ export function lookBack(
   const known = deps.foresight.of(reading.queryType, accountId)
   const expected = expectedOutput(model, reading, ask.maxOutputTokens, known).tokens * ask.choices
   const input = likelyInputTokens(ask, model.provider) + usualWebTokens(web, model)
-  const foreseen = plainCost(model, input, expected) + web.microcents
+  const foreseen = baseCost(model, input, expected) + web.microcents
   // A model without a price has no error, and an answer that was cut off no length of its own.
   if (foreseen === 0 || microcents === 0) return
   const isWhole = serving?.finishes.get(0) === 'stop'

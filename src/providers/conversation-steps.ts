@@ -6,16 +6,16 @@ import type { ContentPart, FilePart, Message, ToolCall } from '../core/chat/chat
 import { isText } from './json.ts'
 
 /** A call and what came of it; null = nothing did. */
-export type Exchange = { readonly call: ToolCall; readonly result: string | null }
+export type ToolExchange = { readonly call: ToolCall; readonly result: string | null }
 
 type Assistant = Extract<Message, { role: 'assistant' }>
 
-export type Step =
+export type ConversationStep =
   | Extract<Message, { role: 'system' | 'user' }>
-  | (Omit<Assistant, 'toolCalls'> & { readonly role: 'assistant'; readonly exchanges: readonly Exchange[] })
+  | (Omit<Assistant, 'toolCalls'> & { readonly role: 'assistant'; readonly exchanges: readonly ToolExchange[] })
 
 /** What stands where an upstream wants a visible text and the caller left none. */
-export const fillers = {
+export const placeholderTexts = {
   opening: 'Begin.',
   emptyTurn: '(The message was empty.)',
   continuation: 'Continue.',
@@ -26,8 +26,8 @@ export const fillers = {
  * The conversation with every result beside its call, wherever before the assistant's next words it stood. A result that
  * no call waits for is told as the user's text.
  */
-export function stepsOf(messages: readonly Message[]): readonly Step[] {
-  const steps: Step[] = []
+export function stepsOf(messages: readonly Message[]): readonly ConversationStep[] {
+  const steps: ConversationStep[] = []
   let open: Open[] = []
   for (const message of messages) {
     switch (message.role) {
@@ -67,13 +67,13 @@ function answered(open: readonly Open[], { callId, text }: Extract<Message, { ro
   return waiting !== undefined
 }
 
-type AssistantStep = Extract<Step, { role: 'assistant' }>
+type AssistantStep = Extract<ConversationStep, { role: 'assistant' }>
 
 function isUnanswered({ exchanges }: AssistantStep): boolean {
   return exchanges.length > 0 && exchanges.every(({ result }) => result === null)
 }
 
-function merged(one: AssistantStep, other: AssistantStep, exchanges: readonly Exchange[]): AssistantStep {
+function merged(one: AssistantStep, other: AssistantStep, exchanges: readonly ToolExchange[]): AssistantStep {
   return {
     ...other,
     text: joined(one.text, other.text),
@@ -86,7 +86,7 @@ function joined(...texts: readonly (string | null)[]): string | null {
   return texts.filter(isText).join('\n') || null
 }
 
-function strayResult(text: string): Step {
+function strayResult(text: string): ConversationStep {
   return {
     role: 'user',
     content: [{ type: 'text', text: `Result of an earlier tool call:\n${text}` }],
@@ -112,7 +112,7 @@ export type PartWriter<Part> = {
   image(url: string): Part
   file(part: FilePart): Part
   /** A call, and its result for the turn after. `position` counts the calls of one assistant's turn from 0. */
-  exchange(exchange: Exchange, position: number): readonly [call: Part, result: Part]
+  exchange(exchange: ToolExchange, position: number): readonly [call: Part, result: Part]
 }
 
 /**
@@ -146,9 +146,9 @@ export function turnsOf<Part>(
     if (said.length + calls.length > 0) add('assistant', [...said, ...calls])
     if (results.length > 0) add('user', results)
   }
-  for (const { parts } of turns) if (parts.length === 0) parts.push(write.text(fillers.emptyTurn))
-  if (turns[0]?.role !== 'user') turns.unshift({ role: 'user', parts: [write.text(fillers.opening)] })
-  if (!prefill && turns.at(-1)?.role === 'assistant') add('user', [write.text(fillers.continuation)])
+  for (const { parts } of turns) if (parts.length === 0) parts.push(write.text(placeholderTexts.emptyTurn))
+  if (turns[0]?.role !== 'user') turns.unshift({ role: 'user', parts: [write.text(placeholderTexts.opening)] })
+  if (!prefill && turns.at(-1)?.role === 'assistant') add('user', [write.text(placeholderTexts.continuation)])
   return turns
 }
 

@@ -3,7 +3,7 @@
  * not listed could name another server, key, model or price to whoever reads it, so it is dropped and its name is told.
  * Fields inside messages, tools and response formats need no list: adapters write those objects anew, field by field.
  */
-import type { Ask } from '../core/chat/chat.ts'
+import type { ChatRequest } from '../core/chat/chat.ts'
 import { ownFields } from '../core/validation/own-fields.ts'
 import type { Json } from './json.ts'
 import { isRecord } from './json.ts'
@@ -60,7 +60,7 @@ type Options = {
 /** The extras to send, and the names of the others in the order in which they came. */
 export function sortExtras(
   kind: ProviderKind,
-  extras: Ask['extras'],
+  extras: ChatRequest['extras'],
   { listed = [], takes = () => true }: Options = {},
 ): { readonly sent: Json; readonly dropped: readonly string[] } {
   const sent: [string, unknown][] = []

@@ -1,6 +1,6 @@
 /** Foreign JSON, read without trusting its shape, and our own, written so that strict parsers take it. */
 
-import { parsed } from '../core/validation/untrusted-json.ts'
+import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
 
 export type Json = Readonly<Record<string, unknown>>
 
@@ -49,7 +49,7 @@ export function tokenCount(value: unknown): number | null {
 
 /** The JSON object that a text holds, null where it holds anything else. */
 export function objectIn(text: string): Json | null {
-  const value = parsed(text)
+  const value = parseUntrustedJson(text)
   return isRecord(value) ? value : null
 }
 

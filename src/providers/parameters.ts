@@ -1,5 +1,5 @@
 /** What a model takes of the parameters that mean the same on every wire, and the names of what it does not take. */
-import { type Ask, type ReasoningEffort, reasoningEfforts, type ToolChoice } from '../core/chat/chat.ts'
+import { type ChatRequest, type ReasoningEffort, reasoningEfforts, type ToolChoice } from '../core/chat/chat.ts'
 import type { ParameterRules } from '../core/models/models.ts'
 
 const parameterNames = [
@@ -30,7 +30,7 @@ const toldName = /^[\w.-]{1,64}$/
 const maximumToldNames = 32
 
 /** The names as they are told: ours first, in the order of the set above, then those of the caller's own fields. */
-export function toldNames(dropped: ReadonlySet<ParameterName>, extras: readonly string[]): readonly string[] {
+export function droppedNames(dropped: ReadonlySet<ParameterName>, extras: readonly string[]): readonly string[] {
   if (dropped.size === 0 && extras.length === 0) return none
   const ours: readonly string[] = parameterNames.filter(name => dropped.has(name))
   return [...ours, ...extras.filter(name => toldName.test(name))].slice(0, maximumToldNames)
@@ -42,7 +42,7 @@ const none: readonly never[] = []
  * The parameters to send, bent to the model's bounds (undefined = not sent), and those dropped. `thinks` says whether the
  * model will; null = that is left to the model.
  */
-export function parametersFor(ask: Ask, rules: ParameterRules, thinks: boolean | null) {
+export function parametersFor(ask: ChatRequest, rules: ParameterRules, thinks: boolean | null) {
   const dropped: Dropped = new Set()
   const sampling = takesSampling(rules, thinks)
   const logprobs = sampling && rules.logprobs
@@ -62,7 +62,7 @@ export function parametersFor(ask: Ask, rules: ParameterRules, thinks: boolean |
     logitBias: ifTaken(dropped, 'logit_bias', ask.logitBias, rules.logitBias),
     logprobs: ifTaken(dropped, 'logprobs', ask.logprobs || null, logprobs),
     topLogprobs: topLogprobs === undefined ? undefined : Math.min(topLogprobs, rules.maximumTopLogprobs),
-    stops: orAbsent(stops.length > rules.maximumStops ? stops.slice(0, rules.maximumStops) : stops),
+    stops: nonEmpty(stops.length > rules.maximumStops ? stops.slice(0, rules.maximumStops) : stops),
     choices: choices > 1 ? choices : undefined,
     dropped,
   }
@@ -113,6 +113,6 @@ export function nearestEffort(asked: ReasoningEffort, efforts: readonly Reasonin
 }
 
 /** The list where it holds anything: upstreams refuse an empty one. */
-export function orAbsent<T>(list: readonly T[]): readonly T[] | undefined {
+export function nonEmpty<T>(list: readonly T[]): readonly T[] | undefined {
   return list.length === 0 ? undefined : list
 }

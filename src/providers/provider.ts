@@ -2,7 +2,7 @@
  * What a provider adapter is: pure translation between the house's language and one upstream wire format. No fetch, clock,
  * logger or retry here; `pipeline/call.ts` owns all of it once.
  */
-import type { Ask, AttemptFailure, ContentEvent, FinishReason, ReportedUsage } from '../core/chat/chat.ts'
+import type { AttemptFailure, ChatRequest, ContentEvent, FinishReason, ReportedUsage } from '../core/chat/chat.ts'
 import type { Model } from '../core/models/models.ts'
 import type { ServerSentEvent } from './sse.ts'
 
@@ -17,7 +17,7 @@ export type Access = {
 
 /** One attempt's question: the caller's ask, the model that is to answer it, and the output cap that was reserved. */
 export type ProviderAsk = {
-  readonly ask: Ask
+  readonly ask: ChatRequest
   readonly model: Model
   readonly outputCap: number
   readonly stream: boolean

@@ -3,19 +3,19 @@
  * however a pair of surrogates was cut, a call has a name and a place that client libraries take, and no response that
  * counts as complete contains a truncated call.
  */
-import type { Piece } from '../core/chat/text-deltas.ts'
+import type { TextDelta } from '../core/chat/text-deltas.ts'
 import { ArgumentsScan } from './arguments-scan.ts'
 import { failed, failureOf, truncated } from './failure.ts'
 import type { AnswerPart, StreamReader } from './provider.ts'
 
 /** A whole answer, read by `read`. */
-export function guardedWhole(read: () => readonly AnswerPart[]): readonly AnswerPart[] {
+export function guardBody(read: () => readonly AnswerPart[]): readonly AnswerPart[] {
   const told = read()
   return withWholeCalls(areSound(told) ? told : mended(told, new Map()), new Map())
 }
 
 /** The stream's reader, guarded. */
-export function guardedReader(reader: StreamReader): StreamReader {
+export function guardStream(reader: StreamReader): StreamReader {
   const guard = guarded()
   return {
     read: event => guard(() => reader.read(event)),
@@ -29,7 +29,7 @@ export const maximumIndex = 127
 const nothing: readonly AnswerPart[] = []
 
 function guarded(): (read: () => readonly AnswerPart[]) => readonly AnswerPart[] {
-  const halves = new Map<string, Piece>()
+  const halves = new Map<string, TextDelta>()
   const calls: Calls = new Map()
   let isOver = false
   return read => {
@@ -93,7 +93,7 @@ function wrongIn({ index, name }: Extract<AnswerPart, { type: 'tool_call' }>): s
 }
 
 /** The parts up to a failure, made sound. `halves` holds, by channel, what a piece ended with and the next may complete. */
-function mended(parts: readonly AnswerPart[], halves: Map<string, Piece>): readonly AnswerPart[] {
+function mended(parts: readonly AnswerPart[], halves: Map<string, TextDelta>): readonly AnswerPart[] {
   const sound: AnswerPart[] = []
   for (const part of parts) {
     const wrong = part.type === 'tool_call' ? wrongIn(part) : null
@@ -107,7 +107,7 @@ function mended(parts: readonly AnswerPart[], halves: Map<string, Piece>): reado
 }
 
 /** The piece behind the half that waited for it, without the half that it ends with. */
-function completed(piece: Piece, halves: Map<string, Piece>): readonly Piece[] {
+function completed(piece: TextDelta, halves: Map<string, TextDelta>): readonly TextDelta[] {
   const channel = `${piece.type} ${piece.choice} ${piece.type === 'tool_arguments' ? piece.index : ''}`
   const text = (halves.get(channel)?.text ?? '') + piece.text
   halves.delete(channel)
@@ -123,7 +123,7 @@ function endsInHalf(text: string): boolean {
 /** What stands for a half whose other half never came. */
 const replacement = '\ufffd'
 
-function released(choice: number, halves: Map<string, Piece>): readonly Piece[] {
+function released(choice: number, halves: Map<string, TextDelta>): readonly TextDelta[] {
   const own = [...halves].filter(([, half]) => half.choice === choice)
   for (const [channel] of own) halves.delete(channel)
   return own.map(([, half]) => ({ ...half, text: replacement }))

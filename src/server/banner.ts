@@ -1,6 +1,6 @@
-import { typed } from '../commands/shell-command.ts'
-import type { FirstAccount } from '../composition/first-account.ts'
+import { shellCommand } from '../commands/shell-command.ts'
 import type { Deps } from '../composition/deps.ts'
+import type { FirstAccount } from '../composition/first-account.ts'
 
 /**
  * What a person sees at the start: where the gateway is, what it is running on, and, the first time, everything needed
@@ -27,7 +27,7 @@ export function banner(options: {
     `  storage     ${deps.storage}`,
     '',
     ...(firstAccount === null
-      ? [`  Another key:  ${typed(`keys create ${options.keyOwner ?? '<email>'}`)}`]
+      ? [`  Another key:  ${shellCommand(`keys create ${options.keyOwner ?? '<email>'}`)}`]
       : [...firstAccountLines(firstAccount), '', '  Try it:', '', ...curl(baseUrl, firstAccount.key)]),
     '',
   ].join('\n')

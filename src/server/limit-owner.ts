@@ -3,22 +3,22 @@
  * brings its records into the ledger. Workers reach it through a socket in the data folder.
  */
 import { join } from 'node:path'
-import type { Config } from '../config.ts'
-import { localLimits } from '../core/limits/rate-limits.ts'
+import { runCleanups } from '../composition/cleanup.ts'
 import { systemClock } from '../composition/clock.ts'
-import { letGo } from '../composition/cleanup.ts'
 import { listenLocally } from '../composition/local-socket.ts'
 import { openLocalMeter } from '../composition/open-meter.ts'
 import { openStores } from '../composition/open-stores.ts'
 import { ownerSocketPath, takeOverJournal, takeOverJournals } from '../composition/open-usage.ts'
 import { createSharedClock } from '../composition/shared-clock.ts'
+import type { Config } from '../config.ts'
+import { createLocalRateLimiters } from '../core/limits/rate-limits.ts'
+import { applyLearningEntries } from '../database/learning/learning.ts'
+import { openJournal } from '../ledger/journal.ts'
+import { createUsageSeed } from '../ledger/ledger.ts'
+import { createShipper } from '../ledger/shipper.ts'
 import type { OwnerMessage, WorkerMessage } from '../limits/owner/messages.ts'
 import { createOwnerService } from '../limits/owner/service.ts'
 import type { Log } from '../observability/log.ts'
-import { openJournal } from '../ledger/journal.ts'
-import { takeLessons } from '../database/learning/learning.ts'
-import { seedFrom } from '../ledger/ledger.ts'
-import { createShipper } from '../ledger/shipper.ts'
 
 const reportMs = 1_000
 const shippingDeadlineMs = 5_000
@@ -41,13 +41,14 @@ export async function openLimitOwner(config: Config, log: Log): Promise<() => Pr
     undo.push(() => journal.close())
     takeOverJournals(config.dataDirectory, journal, log)
     const meter = openLocalMeter(config, { database, journal, clock, log }, undo)
-    const learn = async (records: Parameters<typeof takeLessons>[1]) => void (await takeLessons(database, records))
+    const learn = async (records: Parameters<typeof applyLearningEntries>[1]) =>
+      void (await applyLearningEntries(database, records))
     const shipper = createShipper({ journal, database, learn, clock, log })
     undo.push(() => shipper.close())
     const service = createOwnerService({
       meter,
-      limits: localLimits(clock),
-      spent: seedFrom(database, journal),
+      limits: createLocalRateLimiters(clock),
+      spent: createUsageSeed(database, journal),
       onJoined: worker => takeOverJournal(join(config.dataDirectory, `worker-${worker}`), journal, log),
       onEvent: (event, detail) => log.error(event, { detail }),
     })
@@ -62,11 +63,11 @@ export async function openLimitOwner(config: Config, log: Log): Promise<() => Pr
     undo.push(() => clearInterval(reporting))
     return async () => {
       if (!(await shipper.drain(shippingDeadlineMs))) log.warn('usage_left_in_journal', { records: journal.backlog() })
-      await letGo(undo)
+      await runCleanups(undo)
     }
   } catch (cause) {
     // Why the start failed matters more than what failed behind it.
-    await letGo(undo).catch(() => {})
+    await runCleanups(undo).catch(() => {})
     throw cause
   }
 }

@@ -1,22 +1,22 @@
 /** Deps → app → listen; drains on SIGTERM, or when the parent says so. */
-import { createApp, sendAway, version, warmUp } from '../app.ts'
+import { closeConnectionsAfterResponse, createApp, version, warmUp } from '../app.ts'
+import { createDeps, type Deps } from '../composition/deps.ts'
+import { describeError } from '../composition/error-text.ts'
+import { localOwner } from '../composition/first-account.ts'
+import { toStoreError } from '../composition/store-errors.ts'
 import type { Config } from '../config.ts'
 import { GatewayError } from '../core/validation/errors.ts'
-import { localOwner } from '../composition/first-account.ts'
-import { problemText } from '../composition/error-text.ts'
-import { storeProblem } from '../composition/store-errors.ts'
-import { createDeps, type Deps } from '../composition/deps.ts'
 import { findAccountByEmail } from '../database/repositories/accounts.ts'
 import { banner, firstAccountLines } from './banner.ts'
-import { cannotStart, unlistenable } from './startup-error.ts'
 import { watchLauncher } from './launcher.ts'
-import { createSiblings, type FiguresMessage, type Siblings } from './worker-metrics.ts'
+import { exitWithStartupError, listenErrorText } from './startup-error.ts'
+import { createSiblings, type FiguresMessage, type WorkerPeers } from './worker-metrics.ts'
 
 /** From a worker to its parent: it listens, and what to say to a person about it. */
-export type WorkerReport = { readonly type: 'listening'; readonly banner: string }
+export type WorkerMessage = { readonly type: 'listening'; readonly banner: string }
 
 /** From the parent to a worker: what it was told itself. */
-export type WorkerOrder = 'SIGTERM' | 'SIGINT'
+export type SupervisorMessage = 'SIGTERM' | 'SIGINT'
 
 /** A store that decides limits is found within this, or requests wait for it as they do later. */
 const warmWithinMs = 3_000
@@ -27,7 +27,7 @@ const closingDeadlineMs = 15_000
 
 /** Serves until it is told to stop, and ends the process then; with 1 where it cannot start. */
 export async function serve(config: Config): Promise<void> {
-  const deps = await createDeps(config).catch(cause => cannotStart(storeProblem(config, cause)))
+  const deps = await createDeps(config).catch(cause => exitWithStartupError(toStoreError(config, cause)))
   const siblings =
     config.worker === null
       ? null
@@ -37,7 +37,7 @@ export async function serve(config: Config): Promise<void> {
     // Made once and shown once: an address that is taken must not cost the operator the first key.
     if (deps.firstAccount !== null) process.stdout.write(`${firstAccountLines(deps.firstAccount).join('\n')}\n`)
     await deps.close()
-    return cannotStart(unlistenable(config, cause))
+    return exitWithStartupError(listenErrorText(config, cause))
   })
 
   let draining = false
@@ -47,7 +47,7 @@ export async function serve(config: Config): Promise<void> {
   const drain = async (noticeMs: number) => {
     deps.readiness.isReady = false
     deps.log.info('draining')
-    sendAway(app, server)
+    closeConnectionsAfterResponse(app, server)
     await Promise.race([deps.clock.sleep(noticeMs), hurried])
     const stopped = server.stop()
     await Promise.race([stopped, deps.clock.sleep(config.drainMs), hurried])
@@ -64,7 +64,7 @@ export async function serve(config: Config): Promise<void> {
     drain(noticeMs).then(
       () => process.exit(exitCode),
       cause => {
-        deps.log.error('stopped_badly', { detail: problemText(cause) })
+        deps.log.error('stopped_badly', { detail: describeError(cause) })
         process.exit(1)
       },
     )
@@ -73,7 +73,7 @@ export async function serve(config: Config): Promise<void> {
   // At a terminal there is no balancer that would have to notice first.
   const noticeMs = { SIGTERM: config.drainNoticeMs, SIGINT: 0 } as const
   let orders = 0
-  const obey = (order: WorkerOrder) => {
+  const obey = (order: SupervisorMessage) => {
     if (++orders > 1) hurry()
     else if (!draining) stop(0, noticeMs[order])
   }
@@ -84,7 +84,7 @@ export async function serve(config: Config): Promise<void> {
       else if (!draining) stop(0, noticeMs[signal])
     })
   if (config.worker !== null) {
-    process.on('message', (message: WorkerOrder | FiguresMessage) =>
+    process.on('message', (message: SupervisorMessage | FiguresMessage) =>
       typeof message === 'string' ? obey(message) : siblings?.hear(message),
     )
     // Without a parent nobody would replace it, nor end it.
@@ -97,9 +97,9 @@ export async function serve(config: Config): Promise<void> {
   // Nobody is left who would wait for a balancer to notice.
   else watchLauncher(() => !draining && stop(0, 0))
   // One bad promise somewhere must not end everybody's streams.
-  process.on('unhandledRejection', cause => deps.log.error('unhandled_rejection', { detail: problemText(cause) }))
+  process.on('unhandledRejection', cause => deps.log.error('unhandled_rejection', { detail: describeError(cause) }))
   process.on('uncaughtException', cause => {
-    deps.log.error('uncaught_exception', { detail: problemText(cause) })
+    deps.log.error('uncaught_exception', { detail: describeError(cause) })
     if (!draining) stop(1, 0)
   })
 
@@ -111,7 +111,7 @@ export async function serve(config: Config): Promise<void> {
   if (config.worker === null) {
     process.stdout.write(`${words}\n`)
     for (const warning of config.warnings) deps.log.warn('configuration', { warning })
-  } else process.send?.({ type: 'listening', banner: words } satisfies WorkerReport)
+  } else process.send?.({ type: 'listening', banner: words } satisfies WorkerMessage)
   deps.log.info('ready', {
     host: config.host,
     port: server.port ?? 0,
@@ -121,7 +121,7 @@ export async function serve(config: Config): Promise<void> {
   })
 }
 
-function listen(config: Config, deps: Deps, siblings: Siblings | null) {
+function listen(config: Config, deps: Deps, siblings: WorkerPeers | null) {
   const app = createApp(deps, siblings)
   warmUp(deps)
   app.listen({

@@ -1,15 +1,16 @@
 /** A start that fails, in words that an operator can act on. */
+
+import { describeError } from '../composition/error-text.ts'
 import type { Config } from '../config.ts'
-import { problemText } from '../composition/error-text.ts'
 
 /** Says why on stderr and ends the process with 1. */
-export function cannotStart(cause: unknown): never {
-  process.stderr.write(`gateway-ai cannot start: ${typeof cause === 'string' ? cause : problemText(cause)}\n`)
+export function exitWithStartupError(cause: unknown): never {
+  process.stderr.write(`gateway-ai cannot start: ${typeof cause === 'string' ? cause : describeError(cause)}\n`)
   process.exit(1)
 }
 
 /** What listening fails with. */
-export function unlistenable({ host, port }: Pick<Config, 'host' | 'port'>, cause: unknown): string {
+export function listenErrorText({ host, port }: Pick<Config, 'host' | 'port'>, cause: unknown): string {
   const code = cause instanceof Error && 'code' in cause ? cause.code : null
   const where = `${host}:${port}`
   if (code === 'EADDRINUSE') return `${where} is in use. Stop what listens there, or set PORT to another.`

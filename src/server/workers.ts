@@ -6,15 +6,16 @@
  * The first worker starts alone: it finds out whether a start can succeed, migrates, makes the first account, and only it
  * has anything to say to a person. Each has a folder of its own; one that replaces another takes over what that one left.
  */
+
+import { describeError } from '../composition/error-text.ts'
+import { toStoreError } from '../composition/store-errors.ts'
 import { type Config, workerEnvironment } from '../config.ts'
-import { problemText } from '../composition/error-text.ts'
-import { storeProblem } from '../composition/store-errors.ts'
-import { createLog, type Log } from '../observability/log.ts'
 import { lockDataFolder } from '../database/data-folder.ts'
-import { cannotStart, unlistenable } from './startup-error.ts'
+import { createLog, type Log } from '../observability/log.ts'
 import { watchLauncher } from './launcher.ts'
-import type { WorkerOrder, WorkerReport } from './serve.ts'
-import { tell } from './send-message.ts'
+import { sendToProcess } from './send-message.ts'
+import type { SupervisorMessage, WorkerMessage } from './serve.ts'
+import { exitWithStartupError, listenErrorText } from './startup-error.ts'
 import { createGathering, type FiguresMessage } from './worker-metrics.ts'
 
 const firstRetryMs = 100
@@ -32,10 +33,10 @@ export async function superviseWorkers(config: Config): Promise<void> {
     now: Date.now,
     write: line => process.stdout.write(line),
   })
-  const close = await openShared(config, log).catch(cause => cannotStart(storeProblem(config, cause)))
+  const close = await openShared(config, log).catch(cause => exitWithStartupError(toStoreError(config, cause)))
   const port = await Promise.try(() => freePort(config)).catch(async cause => {
     await close()
-    return cannotStart(unlistenable(config, cause))
+    return exitWithStartupError(listenErrorText(config, cause))
   })
   const workers = createWorkers({ log, environment: worker => workerEnvironment(worker, port) })
 
@@ -44,7 +45,7 @@ export async function superviseWorkers(config: Config): Promise<void> {
     process.exit(exitCode)
   }
   let stopping = false
-  const stop = (order: WorkerOrder) => {
+  const stop = (order: SupervisorMessage) => {
     log.info('stopping', { signal: order })
     workers.order(order)
     if (stopping) return
@@ -64,8 +65,8 @@ export async function superviseWorkers(config: Config): Promise<void> {
     if (!stopping) log.info('workers_replaced', { workers: config.workers })
     replacing = false
   })
-  process.on('unhandledRejection', cause => log.error('unhandled_rejection', { detail: problemText(cause) }))
-  process.on('uncaughtException', cause => log.error('uncaught_exception', { detail: problemText(cause) }))
+  process.on('unhandledRejection', cause => log.error('unhandled_rejection', { detail: describeError(cause) }))
+  process.on('uncaughtException', cause => log.error('uncaught_exception', { detail: describeError(cause) }))
 
   const first = await workers.start(1)
   // It has said why.
@@ -82,7 +83,7 @@ type Workers = {
   /** Drains one and starts it anew. Resolves when the new one listens, or after an order to all. */
   replace(worker: number): Promise<void>
   /** Nothing is started or replaced after an order. */
-  order(order: WorkerOrder): void
+  order(order: SupervisorMessage): void
   kill(): void
   /** Fulfilled when none is left: 0 where all ended well after an order, else 1. */
   ended(): Promise<number>
@@ -101,7 +102,7 @@ function createWorkers({
   const codes: number[] = []
   const gathering = createGathering()
   const { promise: allEnded, resolve: allHaveEnded } = Promise.withResolvers<void>()
-  let ordered: WorkerOrder | null = null
+  let ordered: SupervisorMessage | null = null
   let hasStarted = false
 
   const start = (worker: number, failures: number): Promise<string | null> => {
@@ -117,7 +118,7 @@ function createWorkers({
       stdout: 'inherit',
       stderr: 'inherit',
       serialization: 'json',
-      ipc(message: WorkerReport | FiguresMessage, from) {
+      ipc(message: WorkerMessage | FiguresMessage, from) {
         if (message.type !== 'listening') return gathering.hear(from, message, running.keys())
         listened = true
         heard(message.banner)
@@ -156,13 +157,13 @@ function createWorkers({
       if (child === undefined || ordered !== null) return
       const { promise: ended, resolve } = Promise.withResolvers<void>()
       leaving.set(child, resolve)
-      tell(child, 'SIGTERM' satisfies WorkerOrder)
+      sendToProcess(child, 'SIGTERM' satisfies SupervisorMessage)
       await ended
       await start(worker, 0)
     },
     order(order) {
       ordered ??= order
-      for (const child of running.keys()) tell(child, order)
+      for (const child of running.keys()) sendToProcess(child, order)
       if (running.size === 0) allHaveEnded()
     },
     kill() {

@@ -1,8 +1,8 @@
 /** The face of Anthropic Messages. */
 import { estimateTokens } from '../core/tokens/tokens.ts'
+import type { RawRequest } from './request.ts'
 import {
   type Answer,
-  type Face,
   type Failure,
   type Frame,
   isJson,
@@ -11,14 +11,14 @@ import {
   mistake,
   numberOr,
   objectsIn,
-  type Question,
+  type SimulatedFormat,
+  type SimulatedRequest,
+  type SimulatedResponse,
   slices,
-  type Turn,
   textOr,
   type Usage,
   unknownField,
 } from './wire-format.ts'
-import type { RawRequest } from './request.ts'
 
 const knownFields = new Set(
   `model messages max_tokens system temperature top_p top_k stop_sequences stream tools tool_choice output_config thinking
@@ -43,7 +43,7 @@ const errorTypes: Readonly<Record<number, string>> = {
   529: 'overloaded_error',
 }
 
-export const anthropic: Face = {
+export const anthropic: SimulatedFormat = {
   provider: 'anthropic',
   lineEnd: '\n',
   streamType: 'text/event-stream; charset=utf-8',
@@ -77,7 +77,11 @@ export const anthropic: Face = {
   }),
 }
 
-function read({ headers }: RawRequest, body: Json, mint: Turn['mint']): ReturnType<Face['read']> {
+function read(
+  { headers }: RawRequest,
+  body: Json,
+  mint: SimulatedResponse['mint'],
+): ReturnType<SimulatedFormat['read']> {
   const hasKey = Boolean(headers['x-api-key']) || /^Bearer \S/.test(headers.authorization ?? '')
   const problem = !hasKey ? keyMissing : headers['anthropic-version'] === undefined ? versionMissing : problemIn(body)
   if (problem !== null) return failure(problem, mint)
@@ -90,7 +94,7 @@ function read({ headers }: RawRequest, body: Json, mint: Turn['mint']): ReturnTy
   const thinking = isJson(body.thinking) ? body.thinking : {}
   const results =
     messages.at(-1)?.role === 'user' ? (blocks.at(-1) ?? []).filter(block => block.type === 'tool_result') : []
-  const question: Question = {
+  const question: SimulatedRequest = {
     model: String(body.model),
     stream: body.stream === true,
     userTexts: blocks.flatMap((list, index) => {
@@ -123,7 +127,7 @@ function read({ headers }: RawRequest, body: Json, mint: Turn['mint']): ReturnTy
 }
 
 /** There is no parameter for JSON without a schema: a model is told in the system prompt, and obeys. */
-function toldJson(instructions: string): Question['json'] {
+function toldJson(instructions: string): SimulatedRequest['json'] {
   const told = instructions.match(/^Answer with one JSON (?:object|value)\b.*?(?: schema: (\{.*\}))?$/m)
   if (told === null) return null
   try {
@@ -134,7 +138,7 @@ function toldJson(instructions: string): Question['json'] {
 }
 
 /** Nor may a call be forced on models that think: they are told as well. */
-function toldChoice(instructions: string): Question['toolChoice'] | null {
+function toldChoice(instructions: string): SimulatedRequest['toolChoice'] | null {
   const told = instructions.match(/^Answer by calling (?:one of the tools|the tool `(.+)`)\.$/m)
   if (told === null) return null
   return told[1] === undefined ? 'required' : { name: told[1] }
@@ -238,7 +242,7 @@ function tokensIn(block: Json): number {
   return block.type === 'text' ? estimateTokens(textOr(block.text, '')) : jsonTokens([block])
 }
 
-function toolChoiceOf(choice: unknown): Question['toolChoice'] {
+function toolChoiceOf(choice: unknown): SimulatedRequest['toolChoice'] {
   if (!isJson(choice)) return 'auto'
   if (choice.type === 'tool') return { name: String(choice.name) }
   return choice.type === 'any' ? 'required' : choice.type === 'none' ? 'none' : 'auto'
@@ -249,7 +253,7 @@ function thinkingTokens(thinking: Json, effort: unknown): number {
   return thinking.type === 'adaptive' ? (reasoningTokens[String(effort)] ?? 96) : 0
 }
 
-function completion(turn: Turn): unknown {
+function completion(turn: SimulatedResponse): unknown {
   const { answers, usage, mint, served } = turn
   const [answer] = answers
   if (answer === undefined) return null
@@ -267,7 +271,10 @@ function completion(turn: Turn): unknown {
 type Said = { readonly block: Json; readonly start: Json; readonly deltas: Iterable<Json> }
 
 /** Each block as it stands in a JSON answer, as it opens in a stream, and the deltas that fill it. */
-function blocksSaid({ reasoning, text, calls }: Answer, { question, mint, chunkCharacters }: Turn): readonly Said[] {
+function blocksSaid(
+  { reasoning, text, calls }: Answer,
+  { question, mint, chunkCharacters }: SimulatedResponse,
+): readonly Said[] {
   const said: Said[] = []
   if (reasoning !== '') {
     const thinking = question.reasoningShown ? reasoning : ''
@@ -324,7 +331,7 @@ function usageBody({ input, cached, cacheWrite, output, reasoning }: Usage) {
   }
 }
 
-function* frames(turn: Turn): Generator<Frame> {
+function* frames(turn: SimulatedResponse): Generator<Frame> {
   const { answers, usage, mint, served } = turn
   const [answer] = answers
   if (answer === undefined) return
@@ -361,8 +368,8 @@ function frame(part: Frame['part'], type: string, fields: Json): Frame {
 
 function failure(
   { kind, status, message, retryAfterSeconds }: Failure,
-  mint: Turn['mint'],
-): ReturnType<Face['failure']> {
+  mint: SimulatedResponse['mint'],
+): ReturnType<SimulatedFormat['failure']> {
   const requestId = mint('req_01', 22)
   const type = errorTypes[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error')
   const retries = status === 408 || status === 409 || status === 429 || status >= 500

@@ -1,16 +1,6 @@
 /** Makes the reply to one request: the provider's own words, bent and broken as the directives ask. */
 import type { Directives } from './directives.ts'
 import {
-  type Face,
-  type Failure,
-  type FailureKind,
-  type Frame,
-  mistake,
-  type Refusal,
-  slices,
-  type Turn,
-} from './wire-format.ts'
-import {
   type Break,
   breakNow,
   cutPieces,
@@ -21,6 +11,16 @@ import {
   type Reply,
   slicePieces,
 } from './reply.ts'
+import {
+  type Failure,
+  type FailureKind,
+  type Frame,
+  mistake,
+  type Refusal,
+  type SimulatedFormat,
+  type SimulatedResponse,
+  slices,
+} from './wire-format.ts'
 
 const megabyte = 1_048_576
 /** Far more than a gateway takes, and little enough to hold where the length is announced. */
@@ -37,7 +37,7 @@ type Body = {
 }
 
 /** The turn as a reply of this provider, whole or broken. */
-export function replyTo(face: Face, turn: Turn): Reply {
+export function replyTo(face: SimulatedFormat, turn: SimulatedResponse): Reply {
   const { directives } = turn
   const broken = brokenBeforeHead(directives)
   if (broken !== null) return broken
@@ -45,7 +45,7 @@ export function replyTo(face: Face, turn: Turn): Reply {
 }
 
 /** A refusal that no directive asked for. */
-export function refusalReply(face: Face, refusal: Refusal, common: Readonly<Record<string, string>>): Reply {
+export function refusalReply(face: SimulatedFormat, refusal: Refusal, common: Readonly<Record<string, string>>): Reply {
   return framed(refusalBody(face, refusal, common), {}, 0)
 }
 
@@ -60,7 +60,7 @@ function brokenBeforeHead(directives: Directives): Reply | null {
   return null
 }
 
-function bodyOf(face: Face, turn: Turn): Body {
+function bodyOf(face: SimulatedFormat, turn: SimulatedResponse): Body {
   const { directives, question } = turn
   const common = face.headers(turn)
   const failure = failureAsked(directives)
@@ -110,7 +110,7 @@ function bodyOf(face: Face, turn: Turn): Body {
   return { status: 200, headers, pieces: streamPieces(face, turn), streamed: true }
 }
 
-function refusalBody(face: Face, refusal: Refusal, common: Readonly<Record<string, string>>): Body {
+function refusalBody(face: SimulatedFormat, refusal: Refusal, common: Readonly<Record<string, string>>): Body {
   const headers = { ...common, ...refusal.headers, 'content-type': face.jsonType }
   return { status: refusal.status, headers, pieces: [piece(JSON.stringify(refusal.body))], streamed: false }
 }
@@ -152,7 +152,7 @@ function delayOf(directives: Directives): number {
 }
 
 /** A JSON answer is there when its stream would have ended. */
-function wholeDelay(face: Face, turn: Turn): number {
+function wholeDelay(face: SimulatedFormat, turn: SimulatedResponse): number {
   const { directives } = turn
   const before = delayOf(directives) + (directives.first_ms ?? 0)
   if (directives.pace_ms === undefined || failureAsked(directives) !== null) return before
@@ -166,7 +166,7 @@ function wholeDelay(face: Face, turn: Turn): number {
   )
 }
 
-function* jsonPieces(face: Face, turn: Turn): Generator<Piece> {
+function* jsonPieces(face: SimulatedFormat, turn: SimulatedResponse): Generator<Piece> {
   const { directives } = turn
   const text = JSON.stringify(face.completion(turn))
   if (directives.huge_line !== undefined) yield* spaces(directives.huge_line)
@@ -185,7 +185,7 @@ function* jsonPieces(face: Face, turn: Turn): Generator<Piece> {
 
 const notUtf8 = new Uint8Array([0xff, 0xfe, 0xc3, 0x28])
 
-function* streamPieces(face: Face, turn: Turn): Generator<Piece> {
+function* streamPieces(face: SimulatedFormat, turn: SimulatedResponse): Generator<Piece> {
   const { directives } = turn
   const pace = directives.pace_ms ?? 0
   const breaking = breakAsked(directives)
@@ -231,7 +231,7 @@ function breakAsked(directives: Directives): { readonly after: number; readonly 
 }
 
 /** The face's frames with pings and strangers put in and the end left out, as asked. */
-function* framesOf(face: Face, turn: Turn): Generator<Frame | CommentFrame> {
+function* framesOf(face: SimulatedFormat, turn: SimulatedResponse): Generator<Frame | CommentFrame> {
   const { directives } = turn
   let pings = directives.pings ?? 0
   let held: Frame | null = null
@@ -250,7 +250,7 @@ type CommentFrame = Frame & { readonly comment: true }
 const comment: CommentFrame = { part: 'opening', name: null, data: ': simulated keep-alive', comment: true }
 
 /** Frames as bytes: events with the line ends of the face, or the elements of Google's JSON array. */
-function frameWriter(face: Face, turn: Turn): (frame: Frame | CommentFrame) => Uint8Array {
+function frameWriter(face: SimulatedFormat, turn: SimulatedResponse): (frame: Frame | CommentFrame) => Uint8Array {
   const ends = { lf: ['\n'], crlf: ['\r\n'], cr: ['\r'], mixed: ['\n', '\r\n', '\r'] }
   const chosen = turn.directives.line_ends === undefined ? [face.lineEnd] : ends[turn.directives.line_ends]
   let lines = 0
@@ -269,7 +269,7 @@ function blankLine(chosen: readonly string[], end: () => string): string {
   return chosen.length === 1 ? end() : '\n\n'
 }
 
-function* hugeLine(face: Face, megabytes: number): Generator<Piece> {
+function* hugeLine(face: SimulatedFormat, megabytes: number): Generator<Piece> {
   yield piece('data: {"simulated":"')
   yield* spaces(megabytes)
   yield piece(`"}${face.lineEnd}${face.lineEnd}`)

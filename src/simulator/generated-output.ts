@@ -1,9 +1,9 @@
 /** What a simulated model says: a labelled, useful, deterministic answer; a tool call; an instance of the schema asked for. */
 import type { Directives } from './directives.ts'
 import { withoutDirectives } from './directives.ts'
-import { type Answer, type Question, tokensOf, type Usage } from './wire-format.ts'
 import { instanceOf } from './instance.ts'
 import { jsonDescribed } from './prompt-json.ts'
+import { type Answer, type SimulatedRequest, tokensOf, type Usage } from './wire-format.ts'
 
 const charactersPerToken = 4
 const tokensPerImage = 300
@@ -28,7 +28,7 @@ const thoughts = [
 ] as const
 
 /** The answer to one choice, 0 the first. */
-export function answerTo(question: Question, directives: Directives, choice: number): Answer {
+export function answerTo(question: SimulatedRequest, directives: Directives, choice: number): Answer {
   const cap = directives.ignore_cap || question.outputCap === null ? Number.POSITIVE_INFINITY : question.outputCap
   const reasoningTokens = Math.min(directives.reasoning ?? question.reasoningTokens, cap)
   const silent = { reasoning: '', text: '', refusal: null, calls: [], stopSequence: null }
@@ -62,7 +62,7 @@ export function answerTo(question: Question, directives: Directives, choice: num
 }
 
 /** The counts of the answers, bent as the directives want; null = the provider gives none. */
-export function usageOf(question: Question, directives: Directives, answers: readonly Answer[]): Usage | null {
+export function usageOf(question: SimulatedRequest, directives: Directives, answers: readonly Answer[]): Usage | null {
   if (directives.no_usage) return null
   if (directives.usage_zero) return { input: 0, cached: 0, cacheWrite: 0, output: 0, reasoning: 0 }
   if (directives.usage_absurd) return { input: 1e12, cached: 0, cacheWrite: 0, output: 1e12, reasoning: 0 }
@@ -85,7 +85,7 @@ function visibleTokens({ text, refusal, calls }: Answer): number {
   return tokensOf(text) + tokensOf(refusal ?? '') + callTokens
 }
 
-function callsFor(question: Question, directives: Directives): Answer['calls'] {
+function callsFor(question: SimulatedRequest, directives: Directives): Answer['calls'] {
   const { tools, toolChoice, toolResults } = question
   if (toolResults.length > 0 || toolChoice === 'none') return []
   const named = directives.tool ?? (typeof toolChoice === 'object' ? toolChoice.name : null)
@@ -101,7 +101,7 @@ function callsFor(question: Question, directives: Directives): Answer['calls'] {
 }
 
 /** `most`: characters beyond which nobody looks, though there may be more of them. */
-function textFor(question: Question, directives: Directives, choice: number, most: number): string {
+function textFor(question: SimulatedRequest, directives: Directives, choice: number, most: number): string {
   const asked = askedIn(question)
   if (question.json?.schema != null) return JSON.stringify(instanceOf(question.json.schema, asked))
   const described = jsonInWords(question, asked)
@@ -114,10 +114,10 @@ function textFor(question: Question, directives: Directives, choice: number, mos
   return (opening + cycle(remarks, seed, Math.max(0, characters - opening.length))).slice(0, characters)
 }
 
-const askedIn = ({ userTexts }: Question) => withoutDirectives(userTexts.at(-1) ?? '')
+const askedIn = ({ userTexts }: SimulatedRequest) => withoutDirectives(userTexts.at(-1) ?? '')
 
 /** JSON as a prompt describes it in words; null where it wants none, or says nothing of what is to be in it. */
-function jsonInWords({ instructions, json, toolResults, model }: Question, asked: string): unknown {
+function jsonInWords({ instructions, json, toolResults, model }: SimulatedRequest, asked: string): unknown {
   if (toolResults.length > 0 && json === null) return null
   const described = jsonDescribed([instructions, asked])
   if (described === null) return null
@@ -125,7 +125,7 @@ function jsonInWords({ instructions, json, toolResults, model }: Question, asked
   return JSON.stringify(value) === '{}' ? { simulated: true, model } : value
 }
 
-function subjectOf({ toolResults, images, files }: Question, asked: string): string {
+function subjectOf({ toolResults, images, files }: SimulatedRequest, asked: string): string {
   if (toolResults.length > 0) return `The tool answered: ${toolResults.map(result => quote(result, 200)).join(', ')}.`
   const seen = [
     images === 0 ? '' : ` You sent ${images === 1 ? 'an image' : `${images} images`}, which a simulator cannot see.`,

@@ -1,8 +1,8 @@
 /** The face of Gemini generateContent and streamGenerateContent. */
 import { estimateTokens } from '../core/tokens/tokens.ts'
+import type { RawRequest } from './request.ts'
 import {
   type Answer,
-  type Face,
   type Failure,
   type Frame,
   isJson,
@@ -11,16 +11,16 @@ import {
   mistake,
   numberOr,
   objectsIn,
-  type Question,
+  type SimulatedFormat,
+  type SimulatedRequest,
+  type SimulatedResponse,
   slices,
-  type Turn,
   textOr,
   tokensOf,
   total,
   type Usage,
   unknownField,
 } from './wire-format.ts'
-import type { RawRequest } from './request.ts'
 
 const knownFields = new Set(
   `contents systemInstruction system_instruction generationConfig generation_config tools toolConfig tool_config
@@ -49,7 +49,7 @@ const statusNames: Readonly<Record<number, string>> = {
   504: 'DEADLINE_EXCEEDED',
 }
 
-export const google: Face = {
+export const google: SimulatedFormat = {
   provider: 'google',
   lineEnd: '\r\n',
   streamType: 'text/event-stream',
@@ -75,7 +75,7 @@ export const google: Face = {
   }),
 }
 
-function read({ path, headers }: RawRequest, body: Json): ReturnType<Face['read']> {
+function read({ path, headers }: RawRequest, body: Json): ReturnType<SimulatedFormat['read']> {
   const [, model = '', method = ''] = /\/models\/([^/:?]+):(\w+)/.exec(path) ?? []
   const settings = settingsOf(body)
   const hasKey = Boolean(headers['x-goog-api-key']) || /[?&]key=[^&]/.test(path)
@@ -89,7 +89,7 @@ function read({ path, headers }: RawRequest, body: Json): ReturnType<Face['read'
   )
   const instruction = body.systemInstruction ?? body.system_instruction
   const thinking = isJson(settings.thinkingConfig) ? settings.thinkingConfig : {}
-  const question: Question = {
+  const question: SimulatedRequest = {
     model: decodeURIComponent(model),
     stream: method === 'streamGenerateContent',
     userTexts: parts.flatMap((list, index) => {
@@ -218,7 +218,7 @@ function resultText(response: unknown): string {
   return typeof inside === 'string' ? inside : JSON.stringify(inside ?? null)
 }
 
-function toolChoiceOf(config: unknown): Question['toolChoice'] {
+function toolChoiceOf(config: unknown): SimulatedRequest['toolChoice'] {
   const calling = isJson(config) ? (config.functionCallingConfig ?? config.function_calling_config) : null
   if (!isJson(calling)) return 'auto'
   const [name] = [calling.allowedFunctionNames].flat()
@@ -239,7 +239,7 @@ type Candidate = {
   readonly text: string
 }
 
-function whole(turn: Turn): (answer: Answer, index: number) => Candidate {
+function whole(turn: SimulatedResponse): (answer: Answer, index: number) => Candidate {
   return (answer, index) => ({
     index,
     text: answer.text,
@@ -248,13 +248,13 @@ function whole(turn: Turn): (answer: Answer, index: number) => Candidate {
   })
 }
 
-function* textParts({ reasoning, text }: Answer, { question }: Turn, characters: number): Generator<Json> {
+function* textParts({ reasoning, text }: Answer, { question }: SimulatedResponse, characters: number): Generator<Json> {
   if (question.reasoningShown) for (const piece of slices(reasoning, characters)) yield { text: piece, thought: true }
   for (const piece of slices(text, characters)) yield { text: piece }
 }
 
 /** The first call of a turn carries the signature that its replay needs. */
-function callParts({ calls }: Answer, { mint }: Turn): Json[] {
+function callParts({ calls }: Answer, { mint }: SimulatedResponse): Json[] {
   return calls.map((call, index) => ({
     functionCall: { name: call.name, args: call.arguments },
     ...(index === 0 ? { thoughtSignature: mint('Sim', 61) } : {}),
@@ -268,7 +268,7 @@ function finishOf({ finish, refusal, calls }: Answer): object {
 }
 
 function answerBody(
-  turn: Turn,
+  turn: SimulatedResponse,
   candidates: readonly Candidate[],
   usage: Usage | null,
   id = turn.mint('', 23),
@@ -316,7 +316,7 @@ function logprobsOf(text: string, alternatives: number | null): object {
   }
 }
 
-function* frames(turn: Turn): Generator<Frame> {
+function* frames(turn: SimulatedResponse): Generator<Frame> {
   const { answers, usage, chunkCharacters, mint } = turn
   const id = mint('', 23)
   let characters = 0
@@ -345,7 +345,7 @@ function soFar(usage: Usage | null, characters: number): Usage | null {
   return { ...usage, output: Math.min(usage.output, usage.reasoning + tokensOf(characters)) }
 }
 
-function failure({ kind, status, message, retryAfterSeconds }: Failure): ReturnType<Face['failure']> {
+function failure({ kind, status, message, retryAfterSeconds }: Failure): ReturnType<SimulatedFormat['failure']> {
   if (kind === 'content_block') {
     const promptFeedback = { blockReason: 'PROHIBITED_CONTENT' }
     const usageMetadata = { promptTokenCount: 8, totalTokenCount: 8 }

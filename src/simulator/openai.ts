@@ -1,8 +1,8 @@
 /** The face of OpenAI Chat Completions. */
 import { estimateTokens } from '../core/tokens/tokens.ts'
+import type { RawRequest } from './request.ts'
 import {
   type Answer,
-  type Face,
   type Failure,
   type Frame,
   isJson,
@@ -11,15 +11,15 @@ import {
   mistake,
   numberOr,
   objectsIn,
-  type Question,
+  type SimulatedFormat,
+  type SimulatedRequest,
+  type SimulatedResponse,
   slices,
-  type Turn,
   textOr,
   total,
   type Usage,
   unknownField,
 } from './wire-format.ts'
-import type { RawRequest } from './request.ts'
 
 const knownFields = new Set(
   `model messages stream stream_options max_completion_tokens max_tokens temperature top_p n stop presence_penalty
@@ -69,7 +69,7 @@ const reasoningTokens: Readonly<Record<string, number>> = {
   max: 256,
 }
 
-export const openai: Face = {
+export const openai: SimulatedFormat = {
   provider: 'openai',
   lineEnd: '\n',
   streamType: 'text/event-stream; charset=utf-8',
@@ -107,7 +107,7 @@ export const openai: Face = {
   }),
 }
 
-function read({ headers }: RawRequest, body: Json): ReturnType<Face['read']> {
+function read({ headers }: RawRequest, body: Json): ReturnType<SimulatedFormat['read']> {
   const problem = headers.authorization?.match(/^Bearer \S/) ? problemIn(body) : keyMissing
   if (problem !== null) return failure(problem)
 
@@ -117,7 +117,7 @@ function read({ headers }: RawRequest, body: Json): ReturnType<Face['read']> {
   const lastTurn = messages.findLastIndex(message => message.role !== 'tool')
   const toolCalls = messages.flatMap(message => objectsIn(message.tool_calls))
   const tools = objectsIn(body.tools)
-  const question: Question = {
+  const question: SimulatedRequest = {
     model: String(body.model),
     stream: body.stream === true,
     userTexts: messages.flatMap((message, index) => (message.role === 'user' ? [textOf(parts[index])] : [])),
@@ -235,19 +235,19 @@ function textOf(parts: readonly Json[] = []): string {
   return parts.map(part => textOr(part.text, '')).join('')
 }
 
-function toolChoiceOf(choice: unknown): Question['toolChoice'] {
+function toolChoiceOf(choice: unknown): SimulatedRequest['toolChoice'] {
   if (choice === 'none' || choice === 'required') return choice
   const named = isJson(choice) ? choice.function : null
   return isJson(named) ? { name: String(named.name) } : 'auto'
 }
 
-function jsonOf(format: unknown): Question['json'] {
+function jsonOf(format: unknown): SimulatedRequest['json'] {
   if (!isJson(format) || format.type === 'text') return null
   const named = format.json_schema
   return { schema: isJson(named) ? (named.schema ?? null) : null }
 }
 
-function completion(turn: Turn): unknown {
+function completion(turn: SimulatedResponse): unknown {
   const { question, answers, usage } = turn
   return {
     ...envelope(turn, 'chat.completion'),
@@ -267,7 +267,7 @@ function completion(turn: Turn): unknown {
   }
 }
 
-function envelope({ mint, createdAt, served }: Turn, object: string) {
+function envelope({ mint, createdAt, served }: SimulatedResponse, object: string) {
   return {
     id: mint('chatcmpl-', 29),
     object,
@@ -278,7 +278,7 @@ function envelope({ mint, createdAt, served }: Turn, object: string) {
   }
 }
 
-function toolCall(call: Answer['calls'][number], { mint }: Turn) {
+function toolCall(call: Answer['calls'][number], { mint }: SimulatedResponse) {
   return {
     id: mint('call_', 24),
     type: 'function',
@@ -317,7 +317,7 @@ function logprobsOf(text: string, alternatives: number | null): unknown {
   return { content, refusal: null }
 }
 
-function* frames(turn: Turn): Generator<Frame> {
+function* frames(turn: SimulatedResponse): Generator<Frame> {
   const { question, answers, usage, chunkCharacters, mint } = turn
   const shared = envelope(turn, 'chat.completion.chunk')
   const noUsage = question.includeUsage && usage !== null ? { usage: null } : {}
@@ -359,7 +359,11 @@ function* frames(turn: Turn): Generator<Frame> {
   yield { part: 'closing', name: null, data: '[DONE]' }
 }
 
-function* deltasOf({ text, refusal, calls }: Answer, characters: number, mint: Turn['mint']): Generator<Json> {
+function* deltasOf(
+  { text, refusal, calls }: Answer,
+  characters: number,
+  mint: SimulatedResponse['mint'],
+): Generator<Json> {
   for (const content of slices(text, characters)) yield { content }
   for (const piece of slices(refusal ?? '', characters)) yield { refusal: piece }
   for (const [index, call] of calls.entries()) {
@@ -390,7 +394,7 @@ function* interleaved<Item>(sources: readonly Iterator<Item>[]): Generator<Item>
   }
 }
 
-function failure({ kind, status, message, param, retryAfterSeconds }: Failure): ReturnType<Face['failure']> {
+function failure({ kind, status, message, param, retryAfterSeconds }: Failure): ReturnType<SimulatedFormat['failure']> {
   const [type, code] = typeAndCode(kind, status)
   return {
     kind: 'refusal',

@@ -9,7 +9,7 @@ export type RawRequest = {
   readonly body: Uint8Array
 }
 
-export type Reading =
+export type ParsedRequest =
   | { readonly kind: 'whole'; readonly request: RawRequest; readonly usedBytes: number }
   /** Not all there: worth another look once so many bytes are buffered. */
   | { readonly kind: 'partial'; readonly needsBytes: number; readonly awaitsContinue: boolean }
@@ -18,10 +18,10 @@ export type Reading =
 const maximumHeadBytes = 65_536
 export const maximumBodyBytes = 64 * 1_048_576
 
-const bad: Reading = { kind: 'bad' }
+const bad: ParsedRequest = { kind: 'bad' }
 
 /** Never throws: what is not HTTP/1.1, or is too large, is `bad`. */
-export function readRequest(buffer: Buffer): Reading {
+export function readRequest(buffer: Buffer): ParsedRequest {
   const headEnd = buffer.indexOf('\r\n\r\n')
   if (headEnd > maximumHeadBytes || (headEnd < 0 && buffer.length > maximumHeadBytes)) return bad
   if (headEnd < 0) return { kind: 'partial', needsBytes: buffer.length + 1, awaitsContinue: false }

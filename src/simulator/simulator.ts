@@ -5,15 +5,15 @@
  */
 import { anthropic } from './anthropic.ts'
 import { type Directives, directives, directivesFor, readDirectives } from './directives.ts'
-import { type Face, isJson, type Json, mistake, type Turn } from './wire-format.ts'
 import { refusalReply, replyTo } from './faults.ts'
+import { answerTo, usageOf } from './generated-output.ts'
 import { google } from './google.ts'
 import { openai } from './openai.ts'
 import { type Reply, send } from './reply.ts'
 import type { RawRequest } from './request.ts'
-import { answerTo, usageOf } from './generated-output.ts'
 import { searchReply } from './search.ts'
 import { type ServerStats, startServer } from './server.ts'
+import { isJson, type Json, mistake, type SimulatedFormat, type SimulatedResponse } from './wire-format.ts'
 
 export type SimulatorOptions = {
   /** Any free one unless given. */
@@ -72,7 +72,7 @@ export async function startSimulator({ port = 0, clock, random, defaults = {} }:
     if (groups.kind === 'problem') return refuse(groups.message)
     const directed = { ...defaults, ...directivesFor(groups.groups, face.provider, question.model, countUse) }
     const answers = Array.from({ length: question.choices }, (_, choice) => answerTo(question, directed, choice))
-    const turn: Turn = {
+    const turn: SimulatedResponse = {
       question,
       directives: directed,
       answers,
@@ -109,7 +109,7 @@ const nowhere = {
 } as const
 
 /** By the end of the path, so that it does not matter how much of it a base address holds. */
-function faceFor(path: string): Face | null {
+function faceFor(path: string): SimulatedFormat | null {
   const [route = ''] = path.split('?')
   if (route.endsWith('/chat/completions')) return openai
   if (route.endsWith('/messages')) return anthropic
@@ -127,7 +127,7 @@ function parse(body: Uint8Array): Json | null {
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-function minter(random: () => number): Turn['mint'] {
+function minter(random: () => number): SimulatedResponse['mint'] {
   return (prefix, length) => {
     let id = prefix
     for (let index = 0; index < length; index++) id += alphabet[Math.floor(random() * alphabet.length)]

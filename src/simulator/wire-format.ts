@@ -8,7 +8,7 @@ import type { RawRequest } from './request.ts'
 export type Json = Readonly<Record<string, unknown>>
 
 /** A chat request in no one's format. */
-export type Question = {
+export type SimulatedRequest = {
   readonly model: string
   readonly stream: boolean
   readonly userTexts: readonly string[]
@@ -65,8 +65,8 @@ export type Usage = {
 }
 
 /** One request answered: all that a face needs to write it. */
-export type Turn = {
-  readonly question: Question
+export type SimulatedResponse = {
+  readonly question: SimulatedRequest
   readonly directives: Directives
   /** One for each choice. */
   readonly answers: readonly Answer[]
@@ -114,7 +114,7 @@ export type Refusal = {
   readonly body: unknown
 }
 
-export type Face = {
+export type SimulatedFormat = {
   readonly provider: 'openai' | 'anthropic' | 'google'
   readonly lineEnd: string
   readonly streamType: string
@@ -128,13 +128,13 @@ export type Face = {
   read(
     request: RawRequest,
     body: Json,
-    mint: Turn['mint'],
-  ): { readonly kind: 'question'; readonly question: Question } | Refusal
-  headers(turn: Pick<Turn, 'mint' | 'createdAt'>): Readonly<Record<string, string>>
-  completion(turn: Turn): unknown
-  frames(turn: Turn): Iterable<Frame>
-  failure(failure: Failure, mint: Turn['mint']): Refusal
-  errorFrame(mint: Turn['mint']): Frame
+    mint: SimulatedResponse['mint'],
+  ): { readonly kind: 'question'; readonly question: SimulatedRequest } | Refusal
+  headers(turn: Pick<SimulatedResponse, 'mint' | 'createdAt'>): Readonly<Record<string, string>>
+  completion(turn: SimulatedResponse): unknown
+  frames(turn: SimulatedResponse): Iterable<Frame>
+  failure(failure: Failure, mint: SimulatedResponse['mint']): Refusal
+  errorFrame(mint: SimulatedResponse['mint']): Frame
 }
 
 /** A caller's mistake, as a `Failure`. */

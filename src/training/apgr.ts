@@ -1,12 +1,12 @@
 /** One prompt's outcome: where a router ranks it, and how each of the two models did. */
-export type Outcome = { readonly score: number; readonly weak: number; readonly strong: number }
+export type ModelOutcome = { readonly score: number; readonly weak: number; readonly strong: number }
 
 /**
  * The area under the performance gap recovered as the share of prompts sent to the strong model, highest scores first, goes from
  * 0 to 1 (Ong et al. 2024, RouteLLM). 0.5 is what chance reaches; above 1 is possible where the weak model is the better one
  * for part of the prompts. Prompts of equal score are sent together, as a straight line.
  */
-export function areaRecovered(outcomes: readonly Outcome[]): number {
+export function areaRecovered(outcomes: readonly ModelOutcome[]): number {
   const curve = recoveryCurve(outcomes)
   let area = 0
   for (const [index, point] of curve.entries()) {
@@ -17,7 +17,7 @@ export function areaRecovered(outcomes: readonly Outcome[]): number {
 }
 
 /** The smallest share of strong calls that recovers `part` (0 to 1) of the gap. */
-export function callsFor(part: number, outcomes: readonly Outcome[]): number {
+export function callsFor(part: number, outcomes: readonly ModelOutcome[]): number {
   const curve = recoveryCurve(outcomes)
   for (const [index, point] of curve.entries()) {
     if (point.recovered < part) continue
@@ -32,7 +32,7 @@ export function callsFor(part: number, outcomes: readonly Outcome[]): number {
 type Point = { readonly share: number; readonly recovered: number }
 
 /** From no strong call to all of them: (mixed − weak) / (strong − weak), a corner for each different score. */
-function recoveryCurve(outcomes: readonly Outcome[]): readonly Point[] {
+function recoveryCurve(outcomes: readonly ModelOutcome[]): readonly Point[] {
   const ranked = outcomes.toSorted((left, right) => right.score - left.score)
   const gap = ranked.reduce((sum, { weak, strong }) => sum + strong - weak, 0)
   const curve: Point[] = [{ share: 0, recovered: 0 }]

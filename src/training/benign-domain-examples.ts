@@ -2,7 +2,7 @@
  * What honest people ask with words that crime has too (law, medicine, defence, school, news, trades, care), beside what is
  * harmful of the same things. Both sides of a topic share its fillers: what is learnt is the ask, not the hot word in it.
  */
-import type { Frame } from './example-template.ts'
+import type { ExampleTemplate } from './example-template.ts'
 import { paired } from './paired-requests.ts'
 import { type Topic, topicFrames } from './topic.ts'
 
@@ -237,7 +237,7 @@ const excuses =
 /** What follows on "how to" in them, parted by `|`. */
 export const honestDeeds = `${admins}|${kitchen}`
 
-export const honestFrames: readonly Frame[] = [
+export const honestFrames: readonly ExampleTemplate[] = [
   ...topicFrames([
     offences,
     permitted,

@@ -2,7 +2,7 @@
  * Sentences that sound harmful and are not, beside those that are: figures of speech, words of two meanings, targets that are
  * nobody, games, definitions, history, absurd prejudice, what is public anyway. The fillers of both sides share their words.
  */
-import type { Frame } from './example-template.ts'
+import type { ExampleTemplate } from './example-template.ts'
 
 const howAsks =
   'How do I|How can I|How do you|What is the best way to|What would be a good way to|Where can I|Tell me how to|Can you help me|I want to|Tips to|What is the quickest way to|How would one'
@@ -75,7 +75,7 @@ const invented =
 const ownerForms =
   "What is {who}'s {thing}?|Can you tell me {who}'s {thing}?|Where can I find {who}'s {thing}?|How do I find out {who}'s {thing}?|What was {who}'s {thing}?|I need {who}'s {thing}"
 
-export const contrastFrames: readonly Frame[] = [
+export const contrastFrames: readonly ExampleTemplate[] = [
   { harmful: false, forms: '{ask} {deed}?|{ask} {deed}', fill: { ask: howAsks, deed: figures }, take: 300 },
   { harmful: true, forms: '{ask} {deed}?|{ask} {deed}', fill: { ask: howAsks, deed: harmFigures }, take: 200 },
   { harmful: false, forms: '{ask} {deed}?|{ask} {deed}', fill: { ask: howAsks, deed: twoMeanings }, take: 360 },

@@ -3,8 +3,9 @@
  * diagnosis, depth of a field, what an error costs; against lists, facts, small changes, courtesy and boilerplate. Each field has both in the
  * same words, terse and long, so that neither subject nor length nor tone tells. `(a|b)` is one of several.
  */
-import { type Level, levels } from '../core/routing/capability-levels.ts'
+
 import { hashOf } from '../core/analysis/features.ts'
+import { type Level, levels } from '../core/routing/capability-levels.ts'
 import { seededRandom } from './folds.ts'
 import { filled } from './query-templates.ts'
 

@@ -1,5 +1,4 @@
 import { Type } from '@sinclair/typebox'
-import type { Level } from '../core/routing/capability-levels.ts'
 import { createDifficultyHead, examShare, mixedGain } from '../core/analysis/difficulty.ts'
 import {
   createEffortHead,
@@ -10,22 +9,23 @@ import {
   notionSlots,
 } from '../core/analysis/effort.ts'
 import { createFeatureReader } from '../core/analysis/features.ts'
-import { rankIn } from '../core/analysis/quality-gain.ts'
 import { createNotionReader } from '../core/analysis/notions.ts'
+import { percentileRank } from '../core/analysis/quality-gain.ts'
+import type { Level } from '../core/routing/capability-levels.ts'
 import gain from '../core/weights/gain.json'
-import { kept } from '../core/weights/stored-weights.ts'
-import { converge } from './lbfgs.ts'
-import type { Course } from './training-job.ts'
+import { encodeWeights } from '../core/weights/stored-weights.ts'
+import { areaRecovered } from './apgr.ts'
 import { readRows } from './data.ts'
 import { digestOf, partsOf } from './digest.ts'
 import { effortExamples } from './effort-examples.ts'
-import type { Figure } from './report-table.ts'
 import { foldOf } from './folds.ts'
 import { outcomesOf, quantilesOf, scoresUnseen } from './gain.ts'
 import { nineModels, readGainRows, tests, twoModels } from './gain-rows.ts'
+import { trainLbfgs } from './lbfgs.ts'
 import { type Example, quantised } from './linear.ts'
 import { sentencesOfOurOwn } from './query-templates.ts'
-import { areaRecovered } from './apgr.ts'
+import type { ReportRow } from './report-table.ts'
+import type { TrainingJob } from './training-job.ts'
 
 /** Weights set by hand that the learned ones are held to: what work is hard, and what is routine. */
 const priors: Readonly<Record<string, number>> = {
@@ -105,7 +105,7 @@ type Material = {
 const folds = 5
 
 /** Reads what the effort head learns: prompts of our own, the pairs, and the benchmarks' questions as what they are. */
-export async function readEffort(): Promise<Course> {
+export async function readEffort(): Promise<TrainingJob> {
   const material = await readEffortMaterial()
   const { own, exams } = material
   return {
@@ -191,14 +191,14 @@ export function fitEffort(
   for (const [notion, weight] of Object.entries(priors))
     for (const [index, { place, value }] of notionSlots(notion, bits).entries())
       start[place] = (settings.prior * weight) / 2 ** index / value
-  const effort = converge(
+  const effort = trainLbfgs(
     [
       ...own.filter(row => !without.own?.(row)),
       ...pairRows({ ...material, pairs: pairs.filter(pair => !without.pair?.(pair)) }),
     ].map(({ example }) => example),
     { ...settings, start },
   )
-  const exam = converge(
+  const exam = trainLbfgs(
     exams.filter(row => !without.exam?.(row)).map(({ example }) => example),
     { ...settings, steps: 40 },
   )
@@ -207,7 +207,7 @@ export function fitEffort(
 
 function keptOf(weights: Float32Array) {
   const { scale, bytes } = quantised(weights, 4)
-  return { source: '', bits, scale, weights: kept(bytes) }
+  return { source: '', bits, scale, weights: encodeWeights(bytes) }
 }
 
 /** Reads a prompt's gain by a head of these weights. */
@@ -227,7 +227,7 @@ function judged(pairs: readonly DifficultyPair[], gainOf: (text: string) => numb
 }
 
 /** How the set's questions and the requests of one router rank, as benchmarks count: by models that have not seen the fold, or the set. */
-async function areaFigures(material: Material): Promise<Figure[]> {
+async function areaFigures(material: Material): Promise<ReportRow[]> {
   const rows = await readGainRows()
   const texts = rows.map(({ prompt }) => prompt)
   const mixed = (partOf: (row: { readonly fold: number; readonly set: string }) => string | number) => {
@@ -248,7 +248,7 @@ async function areaFigures(material: Material): Promise<Figure[]> {
       const notions = notionReader.read(0, Math.min(features.count, effortWords))
       const told = heads.get(partOf(row))?.(features, notions)
       if (told === undefined) return 0
-      return mixedGain(rankIn(ranks, scores[index] ?? 0), told.effort, examShare(features, told.examChance))
+      return mixedGain(percentileRank(ranks, scores[index] ?? 0), told.effort, examShare(features, told.examChance))
     })
     return tests.map(test => areaRecovered(outcomesOf(test, rows, gains)))
   }
@@ -267,7 +267,7 @@ async function areaFigures(material: Material): Promise<Figure[]> {
   ]
 }
 
-function figuresOf(material: Material): Figure[] {
+function figuresOf(material: Material): ReportRow[] {
   const { pairs } = material
   const none = judged(pairs, gainReader(fitEffort(material, { pair: () => true })))
   const domains = [...new Set(pairs.map(({ domain }) => domain))]
@@ -280,7 +280,7 @@ function figuresOf(material: Material): Figure[] {
   return [...pairFigures('no pair learned from', none), ...pairFigures('its domain left out', left)]
 }
 
-function pairFigures(how: string, all: readonly Judged[]): Figure[] {
+function pairFigures(how: string, all: readonly Judged[]): ReportRow[] {
   const share = (of: readonly Judged[], is: (one: Judged) => boolean) => of.filter(is).length / Math.max(1, of.length)
   const ordered = (of: readonly Judged[]) => share(of, ({ low, high }) => high > low)
   const ofLevel = (level: Level) =>
@@ -294,7 +294,7 @@ function pairFigures(how: string, all: readonly Judged[]): Figure[] {
     .sort((one, other) => one.right - other.right)
   const worst = byDomain[0]?.right ?? 0
   const names = byDomain.filter(({ right }) => right === worst).map(({ domain }) => domain)
-  const figure = (name: string, goal: string, measured: string): Figure => ({
+  const figure = (name: string, goal: string, measured: string): ReportRow => ({
     name: `${name} (${how})`,
     goal,
     reference: '',

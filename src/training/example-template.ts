@@ -1,5 +1,5 @@
 /** What an example teaches: requests, requests of every day, what a text says, or attempts on a model's rules. */
-export type Lesson = 'request' | 'everyday' | 'content' | 'jailbreak'
+export type TrainingLabel = 'request' | 'everyday' | 'content' | 'jailbreak'
 
 /** Sentences with gaps, parted by `|`, what fills each gap, and how many of all combinations are taken. */
 export type Filled = {
@@ -9,7 +9,7 @@ export type Filled = {
 }
 
 /** Sentences that are all harmful, or none of them; without `lesson`, requests. */
-export type Frame = Filled & { readonly lesson?: Lesson; readonly harmful: boolean }
+export type ExampleTemplate = Filled & { readonly lesson?: TrainingLabel; readonly harmful: boolean }
 
 /** The sentences, in a fixed order. */
 export function* textsOf({ forms, fill, take }: Filled): Generator<string> {

@@ -197,7 +197,7 @@ const settled = `who (wrote|painted|directed|composed|published) {title}
   מי (כתב|המציא|צייר|גילה) את {title} מהי בירת {country}`
 
 /** Questions of our own, `each` of every template; always the same ones. */
-export function questionsOfOurOwn(each: number): readonly { readonly isCurrent: boolean; readonly text: string }[] {
+export function writtenQuestions(each: number): readonly { readonly isCurrent: boolean; readonly text: string }[] {
   const all = { ...lists, price: '3|12|40|100|250|3.70|40,000|65|1,000|7' }
   return [
     ...filled(current, all, each).map(text => ({ isCurrent: true, text })),

@@ -1,20 +1,20 @@
 import { Type } from '@sinclair/typebox'
-import { createFreshnessSlots, fillFreshnessSlots, tempered } from '../core/analysis/freshness.ts'
 import { createConceptReader } from '../core/analysis/concepts.ts'
 import { createFeatureReader } from '../core/analysis/features.ts'
-import { kept } from '../core/weights/stored-weights.ts'
-import { converge } from './lbfgs.ts'
-import type { Course } from './training-job.ts'
+import { adjustForQueryType, createFreshnessSlots, fillFreshnessSlots } from '../core/analysis/freshness.ts'
+import { encodeWeights } from '../core/weights/stored-weights.ts'
 import { readRows } from './data.ts'
 import { digestOf, partsOf } from './digest.ts'
-import { type Figure, f1, weightedF1 } from './report-table.ts'
-import { foldOf } from './folds.ts'
 import { textsOf } from './example-template.ts'
-import { questionsOfOurOwn } from './freshness-templates.ts'
+import { foldOf } from './folds.ts'
+import { writtenQuestions } from './freshness-templates.ts'
+import { trainLbfgs } from './lbfgs.ts'
 import { type Example, probabilities, quantised } from './linear.ts'
 import { machineFrames } from './machine-examples.ts'
 import { sentencesOfOurOwn } from './query-templates.ts'
 import { heldOutTypes } from './query-types.ts'
+import { f1, type ReportRow, weightedF1 } from './report-table.ts'
+import type { TrainingJob } from './training-job.ts'
 
 const needsCurrent = Type.Union([Type.Boolean(), Type.Null()])
 const EverGreen = Type.Object({
@@ -46,13 +46,13 @@ type Row = {
 }
 
 /** Reads what the head learns that finds questions whose answer changes with time. */
-export async function readFreshness(): Promise<Course> {
+export async function readFreshness(): Promise<TrainingJob> {
   const exampleOf = createReader()
   const rows = await readAll(exampleOf)
   // What a set asks too is left out: no fold is to have seen what it is asked.
   const asked = new Set(rows.map(({ text }) => plain(text)))
   const own = [
-    ...questionsOfOurOwn(24)
+    ...writtenQuestions(24)
       .filter(({ text }) => !asked.has(plain(text)))
       .map(({ text, isCurrent }) => exampleOf(text, isCurrent, 0.4)),
     ...sentencesOfOurOwn(3).map(({ text }) => exampleOf(text, false, 0.3)),
@@ -65,8 +65,8 @@ export async function readFreshness(): Promise<Course> {
     async learn() {
       const told: Told[][] = []
       for (let deal = 0; deal < deals; deal++) told.push(heldOut(rows, own, deal, await heldOutTypes(folds, deal)))
-      const { scale, bytes } = quantised(converge(examples, settings), weightLimit)
-      return { weights: { source, bits, scale, weights: kept(bytes) }, figures: figuresOf(told) }
+      const { scale, bytes } = quantised(trainLbfgs(examples, settings), weightLimit)
+      return { weights: { source, bits, scale, weights: encodeWeights(bytes) }, figures: figuresOf(told) }
     },
   }
 }
@@ -148,17 +148,17 @@ function heldOut(
   const chance = new Float64Array(1)
   for (let fold = 0; fold < folds; fold++) {
     const learned = rows.filter(row => foldOf(row.key, folds, deal) !== fold).map(row => row.example)
-    const weights = converge([...learned, ...own], settings)
+    const weights = trainLbfgs([...learned, ...own], settings)
     for (const row of rows) {
       if (foldOf(row.key, folds, deal) !== fold) continue
       probabilities(weights, row.example, 1, chance)
-      told.push({ row, is: row.isCurrent, said: tempered(chance[0] ?? 0, typesOf(row.text, row.key)) > 0.5 })
+      told.push({ row, is: row.isCurrent, said: adjustForQueryType(chance[0] ?? 0, typesOf(row.text, row.key)) > 0.5 })
     }
   }
   return told
 }
 
-function figuresOf(told: readonly (readonly Told[])[]): Figure[] {
+function figuresOf(told: readonly (readonly Told[])[]): ReportRow[] {
   const figure = (name: string, goal: string, reference: string, measure: (told: readonly Told[]) => number) => {
     const values = told.map(measure)
     const mean = values.reduce((sum, value) => sum + value, 0) / values.length

@@ -1,6 +1,6 @@
-import { type KeptGain, strays } from '../core/analysis/quality-gain.ts'
+import { type StoredGainModel, standardScore } from '../core/analysis/quality-gain.ts'
 import { plainCues } from '../core/analysis/quality-gain-cues.ts'
-import { kept } from '../core/weights/stored-weights.ts'
+import { encodeWeights } from '../core/weights/stored-weights.ts'
 import { askForest, type Forest, growForest } from './forest.ts'
 import { bits, type GainRow } from './gain-rows.ts'
 import { quantised } from './linear.ts'
@@ -9,7 +9,7 @@ import { type SparseRow, solveRidge } from './ridge.ts'
 /** A trained model of strong minus weak: what is kept of it, before rounding. */
 export type GainModel = {
   readonly words: Float32Array
-  readonly cues: KeptGain['cues']
+  readonly cues: StoredGainModel['cues']
   readonly forest: Forest
 }
 
@@ -56,7 +56,7 @@ export function scoreOf(model: GainModel, row: GainRow): number {
 }
 
 /** A model as it is kept: words in bytes, leaves in 16 bits. */
-export function keepModel({ words, cues, forest }: GainModel): Omit<KeptGain, 'source' | 'quantiles'> {
+export function keepModel({ words, cues, forest }: GainModel): Omit<StoredGainModel, 'source' | 'quantiles'> {
   const table = quantised(words, 1)
   const most = forest.leaves.reduce((high, leaf) => Math.max(high, Math.abs(leaf)), 0)
   const scale = most / 32_767
@@ -64,7 +64,7 @@ export function keepModel({ words, cues, forest }: GainModel): Omit<KeptGain, 's
   return {
     bits,
     scale: table.scale,
-    weights: kept(table.bytes),
+    weights: encodeWeights(table.bytes),
     cues: cues.map(({ mean, spread, weight }) => ({
       mean: rounded(mean),
       spread: rounded(spread),
@@ -150,7 +150,7 @@ function sparseOf(row: GainRow, rarity: Float64Array, kinds: readonly Kind[], se
   for (let at = 0; at < count; at++) values[at] = each * (rarity[row.slots[at] ?? 0] ?? 0)
   for (const [cue, kind] of kinds.entries()) {
     columns[count + cue] = size + cue
-    values[count + cue] = strays(row.cues[cue] ?? 0, kind)
+    values[count + cue] = standardScore(row.cues[cue] ?? 0, kind)
   }
   columns[count + plainCues] = size + plainCues + set
   values[count + plainCues] = 1
@@ -161,7 +161,7 @@ function lineOf({ words, cues }: Pick<GainModel, 'words' | 'cues'>, { slots, cue
   let sum = 0
   for (const slot of slots) sum += words[slot] ?? 0
   let score = sum / Math.sqrt(Math.max(1, slots.length))
-  for (const [cue, kind] of cues.entries()) score += kind.weight * strays(values[cue] ?? 0, kind)
+  for (const [cue, kind] of cues.entries()) score += kind.weight * standardScore(values[cue] ?? 0, kind)
   return score
 }
 

@@ -1,10 +1,10 @@
-import type { Course, Trained } from './training-job.ts'
+import { areaRecovered, callsFor, type ModelOutcome } from './apgr.ts'
 import { digestOf } from './digest.ts'
-import type { Figure } from './report-table.ts'
 import { fitGain, type GainModel, gainSettings, keepModel, scoreOf } from './gain-model.ts'
 import { type GainRow, nineModels, readGainRows, tests } from './gain-rows.ts'
 import { chooseAmongNine } from './nine-models.ts'
-import { areaRecovered, callsFor, type Outcome } from './apgr.ts'
+import type { ReportRow } from './report-table.ts'
+import type { Trained, TrainingJob } from './training-job.ts'
 
 /** What was asked for, and what a line over hashed words reached on the other halves: its own set alone, and one for all. */
 const goals: Readonly<Record<string, { readonly goal: string; readonly reference: string }>> = {
@@ -22,7 +22,7 @@ const source =
   'and from prompts written for it. Hashed words and thresholds; no text.'
 
 /** Reads what the gain head learns: all sets, and the anchors. */
-export async function readGain(): Promise<Course> {
+export async function readGain(): Promise<TrainingJob> {
   const rows = await readGainRows()
   return { examples: digestOf(gainSettings, rows.map(partsOf)), learn: async () => trained(rows) }
 }
@@ -60,14 +60,14 @@ export function scoresUnseen(rows: readonly GainRow[], partOf: (row: GainRow) =>
 }
 
 /** The outcomes of one test, ranked by scores. */
-export function outcomesOf(test: string, rows: readonly GainRow[], scores: Float64Array): Outcome[] {
+export function outcomesOf(test: string, rows: readonly GainRow[], scores: Float64Array): ModelOutcome[] {
   return rows.flatMap((row, index) => {
     const outcome = row.outcomes.get(test)
     return outcome === undefined ? [] : [{ score: scores[index] ?? 0, ...outcome }]
   })
 }
 
-function areaFigures(rows: readonly GainRow[], scores: Float64Array): Figure[] {
+function areaFigures(rows: readonly GainRow[], scores: Float64Array): ReportRow[] {
   return tests.map(test => {
     const outcomes = outcomesOf(test, rows, scores)
     const calls = [0.5, 0.8].map(part => `CPT${part * 100} ${(callsFor(part, outcomes) * 100).toFixed(0)} %`).join(', ')
@@ -83,7 +83,7 @@ function areaFigures(rows: readonly GainRow[], scores: Float64Array): Figure[] {
   })
 }
 
-function leftOutFigures(rows: readonly GainRow[], scores: Float64Array): Figure[] {
+function leftOutFigures(rows: readonly GainRow[], scores: Float64Array): ReportRow[] {
   return tests.map(test => ({
     name: `${test}, left out`,
     goal: '',
@@ -98,7 +98,7 @@ function meanFigure(name: string, goal: string, reference: string, rows: readonl
   return { name, goal, reference, measured: mean.toFixed(3) }
 }
 
-function nineFigure(rows: readonly GainRow[]): Figure {
+function nineFigure(rows: readonly GainRow[]): ReportRow {
   const { chosen, single, oracle } = chooseAmongNine(rows)
   return {
     name: '9 models, mean score',
@@ -109,7 +109,7 @@ function nineFigure(rows: readonly GainRow[]): Figure {
 }
 
 /** How far the share of strong calls strays from what is asked for, where half of the folds rank the others. */
-function shareFigure(rows: readonly GainRow[], scores: Float64Array): Figure {
+function shareFigure(rows: readonly GainRow[], scores: Float64Array): ReportRow {
   const weights = blendOf(rows)
   const halves = [0, 1].map(half =>
     weights.map((weight, index) => ((rows[index]?.fold ?? 0) % 2 === half ? weight : 0)),

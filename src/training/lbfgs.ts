@@ -21,7 +21,7 @@ const remembered = 8
  * Trains a linear model to the minimum of its loss by L-BFGS (Nocedal and Wright 2006, algorithm 7.5), all examples a step.
  * Slower than `train`, and better where examples are few: each weight is held to 0 alike, however rare its feature.
  */
-export function converge(examples: readonly Example[], settings: Ridge): Weights {
+export function trainLbfgs(examples: readonly Example[], settings: Ridge): Weights {
   const size = settings.size * settings.classes
   const start = settings.start ?? new Float32Array(size)
   let weights = Float32Array.from(start)

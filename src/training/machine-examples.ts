@@ -14,7 +14,7 @@ const tables =
 const values = "'open'|'closed'|17|null|'failed'|true|'DE'|2048|'ann'|'pending'|503|'expired'"
 const outcomes =
   'ok|failed|500|404|timed out|refused|killed|denied|expired|retrying|queued|shipped|done in 12 ms|503 after 3 attempts'
-const deeds =
+const requests =
   'kill process|abort transaction|drop connection|attack surface scan|execute job|terminate worker|read record|open session|track event|hit the rate limit|load script|resolve address|attach device|crash dump written|dead letter queue full'
 const stamps =
   '2025-03-14T09:26:53Z|[14/Mar/2025:09:26:53 +0000]|Mar 14 09:26:53|09:26:53.589|2025-03-14 09:26:53,589|1741944413|#4821|trace 9f3c2a|req 7b1e'
@@ -32,7 +32,7 @@ export const machineFrames: readonly Filled[] = [
       stamp: stamps,
       level: levels,
       service: services,
-      deed: deeds,
+      deed: requests,
       outcome: outcomes,
       field: fields,
       value: values,

@@ -2,8 +2,9 @@
  * Sentences of our own, by type of query: what is known of how people ask, for the types and languages that the labelled rows
  * have too few of. `(a|b)` is one of several, `{name}` one of a list; `…` at the end goes on with some material.
  */
-import { type QueryType, queryTypes } from '../core/chat/chat.ts'
+
 import { hashOf } from '../core/analysis/features.ts'
+import { type QueryType, queryTypes } from '../core/chat/chat.ts'
 import { seededRandom } from './folds.ts'
 
 const lists: Readonly<Record<string, string>> = {

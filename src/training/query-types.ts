@@ -1,24 +1,24 @@
 import { Type } from '@sinclair/typebox'
-import { type QueryType, queryTypes } from '../core/chat/chat.ts'
-import { scoresOf } from '../core/analysis/prompt-analysis.ts'
-import { enhance } from '../core/enhancement/enhance.ts'
 import { createConceptReader } from '../core/analysis/concepts.ts'
 import { effortWords } from '../core/analysis/effort.ts'
 import { createFeatureReader, type FeatureReader } from '../core/analysis/features.ts'
 import { languageOf } from '../core/analysis/language.ts'
 import { createNotionReader } from '../core/analysis/notions.ts'
+import { classifierScores } from '../core/analysis/prompt-analysis.ts'
 import { createTypeSlots, fillTypeSlots } from '../core/analysis/query-type.ts'
-import { kept } from '../core/weights/stored-weights.ts'
-import { converge } from './lbfgs.ts'
-import type { Course } from './training-job.ts'
+import { type QueryType, queryTypes } from '../core/chat/chat.ts'
+import { enhance } from '../core/enhancement/enhance.ts'
+import { encodeWeights } from '../core/weights/stored-weights.ts'
 import { readRows } from './data.ts'
 import { digestOf, partsOf } from './digest.ts'
-import { type Figure, f1 } from './report-table.ts'
 import { foldOf } from './folds.ts'
-import { questionsOfOurOwn } from './freshness-templates.ts'
+import { writtenQuestions } from './freshness-templates.ts'
+import { trainLbfgs } from './lbfgs.ts'
 import { type Example, probabilities, quantised } from './linear.ts'
 import { sentencesOfOurOwn } from './query-templates.ts'
+import { f1, type ReportRow } from './report-table.ts'
 import { shortRequestsOfOurOwn } from './short-templates.ts'
+import type { TrainingJob } from './training-job.ts'
 
 const LabelledQuery = Type.Object({ prompt: Type.String(), type: Type.String(), detail: Type.String() })
 const FamilyQuery = Type.Object({ prompt: Type.String(), family: Type.String() })
@@ -87,15 +87,15 @@ type Row = {
 }
 
 /** Reads what the types' head learns: `query-types`, coarsely `query-families`, and sentences of our own. */
-export async function readQueryTypes(): Promise<Course> {
+export async function readQueryTypes(): Promise<TrainingJob> {
   const material = await readMaterial(createExampleReader())
   const examples = rowsOf(material).map(toExample)
   return {
     examples: digestOf(settings, examples.map(partsOf)),
     async learn() {
       const figures = crossValidate(material)
-      const { scale, bytes } = quantised(converge(examples, settings), weightLimit)
-      return { weights: { source, bits, scale, weights: kept(bytes) }, figures }
+      const { scale, bytes } = quantised(trainLbfgs(examples, settings), weightLimit)
+      return { weights: { source, bits, scale, weights: encodeWeights(bytes) }, figures }
     },
   }
 }
@@ -108,7 +108,7 @@ export async function heldOutTypes(folds: number, deal: number): Promise<(text: 
   const read = createExampleReader()
   const all = rowsOf(await readMaterial(read))
   const models = Array.from({ length: folds }, (_, fold) =>
-    converge(all.filter(row => row.text === null || foldOf(row.text, folds, deal) !== fold).map(toExample), settings),
+    trainLbfgs(all.filter(row => row.text === null || foldOf(row.text, folds, deal) !== fold).map(toExample), settings),
   )
   return (text, key) => {
     const chances = new Float64Array(queryTypes.length)
@@ -159,7 +159,7 @@ async function readMaterial(exampleOf: ExampleOf): Promise<Material> {
   ]
   const others = [
     ...own,
-    ...questionsOfOurOwn(2).map(({ text }) => question(text, null)),
+    ...writtenQuestions(2).map(({ text }) => question(text, null)),
     ...(await readRows('evergreenqa', Question)).flatMap(({ prompt, texts }, index) => {
       // In English, and in one other language each, by turns.
       const translations = Object.values(texts)
@@ -258,7 +258,7 @@ function balance(rows: readonly Row[]): readonly Row[] {
   })
 }
 
-function crossValidate(material: Material): Figure[] {
+function crossValidate(material: Material): ReportRow[] {
   const { labelled, families, sourced, foreign } = material
   const all = rowsOf(material)
   const told: { readonly is: number; readonly said: number }[] = []
@@ -271,7 +271,7 @@ function crossValidate(material: Material): Figure[] {
   for (let round = 0; round < folds * repeats; round++) {
     const isHeldOut = ({ text }: Row) =>
       text !== null && foldOf(text, folds, Math.floor(round / folds)) === round % folds
-    const weights = converge(all.filter(row => !isHeldOut(row)).map(toExample), settings)
+    const weights = trainLbfgs(all.filter(row => !isHeldOut(row)).map(toExample), settings)
     if (round < folds) {
       for (const row of foreign.filter(isHeldOut)) foreignTold.push({ row, isRight: isRight(weights, row) })
       for (const row of sourced.filter(isHeldOut)) sourcedTold.push({ row, isRight: isRight(weights, row) })
@@ -319,16 +319,19 @@ function isRight(weights: Float32Array, row: Row): boolean {
 }
 
 /** Each source told by a model that learned nothing of it, each language by one that learned nothing in it, original included. */
-function leftOut({ labelled, families, others, sourced, foreign, masked }: Material): Figure[] {
+function leftOut({ labelled, families, others, sourced, foreign, masked }: Material): ReportRow[] {
   const all = rowsOf({ labelled, families, others, sourced, foreign, masked })
   const told = [...new Set(sourced.map(({ source }) => source))].flatMap(source => {
-    const weights = converge(all.filter(row => row.source !== source).map(toExample), settings)
+    const weights = trainLbfgs(all.filter(row => row.source !== source).map(toExample), settings)
     return sourced.filter(row => row.source === source).map(row => ({ row, isRight: isRight(weights, row) }))
   })
   // Without any other language but what our own sentences hold, by folds of the English originals.
   const told2 = Array.from({ length: folds }, (_, fold) => fold).flatMap(fold => {
     const isHeldOut = ({ text }: Row) => text !== null && foldOf(text, folds) === fold
-    const weights = converge(all.filter(row => row.language === undefined && !isHeldOut(row)).map(toExample), settings)
+    const weights = trainLbfgs(
+      all.filter(row => row.language === undefined && !isHeldOut(row)).map(toExample),
+      settings,
+    )
     return foreign.filter(isHeldOut).map(row => ({ row, isRight: isRight(weights, row) }))
   })
   return [
@@ -341,7 +344,7 @@ function leftOut({ labelled, families, others, sourced, foreign, masked }: Mater
 const fewestRows = 20
 
 /** The share that is right: mean and worst of the groups, and each. */
-function shares(name: string, goal: string, told: readonly Judged[], groupOf: (row: Row) => string): Figure[] {
+function shares(name: string, goal: string, told: readonly Judged[], groupOf: (row: Row) => string): ReportRow[] {
   const groups = [...Map.groupBy(told, ({ row }) => groupOf(row))]
     .filter(([, of]) => of.length >= fewestRows)
     .map(([group, of]) => ({ group, share: of.filter(one => one.isRight).length / of.length }))
@@ -380,7 +383,7 @@ function isEnhanced(
 ): boolean {
   if (text === null) return false
   const queryType = queryTypes[likeliest(weights, example)] ?? 'other'
-  const queryTypeScores = scoresOf(chancesOf(weights, example))
+  const queryTypeScores = classifierScores(chancesOf(weights, example))
   return enhance(text, { queryType, queryTypeScores, language: languageOf(text, readFeatures(text), readAside) })
     .changed
 }

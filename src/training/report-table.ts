@@ -1,5 +1,5 @@
 /** One line of what training prints: a figure beside what it is to reach. */
-export type Figure = {
+export type ReportRow = {
   readonly name: string
   readonly goal: string
   readonly reference: string
@@ -7,7 +7,7 @@ export type Figure = {
 }
 
 /** Figures as a table for a terminal. */
-export function tableOf(figures: readonly Figure[]): string {
+export function tableOf(figures: readonly ReportRow[]): string {
   const rows = [
     ['', 'goal', 'reference', 'cross-validated'],
     ...figures.map(one => [one.name, one.goal, one.reference, one.measured]),

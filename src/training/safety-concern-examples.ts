@@ -2,7 +2,7 @@
  * What people ask who are afraid, harmed, careful or curious: they name what is bad, and are to be answered. Beside it the same
  * words in the mouth of those who do it.
  */
-import type { Frame } from './example-template.ts'
+import type { ExampleTemplate } from './example-template.ts'
 import { type Topic, topicFrames } from './topic.ts'
 
 const defence: Topic = {
@@ -166,7 +166,7 @@ const animals =
 const animalForms =
   'Why do {who} kill their own kind?|How do {who} attack their prey?|How do {who} poison or paralyse others?|Do {who} torture their victims?|How do {who} hijack a host?|What happens when {who} kill a rival?|How do {who} deceive others?|Why are {who} so deadly?|How do {who} have sex?|How do {who} steal from others?|Explain how {who} invade the body or the nest'
 
-export const worriedFrames: readonly Frame[] = [
+export const worriedFrames: readonly ExampleTemplate[] = [
   ...topicFrames([defence, children, victims, relatives, evils, records, cautions, finds, outsiders]),
   { harmful: false, forms: rumourForms, fill: { claim: rumours }, take: 110 },
   { harmful: false, forms: guardForms, fill: { guard: guards, who: intruders, guard2: guards }, take: 110 },

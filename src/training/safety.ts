@@ -4,18 +4,18 @@
  */
 import { createFeatureReader } from '../core/analysis/features.ts'
 import { createDeedReader } from '../core/moderation/deeds.ts'
-import { undisguised } from '../core/moderation/deobfuscate.ts'
-import { type HarmHead, harmHeads, harmSlots, loudness, regionOf } from '../core/moderation/harm-features.ts'
-import { blocks, blocksPart, scoreOf } from '../core/moderation/harm-classifier.ts'
-import { compileRules, firstBroken, safetyRules } from '../core/moderation/pattern-rules.ts'
-import { kept } from '../core/weights/stored-weights.ts'
-import type { Course, Trained } from './training-job.ts'
+import { deobfuscatedVariants } from '../core/moderation/deobfuscate.ts'
+import { blocksPart, isBlocked, scoreOf } from '../core/moderation/harm-classifier.ts'
+import { featureWeight, type HarmHead, harmHeads, harmSlots, regionOf } from '../core/moderation/harm-features.ts'
+import { compileRules, findBlockingRule, safetyRules } from '../core/moderation/pattern-rules.ts'
+import { encodeWeights } from '../core/weights/stored-weights.ts'
 import { digestOf } from './digest.ts'
-import { type Figure, f1 } from './report-table.ts'
 import { foldOf } from './folds.ts'
 import { type Example, train } from './linear.ts'
 import { originalsOf } from './near-duplicates.ts'
+import { f1, type ReportRow } from './report-table.ts'
 import { createSlotReader, judgedSets, labelledRows, ownSet, type Row, realUsers } from './safety-rows.ts'
+import type { Trained, TrainingJob } from './training-job.ts'
 import { wraps } from './wraps.ts'
 
 type Tuning = {
@@ -38,7 +38,7 @@ const examWeight = 0.5
 const folds = 5
 
 /** Reads what the heads learn: everything. */
-export async function readSafety(): Promise<Course> {
+export async function readSafety(): Promise<TrainingJob> {
   const rows = await labelledRows()
   const parts = rows.map(({ slots, parts, truth, weight }) => [slots, ...parts.map(part => part.slots), truth, weight])
   return { examples: digestOf({ tuning, epochs }, parts), learn: async () => trained(rows) }
@@ -72,7 +72,7 @@ function trained(rows: readonly Row[]): Trained {
         'bun run train: harmful-requests, xstest, moderation-openai, prompt-injection, the sets of everyday prompts, and safety-examples.ts',
       scale: Object.fromEntries(harmHeads.map((head, index) => [head, scales[index] ?? 1])),
       bias: Object.fromEntries(harmHeads.map((head, index) => [head, models[index]?.bias ?? 0])),
-      weights: kept(bytes),
+      weights: encodeWeights(bytes),
     },
     figures,
   }
@@ -84,7 +84,7 @@ type Model = { readonly weights: Float32Array; readonly bias: number }
 function fit(rows: readonly Row[], head: HarmHead, seed: number): Model {
   const { regions, decay, rate } = tuning[head]
   const exampleOf = (slots: Uint32Array, truth: number, weight: number): Example => {
-    const loud = loudness(slots.length)
+    const loud = featureWeight(slots.length)
     const values = new Float32Array(slots.length + 1).fill(1)
     for (let at = 0; at < slots.length; at++) values[at] = loud * (regions[regionOf(slots[at] ?? 0)] ?? 0)
     const all = new Uint32Array(slots.length + 1)
@@ -107,7 +107,7 @@ function fit(rows: readonly Row[], head: HarmHead, seed: number): Model {
 function logOdds({ weights, bias }: Model, slots: Uint32Array): number {
   let sum = 0
   for (const slot of slots) sum += weights[slot] ?? 0
-  return sum * loudness(slots.length) + bias
+  return sum * featureWeight(slots.length) + bias
 }
 
 type Judged = {
@@ -160,14 +160,14 @@ function createTextJudge() {
   const readDeeds = createDeedReader()
   const readSlots = createSlotReader()
   const blocksRow = (models: Models, { text, parts, ...whole }: Pick<Row, 'text' | 'slots' | 'kinds' | 'parts'>) =>
-    firstBroken(rules, text) !== null ||
-    blocks(oddsOf(models, whole)) ||
+    findBlockingRule(rules, text) !== null ||
+    isBlocked(oddsOf(models, whole)) ||
     readDeeds(readFeatures(text)) !== null ||
     parts.some(part => blocksPart(oddsOf(models, part), parts.length))
   return {
     blocksRow,
     blocksText: (models: Models, text: string) =>
-      [text, ...undisguised(text)].some(one => blocksRow(models, { text: one, ...readSlots(one) })),
+      [text, ...deobfuscatedVariants(text)].some(one => blocksRow(models, { text: one, ...readSlots(one) })),
   }
 }
 
@@ -188,13 +188,13 @@ const labelledSets: ReadonlySet<string> = new Set([
 const isHarmful = ({ set, truth }: Row) => set === 'harmful-requests' && truth.request === 1
 
 /** What models say of texts that they had not seen, by folds and with one source of harmful requests left out at a time. */
-function figuresOf(rows: readonly Row[], judged: readonly Judged[], bySource: readonly Judged[]): Figure[] {
+function figuresOf(rows: readonly Row[], judged: readonly Judged[], bySource: readonly Judged[]): ReportRow[] {
   const mean = (measure: (judged: readonly Judged[]) => number, of = judged) => measure(of).toFixed(3)
   const blockedShare = (which: (row: Row) => boolean) => (judged: readonly Judged[]) => {
     const those = judged.filter(({ row }) => which(row))
     return those.filter(({ blocked }) => blocked).length / Math.max(1, those.length)
   }
-  const refused = (name: string, goal: string, reference: string, which: (row: Row) => boolean): Figure => ({
+  const refused = (name: string, goal: string, reference: string, which: (row: Row) => boolean): ReportRow => ({
     name,
     goal,
     reference,
@@ -247,7 +247,7 @@ function figuresOf(rows: readonly Row[], judged: readonly Judged[], bySource: re
 }
 
 /** By form: what is refused of what is refused bare, and what is of honest prompts that are not. */
-function wrapFigures(judged: readonly Judged[]): Figure[] {
+function wrapFigures(judged: readonly Judged[]): ReportRow[] {
   const asked = judged.filter(({ wrapped }) => wrapped.size > 0)
   const harmful = asked.filter(({ row, blocked }) => isHarmful(row) && blocked)
   const honest = asked.filter(({ row, blocked }) => !isHarmful(row) && !blocked)

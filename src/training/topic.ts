@@ -1,4 +1,4 @@
-import type { Frame } from './example-template.ts'
+import type { ExampleTemplate } from './example-template.ts'
 
 /** What honest people ask of a thing, and what is harmful of the same. */
 export type Topic = {
@@ -11,8 +11,8 @@ export type Topic = {
 }
 
 /** A frame for each side of each topic. */
-export function topicFrames(topics: readonly Topic[]): readonly Frame[] {
-  return topics.flatMap(({ honest, harmful, take, fill }): Frame[] => [
+export function topicFrames(topics: readonly Topic[]): readonly ExampleTemplate[] {
+  return topics.flatMap(({ honest, harmful, take, fill }): ExampleTemplate[] => [
     { harmful: false, forms: honest, fill, take: take.honest },
     { harmful: true, forms: harmful, fill, take: take.harmful },
   ])

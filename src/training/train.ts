@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { CommandFailure, command, print } from '../commands/command.ts'
 import { showProgress } from '../commands/progress.ts'
 import { runCommand } from '../commands/run-command.ts'
-import type { Course } from './training-job.ts'
-import { courses, examplesIn } from './training-jobs.ts'
 import { tableOf } from './report-table.ts'
+import type { TrainingJob } from './training-job.ts'
+import { courses, examplesIn } from './training-jobs.ts'
 
 const folder = join(import.meta.dir, '../core/weights')
 
@@ -45,7 +45,7 @@ const train = command({
 
 process.exitCode = await runCommand(train, process.argv.slice(2))
 
-async function trained(name: string, read: () => Promise<Course>, isCheck: boolean) {
+async function trained(name: string, read: () => Promise<TrainingJob>, isCheck: boolean) {
   const started = Bun.nanoseconds()
   const { examples, learn } = await read()
   const { weights, figures } = await learn()

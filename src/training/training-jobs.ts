@@ -1,15 +1,15 @@
 import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
-import type { Course } from './training-job.ts'
 import { readEffort } from './effort.ts'
 import { readFreshness } from './freshness.ts'
 import { readGain } from './gain.ts'
 import { readQueryTypes } from './query-types.ts'
 import { readSafety } from './safety.ts'
+import type { TrainingJob } from './training-job.ts'
 import { readWorld } from './world.ts'
 
 /** By head, what reads its course from the labelled sets; its weights are kept in `core/weights` under the same name. */
-export const courses: Readonly<Record<string, () => Promise<Course>>> = {
+export const courses: Readonly<Record<string, () => Promise<TrainingJob>>> = {
   'query-types': readQueryTypes,
   freshness: readFreshness,
   gain: readGain,

@@ -8,14 +8,14 @@ import { createNotionReader, type Notions } from '../core/analysis/notions.ts'
 import { createNotionSlots, notionSlots } from '../core/moderation/notion-slots.ts'
 import { eachPart } from '../core/moderation/parts.ts'
 import { asksForHarm } from '../core/moderation/world.ts'
-import { kept } from '../core/weights/stored-weights.ts'
-import type { Course, Trained } from './training-job.ts'
+import { encodeWeights } from '../core/weights/stored-weights.ts'
 import { readRows } from './data.ts'
 import { digestOf, partsOf } from './digest.ts'
-import type { Figure } from './report-table.ts'
 import { foldOf } from './folds.ts'
 import { type Example, quantised, train } from './linear.ts'
+import type { ReportRow } from './report-table.ts'
 import { lessons } from './safety-examples.ts'
+import type { Trained, TrainingJob } from './training-job.ts'
 import { honestWorld } from './world-examples.ts'
 
 const settings = { size: notionSlots, classes: 1, epochs: 8, rate: 0.1, decay: 1e-3, seed: 3 }
@@ -39,7 +39,7 @@ type Row = {
 type Part = { readonly example: Example; readonly read: Notions }
 
 /** Reads what the judge of all languages learns. */
-export async function readWorld(): Promise<Course> {
+export async function readWorld(): Promise<TrainingJob> {
   const rows = await readWorldRows()
   const examples = rows.flatMap(examplesOf)
   return {
@@ -47,7 +47,7 @@ export async function readWorld(): Promise<Course> {
     async learn(): Promise<Trained> {
       const figures = figuresOf(rows)
       const { scale, bytes } = quantised(train(examples, settings), weightLimit)
-      return { weights: { source, scale, weights: kept(bytes) }, figures }
+      return { weights: { source, scale, weights: encodeWeights(bytes) }, figures }
     },
   }
 }
@@ -206,7 +206,7 @@ function isBlocked(weights: Float32Array, { example: { slots, values }, read }: 
   return read.language !== 0 && read.count > 0 && asksForHarm(sum, read)
 }
 
-function figuresOf(rows: readonly Row[]): Figure[] {
+function figuresOf(rows: readonly Row[]): ReportRow[] {
   const byText = judgedUnseen(rows, ({ key }) => (key === null ? null : String(foldOf(key, folds))))
   const bySource = judgedUnseen(rows, ({ set, source }) => (set === 'harmful-multilingual' ? source : null))
   const languages = [...new Set(rows.filter(({ set }) => set === 'harmful-multilingual').map(row => row.language))]
@@ -235,7 +235,7 @@ function figuresOf(rows: readonly Row[]): Figure[] {
 }
 
 /** The share refused, by groups and as their mean. */
-function spread(name: string, goal: string, judged: readonly Judged[], groupOf: (row: Row) => string): Figure[] {
+function spread(name: string, goal: string, judged: readonly Judged[], groupOf: (row: Row) => string): ReportRow[] {
   const shares = [...Map.groupBy(judged, ({ row }) => groupOf(row))]
     .map(([group, those]) => ({ group, share: those.filter(({ blocked }) => blocked).length / those.length }))
     .sort((one, other) => one.share - other.share)

@@ -3,4 +3,4 @@
  * written (`vetAddress`), before anything is asked of anybody, and what a name resolves to (`isPublicAddress`), which is
  * also what is then dialled. The operator's own firewall stands behind it.
  */
-export { isPublicAddress, type VettedAddress, vetAddress } from '../core/validation/public-address.ts'
+export { type AllowedUrl, checkUrl, isPublicAddress } from '../core/validation/public-address.ts'

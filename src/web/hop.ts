@@ -2,7 +2,7 @@
  * One hop of a download to an address that a server named in a redirect. It is judged like the address of a page, and the
  * connection goes to an address that was judged: a name that resolves differently a moment later leads nowhere else.
  */
-import { isPublicAddress, vetAddress } from './address-policy.ts'
+import { checkUrl, isPublicAddress } from './address-policy.ts'
 import type { Resolve } from './resolve.ts'
 
 export type HopDeps = {
@@ -18,7 +18,7 @@ export type Hop = (location: string, base: URL, signal: AbortSignal) => Promise<
 /** Hops over `fetch`. */
 export function createHop({ fetch, resolve, dial }: HopDeps): Hop {
   return async (location, base, signal) => {
-    const vetted = vetAddress(location, base)
+    const vetted = checkUrl(location, base)
     if (vetted === null) throw refused()
     const addresses = vetted.isLiteral ? [vetted.host] : await resolve(vetted.host)
     const [address] = addresses

@@ -4,21 +4,24 @@
  * a whole number of tenths of a second, so that nobody learns from it what stands behind an address.
  */
 import type { IncomingMessage } from 'node:http'
-import { createNamedWindows } from '../core/limits/sliding-windows.ts'
-import { type Tally, takeFrom } from '../core/limits/rate-counter.ts'
-import type { Finding, LeftOut, LeftOutCode } from '../core/chat/web-sources.ts'
-import { isPublicAddress, type VettedAddress, vetAddress } from './address-policy.ts'
-import { readBody } from './page/body.ts'
+import type { LeftOutCode, OmittedSource, WebDocument } from '../core/chat/web-sources.ts'
+import { countIfAllowed, type RateCounter } from '../core/limits/rate-counter.ts'
+import { createSlidingWindows } from '../core/limits/sliding-windows.ts'
+import { type AllowedUrl, checkUrl, isPublicAddress } from './address-policy.ts'
+import { readPageBody } from './page/body.ts'
 import { contentOf, kindOf } from './page/content.ts'
-import { type Dial, exchange } from './page/http-get.ts'
 import { PageFailure } from './page/failure.ts'
 import type { ReadText } from './page/html.ts'
+import { type Dial, httpGet } from './page/http-get.ts'
 import { createReaders } from './page/parser-pool.ts'
 import type { Resolve } from './resolve.ts'
 
-export type PageReader = {
+export type PageFetcher = {
   /** Never rejects but when `signal` aborts. A page that is left out costs nothing. */
-  read(url: string, request: { readonly accountId: string; readonly signal: AbortSignal }): Promise<Finding | LeftOut>
+  read(
+    url: string,
+    request: { readonly accountId: string; readonly signal: AbortSignal },
+  ): Promise<WebDocument | OmittedSource>
   close(): void
 }
 
@@ -44,23 +47,23 @@ const maximumRunning = 64
 const failureStepMs = 100
 
 /** A reader of pages. Its threads start with the first page; `close` ends them. */
-export function createPageReader(options: PageReaderOptions): PageReader {
+export function createPageReader(options: PageReaderOptions): PageFetcher {
   const { clock, maximumCharacters } = options
   // Read a little further than is kept: what is invisible is not counted.
   const enoughCharacters = 2 * maximumCharacters
   const readers = createReaders({ enoughCharacters })
-  const accounts = createNamedWindows({ allowed: accountPerMinute, windowMs: minuteMs, names: maximumNames })
-  const hosts = createNamedWindows({ allowed: hostPerMinute, windowMs: minuteMs, names: maximumNames })
+  const accounts = createSlidingWindows({ allowed: accountPerMinute, windowMs: minuteMs, names: maximumNames })
+  const hosts = createSlidingWindows({ allowed: hostPerMinute, windowMs: minuteMs, names: maximumNames })
   let running = 0
 
-  const fetchPage = async (url: string, accountId: string, signal: AbortSignal): Promise<Finding> => {
+  const fetchPage = async (url: string, accountId: string, signal: AbortSignal): Promise<WebDocument> => {
     if (running >= maximumRunning) throw new PageFailure('too_slow', 'too many pages at a time')
-    if (takeFrom(accounts, accountId, clock.now()) > 0)
+    if (countIfAllowed(accounts, accountId, clock.now()) > 0)
       throw new PageFailure('refused', 'too many pages for the account')
     running += 1
     try {
       const { response, at } = await follow(options, vet(options, url), hosts, signal)
-      const bytes = await readBody(response, signal)
+      const bytes = await readPageBody(response, signal)
       const content = contentOf(bytes, response.headers['content-type'])
       const read: ReadText =
         content.kind === 'html' || content.kind === 'pdf'
@@ -105,8 +108,8 @@ function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   return promise
 }
 
-function vet({ isListed }: PageReaderOptions, url: string, base?: URL): VettedAddress {
-  const vetted = vetAddress(url, base)
+function vet({ isListed }: PageReaderOptions, url: string, base?: URL): AllowedUrl {
+  const vetted = checkUrl(url, base)
   if (vetted === null) throw new PageFailure('refused', 'not an address of the public web')
   if (isListed(vetted.url.href)) throw new PageFailure('refused', 'on the blocklist')
   return vetted
@@ -115,13 +118,13 @@ function vet({ isListed }: PageReaderOptions, url: string, base?: URL): VettedAd
 /** The page at the end of its redirects, each judged like the first address. */
 async function follow(
   options: PageReaderOptions,
-  first: VettedAddress,
-  hosts: Tally,
+  first: AllowedUrl,
+  hosts: RateCounter,
   signal: AbortSignal,
 ): Promise<{ readonly response: IncomingMessage; readonly at: URL }> {
   let target = first
   for (let hop = 0; hop <= maximumRedirects; hop++) {
-    if (takeFrom(hosts, target.host, options.clock.now()) > 0)
+    if (countIfAllowed(hosts, target.host, options.clock.now()) > 0)
       throw new PageFailure('refused', 'too many pages of the host')
     const response = await ask(options, target, signal)
     const { statusCode = 0, headers } = response
@@ -137,7 +140,7 @@ async function follow(
 }
 
 /** Dials one address of each family at most, vetted all together: one that is not public condemns the name. */
-async function ask(options: PageReaderOptions, target: VettedAddress, signal: AbortSignal): Promise<IncomingMessage> {
+async function ask(options: PageReaderOptions, target: AllowedUrl, signal: AbortSignal): Promise<IncomingMessage> {
   const { resolve, dial = vetted => vetted } = options
   const addresses = target.isLiteral ? [target.host] : await resolve(target.host).catch(() => [])
   // Told apart from a name that is not there, it would say which names the inner network knows.
@@ -148,7 +151,7 @@ async function ask(options: PageReaderOptions, target: VettedAddress, signal: Ab
     if (address === undefined) continue
     signal.throwIfAborted()
     try {
-      return await exchange(target, address, { dial, signal })
+      return await httpGet(target, address, { dial, signal })
     } catch (cause) {
       failure = cause
       if (!(cause instanceof PageFailure) || cause.code !== 'unreachable') throw cause

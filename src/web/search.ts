@@ -2,7 +2,7 @@
  * Web search behind one port: the back ends that are configured, asked one after another until one answers, all within one
  * budget of time. What comes back is made one shape, each page once, so many at most.
  */
-import { type Finding, type LeftOut, webLimits, withoutFragment } from '../core/chat/web-sources.ts'
+import { type OmittedSource, type WebDocument, webLimits, withoutFragment } from '../core/chat/web-sources.ts'
 
 export type SearchRequest = { readonly url: string; readonly init: RequestInit }
 
@@ -11,14 +11,14 @@ export type SearchBackEnd = {
   readonly id: 'searxng' | 'brave' | 'tavily'
   toRequest(query: string, maximumResults: number): SearchRequest
   /** The results that a successful body holds; null where it is no such body, or where nobody searched. */
-  readResults(body: unknown): readonly Finding[] | null
+  readResults(body: unknown): readonly WebDocument[] | null
 }
 
 export type Search = {
   /** Whether there is anybody to ask. */
   readonly isThere: boolean
   /** Never rejects but when `signal` aborts. No results is an answer too. */
-  find(query: string, signal: AbortSignal): Promise<readonly Finding[] | LeftOut>
+  find(query: string, signal: AbortSignal): Promise<readonly WebDocument[] | OmittedSource>
 }
 
 export type SearchOptions = {
@@ -64,7 +64,7 @@ async function ask(
   backEnd: SearchBackEnd,
   query: string,
   signal: AbortSignal,
-): Promise<readonly Finding[]> {
+): Promise<readonly WebDocument[]> {
   const { url, init } = backEnd.toRequest(query, webLimits.results)
   const response = await fetch(url, { ...init, redirect: 'error', signal })
   try {
@@ -91,8 +91,8 @@ async function boundedText(response: Response): Promise<string> {
 }
 
 /** Pages of the web that nobody lists, each once, with something to read. */
-function chosen(found: readonly Finding[], isListed: (url: string) => boolean): readonly Finding[] {
-  const distinct = new Map<string, Finding>()
+function chosen(found: readonly WebDocument[], isListed: (url: string) => boolean): readonly WebDocument[] {
+  const distinct = new Map<string, WebDocument>()
   for (const finding of found) {
     const url = URL.parse(finding.url)
     if (url === null || !['http:', 'https:'].includes(url.protocol) || finding.text.trim() === '') continue

@@ -1,9 +1,9 @@
 /** The gateway under measurement: the process that `start` runs, with an account whose limits are out of the way. */
 import { randomBytes } from 'node:crypto'
 import { createApp, warmUp } from '../../src/app.ts'
+import { createDeps } from '../../src/composition/deps.ts'
 import { readConfig } from '../../src/config.ts'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
-import { createDeps } from '../../src/composition/deps.ts'
 import { changeAccount, createAccount } from '../../src/database/repositories/accounts.ts'
 import { createKey } from '../../src/database/repositories/keys.ts'
 

@@ -2,13 +2,14 @@
  * `bun test/bench/hostile.ts`: what each safety layer takes over 100,000 characters made to be dear. Processor time, not time on
  * the wall; the median of nine turns after a warm-up. Lists all layers over all texts from `BENCH_LEAST_MS` on.
  */
-import { type AnswerRules, startAnswerScreen } from '../../src/core/moderation/output-moderator.ts'
-import { leaksIn } from '../../src/core/moderation/secret-detection.ts'
-import { pointsAt } from '../../src/core/moderation/text-moderator.ts'
-import { undisguised } from '../../src/core/moderation/deobfuscate.ts'
+
+import { deobfuscatedVariants } from '../../src/core/moderation/deobfuscate.ts'
 import { createHarmClassifier } from '../../src/core/moderation/harm-classifier.ts'
 import { buildHostSet, longestCovered } from '../../src/core/moderation/host-set.ts'
-import { compileRules, firstBroken, safetyRules } from '../../src/core/moderation/pattern-rules.ts'
+import { createOutputModerator, type OutputModerationRules } from '../../src/core/moderation/output-moderator.ts'
+import { compileRules, findBlockingRule, safetyRules } from '../../src/core/moderation/pattern-rules.ts'
+import { detectSecrets } from '../../src/core/moderation/secret-detection.ts'
+import { containsBlockedHost } from '../../src/core/moderation/text-moderator.ts'
 import { safetyFor } from '../moderation/support.ts'
 import { hostileTexts } from './hostile-texts.ts'
 
@@ -26,22 +27,22 @@ listed.read(
 listed.endList()
 const sets = [listed.finish(), listed.finish()]
 const hosts = { isBlocked: (host: string) => longestCovered(sets, host) > 0 }
-const unheard: AnswerRules = { rules, hosts, listen: () => () => ({ category: null, score: 0 }), known: null }
+const unheard: OutputModerationRules = { rules, hosts, listen: () => () => ({ category: null, score: 0 }), known: null }
 const classifier = createHarmClassifier()
 
 const layers: Readonly<Record<string, (text: string) => unknown>> = {
-  rules: text => firstBroken(rules, text),
-  disguise: undisguised,
-  readings: text => undisguised(text).map(reading => firstBroken(rules, reading)),
-  hosts: text => pointsAt(hosts, text),
-  leaks: leaksIn,
+  rules: text => findBlockingRule(rules, text),
+  disguise: deobfuscatedVariants,
+  readings: text => deobfuscatedVariants(text).map(reading => findBlockingRule(rules, reading)),
+  hosts: text => containsBlockedHost(hosts, text),
+  leaks: detectSecrets,
   classifier: classifier.prompt,
   'answer, rules and hosts': text => answered(unheard, text),
   'prompt, all layers': safety.screen,
 }
 
-function answered(of: AnswerRules, text: string) {
-  const screen = startAnswerScreen(of, null)
+function answered(of: OutputModerationRules, text: string) {
+  const screen = createOutputModerator(of, null)
   screen.take([
     { type: 'text', choice: 0, text },
     { type: 'finish', choice: 0, reason: 'stop' },

@@ -4,9 +4,9 @@
  * characters. Each text at its quickest of several turns, so that what else the machine does is left out; no text is known.
  */
 import { Type } from '@sinclair/typebox'
-import type { Message } from '../../src/core/chat/chat.ts'
+import { openPromptAnalyzer } from '../../src/composition/open-prompt-analyzer.ts'
 import { createFeatureReader } from '../../src/core/analysis/features.ts'
-import { openReader } from '../../src/composition/open-prompt-analyzer.ts'
+import type { Message } from '../../src/core/chat/chat.ts'
 import { isThere, readRows } from '../../src/training/data.ts'
 import { safetyFor } from '../moderation/support.ts'
 
@@ -37,7 +37,7 @@ for (const set of sets) {
 prompts.sort((one, other) => Bun.hash.crc32(one) - Bun.hash.crc32(other))
 
 const readFeatures = createFeatureReader()
-const read = openReader(readFeatures)
+const read = openPromptAnalyzer(readFeatures)
 const safety = safetyFor({}, { digests: null, readFeatures })
 await safety.ready
 

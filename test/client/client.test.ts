@@ -5,15 +5,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eq } from 'drizzle-orm'
 import packageJson from '../../package.json'
-import { errorOf } from '../../src/client/to-error.ts'
 import type * as client from '../../src/client/gateway.ts'
+import { toError } from '../../src/client/to-error.ts'
 import { type ErrorCode, errorBody, errorTable, GatewayError } from '../../src/core/validation/errors.ts'
-import { failureResponse } from '../../src/http/error-response.ts'
 import { accounts } from '../../src/database/tables.ts'
+import { errorResponse } from '../../src/http/error-response.ts'
 import { chromiumPath } from '../dashboard/chromium.ts'
 import { newAccount } from '../harness/account.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { colleague, keyOf, owner } from '../harness/users.ts'
+import { addMember, createKeyFor, owner } from '../harness/users.ts'
 import { type Context, checks } from './checks.ts'
 import { callsFromElsewhere, checksOnPage } from './page.ts'
 import { formatted, wirePath, wireTypes } from './wire.ts'
@@ -98,8 +98,8 @@ async function newContext(specifier: string): Promise<Context> {
     spent: (await newAccount(gateway, { dailyTokens: 1 })).key,
     single: (await newAccount(gateway, { concurrentRequests: 1, requestsPerMinute: 1_000 })).key,
     unpaid: unpaid.key,
-    owner: { token: person.token, key: (await keyOf(gateway, person)).key },
-    member: { token: (await colleague(gateway, person, 'member')).token },
+    owner: { token: person.token, key: (await createKeyFor(gateway, person)).key },
+    member: { token: (await addMember(gateway, person, 'member')).token },
     paths: Object.keys(reference.paths),
   }
 }
@@ -211,8 +211,8 @@ const thrown: Readonly<Record<ErrorCode, keyof typeof client>> = {
 
 test.each(Object.entries(thrown))('every code of the gateway has its class: %s is a %s', (code, name) => {
   const error = new GatewayError(code as ErrorCode, 'Do this next.', { retryAfterMs: 1_500, param: 'prompt' })
-  const { headers } = failureResponse(error, 'req_1')
-  const told = errorOf(error.status, errorBody(error, 'req_1'), headers)
+  const { headers } = errorResponse(error, 'req_1')
+  const told = toError(error.status, errorBody(error, 'req_1'), headers)
   expect([told.name, told.constructor.name]).toEqual([name, name])
   expect(told).toMatchObject({
     status: errorTable[code as ErrorCode].status,

@@ -2,8 +2,8 @@
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
 import { openJournal } from '../../src/ledger/journal.ts'
-import { freshFolder, ledgerOf, run, stopProcesses } from '../harness/processes.ts'
 import { usageRecord } from '../database/support.ts'
+import { freshFolder, ledgerOf, run, stopProcesses } from '../harness/processes.ts'
 
 // Far less than the five minutes that it would wait for Postgres.
 setDefaultTimeout(90_000)

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { letGo } from '../../src/composition/cleanup.ts'
+import { runCleanups } from '../../src/composition/cleanup.ts'
 
 test('everything is let go of, the newest first and once, also where one of them fails', async () => {
   const gone: string[] = []
@@ -11,8 +11,8 @@ test('everything is let go of, the newest first and once, also where one of them
     },
     () => gone.push('newest'),
   ]
-  await expect(letGo(undo)).rejects.toThrow('stuck')
+  await expect(runCleanups(undo)).rejects.toThrow('stuck')
   expect(gone).toEqual(['newest', 'oldest'])
-  await letGo(undo)
+  await runCleanups(undo)
   expect(gone).toEqual(['newest', 'oldest'])
 })

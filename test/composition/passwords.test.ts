@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { GatewayError } from '../../src/core/validation/errors.ts'
 import { createPasswords } from '../../src/composition/passwords.ts'
+import { GatewayError } from '../../src/core/validation/errors.ts'
 
 /** Hashing is slow by design, and the machine may be busy. */
 const hangMs = 60_000

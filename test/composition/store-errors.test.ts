@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { storeProblem } from '../../src/composition/store-errors.ts'
+import { toStoreError } from '../../src/composition/store-errors.ts'
 import { lockDataFolder } from '../../src/database/data-folder.ts'
 import { migrate, openDatabase } from '../../src/database/database.ts'
 
@@ -53,7 +53,7 @@ describe('a store that cannot be opened', () => {
       'DATABASE_URL: Postgres at db.example:6432 says: password authentication failed for user "gateway". Correct the user or the password.',
     ],
   ])('%s is told by the variable that mends it, without the password', (_, cause, text) => {
-    expect(storeProblem(config, cause)).toBe(text)
+    expect(toStoreError(config, cause)).toBe(text)
   })
 
   test('the system’s and the driver’s own errors are known for what they are', async () => {
@@ -62,13 +62,13 @@ describe('a store that cannot be opened', () => {
       const file = join(folder, 'file')
       writeFileSync(file, '')
       expect(
-        storeProblem(
+        toStoreError(
           config,
           thrownBy(() => lockDataFolder(join(file, 'data'))),
         ),
       ).toMatch(/^GATEWAY_DATA_DIR: .*a part of the path is no folder/)
       expect(
-        storeProblem(
+        toStoreError(
           config,
           thrownBy(() => lockDataFolder(file)),
         ),
@@ -78,7 +78,7 @@ describe('a store that cannot be opened', () => {
     }
     const databaseUrl = `postgres://gateway:${canary}@127.0.0.1:1/x`
     const refused = await migrate(openDatabase(databaseUrl)).catch((cause: unknown) => cause)
-    expect(storeProblem({ ...config, databaseUrl }, refused)).toStartWith(
+    expect(toStoreError({ ...config, databaseUrl }, refused)).toStartWith(
       'DATABASE_URL: Postgres does not answer at 127.0.0.1:1 (ECONNREFUSED).',
     )
   })

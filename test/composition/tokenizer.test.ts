@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { GatewayError } from '../../src/core/validation/errors.ts'
 import { createTokenizer } from '../../src/composition/tokenizer.ts'
+import { GatewayError } from '../../src/core/validation/errors.ts'
 
 const outcomeOf = (count: Promise<number>) =>
   count.catch((cause: unknown) => (cause instanceof GatewayError ? cause.code : String(cause)))

@@ -1,11 +1,11 @@
 /** Prompts of a few words, read and enhanced as a request's are: what they gain, and which stay as they are. */
 import { describe, expect, test } from 'bun:test'
+import { openPromptAnalyzer } from '../../src/composition/open-prompt-analyzer.ts'
 import { enhance } from '../../src/core/enhancement/enhance.ts'
 import type { EnhancedType, Task } from '../../src/core/enhancement/enhancements/language.ts'
 import { enhancements } from '../../src/core/enhancement/enhancements.ts'
-import { openReader } from '../../src/composition/open-prompt-analyzer.ts'
 
-const read = openReader()
+const read = openPromptAnalyzer()
 const readingOf = (text: string) => read([{ role: 'user', content: [{ type: 'text', text }], name: null }])
 
 /** In the language told by a name before the prompts; by type or task. */

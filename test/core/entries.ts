@@ -1,6 +1,6 @@
 /** Entries for tests of learning: one by hand, and any. */
 import fc from 'fast-check'
-import { type Entry, emptyCell, learn } from '../../src/core/learning/learning-cell.ts'
+import { addEntry, type Entry, emptyCell } from '../../src/core/learning/learning-cell.ts'
 
 export const start = Date.UTC(2026, 4, 5, 12)
 export const day = 86_400_000
@@ -19,7 +19,7 @@ export const entry = (changes: Partial<Entry> = {}): Entry => ({
 })
 
 export const cellOf = (qualities: readonly number[], changes: Partial<Entry> = {}) =>
-  qualities.reduce((cell, quality) => learn(cell, entry({ quality, ...changes })), emptyCell)
+  qualities.reduce((cell, quality) => addEntry(cell, entry({ quality, ...changes })), emptyCell)
 export const times = (count: number, quality: number) => Array.from({ length: count }, () => quality)
 
 export const entries = fc.array(

@@ -1,8 +1,8 @@
 /** Paying by card, in a real browser against a Stripe on a real socket: the card entered there, the invoice read, paid and printed. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
-import { cycleMs, settlingMs } from '../../src/core/billing/billing.ts'
 import { systemClock } from '../../src/composition/clock.ts'
+import { cycleMs, settlementDelayMs } from '../../src/core/billing/billing.ts'
 import { type Front, startFront } from '../harness/front.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { owner, type Person } from '../harness/users.ts'
@@ -71,7 +71,7 @@ function withBrowser(path: string) {
     )
     // A page that asks meanwhile would ask with a session of 30 days ago.
     await visitor.page.goto('about:blank')
-    ahead = n * cycleMs + settlingMs + 60_000
+    ahead = n * cycleMs + settlementDelayMs + 60_000
     // Twice: a run that the timer started before the clock moved is joined by the first.
     await gateway.deps.billingWorker.run()
     await gateway.deps.billingWorker.run()
@@ -175,7 +175,7 @@ function withBrowser(path: string) {
     await page.getByRole('button', { name: 'Pay' }).click()
     await page.getByRole('heading', { level: 1, name: 'Invoice paid' }).waitFor()
     // Without the event of Stripe: the next collection finds it paid.
-    ahead = 2 * cycleMs + settlingMs + 60_000 + 86_400_000
+    ahead = 2 * cycleMs + settlementDelayMs + 60_000 + 86_400_000
     await gateway.deps.billingWorker.run()
     await gateway.deps.billingWorker.run()
     ahead = 0

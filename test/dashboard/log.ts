@@ -1,7 +1,7 @@
 /** A log that has grown: a month of requests, written inside Postgres a piece at a time. */
 import { openDatabase } from '../../src/database/database.ts'
-import type { Gateway } from '../harness/gateway.ts'
 import { dailySums, slots } from '../database/daily-sums.ts'
+import type { Gateway } from '../harness/gateway.ts'
 
 /** Of one statement: the embedded database answers nobody else meanwhile. */
 const pieceOf = 1_000

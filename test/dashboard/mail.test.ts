@@ -1,9 +1,9 @@
 /** What arrives by e-mail leads somewhere: a forgotten password and an invitation, in a real browser. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
+import { eventually } from '../database/database.contract.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { type SmtpServer, startSmtpServer } from '../harness/smtp.ts'
-import { eventually } from '../database/database.contract.ts'
 import { firstOwner, newVisitor, openBrowser } from './browser.ts'
 import { chromiumPath } from './chromium.ts'
 

@@ -1,16 +1,21 @@
 /** What accounts, keys, ledger and shipper promise on every Postgres: the embedded one and a real one. */
 import { describe, expect } from 'bun:test'
 import { join } from 'node:path'
-import { durationBoundsMs } from '../../src/core/usage/latency-histogram.ts'
-import { GatewayError } from '../../src/core/validation/errors.ts'
-import { plans } from '../../src/core/limits/plans.ts'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
+import { plans } from '../../src/core/limits/plans.ts'
+import { durationBoundsMs } from '../../src/core/usage/latency-histogram.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
-import { changeAccount, createAccount, findAccountByEmail, hasAccounts } from '../../src/database/repositories/accounts.ts'
+import { GatewayError } from '../../src/core/validation/errors.ts'
 import { type Database, migrate } from '../../src/database/database.ts'
-import { openJournal } from '../../src/ledger/journal.ts'
+import {
+  changeAccount,
+  createAccount,
+  findAccountByEmail,
+  hasAccounts,
+} from '../../src/database/repositories/accounts.ts'
 import { createKey, createKeyDirectory, listKeys, revokeKey } from '../../src/database/repositories/keys.ts'
-import { seedFrom, spentOn } from '../../src/ledger/ledger.ts'
+import { openJournal } from '../../src/ledger/journal.ts'
+import { createUsageSeed, dailyUsageOf } from '../../src/ledger/ledger.ts'
 import { createShipper } from '../../src/ledger/shipper.ts'
 import { readUsage } from '../../src/ledger/usage-totals.ts'
 import { onDatabaseOf } from './on-database.ts'
@@ -315,8 +320,8 @@ export function databaseContract(name: string, open: () => Database | null): voi
         folder.remove()
       }
       const day = Math.floor(at / 86_400_000)
-      expect(await spentOn(database, accountId, day)).toEqual({ tokens: 600 * 30, microcents: 600 * 30 })
-      expect(await spentOn(database, accountId, day + 1)).toEqual({ tokens: 600 * 30, microcents: 600 * 30 })
+      expect(await dailyUsageOf(database, accountId, day)).toEqual({ tokens: 600 * 30, microcents: 600 * 30 })
+      expect(await dailyUsageOf(database, accountId, day + 1)).toEqual({ tokens: 600 * 30, microcents: 600 * 30 })
       expect(await findRequest(database, `${accountId}_0`)).toMatchObject({
         at: new Date(at),
         metadata: { note: 'a"b' },
@@ -413,7 +418,9 @@ export function databaseContract(name: string, open: () => Database | null): voi
         )
       const shipper = createShipper({ journal, database, clock, log: quiet })
       expect(await shipper.drain(5000)).toBe(true)
-      expect((await spentOn(database, accountId, Math.floor(usageRecord().at_ms / 86_400_000))).microcents).toBe(95)
+      expect((await dailyUsageOf(database, accountId, Math.floor(usageRecord().at_ms / 86_400_000))).microcents).toBe(
+        95,
+      )
       expect(await Bun.file(join(folder.path, 'journal', 'refused.log')).text()).toContain(`${accountId}_7`)
       await shipper.close()
       await journal.close()
@@ -429,7 +436,7 @@ export function databaseContract(name: string, open: () => Database | null): voi
       )
       for (const record of records) journal.append(record)
       const day = Math.floor(usageRecord().at_ms / 86_400_000)
-      const seed = seedFrom(database, journal)
+      const seed = createUsageSeed(database, journal)
       expect(await seed(accountId, day)).toEqual({ tokens: 150, microcents: 150 })
       // Committed and not yet released: in the ledger and in the journal at once.
       const held = { take: () => ({ records, release: () => {} }), setAside: () => {}, backlog: () => 5 }

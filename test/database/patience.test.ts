@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { RedisAway } from '../../src/core/limits/redis-away.ts'
+import { RedisUnavailableError } from '../../src/core/limits/redis-away.ts'
 import { createPatience } from '../../src/database/patience.ts'
 
 /** Resolves after so many turns of the event loop, each of which is busy for `busyMs`. */
@@ -32,7 +32,7 @@ describe('patience', () => {
       within(new Promise<never>(() => {}), deadlineMs).catch((cause: unknown) => cause)
     const order: number[] = []
     const waits = [60, 20].map(async deadlineMs => {
-      expect(await outcome(deadlineMs)).toBeInstanceOf(RedisAway)
+      expect(await outcome(deadlineMs)).toBeInstanceOf(RedisUnavailableError)
       order.push(deadlineMs)
     })
     await Promise.all(waits)

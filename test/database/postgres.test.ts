@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { GatewayError } from '../../src/core/validation/errors.ts'
-import { plans } from '../../src/core/limits/plans.ts'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
+import { plans } from '../../src/core/limits/plans.ts'
+import { GatewayError } from '../../src/core/validation/errors.ts'
 import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
-import { openJournal } from '../../src/ledger/journal.ts'
 import { createKeyDirectory } from '../../src/database/repositories/keys.ts'
-import { spentOn } from '../../src/ledger/ledger.ts'
+import { openJournal } from '../../src/ledger/journal.ts'
+import { dailyUsageOf } from '../../src/ledger/ledger.ts'
 import { createShipper } from '../../src/ledger/shipper.ts'
 import { startProxy } from '../faults/tcp-proxy.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
@@ -94,7 +94,9 @@ onServer(
     expect(await shipper.drain(500)).toBe(false)
     await postgres.start()
     await eventually(() => journal.backlog() === 0, 10_000)
-    expect((await spentOn(live, owner.accountId, Math.floor(usageRecord().at_ms / 86_400_000))).microcents).toBe(60)
+    expect((await dailyUsageOf(live, owner.accountId, Math.floor(usageRecord().at_ms / 86_400_000))).microcents).toBe(
+      60,
+    )
     await shipper.close()
     await keys.close()
     await journal.close()

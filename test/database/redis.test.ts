@@ -2,11 +2,11 @@ import { afterAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { keysOf, partitionOf, partitions } from '../../src/core/limits/partitions.ts'
-import { RedisAway } from '../../src/core/limits/redis-away.ts'
+import { RedisUnavailableError } from '../../src/core/limits/redis-away.ts'
 import { script } from '../../src/core/limits/script.ts'
+import { openRedis } from '../../src/database/redis.ts'
 import { FailoverMeter } from '../../src/limits/failover/failover.ts'
 import { meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
-import { openRedis } from '../../src/database/redis.ts'
 import { startRedis, startRedisCluster } from '../harness/redis.ts'
 import { admitted, ask, settlement } from '../limits/meter.contract.ts'
 import { eventually } from './database.contract.ts'
@@ -31,12 +31,12 @@ if (server !== null) {
     server.freeze()
     for (let index = 0; index < 3; index++) {
       const { outcome, ms } = await timed(() => redis.send('k', ['INCR', 'given-up']))
-      expect(outcome).toBeInstanceOf(RedisAway)
+      expect(outcome).toBeInstanceOf(RedisUnavailableError)
       expect(ms).toBeLessThan(1_000)
     }
     expect(redis.isReady()).toBe(false)
     const { outcome, ms } = await timed(() => redis.send('k', ['PING']))
-    expect(outcome).toBeInstanceOf(RedisAway)
+    expect(outcome).toBeInstanceOf(RedisUnavailableError)
     expect(ms).toBeLessThan(5)
     server.thaw()
     const { ms: backMs } = await timed(() => eventually(redis.isReady, 2000))
@@ -55,7 +55,7 @@ if (server !== null) {
     await server.crash()
     await eventually(() => !redis.isReady(), 500)
     const { outcome, ms } = await timed(() => redis.send('k', ['PING']))
-    expect(outcome).toBeInstanceOf(RedisAway)
+    expect(outcome).toBeInstanceOf(RedisUnavailableError)
     expect(ms).toBeLessThan(5)
     await server.start()
     await eventually(redis.isReady, 2000)

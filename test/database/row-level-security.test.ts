@@ -1,10 +1,10 @@
 /** What stands in Postgres behind the queries' own filters: each account's rows are its own, and what was billed stands. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { TransactionSql } from 'postgres'
+import { withAccountRls } from '../../src/database/account-transaction.ts'
 import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
 import { type Embedded, openEmbedded } from '../../src/database/embedded.ts'
 import { openJournal } from '../../src/ledger/journal.ts'
-import { onAccount } from '../../src/database/account-transaction.ts'
 import { createShipper } from '../../src/ledger/shipper.ts'
 import { freshDataFolder } from '../harness/data-folder.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
@@ -109,7 +109,7 @@ for (const name of ['embedded', 'real'] as const) {
     on('a query without its filter finds the account’s own rows alone, in every table', async database => {
       const [own, other] = [await settled(database), await settled(database)]
       for (const table of walled) {
-        const text = await onAccount(database, own.accountId).sql(
+        const text = await withAccountRls(database, own.accountId).sql(
           sql => sql<{ rows: string }[]>`select json_agg(t)::text as rows from ${sql(table)} as t`,
         )
         expect([table, text[0]?.rows.includes(own.accountId)]).toEqual([table, true])
@@ -124,14 +124,14 @@ for (const name of ['embedded', 'real'] as const) {
     on('Drizzle’s queries stand behind the same wall', async database => {
       const [own, other] = [await settled(database), await settled(database)]
       const { apiKeys } = await import('../../src/database/tables.ts')
-      const rows = await onAccount(database, own.accountId).orm(step => step.select().from(apiKeys))
+      const rows = await withAccountRls(database, own.accountId).orm(step => step.select().from(apiKeys))
       expect(rows.map(row => row.accountId)).toEqual([own.accountId])
       expect(rows.some(row => row.accountId === other.accountId)).toBe(false)
     })
 
     on('a write without its filter changes no foreign row, and none can be made', async database => {
       const [own, other] = [await settled(database), await settled(database)]
-      const inside = onAccount(database, own.accountId)
+      const inside = withAccountRls(database, own.accountId)
       expect((await inside.sql(sql => sql`update users set password_hash = 'x' returning account_id`)).length).toBe(1)
       expect((await inside.sql(sql => sql`delete from sessions returning account_id`)).length).toBe(1)
       const foreign = inside.sql(
@@ -145,7 +145,7 @@ for (const name of ['embedded', 'real'] as const) {
 
     on('no account entered is no account seen, and the wall goes with the transaction', async database => {
       await settled(database)
-      expect(await onAccount(database, '').sql(sql => sql`select 1 from usage_records`)).toHaveLength(0)
+      expect(await withAccountRls(database, '').sql(sql => sql`select 1 from usage_records`)).toHaveLength(0)
       expect((await database.run(({ sql }) => sql`select 1 from usage_records`)).length).toBeGreaterThan(0)
       const [role] = await database.run(({ sql }) => sql<{ role: string }[]>`select current_user::text as role`)
       expect(role?.role).toBe('postgres')
@@ -153,7 +153,7 @@ for (const name of ['embedded', 'real'] as const) {
 
     on('C3 who has entered an account is not the tables’ owner', async database => {
       const { accountId } = await settled(database)
-      const inside = onAccount(database, accountId)
+      const inside = withAccountRls(database, accountId)
       for (const forbidden of [
         (sql: Parameters<Parameters<typeof inside.sql>[0]>[0]) => sql`drop table users`,
         (sql: Parameters<Parameters<typeof inside.sql>[0]>[0]) => sql`alter table users disable row level security`,
@@ -267,14 +267,14 @@ describe('a database user who is no superuser', () => {
       expect(await migrate(poor)).toBe(false)
       const [one, two] = [await newAccount(poor), await newAccount(poor)]
       // Everything works all the same, and the filters are the only wall.
-      const seen = await onAccount(poor, one.accountId).sql(sql => sql<{ id: string }[]>`select id from accounts`)
+      const seen = await withAccountRls(poor, one.accountId).sql(sql => sql<{ id: string }[]>`select id from accounts`)
       expect(seen.map(({ id }) => id).sort()).toEqual([one.accountId, two.accountId].sort())
 
       expect(await migrate(maker)).toBe(true)
       expect(await migrate(maker)).toBe(true)
       const own = await newAccount(maker)
       await newAccount(maker)
-      const rows = await onAccount(maker, own.accountId).sql(sql => sql<{ id: string }[]>`select id from accounts`)
+      const rows = await withAccountRls(maker, own.accountId).sql(sql => sql<{ id: string }[]>`select id from accounts`)
       expect(rows.map(({ id }) => id)).toEqual([own.accountId])
     } finally {
       await poor.close()

@@ -2,13 +2,13 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
 import fc from 'fast-check'
-import { type LimitRule, localLimits, type OpenLimit } from '../../src/core/limits/rate-limits.ts'
-import { openReader } from '../../src/composition/open-prompt-analyzer.ts'
-import { failureResponse, toGatewayError } from '../../src/http/error-response.ts'
-import { enhancement } from '../../src/routes/enhance/routes.ts'
+import { openPromptAnalyzer } from '../../src/composition/open-prompt-analyzer.ts'
+import { createLocalRateLimiters, type LimitRule, type RateLimiterFactory } from '../../src/core/limits/rate-limits.ts'
 import { openRedis, type Redis } from '../../src/database/redis.ts'
 import { limitScripts } from '../../src/database/scripts/limits.ts'
 import { sharedLimits } from '../../src/database/shared-limits.ts'
+import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
+import { enhancement } from '../../src/routes/enhance/routes.ts'
 import { anyBodies } from '../harness/bodies.ts'
 import { startRedis } from '../harness/redis.ts'
 import { eventually } from './database.contract.ts'
@@ -29,11 +29,11 @@ async function connect(url: string): Promise<Redis> {
   return redis
 }
 
-type Rig = { readonly open: OpenLimit; readonly clock: ReturnType<typeof movableClock> }
+type Rig = { readonly open: RateLimiterFactory; readonly clock: ReturnType<typeof movableClock> }
 const kinds: Record<string, () => Rig> = {
   'in process': () => {
     const clock = movableClock()
-    return { open: localLimits(clock), clock }
+    return { open: createLocalRateLimiters(clock), clock }
   },
 }
 /** Of tests that use one server. */
@@ -123,7 +123,7 @@ if (server !== null) {
         const clock = movableClock()
         const own = ++titles
         const gateway = () => sharedLimits({ redis, clock, time: clock.now })
-        const alone = localLimits(clock)('alone', rule)
+        const alone = createLocalRateLimiters(clock)('alone', rule)
         const together = [0, 1, 2].map(() => gateway()(`${own} together`, rule))
         for (const { afterMs, gateway: index } of taken) {
           clock.move(afterMs)
@@ -150,10 +150,10 @@ if (server !== null) {
 
   test('an address has its five at once of a free endpoint at two gateways together', async () => {
     const clock = { now: () => 1_800_000_000_000 }
-    const read = openReader()
+    const read = openPromptAnalyzer()
     const apps = [await connect(url), await connect(url)].map(redis =>
       new Elysia({ normalize: false })
-        .onError(({ error }) => failureResponse(toGatewayError(error), 'req_test'))
+        .onError(({ error }) => errorResponse(toGatewayError(error), 'req_test'))
         .use(
           enhancement({
             read,

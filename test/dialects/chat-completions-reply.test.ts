@@ -1,12 +1,17 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import OpenAI from 'openai'
-import type { ChatEvent, FinishReason, Opening, Receipt } from '../../src/core/chat/chat.ts'
+import type { ChatEvent, FinishReason, ResponseStart, ResponseSummary } from '../../src/core/chat/chat.ts'
+import { createResponseCollector } from '../../src/core/chat/response-collector.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
-import { createFold } from '../../src/core/chat/response-collector.ts'
-import { chunkFramer, compatibleStream, completionBody, type ReplyStyle } from '../../src/dialects/chat-completions/reply.ts'
+import {
+  chunkFramer,
+  compatibleStream,
+  completionBody,
+  type ReplyStyle,
+} from '../../src/dialects/chat-completions/reply.ts'
 
-const opening: Opening = {
+const opening: ResponseStart = {
   requestId: 'req_1',
   createdAt: 1_700_000_000,
   model: 'openai/gpt-5.5',
@@ -16,7 +21,7 @@ const opening: Opening = {
   enhanced: null,
   overheadMs: 1,
 }
-const receipt: Receipt = {
+const receipt: ResponseSummary = {
   requestId: 'req_1',
   model: 'openai/gpt-5.5',
   provider: 'openai',
@@ -162,7 +167,7 @@ describe('the official client reads', () => {
   })
 
   test('a whole answer', async () => {
-    const fold = createFold()
+    const fold = createResponseCollector()
     for (const event of [text('Hello'), finish('stop')]) fold.add(event)
     answers.set('whole', JSON.stringify(completionBody(fold.result(), receipt, opening, plain)))
     const { choices, usage } = await client.chat.completions.create({ model: 'whole', messages: [] })
@@ -273,7 +278,7 @@ describe('byte for byte', () => {
   })
 
   test('a whole answer of calls, and one of text, refusal, reasoning and log probabilities', () => {
-    const fold = createFold()
+    const fold = createResponseCollector()
     for (const event of [
       opens(0, 'one', 'sig'),
       argues(0, '{}'),
@@ -377,7 +382,7 @@ describe('byte for byte', () => {
   })
 
   test('a whole answer with a deprecated function call', () => {
-    const fold = createFold()
+    const fold = createResponseCollector()
     for (const event of [opens(0, 'one'), argues(0, '{}'), finish('tool_calls')]) fold.add(event)
     expect(completionBody(fold.result(), receipt, opening, legacy)).toMatchObject({
       choices: [
@@ -445,7 +450,7 @@ test('whatever the answer and however it is batched, the frames hold the same te
           if (finish_reason !== null) one.ends++
         }
       }
-      const fold = createFold()
+      const fold = createResponseCollector()
       for (const event of [...events, ...ends]) fold.add(event)
       for (const whole of fold.result().choices) {
         expect(read[whole.index]).toEqual({

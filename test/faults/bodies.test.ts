@@ -7,11 +7,11 @@ import { existsSync, readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { plans } from '../../src/core/limits/plans.ts'
 import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
+import { eventually } from '../database/database.contract.ts'
 import { newAccountOn, type TestAccount } from '../harness/account.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { dataFolder, type GatewayProcess, startProcess, stopProcesses } from '../harness/processes.ts'
 import { rawText } from '../harness/raw.ts'
-import { eventually } from '../database/database.contract.ts'
 
 setDefaultTimeout(240_000)
 

@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { type Database, openDatabase } from '../../src/database/database.ts'
-import { ask, keyOf, owner, type Person } from '../harness/users.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { dataFolder, type GatewayProcess, startProcess, stopProcesses } from '../harness/processes.ts'
+import { ask, createKeyFor, owner, type Person } from '../harness/users.ts'
 
 let postgres: PrivatePostgres | null = null
 let database: Database | null = null
@@ -44,7 +44,7 @@ const asked = (both: readonly GatewayProcess[], key: string) =>
 
 /** Somebody's key that ends `seconds` from now by Postgres' clock, before any gateway has seen it. */
 async function endingKey(gateway: GatewayProcess, person: Person, seconds: number): Promise<string> {
-  const { id, key } = await keyOf(gateway, person)
+  const { id, key } = await createKeyFor(gateway, person)
   await database?.run(
     ({ sql }) =>
       sql`update api_keys set expires_at = clock_timestamp() + make_interval(secs => ${seconds}) where id = ${id}`,
@@ -82,7 +82,7 @@ skewed('a key works on both until it ends, and on neither from then on', async b
 skewed('a rotated key works on both for as long as it overlaps', async both => {
   for (const gateway of both) {
     const person = await owner(gateway)
-    const { id, key } = await keyOf(gateway, person)
+    const { id, key } = await createKeyFor(gateway, person)
     const rotated = await ask<{ key: string }>(gateway, 'POST', `/api/v1/keys/${id}/rotate`, {
       token: person.token,
       body: { overlap_seconds: 60 },
@@ -104,7 +104,7 @@ skewed('grace lasts on both, and is over on both', async both => {
         update accounts set plan = 'usage', grace_ends_at = clock_timestamp() + make_interval(secs => ${seconds})
         where id = ${person.accountId}`,
     )
-    const { key } = await keyOf(both[0], person)
+    const { key } = await createKeyFor(both[0], person)
     expect(await asked(both, key)).toEqual([...statuses])
   }
 })

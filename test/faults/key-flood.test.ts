@@ -2,18 +2,18 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { createApp } from '../../src/app.ts'
+import { createDeps, type Deps } from '../../src/composition/deps.ts'
+import { createPasswords } from '../../src/composition/passwords.ts'
 import { readConfig } from '../../src/config.ts'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
-import { createPasswords } from '../../src/composition/passwords.ts'
-import { createDeps, type Deps } from '../../src/composition/deps.ts'
 import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
+import { eventually } from '../database/database.contract.ts'
+import { temporaryFolder } from '../database/support.ts'
 import { newAccountOn } from '../harness/account.ts'
-import { elsewhere, keyOf, owner } from '../harness/users.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { type PostgresTap, startPostgresTap } from '../harness/postgres-tap.ts'
 import { dataFolder, startProcess, stopProcesses } from '../harness/processes.ts'
-import { eventually } from '../database/database.contract.ts'
-import { temporaryFolder } from '../database/support.ts'
+import { createKeyFor, fromAnotherIp, owner } from '../harness/users.ts'
 
 setDefaultTimeout(60_000)
 
@@ -84,7 +84,7 @@ async function send(at: At, method: string, path: string, headers: Record<string
   return { status: answer.status, code, headers: answer.headers }
 }
 
-const chat = (at: At, key: string, from = elsewhere()) =>
+const chat = (at: At, key: string, from = fromAnotherIp()) =>
   send(at, 'POST', '/api/v1/chat', { authorization: `Bearer ${key}`, ...from }, { prompt: 'Hi', max_output_tokens: 5 })
 
 const prompt = { prompt: 'Good morning!' }
@@ -116,7 +116,7 @@ onServer('open routes: ask Postgres about no key when strangers show well-formed
       { authorization: `Bearer ${keys[2 * index]?.key}` },
       { 'x-api-key': keys[2 * index + 1]?.key ?? '' },
     ].entries()) {
-      const { code } = await send(at, method, path, { ...headers, ...elsewhere() }, body)
+      const { code } = await send(at, method, path, { ...headers, ...fromAnotherIp() }, body)
       expect([path, place, code === 'invalid_api_key']).toEqual([path, place, false])
     }
   expect(on.countOf(keys.map(({ id }) => id))).toBe(0)
@@ -126,7 +126,7 @@ onServer(
   'chat: looks up no more unknown keys than the address may show, and refuses the rest before a query',
   async (at, on) => {
     on.forget()
-    const from = elsewhere()
+    const from = fromAnotherIp()
     const keys = strangers(300)
     const answers = await Promise.all(
       keys.map(async ({ key }, index) => (index % 3 === 0 ? chat(at, key, from) : dryRun(at, key, from))),
@@ -177,10 +177,14 @@ onServer('chat: serves ten keys that are not in memory while 300 connections sho
     const before = await scansOfKeys(at.deps.database)
     let isOver = false
     let refused = 0
-    const own = elsewhere()
+    const own = fromAnotherIp()
     const flood = Array.from({ length: 300 }, async () => {
       while (!isOver) {
-        const { status } = await chat(fresh, mintApiKey(randomBytes).key, name === 'one address' ? own : elsewhere())
+        const { status } = await chat(
+          fresh,
+          mintApiKey(randomBytes).key,
+          name === 'one address' ? own : fromAnotherIp(),
+        )
         expect([401, 429, 503]).toContain(status)
         refused++
       }
@@ -212,10 +216,10 @@ onServer('chat: serves ten keys that are not in memory while 300 connections sho
 
 onServer('free endpoints: count requests with a known key by account, wherever they come from', async at => {
   const person = await owner(at)
-  const [one, two] = [(await keyOf(at, person, 'one')).key, (await keyOf(at, person, 'two')).key]
-  const other = (await keyOf(at, await owner(at))).key
-  const from = elsewhere()
-  const enhance = async (key: string | null, headers: Record<string, string> = elsewhere()) => {
+  const [one, two] = [(await createKeyFor(at, person, 'one')).key, (await createKeyFor(at, person, 'two')).key]
+  const other = (await createKeyFor(at, await owner(at))).key
+  const from = fromAnotherIp()
+  const enhance = async (key: string | null, headers: Record<string, string> = fromAnotherIp()) => {
     const credential = key === null ? {} : { authorization: `Bearer ${key}` }
     return (await send(at, 'POST', '/api/v1/chat/enhance', { ...credential, ...headers }, prompt)).status
   }
@@ -227,7 +231,7 @@ onServer('free endpoints: count requests with a known key by account, wherever t
   expect(await enhance(null, from)).toBe(429)
   expect(await enhance(other, from)).toBe(200)
   expect(await enhance(mintApiKey(randomBytes).key, from)).toBe(429)
-  const malformed = elsewhere()
+  const malformed = fromAnotherIp()
   for (let count = 0; count < 5; count++) expect(await enhance('gw_live_malformed', malformed)).toBe(401)
   expect(await enhance('gw_live_malformed', malformed)).toBe(429)
 })

@@ -6,7 +6,7 @@
 
 import { keysOf, partitionOf } from '../../src/core/limits/partitions.ts'
 import { migrate, openDatabase } from '../../src/database/database.ts'
-import { spentOn } from '../../src/ledger/ledger.ts'
+import { dailyUsageOf } from '../../src/ledger/ledger.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { type PrivateRedis, startRedis, startRedisCluster } from '../harness/redis.ts'
 import { startRacers, unit } from '../limits/racers.ts'
@@ -86,7 +86,7 @@ for (const [fault, { strike, begins }] of Object.entries(faults)) {
       const admitted = first.admitted + second.admitted
       await team.everyone({ kind: 'settle', tokens: 11, microcents: 1_000 })
       await team.everyone({ kind: 'drain' })
-      const spent = await spentOn(database, account, Math.floor(Date.now() / 86_400_000))
+      const spent = await dailyUsageOf(database, account, Math.floor(Date.now() / 86_400_000))
       if (spent.microcents !== admitted * 1_000) {
         process.stdout.write(`${account}: ${admitted} were admitted, and the ledger has ${spent.microcents / 1_000}\n`)
         isWell = false

@@ -3,9 +3,9 @@ import { expect } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
 import { openDatabase } from '../../src/database/database.ts'
+import { eventually } from '../database/database.contract.ts'
 import type { PrivatePostgres } from '../harness/postgres.ts'
 import { dataFolder, type GatewayProcess, startProcess } from '../harness/processes.ts'
-import { eventually } from '../database/database.contract.ts'
 import { freshKey } from './accounts.ts'
 
 const everyMs = 25

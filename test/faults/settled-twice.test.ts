@@ -4,10 +4,10 @@
  */
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { openDatabase } from '../../src/database/database.ts'
+import { eventually } from '../database/database.contract.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { dataFolder, type GatewayProcess, run, startProcess, stopProcesses } from '../harness/processes.ts'
 import { startRedis } from '../harness/redis.ts'
-import { eventually } from '../database/database.contract.ts'
 import { freshKey } from './accounts.ts'
 import { startProxy } from './tcp-proxy.ts'
 

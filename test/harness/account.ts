@@ -1,9 +1,9 @@
 /** Further accounts of a running gateway, each with its own limits and one key: a test's limits are nobody else's. */
 import { randomBytes } from 'node:crypto'
-import { plans } from '../../src/core/limits/plans.ts'
 import { mintApiKey, randomBase62 } from '../../src/core/accounts/api-keys.ts'
-import { changeAccount, createAccount } from '../../src/database/repositories/accounts.ts'
+import { plans } from '../../src/core/limits/plans.ts'
 import type { Database } from '../../src/database/database.ts'
+import { changeAccount, createAccount } from '../../src/database/repositories/accounts.ts'
 import { createKey } from '../../src/database/repositories/keys.ts'
 import type { Gateway, GatewayLimits } from './gateway.ts'
 

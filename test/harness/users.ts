@@ -27,7 +27,7 @@ type SignedIn = {
 let made = 0
 
 /** Headers of a network address that nobody else in the test has; the gateway must trust 127.0.0.1 as its proxy. */
-export function elsewhere(): Record<string, string> {
+export function fromAnotherIp(): Record<string, string> {
   made++
   return { 'x-forwarded-for': `10.${(made >> 16) & 255}.${(made >> 8) & 255}.${made & 255}` }
 }
@@ -39,7 +39,7 @@ export async function ask<T = Record<string, unknown>>(
   path: string,
   options: { token?: string | undefined; body?: unknown; headers?: Record<string, string> } = {},
 ): Promise<{ readonly status: number; readonly headers: Headers; readonly body: T; readonly text: string }> {
-  const { token, body, headers = elsewhere() } = options
+  const { token, body, headers = fromAnotherIp() } = options
   const answer = await fetch(gateway.url + path, {
     method,
     headers: {
@@ -54,7 +54,7 @@ export async function ask<T = Record<string, unknown>>(
 }
 
 /** Registers somebody: the owner of a new account. */
-export async function owner(gateway: At, headers = elsewhere()): Promise<Person> {
+export async function owner(gateway: At, headers = fromAnotherIp()): Promise<Person> {
   const email = `person${++made}@example.test`
   const password = `a password of ${made}`
   const { status, body } = await ask<SignedIn>(gateway, 'POST', '/api/v1/auth/register', {
@@ -66,7 +66,7 @@ export async function owner(gateway: At, headers = elsewhere()): Promise<Person>
 }
 
 /** Invites somebody into an account, who accepts. */
-export async function colleague(gateway: At, inviter: Person, role: 'admin' | 'member'): Promise<Person> {
+export async function addMember(gateway: At, inviter: Person, role: 'admin' | 'member'): Promise<Person> {
   const email = `person${++made}@example.test`
   const password = `a password of ${made}`
   const invited = await ask<{ token: string }>(gateway, 'POST', '/api/v1/team/invitations', {
@@ -121,7 +121,7 @@ export async function upgraded(
 export async function signIn(
   gateway: At,
   { email, password }: { readonly email: string; readonly password: string },
-  headers = elsewhere(),
+  headers = fromAnotherIp(),
 ): Promise<Person | null> {
   const { status, body } = await ask<SignedIn>(gateway, 'POST', '/api/v1/auth/login', {
     body: { email, password },
@@ -131,7 +131,7 @@ export async function signIn(
 }
 
 /** A key of somebody's. */
-export async function keyOf(gateway: At, { token }: Pick<Person, 'token'>, name = 'key') {
+export async function createKeyFor(gateway: At, { token }: Pick<Person, 'token'>, name = 'key') {
   const { status, body } = await ask<{ id: string; key: string }>(gateway, 'POST', '/api/v1/keys', {
     token,
     body: { name },

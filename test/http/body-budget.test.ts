@@ -2,16 +2,16 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
-import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
 import { systemClock } from '../../src/composition/clock.ts'
+import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
 import { bodyLimits } from '../../src/http/body.ts'
 import { charge, createBodyBudget } from '../../src/http/body-budget.ts'
+import { eventually } from '../database/database.contract.ts'
 import { newAccount } from '../harness/account.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask, elsewhere, owner, type Person } from '../harness/users.ts'
 import { exchangeRaw, openRaw, rawText } from '../harness/raw.ts'
 import { startUpstream, type Upstream } from '../harness/upstream.ts'
-import { eventually } from '../database/database.contract.ts'
+import { ask, fromAnotherIp, owner, type Person } from '../harness/users.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
 setDefaultTimeout(20_000)
@@ -202,8 +202,8 @@ const endings: readonly (readonly [string, number | null, () => Promise<number |
   ['a body that comes too slowly', 400, tooSlowly],
   ['a dry run', 200, () => status(gateway.post('/api/v1/route', { prompt: 'Hi' }))],
   ['a dry run that is wrong', 400, () => status(gateway.post('/api/v1/route', { prompt: 7 }))],
-  ['an enhancement', 200, () => status(gateway.post('/api/v1/chat/enhance', { prompt: 'Hi' }, elsewhere()))],
-  ['an enhancement that is wrong', 400, () => status(gateway.post('/api/v1/chat/enhance', '{', elsewhere()))],
+  ['an enhancement', 200, () => status(gateway.post('/api/v1/chat/enhance', { prompt: 'Hi' }, fromAnotherIp()))],
+  ['an enhancement that is wrong', 400, () => status(gateway.post('/api/v1/chat/enhance', '{', fromAnotherIp()))],
   ['a change of the account', 200, () => asked('PATCH', '/api/v1/account', { name: 'Another' })],
   ['a change that is refused', 400, () => asked('PATCH', '/api/v1/account', { name: 7 })],
   ['a key made once', 201, () => asked('POST', '/api/v1/keys', { name: 'one' }, { 'idempotency-key': 'one' })],
@@ -222,7 +222,7 @@ async function status(answer: Promise<Response>): Promise<number> {
   return got
 }
 async function asked(method: string, path: string, body: object, headers = {}): Promise<number> {
-  return (await ask(gateway, method, path, { token: person.token, body, headers: { ...elsewhere(), ...headers } }))
+  return (await ask(gateway, method, path, { token: person.token, body, headers: { ...fromAnotherIp(), ...headers } }))
     .status
 }
 const raw = async (request: string) => (await exchangeRaw(gateway.port, request, 5_000))?.status ?? null

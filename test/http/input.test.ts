@@ -1,9 +1,9 @@
 /** Bad input through a real socket: each field wrong in each way gets the documented error, and nothing is repeated. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
+import { eventually } from '../database/database.contract.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { exchangeRaw, rawText } from '../harness/raw.ts'
-import { eventually } from '../database/database.contract.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
 setDefaultTimeout(20_000)

@@ -1,9 +1,9 @@
 /** The four limits as callers meet them, and that money and seats are right however many race for them. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
+import { findRequest } from '../database/usage-row.ts'
 import { newAccount, type TestAccount } from '../harness/account.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { findRequest } from '../database/usage-row.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
 setDefaultTimeout(20_000)

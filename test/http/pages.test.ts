@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { createApp } from '../../src/app.ts'
 import { isForeignPage } from '../../src/http/pages.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask, elsewhere, keyOf, owner, type Person, signIn } from '../harness/users.ts'
+import { ask, createKeyFor, fromAnotherIp, owner, type Person, signIn } from '../harness/users.ts'
 
 setDefaultTimeout(60_000)
 
@@ -18,7 +18,7 @@ beforeAll(async () => {
     ALLOWED_HOSTS: '127.0.0.1, localhost, other-name.example.com',
   })
   person = await owner(gateway)
-  key = (await keyOf(gateway, person)).key
+  key = (await createKeyFor(gateway, person)).key
 })
 afterAll(() => gateway.stop())
 
@@ -60,7 +60,7 @@ describe('a page of another origin', () => {
         const answer = await ask<Failure>(gateway, method, target, {
           token,
           body: {},
-          headers: { ...elsewhere(), ...headers },
+          headers: { ...fromAnotherIp(), ...headers },
         })
         if (pages === undefined)
           expect([method, path, headers, isRefusedPage(answer)]).toEqual([method, path, headers, true])
@@ -81,7 +81,7 @@ describe('a page of another origin', () => {
 
   test('locks no user out by failed sign-ins, with any content type or none', async () => {
     const victim = await owner(gateway)
-    const home = elsewhere()
+    const home = fromAnotherIp()
     const body = JSON.stringify({ email: victim.email, password: 'not the password' })
     for (let count = 0; count < 15; count++) {
       const headers = { ...home, origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' }
@@ -106,7 +106,7 @@ describe('a page of another origin', () => {
       ['/api/v1/chat/estimate', { messages: [{ role: 'user', content: 'Hello' }] }],
       ['/api/v1/chat/enhance', { prompt: 'write a function' }],
     ] as const) {
-      const headers = { ...elsewhere(), origin: 'https://page.example', 'sec-fetch-site': 'cross-site' }
+      const headers = { ...fromAnotherIp(), origin: 'https://page.example', 'sec-fetch-site': 'cross-site' }
       const answer = await ask<Failure>(gateway, 'POST', path, { body, headers })
       // 503 if the tokenizer of a busy machine is not ready yet.
       expect([200, 503]).toContain(answer.status)
@@ -129,7 +129,7 @@ describe('the gateway’s own page, and programs,', () => {
     ]) {
       const answer = await ask(gateway, 'POST', '/api/v1/auth/login', {
         body: { email, password },
-        headers: { ...elsewhere(), ...headers },
+        headers: { ...fromAnotherIp(), ...headers },
       })
       expect([headers, answer.status]).toEqual([headers, 200])
     }
@@ -151,7 +151,7 @@ test('every route that takes a body refuses one that is not said to be JSON', as
         method,
         headers: {
           authorization: `Bearer ${person.token}`,
-          ...elsewhere(),
+          ...fromAnotherIp(),
           ...(type === undefined ? {} : { 'content-type': type }),
         },
         body: new TextEncoder().encode('{"confirm":true}'),

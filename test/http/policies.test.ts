@@ -1,10 +1,10 @@
 /** The route table, walked: every route says who may call it, and lets nobody else. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
-import { type Action, actions, may, outranks, roles } from '../../src/core/accounts/roles.ts'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
+import { type Action, actions, isAllowed, outranks, roles } from '../../src/core/accounts/roles.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask, colleague, keyOf, owner, type Person } from '../harness/users.ts'
+import { addMember, ask, createKeyFor, owner, type Person } from '../harness/users.ts'
 
 let gateway: Gateway
 const people: Record<string, Person> = {}
@@ -14,14 +14,14 @@ beforeAll(async () => {
   const boss = await owner(gateway)
   Object.assign(people, {
     owner: boss,
-    admin: await colleague(gateway, boss, 'admin'),
-    member: await colleague(gateway, boss, 'member'),
+    admin: await addMember(gateway, boss, 'admin'),
+    member: await addMember(gateway, boss, 'member'),
     'owner of another account': await owner(gateway),
   })
   for (const [name, person] of Object.entries(people)) credentials[name] = person.token
   credentials['bad key'] = mintApiKey(count => crypto.getRandomValues(new Uint8Array(count))).key
   credentials['bad token'] = `${boss.token.slice(0, -4)}AAAA`
-  credentials.key = (await keyOf(gateway, people.member as Person)).key
+  credentials.key = (await createKeyFor(gateway, people.member as Person)).key
 }, 60_000)
 afterAll(() => gateway.stop())
 
@@ -74,7 +74,7 @@ describe('every route', () => {
           const { status } = await ask(gateway, route.method, path, { token, body })
           const hasKey = need.kind !== 'session' && name === 'key'
           const known = hasKey || (need.kind !== 'key' && person !== undefined)
-          const allowed = known && (need.kind === 'key' || may(person?.role ?? 'member', need.action))
+          const allowed = known && (need.kind === 'key' || isAllowed(person?.role ?? 'member', need.action))
           const expected = !known ? status === 401 : !allowed ? status === 403 : status !== 401 && status !== 403
           if (!expected) wrong.push(`${name}: ${route.method} ${path} → ${status}`)
           // Whoever was meant to be signed out by the walk would make the rest of it meaningless.
@@ -113,7 +113,9 @@ describe('every route', () => {
 })
 
 test('the matrix of roles is what it was agreed to be', () => {
-  const table = Object.fromEntries(actions.map(action => [action, roles.filter(role => may(role, action)).join(' ')]))
+  const table = Object.fromEntries(
+    actions.map(action => [action, roles.filter(role => isAllowed(role, action)).join(' ')]),
+  )
   expect(table).toMatchInlineSnapshot(`
     {
       "account.change": "admin owner",

@@ -1,11 +1,11 @@
 /** The stream's own promises, with a clock that the test moves: when the status goes, when pings go, what cancelling does. */
 import { describe, expect, test } from 'bun:test'
-import type { ChatEvent, ChatEvents, Opening } from '../../src/core/chat/chat.ts'
+import type { ChatEvent, ChatEvents, ResponseStart } from '../../src/core/chat/chat.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { toGatewayError } from '../../src/http/error-response.ts'
 import { streamHeaders, streamResponse } from '../../src/http/sse-response.ts'
 
-const opening: Opening = {
+const opening: ResponseStart = {
   requestId: 'req_1',
   createdAt: 1,
   model: 'openai/gpt-5.5',

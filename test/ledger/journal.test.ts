@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { fsync, mkdirSync, readdirSync, readFileSync, statSync, unlinkSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Tried, UsageRecord } from '../../src/core/usage/usage-record.ts'
+import type { AttemptRecord, UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { type JournalOptions, JournalUnwritable, openJournal } from '../../src/ledger/journal.ts'
-import { cpuMs } from '../harness/cpu.ts'
 import { temporaryFolder, usageRecord } from '../database/support.ts'
+import { cpuMs } from '../harness/cpu.ts'
 
 let folder = { path: '', remove: () => {} }
 beforeEach(() => {
@@ -61,7 +61,7 @@ test('a record of the version before, without its attempts, and one of the next,
 
 test('a record with an outcome that there is not, or with more attempts than are made, is none', async () => {
   const journal = open()
-  const one: Tried = ['openai/gpt-test', 'timeout', 0, 1]
+  const one: AttemptRecord = ['openai/gpt-test', 'timeout', 0, 1]
   for (const tried of [[['openai/gpt-test', 'the words of an upstream', 0, 1]], [one, one, one, one]])
     journal.append({ ...record(1), tried } as UsageRecord)
   await journal.close()

@@ -1,10 +1,10 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
-import { createLocalMeter, type LocalMeter, type LocalMeterOptions } from '../../src/limits/local/meter.ts'
-import type { Admission, Seat } from '../../src/limits/meter.ts'
 import type { Checkpoints } from '../../src/ledger/checkpoints.ts'
 import { JournalUnwritable } from '../../src/ledger/journal.ts'
+import { createLocalMeter, type LocalMeter, type LocalMeterOptions } from '../../src/limits/local/meter.ts'
+import type { Admission, Reservation } from '../../src/limits/meter.ts'
 import { movableClock } from '../database/support.ts'
 import { admitted, ask, meterContract, settlement, wide } from './meter.contract.ts'
 
@@ -166,7 +166,7 @@ test('against a naive model: never over a limit, billed ≤ reserved, settled on
     fc.asyncProperty(fc.array(command, { maxLength: 80, size: 'max' }), async commands => {
       const { meter, clock, written } = rig()
       const lines: Line[] = []
-      const seats = new Map<string, Seat>()
+      const seats = new Map<string, Reservation>()
       const dayOf = (time: number) => Math.floor(time / 86_400_000)
       const used = (day: number) =>
         lines

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { type Limits, plans } from '../../src/core/limits/plans.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { checkLimits } from '../../src/limits/check.ts'
-import type { Admission, AdmitRequest, Meter, Seat } from '../../src/limits/meter.ts'
+import type { Admission, AdmissionRequest, Meter, Reservation } from '../../src/limits/meter.ts'
 import { usageRecord } from '../database/support.ts'
 
 export type MeterRig = {
@@ -22,7 +22,7 @@ export const wide: Limits = {
   dailyCostMicrocents: 1_000_000_000,
 }
 
-export function ask(requestId: string, changes: Partial<AdmitRequest> = {}): AdmitRequest {
+export function ask(requestId: string, changes: Partial<AdmissionRequest> = {}): AdmissionRequest {
   return {
     requestId,
     accountId: 'acc_1',
@@ -38,7 +38,7 @@ export function ask(requestId: string, changes: Partial<AdmitRequest> = {}): Adm
   }
 }
 
-export function settlement(seat: Seat, tokens: number, microcents: number, now: number) {
+export function settlement(seat: Reservation, tokens: number, microcents: number, now: number) {
   return {
     seat,
     tokens,
@@ -55,7 +55,7 @@ export function settlement(seat: Seat, tokens: number, microcents: number, now: 
   }
 }
 
-export function admitted(admission: Admission): Seat {
+export function admitted(admission: Admission): Reservation {
   if (!admission.admitted) throw new Error(`refused: ${admission.code}`)
   return admission.seat
 }

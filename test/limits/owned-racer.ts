@@ -1,11 +1,11 @@
 /** A worker's meter in a process of its own: asks the owner on a socket, and reports what it got. */
 import { systemClock } from '../../src/composition/clock.ts'
 import { connectLocally } from '../../src/composition/local-socket.ts'
-import type { AdmitRequest } from '../../src/limits/meter.ts'
+import type { AdmissionRequest } from '../../src/limits/meter.ts'
 import { createOwnerClient, type OwnerClient } from '../../src/limits/owner/client.ts'
 import type { OwnerMessage, WorkerMessage } from '../../src/limits/owner/messages.ts'
 
-export type OwnedOrder = { readonly kind: 'race'; readonly request: AdmitRequest; readonly count: number }
+export type OwnedOrder = { readonly kind: 'race'; readonly request: AdmissionRequest; readonly count: number }
 export type OwnedOutcome = { readonly admitted: number; readonly refused: number; readonly failed: number }
 
 const joined = Promise.withResolvers<OwnerClient>()

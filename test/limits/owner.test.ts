@@ -2,17 +2,17 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { localLimits } from '../../src/core/limits/rate-limits.ts'
-import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { listenLocally } from '../../src/composition/local-socket.ts'
 import { takeOverJournals } from '../../src/composition/open-usage.ts'
+import { createLocalRateLimiters } from '../../src/core/limits/rate-limits.ts'
+import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
+import { lockDataFolder } from '../../src/database/data-folder.ts'
+import { openJournal } from '../../src/ledger/journal.ts'
 import { createLocalMeter } from '../../src/limits/local/meter.ts'
-import type { AdmitRequest } from '../../src/limits/meter.ts'
+import type { AdmissionRequest } from '../../src/limits/meter.ts'
 import { createOwnerClient } from '../../src/limits/owner/client.ts'
 import type { OwnerMessage, WorkerMessage } from '../../src/limits/owner/messages.ts'
 import { createOwnerService } from '../../src/limits/owner/service.ts'
-import { lockDataFolder } from '../../src/database/data-folder.ts'
-import { openJournal } from '../../src/ledger/journal.ts'
 import { movableClock, temporaryFolder, usageRecord } from '../database/support.ts'
 import { admitted, ask, meterContract, settlement, wide } from './meter.contract.ts'
 import type { OwnedOrder, OwnedOutcome } from './owned-racer.ts'
@@ -31,7 +31,7 @@ function startOwner(clock: Clock = movableClock()) {
   }
   let spent = async () => ({ tokens: 0, microcents: 0 })
   const meter = createLocalMeter({ clock, journal, seed: () => spent() })
-  const service = createOwnerService({ meter, limits: localLimits(clock), spent: () => spent() })
+  const service = createOwnerService({ meter, limits: createLocalRateLimiters(clock), spent: () => spent() })
   return {
     meter,
     service,
@@ -93,7 +93,7 @@ meterContract('asked over a wire', async () => {
   return { meter: worker.meter, clock, records: async () => owner.written, close: () => worker.meter.close() }
 })
 
-const one: AdmitRequest['limits'] = { ...wide, concurrentRequests: 1 }
+const one: AdmissionRequest['limits'] = { ...wide, concurrentRequests: 1 }
 
 describe('an owner of limits', () => {
   test('gives the last place of an account to one of its workers, and again when it is settled', async () => {
@@ -244,7 +244,7 @@ describe('workers as processes of their own', () => {
   const places = 40
   // Each costs exactly 1,000 of 1e-8 USD and 11 tokens.
   const unit = { inputTokens: 10, outputTokens: 1, inputPrice: 0, outputPrice: 1_000_000_000 }
-  const last: Readonly<Record<string, Partial<AdmitRequest['limits']>>> = {
+  const last: Readonly<Record<string, Partial<AdmissionRequest['limits']>>> = {
     cent: { dailyCostMicrocents: places * 1_000 + 999 },
     token: { dailyTokens: places * 11 + 10 },
     seat: { concurrentRequests: places },

@@ -1,16 +1,16 @@
 /** One gateway's meter, journal and shipper in a process of its own, told by its parent what to do. */
 import { join } from 'node:path'
-import { GatewayError } from '../../src/core/validation/errors.ts'
 import { systemClock } from '../../src/composition/clock.ts'
-import { FailoverMeter } from '../../src/limits/failover/failover.ts'
-import type { AdmitRequest, Seat } from '../../src/limits/meter.ts'
-import { meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
-import { openCheckpoints } from '../../src/ledger/checkpoints.ts'
+import { GatewayError } from '../../src/core/validation/errors.ts'
 import { openDatabase } from '../../src/database/database.ts'
-import { openJournal } from '../../src/ledger/journal.ts'
 import { openRedis } from '../../src/database/redis.ts'
+import { openCheckpoints } from '../../src/ledger/checkpoints.ts'
+import { openJournal } from '../../src/ledger/journal.ts'
 import { createShipper } from '../../src/ledger/shipper.ts'
 import { createUsageStream } from '../../src/ledger/usage-stream.ts'
+import { FailoverMeter } from '../../src/limits/failover/failover.ts'
+import type { AdmissionRequest, Reservation } from '../../src/limits/meter.ts'
+import { meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
 import { settlement } from './meter.contract.ts'
 
 export type RacerSettings = {
@@ -27,7 +27,7 @@ export type RacerSettings = {
 /** What a racer is told. */
 export type Order =
   | { readonly kind: 'shared' }
-  | { readonly kind: 'race'; readonly request: AdmitRequest; readonly count: number; readonly withinMs: number }
+  | { readonly kind: 'race'; readonly request: AdmissionRequest; readonly count: number; readonly withinMs: number }
   | { readonly kind: 'settle'; readonly tokens: number; readonly microcents: number }
   | { readonly kind: 'checkpoint'; readonly tokens: number; readonly microcents: number }
   | { readonly kind: 'drain' }
@@ -70,10 +70,10 @@ const shipper = createShipper({ journal, stream, database, clock: systemClock, l
 /** Whoever hears 503 asks again for this long, as the answer says: a starved machine may decide late, never wrongly. */
 const asksAgainMs = 20_000
 
-const seats: Seat[] = []
+const seats: Reservation[] = []
 let asked = 0
 
-async function race(request: AdmitRequest, count: number, withinMs: number): Promise<Outcome> {
+async function race(request: AdmissionRequest, count: number, withinMs: number): Promise<Outcome> {
   const refused: Record<string, number> = {}
   let admitted = 0
   let slowestMs = 0

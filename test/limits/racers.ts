@@ -1,6 +1,6 @@
 /** Gateways' meters in processes of their own, which race for what one account may have. */
 import { join } from 'node:path'
-import type { AdmitRequest } from '../../src/limits/meter.ts'
+import type { AdmissionRequest } from '../../src/limits/meter.ts'
 import { eventually } from '../database/database.contract.ts'
 import { temporaryFolder } from '../database/support.ts'
 import { ask } from './meter.contract.ts'
@@ -41,7 +41,7 @@ export function startRacers(count: number, { redis: redisAt, ...stores }: Stores
     /** Resolves when all of them see that Redis decides. */
     shared: (withinMs: number) =>
       eventually(async () => (await everyone({ kind: 'shared' })).every(one => one.ok), withinMs),
-    race: async (request: AdmitRequest, each: number, withinMs = 0): Promise<Race> =>
+    race: async (request: AdmissionRequest, each: number, withinMs = 0): Promise<Race> =>
       totals(await everyone({ kind: 'race', request, count: each, withinMs })),
     async stop() {
       await Promise.all(all.map(one => one.kill()))
@@ -94,7 +94,7 @@ const roomy = {
 }
 
 /** Each costs exactly 1,000 of 1e-8 USD and 11 tokens, and none can be made cheaper. */
-export function unit(accountId: string, limits: Partial<AdmitRequest['limits']>): AdmitRequest {
+export function unit(accountId: string, limits: Partial<AdmissionRequest['limits']>): AdmissionRequest {
   return ask('', {
     accountId,
     limits: { ...roomy, ...limits },

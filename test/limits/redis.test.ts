@@ -2,14 +2,14 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { keysOf, partitionOf } from '../../src/core/limits/partitions.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
-import { defaultLeaseMs } from '../../src/limits/failover/failover.ts'
-import { createLocalMeter } from '../../src/limits/local/meter.ts'
-import type { Seat } from '../../src/limits/meter.ts'
 import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
 import { createShipper } from '../../src/ledger/shipper.ts'
+import { defaultLeaseMs } from '../../src/limits/failover/failover.ts'
+import { createLocalMeter } from '../../src/limits/local/meter.ts'
+import type { Reservation } from '../../src/limits/meter.ts'
+import { eventually, quiet } from '../database/database.contract.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { startRedis } from '../harness/redis.ts'
-import { eventually, quiet } from '../database/database.contract.ts'
 import { admitted, ask, settlement, wide } from './meter.contract.ts'
 import { failoverRig } from './rig.ts'
 
@@ -365,7 +365,7 @@ async function sameAsLocal(open: () => ReturnType<typeof failoverRig>, steps: re
     },
     seed: async () => ({ tokens: 0, microcents: 0 }),
   })
-  const seats = new Map<string, Seat>()
+  const seats = new Map<string, Reservation>()
   const over = new Set<string>()
   for (const step of steps) {
     if (step.kind === 'move') {

@@ -2,13 +2,13 @@
 
 import { keysOf, partitions } from '../../src/core/limits/partitions.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
-import { FailoverMeter, type FailoverOptions } from '../../src/limits/failover/failover.ts'
-import { meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
 import type { Database } from '../../src/database/database.ts'
 import { openRedis } from '../../src/database/redis.ts'
-import type { PrivateRedis } from '../harness/redis.ts'
+import { FailoverMeter, type FailoverOptions } from '../../src/limits/failover/failover.ts'
+import { meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
 import { eventually } from '../database/database.contract.ts'
 import { movableClock } from '../database/support.ts'
+import type { PrivateRedis } from '../harness/redis.ts'
 
 /** An address where no Redis is. */
 export const nowhere = 'redis://127.0.0.1:1'

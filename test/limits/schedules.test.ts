@@ -4,20 +4,20 @@
  */
 import { afterAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { RedisAway } from '../../src/core/limits/redis-away.ts'
+import { RedisUnavailableError } from '../../src/core/limits/redis-away.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
-import { FailoverMeter } from '../../src/limits/failover/failover.ts'
-import type { Seat } from '../../src/limits/meter.ts'
-import type { LimitRedis } from '../../src/limits/ports.ts'
-import { meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
 import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
-import { spentOn } from '../../src/ledger/ledger.ts'
 import { openRedis } from '../../src/database/redis.ts'
+import { dailyUsageOf } from '../../src/ledger/ledger.ts'
 import { createShipper } from '../../src/ledger/shipper.ts'
 import { createUsageStream } from '../../src/ledger/usage-stream.ts'
+import { FailoverMeter } from '../../src/limits/failover/failover.ts'
+import type { Reservation } from '../../src/limits/meter.ts'
+import type { LimitRedis } from '../../src/limits/ports.ts'
+import { meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
+import { eventually, quiet } from '../database/database.contract.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { type PrivateRedis, startRedis } from '../harness/redis.ts'
-import { eventually, quiet } from '../database/database.contract.ts'
 import { settlement } from './meter.contract.ts'
 import { unit } from './racers.ts'
 
@@ -42,8 +42,8 @@ function startGateway(redisServer: PrivateRedis, stores: Database) {
   const listeners: ((isReady: boolean) => void)[] = []
   let isCut = false
   const redis: LimitRedis & Pick<typeof opened, 'send'> = {
-    evaluate: (...words) => (isCut ? Promise.reject(new RedisAway('cut')) : opened.evaluate(...words)),
-    send: (...words) => (isCut ? Promise.reject(new RedisAway('cut')) : opened.send(...words)),
+    evaluate: (...words) => (isCut ? Promise.reject(new RedisUnavailableError('cut')) : opened.evaluate(...words)),
+    send: (...words) => (isCut ? Promise.reject(new RedisUnavailableError('cut')) : opened.send(...words)),
     isReady: () => !isCut && opened.isReady(),
     failedConnections: () => (isCut ? 2 : opened.failedConnections()),
     onChange: listener => void listeners.push(listener),
@@ -133,7 +133,7 @@ async function runSchedule(redisServer: PrivateRedis, stores: Database, steps: r
   const account = `acc_${Bun.randomUUIDv7()}`
   const request = unit(account, { dailyCostMicrocents: limitMicrocents })
   const gateways: [Gateway, Gateway] = [startGateway(redisServer, stores), startGateway(redisServer, stores)]
-  let open: { readonly seat: Seat; readonly gateway: Gateway }[] = []
+  let open: { readonly seat: Reservation; readonly gateway: Gateway }[] = []
   let settled = 0
   const decided = (gateway: Gateway) => eventually(() => gateway.meter.decidedBy() !== null, 15_000)
   try {
@@ -172,7 +172,7 @@ async function runSchedule(redisServer: PrivateRedis, stores: Database, steps: r
       gateway.cut(false)
       await eventually(() => gateway.ship(), 15_000)
     }
-    expect((await spentOn(stores, account, Math.floor(Date.now() / 86_400_000))).microcents).toBe(settled)
+    expect((await dailyUsageOf(stores, account, Math.floor(Date.now() / 86_400_000))).microcents).toBe(settled)
   } finally {
     for (const gateway of gateways) await gateway.stop()
   }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import type { Message } from '../../src/core/chat/chat.ts'
-import { createDigests } from '../../src/core/text/keyed-digests.ts'
+import { createKeyedDigests } from '../../src/core/text/keyed-digests.ts'
 import { safetyFor } from './support.ts'
 
 const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })
@@ -89,7 +89,7 @@ test('an answer gets the verdict it would get if it were not known, and so does 
 })
 
 test('messages that differ in what is read of them, or in who says it, never share a name', () => {
-  const digests = createDigests(new Uint8Array(32))
+  const digests = createKeyedDigests(new Uint8Array(32))
   fc.assert(
     fc.property(message, message, (one, other) => {
       const shared = digests.of(one) === digests.of(other)
@@ -99,7 +99,7 @@ test('messages that differ in what is read of them, or in who says it, never sha
     }),
     { numRuns: 2_000 },
   )
-  expect(digests.of(user('Hi'))).not.toBe(createDigests(new Uint8Array(32).fill(1)).of(user('Hi')))
+  expect(digests.of(user('Hi'))).not.toBe(createKeyedDigests(new Uint8Array(32).fill(1)).of(user('Hi')))
 })
 
 test('what was clean is looked at anew once a blocklist names more', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { createModeration, type ModerationDeps } from '../../src/moderation/external-moderation.ts'
+import { createExternalModeration, type ModerationDeps } from '../../src/moderation/external-moderation.ts'
 import type { ModerationSettings } from '../../src/moderation/settings.ts'
 
 const endpoint: ModerationSettings = { url: 'https://moderation.test/v1', apiKey: 'key', model: null, timeoutMs: 1_000 }
@@ -31,7 +31,7 @@ function world(answer: (init: RequestInit) => Promise<Response>, settings = endp
     complete: async (_model, _system, user) =>
       user.includes('knife') ? 'Sure: {"flagged": true, "category": "violence"}' : '{"flagged": false}',
   }
-  return { moderation: createModeration(deps, settings), lines, bodies, timers, pass }
+  return { moderation: createExternalModeration(deps, settings), lines, bodies, timers, pass }
 }
 
 const results = (...flags: boolean[]) =>

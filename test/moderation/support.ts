@@ -1,13 +1,13 @@
 /** The safety layers for a test: real ones, on a network and a clock that the test hands in. */
 import { readConfig } from '../../src/config.ts'
-import { createDigests } from '../../src/core/text/keyed-digests.ts'
 import { createFeatureReader } from '../../src/core/analysis/features.ts'
-import { createSafety, type Safety, type SafetyDeps } from '../../src/moderation/moderation.ts'
+import { createKeyedDigests } from '../../src/core/text/keyed-digests.ts'
+import { createSafety, type Moderation, type SafetyDeps } from '../../src/moderation/moderation.ts'
 import type { SafetySettings } from '../../src/moderation/settings.ts'
 
 const nobody = () => Promise.reject(new Error('nobody is asked'))
 
-export function safetyFor(settings: Partial<SafetySettings> = {}, deps: Partial<SafetyDeps> = {}): Safety {
+export function safetyFor(settings: Partial<SafetySettings> = {}, deps: Partial<SafetyDeps> = {}): Moderation {
   return createSafety(
     {
       fetch: nobody,
@@ -16,7 +16,7 @@ export function safetyFor(settings: Partial<SafetySettings> = {}, deps: Partial<
       after: () => () => {},
       log: { info() {}, warn() {} },
       complete: nobody,
-      digests: createDigests(new Uint8Array(32)),
+      digests: createKeyedDigests(new Uint8Array(32)),
       readFeatures: createFeatureReader(),
       ...deps,
     },

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { exposition, ofWorkers } from '../../src/observability/exposition.ts'
+import { exposition, mergeWorkers } from '../../src/observability/exposition.ts'
 import { type Axis, createCounter, createHistogram } from '../../src/observability/instruments.ts'
 import { scrape } from '../harness/prometheus.ts'
 
@@ -55,7 +55,7 @@ test('any label value comes out of a scrape as it went in', () => {
     fc.property(fc.string({ unit: fc.constantFrom('"', '\\', '\n', '{', '}', ',', '=', 'n', 'é') }), value => {
       const counter = createCounter({ name: 'things_total', help: 'Two\nlines \\ here.', axes: [[{ value }]] })
       counter.add(3)
-      const { sum } = scrape(exposition(ofWorkers([{ worker: 1, families: [counter.family()] }])))
+      const { sum } = scrape(exposition(mergeWorkers([{ worker: 1, families: [counter.family()] }])))
       expect(sum('things_total', { value, worker: '1' })).toBe(3)
     }),
   )

@@ -1,19 +1,19 @@
 import { expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
-import { catalogue } from '../../src/core/models/catalog.ts'
-import { buildCatalogue, fullName } from '../../src/core/models/models.ts'
-import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { systemClock } from '../../src/composition/clock.ts'
-import type { Settled } from '../../src/observability/settled-request.ts'
+import { catalog } from '../../src/core/models/catalog.ts'
+import { buildCatalog, fullName } from '../../src/core/models/models.ts'
+import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
+import type { SettledRequest } from '../../src/observability/settled-request.ts'
 import { createTracer } from '../../src/observability/traces.ts'
+import { createRequestContext } from '../../src/pipeline/request-context.ts'
 import type { Candidate } from '../../src/pipeline/routing/candidate.ts'
-import { startTally } from '../../src/pipeline/request-context.ts'
 
-const [model] = buildCatalogue(catalogue).list
+const [model] = buildCatalog(catalog).list
 if (model === undefined) throw new Error('the catalogue has models')
 
-function settled(change: Partial<UsageRecord> = {}, trace: Settled['tally']['trace'] = null): Settled {
-  const tally = startTally(systemClock, 'req_1')
+function settled(change: Partial<UsageRecord> = {}, trace: SettledRequest['tally']['trace'] = null): SettledRequest {
+  const tally = createRequestContext(systemClock, 'req_1')
   tally.trace = trace
   tally.begin('admit')
   tally.begin('moderate')

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
-import { catalogue } from '../../src/core/models/catalog.ts'
-import { fullName } from '../../src/core/models/models.ts'
 import type { Clock } from '../../src/composition/clock.ts'
 import { systemNetwork } from '../../src/composition/network.ts'
+import { catalog } from '../../src/core/models/catalog.ts'
+import { fullName } from '../../src/core/models/models.ts'
 import { readNative } from '../../src/dialects/native/request.ts'
 import { startAttempt } from '../../src/pipeline/attempt.ts'
 import { openai } from '../../src/providers/openai.ts'
@@ -64,7 +64,7 @@ function rig(
   const sent: RequestInit[] = []
   let body: ReadableStreamDefaultController<Uint8Array> | null = null
   let cancelled = false
-  const model = catalogue.find(one => fullName(one) === 'openai/gpt-6.1-sol')
+  const model = catalog.find(one => fullName(one) === 'openai/gpt-6.1-sol')
   if (model === undefined) throw new Error('the catalogue has changed: choose another model')
   const ask = readNative(
     { prompt: 'Hi', ...(given.effort === undefined ? {} : { reasoning_effort: given.effort }) },

@@ -1,13 +1,13 @@
 import { expect, test } from 'bun:test'
-import { catalogue } from '../../src/core/models/catalog.ts'
 import { systemClock } from '../../src/composition/clock.ts'
+import { catalog } from '../../src/core/models/catalog.ts'
 import { readNative } from '../../src/dialects/native/request.ts'
 import { bodyReader } from '../../src/pipeline/body-reader.ts'
 import { openai } from '../../src/providers/openai.ts'
 import { framesOf, streamText } from '../faults/support.ts'
 
 test('one large network read is parsed over many turns of the event loop, and nothing of it is lost', async () => {
-  const [model] = catalogue
+  const [model] = catalog
   if (model === undefined) throw new Error('the catalogue has models')
   const pieces = Array.from({ length: 1_500 }, (_, index) => `${index} `)
   const bytes = new TextEncoder().encode(streamText(framesOf('openai', pieces)))

@@ -1,34 +1,34 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { readConfig } from '../../src/config.ts'
-import { catalogue as published } from '../../src/core/models/catalog.ts'
-import type { Ask, ChatEvent } from '../../src/core/chat/chat.ts'
-import { createDigests } from '../../src/core/text/keyed-digests.ts'
-import { GatewayError } from '../../src/core/validation/errors.ts'
-import { buildCatalogue, fullName, type Model } from '../../src/core/models/models.ts'
-import { highestCostOf } from '../../src/core/usage/money.ts'
-import type { Caller, Limits } from '../../src/core/limits/plans.ts'
-import { estimateInputTokens } from '../../src/core/tokens/tokens.ts'
-import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
-import { webPrices } from '../../src/core/chat/web-sources.ts'
 import { systemClock } from '../../src/composition/clock.ts'
-import { openReader } from '../../src/composition/open-prompt-analyzer.ts'
 import type { Deps } from '../../src/composition/deps.ts'
-import { createLocalMeter } from '../../src/limits/local/meter.ts'
+import { openPromptAnalyzer } from '../../src/composition/open-prompt-analyzer.ts'
+import { readConfig } from '../../src/config.ts'
+import type { ChatEvent, ChatRequest } from '../../src/core/chat/chat.ts'
+import { webPrices } from '../../src/core/chat/web-sources.ts'
+import type { Caller, Limits } from '../../src/core/limits/plans.ts'
+import { catalog as published } from '../../src/core/models/catalog.ts'
+import { buildCatalog, fullName, type Model } from '../../src/core/models/models.ts'
+import { createKeyedDigests } from '../../src/core/text/keyed-digests.ts'
+import { estimateInputTokens } from '../../src/core/tokens/tokens.ts'
+import { highestCostOf } from '../../src/core/usage/money.ts'
+import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
+import { GatewayError } from '../../src/core/validation/errors.ts'
+import { createTieBook } from '../../src/database/learning/cache-affinity.ts'
+import { createForesightBook } from '../../src/database/learning/estimate-calibrator.ts'
+import { createPromptBook } from '../../src/database/learning/recent-prompts.ts'
+import { createHealthBook } from '../../src/database/repositories/health-tracker.ts'
 import { readNative } from '../../src/dialects/native/request.ts'
+import { createLocalMeter } from '../../src/limits/local/meter.ts'
 import { answer } from '../../src/pipeline/answer.ts'
-import type { Endpoint } from '../../src/pipeline/routing/candidate.ts'
+import type { TcpAddress } from '../../src/pipeline/routing/candidate.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import { google } from '../../src/providers/google.ts'
 import { openai } from '../../src/providers/openai.ts'
-import { createHealthBook } from '../../src/database/repositories/health-tracker.ts'
-import { createForesightBook } from '../../src/database/learning/estimate-calibrator.ts'
-import { createTieBook } from '../../src/database/learning/cache-affinity.ts'
-import { createPromptBook } from '../../src/database/learning/recent-prompts.ts'
 import { errorFrame, type Format, framesOf, models as named, wholeOf } from '../faults/support.ts'
 import { safetyFor } from '../moderation/support.ts'
 
-const read = openReader()
+const read = openPromptAnalyzer()
 
 /** How one call to an upstream goes. */
 const outcomes = [
@@ -79,7 +79,7 @@ function world(script: readonly Outcome[], limits = plenty, models: readonly Mod
   const meter = createLocalMeter({ clock: systemClock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
   const providers = { openai: openai({ official: true }), anthropic, google }
   const endpoints = new Map(
-    (['openai', 'anthropic', 'google'] as const).map((id): [string, Endpoint] => [
+    (['openai', 'anthropic', 'google'] as const).map((id): [string, TcpAddress] => [
       id,
       { id, provider: providers[id], access: { baseUrl: `http://${id}`, apiKey: 'key' }, simulated: true },
     ]),
@@ -106,7 +106,7 @@ function world(script: readonly Outcome[], limits = plenty, models: readonly Mod
       },
     },
     log: { debug() {}, info() {}, warn() {}, error() {} },
-    catalogue: buildCatalogue(models),
+    catalogue: buildCatalog(models),
     endpoints,
     read,
     safety,
@@ -115,7 +115,7 @@ function world(script: readonly Outcome[], limits = plenty, models: readonly Mod
     health: createHealthBook({ clock: systemClock }),
     learning: { of: () => null },
     observe: { admitted() {}, settled() {} },
-    prompts: createPromptBook(read, createDigests(new Uint8Array(32))),
+    prompts: createPromptBook(read, createKeyedDigests(new Uint8Array(32))),
     foresight: createForesightBook({ clock: systemClock }),
     ties: createTieBook(systemClock, new Uint8Array(32)),
   } as unknown as Deps
@@ -185,7 +185,7 @@ async function play(outcome: Outcome, format: Format, init: RequestInit): Promis
   }
 }
 
-function asking(given: Record<string, unknown>): Ask {
+function asking(given: Record<string, unknown>): ChatRequest {
   return readNative({ prompt: 'Say something.', ...given }, new Headers(), 100)
 }
 
@@ -194,7 +194,7 @@ type Run = { readonly events: readonly ChatEvent[]; readonly thrown: unknown; re
 /** Reads the answer, leaving after so many batches where told to. */
 async function run(
   { deps }: World,
-  ask: Ask,
+  ask: ChatRequest,
   leaving: { readonly after: number; readonly how: 'return' | 'abort' | 'drain' } | null = null,
   of: Caller = caller,
 ): Promise<Run> {
@@ -358,7 +358,7 @@ describe('a named model', () => {
     const rig = world([...failing(3), 'status_500', 'status_500', 'answers'])
     for (let request = 0; request < 3; request++) await run(rig, asking({ model: name }))
     const pair = published.filter(model => [name, named.anthropic].includes(fullName(model)))
-    const two = { ...rig, deps: { ...rig.deps, catalogue: buildCatalogue(pair) } }
+    const two = { ...rig, deps: { ...rig.deps, catalogue: buildCatalog(pair) } }
     const { thrown } = await run(two, asking({ model: name, fallback_max_cost_factor: 1_000 }))
     expect(thrown).toMatchObject({ code: 'upstream_failed' })
     expect(rig.calls.slice(6)).toEqual(['anthropic', 'openai'])

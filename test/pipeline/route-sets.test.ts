@@ -3,14 +3,14 @@
  */
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { Type } from '@sinclair/typebox'
-import { catalogue } from '../../src/core/models/catalog.ts'
+import { openPromptAnalyzer } from '../../src/composition/open-prompt-analyzer.ts'
 import { type Message, type Strategy, strategies } from '../../src/core/chat/chat.ts'
-import { levels, usualShares } from '../../src/core/routing/capability-levels.ts'
-import { buildCatalogue, type Model } from '../../src/core/models/models.ts'
 import { type Caller, plans } from '../../src/core/limits/plans.ts'
+import { catalog } from '../../src/core/models/catalog.ts'
+import { buildCatalog, type Model } from '../../src/core/models/models.ts'
+import { defaultLevelShares, levels } from '../../src/core/routing/capability-levels.ts'
 import { withoutFailures } from '../../src/core/routing/scoring.ts'
-import { openReader } from '../../src/composition/open-prompt-analyzer.ts'
-import type { Endpoint } from '../../src/pipeline/routing/candidate.ts'
+import type { TcpAddress } from '../../src/pipeline/routing/candidate.ts'
 import { route } from '../../src/pipeline/routing/route.ts'
 import type { RouteDeps } from '../../src/pipeline/routing/route-request.ts'
 import type { Provider } from '../../src/providers/provider.ts'
@@ -24,15 +24,15 @@ const areThere = present.every(is => is)
 // Hundreds of prompts each, on a machine that other tests share.
 setDefaultTimeout(20_000)
 
-const read = openReader()
-const endpoint = (id: string): Endpoint => ({
+const read = openPromptAnalyzer()
+const endpoint = (id: string): TcpAddress => ({
   id,
   provider: {} as Provider,
   access: { baseUrl: 'http://127.0.0.1:1', apiKey: null },
   simulated: true,
 })
 const deps: RouteDeps = {
-  catalogue: buildCatalogue(catalogue),
+  catalogue: buildCatalog(catalog),
   endpoints: new Map(['openai', 'anthropic', 'google'].map(id => [id, endpoint(id)])),
   health: {
     mayTry: () => true,
@@ -62,7 +62,7 @@ async function promptsOf(set: string, most: number): Promise<string[]> {
 }
 
 /** Within a fifth of the best there is. */
-const bestQuality = Math.max(...catalogue.map(({ figures }) => figures.quality))
+const bestQuality = Math.max(...catalog.map(({ figures }) => figures.quality))
 const isStrong = ({ figures }: Model) => figures.quality >= 0.8 * bestQuality
 const shareOf = (models: readonly Model[]) => models.filter(isStrong).length / models.length
 
@@ -96,9 +96,9 @@ describe.if(areThere)('on every labelled set (skipped where they are not beside 
         all += weight
       }
     }
-    const wanted = { ...usualShares, light: 1 - usualShares.strong - usualShares.middle }
+    const wanted = { ...defaultLevelShares, light: 1 - defaultLevelShares.strong - defaultLevelShares.middle }
     for (const level of levels) expect(Math.abs(counted[level] / all - wanted[level])).toBeLessThan(0.03)
-    expect(Math.abs(strongCalls / all - usualShares.strong)).toBeLessThan(0.03)
+    expect(Math.abs(strongCalls / all - defaultLevelShares.strong)).toBeLessThan(0.03)
   })
 
   test('changes that ask the same again go the same way for 98 prompts of 100', async () => {

@@ -1,30 +1,34 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { systemClock } from '../../src/composition/clock.ts'
+import type { Deps } from '../../src/composition/deps.ts'
+import { openPromptAnalyzer } from '../../src/composition/open-prompt-analyzer.ts'
 import { readConfig } from '../../src/config.ts'
-import { catalogue } from '../../src/core/models/catalog.ts'
 import type { ReportedUsage, TokenUsage } from '../../src/core/chat/chat.ts'
-import { createDigests } from '../../src/core/text/keyed-digests.ts'
-import { buildCatalogue, type Model } from '../../src/core/models/models.ts'
-import { costOf } from '../../src/core/usage/money.ts'
 import type { Caller } from '../../src/core/limits/plans.ts'
+import { catalog } from '../../src/core/models/catalog.ts'
+import { buildCatalog, type Model } from '../../src/core/models/models.ts'
+import { createKeyedDigests } from '../../src/core/text/keyed-digests.ts'
+import { costOf } from '../../src/core/usage/money.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { noWeb } from '../../src/core/web/web-plan.ts'
-import { systemClock } from '../../src/composition/clock.ts'
-import { openReader } from '../../src/composition/open-prompt-analyzer.ts'
-import type { Deps } from '../../src/composition/deps.ts'
-import { createLocalMeter } from '../../src/limits/local/meter.ts'
-import type { Progress } from '../../src/limits/meter.ts'
+import { createTieBook } from '../../src/database/learning/cache-affinity.ts'
+import { createForesightBook } from '../../src/database/learning/estimate-calibrator.ts'
+import { createPromptBook } from '../../src/database/learning/recent-prompts.ts'
 import { readNative } from '../../src/dialects/native/request.ts'
+import { createLocalMeter } from '../../src/limits/local/meter.ts'
+import type { InterimUsage } from '../../src/limits/meter.ts'
 import { admit } from '../../src/pipeline/admit.ts'
+import {
+  createRequestContext,
+  createUpstreamResponse,
+  type RequestContext,
+} from '../../src/pipeline/request-context.ts'
 import type { Candidate } from '../../src/pipeline/routing/candidate.ts'
 import type { Route } from '../../src/pipeline/routing/route.ts'
 import { checkpoint, settle } from '../../src/pipeline/settle.ts'
-import { startServing, startTally, type Tally } from '../../src/pipeline/request-context.ts'
-import { createForesightBook } from '../../src/database/learning/estimate-calibrator.ts'
-import { createTieBook } from '../../src/database/learning/cache-affinity.ts'
-import { createPromptBook } from '../../src/database/learning/recent-prompts.ts'
 
-const read = openReader()
+const read = openPromptAnalyzer()
 
 const limits = {
   requestsPerMinute: 1_000_000,
@@ -61,11 +65,11 @@ async function settled({ model, inputTokens, cap, choices, usage, text, reasonin
     clock: systemClock,
     config: readConfig({}),
     meter,
-    catalogue: buildCatalogue(catalogue),
+    catalogue: buildCatalog(catalog),
     log: { warn: (event: string) => void warnings.push(event) },
     learning: { of: () => null },
     observe: { admitted() {}, settled() {} },
-    prompts: createPromptBook(read, createDigests(new Uint8Array(32))),
+    prompts: createPromptBook(read, createKeyedDigests(new Uint8Array(32))),
     foresight: createForesightBook({ clock: systemClock }),
     ties: createTieBook(systemClock, new Uint8Array(32)),
   } as unknown as Deps
@@ -86,7 +90,7 @@ async function settled({ model, inputTokens, cap, choices, usage, text, reasonin
     web: { ...noWeb, microcents: web?.microcents ?? 0 },
     withoutWeb: () => plan,
   }
-  const tally: Tally = startTally(systemClock, 'req_1')
+  const tally: RequestContext = createRequestContext(systemClock, 'req_1')
   const { seat } = await admit(deps, caller, ask, plan, tally)
   if (web !== undefined)
     tally.web = {
@@ -96,7 +100,7 @@ async function settled({ model, inputTokens, cap, choices, usage, text, reasonin
       searchMicrocents: web.microcents - web.fetchMicrocents,
       fetchMicrocents: web.fetchMicrocents,
     }
-  tally.serving = Object.assign(startServing(candidate, [], 0), {
+  tally.serving = Object.assign(createUpstreamResponse(candidate, [], 0), {
     usage,
     text,
     reasoning,
@@ -104,7 +108,7 @@ async function settled({ model, inputTokens, cap, choices, usage, text, reasonin
     ended,
   })
   tally.outcome = ended ? 'completed' : 'client_closed'
-  const noted: (() => Progress)[] = []
+  const noted: (() => InterimUsage)[] = []
   checkpoint(
     { ...deps, meter: { ...meter, checkpoint: (_, said) => noted.push(said) } },
     caller,
@@ -121,7 +125,7 @@ async function settled({ model, inputTokens, cap, choices, usage, text, reasonin
   return { seat, receipt, record, progress, warnings, left }
 }
 
-const model = fc.constantFrom(...catalogue)
+const model = fc.constantFrom(...catalog)
 const count = fc.oneof(fc.integer({ min: 0, max: 300_000 }), fc.constantFrom(0, 1, 1e9, 1e12, Number.MAX_SAFE_INTEGER))
 
 test('billed is never more than reserved, whatever an upstream counts, and the seat is free', async () => {
@@ -206,7 +210,7 @@ test('what stays within its reservation is billed exactly, however much of it wa
   )
 })
 
-const sample = catalogue.find(one => one.id === 'claude-haiku-4-5')
+const sample = catalog.find(one => one.id === 'claude-haiku-4-5')
 if (sample === undefined) throw new Error('the catalogue has changed: choose another model')
 const base = { model: sample, inputTokens: 100, cap: 50, choices: 1, usage: null, text: '', ended: true }
 const counted: ReportedUsage & TokenUsage = {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { Ajv } from 'ajv'
 import fc from 'fast-check'
-import type { Ask, Message, Tool } from '../../src/core/chat/chat.ts'
+import type { ChatRequest, Message, Tool } from '../../src/core/chat/chat.ts'
 import type { ParameterRules } from '../../src/core/models/models.ts'
 import { jsonAnswerTool } from '../../src/providers/anthropic/json-answer.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
@@ -76,11 +76,11 @@ const weather: Tool = {
   strict: null,
 }
 
-function question(ask: Partial<Ask>, rules: ParameterRules = budgetRules, outputCap = 4_096): ProviderAsk {
+function question(ask: Partial<ChatRequest>, rules: ParameterRules = budgetRules, outputCap = 4_096): ProviderAsk {
   return { ask: { ...plainAsk, messages: [user('Hi')], ...ask }, model: modelOf(rules), outputCap, stream: false }
 }
 
-function sent(ask: Partial<Ask>, rules: ParameterRules = budgetRules, outputCap = 4_096) {
+function sent(ask: Partial<ChatRequest>, rules: ParameterRules = budgetRules, outputCap = 4_096) {
   const request = anthropic.toRequest(question(ask, rules, outputCap), access)
   return { body: JSON.parse(request.body) as Json, dropped: request.droppedParameters }
 }
@@ -507,7 +507,7 @@ describe('tools', () => {
   })
 
   test('are chosen as the caller says', () => {
-    const chosen = (ask: Partial<Ask>) => sent({ tools: [weather], ...ask }).body.tool_choice
+    const chosen = (ask: Partial<ChatRequest>) => sent({ tools: [weather], ...ask }).body.tool_choice
     expect(chosen({})).toBeUndefined()
     expect(chosen({ toolChoice: 'auto' })).toEqual({ type: 'auto' })
     expect(chosen({ toolChoice: 'none', parallelToolCalls: false })).toEqual({ type: 'none' })
@@ -548,7 +548,7 @@ describe('tools', () => {
 
 describe('JSON answers', () => {
   const city = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] }
-  const schemaAsk = (schema: Json): Partial<Ask> => ({
+  const schemaAsk = (schema: Json): Partial<ChatRequest> => ({
     responseFormat: { type: 'json_schema', name: 'city', description: 'A city.', schema, strict: true },
   })
   const native = (schema: Json): unknown => (sent(schemaAsk(schema)).body.output_config as Json).format
@@ -710,7 +710,7 @@ describe('reasoning and sampling', () => {
   const summarized = { type: 'adaptive', display: 'summarized' }
 
   test('an adaptive model gets the nearest effort it has, with its thinking told', () => {
-    const effortFor = (reasoningEffort: NonNullable<Ask['reasoningEffort']>) =>
+    const effortFor = (reasoningEffort: NonNullable<ChatRequest['reasoningEffort']>) =>
       sent({ reasoningEffort }, adaptive('disabled')).body
     expect(effortFor('minimal')).toMatchObject({ thinking: summarized, output_config: { effort: 'low' } })
     expect(effortFor('medium')).toMatchObject({ thinking: summarized, output_config: { effort: 'medium' } })
@@ -734,7 +734,7 @@ describe('reasoning and sampling', () => {
   })
 
   test('a budget lies between its least and the output cap, or thinking is off and said to be', () => {
-    const budget = (reasoningEffort: Ask['reasoningEffort'], cap: number, ask: Partial<Ask> = {}) =>
+    const budget = (reasoningEffort: ChatRequest['reasoningEffort'], cap: number, ask: Partial<ChatRequest> = {}) =>
       sent({ reasoningEffort, ...ask }, budgetRules, cap)
     expect(budget('low', 10_000).body.thinking).toEqual({ type: 'enabled', budget_tokens: 2_000 })
     expect(budget('minimal', 4_000).body.thinking).toEqual({ type: 'enabled', budget_tokens: 1_024 })
@@ -959,7 +959,7 @@ const anySchema = fc.letrec<{ schema: Json }>(tie => ({
   ),
 })).schema
 const orNull = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | null> => fc.option(arbitrary, { nil: null })
-const anyAsk: fc.Arbitrary<Ask> = fc
+const anyAsk: fc.Arbitrary<ChatRequest> = fc
   .record({
     messages: fc.array(anyMessage, { maxLength: 8 }),
     temperature: orNull(fc.double({ min: 0, max: 2, noNaN: true })),
@@ -975,7 +975,7 @@ const anyAsk: fc.Arbitrary<Ask> = fc
       { maxLength: 2, selector: tool => tool.name },
     ),
     toolChoice: orNull(
-      fc.constantFrom<NonNullable<Ask['toolChoice']>>('auto', 'none', 'required', { name: 'weather' }),
+      fc.constantFrom<NonNullable<ChatRequest['toolChoice']>>('auto', 'none', 'required', { name: 'weather' }),
     ),
     parallelToolCalls: orNull(fc.boolean()),
     responseFormat: fc.oneof(

@@ -1,11 +1,11 @@
 /** Frames that differ in their text alone are parsed in part; what comes out is what parsing them whole would say. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { parsed } from '../../src/core/validation/untrusted-json.ts'
-import { frameParser, type Place } from '../../src/providers/frames.ts'
+import { parseUntrustedJson } from '../../src/core/validation/untrusted-json.ts'
+import { frameParser, type TextSlot } from '../../src/providers/frames.ts'
 import { isRecord, record } from '../../src/providers/json.ts'
 
-function placeOf(value: unknown): Place | null {
+function placeOf(value: unknown): TextSlot | null {
   const { delta } = record(value)
   return isRecord(delta) && typeof delta.content === 'string' && delta.content !== ''
     ? { holder: delta, key: 'content' }
@@ -15,7 +15,7 @@ function placeOf(value: unknown): Place | null {
 /** Each frame as the parser and as `parsed` reads it. */
 function both(frames: readonly string[]): [unknown[], unknown[]] {
   const parse = frameParser(placeOf)
-  return [frames.map(frame => structuredClone(parse(frame))), frames.map(parsed)]
+  return [frames.map(frame => structuredClone(parse(frame))), frames.map(parseUntrustedJson)]
 }
 
 const frameOf = (content: string, rest: object = {}) =>

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import Ajv from 'ajv'
 import fc from 'fast-check'
-import type { Ask, Message, ReasoningEffort, ToolCall } from '../../src/core/chat/chat.ts'
+import type { ChatRequest, Message, ReasoningEffort, ToolCall } from '../../src/core/chat/chat.ts'
 import type { ParameterRules } from '../../src/core/models/models.ts'
 import { callerNameOf, wireNameOf } from '../../src/providers/google/names.ts'
 import { google } from '../../src/providers/google.ts'
@@ -78,7 +78,7 @@ const result = (callId: string, text: string): Message => ({ role: 'tool', callI
 
 const access = { baseUrl: 'https://generativelanguage.googleapis.com', apiKey: 'test-key' }
 
-function send(fields: Partial<Ask> = {}, rules: ParameterRules = level, stream = false) {
+function send(fields: Partial<ChatRequest> = {}, rules: ParameterRules = level, stream = false) {
   const request = google.toRequest({ ask: askWith(fields), model: modelOf(rules), outputCap: 100, stream }, access)
   return { ...request, json: JSON.parse(request.body) as Body }
 }
@@ -900,7 +900,7 @@ describe('asking', () => {
   })
 
   test('what the model or the wire does not take is dropped by name', () => {
-    const everything: Partial<Ask> = {
+    const everything: Partial<ChatRequest> = {
       temperature: 1,
       topP: 1,
       presencePenalty: 0,
@@ -1192,7 +1192,7 @@ describe('asking', () => {
   })
 
   test('JSON answers beside tools are asked only of the generation that can', () => {
-    const asked: Partial<Ask> = {
+    const asked: Partial<ChatRequest> = {
       responseFormat: { type: 'json_object' },
       tools: [{ name: 'a', description: null, parameters: null, strict: null }],
     }
@@ -1339,7 +1339,7 @@ describe('asking', () => {
     ['none', { mode: 'NONE' }],
     ['required', { mode: 'ANY' }],
     [{ name: 'a' }, { mode: 'ANY', allowedFunctionNames: ['a'] }],
-  ] as [Ask['toolChoice'], unknown][])('tool choice %j', (toolChoice, expected) => {
+  ] as [ChatRequest['toolChoice'], unknown][])('tool choice %j', (toolChoice, expected) => {
     const tools = [{ name: 'a', description: null, parameters: null, strict: null }]
     expect(send({ tools, toolChoice }).json.toolConfig).toEqual(
       expected === undefined ? undefined : { functionCallingConfig: expected },
@@ -1545,7 +1545,7 @@ describe('every outgoing body', () => {
     )
   const tree = schemaOver(schemaOver(fc.constant({ type: 'string', pattern: 'x' })))
   const number = (max: number) => maybe(fc.double({ min: 0, max, noNaN: true }))
-  const ask: fc.Arbitrary<Partial<Ask>> = fc.record({
+  const ask: fc.Arbitrary<Partial<ChatRequest>> = fc.record({
     messages: fc.array(message, { maxLength: 6 }),
     temperature: number(2),
     topP: number(1),

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import Ajv from 'ajv/dist/2020'
 import fc from 'fast-check'
-import { type Ask, type Message, type ReportedUsage, reasoningEfforts } from '../../src/core/chat/chat.ts'
+import { type ChatRequest, type Message, type ReportedUsage, reasoningEfforts } from '../../src/core/chat/chat.ts'
 import type { Model, ParameterRules } from '../../src/core/models/models.ts'
 import { openai } from '../../src/providers/openai.ts'
 import type { AnswerPart, ProviderRequest } from '../../src/providers/provider.ts'
@@ -67,7 +67,7 @@ function modelOf(rules: Partial<ParameterRules> = {}, id = 'gpt-5.5'): Model {
 const hello: Message = { role: 'user', content: [{ type: 'text', text: 'Hello' }], name: null }
 
 type Situation = {
-  readonly ask?: Partial<Ask>
+  readonly ask?: Partial<ChatRequest>
   readonly rules?: Partial<ParameterRules>
   readonly id?: string
   readonly stream?: boolean
@@ -95,7 +95,7 @@ const weather = {
   strict: null,
 }
 
-const fullAsk: Partial<Ask> = {
+const fullAsk: Partial<ChatRequest> = {
   temperature: 0.7,
   topP: 0.9,
   presencePenalty: 0.1,
@@ -515,7 +515,7 @@ describe('the request', () => {
       tools: fc.constantFrom([], [weather], [{ name: 'now', description: null, parameters: null, strict: true }]),
       toolChoice: nullable(fc.constantFrom('auto' as const, 'none' as const, 'required' as const, { name: 'weather' })),
       parallelToolCalls: nullable(fc.boolean()),
-      responseFormat: fc.constantFrom<Ask['responseFormat'][]>(
+      responseFormat: fc.constantFrom<ChatRequest['responseFormat'][]>(
         { type: 'text' },
         { type: 'json_object' },
         { type: 'json_schema', name: 'a', description: 'b', schema: {}, strict: null },
@@ -608,7 +608,7 @@ describe('the request', () => {
   })
 
   test('an effort the model lacks becomes the nearest it has, on a tie the higher', () => {
-    const effortOf = (reasoningEffort: Ask['reasoningEffort'], efforts: ParameterRules['efforts']) =>
+    const effortOf = (reasoningEffort: ChatRequest['reasoningEffort'], efforts: ParameterRules['efforts']) =>
       bodyFor({ ask: { reasoningEffort }, rules: { efforts } }).reasoning_effort
     expect(effortOf('max', ['low', 'medium', 'high'])).toBe('high')
     expect(effortOf('none', ['minimal', 'low'])).toBe('minimal')
@@ -623,7 +623,7 @@ describe('the request', () => {
       messages: [{ role: 'system' as const, text: 'Be kind.' }, hello],
       responseFormat: fullAsk.responseFormat,
     }
-    const body = bodyFor({ ask: ask as Partial<Ask>, rules: { responseFormat: 'json_object' } })
+    const body = bodyFor({ ask: ask as Partial<ChatRequest>, rules: { responseFormat: 'json_object' } })
     expect(body.response_format).toEqual({ type: 'json_object' })
     expect(body.messages).toEqual([
       {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { catalogue } from '../../src/core/models/catalog.ts'
-import type { Ask } from '../../src/core/chat/chat.ts'
+import type { ChatRequest } from '../../src/core/chat/chat.ts'
+import { catalog } from '../../src/core/models/catalog.ts'
 import type { Model } from '../../src/core/models/models.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import { sortExtras } from '../../src/providers/extras.ts'
@@ -19,12 +19,12 @@ const adapters: Readonly<Record<string, Provider>> = {
 
 function modelOf(adapter: string): Model {
   const provider = adapter === 'compatible' ? 'openai' : adapter
-  const model = catalogue.find(one => one.provider === provider && !one.deprecated)
+  const model = catalog.find(one => one.provider === provider && !one.deprecated)
   if (model === undefined) throw new Error(`no model of ${provider} in the catalogue`)
   return model
 }
 
-function droppedBy(adapter: string, extras: Ask['extras'], passExtras = false): readonly string[] {
+function droppedBy(adapter: string, extras: ChatRequest['extras'], passExtras = false): readonly string[] {
   const ask = askWith({ extras })
   const model = modelOf(adapter)
   const rules = { ...model.parameters, passExtras }

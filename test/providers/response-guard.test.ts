@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import { google } from '../../src/providers/google.ts'
-import { guardedReader } from '../../src/providers/response-guard.ts'
 import { openai } from '../../src/providers/openai.ts'
 import type { AnswerPart, Provider } from '../../src/providers/provider.ts'
+import { guardStream } from '../../src/providers/response-guard.ts'
 
 /** Deeper than `JSON.stringify` can go, within the longest event that is taken. */
 const depth = 45_000
@@ -38,7 +38,7 @@ describe('a refusal', () => {
 
 test('nothing follows the end or a failure', () => {
   const end: readonly AnswerPart[] = [{ type: 'end' }]
-  const reader = guardedReader({ read: () => end, finish: () => end })
+  const reader = guardStream({ read: () => end, finish: () => end })
   expect(reader.read({ name: '', data: '' })).toEqual(end)
   expect(reader.read({ name: '', data: '' })).toEqual([])
   expect(reader.finish()).toEqual([])

@@ -4,9 +4,9 @@ import { createApp } from '../../src/app.ts'
 import type { Caller } from '../../src/core/limits/plans.ts'
 import { createKeyDirectory } from '../../src/database/repositories/keys.ts'
 import { createSessionDirectory } from '../../src/database/repositories/sessions.ts'
-import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask, colleague, keyOf, upgraded as operatorUpgrades, owner, type Person } from '../harness/users.ts'
 import { eventually } from '../database/database.contract.ts'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { addMember, ask, createKeyFor, upgraded as operatorUpgrades, owner, type Person } from '../harness/users.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
 setDefaultTimeout(30_000)
@@ -50,7 +50,7 @@ type Stage = { readonly boss: Person; readonly member: Person; readonly key: str
 
 async function newStage(): Promise<Stage> {
   const boss = await owner(gateway)
-  const [member, { id, key }] = [await colleague(gateway, boss, 'member'), await keyOf(gateway, boss)]
+  const [member, { id, key }] = [await addMember(gateway, boss, 'member'), await createKeyFor(gateway, boss)]
   await recalled(key)
   return { boss, member, key, keyId: id }
 }

@@ -1,7 +1,7 @@
 /** Cards of accounts, entered on Stripe's page: read from Stripe on return and by event, in any order, and never by a pasted ID. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { cycleMs, settlingMs } from '../../src/core/billing/billing.ts'
 import { systemClock } from '../../src/composition/clock.ts'
+import { cycleMs, settlementDelayMs } from '../../src/core/billing/billing.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { ask, owner, type Person } from '../harness/users.ts'
 import { addCard, openSetup } from './billing-owners.ts'
@@ -120,7 +120,7 @@ test('PUT payment-method: replaces a card, detaches the old one, and charges the
       from accounts where id = ${person.accountId}`,
   )
   stripe.declined.add(old)
-  ahead = cycleMs + settlingMs + 60_000
+  ahead = cycleMs + settlementDelayMs + 60_000
   // Twice: a run that the timer started before the clock moved is joined by the first.
   await gateway.deps.billingWorker.run()
   await gateway.deps.billingWorker.run()

@@ -1,16 +1,16 @@
 /** A declined invoice from the first email to the restored access: real Stripe wire format, real SMTP, moved clock. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { cycleMs, graceMs, settlingMs } from '../../src/core/billing/billing.ts'
 import { systemClock } from '../../src/composition/clock.ts'
+import { cycleMs, graceMs, settlementDelayMs } from '../../src/core/billing/billing.ts'
+import * as billingNotices from '../../src/database/repositories/billing-notices.ts'
+import { createMailer } from '../../src/mail/mailer.ts'
 import { createMail } from '../../src/mail/queue.ts'
-import { createPost } from '../../src/mail/mailer.ts'
 import { smtpTransport } from '../../src/mail/smtp.ts'
 import { startNoticeWorker } from '../../src/payments/notice-worker.ts'
-import * as billingNotices from '../../src/database/repositories/billing-notices.ts'
-import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask, confirmedOwner, keyOf, type Person } from '../harness/users.ts'
-import { type SmtpServer, startSmtpServer } from '../harness/smtp.ts'
 import { eventually } from '../database/database.contract.ts'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { type SmtpServer, startSmtpServer } from '../harness/smtp.ts'
+import { ask, confirmedOwner, createKeyFor, type Person } from '../harness/users.ts'
 import { addCard } from './billing-owners.ts'
 import { type StripeServer, signatureOf, startStripe } from './billing-stripe.ts'
 
@@ -73,7 +73,7 @@ async function debtor() {
   const person = await confirmedOwner(gateway, smtp)
   const card = await addCard(gateway, stripe, person)
   await billing(person, 'POST', '/upgrade', { confirm: true })
-  const { key } = await keyOf(gateway, person)
+  const { key } = await createKeyFor(gateway, person)
   await gateway.deps.database.run(
     ({ sql }) => sql`
       insert into usage_daily (account_id, day, key_id, model, requests, completed, input_tokens, cached_input_tokens,
@@ -88,7 +88,7 @@ async function debtor() {
 /** Collects the invoice, which is declined. Returns when. */
 async function decline(person: Person): Promise<number> {
   // Twice: a run that the timer started before the clock moved is joined by the first.
-  await atTime(systemClock.now() + cycleMs + settlingMs + 60_000, async () => {
+  await atTime(systemClock.now() + cycleMs + settlementDelayMs + 60_000, async () => {
     await gateway.deps.billingWorker.run()
     await gateway.deps.billingWorker.run()
   })
@@ -156,7 +156,7 @@ describe('a declined invoice', () => {
     const { database, log } = gateway.deps
     const transport = smtpTransport({ url: environment().SMTP_URL, from: 'second@example.test', requireTls: false })
     const mail = createMail({ transport, clock, log })
-    const post = createPost(mail, publicUrl)
+    const post = createMailer(mail, publicUrl)
     const second = startNoticeWorker({ database, stores: billingNotices, post, clock, log })
     try {
       await atTime(declined + 15_000, () => Promise.all([gateway.deps.noticeWorker?.run(), second.run()]))

@@ -1,14 +1,14 @@
 /** Payments through Stripe's own library, against a Stripe on a real socket: money once, events once, strangers never. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { ConfigError, readConfig } from '../../src/config.ts'
-import { cycleMs, graceMs, settlingMs } from '../../src/core/billing/billing.ts'
 import { systemClock } from '../../src/composition/clock.ts'
+import { ConfigError, readConfig } from '../../src/config.ts'
+import { cycleMs, graceMs, settlementDelayMs } from '../../src/core/billing/billing.ts'
 import { isSigned } from '../../src/payments/signature.ts'
 import { stripePayments } from '../../src/payments/stripe.ts'
-import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask, keyOf, owner, type Person } from '../harness/users.ts'
 import { eventually } from '../database/database.contract.ts'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { ask, createKeyFor, owner, type Person } from '../harness/users.ts'
 import { addCard } from './billing-owners.ts'
 import { type StripeInvoice, type StripeServer, signatureOf, startStripe } from './billing-stripe.ts'
 
@@ -66,7 +66,7 @@ async function customer() {
   const person = await owner(gateway)
   const card = await addCard(gateway, stripe, person)
   expect((await billing(person, 'POST', '/upgrade', { confirm: true })).status).toBe(200)
-  const { key } = await keyOf(gateway, person)
+  const { key } = await createKeyFor(gateway, person)
   return { ...person, card, key }
 }
 
@@ -90,7 +90,7 @@ async function use(person: Person, microcents: number, model = 'openai/gpt-4.1')
   )
 }
 
-const closeCycles = () => at(cycleMs + settlingMs + 60_000, () => gateway.deps.billingWorker.run())
+const closeCycles = () => at(cycleMs + settlementDelayMs + 60_000, () => gateway.deps.billingWorker.run())
 const invoiceAt = (invoiceId: string): StripeInvoice | undefined =>
   [...stripe.invoices.values()].find(({ metadata }) => metadata.invoice_id === invoiceId)
 

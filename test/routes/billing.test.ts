@@ -1,12 +1,12 @@
 /** Billing over HTTP with payments agreed upon by hand: every transition, 402, invoices, the soft cap. */
 import { afterAll, beforeAll, describe, expect, spyOn, test } from 'bun:test'
 import { execute } from '../../src/commands/execute.ts'
-import { cycleMs, graceMs, settlingMs } from '../../src/core/billing/billing.ts'
 import { systemClock } from '../../src/composition/clock.ts'
+import { cycleMs, graceMs, settlementDelayMs } from '../../src/core/billing/billing.ts'
 import { changeAccount } from '../../src/database/repositories/accounts.ts'
-import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask, keyOf, owner, type Person, upgraded } from '../harness/users.ts'
 import { eventually } from '../database/database.contract.ts'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { ask, createKeyFor, owner, type Person, upgraded } from '../harness/users.ts'
 
 let ahead = 0
 const clock = { ...systemClock, now: () => systemClock.now() + ahead }
@@ -167,7 +167,7 @@ test('an hour after the payment method has gone chat answers 402, and with a new
   const person = await owner(gateway)
   expect((await billing(person, 'DELETE', '/payment-method')).status).toBe(404)
   await upgraded(gateway, person)
-  const { key } = await keyOf(gateway, person)
+  const { key } = await createKeyFor(gateway, person)
   expect((await chat(key)).status).toBe(200)
   expect((await billing(person, 'DELETE', '/payment-method')).status).toBe(204)
   const { body } = await billing(person)
@@ -188,7 +188,7 @@ test('an hour after the payment method has gone chat answers 402, and with a new
 
 test('an upgrade by agreement ends the grace period that a removed method began', async () => {
   const person = await owner(gateway)
-  const { key } = await keyOf(gateway, person)
+  const { key } = await createKeyFor(gateway, person)
   await upgraded(gateway, person)
   await billing(person, 'POST', '/downgrade', {})
   await billing(person, 'DELETE', '/payment-method')
@@ -214,7 +214,7 @@ async function operatorMoves({ email }: Person, plan: string) {
 
 test('by the operator charges begin at once and end at once: one invoice, of what was used between', async () => {
   const person = await owner(gateway)
-  const { key } = await keyOf(gateway, person)
+  const { key } = await createKeyFor(gateway, person)
   await operatorMoves(person, 'usage')
   const begun = (await billing(person)).body
   expect(begun).toMatchObject({ plan: 'usage', version: 1, payment_method: { kind: 'manual' } })
@@ -236,7 +236,7 @@ test('by the operator charges begin at once and end at once: one invoice, of wha
     )
   await eventually(async () => (await records()).length === 2, 3000)
   for (const cycles of [1, 2, 3])
-    await at(cycles * cycleMs + settlingMs + 60_000, () => gateway.deps.billingWorker.run())
+    await at(cycles * cycleMs + settlementDelayMs + 60_000, () => gateway.deps.billingWorker.run())
   const { body } = await ask<{ data: { total_usd: number }[] }>(gateway, 'GET', '/api/v1/billing/invoices', {
     token: person.token,
   })
@@ -245,7 +245,7 @@ test('by the operator charges begin at once and end at once: one invoice, of wha
 
 test('what was chatted is on the invoice to the micro-cent, a line per model; another owner sees none of it', async () => {
   const person = await owner(gateway)
-  const { key } = await keyOf(gateway, person)
+  const { key } = await createKeyFor(gateway, person)
   const before = await chat(key)
   expect(before.status).toBe(200)
   await upgraded(gateway, person)
@@ -261,7 +261,7 @@ test('what was chatted is on the invoice to the micro-cent, a line per model; an
   }
   const total = [...costs.values()].reduce((sum, cost) => sum + cost, 0)
   await eventually(async () => Math.round(((await billing(person)).body.cycle?.cost_usd ?? 0) * 1e8) === total, 3000)
-  await at(cycleMs + settlingMs + 60_000, () => gateway.deps.billingWorker.run())
+  await at(cycleMs + settlementDelayMs + 60_000, () => gateway.deps.billingWorker.run())
   const { body } = await ask<{ data: { id: string; status: string; total_usd: number }[] }>(
     gateway,
     'GET',
@@ -286,7 +286,7 @@ describe('the monthly soft cap', () => {
     await upgraded(gateway, person)
     // What is waited for here is asked for often.
     await changeAccount(gateway.deps.database, person.accountId, { requestsPerMinute: 10_000 })
-    const { key } = await keyOf(gateway, person)
+    const { key } = await createKeyFor(gateway, person)
     const hard = {
       prompt:
         'Prove that the halting problem is undecidable, derive the complexity of each step, then refactor this concurrent algorithm and analyse its trade-offs.',

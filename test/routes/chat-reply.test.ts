@@ -1,12 +1,12 @@
 import { expect, test } from 'bun:test'
 import { Value } from '@sinclair/typebox/value'
-import type { ChatEvent, Receipt } from '../../src/core/chat/chat.ts'
+import type { ChatEvent, ResponseSummary } from '../../src/core/chat/chat.ts'
+import { createResponseCollector } from '../../src/core/chat/response-collector.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
-import { createFold } from '../../src/core/chat/response-collector.ts'
 import { deltaFramer, nativeBody, nativeStream } from '../../src/dialects/native/reply.ts'
 import { chatEventShape, chatReplyShape } from '../../src/dialects/native/schema.ts'
 
-const receipt: Receipt = {
+const receipt: ResponseSummary = {
   requestId: 'req_1',
   model: 'anthropic/claude-x',
   provider: 'anthropic',
@@ -51,7 +51,7 @@ const answer: readonly ChatEvent[] = [
 ]
 
 const folded = (events: readonly ChatEvent[]) => {
-  const fold = createFold()
+  const fold = createResponseCollector()
   for (const event of events) fold.add(event)
   return fold.result()
 }

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import { Kind, type TSchema } from '@sinclair/typebox'
-import type { Ask } from '../../src/core/chat/chat.ts'
+import type { ChatRequest } from '../../src/core/chat/chat.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
-import { nativeSchema } from '../../src/dialects/native/request.ts'
 import { compatibleSchema, readCompatible } from '../../src/dialects/chat-completions/request.ts'
+import { nativeSchema } from '../../src/dialects/native/request.ts'
 
 const canary = 'canary-7f3a'
 const hello = { role: 'user', content: 'Hello' }
@@ -13,7 +13,7 @@ const calling = { role: 'assistant', content: null, tool_calls: [call] }
 const result = { role: 'tool', tool_call_id: 'call_1', content: 'found' }
 
 const read = (body: object, headers: Record<string, string> = {}) => readCompatible(body, new Headers(headers), 100)
-const ask = (fields: object, headers: Record<string, string> = {}): Ask =>
+const ask = (fields: object, headers: Record<string, string> = {}): ChatRequest =>
   read({ messages: [hello], ...fields }, headers).ask
 
 function failure(body: object, headers: Record<string, string> = {}): GatewayError {
@@ -394,7 +394,7 @@ test('unknown fields pass at every level, those of the top in extras', () => {
   expect(spoken.extras).toEqual({ chat_template_kwargs: { a: 1 } })
 })
 
-test.each<[object, Ask['model']]>([
+test.each<[object, ChatRequest['model']]>([
   [{}, null],
   [{ model: 'gateway-ai' }, null],
   [{ model: 'gateway-ai', mode: 'gateway-ai' }, null],
@@ -403,7 +403,7 @@ test.each<[object, Ask['model']]>([
   [{ model: 'a/b:c' }, 'a/b:c'],
 ])('model of %j', (fields, model) => expect(ask(fields).model).toBe(model))
 
-test.each<[object, Ask['stream']]>([
+test.each<[object, ChatRequest['stream']]>([
   [{}, null],
   [{ stream: false }, null],
   [{ stream: true }, 'buffered'],

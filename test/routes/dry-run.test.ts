@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { Value } from '@sinclair/typebox/value'
-import { catalogue } from '../../src/core/models/catalog.ts'
+import { catalog } from '../../src/core/models/catalog.ts'
 import { fullName } from '../../src/core/models/models.ts'
 import { type DryRun, dryRunShape } from '../../src/routes/dry-run/schemas.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
@@ -36,7 +36,7 @@ test('200: the candidates in order with their parts, and everybody else with the
     expect(estimated_cost_usd).toBeGreaterThan(0)
   }
   const names = [...told.candidates, ...told.dropped].map(({ model }) => model)
-  expect(names.toSorted()).toEqual(catalogue.map(fullName).toSorted())
+  expect(names.toSorted()).toEqual(catalog.map(fullName).toSorted())
 })
 
 test('200: a harder prompt is told to be worth a stronger model', async () => {
@@ -52,7 +52,7 @@ test('200: a harder prompt is told to be worth a stronger model', async () => {
 test('200: strategy, test mode, a named model and the web are told as they would be taken', async () => {
   const test = await dryRun({ ...hard, strategy: 'quality', test_mode: true })
   expect([test.strategy, test.test_mode]).toEqual(['quality', true])
-  const premium = new Set(catalogue.filter(({ tier }) => tier === 'premium').map(fullName))
+  const premium = new Set(catalog.filter(({ tier }) => tier === 'premium').map(fullName))
   expect(test.candidates.some(({ model }) => premium.has(model))).toBe(false)
   expect(test.dropped.filter(({ model }) => premium.has(model)).map(({ reason }) => reason)).toEqual(
     [...premium].map(() => 'premium, and this is a test'),
@@ -102,7 +102,7 @@ test('what was measured of answers is told: how fast they came, and by how much 
   const told = await dryRun({ ...easy, model: 'gpt-6-luna' })
   const [luna] = told.candidates
   expect(luna?.figures.measured_tries).toBeGreaterThan(11)
-  const published = catalogue.find(({ id }) => id === 'gpt-6-luna')?.figures.firstTokenMs ?? 0
+  const published = catalog.find(({ id }) => id === 'gpt-6-luna')?.figures.firstTokenMs ?? 0
   expect(luna?.figures.first_token_ms).toBeLessThan(published / 2)
   expect(told.typical_error_pct).toBeGreaterThanOrEqual(0)
   const estimated = await (await gateway.post('/api/v1/chat/estimate', { ...easy, model: 'gpt-6-luna' })).json()

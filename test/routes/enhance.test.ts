@@ -4,10 +4,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Elysia } from 'elysia'
+import { openPromptAnalyzer } from '../../src/composition/open-prompt-analyzer.ts'
 import { enhance } from '../../src/core/enhancement/enhance.ts'
-import { localLimits } from '../../src/core/limits/rate-limits.ts'
-import { openReader } from '../../src/composition/open-prompt-analyzer.ts'
-import { failureResponse, toGatewayError } from '../../src/http/error-response.ts'
+import { createLocalRateLimiters } from '../../src/core/limits/rate-limits.ts'
+import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
 import { enhancement } from '../../src/routes/enhance/routes.ts'
 import { anyBodies } from '../harness/bodies.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
@@ -15,7 +15,7 @@ import { jsonAnswer, silence, startUpstream, type Upstream, type UpstreamAnswer 
 
 setDefaultTimeout(30_000)
 
-const read = openReader()
+const read = openPromptAnalyzer()
 const enhancedOf = (text: string) =>
   enhance(text, read([{ role: 'user', content: [{ type: 'text', text }], name: null }])).prompt
 
@@ -25,13 +25,13 @@ const greeting = 'Good morning!'
 describe('POST /api/v1/chat/enhance', () => {
   const start = (clock = { now: () => 1_800_000_000_000 }) => {
     const app = new Elysia({ normalize: false })
-      .onError(({ error }) => failureResponse(toGatewayError(error), 'req_test'))
+      .onError(({ error }) => errorResponse(toGatewayError(error), 'req_test'))
       .use(
         enhancement({
           read,
           addressOf: request => request.headers.get('x-test-address') ?? 'one',
           clock,
-          limits: localLimits(clock),
+          limits: createLocalRateLimiters(clock),
           bodies: anyBodies(),
           recall: () => null,
         }),

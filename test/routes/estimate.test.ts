@@ -1,20 +1,20 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
-import { catalogue } from '../../src/core/models/catalog.ts'
-import type { QueryType } from '../../src/core/chat/chat.ts'
-import { localLimits } from '../../src/core/limits/rate-limits.ts'
-import { buildCatalogue } from '../../src/core/models/models.ts'
-import { plans } from '../../src/core/limits/plans.ts'
-import { webPrices } from '../../src/core/chat/web-sources.ts'
-import { planWeb } from '../../src/core/web/web-plan.ts'
-import { openReader } from '../../src/composition/open-prompt-analyzer.ts'
+import { openPromptAnalyzer } from '../../src/composition/open-prompt-analyzer.ts'
 import { createTokenizer } from '../../src/composition/tokenizer.ts'
-import { failureResponse, toGatewayError } from '../../src/http/error-response.ts'
-import { estimate } from '../../src/routes/estimate/routes.ts'
+import type { QueryType } from '../../src/core/chat/chat.ts'
+import { webPrices } from '../../src/core/chat/web-sources.ts'
+import { plans } from '../../src/core/limits/plans.ts'
+import { createLocalRateLimiters } from '../../src/core/limits/rate-limits.ts'
+import { catalog } from '../../src/core/models/catalog.ts'
+import { buildCatalog } from '../../src/core/models/models.ts'
+import { planWebAccess } from '../../src/core/web/web-plan.ts'
 import { createForesightBook } from '../../src/database/learning/estimate-calibrator.ts'
+import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
+import { estimate } from '../../src/routes/estimate/routes.ts'
 import { anyBodies } from '../harness/bodies.ts'
 
-const readPrompt = openReader()
+const readPrompt = openPromptAnalyzer()
 const tokenizer = createTokenizer()
 afterAll(() => tokenizer.close())
 
@@ -25,23 +25,28 @@ const callerOf = (accountId: string | null) =>
 
 function start() {
   const clock = { time: Date.parse('2026-11-20T12:00:00Z'), now: () => clock.time }
-  const names = buildCatalogue(catalogue)
+  const names = buildCatalog(catalog)
   const foresight = createForesightBook({ clock })
   const app = new Elysia({ normalize: false })
-    .onError(({ error }) => failureResponse(toGatewayError(error), 'req_test'))
+    .onError(({ error }) => errorResponse(toGatewayError(error), 'req_test'))
     .use(
       estimate({
         catalogue: names,
         chooseModel: () => names.resolve('gpt-6-luna'),
         read: readPrompt,
         planWeb: (messages, reading) =>
-          planWeb({ messages, web: 'auto' }, reading, {}, { canSearch: true, prices: webPrices, read: readPrompt }),
+          planWebAccess(
+            { messages, web: 'auto' },
+            reading,
+            {},
+            { canSearch: true, prices: webPrices, read: readPrompt },
+          ),
         foresight,
         recall: headers => callerOf(headers.get('x-test-account')),
         tokenizer,
         addressOf: request => request.headers.get('x-test-address') ?? 'one',
         clock,
-        limits: localLimits(clock),
+        limits: createLocalRateLimiters(clock),
         bodies: anyBodies(),
       }),
     )

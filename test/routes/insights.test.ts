@@ -1,7 +1,7 @@
 /** Insights, feedback and erasure over a real socket, and what they do to the next choice. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask, colleague, keyOf, owner, type Person } from '../harness/users.ts'
+import { addMember, ask, createKeyFor, owner, type Person } from '../harness/users.ts'
 
 let gateway: Gateway
 let boss: Person
@@ -12,7 +12,7 @@ beforeAll(async () => {
   // No request looks at another model by chance: chance is another test's.
   Object.assign(gateway.deps, { random: () => 1 })
   boss = await owner(gateway)
-  member = await colleague(gateway, boss, 'member')
+  member = await addMember(gateway, boss, 'member')
   stranger = await owner(gateway)
 }, 60_000)
 afterAll(() => gateway.stop())
@@ -77,7 +77,7 @@ async function newPerson(): Promise<{ readonly person: Person; readonly key: str
     dailyTokens: 1e12,
     dailyCostMicrocents: 1e15,
   })
-  return { person, key: (await keyOf(gateway, person)).key }
+  return { person, key: (await createKeyFor(gateway, person)).key }
 }
 
 async function untilEntries(token: string, count: number): Promise<Learning> {
@@ -144,7 +144,7 @@ test('each successful request adds one entry, under the contract’s names; key 
 })
 
 test('J7 feedback and erasure take a session alone; nobody reads without either', async () => {
-  const { key } = await keyOf(gateway, boss)
+  const { key } = await createKeyFor(gateway, boss)
   for (const token of [undefined, key, 'x', `${boss.token}x`]) {
     expect((await rate(token, 'req_1', 5)).status).toBe(401)
     expect((await ask(gateway, 'DELETE', '/api/v1/insights/data', { token })).status).toBe(401)
@@ -157,7 +157,7 @@ test('J7 feedback and erasure take a session alone; nobody reads without either'
 
 describe('feedback', () => {
   test('is accepted for an own request, whoever of the account asked, and replaced by the next', async () => {
-    const { key } = await keyOf(gateway, boss)
+    const { key } = await createKeyFor(gateway, boss)
     const answer = await chat(key)
     const first = await rate(member.token, answer.request_id, 2)
     expect([first.status, first.body]).toEqual([
@@ -170,7 +170,7 @@ describe('feedback', () => {
   })
 
   test('A7 for somebody else’s request is the same 404 as for none', async () => {
-    const { key } = await keyOf(gateway, boss)
+    const { key } = await createKeyFor(gateway, boss)
     const { request_id } = await chat(key)
     const [foreign, none] = [await rate(stranger.token, request_id, 1), await rate(stranger.token, 'req_none', 1)]
     const shown = ({ status, body }: typeof foreign) => {

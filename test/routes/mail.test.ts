@@ -1,10 +1,10 @@
 /** What the gateway writes to people, read from the socket of a real mail server. */
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { createMail, LetterRefused } from '../../src/mail/queue.ts'
-import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask, confirmedOwner, elsewhere, keyOf, owner, signIn } from '../harness/users.ts'
-import { type SmtpServer, startSmtpServer } from '../harness/smtp.ts'
+import { createMail, EmailRejectedError } from '../../src/mail/queue.ts'
 import { eventually } from '../database/database.contract.ts'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { type SmtpServer, startSmtpServer } from '../harness/smtp.ts'
+import { ask, confirmedOwner, createKeyFor, fromAnotherIp, owner, signIn } from '../harness/users.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
 setDefaultTimeout(20_000)
@@ -43,7 +43,7 @@ async function letterTo(email: string) {
   return letter
 }
 
-const askReset = (email: string, headers = elsewhere()) =>
+const askReset = (email: string, headers = fromAnotherIp()) =>
   ask(gateway, 'POST', '/api/v1/auth/reset', { body: { email }, headers })
 const choose = (token: string, password: string) =>
   ask<Failure>(gateway, 'POST', `/api/v1/auth/reset/${token}`, { body: { password } })
@@ -55,7 +55,7 @@ describe('an invitation', () => {
     const { status, text } = await ask(gateway, 'POST', '/api/v1/team/invitations', {
       token: boss.token,
       body: { email: 'invited@example.test' },
-      headers: { ...elsewhere(), host: 'localhost:1234', 'x-forwarded-host': 'evil.test' },
+      headers: { ...fromAnotherIp(), host: 'localhost:1234', 'x-forwarded-host': 'evil.test' },
     })
     expect(status).toBe(201)
     expect(text).not.toContain('gw_invite_')
@@ -170,7 +170,7 @@ test('P5 whose sign-in was locked is told, once; an address that nobody has is n
 
 test('the owners are told at 80 and at 100 % of the month’s soft cap, once each', async () => {
   const person = await confirmedOwner(gateway, smtp)
-  const { key } = await keyOf(gateway, person)
+  const { key } = await createKeyFor(gateway, person)
   const { database, budget, clock } = gateway.deps
   const month = new Date(clock.now()).toISOString().slice(0, 7)
   await ask(gateway, 'PUT', '/api/v1/billing/soft-cap', { token: person.token, body: { monthly_usd: 1 } })
@@ -229,7 +229,7 @@ describe('the queue', () => {
     expect(events).toEqual([])
 
     const refusing = createMail({
-      transport: { send: () => Promise.reject(new LetterRefused('refused with 550')), close: () => {} },
+      transport: { send: () => Promise.reject(new EmailRejectedError('refused with 550')), close: () => {} },
       clock: instant,
       log,
     })

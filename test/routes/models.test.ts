@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
-import { catalogue } from '../../src/core/models/catalog.ts'
+import { catalog } from '../../src/core/models/catalog.ts'
 import { toModel } from '../../src/core/models/configured-models.ts'
-import { buildCatalogue } from '../../src/core/models/models.ts'
-import { failureResponse, toGatewayError } from '../../src/http/error-response.ts'
+import { buildCatalog } from '../../src/core/models/models.ts'
+import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
 import { models } from '../../src/routes/models/routes.ts'
 
 const own = toModel('ollama', { id: 'gpt-4.1', pricing: { input_per_mtok: 0, output_per_mtok: 0 } })
@@ -16,10 +16,10 @@ function start() {
   const clock = { time: Date.parse('2026-11-20T12:00:00Z'), now: () => clock.time }
   const report = [{ model: 'openai/gpt-5.5', state: 'unhealthy' as const, since: '2026-11-20T11:59:00.000Z' }]
   const app = new Elysia({ normalize: false })
-    .onError(({ error }) => failureResponse(toGatewayError(error), 'req_test'))
+    .onError(({ error }) => errorResponse(toGatewayError(error), 'req_test'))
     .use(
       models({
-        catalogue: buildCatalogue([...catalogue, own]),
+        catalogue: buildCatalog([...catalog, own]),
         simulatedProviders: new Set(['google']),
         health: { report: () => report },
         clock,

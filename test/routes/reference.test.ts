@@ -8,7 +8,7 @@ import { errorTable } from '../../src/core/validation/errors.ts'
 import type { ApiDocument, Operation } from '../../src/routes/reference/document.ts'
 import type { JsonSchema } from '../../src/routes/reference/schemas.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask, colleague, elsewhere, keyOf, owner, type Person, upgraded } from '../harness/users.ts'
+import { addMember, ask, createKeyFor, fromAnotherIp, owner, type Person, upgraded } from '../harness/users.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
 setDefaultTimeout(30_000)
@@ -102,7 +102,7 @@ describe('the document', () => {
         ['[[sim:status=500]] Hi', 502, 8],
       ] as const) {
         const body = { messages: [{ role: 'user', content: prompt }] }
-        const headers = { ...elsewhere(), 'x-gateway-enhance': 'true' }
+        const headers = { ...fromAnotherIp(), 'x-gateway-enhance': 'true' }
         const answer = await send('POST', path, { token: gateway.key, body, headers })
         const ours = [...answer.headers.keys()].filter(name => /^(x-|retry-after|www-)/.test(name))
         expect([answer.status, ours.length]).toEqual([status, expect.any(Number)])
@@ -129,7 +129,7 @@ const scenes: Readonly<Record<string, () => Promise<Scene>>> = {
   },
   'POST /api/v1/insights/feedback': async () => {
     const person = await owner(gateway)
-    const { key } = await keyOf(gateway, person)
+    const { key } = await createKeyFor(gateway, person)
     const body = { prompt: 'Say hello.' }
     const answered = await ask<{ request_id: string }>(gateway, 'POST', '/api/v1/chat', { token: key, body })
     return { token: person.token, fields: { request_id: answered.body.request_id } }
@@ -189,12 +189,12 @@ const unfulfilled: Readonly<Record<string, number>> = {
 
 async function withKey(rest: string): Promise<Scene> {
   const person = await owner(gateway)
-  return { token: person.token, path: `/api/v1/keys/${(await keyOf(gateway, person)).id}${rest}` }
+  return { token: person.token, path: `/api/v1/keys/${(await createKeyFor(gateway, person)).id}${rest}` }
 }
 
 async function withColleague(): Promise<Scene> {
   const boss = await owner(gateway)
-  return { token: boss.token, path: `/api/v1/team/${(await colleague(gateway, boss, 'member')).id}` }
+  return { token: boss.token, path: `/api/v1/team/${(await addMember(gateway, boss, 'member')).id}` }
 }
 
 async function withPlan(): Promise<Scene> {
@@ -237,7 +237,7 @@ describe('every operation', () => {
       const tries: Sent[] = [
         ...bodies.map(body => ({ token, body })),
         ...(operation.security.length === 0 ? [] : [{ body: bodies[0] }, { token: 'wrong', body: bodies[0] }]),
-        { token, body: bodies[0], headers: { ...elsewhere(), host: 'elsewhere.example' } },
+        { token, body: bodies[0], headers: { ...fromAnotherIp(), host: 'elsewhere.example' } },
       ]
       // Nobody is to be signed out by it.
       if (name.endsWith('/logout')) tries.shift()
@@ -266,7 +266,7 @@ describe('every operation', () => {
       const { token = credential(operation), path: at = path } = (await scenes[name]?.()) ?? {}
       const body = examplesOf(operation)[0]?.value
       const sendAs = (key: string) =>
-        send(method, at, { token, body, headers: { ...elsewhere(), 'idempotency-key': key } })
+        send(method, at, { token, body, headers: { ...fromAnotherIp(), 'idempotency-key': key } })
       const answers = [await sendAs(name), await sendAs(name), await sendAs('ö')]
       expect([name, answers.map(({ status }) => status)]).toEqual([name, [successOf(operation), 409, 400]])
       for (const answer of answers) expectDocumented(name, operation, answer)
@@ -274,7 +274,7 @@ describe('every operation', () => {
   })
 
   test('tells who is too hasty so as documented', async () => {
-    const headers = elsewhere()
+    const headers = fromAnotherIp()
     const name = 'POST /api/v1/chat/estimate'
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => send('POST', name.slice(5), { body: { prompt: 'Hi' }, headers })),
@@ -284,7 +284,7 @@ describe('every operation', () => {
   })
 
   test('refuses a role that may not as documented', async () => {
-    const member = await colleague(gateway, await owner(gateway), 'member')
+    const member = await addMember(gateway, await owner(gateway), 'member')
     let refused = 0
     for (const { name, method, path, operation } of operations) {
       if (needs(operation) !== 'session' || name.endsWith('/logout')) continue
@@ -389,7 +389,7 @@ async function send(method: string, path: string, sent: Sent) {
   return sendOnce(method, path, sent)
 }
 
-async function sendOnce(method: string, path: string, { token, body, headers = elsewhere() }: Sent) {
+async function sendOnce(method: string, path: string, { token, body, headers = fromAnotherIp() }: Sent) {
   const answer = await fetch(gateway.url + path, {
     method,
     headers: {

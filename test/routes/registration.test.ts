@@ -1,10 +1,10 @@
 /** Registration rules, and what an unconfirmed email address allows. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, spyOn, test } from 'bun:test'
 import { execute } from '../../src/commands/execute.ts'
-import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask, colleague, confirmedOwner, elsewhere, keyOf, type Person, signIn } from '../harness/users.ts'
-import { type SmtpServer, startSmtpServer } from '../harness/smtp.ts'
 import { eventually } from '../database/database.contract.ts'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { type SmtpServer, startSmtpServer } from '../harness/smtp.ts'
+import { addMember, ask, confirmedOwner, createKeyFor, fromAnotherIp, type Person, signIn } from '../harness/users.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
 setDefaultTimeout(30_000)
@@ -207,7 +207,7 @@ describe('a squatted address', () => {
       gateway.deps.sessions.forget()
     }
     await set(false)
-    const { key } = await keyOf(gateway, body)
+    const { key } = await createKeyFor(gateway, body)
     await set(true)
     const use = () => ask(gateway, 'GET', '/api/v1/insights/learning', { token: key })
     expect((await use()).status).toBe(200)
@@ -294,7 +294,7 @@ describe('a password reset', () => {
   test('revokes the keys of its user on demand, and nobody else’s', async () => {
     const person = await confirmedOwner(gateway, smtp)
     const member = await memberOf(person)
-    const [own, others] = [(await keyOf(gateway, person)).key, (await keyOf(gateway, member)).key]
+    const [own, others] = [(await createKeyFor(gateway, person)).key, (await createKeyFor(gateway, member)).key]
     await choose(await resetToken(person.email), { password: 'the next password' })
     expect((await use(own)).status).toBe(200)
     const again = { email: person.email }
@@ -311,7 +311,7 @@ describe('a password reset', () => {
   test('of keys that a session makes and rotates while it is reset, leaves none', async () => {
     for (let round = 0; round < 5; round++) {
       const person = await confirmedOwner(gateway, smtp)
-      const { id } = await keyOf(gateway, person)
+      const { id } = await createKeyFor(gateway, person)
       const token = await resetToken(person.email)
       const { token: session } = person
       const making = Array.from({ length: 6 }, () =>
@@ -329,7 +329,7 @@ describe('a password reset', () => {
 
   test('makes its network address known: the owner signs in there although other clients lock the email address again', async () => {
     const person = await confirmedOwner(gateway, smtp)
-    const away = elsewhere()
+    const away = fromAnotherIp()
     const lock = async () => {
       for (let count = 0; count < 10; count++) await signIn(gateway, { ...person, password: 'wrong password' })
     }
@@ -392,7 +392,7 @@ describe('registration', () => {
       const { firstAccount } = at.deps
       const boss = firstAccount === null ? null : await signIn(at, firstAccount)
       if (boss === null) throw new Error('the first owner signs in')
-      expect((await colleague(at, boss, 'member')).accountId).toBe(boss.accountId)
+      expect((await addMember(at, boss, 'member')).accountId).toBe(boss.accountId)
     })
   })
 

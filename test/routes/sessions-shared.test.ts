@@ -1,14 +1,14 @@
 /** Several gateways on one real Postgres: what one does, the others know; and what they say when it is gone. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
-import { readConfig } from '../../src/config.ts'
-import { createPasswords } from '../../src/composition/passwords.ts'
 import { createDeps, type Deps } from '../../src/composition/deps.ts'
-import { cheapHashing } from '../harness/gateway.ts'
-import { ask, colleague, keyOf, owner, type Person, signIn } from '../harness/users.ts'
-import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
+import { createPasswords } from '../../src/composition/passwords.ts'
+import { readConfig } from '../../src/config.ts'
 import { eventually } from '../database/database.contract.ts'
 import { temporaryFolder } from '../database/support.ts'
+import { cheapHashing } from '../harness/gateway.ts'
+import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
+import { addMember, ask, createKeyFor, owner, type Person, signIn } from '../harness/users.ts'
 
 type Served = { readonly url: string; readonly deps: Deps; readonly log: string[]; stop(): Promise<void> }
 type Failure = { error: { code: string } }
@@ -111,8 +111,8 @@ shared(
   'J4 K6 what one gateway ends, the other refuses within a second: session, role, key, member',
   async (one, other) => {
     const boss = await owner(one)
-    const person = await colleague(one, boss, 'admin')
-    const { id, key } = await keyOf(one, person)
+    const person = await addMember(one, boss, 'admin')
+    const { id, key } = await createKeyFor(one, person)
     const chat = () =>
       ask(other, 'POST', '/api/v1/chat', { token: key, body: { prompt: 'Hello', max_output_tokens: 5 } })
     const rename = () => ask(other, 'PATCH', '/api/v1/account', { token: person.token, body: { name: 'Renamed' } })
@@ -131,7 +131,7 @@ shared(
 shared('A1 over two gateways, owners who remove and demote each other leave one', async (one, other) => {
   for (let round = 0; round < 6; round++) {
     const boss = await owner(one)
-    const second = await colleague(one, boss, 'admin')
+    const second = await addMember(one, boss, 'admin')
     await ask(one, 'PATCH', `/api/v1/team/${second.id}`, { token: boss.token, body: { role: 'owner' } })
     const answers = await Promise.all([
       ask(one, 'DELETE', `/api/v1/team/${second.id}`, { token: boss.token }),
@@ -160,7 +160,7 @@ shared('P7 an invitation accepted at two gateways at once makes one user', async
 shared('K7 of keys made while their maker is removed at the other gateway, none is left', async (one, other) => {
   for (let round = 0; round < 5; round++) {
     const boss = await owner(one)
-    const member = await colleague(one, boss, 'member')
+    const member = await addMember(one, boss, 'member')
     const creations = Array.from({ length: 6 }, () =>
       ask(one, 'POST', '/api/v1/keys', { token: member.token, body: { name: 'late' } }),
     )

@@ -4,9 +4,9 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { SignJWT } from 'jose'
 import { createPasswords } from '../../src/composition/passwords.ts'
-import { cheapHashing, type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask, colleague, elsewhere, keyOf, owner, type Person, signIn } from '../harness/users.ts'
 import { eventually } from '../database/database.contract.ts'
+import { cheapHashing, type Gateway, startGateway } from '../harness/gateway.ts'
+import { addMember, ask, createKeyFor, fromAnotherIp, owner, type Person, signIn } from '../harness/users.ts'
 
 // Passwords take their time to hash, more so where other tests run beside this one.
 setDefaultTimeout(30_000)
@@ -42,7 +42,7 @@ const refresh = (refresh_token: string) =>
   ask<{ token: string; refresh_token: string } & Failure>(gateway, 'POST', '/api/v1/auth/refresh', {
     body: { refresh_token },
   })
-const logIn = (email: string, password: string, headers = elsewhere(), at = gateway) =>
+const logIn = (email: string, password: string, headers = fromAnotherIp(), at = gateway) =>
   ask<Failure>(at, 'POST', '/api/v1/auth/login', { body: { email, password }, headers })
 
 const secretPath = ({ deps }: Gateway) => join(deps.config.dataDirectory, 'session-secret')
@@ -107,7 +107,7 @@ describe('coming in', () => {
   })
 
   test('P6 the sixth registration in an hour from one address waits', async () => {
-    const headers = elsewhere()
+    const headers = fromAnotherIp()
     const statuses: number[] = []
     for (let count = 0; count < 6; count++) {
       const body = { email: `many${count}@example.test`, password: 'correct horse' }
@@ -206,7 +206,7 @@ describe('failing to come in', () => {
   })
 
   test('P5 sign-in: succeeds at a known address while other clients keep the email address locked', async () => {
-    const home = elsewhere()
+    const home = fromAnotherIp()
     const person = await registered(home)
     for (let round = 0; round < 3; round++) {
       for (let count = 0; count < 15; count++) await logIn(person.email, 'not the password')
@@ -219,7 +219,7 @@ describe('failing to come in', () => {
   })
 
   test('P5 sign-in: succeeds at a known address after ten failures from that address itself', async () => {
-    const home = elsewhere()
+    const home = fromAnotherIp()
     const person = await registered(home)
     const other = await owner(gateway)
     for (let count = 0; count < 30; count++) await logIn(person.email, 'not the password', home)
@@ -230,7 +230,7 @@ describe('failing to come in', () => {
   })
 
   test('P5 sign-in: treats a known address as new after 100 failures without a success', async () => {
-    const home = elsewhere()
+    const home = fromAnotherIp()
     const person = await registered(home)
     const fail = async (times: number) => {
       for (let count = 0; count < times; count++) await logIn(person.email, 'not the password', home)
@@ -244,7 +244,7 @@ describe('failing to come in', () => {
   })
 
   test('P5 known addresses: are ten per user, keyed, and last 90 days', async () => {
-    const home = elsewhere()
+    const home = fromAnotherIp()
     const person = await registered(home)
     const rows = () =>
       sql(
@@ -273,14 +273,14 @@ describe('failing to come in', () => {
 
   test('P4 sign-in: hashes nothing at a locked address, for known and unknown emails alike', async () => {
     const person = await owner(gateway)
-    const locked = elsewhere()
+    const locked = fromAnotherIp()
     for (let count = 0; count < 10; count++) await logIn(`guess-${count}@example.test`, 'x', locked)
     for (let count = 0; count < 10; count++) await logIn('locked-too@example.test', 'x')
     const before = hashes
     for (const [email, headers] of [
       [person.email, locked],
       ['nobody@example.test', locked],
-      ['locked-too@example.test', elsewhere()],
+      ['locked-too@example.test', fromAnotherIp()],
     ] as const)
       expect((await logIn(email, person.password, headers)).status).toBe(401)
     expect(hashes).toBe(before)
@@ -337,7 +337,7 @@ describe('failing to come in', () => {
 
   test('P1 of 80 sign-ins at once some are told to come back, the others served', async () => {
     const { email, password } = await owner(local)
-    const answers = await Promise.all(Array.from({ length: 80 }, () => logIn(email, password, elsewhere(), local)))
+    const answers = await Promise.all(Array.from({ length: 80 }, () => logIn(email, password, fromAnotherIp(), local)))
     const statuses = answers.map(({ status }) => status)
     expect(new Set(statuses)).toEqual(new Set([200, 503]))
     for (const { status, headers } of answers) if (status === 503) expect(headers.get('retry-after')).toBe('1')
@@ -346,7 +346,7 @@ describe('failing to come in', () => {
 
 test('P1 sign-in: serves another address while one address sends a hundred sign-ins at once', async () => {
   const person = await owner(local)
-  const attacker = elsewhere()
+  const attacker = fromAnotherIp()
   const flood = Array.from({ length: 100 }, (_, index) => logIn(`flood-${index}@example.test`, 'x', attacker, local))
   expect(await signIn(local, person)).not.toBeNull()
   const statuses = (await Promise.all(flood)).map(({ status }) => status)
@@ -549,9 +549,9 @@ describe('tokens', () => {
 
   test('J6 J7 a session is taken from Authorization alone, and is no key; a key is no session', async () => {
     const person = await owner(gateway)
-    const { key } = await keyOf(gateway, person)
+    const { key } = await createKeyFor(gateway, person)
     for (const headers of [{ 'x-api-key': person.token }, { cookie: `token=${person.token}` }, { 'x-api-key': key }])
-      expect((await ask(gateway, 'GET', account, { headers: { ...elsewhere(), ...headers } })).status).toBe(401)
+      expect((await ask(gateway, 'GET', account, { headers: { ...fromAnotherIp(), ...headers } })).status).toBe(401)
     expect((await ask(gateway, 'GET', `${account}?token=${person.token}`)).status).toBe(401)
     expect((await see(key)).body.error.code).toBe('invalid_token')
     const chat = await gateway.post('/api/v1/chat', { prompt: 'Hello' }, { authorization: `Bearer ${person.token}` })
@@ -567,7 +567,7 @@ describe('tokens', () => {
 
   test('K2 no password, refresh token or invitation is in the database', async () => {
     const person = await owner(gateway)
-    await colleague(gateway, person, 'member')
+    await addMember(gateway, person, 'member')
     const dump = await sql(
       ({ sql: query }) => query<{ text: string }[]>`
         select (select json_agg(users)::text from users) || (select json_agg(sessions)::text from sessions)
@@ -580,7 +580,7 @@ describe('tokens', () => {
 
   test('K9 one address that is refused again and again is told to slow down; a good session from it is served', async () => {
     const person = await owner(gateway)
-    const headers = elsewhere()
+    const headers = fromAnotherIp()
     const tell = (token: string) => ask<Failure>(gateway, 'GET', account, { token, headers })
     let refused = 0
     let last = await tell('nobody')

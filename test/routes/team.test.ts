@@ -1,10 +1,10 @@
 /** Keys and team over a real socket: whose they are, what a role may do, and what ends with a membership. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { digestOf } from '../../src/core/accounts/api-keys.ts'
-import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask, colleague, keyOf, owner, type Person, signIn } from '../harness/users.ts'
 import { eventually } from '../database/database.contract.ts'
 import { usageRecord } from '../database/support.ts'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { addMember, ask, createKeyFor, owner, type Person, signIn } from '../harness/users.ts'
 
 let gateway: Gateway
 beforeAll(async () => {
@@ -36,7 +36,7 @@ const plain = (text: string) => text.replace(/req_[0-9a-f]+/, 'req')
 describe('keys', () => {
   test('K3 a new key is shown once, works, and is listed by its prefix alone', async () => {
     const person = await owner(gateway)
-    const made = await keyOf(gateway, person, '=cmd|1')
+    const made = await createKeyFor(gateway, person, '=cmd|1')
     expect(await works(made.key)).toBe(true)
     const list = await ask<Keys>(gateway, 'GET', '/api/v1/keys', { token: person.token })
     expect(Object.keys(list.body.data[0] ?? {}).sort()).toEqual([
@@ -58,7 +58,7 @@ describe('keys', () => {
 
   test('K6 a revoked key is refused within a second, also when revoked twice', async () => {
     const person = await owner(gateway)
-    const { id, key } = await keyOf(gateway, person)
+    const { id, key } = await createKeyFor(gateway, person)
     expect(await works(key)).toBe(true)
     expect((await as(person, 'DELETE', `/keys/${id}`)).status).toBe(204)
     await gone(key)
@@ -69,7 +69,7 @@ describe('keys', () => {
 
   test('K5 rotation: the old key ends at once, or after the overlap, and both share one line of usage', async () => {
     const person = await owner(gateway)
-    const first = await keyOf(gateway, person)
+    const first = await createKeyFor(gateway, person)
     await works(first.key)
     const rotate = (id: string, body?: unknown) =>
       ask<Key & Failure>(gateway, 'POST', `/api/v1/keys/${id}/rotate`, { token: person.token, body })
@@ -110,7 +110,7 @@ describe('keys', () => {
 
   test('K5 of ten rotations of one key at once, one succeeds', async () => {
     const person = await owner(gateway)
-    const { id } = await keyOf(gateway, person)
+    const { id } = await createKeyFor(gateway, person)
     const answers = await Promise.all(Array.from({ length: 10 }, () => as(person, 'POST', `/keys/${id}/rotate`, {})))
     expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array.from({ length: 9 }, () => 409)])
     expect(await keysOf(person)).toHaveLength(2)
@@ -163,12 +163,12 @@ describe('keys', () => {
   test('A3 members manage their own keys, admins and owners all; any other is a missing one', async () => {
     const boss = await owner(gateway)
     const [admin, member, other] = [
-      await colleague(gateway, boss, 'admin'),
-      await colleague(gateway, boss, 'member'),
-      await colleague(gateway, boss, 'member'),
+      await addMember(gateway, boss, 'admin'),
+      await addMember(gateway, boss, 'member'),
+      await addMember(gateway, boss, 'member'),
     ]
     const stranger = await owner(gateway)
-    const key = await keyOf(gateway, member)
+    const key = await createKeyFor(gateway, member)
     const ids = async (person: Person) => (await keysOf(person)).map(({ id }) => id)
     expect([await ids(member), await ids(admin), await ids(boss)]).toEqual([[key.id], [key.id], [key.id]])
     expect([await ids(other), await ids(stranger)]).toEqual([[], []])
@@ -231,8 +231,8 @@ describe('team', () => {
 
   test('K7 a removed member’s keys, sessions and invitations end within a second, and the address is free again', async () => {
     const boss = await owner(gateway)
-    const admin = await colleague(gateway, boss, 'admin')
-    const { key } = await keyOf(gateway, admin)
+    const admin = await addMember(gateway, boss, 'admin')
+    const { key } = await createKeyFor(gateway, admin)
     const invited = await ask<{ token: string }>(gateway, 'POST', '/api/v1/team/invitations', {
       token: admin.token,
       body: { email: 'friend@example.test' },
@@ -254,7 +254,7 @@ describe('team', () => {
 
   test('K7 keys made while their maker is removed end too', async () => {
     const boss = await owner(gateway)
-    const member = await colleague(gateway, boss, 'member')
+    const member = await addMember(gateway, boss, 'member')
     const creations = Array.from({ length: 8 }, () => as(member, 'POST', '/keys', { name: 'late' }))
     const removal = as(boss, 'DELETE', `/team/${member.id}`)
     await Promise.all([...creations, removal])
@@ -264,7 +264,7 @@ describe('team', () => {
 
   test('J4 a new role acts at once, in both directions', async () => {
     const boss = await owner(gateway)
-    const person = await colleague(gateway, boss, 'member')
+    const person = await addMember(gateway, boss, 'member')
     const rename = () => as(person, 'PATCH', '/account', { name: 'Renamed' })
     expect((await rename()).status).toBe(403)
     expect((await as(boss, 'PATCH', `/team/${person.id}`, { role: 'admin' })).status).toBe(200)
@@ -276,9 +276,9 @@ describe('team', () => {
   test('A1 nobody acts at or above the own rank but an owner', async () => {
     const boss = await owner(gateway)
     const [admin, peer, member] = [
-      await colleague(gateway, boss, 'admin'),
-      await colleague(gateway, boss, 'admin'),
-      await colleague(gateway, boss, 'member'),
+      await addMember(gateway, boss, 'admin'),
+      await addMember(gateway, boss, 'admin'),
+      await addMember(gateway, boss, 'member'),
     ]
     const statuses = async (person: Person, calls: readonly (readonly [string, string, unknown?])[]) =>
       Promise.all(calls.map(async ([method, path, body]) => (await as(person, method, path, body)).status))
@@ -305,7 +305,7 @@ describe('team', () => {
     ] as const)
       for (let round = 0; round < 5; round++) {
         const boss = await owner(gateway)
-        const other = await colleague(gateway, boss, 'admin')
+        const other = await addMember(gateway, boss, 'admin')
         expect((await as(boss, method, `/team/${boss.id}`, body)).status).toBe(409)
         await as(boss, 'PATCH', `/team/${other.id}`, { role: 'owner' })
         const answers = await Promise.all([
@@ -323,7 +323,7 @@ describe('team', () => {
 
   test('A6 answers hold what they should and nothing else', async () => {
     const boss = await owner(gateway)
-    const admin = await colleague(gateway, boss, 'admin')
+    const admin = await addMember(gateway, boss, 'admin')
     await as(admin, 'POST', '/team/invitations', { email: 'next@example.test' })
     const { body } = await ask<{ data: object[]; invitations: object[] }>(gateway, 'GET', '/api/v1/team', {
       token: admin.token,
@@ -351,7 +351,7 @@ describe('team', () => {
 
   test('what an account used today is what it was billed, at once', async () => {
     const person = await owner(gateway)
-    const { key } = await keyOf(gateway, person)
+    const { key } = await createKeyFor(gateway, person)
     const answer = await gateway.post(
       '/api/v1/chat',
       { prompt: 'Hello', max_output_tokens: 20 },
@@ -378,7 +378,7 @@ describe('an invitation is withdrawn', () => {
 
   test('by whoever may invite to its role; its token is then nobody’s', async () => {
     const boss = await owner(gateway)
-    const [admin, member] = [await colleague(gateway, boss, 'admin'), await colleague(gateway, boss, 'member')]
+    const [admin, member] = [await addMember(gateway, boss, 'admin'), await addMember(gateway, boss, 'member')]
     const [forMember, forAdmin] = [await invite(boss, 'member'), await invite(boss, 'admin')]
     expect((await withdraw(member, forMember.id)).status).toBe(403)
     expect((await withdraw(admin, forAdmin.id)).status).toBe(403)

@@ -2,22 +2,22 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { Elysia } from 'elysia'
 import { GatewayError } from '../../src/core/validation/errors.ts'
-import type { Principal } from '../../src/http/authentication.ts'
-import { failureResponse, toGatewayError } from '../../src/http/error-response.ts'
-import { usage } from '../../src/routes/usage/routes.ts'
 import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
 import { type Embedded, openEmbedded } from '../../src/database/embedded.ts'
+import type { Principal } from '../../src/http/authentication.ts'
+import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
 import { createLedgerReader } from '../../src/ledger/ledger.ts'
 import { journalSource } from '../../src/ledger/reconcile/journal-source.ts'
 import { audit } from '../../src/ledger/reconcile.ts'
+import { usage } from '../../src/routes/usage/routes.ts'
+import { eventually } from '../database/database.contract.ts'
+import { generateUsage, newTeam } from '../database/ledger-rows.ts'
+import { temporaryFolder } from '../database/support.ts'
 import { anyBodies } from '../harness/bodies.ts'
 import { freshDataFolder } from '../harness/data-folder.ts'
 import { startGateway } from '../harness/gateway.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { openRaw, rawText } from '../harness/raw.ts'
-import { eventually } from '../database/database.contract.ts'
-import { generateUsage, newTeam } from '../database/ledger-rows.ts'
-import { temporaryFolder } from '../database/support.ts'
 
 const folder = temporaryFolder()
 let embedded: Embedded | null = null
@@ -58,7 +58,7 @@ const principal = (accountId: string, userId: string, role: Principal['role']): 
 /** The module over a database; who asks is whom the `x-test-as` header names. */
 function appOn(over: Database, principals: Readonly<Record<string, Principal>>) {
   return new Elysia({ normalize: false, serve: { idleTimeout: 10 } })
-    .onError(({ error }) => failureResponse(toGatewayError(error), 'req_test'))
+    .onError(({ error }) => errorResponse(toGatewayError(error), 'req_test'))
     .use(
       usage(
         { ledger: createLedgerReader(over), clock: { now: () => now } },

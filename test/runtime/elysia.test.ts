@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'bun:test'
 import { Kind, type TSchema, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { nativeSchema } from '../../src/dialects/native/request.ts'
 import { compatibleSchema } from '../../src/dialects/chat-completions/request.ts'
+import { nativeSchema } from '../../src/dialects/native/request.ts'
 import { estimateRequestSchema } from '../../src/routes/estimate/routes.ts'
 import { openRaw, rawText } from '../harness/raw.ts'
 

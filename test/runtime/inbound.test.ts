@@ -3,10 +3,10 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, spyOn, test }
 import type { Socket } from 'node:net'
 import { createApp } from '../../src/app.ts'
 import { breakNow, piece } from '../../src/simulator/reply.ts'
+import { eventually } from '../database/database.contract.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { exchangeRaw, openRaw, rawText } from '../harness/raw.ts'
 import { startUpstream, type Upstream } from '../harness/upstream.ts'
-import { eventually } from '../database/database.contract.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
 setDefaultTimeout(20_000)

@@ -3,10 +3,10 @@ import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import packageJson from '../../package.json'
 import { type Database, openDatabase } from '../../src/database/database.ts'
 import { openEmbedded } from '../../src/database/embedded.ts'
+import { eventually } from '../database/database.contract.ts'
 import { freshKey } from '../faults/accounts.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { dataFolder, freshFolder, run, startProcess, stopProcesses } from '../harness/processes.ts'
-import { eventually } from '../database/database.contract.ts'
 
 setDefaultTimeout(120_000)
 

@@ -1,15 +1,20 @@
 import { expect, test } from 'bun:test'
-import { exposition, ofWorkers } from '../../src/observability/exposition.ts'
+import { exposition, mergeWorkers } from '../../src/observability/exposition.ts'
 import { createCounter, createHistogram } from '../../src/observability/instruments.ts'
-import { tell } from '../../src/server/send-message.ts'
-import { createGathering, createSiblings, type FiguresMessage, type Siblings } from '../../src/server/worker-metrics.ts'
+import { sendToProcess } from '../../src/server/send-message.ts'
+import {
+  createGathering,
+  createSiblings,
+  type FiguresMessage,
+  type WorkerPeers,
+} from '../../src/server/worker-metrics.ts'
 import { scrape } from '../harness/prometheus.ts'
 
 /** Workers and their parent, joined as by pipes; those named in `deaf` never hear anything. */
 function family(count: number, deaf: readonly number[] = []) {
   const gathering = createGathering()
   const pass = <T>(message: T): T => JSON.parse(JSON.stringify(message))
-  const workers: { siblings: Siblings; peer: { send(message: FiguresMessage): void } }[] = []
+  const workers: { siblings: WorkerPeers; peer: { send(message: FiguresMessage): void } }[] = []
   for (let worker = 1; worker <= count; worker++) {
     const things = createCounter({ name: 'things_total', help: 'Things.', axes: [] })
     const times = createHistogram({ name: 'took_seconds', help: 'Time.', axes: [], bounds: [1] })
@@ -36,7 +41,7 @@ function family(count: number, deaf: readonly number[] = []) {
 
 test('whichever worker is scraped, all are in it, each series under its own worker', async () => {
   for (const siblings of family(3)) {
-    const { sum, values } = scrape(exposition(ofWorkers(await siblings.gather())))
+    const { sum, values } = scrape(exposition(mergeWorkers(await siblings.gather())))
     for (const worker of [1, 2, 3]) {
       expect(values.get(`things_total{worker="${worker}"}`)).toBe(worker)
       expect(sum('took_seconds_bucket', { worker: String(worker), le: '1' })).toBe(worker === 1 ? 1 : 0)
@@ -71,8 +76,8 @@ test('whoever has closed its end, or has ended, is told in vain: the others stil
   const { promise: closed, resolve } = Promise.withResolvers<void>()
   const child = Bun.spawn([process.execPath, '-e', hangUp], { ipc() {}, onDisconnect: () => resolve() })
   await closed
-  tell(child, 'SIGTERM')
+  sendToProcess(child, 'SIGTERM')
   child.kill()
   await child.exited
-  tell(child, 'SIGTERM')
+  sendToProcess(child, 'SIGTERM')
 })

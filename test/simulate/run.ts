@@ -4,8 +4,8 @@ import { resolve } from 'node:path'
 import { CommandFailure, command, print } from '../../src/commands/command.ts'
 import { showProgress } from '../../src/commands/progress.ts'
 import { runCommand } from '../../src/commands/run-command.ts'
-import { estimate, estimator } from '../../src/core/learning/learned-bias.ts'
-import { emptyCell, learn } from '../../src/core/learning/learning-cell.ts'
+import { biasParameters, estimateBiases } from '../../src/core/learning/learned-bias.ts'
+import { addEntry, emptyCell } from '../../src/core/learning/learning-cell.ts'
 import {
   attainable,
   gains,
@@ -115,7 +115,7 @@ function crossValidated(world: World, still: World): string[] {
   const halves = [0, 1].map(half => world.tasks.filter((_, index) => index % 2 === half))
   const candidates = [0.2, 0.3, 0.4, 0.5].map(threshold => ({
     ...settings,
-    estimator: { ...estimator, threshold },
+    estimator: { ...biasParameters, threshold },
   }))
   const harmless = candidates.filter(given => overall(gains(still, { ...given, accounts: 100 })) >= -0.001)
   const found = halves.map((own, half) => {
@@ -137,13 +137,13 @@ function overall(perWindow: readonly number[]): number {
 function updates(): (round: number) => void {
   let cell = emptyCell
   return at => {
-    cell = learn(cell, { ...entry, quality: at % 2, at })
+    cell = addEntry(cell, { ...entry, quality: at % 2, at })
   }
 }
 
 function estimates({ figures }: World): (round: number) => void {
-  const known = figures.map(figure => ({ figure, cell: learn(emptyCell, { ...entry, at: 1 }) }))
-  return at => void estimate(known, at)
+  const known = figures.map(figure => ({ figure, cell: addEntry(emptyCell, { ...entry, at: 1 }) }))
+  return at => void estimateBiases(known, at)
 }
 
 /** CPU time of this process, so that neighbours on the machine count for little. */

@@ -3,9 +3,9 @@
  * nine models on fourteen tasks (`llmrouter-9models`), everything else is the product.
  */
 import { readFileSync } from 'node:fs'
-import { type Estimator, estimate, estimator } from '../../src/core/learning/learned-bias.ts'
-import { type Cell, emptyCell, learn } from '../../src/core/learning/learning-cell.ts'
-import { explore, type Lean, nudge } from '../../src/core/learning/apply-bias.ts'
+import { applyLearnedBias, explore, type LearnedBias } from '../../src/core/learning/apply-bias.ts'
+import { type BiasParameters, biasParameters, estimateBiases } from '../../src/core/learning/learned-bias.ts'
+import { addEntry, type Cell, emptyCell } from '../../src/core/learning/learning-cell.ts'
 
 /** Grades (0–1) of every prompt of a task, in the order of `World.models`. */
 export type Task = { readonly name: string; readonly grades: readonly (readonly number[])[]; readonly means: number[] }
@@ -47,10 +47,16 @@ export type Settings = {
   /** Share of requests that name a model: evenly one of the `namedModels` best in the catalogue. */
   readonly namedShare: number
   readonly namedModels: number
-  readonly estimator: Estimator
+  readonly estimator: BiasParameters
 }
 
-export const settings: Settings = { accounts: 12, requests: 1_000, namedShare: 0.4, namedModels: 5, estimator }
+export const settings: Settings = {
+  accounts: 12,
+  requests: 1_000,
+  namedShare: 0.4,
+  namedModels: 5,
+  estimator: biasParameters,
+}
 
 /** Requests are numbered from 1; both ends belong to the window. */
 export const windows = [
@@ -151,7 +157,7 @@ export function newAccount(world: World, given: Settings, seed: number) {
   const cells: Cell[] = world.models.map(() => emptyCell)
   const scored = world.figures.map((score, model) => ({ model, score })).sort((left, right) => right.score - left.score)
   const namable = scored.slice(0, given.namedModels)
-  let leans: Lean[] = world.models.map(() => ({ bias: 0, entries: 0 }))
+  let leans: LearnedBias[] = world.models.map(() => ({ bias: 0, entries: 0 }))
   let ordered = scored
   let at = 0
   const leanOf = ({ model }: { readonly model: number }) => leans[model] ?? null
@@ -170,13 +176,13 @@ export function newAccount(world: World, given: Settings, seed: number) {
     hear(model: number, quality: number) {
       // A hundred requests a day.
       at += 864_000
-      cells[model] = learn(cells[model] ?? emptyCell, { ...sample, at, quality })
+      cells[model] = addEntry(cells[model] ?? emptyCell, { ...sample, at, quality })
       const known = cells.map((cell, index) => ({ figure: figure(world, index), cell }))
-      leans = estimate(known, at, given.estimator).map(({ bias }, index) => ({
+      leans = estimateBiases(known, at, given.estimator).map(({ bias }, index) => ({
         bias,
         entries: cells[index]?.entries ?? 0,
       }))
-      ordered = nudge(scored, leanOf)
+      ordered = applyLearnedBias(scored, leanOf)
     },
   }
 }

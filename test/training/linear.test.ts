@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { converge } from '../../src/training/lbfgs.ts'
 import { foldOf, seededRandom, shuffled } from '../../src/training/folds.ts'
+import { trainLbfgs } from '../../src/training/lbfgs.ts'
 import { type Example, probabilities, quantised, train } from '../../src/training/linear.ts'
 
 /** Texts of which slot 0 or 1 says the class, among noise in slots 2 to 9. */
@@ -16,7 +16,7 @@ const learners = {
   train: (examples: readonly Example[], classes: number) =>
     train(examples, { size: 10, classes, epochs: 10, rate: 0.3, decay: 1e-4, seed: 1 }),
   converge: (examples: readonly Example[], classes: number) =>
-    converge(examples, { size: 10, classes, ridge: 0.1, steps: 50 }),
+    trainLbfgs(examples, { size: 10, classes, ridge: 0.1, steps: 50 }),
 }
 
 describe.each(Object.entries(learners))('%s', (_, learn) => {
@@ -54,7 +54,7 @@ test('converge ends where no weight can be moved to a lower loss', () => {
     }
     return sum + 0.5 * weights.reduce((squares, weight) => squares + weight * weight, 0)
   }
-  const weights = converge(examples, { size: 10, classes: 1, ridge: 1, steps: 100 })
+  const weights = trainLbfgs(examples, { size: 10, classes: 1, ridge: 1, steps: 100 })
   for (let place = 0; place < 10; place++)
     for (const step of [-0.05, 0.05]) {
       const moved = weights.map((weight, index) => (index === place ? weight + step : weight))

@@ -1,12 +1,12 @@
 /** The weights that ship, over the labelled sets beside the checkout: light guards against a table that fits no code any more. */
 import { expect, test } from 'bun:test'
 import { Type } from '@sinclair/typebox'
-import { openReader } from '../../src/composition/open-prompt-analyzer.ts'
-import { courses, examplesIn } from '../../src/training/training-jobs.ts'
+import { openPromptAnalyzer } from '../../src/composition/open-prompt-analyzer.ts'
 import { isThere, readRows } from '../../src/training/data.ts'
 import { f1, weightedF1 } from '../../src/training/report-table.ts'
+import { courses, examplesIn } from '../../src/training/training-jobs.ts'
 
-const readMessages = openReader()
+const readMessages = openPromptAnalyzer()
 const read = (text: string) => readMessages([{ role: 'user', content: [{ type: 'text', text }], name: null }])
 
 const Query = Type.Object({

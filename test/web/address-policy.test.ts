@@ -1,6 +1,6 @@
 /** Where a page may be fetched from. Against real sockets and a real DNS server, never the guard alone. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { isPublicAddress, vetAddress } from '../../src/web/address-policy.ts'
+import { checkUrl, isPublicAddress } from '../../src/web/address-policy.ts'
 import { insideV4, insideV6, payloads } from './payloads.ts'
 import { page, pathOf, publicAddresses, type Rig, redirectTo, startRig } from './rig.ts'
 
@@ -118,8 +118,8 @@ describe('what leads inside', () => {
   })
 
   test('S5: a secure page does not lead to one that is not', () => {
-    expect(vetAddress('http://example.com/', new URL('https://example.com/'))).toBeNull()
-    expect(vetAddress('/there', new URL('https://example.com/here'))?.url.href).toBe('https://example.com/there')
+    expect(checkUrl('http://example.com/', new URL('https://example.com/'))).toBeNull()
+    expect(checkUrl('/there', new URL('https://example.com/here'))?.url.href).toBe('https://example.com/there')
   })
 })
 

@@ -7,7 +7,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import type { Clock } from '../../src/composition/clock.ts'
 import { systemClock } from '../../src/composition/clock.ts'
 import type { Endpoint } from '../../src/web/page/http-get.ts'
-import { createPageReader, type PageReader, type PageReaderOptions } from '../../src/web/page-fetcher.ts'
+import { createPageReader, type PageFetcher, type PageReaderOptions } from '../../src/web/page-fetcher.ts'
 import { createResolver } from '../../src/web/resolve.ts'
 
 /** Addresses of the public internet, behind which this rig's pages stand. */
@@ -16,14 +16,14 @@ export const publicAddresses = ['93.184.216.34', '2606:2800:220:1:248:1893:25c8:
 export type Answer = { readonly a?: readonly string[]; readonly aaaa?: readonly string[]; readonly cname?: string }
 
 export type Rig = {
-  readonly reader: PageReader
+  readonly reader: PageFetcher
   /** Every address that was dialled, in order. */
   readonly dialled: Endpoint[]
   canaryHits(): number
   /** Names that were asked for. */
   readonly asked: string[]
   /** Reads for an account of its own, so that no limit is met by chance. */
-  read(url: string): ReturnType<PageReader['read']>
+  read(url: string): ReturnType<PageFetcher['read']>
   stop(): void
 }
 

@@ -1,7 +1,7 @@
 /** The three back ends on their real formats, over real sockets; who is asked after whom, and when nobody is any more. */
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { webLimits } from '../../src/core/chat/web-sources.ts'
 import { systemClock } from '../../src/composition/clock.ts'
+import { webLimits } from '../../src/core/chat/web-sources.ts'
 import { brave, braveBaseUrl } from '../../src/web/search/brave.ts'
 import { searxng } from '../../src/web/search/searxng.ts'
 import { tavily, tavilyBaseUrl } from '../../src/web/search/tavily.ts'

@@ -33,14 +33,14 @@ export function mintApiKey(randomBytes: RandomBytes): MintedKey {
 }
 
 /** Whether a text is as long as every key is: what is not, a header of kilobytes among it, is not worth a digest. */
-export function isKeyLong(text: string): boolean {
+export function hasKeyLength(text: string): boolean {
   return text.length === bodyCharacters + checksumCharacters
 }
 
 /** The public id of a well-formed key; null where shape or checksum is wrong. Says nothing about whether it exists. */
 export function parseApiKey(text: string): { readonly id: string } | null {
   // The length first: a header of kilobytes is not worth a pattern.
-  if (!isKeyLong(text) || !shape.test(text)) return null
+  if (!hasKeyLength(text) || !shape.test(text)) return null
   if (text.slice(bodyCharacters) !== checksumOf(text.slice(0, bodyCharacters))) return null
   return { id: text.slice(keyPrefix.length, keyPrefix.length + idCharacters) }
 }

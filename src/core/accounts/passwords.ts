@@ -1,6 +1,6 @@
 /** What a password and an e-mail address may be, and what a password's hash must look like. Hashing itself is done elsewhere. */
 import { Type } from '@sinclair/typebox'
-import { invalid } from '../validation/validate.ts'
+import { invalidField } from '../validation/validate.ts'
 
 /** Memory in KiB, passes. */
 export type HashingCost = { readonly memoryCost: number; readonly timeCost: number }
@@ -29,20 +29,20 @@ export const emailSchema = Type.String({
 })
 
 /** One mailbox, one spelling. */
-export function mailbox(email: string): string {
+export function normalizeEmail(email: string): string {
   return email.trim().toLowerCase()
 }
 
 /** A chosen password as it is hashed: NFKC, 8 to 128 characters. Throws `invalid_request` naming `param` otherwise. */
-export function chosenPassword(text: string, param: string): string {
+export function validateNewPassword(text: string, param: string): string {
   const password = text.normalize('NFKC')
   const characters = [...password].length
   if (characters >= minimumCharacters && characters <= maximumCharacters) return password
-  throw invalid(param, `must be ${passwordSchema.description}`)
+  throw invalidField(param, `must be ${passwordSchema.description}`)
 }
 
 /** A password somebody offers, as it would have been hashed: never refused for its form, since that would tell. */
-export function offeredPassword(text: string): string {
+export function normalizePassword(text: string): string {
   return text.normalize('NFKC')
 }
 
@@ -52,7 +52,7 @@ export function isOutdated(hash: string, cost = hashing): boolean {
 }
 
 /** A well-formed hash that takes as long to check as a real one and that no password has: for unknown addresses. */
-export function nobodysHash(cost = hashing): string {
+export function dummyHash(cost = hashing): string {
   return `${beginning(cost)}${'A'.repeat(43)}$${'A'.repeat(43)}`
 }
 

@@ -36,7 +36,7 @@ export type Action = keyof typeof matrix
 export const actions = Object.keys(matrix) as readonly Action[]
 
 /** Whether a role may do this at all. What it may do it to is asked for separately. */
-export function may(role: Role, action: Action): boolean {
+export function isAllowed(role: Role, action: Action): boolean {
   const allowed: readonly Role[] = matrix[action]
   return allowed.includes(role)
 }

@@ -1,5 +1,5 @@
 import { type QueryType, queryTypes } from '../chat/chat.ts'
-import { concepts, type Meaning } from './concepts.ts'
+import { type ConceptCounts, concepts } from './concepts.ts'
 import type { Features } from './features.ts'
 
 /** Where demand starts from by type, before length and wording speak. */
@@ -26,7 +26,7 @@ const stops = Array.from('.?!:;', character => character.charCodeAt(0))
  * How much a text asks of whoever answers it, 0–1: the type's own demand, the more words, stated requirements and demanding
  * words the more. Each part is bounded, so that no single one decides.
  */
-export function demandOf(types: Float64Array, features: Features, meaning: Meaning): number {
+export function scoreDemand(types: Float64Array, features: Features, meaning: ConceptCounts): number {
   const { count, symbols } = features
   // Courtesies alone.
   if (count === 0) return 0

@@ -7,7 +7,7 @@ export type { Concept }
 export const concepts = Object.keys(lexicon) as readonly Concept[]
 
 /** What a text means, word by word: the concepts met, in order. Overwritten by the reader's next reading. */
-export type Meaning = {
+export type ConceptCounts = {
   /** How many were met, at most 1,024. */
   readonly count: number
   /** Their numbers, in order; valid up to `count`. */
@@ -24,7 +24,7 @@ const sieveMask = sieveSize - 1
 const none = new Uint8Array(0)
 
 /** Makes a reader of meanings with its own tables and buffers; `read` makes the hashes that it will be given. */
-export function createConceptReader(read: FeatureReader): (features: Features) => Meaning {
+export function createConceptReader(read: FeatureReader): (features: Features) => ConceptCounts {
   const { entries, sieve } = tables(read)
   const found = new Uint8Array(maximumFound)
   const at = new Uint16Array(maximumFound)

@@ -5,8 +5,8 @@
 import { type DifficultySignal, difficultySignals } from './difficulty-signals.ts'
 import { createEffortHead, isExam, type KeptEffort } from './effort.ts'
 import type { Features } from './features.ts'
-import { createGainHead, type KeptGain } from './quality-gain.ts'
 import type { Notions } from './notions.ts'
+import { createGainHead, type StoredGainModel } from './quality-gain.ts'
 
 /** How strongly effort, and for requests the rank among benchmarks, move the logarithm of odds. */
 const effortPart = 0.35
@@ -27,7 +27,7 @@ export type DifficultyHead = {
 }
 
 /** A head with its own buffers, from the kept weights. */
-export function createDifficultyHead(gain: KeptGain, kept: KeptEffort): DifficultyHead {
+export function createDifficultyHead(gain: StoredGainModel, kept: KeptEffort): DifficultyHead {
   const gainOf = createGainHead(gain)
   const effortOf = createEffortHead(kept)
   return {

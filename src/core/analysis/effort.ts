@@ -3,16 +3,16 @@
  * text is built like a question of an exam, which benchmarks know better. Two lines over the same features, learned from prompts of our own.
  */
 
-import { bytesOf, type KeptWeights } from '../weights/stored-weights.ts'
+import { decodeWeights, type StoredWeights } from '../weights/stored-weights.ts'
 import { type DifficultySignal, difficultySignals } from './difficulty-signals.ts'
 import { type Features, hashOf, slotOf } from './features.ts'
-import { courtesyLetters, courtesyWords } from './quality-gain-cues.ts'
 import { type Notions, taskNotions } from './notions.ts'
+import { courtesyLetters, courtesyWords } from './quality-gain-cues.ts'
 
 /** What `bun run train` keeps of the effort head: a line for effort, and one for being built like an exam's question. */
 export type KeptEffort = {
-  readonly effort: KeptWeights
-  readonly exam: KeptWeights
+  readonly effort: StoredWeights
+  readonly exam: StoredWeights
 }
 
 /** By signal, its notions; all others speak of the `subject`. */
@@ -170,8 +170,8 @@ export type EffortHead = (features: Features, notions: Notions, withSignals?: bo
 
 /** A head with its own buffers, from the kept weights. */
 export function createEffortHead({ effort, exam }: KeptEffort): EffortHead {
-  const effortWeights = bytesOf(effort)
-  const examWeights = bytesOf(exam)
+  const effortWeights = decodeWeights(effort)
+  const examWeights = decodeWeights(exam)
   const slots = createEffortSlots(effort.bits)
   const bySignal = new Float64Array(difficultySignals.length)
   return (features, read, withSignals = false) => {

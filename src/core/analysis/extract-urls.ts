@@ -5,7 +5,7 @@ const maximumUrlCharacters = 2048
  * The http(s) addresses in a text, in order, at most 16. Found by their `://`; each ends at white space, a quote, or a bracket
  * it did not open.
  */
-export function urlsIn(text: string): readonly string[] {
+export function extractUrls(text: string): readonly string[] {
   let at = text.indexOf('://')
   if (at === -1) return none
   const urls: string[] = []

@@ -27,21 +27,21 @@ export function createSlots(bits: number, most: number): Slots {
 }
 
 /** Notes one feature; `salt` keeps the kinds of features apart. */
-export function note(slots: Slots, hash: number, salt: number, value: number): void {
+export function addFeature(slots: Slots, hash: number, salt: number, value: number): void {
   slots.places[slots.count] = slotOf(hash, salt, slots.bits)
   slots.values[slots.count] = value
   slots.count++
 }
 
 /** Notes a feature that is there about as often as not: without a branch, which would be guessed wrong every other time. */
-export function noteIf(isThere: boolean, slots: Slots, hash: number, salt: number, value: number): void {
+export function addFeatureIf(isThere: boolean, slots: Slots, hash: number, salt: number, value: number): void {
   slots.places[slots.count] = slotOf(hash, salt, slots.bits)
   slots.values[slots.count] = value
   slots.count += Number(isThere)
 }
 
 /** Keeps each place once, as it was noted first. */
-export function keepFirst(slots: Slots): void {
+export function deduplicate(slots: Slots): void {
   const { places, values, kept, count } = slots
   kept.fill(0)
   let found = 0
@@ -58,7 +58,7 @@ export function keepFirst(slots: Slots): void {
 }
 
 /** What the weights, one a place, say of the slots together. */
-export function sumOf({ places, values, count }: Slots, weights: Int8Array): number {
+export function weightedSum({ places, values, count }: Slots, weights: Int8Array): number {
   let sum = 0
   for (let index = 0; index < count; index++) sum += (values[index] ?? 0) * (weights[places[index] ?? 0] ?? 0)
   return sum

@@ -1,19 +1,19 @@
 import { queryTypes } from '../chat/chat.ts'
-import { concepts, type Meaning, wordPair } from './concepts.ts'
+import { decodeWeights, type StoredWeights } from '../weights/stored-weights.ts'
+import { type ConceptCounts, concepts, wordPair } from './concepts.ts'
+import { addFeature, addFeatureIf, createSlots, deduplicate, type Slots, weightedSum } from './feature-slots.ts'
 import type { Features } from './features.ts'
-import { createSlots, keepFirst, note, noteIf, type Slots, sumOf } from './feature-slots.ts'
-import { bytesOf, type KeptWeights } from '../weights/stored-weights.ts'
 
 /** How probable it is that a right answer to a text changes with time, 0–1. */
-export type FreshnessHead = (features: Features, meaning: Meaning) => number
+export type FreshnessHead = (features: Features, meaning: ConceptCounts) => number
 
 /** A linear model over words, word pairs and concepts, learned from questions in seven languages. */
-export function createFreshnessHead(weights: KeptWeights): FreshnessHead {
-  const bytes = bytesOf(weights)
+export function createFreshnessHead(weights: StoredWeights): FreshnessHead {
+  const bytes = decodeWeights(weights)
   const slots = createFreshnessSlots(weights.bits)
   return (features, meaning) => {
     fillFreshnessSlots(slots, features, meaning)
-    return 1 / (1 + Math.exp(-weights.scale * sumOf(slots, bytes)))
+    return 1 / (1 + Math.exp(-weights.scale * weightedSum(slots, bytes)))
   }
 }
 
@@ -22,7 +22,7 @@ export function createFreshnessHead(weights: KeptWeights): FreshnessHead {
  * it speaks of. The surer the type, the more evidence it takes: "Is the share above 250?" may look like a calculation, and is
  * none. `types` are the probabilities by type.
  */
-export function tempered(chance: number, types: Float64Array): number {
+export function adjustForQueryType(chance: number, types: Float64Array): number {
   let timeless = 0
   for (const index of timelessTypes) timeless += types[index] ?? 0
   if (timeless <= 0.5) return chance
@@ -39,7 +39,7 @@ const timelessTypes = (['code', 'code_algorithm', 'debugging', 'math', 'creative
  * Whether a text does no more than greet or set values, as `hello status=503` and `[[sim:status=503]]` do: to each sign of
  * equality a key and a value, and a name at most. It asks nothing, whatever its keys are called.
  */
-export function asksNothing({ count, symbols }: Features): boolean {
+export function isStatementOnly({ count, symbols }: Features): boolean {
   const values = symbols[equals] ?? 0
   return count >= 2 * values && count <= 3 * values
 }
@@ -73,42 +73,43 @@ const wordsRead = 64
 const tellingSymbols = Array.from("'({;=[`<", character => character.charCodeAt(0))
 
 /** What the head reads of a text. */
-export function fillFreshnessSlots(slots: Slots, features: Features, meaning: Meaning): void {
+export function fillFreshnessSlots(slots: Slots, features: Features, meaning: ConceptCounts): void {
   const { words, stems, endings, symbols } = features
   const count = Math.min(features.count, wordsRead)
   slots.count = 0
-  note(slots, 0, always, 1)
+  addFeature(slots, 0, always, 1)
   const volume = 3 / Math.sqrt(Math.max(8, count))
   for (let at = 0; at < count; at++) {
     const hash = words[at] ?? 0
     const last = endings[at] ?? 0
-    note(slots, hash, word, volume)
-    note(slots, stems[at] ?? 0, stem, volume)
-    noteIf(last !== 0, slots, last, ending, volume / 2)
-    if (at + 1 < count) note(slots, wordPair(hash, words[at + 1] ?? 0), pair, volume)
-    if (at < 2) note(slots, hash + at, place, 1)
-    if (at >= count - 2) note(slots, stems[at] ?? 0, closing, 0.5)
+    addFeature(slots, hash, word, volume)
+    addFeature(slots, stems[at] ?? 0, stem, volume)
+    addFeatureIf(last !== 0, slots, last, ending, volume / 2)
+    if (at + 1 < count) addFeature(slots, wordPair(hash, words[at + 1] ?? 0), pair, volume)
+    if (at < 2) addFeature(slots, hash + at, place, 1)
+    if (at >= count - 2) addFeature(slots, stems[at] ?? 0, closing, 0.5)
   }
-  if (count > 1) note(slots, wordPair(words[0] ?? 0, words[1] ?? 0), openingPair, 1)
-  for (const code of tellingSymbols) if ((symbols[code] ?? 0) > 0) note(slots, code, symbol, 0.5)
+  if (count > 1) addFeature(slots, wordPair(words[0] ?? 0, words[1] ?? 0), openingPair, 1)
+  for (const code of tellingSymbols) if ((symbols[code] ?? 0) > 0) addFeature(slots, code, symbol, 0.5)
   const steps = Math.min(10, Math.floor(2 * Math.log2(features.count + 1)))
-  for (let step = 0; step <= steps; step++) note(slots, step, lengthStep, 0.3)
+  for (let step = 0; step <= steps; step++) addFeature(slots, step, lengthStep, 0.3)
   addConcepts(slots, meaning)
-  keepFirst(slots)
+  deduplicate(slots)
 }
 
 const pairReach = 6
 const maximumPairs = 100
 
-function addConcepts(slots: Slots, { count, found, at, times }: Meaning): void {
-  for (let number = 0; number < concepts.length; number++) if ((times[number] ?? 0) > 0) note(slots, number, concept, 1)
-  if (count > 0) note(slots, found[0] ?? 0, conceptFirst, 0.7)
+function addConcepts(slots: Slots, { count, found, at, times }: ConceptCounts): void {
+  for (let number = 0; number < concepts.length; number++)
+    if ((times[number] ?? 0) > 0) addFeature(slots, number, concept, 1)
+  if (count > 0) addFeature(slots, found[0] ?? 0, conceptFirst, 0.7)
   let pairs = 0
   for (let first = 0; first < count && pairs < maximumPairs; first++) {
     for (let next = first + 1; next < count && pairs < maximumPairs; next++) {
       if ((at[next] ?? 0) - (at[first] ?? 0) > pairReach) break
       if (found[next] === found[first]) continue
-      note(slots, (found[first] ?? 0) * 256 + (found[next] ?? 0), conceptPair, 0.5)
+      addFeature(slots, (found[first] ?? 0) * 256 + (found[next] ?? 0), conceptPair, 0.5)
       pairs++
     }
   }

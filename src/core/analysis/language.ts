@@ -1,6 +1,6 @@
-import { withoutAddresses } from './strip-urls.ts'
 import { type FeatureReader, type Features, hashOf, sieveOf, sieveSize } from './features.ts'
 import { borrowedWords, requestWords } from './request-words.ts'
+import { withoutAddresses } from './strip-urls.ts'
 
 /** Not to be told: too little text, or no script and no word that speaks for one language. */
 const undetermined = 'und'

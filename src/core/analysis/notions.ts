@@ -2,6 +2,9 @@
  * What a text speaks of, whatever its language: notions (to kill, a bomb, how, to prove …), told by the word lists of `core/lexicon`,
  * one a language. A model that has learned what notions mean together in one language knows it in all of them.
  */
+
+import { type Features, hashOf, maximumWords, sieveOf, sieveSize } from './features.ts'
+import { foldTable, foldWord, isSyllable, separator, skipped, standsAlone } from './letters.ts'
 import ar from './lexicon/ar.txt' with { type: 'text' }
 import bn from './lexicon/bn.txt' with { type: 'text' }
 import de from './lexicon/de.txt' with { type: 'text' }
@@ -29,8 +32,6 @@ import tr from './lexicon/tr.txt' with { type: 'text' }
 import uk from './lexicon/uk.txt' with { type: 'text' }
 import vi from './lexicon/vi.txt' with { type: 'text' }
 import zh from './lexicon/zh.txt' with { type: 'text' }
-import { type Features, hashOf, maximumWords, sieveOf, sieveSize } from './features.ts'
-import { foldTable, foldWord, isSyllable, separator, skipped, standsAlone } from './letters.ts'
 
 const lists = {
   en,

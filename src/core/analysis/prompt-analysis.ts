@@ -1,21 +1,21 @@
 import { type Message, type QueryType, queryTypes } from '../chat/chat.ts'
-import { asksNothing, createFreshnessHead, tempered } from './freshness.ts'
-import { withoutUrls } from './strip-urls.ts'
-import { complexityOf, demandOf } from './complexity.ts'
+import type { StoredWeights } from '../weights/stored-weights.ts'
+import { complexityOf, scoreDemand } from './complexity.ts'
 import { createConceptReader } from './concepts.ts'
 import { createDifficultyHead, type WeighedSignal } from './difficulty.ts'
 import { effortWords, type KeptEffort } from './effort.ts'
+import { extractUrls } from './extract-urls.ts'
 import { createFeatureReader, type FeatureReader, type Features } from './features.ts'
-import type { KeptGain } from './quality-gain.ts'
+import { adjustForQueryType, createFreshnessHead, isStatementOnly } from './freshness.ts'
 import { languageOf } from './language.ts'
 import { createNotionReader, type Notions } from './notions.ts'
+import type { StoredGainModel } from './quality-gain.ts'
 import { createTypeHead } from './query-type.ts'
-import { urlsIn } from './extract-urls.ts'
-import { asksForWeb, isProgram } from './web-intent.ts'
-import type { KeptWeights } from '../weights/stored-weights.ts'
+import { withoutUrls } from './strip-urls.ts'
+import { isCodeType, requestsWeb } from './web-intent.ts'
 
 /** What the gateway reads in a prompt. Content-free but for `urls`. */
-export type Reading = {
+export type PromptAnalysis = {
   readonly queryType: QueryType
   /** How probable each type is; they add up to 1. */
   readonly queryTypeScores: Readonly<Record<QueryType, number>>
@@ -35,16 +35,16 @@ export type Reading = {
   readonly words: number
 }
 
-export type Reader = (messages: readonly Message[]) => Reading
+export type PromptAnalyzer = (messages: readonly Message[]) => PromptAnalysis
 
 /** Returns the signals that decide the `strongGain` of the last user text, strongest first. */
 export type DifficultyExplainer = (messages: readonly Message[]) => readonly WeighedSignal[]
 
 /** What the reader was taught. */
-export type ReaderWeights = {
-  readonly queryTypes: KeptWeights
-  readonly freshness: KeptWeights
-  readonly gain: KeptGain
+export type AnalyzerWeights = {
+  readonly queryTypes: StoredWeights
+  readonly freshness: StoredWeights
+  readonly gain: StoredGainModel
   readonly effort: KeptEffort
 }
 
@@ -52,15 +52,15 @@ export type ReaderWeights = {
  * Makes a reader: the last user text in one pass, linear, the same answer whatever the case, white space and final
  * punctuation; of the conversation before it only the length counts.
  */
-export function createReader(weights: ReaderWeights, readFeatures?: FeatureReader): Reader {
+export function createPromptAnalyzer(weights: AnalyzerWeights, readFeatures?: FeatureReader): PromptAnalyzer {
   return createReaders(weights, readFeatures).read
 }
 
 /** Makes a reader, and beside it the explainer of its figures; they share their tables. */
 export function createReaders(
-  weights: ReaderWeights,
+  weights: AnalyzerWeights,
   readFeatures: FeatureReader = createFeatureReader(),
-): { readonly read: Reader; readonly explain: DifficultyExplainer } {
+): { readonly read: PromptAnalyzer; readonly explain: DifficultyExplainer } {
   const readMeaning = createConceptReader(readFeatures)
   // What is left of a text without its addresses, beside the whole text that others may read again.
   const readAside = createFeatureReader()
@@ -87,7 +87,7 @@ export function createReaders(
     return difficulty.signals(telling, notionsOf(telling))
   }
 
-  const read: Reader = messages => {
+  const read: PromptAnalyzer = messages => {
     const text = lastUserText(messages)
     const earlier = messages.length > 1 ? totalCharacters(messages) - text.length : 0
     const features = readFeatures(text)
@@ -98,16 +98,16 @@ export function createReaders(
     const types = typesOf(telling, tellingMeaning, notions)
     const queryType = likeliest(types)
     const strongGain = difficulty.strongGain(telling, notions)
-    const complexity = complexityOf(demandOf(types, telling, tellingMeaning), strongGain, earlier)
+    const complexity = complexityOf(scoreDemand(types, telling, tellingMeaning), strongGain, earlier)
     // Whether the web is asked, addresses say too.
     const meaning = telling === features ? tellingMeaning : readMeaning(features)
-    const urls = urlsIn(text)
-    const isAsked = asksForWeb(features.count, meaning, urls, queryType)
-    const chance = asksNothing(features) ? 0 : tempered(freshnessOf(features, meaning), types)
+    const urls = extractUrls(text)
+    const isAsked = requestsWeb(features.count, meaning, urls, queryType)
+    const chance = isStatementOnly(features) ? 0 : adjustForQueryType(freshnessOf(features, meaning), types)
     const score = isAsked ? 1 : chance
     return {
       queryType,
-      queryTypeScores: scoresOf(types),
+      queryTypeScores: classifierScores(types),
       complexity,
       strongGain,
       needsCurrent: score > leastNeed,
@@ -128,7 +128,7 @@ export function createReaders(
 const leastProgram = 0.15
 
 function programChance(types: Float64Array): number {
-  return queryTypes.reduce((sum, type, index) => sum + (isProgram[type] ? (types[index] ?? 0) : 0), 0)
+  return queryTypes.reduce((sum, type, index) => sum + (isCodeType[type] ? (types[index] ?? 0) : 0), 0)
 }
 
 /** More probable than not. */
@@ -141,7 +141,7 @@ function likeliest(chances: Float64Array): QueryType {
 }
 
 /** Probabilities in the order of `queryTypes`, by type. */
-export function scoresOf(chances: Float64Array): Readonly<Record<QueryType, number>> {
+export function classifierScores(chances: Float64Array): Readonly<Record<QueryType, number>> {
   const of = (index: number) => chances[index] ?? 0
   return {
     code: of(0),

@@ -1,5 +1,5 @@
 /** A forest as `bun run train` keeps it: trees that each ask the same questions of every text, `depth` of them, one a level. */
-export type KeptForest = {
+export type StoredForest = {
   readonly depth: number
   /** The cue asked at each level of each tree: one byte each, in base64. */
   readonly asked: string
@@ -17,7 +17,7 @@ export type Forest = (cues: Float64Array) => number
  * Asks cue by cue instead of tree by tree: a cue's questions, sorted by their values, are answered yes up to the first no, and
  * most cues of most texts say no at once.
  */
-export function createForest({ depth, asked, above, leaves, scale }: KeptForest): Forest {
+export function createForest({ depth, asked, above, leaves, scale }: StoredForest): Forest {
   const cueOf = Uint8Array.fromBase64(asked)
   const thresholdOf = new Float32Array(Uint8Array.fromBase64(above).buffer)
   const addends = new Int16Array(Uint8Array.fromBase64(leaves).buffer)

@@ -1,16 +1,16 @@
 import { queryTypes } from '../chat/chat.ts'
-import { bytesOf, type KeptWeights } from '../weights/stored-weights.ts'
-import { concepts, type Meaning, wordPair } from './concepts.ts'
+import { decodeWeights, type StoredWeights } from '../weights/stored-weights.ts'
+import { type ConceptCounts, concepts, wordPair } from './concepts.ts'
+import { addFeature, createSlots, deduplicate, type Slots } from './feature-slots.ts'
 import { type Features, hashOf } from './features.ts'
 import { englishLanguage, type Notions, taskNotions } from './notions.ts'
-import { createSlots, keepFirst, note, type Slots } from './feature-slots.ts'
 
 /** Probabilities by type, in the order of `queryTypes`; overwritten by the next reading. */
-export type TypeHead = (features: Features, meaning: Meaning, read: Notions) => Float64Array
+export type TypeHead = (features: Features, meaning: ConceptCounts, read: Notions) => Float64Array
 
 /** A linear model over words, concepts and the punctuation of programs: which of the ten types a prompt is. */
-export function createTypeHead(weights: KeptWeights): TypeHead {
-  const pairs = pairsOf(bytesOf(weights))
+export function createTypeHead(weights: StoredWeights): TypeHead {
+  const pairs = pairsOf(decodeWeights(weights))
   const slots = createTypeSlots(weights.bits)
   const scores = new Float64Array(queryTypes.length)
   return (features, meaning, read) => {
@@ -65,12 +65,12 @@ const hashOfNotion = Int32Array.from(taskNotions, hashOf)
 export function fillTypeSlots(
   slots: Slots,
   features: Features,
-  meaning: Meaning,
+  meaning: ConceptCounts,
   read: Notions,
   withWords = true,
 ): void {
   slots.count = 0
-  note(slots, 0, always, 1)
+  addFeature(slots, 0, always, 1)
   if (withWords) {
     addWords(slots, features)
     addConcepts(slots, meaning, features.count)
@@ -78,18 +78,19 @@ export function fillTypeSlots(
   addShape(slots, features)
   // English words say themselves what the notions of English say again.
   addNotions(slots, read, features.digits > 0, withWords && read.language === englishLanguage ? 0.2 : 1)
-  keepFirst(slots)
+  deduplicate(slots)
 }
 
 function addNotions(slots: Slots, { found, count }: Notions, hasDigits: boolean, loudness: number): void {
   for (let at = 0; at < count && at < mostNotions; at++) {
     const hash = hashOfNotion[found[at] ?? 0] ?? 0
-    note(slots, hash, notion, 0.8 * loudness)
+    addFeature(slots, hash, notion, 0.8 * loudness)
     // Asking how many is a sum where numbers are given, and a fact where none is.
-    note(slots, hash, hasDigits ? notionBesideDigits : notionWithoutDigits, 0.6 * loudness)
-    if (at < 4) note(slots, hash, notionEarly, 0.6 * loudness)
-    if (at === 0) note(slots, hash, notionFirst, 0.8 * loudness)
-    if (at > 0 && at < 8) note(slots, wordPair(hashOfNotion[found[at - 1] ?? 0] ?? 0, hash), notionPair, 0.6 * loudness)
+    addFeature(slots, hash, hasDigits ? notionBesideDigits : notionWithoutDigits, 0.6 * loudness)
+    if (at < 4) addFeature(slots, hash, notionEarly, 0.6 * loudness)
+    if (at === 0) addFeature(slots, hash, notionFirst, 0.8 * loudness)
+    if (at > 0 && at < 8)
+      addFeature(slots, wordPair(hashOfNotion[found[at - 1] ?? 0] ?? 0, hash), notionPair, 0.6 * loudness)
   }
 }
 
@@ -102,9 +103,9 @@ function addWords(slots: Slots, features: Features): void {
   for (let at = 0; at < count; at++) {
     if (at === openingWords && count > openingWords + closingWords) at = count - closingWords
     const hash = words[at] ?? 0
-    note(slots, hash, word, volume)
-    note(slots, stems[at] ?? 0, stem, volume)
-    if (at < 3) note(slots, hash, opening, 1)
+    addFeature(slots, hash, word, volume)
+    addFeature(slots, stems[at] ?? 0, stem, volume)
+    if (at < 3) addFeature(slots, hash, opening, 1)
   }
 }
 
@@ -112,13 +113,13 @@ function addShape(slots: Slots, { count, symbols, digits }: Features): void {
   for (let code = 33; code < 127; code++) {
     const times = symbols[code] ?? 0
     if (times > 0)
-      for (let step = 0; step <= 5 && 1 << step <= times; step++) note(slots, code * 8 + step, symbolCount, 0.5)
+      for (let step = 0; step <= 5 && 1 << step <= times; step++) addFeature(slots, code * 8 + step, symbolCount, 0.5)
   }
-  for (let step = 0; step <= 10 && 1 << step <= count + 1; step++) note(slots, step, lengthStep, 0.3)
+  for (let step = 0; step <= 10 && 1 << step <= count + 1; step++) addFeature(slots, step, lengthStep, 0.3)
   if (digits > 0) {
-    note(slots, 31 - Math.clz32(digits), digitCount, 0.5)
-    note(slots, Math.min(4, Math.floor((2 * digits) / count)), digitShare, 0.7)
-    for (const code of operators) if ((symbols[code] ?? 0) > 0) note(slots, code, operator, 0.7)
+    addFeature(slots, 31 - Math.clz32(digits), digitCount, 0.5)
+    addFeature(slots, Math.min(4, Math.floor((2 * digits) / count)), digitShare, 0.7)
+    for (const code of operators) if ((symbols[code] ?? 0) > 0) addFeature(slots, code, operator, 0.7)
   }
 }
 
@@ -127,24 +128,24 @@ const pairReach = 6
 const maximumPairs = 200
 const earlyWords = 12
 
-function addConcepts(slots: Slots, { count, found, at, times }: Meaning, words: number): void {
+function addConcepts(slots: Slots, { count, found, at, times }: ConceptCounts, words: number): void {
   for (let number = 0; number < concepts.length; number++) {
     const often = times[number] ?? 0
     if (often === 0) continue
-    note(slots, number, concept, 1.3)
-    note(slots, number, conceptShare, Math.min(1.5, often / Math.sqrt(words + 4)))
-    if (often > 1) note(slots, number, conceptAgain, 0.65)
+    addFeature(slots, number, concept, 1.3)
+    addFeature(slots, number, conceptShare, Math.min(1.5, often / Math.sqrt(words + 4)))
+    if (often > 1) addFeature(slots, number, conceptAgain, 0.65)
   }
   let pairs = 0
   for (let first = 0; first < count; first++) {
     const number = found[first] ?? 0
     const place = at[first] ?? 0
-    if (first === 0) note(slots, number, conceptFirst, 0.7)
-    if (place < earlyWords) note(slots, number, conceptEarly, 0.7)
+    if (first === 0) addFeature(slots, number, conceptFirst, 0.7)
+    if (place < earlyWords) addFeature(slots, number, conceptEarly, 0.7)
     for (let next = first + 1; next < count && pairs < maximumPairs; next++) {
       if ((at[next] ?? 0) - place > pairReach) break
       if (found[next] === number) continue
-      note(slots, number * 256 + (found[next] ?? 0), conceptPair, 0.8)
+      addFeature(slots, number * 256 + (found[next] ?? 0), conceptPair, 0.8)
       pairs++
     }
   }

@@ -5,7 +5,7 @@
  */
 
 /** Whether a prompt of at most a few lines is so small a thing. `language` is ISO 639-1. */
-export function isSmallQuestion(prompt: string, language: string): boolean {
+export function isTrivialPrompt(prompt: string, language: string): boolean {
   const text = prompt.trim().replace(/^[¿¡"'“«\s]+/, '')
   if (isCourtesy(text) || isOneThing(text)) return true
   const asks = questions[language] ?? questions.en

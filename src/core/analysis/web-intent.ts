@@ -1,19 +1,19 @@
 import type { QueryType } from '../chat/chat.ts'
-import { type Concept, concepts, type Meaning } from './concepts.ts'
+import { type Concept, type ConceptCounts, concepts } from './concepts.ts'
 
 /**
  * Whether a text asks for the web in so many words: to search it, to answer as of today, or to read a page whose address it
  * gives. `urls` are the addresses found in it.
  */
-export function asksForWeb(words: number, meaning: Meaning, urls: readonly string[], type: QueryType): boolean {
+export function requestsWeb(words: number, meaning: ConceptCounts, urls: readonly string[], type: QueryType): boolean {
   const { times } = meaning
-  if ((times[web] ?? 0) > 0 && !isProgram[type])
+  if ((times[web] ?? 0) > 0 && !isCodeType[type])
     if (isNear(meaning, seek, web, 8) || isNear(meaning, web, seekAfter, 5)) return true
   if ((times[asOfToday] ?? 0) > 0 || isNear(meaning, asOf, now, 3)) return true
   if (urls.length === 0) return false
   // Code is full of addresses that nobody wants read; a short question around one wants it.
   if (isNear(meaning, visit, address, 8)) return true
-  return words <= shortWords ? (times[visit] ?? 0) > 0 || !isProgram[type] : mayCite[type]
+  return words <= shortWords ? (times[visit] ?? 0) > 0 || !isCodeType[type] : mayCite[type]
 }
 
 const shortWords = 40
@@ -29,7 +29,7 @@ const visit = numberOf('visit')
 const address = numberOf('address')
 
 /** Types in which an address, or talk of searching the web, is as a rule part of what is to be programmed. */
-export const isProgram: Readonly<Record<QueryType, boolean>> = {
+export const isCodeType: Readonly<Record<QueryType, boolean>> = {
   code: true,
   code_algorithm: true,
   debugging: true,
@@ -57,7 +57,7 @@ const mayCite: Readonly<Record<QueryType, boolean>> = {
 }
 
 /** Whether the second concept follows the first within so many words. */
-function isNear({ count, found, at }: Meaning, first: number, second: number, reach: number): boolean {
+function isNear({ count, found, at }: ConceptCounts, first: number, second: number, reach: number): boolean {
   let last = Number.NEGATIVE_INFINITY
   for (let index = 0; index < count; index++) {
     const number = found[index]

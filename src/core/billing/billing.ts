@@ -2,15 +2,16 @@
  * What billing decides, as values: how plans change, when cycles end, what an invoice says, who has to pay first. Times are
  * epoch milliseconds, money is an integer of 1e-8 USD, and cents are whole.
  */
-import { dayMs } from '../text/utc-days.ts'
+
 import type { PlanName } from '../limits/plans.ts'
-import { byScore, cheapness, type Scored } from '../routing/scoring.ts'
+import { byScore, costScore, type Scored } from '../routing/scoring.ts'
+import { dayMs } from '../text/utc-days.ts'
 
 export const cycleMs = 30 * dayMs
 /** From the removal of a payment method, or from a declined invoice, until chat answers 402 (`grace.ts`). */
 export const graceMs = 3_600_000
 /** A cycle's invoice is made so long after its end: the longest answer takes 10 minutes, and its record a moment more. */
-export const settlingMs = 15 * 60_000
+export const settlementDelayMs = 15 * 60_000
 /** 1 cent. */
 export const microcentsPerCent = 1_000_000
 
@@ -46,7 +47,7 @@ export const billingEvents = [
 ] as const
 export type BillingEvent = (typeof billingEvents)[number]
 
-export type Refusal = 'already_so' | 'payment_method_missing'
+export type BillingRejection = 'already_so' | 'payment_method_missing'
 
 /** A change of plan as it is asked for; `effectiveAt` may be to come. */
 export type PlannedChange = {
@@ -59,7 +60,7 @@ export type PlannedChange = {
 export type Transition = {
   readonly state: BillingState
   /** Why the event changed nothing but what time had changed before it; null = it took place. */
-  readonly refusal: Refusal | null
+  readonly refusal: BillingRejection | null
   readonly change: PlannedChange | null
   /** Cycles that began, in their order. */
   readonly opened: readonly Cycle[]
@@ -69,7 +70,7 @@ export type Transition = {
 export function transition(before: BillingState, event: BillingEvent, at: number): Transition {
   const passed = passTime(before, at)
   const { state } = passed
-  const refused = (refusal: Refusal): Transition => ({ ...passed, refusal, change: null })
+  const refused = (refusal: BillingRejection): Transition => ({ ...passed, refusal, change: null })
   const became = (state: BillingState): Transition => ({ ...passed, state, refusal: null, change: null })
   switch (event) {
     case 'time_passed':
@@ -153,7 +154,7 @@ export type LineSums = {
  * Ends the name of a line of what the cycle before was not billed for, because its record arrived after the invoice, or took the
  * place of one that was billed for less.
  */
-export const lateMark = ' (earlier cycle)'
+export const earlierCycleSuffix = ' (earlier cycle)'
 
 /**
  * An invoice's lines, dearest first: one per model, and one more per model that the cycle before turned out to have used
@@ -166,14 +167,14 @@ export function invoiceLines(
 ): LineSums[] {
   const invoiced = new Map((earlier?.invoiced ?? []).map(line => [line.model, line]))
   const late = (earlier?.used ?? [])
-    .map(line => ({ ...less(line, invoiced.get(line.model)), model: line.model + lateMark }))
+    .map(line => ({ ...subtract(line, invoiced.get(line.model)), model: line.model + earlierCycleSuffix }))
     .filter(line => line.requests > 0 || line.amountMicrocents > 0)
   return [...used.filter(line => line.requests > 0), ...late].sort(
     (left, right) => right.amountMicrocents - left.amountMicrocents || (left.model < right.model ? -1 : 1),
   )
 }
 
-function less(line: LineSums, other: LineSums | undefined): LineSums {
+function subtract(line: LineSums, other: LineSums | undefined): LineSums {
   if (other === undefined) return line
   const of = (field: Exclude<keyof LineSums, 'model'>) => Math.max(0, line[field] - other[field])
   return {
@@ -221,14 +222,14 @@ const standing = { open: 0, unpaid: 1, void: 2, paid: 3 } as const satisfies Rec
  * The status after another look at the invoice. News may be old, double or out of order: what was reached is never given
  * up, so that any order of the same news leads to the same end.
  */
-export function laterStatus(known: InvoiceStatus, seen: InvoiceStatus): InvoiceStatus {
+export function newerInvoiceStatus(known: InvoiceStatus, seen: InvoiceStatus): InvoiceStatus {
   return standing[seen] > standing[known] ? seen : known
 }
 
 export const currency = 'usd'
 
 /** An invoice as the payment processor has it. */
-export type SeenInvoice = {
+export type ProcessorInvoice = {
   /** The processor's own id; null = it keeps none. */
   readonly processorId: string | null
   /** What it says of whose it is. */
@@ -243,7 +244,7 @@ export type SeenInvoice = {
 }
 
 /** What of a processor's invoice is not as ours says; null = all is. Nothing is marked paid on the word of another's. */
-export function mismatch(
+export function findInvoiceMismatch(
   ours: {
     readonly id: string
     readonly accountId: string
@@ -251,7 +252,7 @@ export function mismatch(
     readonly totalCents: number
     readonly processorId: string | null
   },
-  seen: SeenInvoice,
+  seen: ProcessorInvoice,
 ): 'invoice' | 'account' | 'currency' | 'amount' | null {
   if (seen.invoiceId !== ours.id) return 'invoice'
   if (ours.processorId !== null && seen.processorId !== ours.processorId) return 'invoice'
@@ -265,7 +266,7 @@ export function mismatch(
 export const warningShare = 0.8
 
 /** How much of a soft cap is used: 1 = all. A cap of nothing is always used up. */
-export function shareOf(spentMicrocents: number, capMicrocents: number): number {
+export function usedShare(spentMicrocents: number, capMicrocents: number): number {
   return capMicrocents === 0 ? 1 : spentMicrocents / capMicrocents
 }
 
@@ -274,7 +275,7 @@ export type PeriodKind = 'billing_cycle' | 'calendar_month'
 
 /** Returns the value of the header `x-gateway-budget-warning`, which names the period; null below the share that warns. */
 export function budgetWarning(spentMicrocents: number, capMicrocents: number, kind: PeriodKind): string | null {
-  const share = shareOf(spentMicrocents, capMicrocents)
+  const share = usedShare(spentMicrocents, capMicrocents)
   if (share < warningShare) return null
   const period = kind === 'billing_cycle' ? 'this billing cycle' : 'this calendar month (UTC)'
   return `${Math.floor(share * 100)}% of the soft cap of ${capMicrocents / 1e8} USD for ${period} is used`
@@ -283,11 +284,11 @@ export function budgetWarning(spentMicrocents: number, capMicrocents: number, ki
 const [firstLean, fullLean] = [0.3, 0.6]
 
 /** Scores that lean to cheaper models, the more of the soft cap is used; best first. Below the warning they stay as they are. */
-export function leanToCheaper(scored: readonly Scored[], share: number): readonly Scored[] {
+export function preferCheaper(scored: readonly Scored[], share: number): readonly Scored[] {
   if (share < warningShare) return scored
   const lean = firstLean + (fullLean - firstLean) * Math.min(1, (share - warningShare) / (1 - warningShare))
   return scored
-    .map(entry => ({ ...entry, score: (1 - lean) * entry.score + lean * cheapness(entry.model) }))
+    .map(entry => ({ ...entry, score: (1 - lean) * entry.score + lean * costScore(entry.model) }))
     .sort(byScore)
 }
 
@@ -296,6 +297,6 @@ export const budgetMilestones = [80, 100] as const
 
 /** The highest of them that is reached; null = none. */
 export function milestoneOf(spentMicrocents: number, capMicrocents: number): number | null {
-  const share = shareOf(spentMicrocents, capMicrocents)
+  const share = usedShare(spentMicrocents, capMicrocents)
   return budgetMilestones.findLast(percent => share * 100 >= percent) ?? null
 }

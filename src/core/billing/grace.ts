@@ -3,9 +3,10 @@
  * invoice both start an hour of grace; the hour of the first cause counts. Owners get an email about each unpaid invoice,
  * about the start of the grace period and about its end.
  */
-import { graceMs, type InvoiceStatus } from './billing.ts'
-import { dayMs } from '../text/utc-days.ts'
+
 import type { PlanName } from '../limits/plans.ts'
+import { dayMs } from '../text/utc-days.ts'
+import { graceMs, type InvoiceStatus } from './billing.ts'
 
 /** Debts of an account. Times are epoch milliseconds. */
 export type Dues = {
@@ -32,7 +33,7 @@ export function graceOf({ plan, graceEndsAt, unpaidSince }: Dues): Grace | null 
 }
 
 /** Returns when chat begins to answer 402; null = never. */
-export function refusedFrom(dues: Dues): number | null {
+export function paymentRequiredFrom(dues: Dues): number | null {
   return graceOf(dues)?.endsAt ?? null
 }
 

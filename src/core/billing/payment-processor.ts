@@ -1,5 +1,5 @@
 /** The port behind which money is collected: by hand (`manual.ts`), or through Stripe (`stripe.ts`). */
-import type { SeenInvoice } from './billing.ts'
+import type { ProcessorInvoice } from './billing.ts'
 
 /** A payment method as it may be stored and shown. */
 export type AddedMethod = {
@@ -34,7 +34,7 @@ export type Order = {
 }
 
 /** An event as it was signed. Of its object only the id is believed. */
-export type SignedEvent = {
+export type WebhookEvent = {
   readonly id: string
   readonly type: string
   readonly objectId: string | null
@@ -43,17 +43,17 @@ export type SignedEvent = {
 }
 
 /** What the object of an event is at this moment. */
-export type Look =
+export type EventObject =
   | { readonly kind: 'none' }
-  | { readonly kind: 'invoice'; readonly seen: SeenInvoice }
+  | { readonly kind: 'invoice'; readonly seen: ProcessorInvoice }
   | { readonly kind: 'card'; readonly card: EnteredCard }
   | { readonly kind: 'method_gone'; readonly stripePaymentMethodId: string }
 
 export type Webhooks = {
   /** The event in a body, which is taken byte for byte. Throws `invalid_request` where its signature does not hold. */
-  read(body: Uint8Array, signature: string | null): SignedEvent
+  read(body: Uint8Array, signature: string | null): WebhookEvent
   /** Reads the event's object again. Throws `service_unavailable` where that cannot be done now. */
-  look(event: SignedEvent): Promise<Look>
+  look(event: WebhookEvent): Promise<EventObject>
 }
 
 /** A setup session: one visit to the processor's page for cards. */
@@ -88,7 +88,7 @@ export type Payments = {
    * Collects an invoice, or goes on where it was left; what became of it is in the answer. `onBegun` is awaited before
    * anything can be charged.
    */
-  collect(order: Order, onBegun: (processorId: string) => Promise<void>): Promise<SeenInvoice>
+  collect(order: Order, onBegun: (processorId: string) => Promise<void>): Promise<ProcessorInvoice>
   /** Null = nobody sends any. */
   readonly webhooks: Webhooks | null
 }

@@ -4,7 +4,7 @@
  */
 
 import type { OutputCap } from './output-cap.ts'
-import type { LeftOut, WebSource } from './web-sources.ts'
+import type { OmittedSource, WebSource } from './web-sources.ts'
 
 export type TextPart = { readonly type: 'text'; readonly text: string }
 /** `url` is an http(s) or a `data:` address. */
@@ -71,7 +71,7 @@ export const streamModes = ['buffered', 'realtime'] as const
 export type StreamMode = (typeof streamModes)[number]
 
 /** One chat request, read and checked, whichever endpoint it came through. Absent and `null` are the same: null. */
-export type Ask = {
+export type ChatRequest = {
   readonly messages: readonly Message[]
   /** As the caller wrote it; null = auto-routing. */
   readonly model: string | null
@@ -209,7 +209,7 @@ export const attemptOutcomes = ['served', ...attemptFailures, ...attemptSkips] a
 export type AttemptOutcome = (typeof attemptOutcomes)[number]
 
 /** Known when the first content is there: what the answer's headers are made of. */
-export type Opening = {
+export type ResponseStart = {
   readonly requestId: string
   /** Unix seconds. */
   readonly createdAt: number
@@ -236,7 +236,7 @@ export type Opening = {
 }
 
 /** Known once the request is settled: what it used, what it cost, how it was routed. Costs are integers of 1e-8 USD. */
-export type Receipt = {
+export type ResponseSummary = {
   readonly requestId: string
   readonly model: string
   readonly provider: string
@@ -263,7 +263,7 @@ export type Receipt = {
     readonly searched: boolean
     readonly sources: readonly WebSource[]
     /** What was wanted and is not there, and why. */
-    readonly leftOut: readonly LeftOut[]
+    readonly leftOut: readonly OmittedSource[]
   }
 }
 
@@ -287,11 +287,11 @@ export type QueryType = (typeof queryTypes)[number]
  * A failure after the first content is thrown, so `done` is never seen on a cut answer.
  */
 export type ChatEvent =
-  | { readonly type: 'opened'; readonly opening: Opening }
+  | { readonly type: 'opened'; readonly opening: ResponseStart }
   | ContentEvent
   /** Moderation ended the answer here; a `finish` with `content_filter` follows. */
   | { readonly type: 'filtered'; readonly choice: number; readonly layer: string; readonly category: string }
   | { readonly type: 'finish'; readonly choice: number; readonly reason: FinishReason }
-  | { readonly type: 'done'; readonly receipt: Receipt }
+  | { readonly type: 'done'; readonly receipt: ResponseSummary }
 
 export type ChatEvents = AsyncGenerator<readonly ChatEvent[], void, void>

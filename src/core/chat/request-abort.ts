@@ -1,15 +1,15 @@
+import type { ActiveSetMember } from '../limits/active-set.ts'
 import { GatewayError } from '../validation/errors.ts'
-import type { Listed } from '../limits/active-set.ts'
 
 /**
  * What can end a request before its answer is whole: its caller leaves, or the gateway has to stop. Says and takes what an
  * `AbortController` does, without being an event target, whose making, hearing and collecting cost each request some
  * microseconds.
  */
-export type Ending = Listed & { readonly signal: EndingSignal; abort(reason?: unknown): void }
+export type RequestAbort = ActiveSetMember & { readonly signal: RequestAbortSignal; abort(reason?: unknown): void }
 
 /** An `AbortSignal` is one too. */
-export type EndingSignal = {
+export type RequestAbortSignal = {
   readonly aborted: boolean
   /** Whatever was given to `abort`. */
   readonly reason: unknown
@@ -18,18 +18,18 @@ export type EndingSignal = {
 }
 
 /** An ending that has not come. It comes once; whoever listens only afterwards hears nothing and looks at `aborted`. */
-export function createEnding(): Ending {
+export function createRequestAbort(): RequestAbort {
   return new OwnEnding()
 }
 
 /** Is its own signal: one object for each request in place of eight. */
-class OwnEnding implements Ending, EndingSignal {
+class OwnEnding implements RequestAbort, RequestAbortSignal {
   place = -1
   aborted = false
   reason: unknown = undefined
   private actions: (() => void)[] = []
 
-  get signal(): EndingSignal {
+  get signal(): RequestAbortSignal {
     return this
   }
 
@@ -53,7 +53,7 @@ class OwnEnding implements Ending, EndingSignal {
 }
 
 /** The caller left, or the gateway had to end the request itself and said why. */
-export function endedFromOutside(signal: EndingSignal): GatewayError {
+export function abortError(signal: RequestAbortSignal): GatewayError {
   if (signal.reason instanceof GatewayError) return signal.reason
   return new GatewayError('service_unavailable', 'The caller closed the connection.')
 }

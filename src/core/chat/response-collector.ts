@@ -1,7 +1,7 @@
 import type { ChatEvent, FinishReason, TokenLogprob, ToolCall } from './chat.ts'
 
 /** One of the answers asked for, whole. Text that never came is empty. */
-export type FoldedChoice = {
+export type CollectedChoice = {
   readonly index: number
   readonly text: string
   readonly reasoning: string
@@ -15,11 +15,11 @@ export type FoldedChoice = {
 }
 
 /** In order of their index; at least one. */
-export type FoldedAnswer = { readonly choices: readonly FoldedChoice[] }
+export type CollectedResponse = { readonly choices: readonly CollectedChoice[] }
 
-export type Fold = {
+export type ResponseCollector = {
   add(event: ChatEvent): void
-  result(): FoldedAnswer
+  result(): CollectedResponse
 }
 
 type OpenChoice = {
@@ -30,11 +30,11 @@ type OpenChoice = {
   readonly calls: { id: string; name: string; signature: string | null; text: string }[]
   finishReason: FinishReason | null
   readonly logprobs: TokenLogprob[]
-  filtered: FoldedChoice['filtered'] | null
+  filtered: CollectedChoice['filtered'] | null
 }
 
 /** Gathers the events of an answer into the whole of it. Order within a choice is kept; choices may interleave. */
-export function createFold(): Fold {
+export function createResponseCollector(): ResponseCollector {
   const choices: OpenChoice[] = []
   const at = (index: number) => choices.find(choice => choice.index === index) ?? opened(choices, index)
   return {
@@ -93,7 +93,7 @@ function opened(choices: OpenChoice[], index: number): OpenChoice {
   return choice
 }
 
-function folded(choice: OpenChoice): FoldedChoice {
+function folded(choice: OpenChoice): CollectedChoice {
   const { index, text, reasoning, refusal, calls, finishReason, logprobs, filtered } = choice
   const toolCalls = calls.map(call => ({
     id: call.id,

@@ -8,7 +8,7 @@ const longestWait = 160
  * Of text that is long or whose patience is over (code, lists, a slow writer): up to the last clause if that is most of
  * it, or the last word, or all of it where words have no spaces between (Chinese, Japanese).
  */
-export function readyLength(text: string, patient: boolean): number {
+export function completeTextLength(text: string, patient: boolean): number {
   let clause = 0
   let word = 0
   for (let end = text.length; end > 0; end--) {

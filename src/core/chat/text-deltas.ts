@@ -2,22 +2,22 @@
 import type { ChatEvent, ContentEvent } from './chat.ts'
 
 /** A piece of some text of an answer. */
-export type Piece = Extract<ContentEvent, { readonly text: string }>
+export type TextDelta = Extract<ContentEvent, { readonly text: string }>
 
-export function isPiece(event: ChatEvent): event is Piece {
+export function isTextDelta(event: ChatEvent): event is TextDelta {
   return 'text' in event
 }
 
 /** Whether both are pieces of one text. */
-export function goesOn(last: Piece, next: Piece): boolean {
+export function isSameText(last: TextDelta, next: TextDelta): boolean {
   if (last.choice !== next.choice || last.type !== next.type) return false
   return last.type !== 'tool_arguments' || next.type !== 'tool_arguments' || last.index === next.index
 }
 
 /** Adds an event to others; a piece that goes on where the last event ends is joined to it. */
-export function addJoined(events: ChatEvent[], event: ChatEvent): void {
+export function appendMerged(events: ChatEvent[], event: ChatEvent): void {
   const last = events.at(-1)
-  if (last !== undefined && isPiece(last) && isPiece(event) && goesOn(last, event))
+  if (last !== undefined && isTextDelta(last) && isTextDelta(event) && isSameText(last, event))
     events[events.length - 1] = { ...last, text: last.text + event.text }
   else events.push(event)
 }

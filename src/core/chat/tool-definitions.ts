@@ -1,7 +1,7 @@
 /** What a caller defines beside the conversation: models read it like a prompt, so it is screened and searched like one. */
-import type { Ask } from './chat.ts'
+import type { ChatRequest } from './chat.ts'
 
-export type Definition = {
+export type PromptDefinition = {
   readonly role: 'definition'
   /** The field of the request that it stands in. */
   readonly param: 'tools' | 'response_format'
@@ -10,7 +10,10 @@ export type Definition = {
 }
 
 /** All that an ask defines: each tool, and the schema of the answer. */
-export function definitionsIn({ tools, responseFormat }: Pick<Ask, 'tools' | 'responseFormat'>): readonly Definition[] {
+export function collectDefinitions({
+  tools,
+  responseFormat,
+}: Pick<ChatRequest, 'tools' | 'responseFormat'>): readonly PromptDefinition[] {
   if (tools.length === 0 && responseFormat.type !== 'json_schema') return none
   const found = tools.map(({ name, description, parameters }) => definition('tools', name, description, parameters))
   if (responseFormat.type !== 'json_schema') return found
@@ -19,7 +22,10 @@ export function definitionsIn({ tools, responseFormat }: Pick<Ask, 'tools' | 're
 }
 
 /** The ask with all texts of its definitions cleaned; names stay, since calls and choices go by them. */
-export function withDefinitions(ask: Ask, clean: (text: string) => string): Pick<Ask, 'tools' | 'responseFormat'> {
+export function mapDefinitionTexts(
+  ask: ChatRequest,
+  clean: (text: string) => string,
+): Pick<ChatRequest, 'tools' | 'responseFormat'> {
   const { tools, responseFormat } = ask
   const orNull = (text: string | null) => (text === null ? null : clean(text))
   return {
@@ -39,16 +45,16 @@ export function withDefinitions(ask: Ask, clean: (text: string) => string): Pick
   }
 }
 
-const none: readonly Definition[] = []
+const none: readonly PromptDefinition[] = []
 
 type Schema = Readonly<Record<string, unknown>>
 
 function definition(
-  param: Definition['param'],
+  param: PromptDefinition['param'],
   name: string,
   description: string | null,
   schema: Schema | null,
-): Definition {
+): PromptDefinition {
   return { role: 'definition', param, texts: [description ?? '', [name, ...textsIn(schema)].join('\n')] }
 }
 

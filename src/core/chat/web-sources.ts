@@ -8,15 +8,15 @@
  * - `too_slow`: not there in time.
  * - `unreadable`: too large, of another type, or nothing to read.
  */
-export const leftOutCodes = ['refused', 'unreachable', 'too_slow', 'unreadable'] as const
-export type LeftOutCode = (typeof leftOutCodes)[number]
+export const omissionCodes = ['refused', 'unreachable', 'too_slow', 'unreadable'] as const
+export type LeftOutCode = (typeof omissionCodes)[number]
 
 /** `url` null = the search. */
-export type LeftOut = { readonly url: string | null; readonly code: LeftOutCode }
+export type OmittedSource = { readonly url: string | null; readonly code: LeftOutCode }
 export type WebSource = { readonly url: string; readonly title: string }
 
 /** Something found or fetched, as it came. */
-export type Finding = { readonly url: string; readonly title: string; readonly text: string }
+export type WebDocument = { readonly url: string; readonly title: string; readonly text: string }
 
 export const webLimits = {
   pages: 3,

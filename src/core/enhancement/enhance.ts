@@ -3,14 +3,15 @@
  * process; the caller's own text stays in one piece in front, so nothing of it can be lost. What is already detailed, or
  * too small a question to gain, comes back as it is.
  */
-import { taskIn } from './task-detection.ts'
+
+import { isTrivialPrompt } from '../analysis/trivial-prompt.ts'
 import { type QueryType, queryTypes } from '../chat/chat.ts'
 import type { Aspect, EnhancedType, Task } from './enhancements/language.ts'
 import { enhancements } from './enhancements.ts'
-import { isSmallQuestion } from '../analysis/trivial-prompt.ts'
+import { detectTask } from './task-detection.ts'
 
 /** What must be known of a prompt to enhance it. */
-export type PromptReading = {
+export type EnhancementInput = {
   readonly queryType: QueryType
   /** How probable each is; absent = `queryType` is certain. */
   readonly queryTypeScores?: Readonly<Record<QueryType, number>>
@@ -38,7 +39,7 @@ export const maximumRatio = 4
 const alwaysRoom = 60
 
 /** The prompt with what it lacks, in its own language; unchanged where it lacks nothing or nobody knows what. */
-export function enhance(prompt: string, reading: PromptReading): Enhancement {
+export function enhance(prompt: string, reading: EnhancementInput): Enhancement {
   const unchanged = { changed: false, prompt, queryType: reading.queryType }
   const words = enhancements[reading.language]
   const fit = words === undefined ? null : fitOf(prompt, reading)
@@ -47,11 +48,13 @@ export function enhance(prompt: string, reading: PromptReading): Enhancement {
     ([aspect, line]) => `${words.labels[aspect as Aspect]}: ${line}`,
   )
   const enhanced = `${prompt}\n\n${lines.join('\n')}`
-  return fitsLength(prompt, enhanced) ? { changed: true, prompt: enhanced, queryType: fit.queryType } : unchanged
+  return isWithinGrowthLimits(prompt, enhanced)
+    ? { changed: true, prompt: enhanced, queryType: fit.queryType }
+    : unchanged
 }
 
 /** Whether a prompt says so little, of so much, that it gains by saying more. */
-export function mayGain(prompt: string, reading: PromptReading): boolean {
+export function canEnhance(prompt: string, reading: EnhancementInput): boolean {
   return fitOf(prompt, reading) !== null
 }
 
@@ -61,19 +64,19 @@ type Fit =
   | { readonly task: null; readonly queryType: EnhancedType }
 
 /** Null where a prompt says enough, is too small a thing, or nobody knows what it wants. */
-function fitOf(prompt: string, reading: PromptReading): Fit | null {
+function fitOf(prompt: string, reading: EnhancementInput): Fit | null {
   if (!isTerse(prompt)) return null
   const fit = fitByTask(prompt, reading) ?? fitByType(prompt, reading)
   // Last, since it takes longest.
-  return fit === null || program.test(prompt.trim()) || isSmallQuestion(prompt, reading.language) ? null : fit
+  return fit === null || program.test(prompt.trim()) || isTrivialPrompt(prompt, reading.language) ? null : fit
 }
 
-function fitByTask(prompt: string, { queryType, language }: PromptReading): Fit | null {
-  const task = taskIn(prompt, language)
+function fitByTask(prompt: string, { queryType, language }: EnhancementInput): Fit | null {
+  const task = detectTask(prompt, language)
   return task === null || doneInTheirWay[task].includes(queryType) ? null : { task, queryType }
 }
 
-function fitByType(prompt: string, reading: PromptReading): Fit | null {
+function fitByType(prompt: string, reading: EnhancementInput): Fit | null {
   const queryType = isBrief(prompt) ? briefType(prompt, reading) : typeToFit(reading)
   return queryType === 'other' ? null : { task: null, queryType }
 }
@@ -93,7 +96,7 @@ const doneInTheirWay: Readonly<Record<Task, readonly QueryType[]>> = {
  * What a prompt is enhanced as: where it reads as nothing in particular, and by not much, its likeliest kind. A terse prompt
  * gives little to go by, and what is no small question is mostly of some kind.
  */
-function typeToFit({ queryType, queryTypeScores: scores }: PromptReading): QueryType {
+function typeToFit({ queryType, queryTypeScores: scores }: EnhancementInput): QueryType {
   if (queryType !== 'other' || scores === undefined) return queryType
   const likeliest = likeliestOf(scores)
   return scores[likeliest] >= nearlyAsLikely * scores.other ? likeliest : 'other'
@@ -109,7 +112,7 @@ const knownTypes = queryTypes.filter(type => type !== 'other')
 const nearlyAsLikely = 0.35
 
 /** Of a few words many are names, facts and remarks: for them less is taken for a type. */
-function briefType(prompt: string, { queryType, queryTypeScores: scores, language }: PromptReading): QueryType {
+function briefType(prompt: string, { queryType, queryTypeScores: scores, language }: EnhancementInput): QueryType {
   if (isName(prompt, language)) return 'other'
   if (scores === undefined) return queryType
   const likeliest = likeliestOf(scores)
@@ -141,7 +144,7 @@ function isName(prompt: string, language: string): boolean {
 }
 
 /** Whether a rewritten prompt is no longer than the rules allow. */
-export function fitsLength(prompt: string, rewritten: string): boolean {
+export function isWithinGrowthLimits(prompt: string, rewritten: string): boolean {
   const growth = rewritten.length - prompt.length
   return growth <= maximumGrowth && (prompt.length <= alwaysRoom || rewritten.length <= maximumRatio * prompt.length)
 }

@@ -1,13 +1,13 @@
-import type { Ask, ContentPart, Receipt } from '../chat/chat.ts'
 import { lastUserText } from '../analysis/prompt-analysis.ts'
-import { enhance, maximumGrowth, mayGain, type PromptReading } from './enhance.ts'
+import type { ChatRequest, ContentPart, ResponseSummary } from '../chat/chat.ts'
 import { estimateInputTokens } from '../tokens/tokens.ts'
+import { canEnhance, type EnhancementInput, enhance, maximumGrowth } from './enhance.ts'
 
 /** What enhancement makes of an ask: settled from the caller's own words, before anything is reserved. */
 export type EnhancementPlan = {
   /** As rules have it: the ask itself where they add nothing. */
-  readonly ask: Ask
-  readonly enhancement: NonNullable<Receipt['enhancement']>
+  readonly ask: ChatRequest
+  readonly enhancement: NonNullable<ResponseSummary['enhancement']>
   /** What a model may rewrite in place of the rules; null = nothing. */
   readonly rewritable: string | null
   /** Estimated, of whatever the ask will be. */
@@ -18,12 +18,16 @@ export type EnhancementPlan = {
 const rewriteTokens = Math.ceil(maximumGrowth / 2)
 
 /** The plan of an ask whose caller wants it enhanced, or null. `canRewrite`: a model is there to do it. */
-export function planEnhancement(ask: Ask, reading: PromptReading, canRewrite: boolean): EnhancementPlan | null {
+export function planEnhancement(
+  ask: ChatRequest,
+  reading: EnhancementInput,
+  canRewrite: boolean,
+): EnhancementPlan | null {
   if (!ask.enhance) return null
-  const enhancement = enhancementOf(ask, reading)
-  const enhanced = enhancement.changed ? withText(ask, enhancement.enhancedPrompt) : ask
+  const enhancement = enhanceByRules(ask, reading)
+  const enhanced = enhancement.changed ? replaceUserText(ask, enhancement.enhancedPrompt) : ask
   const text = canRewrite ? enhanceableText(ask) : null
-  const rewritable = text !== null && mayGain(text, reading) ? text : null
+  const rewritable = text !== null && canEnhance(text, reading) ? text : null
   const tokens = estimateInputTokens(enhanced)
   return {
     ask: enhanced,
@@ -34,7 +38,10 @@ export function planEnhancement(ask: Ask, reading: PromptReading, canRewrite: bo
 }
 
 /** What rules make of an ask's last words, whether the caller wants it or not. */
-export function enhancementOf(ask: Ask, reading: PromptReading): NonNullable<Receipt['enhancement']> {
+export function enhanceByRules(
+  ask: ChatRequest,
+  reading: EnhancementInput,
+): NonNullable<ResponseSummary['enhancement']> {
   const text = enhanceableText(ask)
   if (text === null) return { changed: false, enhancedPrompt: lastUserText(ask.messages), queryType: reading.queryType }
   const { changed, prompt, queryType } = enhance(text, reading)
@@ -49,7 +56,7 @@ function enhanceableText({
   messages,
   responseFormat,
   toolChoice,
-}: Pick<Ask, 'messages' | 'responseFormat' | 'toolChoice'>): string | null {
+}: Pick<ChatRequest, 'messages' | 'responseFormat' | 'toolChoice'>): string | null {
   const callsForSure = toolChoice !== null && toolChoice !== 'auto' && toolChoice !== 'none'
   if (responseFormat.type !== 'text' || callsForSure) return null
   const last = messages.at(-1)
@@ -59,7 +66,7 @@ function enhanceableText({
 }
 
 /** The ask with `text` in the place of the one that may be enhanced. */
-export function withText(ask: Ask, text: string): Ask {
+export function replaceUserText(ask: ChatRequest, text: string): ChatRequest {
   const last = ask.messages.at(-1)
   if (last?.role !== 'user') return ask
   const content = last.content.map((part): ContentPart => (part.type === 'text' ? { ...part, text } : part))

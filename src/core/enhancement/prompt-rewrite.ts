@@ -1,5 +1,5 @@
-import type { Reader } from '../analysis/prompt-analysis.ts'
-import { fitsLength, isTerse } from './enhance.ts'
+import type { PromptAnalyzer } from '../analysis/prompt-analysis.ts'
+import { isTerse, isWithinGrowthLimits } from './enhance.ts'
 
 /** What a model is told that rewrites prompts. `growth`: characters that it may add. */
 export function rewriteInstructions(growth: number): string {
@@ -11,11 +11,11 @@ export function rewriteInstructions(growth: number): string {
  * the same bounds, the caller's text stands in it, literals and names in their order; nothing is invented; it is in the same
  * language, and a second time nothing would be added.
  */
-export function keepsRules(original: string, rewritten: string, read: Reader): boolean {
+export function isValidRewrite(original: string, rewritten: string, read: PromptAnalyzer): boolean {
   const language = languageIn(read, original)
   return (
     rewritten !== original &&
-    fitsLength(original, rewritten) &&
+    isWithinGrowthLimits(original, rewritten) &&
     !isTerse(rewritten) &&
     keepsText(original, rewritten) &&
     literals.every(kind => keepsInOrder(original.match(kind) ?? [], rewritten)) &&
@@ -41,7 +41,7 @@ const literals = [
 const spelledNumber =
   /\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|twenty|thirty|forty|fifty|hundred|thousand|million|billion|dos|tres|cuatro|cinco|diez|deux|trois|quatre|cinq|dix|zwei|drei|vier|fünf|zehn)\b/gi
 
-function languageIn(read: Reader, text: string): string {
+function languageIn(read: PromptAnalyzer, text: string): string {
   return read([{ role: 'user', content: [{ type: 'text', text }], name: null }]).language
 }
 

@@ -5,7 +5,7 @@
 import type { Task } from './enhancements/language.ts'
 
 /** What a prompt of a few lines asks to be done with something that is there or known; null = none of these. */
-export function taskIn(prompt: string, language: string): Task | null {
+export function detectTask(prompt: string, language: string): Task | null {
   const verbs = verbsOf[language]
   if (verbs === undefined) return null
   const text = prompt.trim()

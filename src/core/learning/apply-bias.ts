@@ -1,15 +1,16 @@
 /** Where learning meets the router's choice: a bounded reordering of near-equals, and now and then a look at another. */
-import { boundOf, confidenceOf } from './learning-cell.ts'
-import { place } from '../routing/insert-sorted.ts'
+
+import { insertSorted } from '../routing/insert-sorted.ts'
+import { confidenceOf, maximumBias } from './learning-cell.ts'
 
 /** What was learnt of one model for a query type. */
-export type Lean = { readonly bias: number; readonly entries: number }
+export type LearnedBias = { readonly bias: number; readonly entries: number }
 
 /** What routing reads of one account's learning, from memory. `model` is `provider/model`. */
-export type Leaning = (model: string) => Lean | null
+export type LearnedBiasLookup = (model: string) => LearnedBias | null
 
 /** The bias of a model on its score; 0 where nothing is known. */
-export function biasOf(leaning: Leaning | null, model: string): number {
+export function getBias(leaning: LearnedBiasLookup | null, model: string): number {
   return leaning?.(model)?.bias ?? 0
 }
 
@@ -20,11 +21,18 @@ type Scored = { readonly score: number }
  * and the margin it had to make up is within the larger of the two models' bounds: of no two models, wherever they stand,
  * is a wider margin overturned. Scores are told so that they descend, and stay within 0–1.
  */
-export function nudge<T extends Scored>(scored: readonly T[], leanOf: (entry: T) => Lean | null): T[] {
+export function applyLearnedBias<T extends Scored>(
+  scored: readonly T[],
+  leanOf: (entry: T) => LearnedBias | null,
+): T[] {
   const placed: Biased<T>[] = []
   for (const entry of scored) {
     const lean = leanOf(entry)
-    place(placed, { entry, biased: entry.score + (lean?.bias ?? 0), bound: boundOf(lean?.entries ?? 0) }, passing)
+    insertSorted(
+      placed,
+      { entry, biased: entry.score + (lean?.bias ?? 0), bound: maximumBias(lean?.entries ?? 0) },
+      passing,
+    )
   }
   let highest = 1
   return placed.map(({ entry, biased }) => {
@@ -53,13 +61,13 @@ const nearTie = 0.05
  */
 export function explore<T extends Scored>(
   ordered: readonly T[],
-  leanOf: (entry: T) => Lean | null,
+  leanOf: (entry: T) => LearnedBias | null,
   mayLead: (entry: T) => boolean,
   draw: () => number,
 ): { readonly ordered: readonly T[]; readonly probability: number } {
   const [leader] = ordered
   const sure = { ordered, probability: 1 }
-  if (leader === undefined || boundOf(leanOf(leader)?.entries ?? 0) === 0) return sure
+  if (leader === undefined || maximumBias(leanOf(leader)?.entries ?? 0) === 0) return sure
   let least: T | null = null
   let fewest = Number.POSITIVE_INFINITY
   for (const entry of ordered) {

@@ -1,27 +1,27 @@
 /** What learning has to tell people: its cells as rows, sums and advice. Costs are integers of 1e-8 USD. */
-import { type Estimate, estimate } from './learned-bias.ts'
-import { type Cell, type Confidence, confidenceOf, confidences } from './learning-cell.ts'
+import { type BiasEstimate, estimateBiases } from './learned-bias.ts'
+import { type Cell, confidenceOf, confidences, type LearningConfidence } from './learning-cell.ts'
 
 /** A model's cell for a query type, and what it comes to. */
-export type Insight = Estimate & {
+export type Insight = BiasEstimate & {
   /** `provider/model`. */
   readonly model: string
   readonly queryType: string
   readonly cell: Cell
-  readonly confidence: Confidence
+  readonly confidence: LearningConfidence
 }
 
-export type Placed = Cell & { readonly queryType: string; readonly model: string }
+export type CellRow = Cell & { readonly queryType: string; readonly model: string }
 
 /** One row per cell, by query type, most requests first. `figureOf`: the catalogue's quality, null = not in it. */
 export function insightsOf(
-  cells: readonly Placed[],
+  cells: readonly CellRow[],
   figureOf: (model: string) => number | null,
   now: number,
 ): readonly Insight[] {
   return [...Map.groupBy(cells, cell => cell.queryType).values()].flatMap(ofType => {
     const listed = ofType.filter(({ model }) => figureOf(model) !== null)
-    const estimates = estimate(
+    const estimates = estimateBiases(
       listed.map(cell => ({ figure: figureOf(cell.model) ?? 0, cell })),
       now,
     )
@@ -38,12 +38,12 @@ export function insightsOf(
 }
 
 /** The furthest that any of these has got; a new account's is `cold_start`. */
-export function furthest(insights: readonly Insight[]): Confidence {
+export function highestConfidence(insights: readonly Insight[]): LearningConfidence {
   return confidences.findLast(confidence => insights.some(one => one.confidence === confidence)) ?? 'cold_start'
 }
 
 /** The model to expect most of among those past their cold start; null = none is. */
-export function bestOf(insights: readonly Insight[]): string | null {
+export function findBestModel(insights: readonly Insight[]): string | null {
   const [first] = insights
     .filter(({ confidence }) => confidence !== 'cold_start')
     .toSorted((left, right) => right.quality - left.quality)

@@ -7,14 +7,14 @@
  * at all, and how far models differ, is itself read from the account's cells, as a mixture over the few cases below. What
  * this gives up: nothing is learnt from other accounts, so each begins from the catalogue.
  */
-import { boundOf, type Cell, clamp, fading } from './learning-cell.ts'
-import { unremarkable } from './response-quality.ts'
+import { type Cell, clamp, decayFactor, maximumBias } from './learning-cell.ts'
+import { defaultQuality } from './response-quality.ts'
 
 /** One model's cell, with the catalogue's figure of its quality (0–1). */
-export type Known = { readonly figure: number; readonly cell: Cell }
+export type BiasInput = { readonly figure: number; readonly cell: Cell }
 
 /** What the cells of one query type come to for one model. */
-export type Estimate = {
+export type BiasEstimate = {
   /** On the score; 0 below 10 entries. */
   readonly bias: number
   /** Quality to expect, and how far that may be off. */
@@ -22,7 +22,7 @@ export type Estimate = {
   readonly error: number
 }
 
-export type Estimator = {
+export type BiasParameters = {
   /** How many of its own errors an effect must exceed to count, and is lessened by. */
   readonly threshold: number
   /** How far models differ from what the catalogue foretells, and how likely that is beforehand. */
@@ -40,7 +40,7 @@ export type Estimator = {
 const middle = 0.5
 
 /** Tuned on `bun run simulate`, by tasks left out. */
-export const estimator: Estimator = {
+export const biasParameters: BiasParameters = {
   threshold: 0.3,
   differences: [
     { deviation: 0, likelihood: 0.3 },
@@ -50,7 +50,7 @@ export const estimator: Estimator = {
   ],
   slopes: [
     // Without ratings all that is seen of most answers, whoever gave them, is that nothing is wrong with them.
-    { slope: 0, ease: unremarkable - middle, likelihood: 0.5 },
+    { slope: 0, ease: defaultQuality - middle, likelihood: 0.5 },
     { slope: 1, ease: 0, likelihood: 0.5 },
   ],
   easeDeviation: 0.15,
@@ -59,7 +59,11 @@ export const estimator: Estimator = {
 }
 
 /** Estimates for all models of one query type of one account, in their order. Models without evidence count for nothing. */
-export function estimate(known: readonly Known[], now: number, given: Estimator = estimator): Estimate[] {
+export function estimateBiases(
+  known: readonly BiasInput[],
+  now: number,
+  given: BiasParameters = biasParameters,
+): BiasEstimate[] {
   const measured = measuredOf(known, now, given)
   const cases = casesOf(measured, given)
   const likeliest = cases.reduce((most, { logLikelihood }) => Math.max(most, logLikelihood), Number.NEGATIVE_INFINITY)
@@ -76,9 +80,9 @@ export function estimate(known: readonly Known[], now: number, given: Estimator 
       model.error += likelihood * (own * own + shrink * model.variance + shrink * shrink * one.easeVariance)
     }
   }
-  const estimates: Estimate[] = known.map(() => unknown)
+  const estimates: BiasEstimate[] = known.map(() => unknown)
   for (const { index, own, expected, error } of measured) {
-    const bound = boundOf(known[index]?.cell.entries ?? 0)
+    const bound = maximumBias(known[index]?.cell.entries ?? 0)
     const effect = own / total
     const deviation = Math.sqrt(Math.max(0, error / total - effect * effect))
     const evident = Math.sign(effect) * Math.max(0, Math.abs(effect) - given.threshold * deviation)
@@ -88,7 +92,7 @@ export function estimate(known: readonly Known[], now: number, given: Estimator 
   return estimates
 }
 
-const unknown: Estimate = { bias: 0, quality: 0, error: 1 }
+const unknown: BiasEstimate = { bias: 0, quality: 0, error: 1 }
 /** A model with evidence, told from the middle, and what the cases add up to for it. */
 type Measured = {
   readonly index: number
@@ -101,7 +105,7 @@ type Measured = {
   error: number
 }
 
-function measuredOf(known: readonly Known[], now: number, given: Estimator): Measured[] {
+function measuredOf(known: readonly BiasInput[], now: number, given: BiasParameters): Measured[] {
   let spread = given.variance * given.varianceWeight
   let weight = given.varianceWeight
   for (const { cell } of known) {
@@ -112,7 +116,7 @@ function measuredOf(known: readonly Known[], now: number, given: Estimator): Mea
   for (let index = 0; index < known.length; index++) {
     const one = known[index]
     if (one === undefined || one.cell.weight <= 0) continue
-    const variance = spread / weight / (one.cell.weight * fading(now - one.cell.at))
+    const variance = spread / weight / (one.cell.weight * decayFactor(now - one.cell.at))
     const [above, value] = [one.figure - middle, one.cell.quality - middle]
     measured.push({ index, above, value, variance, own: 0, expected: 0, error: 0 })
   }
@@ -129,7 +133,7 @@ type Case = {
 }
 
 /** Every case, with the ease that it would mean and how likely it makes what was measured; constants left out. */
-function casesOf(measured: readonly Measured[], given: Estimator): Case[] {
+function casesOf(measured: readonly Measured[], given: BiasParameters): Case[] {
   const cases: Case[] = []
   for (const { slope, ease: usualEase, likelihood: ofSlope } of given.slopes)
     for (const { deviation, likelihood } of given.differences) {

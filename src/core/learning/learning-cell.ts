@@ -5,10 +5,10 @@
 import { dayMs } from '../text/utc-days.ts'
 
 export const confidences = ['cold_start', 'warm_up', 'established'] as const
-export type Confidence = (typeof confidences)[number]
+export type LearningConfidence = (typeof confidences)[number]
 
 /** From how many entries on a model of a query type counts as known, and what its bias may then be at most. */
-const steps: readonly { readonly from: number; readonly confidence: Confidence; readonly bound: number }[] = [
+const steps: readonly { readonly from: number; readonly confidence: LearningConfidence; readonly bound: number }[] = [
   { from: 50, confidence: 'established', bound: 0.2 },
   { from: 10, confidence: 'warm_up', bound: 0.05 },
   { from: 0, confidence: 'cold_start', bound: 0 },
@@ -16,12 +16,12 @@ const steps: readonly { readonly from: number; readonly confidence: Confidence; 
 const coldStart = { confidence: 'cold_start', bound: 0 } as const
 
 /** How well a model is known by so many entries. */
-export function confidenceOf(entries: number): Confidence {
+export function confidenceOf(entries: number): LearningConfidence {
   return stepOf(entries).confidence
 }
 
 /** The largest bias, either way, that so many entries allow. */
-export function boundOf(entries: number): number {
+export function maximumBias(entries: number): number {
   return stepOf(entries).bound
 }
 
@@ -110,11 +110,11 @@ const maximumWeight = 200
 const averagedAnswers = 200
 
 /** The cell with one entry more. */
-export function learn(cell: Cell, entry: Entry): Cell {
+export function addEntry(cell: Cell, entry: Entry): Cell {
   const requests = cell.requests + 1
   const share = 1 / Math.min(requests, averagedAnswers)
   const towards = (mean: number, value: number) => mean + share * (value - mean)
-  const ratio = ratioOf(entry)
+  const ratio = logLengthRatio(entry)
   const surprise = ratio - cell.ratio
   const enhanced = cell.enhanced + (entry.enhanced ? 1 : 0)
   const known = withEvidence(cell, entry.quality, 1, entry.at)
@@ -143,12 +143,12 @@ export function learn(cell: Cell, entry: Entry): Cell {
 }
 
 /** ln(output tokens / input tokens): how much a model says for what it was told. */
-export function ratioOf({ inputTokens, outputTokens }: Pick<Entry, 'inputTokens' | 'outputTokens'>): number {
+export function logLengthRatio({ inputTokens, outputTokens }: Pick<Entry, 'inputTokens' | 'outputTokens'>): number {
   return Math.log((outputTokens + 1) / (inputTokens + 1))
 }
 
 /** A piece of evidence: what quality, counting as how many entries, taken in at which time, by a rating or not. */
-export type Evidence = {
+export type QualityEvidence = {
   readonly quality: number
   readonly weight: number
   readonly at: number
@@ -156,7 +156,12 @@ export type Evidence = {
 }
 
 /** The cell with what was thought of one of its answers replaced. */
-export function revalue(cell: Cell, before: Evidence, after: Evidence, wasEnhanced: boolean): Cell {
+export function replaceEvidence(
+  cell: Cell,
+  before: QualityEvidence,
+  after: QualityEvidence,
+  wasEnhanced: boolean,
+): Cell {
   const known = withEvidence(without(cell, before), after.quality, after.weight, after.at)
   const ratings = cell.ratings - (before.isRating ? 1 : 0) + (after.isRating ? 1 : 0)
   const sum = cell.ratings * cell.rating - (before.isRating ? before.quality : 0) + (after.isRating ? after.quality : 0)
@@ -171,10 +176,10 @@ export function revalue(cell: Cell, before: Evidence, after: Evidence, wasEnhanc
   }
 }
 
-function without(cell: Cell, { quality, weight, at }: Evidence): Cell {
+function without(cell: Cell, { quality, weight, at }: QualityEvidence): Cell {
   const entries = Math.max(0, cell.entries - weight)
   // It has faded since like all the others; where a slump made the cell forget, less of it is left than this.
-  const faded = Math.min(cell.weight, weight * fading(cell.at - at))
+  const faded = Math.min(cell.weight, weight * decayFactor(cell.at - at))
   const left = cell.weight - faded
   if (left < 1e-6) return { ...cell, entries, weight: 0, quality: 0, spread: 0 }
   const mean = clamp((cell.weight * cell.quality - faded * quality) / left, 0, 1)
@@ -191,8 +196,8 @@ const leastForSlump = 15
 const keptAfterSlump = 15
 
 function withEvidence(cell: Cell, quality: number, weight: number, at: number): Cell {
-  const faded = fading(at - cell.at)
-  const added = weight * fading(cell.at - at)
+  const faded = decayFactor(at - cell.at)
+  const added = weight * decayFactor(cell.at - at)
   const entries = cell.entries + weight
   const latest = Math.max(cell.at, at)
   const old = Math.min(cell.weight * faded, maximumWeight)
@@ -233,7 +238,7 @@ function withEvidence(cell: Cell, quality: number, weight: number, at: number): 
 }
 
 /** What is left of evidence after a time; all of it where the time runs backwards. */
-export function fading(elapsedMs: number): number {
+export function decayFactor(elapsedMs: number): number {
   return elapsedMs <= 0 ? 1 : 2 ** (-elapsedMs / halfLifeMs)
 }
 

@@ -5,7 +5,7 @@
 import type { FinishReason, QueryType } from '../chat/chat.ts'
 
 /** What is seen of one answer. */
-export type Signs = {
+export type QualitySignals = {
   readonly finish: FinishReason | null
   /** What the model said to the caller; empty where it said nothing or only called tools. */
   readonly text: string
@@ -19,21 +19,21 @@ export type Signs = {
   readonly queryType: QueryType
   /** ln(output tokens / input tokens), and what the account's answers of this query type are like. */
   readonly ratio: number
-  readonly usualRatio: Usual | null
+  readonly usualRatio: LengthStatistics | null
 }
 
-export type Usual = { readonly mean: number; readonly deviation: number }
+export type LengthStatistics = { readonly mean: number; readonly deviation: number }
 
 /** Of an answer that shows no sign: four stars. */
-export const unremarkable = 0.75
+export const defaultQuality = 0.75
 
 /** The quality of an answer that nobody rated. */
-export function qualityOf(signs: Signs): number {
+export function inferQuality(signs: QualitySignals): number {
   if (!signs.hasContent) return 0
   if (signs.refused || signs.finish === 'content_filter' || isRefusal(signs.text)) return 0.1
   if (signs.wantsJson && signs.finish !== 'length' && isBrokenJson(signs.text)) return 0.2
   const cost = truncationCost(signs) + fenceCost(signs) + ratioCost(signs)
-  return Math.max(0, Math.min(1, unremarkable + structureGain(signs) - cost))
+  return Math.max(0, Math.min(1, defaultQuality + structureGain(signs) - cost))
 }
 
 /** What is taken off the quality of an answer whose question was soon asked again, word for word. */
@@ -68,7 +68,7 @@ function isBrokenJson(text: string): boolean {
   }
 }
 
-function truncationCost({ finish, isCapped }: Signs): number {
+function truncationCost({ finish, isCapped }: QualitySignals): number {
   if (finish !== 'length') return 0
   return isCapped ? 0.1 : 0.3
 }
@@ -76,12 +76,12 @@ function truncationCost({ finish, isCapped }: Signs): number {
 const fence = '```'
 
 /** A block of code that was opened and never closed, in an answer that says it is whole. */
-function fenceCost({ finish, text }: Signs): number {
+function fenceCost({ finish, text }: QualitySignals): number {
   return finish === 'stop' && fencesIn(text) % 2 === 1 ? 0.15 : 0
 }
 
 /** Code was asked for, and set off from the words around it. */
-function structureGain({ queryType, text }: Signs): number {
+function structureGain({ queryType, text }: QualitySignals): number {
   const isCode = queryType === 'code' || queryType === 'code_algorithm' || queryType === 'debugging'
   return isCode && text.includes(fence) ? 0.05 : 0
 }
@@ -97,7 +97,7 @@ const mostForLength = 0.1
 /** Deviations from usual that are nothing to remark on. */
 const usualDeviations = 2
 
-function ratioCost({ ratio, usualRatio }: Signs): number {
+function ratioCost({ ratio, usualRatio }: QualitySignals): number {
   if (usualRatio === null || usualRatio.deviation <= 0) return 0
   const beyond = Math.abs(ratio - usualRatio.mean) / usualRatio.deviation - usualDeviations
   return Math.max(0, Math.min(mostForLength, 0.05 * beyond))

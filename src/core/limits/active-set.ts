@@ -1,11 +1,11 @@
 /** What a roster keeps on its members: each is on one roster at most. */
-export type Listed = {
+export type ActiveSetMember = {
   /** Where the roster has it; -1 = nowhere. The roster's own to write. */
   place: number
 }
 
 /** Those who are there now, in no order, of very many that come and go. */
-export type Roster<T extends Listed> = Iterable<T> & {
+export type ActiveSet<T extends ActiveSetMember> = Iterable<T> & {
   add(member: T): void
   /** Does nothing where it is not there. */
   delete(member: T): void
@@ -16,7 +16,7 @@ export type Roster<T extends Listed> = Iterable<T> & {
  * was deleted from them, each holds the next, and the first soon belongs to the old generation, which only a collection of
  * the whole heap looks through. Every request would live on until then with all that hangs on it.
  */
-export function createRoster<T extends Listed>(): Roster<T> {
+export function createActiveSet<T extends ActiveSetMember>(): ActiveSet<T> {
   const members: T[] = []
   return {
     add(member) {

@@ -1,10 +1,10 @@
 /** One question for the time. All in epoch milliseconds: when it was asked and answered by our own clock, and what was told. */
-export type TimeTold = { readonly askedAt: number; readonly told: number; readonly answeredAt: number }
+export type ClockSample = { readonly askedAt: number; readonly told: number; readonly answeredAt: number }
 
 export type ClockOffset = {
   /** Milliseconds to add to our own clock for the other one's time; 0 before the first answer. */
   milliseconds(): number
-  take(answer: TimeTold): void
+  take(answer: ClockSample): void
 }
 
 /** What an answer says of the other clock: it is ahead by `ahead`, give or take `margin` (milliseconds both). */

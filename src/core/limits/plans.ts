@@ -11,7 +11,12 @@ export type Limits = {
 }
 
 /** Of whoever nothing is known. */
-export const noLimits: Limits = { requestsPerMinute: 0, concurrentRequests: 0, dailyTokens: 0, dailyCostMicrocents: 0 }
+export const zeroLimits: Limits = {
+  requestsPerMinute: 0,
+  concurrentRequests: 0,
+  dailyTokens: 0,
+  dailyCostMicrocents: 0,
+}
 
 export const plans = {
   evaluation: {
@@ -55,7 +60,7 @@ export const planFiguresSchema = Type.Object(
 )
 
 /** The plans under these figures. */
-export function plansWith(figures: Static<typeof planFiguresSchema>): Plans {
+export function applyPlanOverrides(figures: Static<typeof planFiguresSchema>): Plans {
   return { evaluation: limitsWith(plans.evaluation, figures.evaluation), usage: limitsWith(plans.usage, figures.usage) }
 }
 
@@ -88,7 +93,7 @@ export type Caller = {
 }
 
 /** What an account has left, as of the last answer of the meter; `resetMs` counts from then. */
-export type Standing = {
+export type QuotaStatus = {
   readonly requests: { readonly limit: number; readonly remaining: number; readonly resetMs: number }
   readonly tokens: { readonly limit: number; readonly remaining: number; readonly resetMs: number }
   readonly costMicrocents: { readonly limit: number; readonly remaining: number }

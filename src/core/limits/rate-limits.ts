@@ -1,11 +1,12 @@
 /** How often somebody may ask, where it is not an account's requests that are counted: by address, by mailbox. */
-import { type BucketRule, createNamedBuckets } from './token-buckets.ts'
-import { createNamedWindows, type WindowRule } from './sliding-windows.ts'
-import { type Tally, takeFrom } from './rate-counter.ts'
+
+import { countIfAllowed, type RateCounter } from './rate-counter.ts'
+import { createSlidingWindows, type WindowRule } from './sliding-windows.ts'
+import { type BucketRule, createTokenBuckets } from './token-buckets.ts'
 
 export type LimitRule = BucketRule | WindowRule
 
-export type Limit = {
+export type RateLimiter = {
   /**
    * Takes one of what a name may have. Returns 0, or where it has had its fill, and then uncounted, the milliseconds to wait;
    * at once where limits are kept in this process. Never throws.
@@ -14,20 +15,20 @@ export type Limit = {
 }
 
 /** Opens a limit. Where gateways share them, those of one title count together. */
-export type OpenLimit = (title: string, rule: LimitRule) => Limit
+export type RateLimiterFactory = (title: string, rule: LimitRule) => RateLimiter
 
 /** So many names at least are remembered, those heard of last. */
 const names = 10_000
 
 /** Limits of this process alone, forgotten with it. */
-export function localLimits(clock: { now(): number }): OpenLimit {
+export function createLocalRateLimiters(clock: { now(): number }): RateLimiterFactory {
   return (_, rule) => {
-    const tally = createTally(rule)
-    return { take: name => takeFrom(tally, name, clock.now()) }
+    const tally = createRateCounter(rule)
+    return { take: name => countIfAllowed(tally, name, clock.now()) }
   }
 }
 
 /** An empty tally under a rule, in memory. */
-export function createTally(rule: LimitRule): Tally {
-  return 'burst' in rule ? createNamedBuckets({ ...rule, names }) : createNamedWindows({ ...rule, names })
+export function createRateCounter(rule: LimitRule): RateCounter {
+  return 'burst' in rule ? createTokenBuckets({ ...rule, names }) : createSlidingWindows({ ...rule, names })
 }

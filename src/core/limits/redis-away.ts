@@ -1,5 +1,5 @@
 /** Redis did not answer in time, cannot be reached, or is not asked because it failed to answer too often. */
-export class RedisAway extends Error {
+export class RedisUnavailableError extends Error {
   constructor(reason: string) {
     super(`redis: ${reason}`)
     this.name = 'RedisAway'

@@ -2,7 +2,7 @@
  * A sliding window kept as a log of times: exact, and exact about when it opens again, which two-bucket counters are not.
  * A ring that grows as needed. Times are milliseconds; a clock that steps back is read as standing still.
  */
-export type WindowLog = {
+export type SlidingWindowLog = {
   /** How many of the times added lie in the window that ends at `now`: later than `now - windowMs`. */
   count(now: number): number
   add(now: number): void
@@ -17,7 +17,7 @@ export type WindowLog = {
 }
 
 /** An empty log over a window of `windowMs`. */
-export function createWindowLog(windowMs: number): WindowLog {
+export function createWindowLog(windowMs: number): SlidingWindowLog {
   let ring = new Float64Array(8)
   let first = 0
   let size = 0

@@ -1,13 +1,13 @@
-import { createRecent } from '../text/recent-map.ts'
-import type { Tally } from './rate-counter.ts'
-import { createWindowLog, type WindowLog } from './sliding-window-log.ts'
+import { createRecentMap } from '../text/recent-map.ts'
+import type { RateCounter } from './rate-counter.ts'
+import { createWindowLog, type SlidingWindowLog } from './sliding-window-log.ts'
 
 /** At most `allowed` in any `windowMs`, however they are spread. */
 export type WindowRule = { readonly allowed: number; readonly windowMs: number }
 
 /** A sliding window for each name: exact, in memory, of the `names` heard of last at least. */
-export function createNamedWindows(rule: WindowRule & { readonly names: number }): Tally {
-  const logs = createRecent<WindowLog>(rule.names)
+export function createSlidingWindows(rule: WindowRule & { readonly names: number }): RateCounter {
+  const logs = createRecentMap<SlidingWindowLog>(rule.names)
   return {
     waitMs(name, now) {
       const log = logs.get(name)

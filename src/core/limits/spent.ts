@@ -1,12 +1,12 @@
 import type { UsageRecord } from '../usage/usage-record.ts'
 
 /** What an account has used of a day. Money is an integer of 1e-8 USD. */
-export type Spent = { readonly tokens: number; readonly microcents: number }
+export type DailyUsage = { readonly tokens: number; readonly microcents: number }
 
-export const nothing: Spent = { tokens: 0, microcents: 0 }
+export const nothing: DailyUsage = { tokens: 0, microcents: 0 }
 
 /** Returns the sums of all. */
-export function sumOf(all: readonly Spent[]): Spent {
+export function sumOf(all: readonly DailyUsage[]): DailyUsage {
   return all.reduce(
     (sum, one) => ({ tokens: sum.tokens + one.tokens, microcents: sum.microcents + one.microcents }),
     nothing,
@@ -14,6 +14,6 @@ export function sumOf(all: readonly Spent[]): Spent {
 }
 
 /** Returns what a record counts against the day. */
-export function spentOf(record: UsageRecord): Spent {
+export function spentOf(record: UsageRecord): DailyUsage {
   return { tokens: record.input_tokens + record.output_tokens, microcents: record.billed_microcents }
 }

@@ -2,14 +2,14 @@
  * A bucket holds `burst` requests and is refilled at `perMinute`. It is kept as one number, the time at which it will be full
  * again: exact, and no list of past requests.
  */
-import { createRecent } from '../text/recent-map.ts'
-import type { Tally } from './rate-counter.ts'
+import { createRecentMap } from '../text/recent-map.ts'
+import type { RateCounter } from './rate-counter.ts'
 
 export type BucketRule = { readonly perMinute: number; readonly burst: number }
 
 /** A bucket for each name, in memory: of the `names` heard of last at least; who is forgotten has a full one. */
-export function createNamedBuckets(rule: BucketRule & { readonly names: number }): Tally {
-  const fullAt = createRecent<number>(rule.names)
+export function createTokenBuckets(rule: BucketRule & { readonly names: number }): RateCounter {
+  const fullAt = createRecentMap<number>(rule.names)
   return {
     waitMs(name, now) {
       const own = fullAt.get(name)
@@ -18,7 +18,7 @@ export function createNamedBuckets(rule: BucketRule & { readonly names: number }
       fullAt.set(name, own)
       return waitMs(own, rule, now)
     },
-    count: (name, now) => fullAt.set(name, taken(fullAt.get(name) ?? 0, rule, now)),
+    count: (name, now) => fullAt.set(name, afterRequest(fullAt.get(name) ?? 0, rule, now)),
   }
 }
 
@@ -29,7 +29,7 @@ export function waitMs(fullAtMs: number, rule: BucketRule, nowMs: number): numbe
 }
 
 /** When the bucket will be full again after one request more. */
-export function taken(fullAtMs: number, rule: BucketRule, nowMs: number): number {
+export function afterRequest(fullAtMs: number, rule: BucketRule, nowMs: number): number {
   return nowMs + missingMs(fullAtMs, rule, nowMs) + intervalMs(rule)
 }
 

@@ -768,7 +768,7 @@ const firstTokenMsWithoutReasoning = 1_000
 const toIndex = indexByLiveBench(rows)
 
 /** The 23 models, in the order in which lists show them: by provider, the dearest line first. */
-export const catalogue: readonly Model[] = rows.map(row => ({ ...row, figures: figuresOf(row) }))
+export const catalog: readonly Model[] = rows.map(row => ({ ...row, figures: figuresOf(row) }))
 
 /**
  * One scale out of metrics that must not be compared. Quality is the Artificial Analysis index over `bestIndex`, at the

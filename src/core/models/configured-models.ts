@@ -1,6 +1,7 @@
 /** Models that the operator describes: those of the providers it configures, and its changes to the catalogue. */
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { type ReasoningEffort, reasoningEfforts } from '../chat/chat.ts'
+import { oneOf } from '../validation/validate.ts'
 import {
   fullName,
   type Model,
@@ -11,7 +12,6 @@ import {
   tierOf,
   tiers,
 } from './models.ts'
-import { oneOf } from '../validation/validate.ts'
 
 const strict = { additionalProperties: false } as const
 const price = Type.Number({ minimum: 0, maximum: 1_000_000 })

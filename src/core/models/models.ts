@@ -1,4 +1,4 @@
-import type { Ask, ContentPart, ReasoningEffort } from '../chat/chat.ts'
+import type { ChatRequest, ContentPart, ReasoningEffort } from '../chat/chat.ts'
 import { dayMs } from '../text/utc-days.ts'
 
 /** Prices in USD per million tokens, as the catalogue's sources print them; null = no price of its own: the input price. */
@@ -179,7 +179,7 @@ export function tierOf(prices: Pick<Prices, 'input' | 'output'>): Tier {
 }
 
 /** The models on offer, and who is meant by a name. */
-export type Catalogue = {
+export type Catalog = {
   readonly list: readonly Model[]
   /** The model of that name, in any case: `id`, `provider/id`, an alias, a reseller's name. Null = no such model. */
   resolve(name: string): Model | null
@@ -192,7 +192,7 @@ export const maximumNameCharacters = 256
  * Looks names up in one table. Where two models share a name, the one more exactly named has it: `provider/id` before
  * `provider/alias` before a bare id before a bare alias, and within these the earlier in `models`.
  */
-export function buildCatalogue(models: readonly Model[]): Catalogue {
+export function buildCatalog(models: readonly Model[]): Catalog {
   const byName = new Map<string, Model>()
   const add = (namesOf: (model: Model) => readonly string[]) => {
     for (const model of models) {
@@ -258,7 +258,7 @@ export type Needs = {
 }
 
 /** Reads off an ask what only some models can do. What can be left out or approached (`temperature`, …) is no need. */
-export function needsOf(ask: Ask): Needs {
+export function needsOf(ask: ChatRequest): Needs {
   return {
     stream: ask.stream !== null,
     vision: holdsPart(ask, ({ type }) => type === 'image'),
@@ -278,7 +278,7 @@ export function needsOf(ask: Ask): Needs {
   }
 }
 
-function holdsPart({ messages }: Ask, isWanted: (part: ContentPart) => boolean): boolean {
+function holdsPart({ messages }: ChatRequest, isWanted: (part: ContentPart) => boolean): boolean {
   return messages.some(message => message.role === 'user' && message.content.some(isWanted))
 }
 

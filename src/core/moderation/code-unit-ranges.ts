@@ -1,12 +1,12 @@
 /** Sets of UTF-16 units, case not counting: ranges in order, both ends in them, none of which touches another. */
-export type Units = readonly (readonly [from: number, to: number])[]
+export type CodeUnitRanges = readonly (readonly [from: number, to: number])[]
 
 const last = 0xffff
 
-export const everyUnit: Units = [[0, last]]
+export const everyUnit: CodeUnitRanges = [[0, last]]
 
 /** The units from one to another, and their other case. */
-export function unitsOf(from: number, to: number): Units {
+export function unitsOf(from: number, to: number): CodeUnitRanges {
   const ranges: [number, number][] = [[from, to]]
   for (let unit = from; unit <= to; unit++) {
     const character = String.fromCharCode(unit)
@@ -14,11 +14,11 @@ export function unitsOf(from: number, to: number): Units {
     for (const form of [character.toLowerCase(), character.toUpperCase()])
       if (form.length === 1 && form !== character) ranges.push([form.charCodeAt(0), form.charCodeAt(0)])
   }
-  return joined([ranges])
+  return union([ranges])
 }
 
 /** Units that are in any of the sets. */
-export function joined(sets: readonly Units[]): Units {
+export function union(sets: readonly CodeUnitRanges[]): CodeUnitRanges {
   const ranges: [number, number][] = []
   for (const [from, to] of sets.flat().sort(([one], [two]) => one - two)) {
     const before = ranges.at(-1)
@@ -29,7 +29,7 @@ export function joined(sets: readonly Units[]): Units {
 }
 
 /** Units that are not in the set. */
-export function opposite(set: Units): Units {
+export function complement(set: CodeUnitRanges): CodeUnitRanges {
   const ranges: [number, number][] = []
   let next = 0
   for (const [from, to] of set) {

@@ -1,10 +1,11 @@
 /** Letters in disguise as the letters that a reader sees: invisible characters gone, other coats off, look-alikes Latin. */
-import { normalForm, singleForm } from './nfkc.ts'
+
 import { loadUnits, textOfUnits, units } from './code-units.ts'
+import { singleForm, toNfkc } from './nfkc.ts'
 
 /** A text as it looks, in ASCII where that is what it looks like. */
-export function plainLetters(text: string): string {
-  return letterByLetter(text, false) ?? letterByLetter(normalForm(text), true) ?? text
+export function replaceConfusables(text: string): string {
+  return letterByLetter(text, false) ?? letterByLetter(toNfkc(text), true) ?? text
 }
 
 /** null: some letter depends on its neighbours, and the text is not in its normal form. */

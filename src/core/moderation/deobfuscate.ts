@@ -1,26 +1,26 @@
 /** Undoes what hides words from rules and classifiers: invisible characters, look-alike letters, digits for letters, base64. */
 import { textInBase64 } from './base64-text.ts'
-import { plainLetters } from './confusables.ts'
-import { respelt } from './leetspeak.ts'
-import { parted, unscrambled } from './scrambled.ts'
 import { loadUnits, units } from './code-units.ts'
+import { replaceConfusables } from './confusables.ts'
+import { normalizeLeetspeak } from './leetspeak.ts'
+import { parted, unscrambled } from './scrambled.ts'
 
 /**
  * Other readings of a text, none where nothing in it looks disguised. One pass over the characters decides; what it finds is
  * read anew up to a bound, so that a text made of disguises costs no more than twice a plain one.
  */
-export function undisguised(text: string): readonly string[] {
+export function deobfuscatedVariants(text: string): readonly string[] {
   const signs = signsIn(text)
   const scrambled = unscrambled(text)
   if (signs === 0) return scrambled
   const readings: string[] = [...scrambled]
   let seen = text.slice(0, longestReading)
   if ((signs & hiding) !== 0) {
-    seen = plainLetters(seen)
+    seen = replaceConfusables(seen)
     readings.push(seen)
   }
   if ((signs & leet) !== 0 || (seen !== text && (signsIn(seen) & leet) !== 0)) {
-    const spelt = respelt(seen)
+    const spelt = normalizeLeetspeak(seen)
     if (spelt !== null) {
       readings.push(spelt)
       // A long word that stood there as it is was not joined.

@@ -4,10 +4,10 @@
  * behind a `?` comes before it.
  */
 import { isOfName, isWideDot, wideDots } from './idna-mapping.ts'
-import { createSignReader, type Place } from './obfuscation-prefilter.ts'
+import { createSignReader, type PrefilterPosition } from './obfuscation-prefilter.ts'
 
 /** The words of a text that have these, spelt plainly; null where none has. Linear. What is escaped twice is so still once. */
-export function spelledOut(text: string): string | null {
+export function unescapeUrls(text: string): string | null {
   const plain = new Uint16Array(text.length)
   let count = 0
   let word = 0
@@ -40,7 +40,7 @@ const letters = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ'
 const hexDigits = '0123456789abcdefABCDEF'
 
 /** How the forms begin, each place a bit: what stands there, and whether it is the first or the last. */
-const places: readonly Place[] = [
+const places: readonly PrefilterPosition[] = [
   { units: '[({', isFirst: true },
   { units: '.' },
   { units: `])} ${letters}0123456789`, isLast: true },
@@ -62,7 +62,7 @@ const places: readonly Place[] = [
   { units: '0123456789xXeohwW', isLast: true },
 ]
 /** Whether a text may have something that is spelt otherwise (`whole`), or dots that are no full stops of ASCII (`lone`). */
-export const dresses = createSignReader(places, unit => wideDots.includes(String.fromCharCode(unit)))
+export const urlEscapes = createSignReader(places, unit => wideDots.includes(String.fromCharCode(unit)))
 
 /** What was read of a form: the character that it stands for, and how many units it takes; 0 = it is none. */
 type Form = { readonly code: number; readonly length: number }

@@ -3,24 +3,25 @@
  * dot, Markdown, `hxxp` and `[.]`, escapes, full-width dots, IDN or punycode, quotation marks and other scripts around. What stands
  * behind `?` or `#` of an address is not one. Linear: candidates are found by their dots and read once outwards.
  */
-import { isNameUnit, normalHost } from './hostname.ts'
-import { isOfName, nameLetters } from './idna-mapping.ts'
-import { dresses, spelledOut } from './escaped-urls.ts'
+
+import { unescapeUrls, urlEscapes } from './escaped-urls.ts'
+import { isNameUnit, normalizeHostname } from './hostname.ts'
+import { isOfName, mapIdna } from './idna-mapping.ts'
 
 /**
  * Calls `onHost` with each host, lower case, without a trailing dot, in ASCII or in the letters of its name (`nameLetters`), until
  * it returns false. Doubles may come.
  */
-export function hostsIn(text: string, onHost: (host: string) => boolean): void {
-  const seen = dresses.in(text)
-  const isFolded = (seen & dresses.lone) !== 0
-  const plain = isFolded ? nameLetters(text) : text
+export function extractHosts(text: string, onHost: (host: string) => boolean): void {
+  const seen = urlEscapes.in(text)
+  const isFolded = (seen & urlEscapes.lone) !== 0
+  const plain = isFolded ? mapIdna(text) : text
   // As it stands too: what is spelt out may join what belongs apart.
-  if (!readHosts(plain, isFolded, onHost) || (seen & dresses.whole) === 0) return
-  let other = spelledOut(plain)
+  if (!readHosts(plain, isFolded, onHost) || (seen & urlEscapes.whole) === 0) return
+  let other = unescapeUrls(plain)
   for (let turn = 0; other !== null && turn < mostEscapes; turn++) {
     if (!readHosts(other, false, onHost)) return
-    other = other.includes('%') ? spelledOut(other) : null
+    other = other.includes('%') ? unescapeUrls(other) : null
   }
 }
 
@@ -36,7 +37,7 @@ function readHosts(text: string, isFolded: boolean, onHost: (host: string) => bo
     const start = stretchStart(text, dot, from)
     const end = stretchEnd(text, dot)
     // Once for all that follows: name by name would take longer.
-    if (!isFolded && isBeyondAscii(text, start, end)) return readHosts(nameLetters(text.slice(start)), true, onHost)
+    if (!isFolded && isBeyondAscii(text, start, end)) return readHosts(mapIdna(text.slice(start)), true, onHost)
     from = end
     if (!hostsOf(text, start, end, onHost)) return false
   }
@@ -105,7 +106,8 @@ function hostsOfField(text: string, from: number, to: number, onHost: (host: str
   if (port > from && text.charCodeAt(port - 1) === colon) last = port - 1
   let first = last
   while (first > from && isPlain(text.charCodeAt(first - 1))) first--
-  if (first === from || text.charCodeAt(first - 1) < 128) return tell(normalHost(text.slice(first, last)), onHost)
+  if (first === from || text.charCodeAt(first - 1) < 128)
+    return tell(normalizeHostname(text.slice(first, last)), onHost)
   while (first > from && joins[text.charCodeAt(first - 1)] !== 1) first--
   while (last > first && !isNameUnit(text.charCodeAt(last - 1))) last--
   return tell(text.slice(first, last), onHost) && hostsWithin(text, first, last, onHost)
@@ -123,7 +125,7 @@ function hostsWithin(text: string, first: number, last: number, onHost: (host: s
     // Of a label that goes on in letters, what is plain of it is none.
     if (start > first && mixes(text.charCodeAt(start - 1))) start = text.indexOf('.', start) + 1
     if (end < last && mixes(text.charCodeAt(end))) end = text.lastIndexOf('.', end)
-    if (start < end && !tell(normalHost(text.slice(start, end)), onHost)) return false
+    if (start < end && !tell(normalizeHostname(text.slice(start, end)), onHost)) return false
   }
   return true
 }

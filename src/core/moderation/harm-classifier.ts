@@ -1,7 +1,7 @@
 /** When the classifier's numbers become a refusal, in which category, and the one number that stands for them. */
 import { createFeatureReader, type FeatureReader, type Features, opensPolitely } from '../analysis/features.ts'
 import { createDeedReader } from './deeds.ts'
-import { createHarmJudge, type Harm, type HarmHead, timesOf } from './harm-features.ts'
+import { countOf, createHarmJudge, type Harm, type HarmHead } from './harm-features.ts'
 import type { HarmKind } from './harm-words.ts'
 import { eachPart, partsIn } from './parts.ts'
 import type { SafetyCategory } from './pattern-rules.ts'
@@ -31,14 +31,14 @@ export type HarmClassifier = {
    */
   answer(text: string): HarmVerdict
   /** Begins to hear an answer. */
-  listen(): Listener
+  listen(): SentenceClassifier
 }
 
 /**
  * Hears the next sentence of an answer, '' for a blank one: the verdict of `answer` on it together with the one before it, which
  * `both` tells. Each begins with the white space that parts it from the one before.
  */
-export type Listener = (sentence: string, both: () => string) => HarmVerdict
+export type SentenceClassifier = (sentence: string, both: () => string) => HarmVerdict
 
 /** A classifier with buffers of its own; `readPrompt` may be the reader that others read prompts with. */
 export function createHarmClassifier(readPrompt: FeatureReader = createFeatureReader()): HarmClassifier {
@@ -162,13 +162,13 @@ const harmless: HarmVerdict = { category: null, score: 0 }
 const answerThreshold = 3.5
 
 function verdictOf(harm: Harm): HarmVerdict {
-  return { category: blocks(harm) ? categoryOf(harm) : null, score: scoreOf(harm) }
+  return { category: isBlocked(harm) ? categoryOf(harm) : null, score: scoreOf(harm) }
 }
 
 type Odds = Pick<Harm, HarmHead | 'evidence'> & { readonly kinds: ArrayLike<number> }
 
 /** Whether one of the heads is sure enough. */
-export function blocks(odds: Odds): boolean {
+export function isBlocked(odds: Odds): boolean {
   if (odds.evidence < leastEvidence) return false
   return asksForHarm(odds) || triesToUnbind(odds) || (odds.content > thresholds.content && !isOfSelfHarm(odds.kinds))
 }
@@ -198,7 +198,7 @@ function leastOfRequest(kinds: Odds['kinds']): number {
 
 /** Who says that they want to die is not turned away: a model answers with help. Who asks how is. */
 function isCry(kinds: Odds['kinds']): boolean {
-  return isOfSelfHarm(kinds) && timesOf(kinds, 'instruct') === 0
+  return isOfSelfHarm(kinds) && countOf(kinds, 'instruct') === 0
 }
 
 function isOfSelfHarm(kinds: Odds['kinds']): boolean {
@@ -206,7 +206,7 @@ function isOfSelfHarm(kinds: Odds['kinds']): boolean {
 }
 
 function namesHarm(kinds: Odds['kinds']): boolean {
-  return categories.some(([kind]) => timesOf(kinds, kind) > 0)
+  return categories.some(([kind]) => countOf(kinds, kind) > 0)
 }
 
 /** The content head's probability; for what is refused, at least the refusing head's, a request's with some doubt, and half as loud. */
@@ -246,11 +246,11 @@ function categoryOf(harm: Harm): SafetyCategory {
 
 /** The category of which most was said; null where no word of one was read. */
 function mostSpokenOf(kinds: Odds['kinds']): SafetyCategory | null {
-  const isOfOneself = timesOf(kinds, 'oneself') > 0
+  const isOfOneself = countOf(kinds, 'oneself') > 0
   let best: SafetyCategory | null = null
   let most = 0
   for (const [kind, category, weight] of categories) {
-    const said = timesOf(kinds, kind) * weight
+    const said = countOf(kinds, kind) * weight
     if (said <= most) continue
     best = isOfOneself && category === 'violence' ? 'self_harm' : category
     most = said

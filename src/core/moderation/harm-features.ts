@@ -5,7 +5,7 @@
  */
 import { type Features, hashOf, maximumWords, sieveOf, sieveSize, slotOf } from '../analysis/features.ts'
 import kept from '../weights/safety.json'
-import { bytesOf } from '../weights/stored-weights.ts'
+import { decodeWeights } from '../weights/stored-weights.ts'
 import { type HarmKind, harmKinds, wordsOf } from './harm-words.ts'
 
 export const harmHeads = ['request', 'content', 'jailbreak'] as const
@@ -28,11 +28,11 @@ export function regionOf(slot: number): number {
 }
 
 /** How loudly each of a text's features speaks: a long text has many, and each says less. */
-export function loudness(features: number): number {
+export function featureWeight(features: number): number {
   return 5 / Math.sqrt(features + 8)
 }
 
-export type HarmJudge = {
+export type HarmScorer = {
   read(features: Features): Harm
   /** Some of a text's words, as if they stood alone. */
   readPart(features: Features, from: number, to: number): Harm
@@ -46,14 +46,14 @@ export type HarmJudge = {
 }
 
 /** A judge with buffers of its own. */
-export function createHarmJudge(): HarmJudge {
-  const weights = bytesOf(kept)
+export function createHarmJudge(): HarmScorer {
+  const weights = decodeWeights(kept)
   const reader = createHarmReader(weights)
   const { scale, bias } = kept
   const neighboursAtMost = mostOfNeighbours(weights)
   const { sums } = reader
   const harmOf = (filled: number): Harm => {
-    const loud = loudness(filled)
+    const loud = featureWeight(filled)
     return {
       request: sums.request * loud * scale.request + bias.request,
       content: sums.content * loud * scale.content + bias.content,
@@ -67,12 +67,12 @@ export function createHarmJudge(): HarmJudge {
     readPart: (features, from, to) => harmOf(reader.readPart(features, from, to)),
     requestAbout(from, to) {
       const { weight, slots } = reader.between(from, to)
-      return weight * loudness(slots) * scale.request + bias.request
+      return weight * featureWeight(slots) * scale.request + bias.request
     },
     contentAtMost(features) {
       const filled = reader.read(features, false)
       // More features, as there are with the neighbours, only make each one softer.
-      return Math.max(0, sums.content + neighboursAtMost) * loudness(filled) * scale.content + bias.content
+      return Math.max(0, sums.content + neighboursAtMost) * featureWeight(filled) * scale.content + bias.content
     },
   }
 }
@@ -87,7 +87,7 @@ function mostOfNeighbours(weights: Int8Array): number {
 
 type Words = Pick<Features, 'count' | 'words' | 'stems'>
 
-export type HarmReader = {
+export type HarmFeatureReader = {
   /** Fills `slots`, `sums` and `kinds`; returns how many slots, each once. Those of neighbours can be left out. */
   read(features: Words, withNeighbours?: boolean): number
   /** The same of some of the words. */
@@ -112,7 +112,7 @@ const kindSpread = 0x9e3779b1
  * Turns features into slots and weighs them; without `weights` (three a slot, by head) they weigh nothing. Keeps buffers of its
  * own. First the slots are noted as they come, then each is weighed once: two loops without a branch that nobody could guess.
  */
-export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * harmHeads.length)): HarmReader {
+export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * harmHeads.length)): HarmFeatureReader {
   const { kindsOf, sieve } = kindTable()
   const slots = new Uint32Array(harmSlots + 1)
   const noted = new Uint16Array(mostNoted)
@@ -332,6 +332,6 @@ function kindTable() {
 }
 
 /** How often a reading met words of a kind. */
-export function timesOf(kinds: ArrayLike<number>, kind: HarmKind): number {
+export function countOf(kinds: ArrayLike<number>, kind: HarmKind): number {
   return kinds[harmKinds.indexOf(kind)] ?? 0
 }

@@ -2,8 +2,8 @@
  * A set of host names as 64-bit fingerprints in two typed arrays: 250,000 names are 4 MB and one look-up a label. Two names
  * share a fingerprint once in 10^8 lists of that size; the allow list mends that, as it mends any wrong entry.
  */
-import { maximumHost, normalHost } from './hostname.ts'
-import { nameLetters } from './idna-mapping.ts'
+import { maximumHost, normalizeHostname } from './hostname.ts'
+import { mapIdna } from './idna-mapping.ts'
 import { lettersOf } from './punycode.ts'
 
 export type HostSet = {
@@ -131,7 +131,7 @@ export function buildHostSet(expected = 0): HostSetBuilder {
   /** Names beyond plain ASCII, punycode, and whole addresses. */
   const addText = (bytes: Uint8Array, from: number, to: number) => {
     const text = decoder.decode(bytes.subarray(from, to))
-    const host = normalHost(text.replace(/^[a-z]+:\/\//i, '').replace(/[/?#:].*$/, ''))
+    const host = normalizeHostname(text.replace(/^[a-z]+:\/\//i, '').replace(/[/?#:].*$/, ''))
     if (host === null) return
     insertName(host)
     const before = entries
@@ -226,7 +226,7 @@ function spellingsOf(name: string): readonly string[] {
   let turned = 0
   for (const label of labels.toReversed()) {
     const plain = lettersOf(label)
-    const letters = plain === null ? '' : nameLetters(plain)
+    const letters = plain === null ? '' : mapIdna(plain)
     const isTurned = letters !== '' && !letters.includes(' ') && ++turned <= mostTurned
     spellings = spellings.flatMap(rest =>
       (isTurned ? [label, letters] : [label]).map(one => (rest === '' ? one : `${one}.${rest}`)),

@@ -1,12 +1,12 @@
 /** Host names in the one form that they are compared in. */
-import { nameLetters } from './idna-mapping.ts'
+import { mapIdna } from './idna-mapping.ts'
 import { maximumLabel, punycodeOf } from './punycode.ts'
 
 /** Longest name that DNS has, in octets. */
 export const maximumHost = 253
 
 /** Lower case, ASCII, no leading or trailing dots or marks; null where it is no host name with a dot in it. */
-export function normalHost(raw: string): string | null {
+export function normalizeHostname(raw: string): string | null {
   let start = 0
   let end = raw.length
   while (start < end && !isNameUnit(raw.charCodeAt(start))) start++
@@ -25,7 +25,7 @@ export function normalHost(raw: string): string | null {
     before = unit
   }
   if (dots === 0) return null
-  if ((found & beyond) !== 0) return nameBeyondAscii(nameLetters(host))
+  if ((found & beyond) !== 0) return nameBeyondAscii(mapIdna(host))
   if (host.length > maximumHost || (found & letter) === 0) return null
   return (found & capital) === 0 ? host : host.toLowerCase()
 }

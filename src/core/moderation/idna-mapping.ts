@@ -2,15 +2,16 @@
  * Letters as host names have them (Unicode's UTS 46, as browsers do): in lower case, without their coats, each with its accents as
  * one; dots of every width a dot, invisible characters gone. What stands in no name is a blank, so that it ends one.
  */
-import { isSettled, normalForm } from './nfkc.ts'
+
 import { blockUnits, loadUnits, units } from './code-units.ts'
+import { isSettled, toNfkc } from './nfkc.ts'
 
 /** A text of any length so. Linear: one pass, and one more where letters depend on their neighbours. */
-export function nameLetters(text: string): string {
+export function mapIdna(text: string): string {
   const folded = letterByLetter(text, false)
-  if (!folded.hasBeyond) return folded.isSettled ? folded.text : normalForm(folded.text)
+  if (!folded.hasBeyond) return folded.isSettled ? folded.text : toNfkc(folded.text)
   const letters = folded.text.replace(ignorableBeyond, '').replace(sigmasBeyond, 'σ')
-  return letterByLetter(lowered(normalForm(letters)), true).text
+  return letterByLetter(lowered(toNfkc(letters)), true).text
 }
 
 /** Whether a unit stands in names, however it is dressed. */

@@ -1,7 +1,7 @@
 /** Words spelt so that no list of words has them, `1gn0re` and `i g n o r e`, as they are read. */
 
 /** A text with such words spelt plainly; null where it has none. Linear. */
-export function respelt(text: string): string | null {
+export function normalizeLeetspeak(text: string): string | null {
   // A gap on either side: no look at a neighbour leaves the array.
   const units = new Uint16Array(text.length + 2 * gap)
   const bytes = Buffer.from(units.buffer)

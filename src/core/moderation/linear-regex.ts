@@ -8,15 +8,15 @@
  * class.
  */
 
-import { everyUnit, joined, opposite, type Units, unitsOf } from './code-unit-ranges.ts'
+import { type CodeUnitRanges, complement, everyUnit, union, unitsOf } from './code-unit-ranges.ts'
 
-export type Expression = {
+export type LinearRegex = {
   /** Whether the text holds a match. */
   test(text: string): boolean
 }
 
 /** Compiles an expression. Throws a TypeError that says why one is refused. */
-export function compileExpression(source: string): Expression {
+export function compileLinearRegex(source: string): LinearRegex {
   const parser = createParser(source)
   const machine = startMachine()
   const end = machine.state()
@@ -43,7 +43,7 @@ const maximumRepeat = 256
 
 type Condition = 'boundary' | 'inside' | 'start' | 'end'
 type Part =
-  | { readonly kind: 'step'; readonly accepts: Units; readonly to: number }
+  | { readonly kind: 'step'; readonly accepts: CodeUnitRanges; readonly to: number }
   | { readonly kind: 'free'; readonly to: readonly number[] }
   | { readonly kind: 'check'; readonly condition: Condition; readonly to: number }
 
@@ -169,22 +169,22 @@ function createParser(source: string) {
     return step(escaped(mark))
   }
 
-  const escaped = (mark: string): Units => {
+  const escaped = (mark: string): CodeUnitRanges => {
     const known = classes[mark.toLowerCase()]
-    if (known !== undefined) return mark === mark.toLowerCase() ? known : opposite(known)
+    if (known !== undefined) return mark === mark.toLowerCase() ? known : complement(known)
     const control = { n: '\n', r: '\r', t: '\t', f: '\f', v: '\v' }[mark]
     if (control !== undefined) return only(control)
     if (/[a-z0-9]/i.test(mark)) return refuse(`\\${mark} is not known`)
     return only(mark)
   }
 
-  const classOf = (): Units => {
+  const classOf = (): CodeUnitRanges => {
     const isNot = source[at] === '^'
     if (isNot) at++
-    const found: Units[] = []
+    const found: CodeUnitRanges[] = []
     for (let isFirst = true; source[at] !== ']' || isFirst; isFirst = false) {
       let mark = source[at++] ?? refuse('a class is not closed')
-      let members: Units | null = null
+      let members: CodeUnitRanges | null = null
       if (mark === '\\') {
         mark = source[at++] ?? refuse('a class is not closed')
         members = escaped(mark)
@@ -198,7 +198,7 @@ function createParser(source: string) {
       } else found.push(members ?? only(mark))
     }
     at++
-    return isNot ? opposite(joined(found)) : joined(found)
+    return isNot ? complement(union(found)) : union(found)
   }
 
   return {
@@ -210,7 +210,7 @@ function createParser(source: string) {
   }
 }
 
-function step(accepts: Units): Build {
+function step(accepts: CodeUnitRanges): Build {
   return (machine, to) => {
     const state = machine.state()
     machine.set(state, { kind: 'step', accepts, to })
@@ -245,7 +245,7 @@ function repeat(piece: Build, least: number, most: number | null): Build {
   }
 }
 
-function only(mark: string): Units {
+function only(mark: string): CodeUnitRanges {
   return unitsOf(mark.charCodeAt(0), mark.charCodeAt(0))
 }
 
@@ -254,11 +254,11 @@ function isHalf(mark: string): boolean {
 }
 
 const digits = unitsOf(48, 57)
-const wordLike = joined([digits, unitsOf(97, 122), unitsOf(95, 95)])
-const classes: Readonly<Record<string, Units>> = {
+const wordLike = union([digits, unitsOf(97, 122), unitsOf(95, 95)])
+const classes: Readonly<Record<string, CodeUnitRanges>> = {
   d: digits,
   w: wordLike,
-  s: joined([unitsOf(9, 13), unitsOf(32, 32)]),
+  s: union([unitsOf(9, 13), unitsOf(32, 32)]),
 }
 
 /** Units that no part of a machine tells apart are one symbol. */
@@ -271,7 +271,7 @@ type Alphabet = {
   /** By symbol. */
   readonly isWord: readonly boolean[]
   /** By set, then by symbol. */
-  readonly takenBy: ReadonlyMap<Units, readonly boolean[]>
+  readonly takenBy: ReadonlyMap<CodeUnitRanges, readonly boolean[]>
 }
 
 function alphabetOf({ parts }: Machine): Alphabet {

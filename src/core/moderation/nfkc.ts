@@ -1,7 +1,7 @@
 /** Unicode's compatibility form, NFKC: letters without their coats, each with its accents as one. */
 
 /** A text in that form. Linear. */
-export function normalForm(text: string): string {
+export function toNfkc(text: string): string {
   return text.replace(manyMarks, '$1').normalize('NFKC')
 }
 

@@ -2,12 +2,12 @@
 import { loadUnits, units } from './code-units.ts'
 
 /** What may stand at a form's next place; a form is the places from a first to the next last. */
-export type Place = { readonly units: string; readonly isFirst?: true; readonly isLast?: true }
+export type PrefilterPosition = { readonly units: string; readonly isFirst?: true; readonly isLast?: true }
 
 /** Each place is a bit, and one more is for units that are a sign by themselves. */
 const mostPlaces = 30
 
-export type SignReader = {
+export type ObfuscationPrefilter = {
   /** The signs that a text has; 0 = none. Linear. */
   in(text: string): number
   /** A form may be whole. */
@@ -17,9 +17,12 @@ export type SignReader = {
 }
 
 /** A reader of the forms of `places`, all of ASCII; `isLone` is asked of every other unit once. */
-export function createSignReader(places: readonly Place[], isLone: (unit: number) => boolean): SignReader {
+export function createSignReader(
+  places: readonly PrefilterPosition[],
+  isLone: (unit: number) => boolean,
+): ObfuscationPrefilter {
   if (places.length > mostPlaces) throw new RangeError(`At most ${mostPlaces} places.`)
-  const bitsOf = (isMeant: (place: Place) => boolean) =>
+  const bitsOf = (isMeant: (place: PrefilterPosition) => boolean) =>
     places.reduce((bits, place, at) => (isMeant(place) ? bits | (1 << at) : bits), 0)
   const lone = 1 << places.length
   const whole = bitsOf(place => place.isLast === true)

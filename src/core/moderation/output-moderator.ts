@@ -4,11 +4,11 @@
  */
 
 import type { ChatEvent, StreamMode } from '../chat/chat.ts'
-import { goesOn, isPiece, type Piece } from '../chat/text-deltas.ts'
+import { isSameText, isTextDelta, type TextDelta } from '../chat/text-deltas.ts'
+import { createStreamingModerator, type StreamingModerator, type StreamingRules } from './streaming-moderator.ts'
 import type { Verdict } from './text-moderator.ts'
-import { type Lane, type LaneRules, startLane } from './streaming-moderator.ts'
 
-export type AnswerScreen = {
+export type OutputModerator = {
   /** What of a batch may go out now; after a hit nothing more. */
   take(batch: readonly ChatEvent[]): readonly ChatEvent[]
   /** What is still held back and clean, of an answer that was cut. */
@@ -17,22 +17,22 @@ export type AnswerScreen = {
   hit(): Verdict | null
 }
 
-export type AnswerRules = LaneRules & {
+export type OutputModerationRules = StreamingRules & {
   /** Whole answers that were found clean; null = none is remembered. */
-  readonly known: KnownAnswers | null
+  readonly known: CleanOutputs | null
 }
 
 /** Looks up a whole answer by its digest, which is taken once: `keep` remembers that the same answer was found clean. */
-export type KnownAnswers = (text: string) => { readonly isClean: boolean; keep(): void }
+export type CleanOutputs = (text: string) => { readonly isClean: boolean; keep(): void }
 
 /** A screen for one answer; null = a JSON answer, of which nothing goes out before its end. */
-export function startAnswerScreen(rules: AnswerRules, mode: StreamMode | null): AnswerScreen {
+export function createOutputModerator(rules: OutputModerationRules, mode: StreamMode | null): OutputModerator {
   return new OwnScreen(rules, mode)
 }
 
 /** A class, since each answer would make its functions anew. */
-class OwnScreen implements AnswerScreen {
-  private readonly rules: AnswerRules
+class OwnScreen implements OutputModerator {
+  private readonly rules: OutputModerationRules
   private readonly mode: StreamMode | null
   private readonly lanes = new Map<string, Held>()
   /** Of the newest piece: the next nearly always goes on with it. */
@@ -43,7 +43,7 @@ class OwnScreen implements AnswerScreen {
   /** A text was ended before: what follows stands in its context. */
   private hasEnded = false
 
-  constructor(rules: AnswerRules, mode: StreamMode | null) {
+  constructor(rules: OutputModerationRules, mode: StreamMode | null) {
     this.rules = rules
     this.mode = mode
   }
@@ -62,7 +62,7 @@ class OwnScreen implements AnswerScreen {
     if (this.hit() !== null) return []
     const out: ChatEvent[] = []
     for (const event of batch) {
-      if (isPiece(event)) this.takeText(event, out)
+      if (isTextDelta(event)) this.takeText(event, out)
       else this.takeOther(event, out)
       const hit = this.hit()
       if (hit === null) continue
@@ -72,8 +72,8 @@ class OwnScreen implements AnswerScreen {
     return out
   }
 
-  private takeText(event: Piece, out: ChatEvent[]): void {
-    if (this.newest === null || !goesOn(this.newest.shape, event)) this.endOther(event, out)
+  private takeText(event: TextDelta, out: ChatEvent[]): void {
+    if (this.newest === null || !isSameText(this.newest.shape, event)) this.endOther(event, out)
     if (this.hit() === null) this.pushText(event, out)
   }
 
@@ -87,13 +87,13 @@ class OwnScreen implements AnswerScreen {
     if (this.hit() === null) out.push(event)
   }
 
-  private pushText(event: Piece, out: ChatEvent[]): void {
+  private pushText(event: TextDelta, out: ChatEvent[]): void {
     const held = this.heldOf(event)
     if (this.mode === null) {
       held.waiting += event.text
       return
     }
-    held.lane ??= startLane(this.rules)
+    held.lane ??= createStreamingModerator(this.rules)
     const { lane } = held
     const isFirst = this.mode === 'buffered' && !this.hasShown
     const text = lane.push(event.text, this.isEager(event) || isFirst)
@@ -104,15 +104,15 @@ class OwnScreen implements AnswerScreen {
     this.refusal = lane.hit()
   }
 
-  private heldOf(event: Piece): Held {
+  private heldOf(event: TextDelta): Held {
     const { newest } = this
-    const held = newest !== null && goesOn(newest.shape, event) ? newest : this.found(event)
+    const held = newest !== null && isSameText(newest.shape, event) ? newest : this.found(event)
     this.newest = held
     held.shape = event
     return held
   }
 
-  private found(event: Piece): Held {
+  private found(event: TextDelta): Held {
     const key = event.type === 'tool_arguments' ? `${event.choice} ${event.index}` : `${event.choice} ${event.type}`
     let held = this.lanes.get(key)
     if (held === undefined) {
@@ -142,7 +142,7 @@ class OwnScreen implements AnswerScreen {
   }
 
   /** Where a choice goes on from its reasoning to its text, the reasoning is over: none of it may follow behind. */
-  private endOther({ choice, type }: Piece, out: ChatEvent[]): void {
+  private endOther({ choice, type }: TextDelta, out: ChatEvent[]): void {
     for (const [key, held] of this.lanes) {
       if (held.shape.choice !== choice || held.shape.type === type) continue
       this.lanes.delete(key)
@@ -157,14 +157,14 @@ class OwnScreen implements AnswerScreen {
 
   private endLane(held: Held, out: ChatEvent[]): void {
     const { shape, waiting } = held
-    held.lane ??= startLane(this.rules)
+    held.lane ??= createStreamingModerator(this.rules)
     held.waiting = ''
     const text = held.lane.end(this.isEager(shape), waiting)
     if (text !== '') out.push({ ...shape, text })
     this.refusal ??= held.lane.hit()
   }
 
-  private isEager({ type }: Piece): boolean {
+  private isEager({ type }: TextDelta): boolean {
     return this.mode === 'realtime' || type === 'tool_arguments'
   }
 
@@ -178,9 +178,9 @@ class OwnScreen implements AnswerScreen {
 
 type Held = {
   /** The newest event of the lane: what its text goes out as. */
-  shape: Piece
+  shape: TextDelta
   /** Of a JSON answer what has come, looked at only in the end, and then mostly by its name alone. */
   waiting: string
   /** Null until somebody has to look. */
-  lane: Lane | null
+  lane: StreamingModerator | null
 }

@@ -10,7 +10,7 @@
 export const stop = '\ue000'
 
 /** Words that may stand before an order and change nothing of it. */
-export const courtesies: readonly string[] = [
+export const politenessPhrases: readonly string[] = [
   'please pls plz kindly now just so ok okay hey hi hello dear also and but then first well alright right simply again instead next',
   'important urgent attention warning notice note update new system user human admin administrator developer root assistant',
   'inst instruction instructions prompt task question input query message text sys s im start 1 2 3',
@@ -59,7 +59,7 @@ const addressed = [
 /** In Japanese, the forms of an order: the others tell of one. */
 const obeyed = '無視して|無視しろ|無視しな|無視せよ|忘れて|忘れろ|忘れな|破棄して|破棄しろ|無効にし|わすれて|むしして'
 
-export const openingOrders: readonly string[] = [
+export const overridePatterns: readonly string[] = [
   ...ways(
     addressed,
     [verbs],
@@ -326,7 +326,7 @@ export const openingOrders: readonly string[] = [
 ]
 
 /** Orders that may take back what the speaker said, and are spared where they do. */
-export const sparedOrders: readonly string[] = [
+export const allowedOverrides: readonly string[] = [
   ...ways(
     addressed,
     ['ignore|disregard|forget|override|discard|dismiss'],
@@ -351,7 +351,7 @@ export const sparedOrders: readonly string[] = [
 ]
 
 /** What one says who takes back something of one's own. */
-export const takenBack: readonly string[] = [
+export const retractionPatterns: readonly string[] = [
   'sorry|oops|apologies|mistake|typo|mistakenly|accidentally|misread|misspoke|wrong|confused|mistaken',
   'i meant|misunderstood|forgot|mixed|mistyped|changed|realised|realized|figured|found|solved|fixed|said|wrote|sent|gave|asked',
   'start over|again|fresh',

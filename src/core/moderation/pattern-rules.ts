@@ -3,11 +3,11 @@
  * it speaks, not to find everything; the layers after it read what it leaves.
  */
 
-import { compilePatterns, type PatternSet, scan } from './patterns.ts'
 import { beginningsOf, dataOrders } from './data-orders.ts'
-import { compileExpression, type Expression } from './linear-regex.ts'
-import { compileOpenings, type Openings } from './prefix-patterns.ts'
-import { openingOrders, sparedOrders, takenBack } from './override-patterns.ts'
+import { compileLinearRegex, type LinearRegex } from './linear-regex.ts'
+import { allowedOverrides, overridePatterns, retractionPatterns } from './override-patterns.ts'
+import { compilePatterns, type PatternSet, scan } from './patterns.ts'
+import { compileOpenings, type PrefixPatterns } from './prefix-patterns.ts'
 
 export const safetyCategories = [
   'jailbreak',
@@ -49,14 +49,14 @@ export type SafetyRules = {
   readonly rules: readonly SafetyRule[]
   readonly set: PatternSet
   readonly ruleOf: Uint16Array
-  readonly openings: Openings<SafetyRule>
+  readonly openings: PrefixPatterns<SafetyRule>
   /** In the order of the rules, several at a time. */
   readonly expressions: readonly ExpressionGroup[]
 }
 
 /** Expressions that one pass looks for; `any`: whether one of them is in a text. */
-type ExpressionGroup = { readonly any: Expression; readonly members: readonly RuleExpression[] }
-type RuleExpression = { readonly rule: SafetyRule; readonly expression: Expression; readonly source: string }
+type ExpressionGroup = { readonly any: LinearRegex; readonly members: readonly RuleExpression[] }
+type RuleExpression = { readonly rule: SafetyRule; readonly expression: LinearRegex; readonly source: string }
 
 /** Compiles a rule table. Throws a TypeError on a pattern without a word and on an expression that is not linear. */
 export function compileRules(rules: readonly SafetyRule[]): SafetyRules {
@@ -71,7 +71,7 @@ export function compileRules(rules: readonly SafetyRule[]): SafetyRules {
     ),
     expressions: grouped(
       rules.flatMap(rule =>
-        (rule.expressions ?? []).map(source => ({ rule, source, expression: compileExpression(source) })),
+        (rule.expressions ?? []).map(source => ({ rule, source, expression: compileLinearRegex(source) })),
       ),
     ),
   }
@@ -92,23 +92,23 @@ function grouped(all: readonly RuleExpression[]): readonly ExpressionGroup[] {
 }
 
 /** null = its table would be too large. */
-function anyOf(members: readonly RuleExpression[]): Expression | null {
+function anyOf(members: readonly RuleExpression[]): LinearRegex | null {
   try {
-    return compileExpression(members.map(({ source }) => `(?:${source})`).join('|'))
+    return compileLinearRegex(members.map(({ source }) => `(?:${source})`).join('|'))
   } catch {
     return null
   }
 }
 
 /** The first rule that a text breaks, null for none. */
-export function firstBroken(compiled: SafetyRules, text: string): SafetyRule | null {
+export function findBlockingRule(compiled: SafetyRules, text: string): SafetyRule | null {
   let broken = compiled.openings.of(text) ?? lineBroken(compiled, text)
   if (broken !== null) return broken
   scan(compiled.set, text, pattern => {
     broken = compiled.rules[compiled.ruleOf[pattern] ?? -1] ?? null
     return broken === null
   })
-  return broken ?? firstMatched(compiled, text)
+  return broken ?? findMatchingRule(compiled, text)
 }
 
 /** Pasted text brings its orders in with its lines. What may take back something of the speaker's own counts at the beginning alone. */
@@ -126,7 +126,7 @@ const space = 32
 const mostLines = 4_096
 
 /** The first rule one of whose expressions is in a text. */
-export function firstMatched({ expressions }: SafetyRules, text: string): SafetyRule | null {
+export function findMatchingRule({ expressions }: SafetyRules, text: string): SafetyRule | null {
   for (const { any, members } of expressions) {
     const broken = any.test(text) ? members.find(({ expression }) => expression.test(text)) : undefined
     if (broken !== undefined) return broken.rule
@@ -153,7 +153,7 @@ export function firstBrokenByData(compiled: SafetyRules, text: string): SafetyRu
     const broken = compiled.openings.of(text.slice(from, from + longestOpening))
     if (broken !== null) return broken
   }
-  return firstBroken(compiled, text)
+  return findBlockingRule(compiled, text)
 }
 
 /** In UTF-16 units: of a text made of beginnings each one is read no further. */
@@ -188,15 +188,15 @@ export const safetyRules: readonly SafetyRule[] = [
     category: 'prompt_injection',
     reason: 'Opens by telling the model to drop its instructions.',
     patterns: [],
-    openings: openingOrders,
+    openings: overridePatterns,
   },
   {
     id: 'override-earlier',
     category: 'prompt_injection',
     reason: 'Opens by telling the model to drop what was said before, and takes back nothing of its own.',
     patterns: [],
-    openings: sparedOrders,
-    unless: takenBack,
+    openings: allowedOverrides,
+    unless: retractionPatterns,
   },
   {
     id: 'unrestricted-persona',

@@ -13,14 +13,14 @@
  */
 
 import {
+  createWordScan,
   endWord,
   everyWord,
-  found,
   noWord,
   type OnWords,
-  readWords,
+  scanWords,
   sieveSize,
-  startReading,
+  wordMatches,
 } from './word-hashes.ts'
 
 export type PatternSet = {
@@ -197,8 +197,8 @@ function placesOf(source: string, isOpening: boolean, choicesOf: (part: string) 
 function prefixHashes(place: string): number[] {
   return place.split('|').flatMap(choice =>
     Array.from(choice, (_, end) => {
-      const reading = startReading()
-      readWords(reading, choice.slice(0, end + 1), everyWord, () => true)
+      const reading = createWordScan()
+      scanWords(reading, choice.slice(0, end + 1), everyWord, () => true)
       return reading.hash
     }),
   )
@@ -207,12 +207,12 @@ function prefixHashes(place: string): number[] {
 /** The words of a text. */
 export function wordHashes(text: string): number[] {
   const hashes: number[] = []
-  const reading = startReading()
+  const reading = createWordScan()
   const onWords: OnWords = count => {
-    hashes.push(...found.hash.subarray(0, count))
+    hashes.push(...wordMatches.hash.subarray(0, count))
     return true
   }
-  readWords(reading, text, everyWord, onWords)
+  scanWords(reading, text, everyWord, onWords)
   endWord(reading, everyWord, onWords)
   return hashes
 }
@@ -223,9 +223,9 @@ export function wordHashes(text: string): number[] {
  */
 export function scan(set: PatternSet, text: string, onMatch: (pattern: number, position: number) => boolean): void {
   const { scratch } = set
-  const reading = startReading()
+  const reading = createWordScan()
   const onWords = matcher(set, scratch.reached, scratch.base, onMatch)
-  if (readWords(reading, text, set.sieve, onWords)) endWord(reading, set.sieve, onWords)
+  if (scanWords(reading, text, set.sieve, onWords)) endWord(reading, set.sieve, onWords)
   scratch.base += reading.words + beyondReach
   if (scratch.base < lastBase) return
   scratch.reached.fill(0)
@@ -253,7 +253,7 @@ export type RunningScan = {
 /** Starts a running scan, for patterns that count anywhere. */
 export function startScan(set: PatternSet): RunningScan {
   const { completes, lastReach, lastPrefixes, hasSingle } = set
-  const reading = startReading()
+  const reading = createWordScan()
   /** Up to which word some pattern waits for its last one. */
   let waitsUntil = hasSingle ? Number.POSITIVE_INFINITY : -1
   /** Where the word began that is being reported, −1 while none is. */
@@ -271,7 +271,7 @@ export function startScan(set: PatternSet): RunningScan {
   return {
     push(text, onFound) {
       report = onFound
-      readWords(reading, text, set.sieve, step)
+      scanWords(reading, text, set.sieve, step)
     },
     end(onFound) {
       report = onFound
@@ -298,11 +298,11 @@ function matcher(
 ): OnWords {
   return count => {
     for (let at = 0; at < count; at++) {
-      const hash = found.hash[at] ?? 0
+      const hash = wordMatches.hash[at] ?? 0
       let word = sieve[hash & (sieveSize - 1)] ?? 0
       while (word !== 0 && words.hash[word] !== hash) word = words.next[word] ?? 0
       if (word === 0) continue
-      const position = found.position[at] ?? 0
+      const position = wordMatches.position[at] ?? 0
       const place = base + position
       const end = words.from[word + 1] ?? 0
       for (let index = words.from[word] ?? 0; index < end; index++) {
@@ -312,7 +312,7 @@ function matcher(
         reached[state] = place
         const pattern = completes[state] ?? -1
         if (pattern >= 0) {
-          if (!onMatch(pattern, position, found.start[at] ?? 0)) return false
+          if (!onMatch(pattern, position, wordMatches.start[at] ?? 0)) return false
         } else onState?.(state, position)
       }
     }

@@ -3,11 +3,11 @@
  * as long as some pattern may go on with the next, for nearly every text one or two, whatever its length.
  */
 
+import { politenessPhrases, stop } from './override-patterns.ts'
 import { compilePatterns, type PatternSet, scan, wordHashes } from './patterns.ts'
-import { courtesies, stop } from './override-patterns.ts'
 import { noWord, sieveSize, wordFrom } from './word-hashes.ts'
 
-export type Openings<Owner> = {
+export type PrefixPatterns<Owner> = {
   /** Whose pattern a text opens with; null = nobody's. */
   of(text: string): Owner | null
 }
@@ -15,7 +15,7 @@ export type Openings<Owner> = {
 /** Compiles openings; `unless` holds patterns that excuse one where they stand in what follows. */
 export function compileOpenings<Owner>(
   openings: readonly { readonly of: Owner; readonly patterns: readonly string[]; readonly unless: readonly string[] }[],
-): Openings<Owner> {
+): PrefixPatterns<Owner> {
   const owners = openings.flatMap(({ of, patterns, unless }) => {
     const excuses = compilePatterns(unless)
     return patterns.map(() => ({ of, excuses }))
@@ -25,7 +25,7 @@ export function compileOpenings<Owner>(
     'opening',
   )
   const firstWords = firstWordsOf(set)
-  const passedOver = new Set(courtesies.flatMap(wordHashes))
+  const passedOver = new Set(politenessPhrases.flatMap(wordHashes))
   /** Spares the words of nearly all texts the long look. */
   const mayBegin = new Uint8Array(sieveSize)
   for (const hash of [...firstWords, ...passedOver]) mayBegin[hash & (sieveSize - 1)] = 1

@@ -3,8 +3,8 @@
  * together. A reading is made only where several words are known that way and few as they stand.
  */
 import list from '../analysis/lexicon/en.txt' with { type: 'text' }
-import { harmKinds, wordsOf } from './harm-words.ts'
 import { loadUnits, units } from './code-units.ts'
+import { harmKinds, wordsOf } from './harm-words.ts'
 
 /** Of a longer text the beginning is looked at. */
 const longestLook = 1_000

@@ -1,16 +1,16 @@
 /** Secrets that callers paste into prompts: keys of known shapes, private keys, payment cards. */
 
 import type { Message } from '../chat/chat.ts'
-import type { Definition } from '../chat/tool-definitions.ts'
-import { createSignReader, type Place } from './obfuscation-prefilter.ts'
+import type { PromptDefinition } from '../chat/tool-definitions.ts'
+import { createSignReader, type PrefilterPosition } from './obfuscation-prefilter.ts'
 
-export type Leak = { readonly kind: string; readonly from: number; readonly to: number }
+export type DetectedSecret = { readonly kind: string; readonly from: number; readonly to: number }
 
 /**
  * All leaks of a text, in order, none inside another; at most `maximumLeaks`. Also those parted by invisible characters or the
  * marks of bold text, or written in another coat. Linear: every shape has a fixed beginning and a bound.
  */
-export function leaksIn(text: string): readonly Leak[] {
+export function detectSecrets(text: string): readonly DetectedSecret[] {
   const seen = signs.in(text)
   const leaks = leaksAsWritten(text, seen)
   if ((seen & signs.lone) === 0 && !isParted(text)) return leaks
@@ -23,14 +23,14 @@ export function leaksIn(text: string): readonly Leak[] {
   return apart([...others, ...leaks])
 }
 
-function leaksAsWritten(text: string, seen: number): readonly Leak[] {
+function leaksAsWritten(text: string, seen: number): readonly DetectedSecret[] {
   if ((seen & signs.whole) === 0 && !hasDigits(text)) return none
   if (!mayLeak.test(text)) return none
   return apart([...keysIn(text), ...cardsIn(text)])
 }
 
-function apart(all: readonly Leak[]): readonly Leak[] {
-  const leaks: Leak[] = []
+function apart(all: readonly DetectedSecret[]): readonly DetectedSecret[] {
+  const leaks: DetectedSecret[] = []
   // Of those that begin together the longer one: it may be parted where the other ends.
   for (const leak of all.toSorted((one, other) => one.from - other.from || other.to - one.to))
     if (leaks.length < maximumLeaks && leak.from >= (leaks.at(-1)?.to ?? 0)) leaks.push(leak)
@@ -79,7 +79,7 @@ function coatOff(unit: number): number {
   return isUnseen ? 0 : unit
 }
 
-function* keysIn(text: string): Generator<Leak> {
+function* keysIn(text: string): Generator<DetectedSecret> {
   let end = 0
   for (let count = 0; count < maximumLeaks; ) {
     keyShapes.lastIndex = end
@@ -95,7 +95,7 @@ function* keysIn(text: string): Generator<Leak> {
   }
 }
 
-function* cardsIn(text: string): Generator<Leak> {
+function* cardsIn(text: string): Generator<DetectedSecret> {
   let end = 0
   for (let count = 0; count < maximumLeaks; ) {
     cardShape.lastIndex = end
@@ -111,13 +111,13 @@ function* cardsIn(text: string): Generator<Leak> {
 }
 
 /** The kinds of all leaks in what a message or a definition says. */
-export function leakKindsIn(message: Message | Definition): readonly string[] {
+export function detectSecretKinds(message: Message | PromptDefinition): readonly string[] {
   const kinds = new Set<string>()
-  for (const text of writtenIn(message)) for (const { kind } of leaksIn(text)) kinds.add(kind)
+  for (const text of writtenIn(message)) for (const { kind } of detectSecrets(text)) kinds.add(kind)
   return [...kinds]
 }
 
-function writtenIn(message: Message | Definition): readonly string[] {
+function writtenIn(message: Message | PromptDefinition): readonly string[] {
   switch (message.role) {
     case 'system':
     case 'tool':
@@ -134,7 +134,7 @@ function writtenIn(message: Message | Definition): readonly string[] {
 }
 
 /** The text with every leak replaced by its kind. */
-export function masked(text: string, leaks: readonly Leak[]): string {
+export function maskSecrets(text: string, leaks: readonly DetectedSecret[]): string {
   let out = ''
   let at = 0
   for (const { kind, from, to } of leaks) {
@@ -144,11 +144,11 @@ export function masked(text: string, leaks: readonly Leak[]): string {
   return out + text.slice(at)
 }
 
-const none: readonly Leak[] = []
+const none: readonly DetectedSecret[] = []
 const maximumLeaks = 64
 
 /** How every shape but a card's begins or goes on, each place a bit: what stands there, and whether it is the first or the last. */
-const places: readonly Place[] = [
+const places: readonly PrefilterPosition[] = [
   // sk-, glpat- and five dashes.
   { units: 'kt-', isFirst: true },
   { units: '-', isLast: true },
@@ -254,7 +254,7 @@ const longestCard = 23
 const writtenCard = /\b(?:\d{13,19}|\d{4}(?:[ -]\d{4}){3}|\d{4}[ -]\d{6}[ -]\d{4,5})\b/g
 
 /** A card among other numbers, as its date or what is paid with it, written as cards are. */
-function cardAmong(text: string, from: number): Pick<Leak, 'from' | 'to'> | null {
+function cardAmong(text: string, from: number): Pick<DetectedSecret, 'from' | 'to'> | null {
   const near = text.slice(from, from + 2 * longestCard)
   writtenCard.lastIndex = 0
   for (let match = writtenCard.exec(near); match !== null; match = writtenCard.exec(near))

@@ -7,20 +7,20 @@
  * reports or refuses is no hit: a sentence that says "I cannot" before the words, or quotes them, is let through.
  */
 
-import { type RunningScan, scan as scanWhole, startScan } from './patterns.ts'
-import { type BlockedHosts, pointsAt, refused, type Verdict } from './text-moderator.ts'
-import type { Listener } from './harm-classifier.ts'
+import type { SentenceClassifier } from './harm-classifier.ts'
 import { isWideDot } from './idna-mapping.ts'
-import { firstMatched, type SafetyRules } from './pattern-rules.ts'
+import { findMatchingRule, type SafetyRules } from './pattern-rules.ts'
+import { type RunningScan, scan as scanWhole, startScan } from './patterns.ts'
+import { type BlockedHosts, blockVerdict, containsBlockedHost, type Verdict } from './text-moderator.ts'
 
-export type LaneRules = {
+export type StreamingRules = {
   readonly rules: SafetyRules
   readonly hosts: BlockedHosts
   /** Hears an answer sentence by sentence, and refuses only what is certain: an answer tells of many things. */
-  readonly listen: () => Listener
+  readonly listen: () => SentenceClassifier
 }
 
-export type Lane = {
+export type StreamingModerator = {
   /** Takes a piece in; returns what may go out. `eager` = as much as is certain, else sentences that have been judged. */
   push(text: string, eager: boolean): string
   /** The text is over, `rest` being the last of it; returns what was held. */
@@ -39,7 +39,7 @@ const manyLooks = 32
 const longestHold = 256
 
 /** A lane for one text. */
-export function startLane({ rules, hosts, listen }: LaneRules): Lane {
+export function createStreamingModerator({ rules, hosts, listen }: StreamingRules): StreamingModerator {
   const listener = listen()
   let scan: RunningScan | null = null
   /** What the rules have not read, as nothing speaks in it: it may still begin what goes on behind it. */
@@ -94,7 +94,7 @@ export function startLane({ rules, hosts, listen }: LaneRules): Lane {
     const at = scan?.mayCompleteAt() ?? read
     // What comes after the words says nothing of how they are meant.
     if (rule === undefined || isReported(textOf(before, Math.max(before, at)))) return true
-    refuse(refused('patterns', rule.category, 0, rule), at)
+    refuse(blockVerdict('patterns', rule.category, 0, rule), at)
     return false
   }
 
@@ -110,7 +110,7 @@ export function startLane({ rules, hosts, listen }: LaneRules): Lane {
   const mayPoint = (at: number) => {
     if (pointsNowhere || !(mayHoldHost || (hasBracket && spelledDot.test(textOf(token, at))))) return false
     if (whole === null || ++looks < manyLooks) return true
-    pointsNowhere = !pointsAt(hosts, whole)
+    pointsNowhere = !containsBlockedHost(hosts, whole)
     whole = null
     return !pointsNowhere
   }
@@ -119,10 +119,11 @@ export function startLane({ rules, hosts, listen }: LaneRules): Lane {
   const endToken = (at: number, last: number) => {
     if (mayPoint(at)) {
       advance(at)
-      if (verdict === null && pointsAt(hosts, textOf(token, at))) refuse(refused('urls', 'malicious_url', 0), token)
+      if (verdict === null && containsBlockedHost(hosts, textOf(token, at)))
+        refuse(blockVerdict('urls', 'malicious_url', 0), token)
     }
-    if (followsDot && verdict === null && !pointsNowhere && pointsAt(hosts, textOf(before, at)))
-      refuse(refused('urls', 'malicious_url', 0), token)
+    if (followsDot && verdict === null && !pointsNowhere && containsBlockedHost(hosts, textOf(before, at)))
+      refuse(blockVerdict('urls', 'malicious_url', 0), token)
     followsDot = at - token <= longestDot && endsDot(last) && dotAlone.test(textOf(token, at))
     joinsTokens ||= followsDot || hasBracket
     mayHoldHost = false
@@ -138,7 +139,7 @@ export function startLane({ rules, hosts, listen }: LaneRules): Lane {
     if (!mayPoint(at)) return
     advance(at)
     const sure = textOf(token, sureEnd(kept, token - keptAt, at - keptAt) + keptAt)
-    if (verdict === null && pointsAt(hosts, sure)) refuse(refused('urls', 'malicious_url', 0), token)
+    if (verdict === null && containsBlockedHost(hosts, sure)) refuse(blockVerdict('urls', 'malicious_url', 0), token)
   }
 
   const endSentence = (at: number) => {
@@ -146,7 +147,8 @@ export function startLane({ rules, hosts, listen }: LaneRules): Lane {
     const said = textOf(sentence, at)
     const mayJoin = !pointsNowhere && (joinsTokens || hasBracket) && spelledDot.test(said)
     joinsTokens = false
-    if (verdict === null && mayJoin && pointsAt(hosts, said)) refuse(refused('urls', 'malicious_url', 0), sentence)
+    if (verdict === null && mayJoin && containsBlockedHost(hosts, said))
+      refuse(blockVerdict('urls', 'malicious_url', 0), sentence)
     if (verdict === null) judge(said, () => textOf(before, at))
     before = sentence
     sentence = at
@@ -154,10 +156,10 @@ export function startLane({ rules, hosts, listen }: LaneRules): Lane {
 
   const judge = (said: string, withBefore: () => string) => {
     const isBlank = said.trim() === ''
-    const rule = isBlank || rules.expressions.length === 0 ? null : firstMatched(rules, withBefore())
-    if (rule !== null) return refuse(refused('patterns', rule.category, 0, rule), sentence)
+    const rule = isBlank || rules.expressions.length === 0 ? null : findMatchingRule(rules, withBefore())
+    if (rule !== null) return refuse(blockVerdict('patterns', rule.category, 0, rule), sentence)
     const { category, score } = listener(isBlank ? '' : said, withBefore)
-    if (category !== null) refuse(refused('classifier', category, score), sentence)
+    if (category !== null) refuse(blockVerdict('classifier', category, score), sentence)
   }
 
   const due = () => Math.min(token + longestToken, looked + longestHold, sentence + longestSentence)

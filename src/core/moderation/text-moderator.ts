@@ -1,10 +1,10 @@
 /** The three layers over a text, in process: rules, classifier, blocked domains. Linear, without a wait. */
 import type { ContentPart, Message } from '../chat/chat.ts'
-import type { Definition } from '../chat/tool-definitions.ts'
-import { undisguised } from './deobfuscate.ts'
+import type { PromptDefinition } from '../chat/tool-definitions.ts'
+import { deobfuscatedVariants } from './deobfuscate.ts'
+import { extractHosts } from './extract-hosts.ts'
 import type { HarmClassifier } from './harm-classifier.ts'
-import { hostsIn } from './extract-hosts.ts'
-import { firstBroken, firstBrokenByData, type SafetyRule, type SafetyRules } from './pattern-rules.ts'
+import { findBlockingRule, firstBrokenByData, type SafetyRule, type SafetyRules } from './pattern-rules.ts'
 import { joinedTurns } from './turns.ts'
 
 type SafetyLayer = 'patterns' | 'classifier' | 'urls'
@@ -22,7 +22,7 @@ export type Verdict = {
 /** Which hosts may not be pointed at. */
 export type BlockedHosts = { isBlocked(host: string): boolean }
 
-export type Screen = {
+export type TextModerator = {
   /** What somebody asks. */
   text(text: string): Verdict
   /** What a model is to read: a tool's result, a fetched page. An order in it is refused, and nothing that it tells of. */
@@ -33,49 +33,49 @@ export type Screen = {
    * What is defined beside one. Not by the classifier: it has learned how people ask, and what tools say of themselves
    * ("Runs a command", "Transfers money") sounds to it like somebody's wish.
    */
-  definition(definition: Definition): Verdict
+  definition(definition: PromptDefinition): Verdict
 }
 
 /** Messages and definitions that were found clean, with their score. */
-export type KnownMessages = {
+export type CleanMessages = {
   /** null = not known. */
-  scoreOf(message: Message | Definition): number | null
-  keep(message: Message | Definition, score: number): void
+  scoreOf(message: Message | PromptDefinition): number | null
+  keep(message: Message | PromptDefinition, score: number): void
 }
 
 /** A model's own turn is screened like an answer: what went out as one must not be refused when it comes back as history. */
-export function createScreen(options: {
+export function createTextModerator(options: {
   readonly rules: SafetyRules
   /** Of what is read, not asked. */
   readonly dataRules: SafetyRules
   readonly hosts: BlockedHosts
   readonly classify: Pick<HarmClassifier, 'prompt' | 'data'>
   readonly answer: (text: string) => Verdict
-  readonly known: KnownMessages
-}): Screen {
+  readonly known: CleanMessages
+}): TextModerator {
   const { rules, dataRules, hosts, classify, known } = options
 
   const read = (text: string, kind: Kind): Verdict => {
     const rule = brokenBy(text, kind)
     const { category, score } = classify[kind](text)
-    if (rule !== null) return refused('patterns', rule.category, score, rule)
-    if (category !== null) return refused('classifier', category, score)
-    if (pointsAt(hosts, text)) return refused('urls', 'malicious_url', score)
-    return { ...allowed, score }
+    if (rule !== null) return blockVerdict('patterns', rule.category, score, rule)
+    if (category !== null) return blockVerdict('classifier', category, score)
+    if (containsBlockedHost(hosts, text)) return blockVerdict('urls', 'malicious_url', score)
+    return { ...allowVerdict, score }
   }
 
   const brokenBy = (text: string, kind: Kind): SafetyRule | null =>
-    kind === 'data' ? firstBrokenByData(dataRules, text) : firstBroken(rules, text)
+    kind === 'data' ? firstBrokenByData(dataRules, text) : findBlockingRule(rules, text)
 
   const byRules = (text: string, kind: Kind): Verdict => {
     const rule = brokenBy(text, kind)
-    return rule === null ? allowed : refused('patterns', rule.category, 0, rule)
+    return rule === null ? allowVerdict : blockVerdict('patterns', rule.category, 0, rule)
   }
 
   const screenText = (text: string, kind: Kind): Verdict => {
     let verdict = read(text, kind)
     if (verdict.verdict === 'block') return verdict
-    for (const reading of undisguised(text)) {
+    for (const reading of deobfuscatedVariants(text)) {
       // A short text is read anew as a whole; of a long one, mostly code that only looks disguised, the rules suffice.
       const other = reading.length <= longestReread ? read(reading, kind) : byRules(reading, kind)
       if (other.verdict === 'block') return other
@@ -87,9 +87,9 @@ export function createScreen(options: {
   /** By itself: what turns say together is another matter. */
   const screenMessage = (message: Message): Verdict => {
     const score = known.scoreOf(message)
-    if (score !== null) return { ...allowed, score }
-    let verdict: Verdict = allowed
-    for (const text of textsOf(message)) {
+    if (score !== null) return { ...allowVerdict, score }
+    let verdict: Verdict = allowVerdict
+    for (const text of messageTexts(message)) {
       const one = message.role === 'assistant' ? options.answer(text) : screenText(text, kindOf(message))
       if (one.verdict === 'block') return one
       verdict = louder(verdict, one)
@@ -98,16 +98,16 @@ export function createScreen(options: {
     return verdict
   }
 
-  const screenDefinition = (definition: Definition): Verdict => {
-    if (known.scoreOf(definition) !== null) return allowed
+  const screenDefinition = (definition: PromptDefinition): Verdict => {
+    if (known.scoreOf(definition) !== null) return allowVerdict
     for (const text of definition.texts)
-      for (const reading of [text, ...undisguised(text)]) {
+      for (const reading of [text, ...deobfuscatedVariants(text)]) {
         const one = byRules(reading, 'prompt')
         if (one.verdict === 'block') return one
-        if (pointsAt(hosts, reading)) return refused('urls', 'malicious_url', 0)
+        if (containsBlockedHost(hosts, reading)) return blockVerdict('urls', 'malicious_url', 0)
       }
-    known.keep(definition, allowed.score)
-    return allowed
+    known.keep(definition, allowVerdict.score)
+    return allowVerdict
   }
 
   return {
@@ -115,7 +115,7 @@ export function createScreen(options: {
     data: text => screenText(text, 'data'),
     definition: screenDefinition,
     messages(messages) {
-      let verdict: Verdict = allowed
+      let verdict: Verdict = allowVerdict
       for (const message of messages) {
         const one = screenMessage(message)
         if (one.verdict === 'block') return one
@@ -139,17 +139,22 @@ function kindOf({ role }: Message): Kind {
   return role === 'tool' ? 'data' : 'prompt'
 }
 
-export const allowed: Verdict = { verdict: 'allow', layer: null, category: null, score: 0, rule: null }
+export const allowVerdict: Verdict = { verdict: 'allow', layer: null, category: null, score: 0, rule: null }
 
 /** The verdict of a refusal; `score` is the classifier’s, 0–1. */
-export function refused(layer: SafetyLayer, category: string, score: number, rule: SafetyRule | null = null): Verdict {
+export function blockVerdict(
+  layer: SafetyLayer,
+  category: string,
+  score: number,
+  rule: SafetyRule | null = null,
+): Verdict {
   return { verdict: 'block', layer, category, score, rule: rule === null ? null : `${rule.id}: ${rule.reason}` }
 }
 
 /** Whether a text points at a blocked host, however it is written. */
-export function pointsAt(hosts: BlockedHosts, text: string): boolean {
+export function containsBlockedHost(hosts: BlockedHosts, text: string): boolean {
   let found = false
-  hostsIn(text, host => {
+  extractHosts(text, host => {
     found = hosts.isBlocked(host)
     return !found
   })
@@ -157,7 +162,7 @@ export function pointsAt(hosts: BlockedHosts, text: string): boolean {
 }
 
 /** All that a message brings into the conversation as text. */
-export function textsOf(message: Message): readonly string[] {
+export function messageTexts(message: Message): readonly string[] {
   switch (message.role) {
     case 'system':
     case 'tool':

@@ -20,7 +20,7 @@ export const everyWord = new Uint16Array(sieveSize).fill(1)
 export type OnWords = (count: number) => boolean
 
 /** How far a text has been read. */
-export type Reading = {
+export type WordScanState = {
   /** Of the word that is open, `noWord` where none is. */
   hash: number
   words: number
@@ -30,12 +30,12 @@ export type Reading = {
 }
 
 /** Nothing of a text has been read. */
-export function startReading(): Reading {
+export function createWordScan(): WordScanState {
   return { hash: noWord, words: 0, read: 0, start: 0 }
 }
 
 /** Of a block, the words that the sieve lets through: their hash, their position, and where they begin. */
-export const found = {
+export const wordMatches = {
   hash: new Int32Array(blockUnits + 1),
   position: new Int32Array(blockUnits + 1),
   start: new Int32Array(blockUnits + 1),
@@ -45,7 +45,7 @@ export const found = {
  * Calls `onWords` with the words that end in the text and that the sieve lets through, a block at a time, until it returns
  * false; false then. Linear, nothing allocated per word.
  */
-export function readWords(reading: Reading, text: string, sieve: Uint16Array, onWords: OnWords): boolean {
+export function scanWords(reading: WordScanState, text: string, sieve: Uint16Array, onWords: OnWords): boolean {
   for (let from = 0; from < text.length; ) {
     const length = loadUnits(text, from)
     if (!onWords(wordsOfBlock(reading, length, sieve))) return false
@@ -55,7 +55,7 @@ export function readWords(reading: Reading, text: string, sieve: Uint16Array, on
 }
 
 /** Notes the words of the loaded block in `found`; returns how many. A word that is open at its end is not one yet. */
-function wordsOfBlock(reading: Reading, length: number, sieve: Uint16Array): number {
+function wordsOfBlock(reading: WordScanState, length: number, sieve: Uint16Array): number {
   const folds = foldTable()
   const { read } = reading
   let { words, hash, start } = reading
@@ -78,9 +78,9 @@ function wordsOfBlock(reading: Reading, length: number, sieve: Uint16Array): num
         continue
       }
       if (sieve[hash & (sieveSize - 1)] !== 0) {
-        found.hash[count] = hash
-        found.position[count] = words
-        found.start[count] = start
+        wordMatches.hash[count] = hash
+        wordMatches.position[count] = words
+        wordMatches.start[count] = start
         count++
       }
       words++
@@ -89,9 +89,9 @@ function wordsOfBlock(reading: Reading, length: number, sieve: Uint16Array): num
     if (folded !== alone) continue
     const character = Math.imul(noWord ^ (units[at] ?? 0), prime)
     if (sieve[character & (sieveSize - 1)] !== 0) {
-      found.hash[count] = character
-      found.position[count] = words
-      found.start[count] = read + at
+      wordMatches.hash[count] = character
+      wordMatches.position[count] = words
+      wordMatches.start[count] = read + at
       count++
     }
     words++
@@ -107,15 +107,15 @@ function wordsOfBlock(reading: Reading, length: number, sieve: Uint16Array): num
 const softHyphen = 0xad
 
 /** The word that is open ends here. */
-export function endWord(reading: Reading, sieve: Uint16Array, onWords: OnWords): void {
+export function endWord(reading: WordScanState, sieve: Uint16Array, onWords: OnWords): void {
   const { hash, words, start } = reading
   if (hash === noWord) return
   reading.hash = noWord
   reading.words += 1
   if (sieve[hash & (sieveSize - 1)] === 0) return
-  found.hash[0] = hash
-  found.position[0] = words
-  found.start[0] = start
+  wordMatches.hash[0] = hash
+  wordMatches.position[0] = words
+  wordMatches.start[0] = start
   onWords(1)
 }
 

@@ -4,8 +4,8 @@
  */
 import type { Features } from '../analysis/features.ts'
 import { createNotionReader, englishLanguage, type Notions, notionOf, notions } from '../analysis/notions.ts'
+import { decodeWeights } from '../weights/stored-weights.ts'
 import kept from '../weights/world.json'
-import { bytesOf } from '../weights/stored-weights.ts'
 import { createNotionSlots } from './notion-slots.ts'
 import type { SafetyCategory } from './pattern-rules.ts'
 
@@ -21,7 +21,7 @@ export const worldThreshold = 0.3
 
 /** A judge with buffers of its own. */
 export function createWorldJudge(): WorldJudge {
-  const weights = bytesOf(kept)
+  const weights = decodeWeights(kept)
   const reader = createNotionReader(false)
   const filler = createNotionSlots()
   return {

@@ -4,7 +4,7 @@
  */
 import { type Static, type TObject, type TProperties, Type } from '@sinclair/typebox'
 import {
-  type Ask,
+  type ChatRequest,
   type ContentPart,
   type Message,
   type ResponseFormat,
@@ -17,7 +17,7 @@ import {
 } from '../chat/chat.ts'
 import { autoModel } from '../models/models.ts'
 import { forwardableAddress } from '../validation/public-address.ts'
-import { headerChoice, headerFlag, headerNumber, invalid, nullable, oneOf } from '../validation/validate.ts'
+import { headerChoice, headerFlag, headerNumber, invalidField, nullable, oneOf } from '../validation/validate.ts'
 
 export const maximumMessages = 512
 export const maximumTools = 128
@@ -27,7 +27,7 @@ export const usualFallbackCostFactor = 3
 export const fallbackCostFactors = { minimum: 1, maximum: 1000 } as const
 
 /** An ask that leaves everything open but for `fields`: nobody falls back, nothing is looked up. */
-export function plainAsk(messages: readonly Message[], fields: Partial<Ask> = {}): Ask {
+export function chatRequestWithDefaults(messages: readonly Message[], fields: Partial<ChatRequest> = {}): ChatRequest {
   return {
     messages,
     model: null,
@@ -120,7 +120,7 @@ export function toolCallSchema(additionalProperties: boolean) {
 }
 
 /** The fields that mean the same on both endpoints; `additionalProperties` holds for every object below them. */
-export function askFields(additionalProperties: boolean) {
+export function chatRequestFields(additionalProperties: boolean) {
   const object = closedOrOpen(additionalProperties)
   const jsonSchema = Type.Object({}, { additionalProperties: true })
   const named = object({ type: oneOf(['function'], 'unsupported_parameter'), function: object({ name: functionName }) })
@@ -199,14 +199,14 @@ export function askFields(additionalProperties: boolean) {
   }
 }
 
-type AskFields = Static<TObject<ReturnType<typeof askFields>>>
+type AskFields = Static<TObject<ReturnType<typeof chatRequestFields>>>
 
 /** What the shared fields and the `X-Gateway-*` headers ask for; a header wins over the body. Throws `invalid_request`. */
-export function readAskFields(body: AskFields, headers: Headers) {
+export function parseChatRequestFields(body: AskFields, headers: Headers) {
   const noFallback = headerFlag(headers, 'X-Gateway-No-Fallback')
   const streamMode = headerChoice(headers, 'X-Gateway-Stream-Mode', streamModes) ?? body.stream_mode ?? null
   if (body.mode === autoModel && !isAuto(body.model ?? autoModel)) {
-    throw invalid('mode', `must not be "${autoModel}" beside another \`model\`: send one of the two`)
+    throw invalidField('mode', `must not be "${autoModel}" beside another \`model\`: send one of the two`)
   }
   const tools = (body.tools ?? []).map(readTool)
   const choice = readToolChoice(body.tool_choice ?? null, tools)
@@ -231,7 +231,7 @@ export function readAskFields(body: AskFields, headers: Headers) {
     enhance: headerFlag(headers, 'X-Gateway-Enhance') ?? body.enhance_prompt ?? false,
     testMode: headerFlag(headers, 'X-Gateway-Test-Mode') ?? body.test_mode ?? false,
     metadata: body.metadata == null ? null : storable(body.metadata),
-  } satisfies Partial<Ask>
+  } satisfies Partial<ChatRequest>
 }
 
 /** No database holds U+0000 or half a surrogate pair: a usage record that has one would be refused, and its request free. */
@@ -258,7 +258,7 @@ function readTool(
 ): Tool {
   const { name, description, parameters, strict } = tool.function
   if (tools.findIndex(one => one.function.name === name) < index) {
-    throw invalid(`tools.${index}.function.name`, 'is the name of an earlier tool too: give each its own')
+    throw invalidField(`tools.${index}.function.name`, 'is the name of an earlier tool too: give each its own')
   }
   return {
     name,
@@ -278,7 +278,7 @@ function readToolChoice(
   // Without tools there is nothing to choose from; only a demand for one cannot be met.
   if (choice === null || choice === 'auto' || choice === 'none')
     return { tools, toolChoice: tools.length === 0 ? null : choice }
-  if (tools.length === 0) throw invalid('tool_choice', 'asks for a tool, but `tools` is empty: send the tools too')
+  if (tools.length === 0) throw invalidField('tool_choice', 'asks for a tool, but `tools` is empty: send the tools too')
   if (choice === 'required') return { tools, toolChoice: choice }
   if (choice.type === 'function') {
     demandTool(choice.function.name, tools, 'tool_choice.function.name')
@@ -292,7 +292,7 @@ function readToolChoice(
 }
 
 function demandTool(name: string, tools: readonly Tool[], param: string): void {
-  if (!tools.some(tool => tool.name === name)) throw invalid(param, 'must be the name of one of `tools`')
+  if (!tools.some(tool => tool.name === name)) throw invalidField(param, 'must be the name of one of `tools`')
 }
 
 function readResponseFormat(format: Exclude<AskFields['response_format'], undefined>): ResponseFormat {
@@ -341,14 +341,14 @@ export type WireMessage =
  * The conversation, from `messages` or from `prompt`: exactly one of the two. A tool's result must answer a call of the
  * assistant's turn right before it, as every upstream demands. Throws `invalid_request`.
  */
-export function readConversation(
+export function parseMessages(
   messages: string | readonly WireMessage[] | null,
   prompt: string | null,
 ): readonly Message[] {
   if (messages !== null && prompt !== null)
-    throw invalid('prompt', 'cannot be sent beside `messages`: send one of the two')
+    throw invalidField('prompt', 'cannot be sent beside `messages`: send one of the two')
   const asked = messages ?? prompt
-  if (asked === null) throw invalid('messages', 'is missing: send an array of messages, or `prompt` with a string')
+  if (asked === null) throw invalidField('messages', 'is missing: send an array of messages, or `prompt` with a string')
   if (typeof asked === 'string') return [{ role: 'user', content: [{ type: 'text', text: asked }], name: null }]
   let open: readonly ToolCall[] = []
   return asked.map((message, index) => {
@@ -382,7 +382,7 @@ function readMessage(message: WireMessage, index: number, open: readonly ToolCal
       if (open.some(call => call.id === message.tool_call_id)) {
         return { role: 'tool', callId: message.tool_call_id, text: textOf(message.content, '\n') }
       }
-      throw invalid(
+      throw invalidField(
         `messages.${index}.tool_call_id`,
         'must be the id of a call in `tool_calls` of the assistant message before it',
       )
@@ -390,7 +390,7 @@ function readMessage(message: WireMessage, index: number, open: readonly ToolCal
     case 'function': {
       const call = open.find(one => one.name === message.name)
       if (call !== undefined) return { role: 'tool', callId: call.id, text: textOf(message.content, '\n') }
-      throw invalid(
+      throw invalidField(
         `messages.${index}.name`,
         'must be the name of the `function_call` in the assistant message before it',
       )
@@ -446,10 +446,10 @@ function readPart(part: WirePart, param: string): ContentPart | [] {
 function fetchable(url: string, param: string): string {
   const address = forwardableAddress(url)
   if (address !== null) return address
-  throw invalid(param, 'must be a public http or https URL on port 80 or 443 without credentials, or a data: URL')
+  throw invalidField(param, 'must be a public http or https URL on port 80 or 443 without credentials, or a data: URL')
 }
 
 function documentOf(data: string | null | undefined, param: string): string {
-  if (data == null) throw invalid(param, 'is required: send the document as a `data:application/pdf;base64,` URL')
+  if (data == null) throw invalidField(param, 'is required: send the document as a `data:application/pdf;base64,` URL')
   return data
 }

@@ -4,7 +4,7 @@ import { costOf } from '../usage/money.ts'
 import type { Scored } from './scoring.ts'
 
 /** Who answered what begins alike, a moment ago. */
-export type Tie = {
+export type CacheAffinity = {
   /** `provider/model`. */
   readonly model: string
   /** Input tokens that its provider has likely kept. */
@@ -20,13 +20,13 @@ const leastSaving = 0.15
  * Whether to stay with `tied` and not go to `leader`, who scores higher: they are near-equals, and what the cache saves makes
  * it the cheaper of the two for this request.
  */
-export function stays(
+export function shouldKeepModel(
   tied: Scored,
   leader: Scored,
-  { tokens }: Tie,
+  { tokens }: CacheAffinity,
   request: { readonly inputTokens: number; readonly outputTokens: number },
 ): boolean {
-  if (leader.score - tied.score > margin || !cachesUnasked(tied.model)) return false
+  if (leader.score - tied.score > margin || !hasAutomaticCache(tied.model)) return false
   const cached = Math.min(tokens, request.inputTokens)
   const fresh = cost(tied.model, request, 0)
   const kept = cost(tied.model, request, cached)
@@ -42,15 +42,15 @@ function cost(
 }
 
 /** Anthropic caches only what a request marks for it, and the gateway marks nothing, since marking costs. */
-export function cachesUnasked({ provider, pricing }: Pick<Model, 'provider' | 'pricing'>): boolean {
+export function hasAutomaticCache({ provider, pricing }: Pick<Model, 'provider' | 'pricing'>): boolean {
   return provider !== 'anthropic' && pricing.cachedInput !== null && pricing.cachedInput < pricing.input
 }
 
 /** Why a kept model is the first, in words for whoever asks. */
-export function explainTie({ model, tokens }: Tie): string {
+export function describeAffinity({ model, tokens }: CacheAffinity): string {
   return `kept: ${model} has about ${tokens} tokens of this conversation in its cache`
 }
 
-export function isTied(model: Model, tie: Tie): boolean {
+export function hasAffinity(model: Model, tie: CacheAffinity): boolean {
   return fullName(model) === tie.model
 }

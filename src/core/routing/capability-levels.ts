@@ -8,7 +8,7 @@ export type Level = (typeof levels)[number]
 export type LevelShares = { readonly strong: number; readonly middle: number }
 
 /** Our choice: three requests of ten get the strong models, four stay with the cheap ones. */
-export const usualShares: LevelShares = { strong: 0.3, middle: 0.3 }
+export const defaultLevelShares: LevelShares = { strong: 0.3, middle: 0.3 }
 
 /** The operator's own (`GATEWAY_CONFIG`, `routing`); together at most 1. */
 export const routingSchema = Type.Object(
@@ -24,9 +24,9 @@ export type RoutingRow = Static<typeof routingSchema>
  * The shares an operator asks for; of the upper level alone, the middle one keeps its own as far as there is room for it.
  * Null = they are more than all requests.
  */
-export function sharesOf({ strong_share, middle_share }: RoutingRow): LevelShares | null {
-  const strong = strong_share ?? usualShares.strong
-  const middle = middle_share ?? Math.min(usualShares.middle, 1 - strong)
+export function parseLevelShares({ strong_share, middle_share }: RoutingRow): LevelShares | null {
+  const strong = strong_share ?? defaultLevelShares.strong
+  const middle = middle_share ?? Math.min(defaultLevelShares.middle, 1 - strong)
   return strong + middle > 1 ? null : { strong, middle }
 }
 

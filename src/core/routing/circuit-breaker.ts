@@ -13,7 +13,7 @@ export const healthStates = ['healthy', 'degraded', 'unhealthy'] as const
 export type HealthState = (typeof healthStates)[number]
 
 /** Times are milliseconds on a clock that only goes forward. */
-export type Health = {
+export type CircuitState = {
   /** The latest outcomes, newest last: true = failed. At most `maximumRecent`. */
   readonly recent: readonly boolean[]
   readonly consecutiveFailures: number
@@ -39,7 +39,7 @@ const probeMs = 30_000
 /** Weight of the newest first-token time in the moving average. */
 const newestWeight = 0.2
 
-export const unknownHealth: Health = {
+export const initialCircuit: CircuitState = {
   recent: [],
   consecutiveFailures: 0,
   closedUntil: 0,
@@ -51,18 +51,18 @@ export const unknownHealth: Health = {
 }
 
 /** The health after an outcome at `now`. `retryAfterMs` is what a cooling upstream asked for, 60 s of it at most. */
-export function afterOutcome(
-  health: Health,
+export function applyOutcome(
+  health: CircuitState,
   outcome: HealthOutcome,
   now: number,
   retryAfterMs: number | null = null,
-): Health {
+): CircuitState {
   switch (outcome) {
     case 'ok':
       if (isSpotless(health)) return health
       // A probe that came through clears the slate, or the old failures would close the door at the next one.
       return health.closure === 'broken'
-        ? { ...unknownHealth, recent: [false], firstTokenMs: health.firstTokenMs }
+        ? { ...initialCircuit, recent: [false], firstTokenMs: health.firstTokenMs }
         : {
             ...health,
             recent: recently(health, false),
@@ -99,7 +99,7 @@ export function afterOutcome(
 }
 
 /** The health with a new first-token time in its moving average. */
-export function afterFirstToken(health: Health, firstTokenMs: number): Health {
+export function afterFirstToken(health: CircuitState, firstTokenMs: number): CircuitState {
   const { firstTokenMs: average } = health
   return {
     ...health,
@@ -108,7 +108,7 @@ export function afterFirstToken(health: Health, firstTokenMs: number): Health {
 }
 
 /** Whether it may be asked now. `probe`: yes, by this one request, whose outcome decides. */
-export function admission(health: Health, now: number): 'yes' | 'probe' | 'no' {
+export function circuitDecision(health: CircuitState, now: number): 'yes' | 'probe' | 'no' {
   if (health.closure === 'none') return 'yes'
   if (now < health.closedUntil) return 'no'
   if (health.closure === 'cooling') return 'yes'
@@ -126,30 +126,30 @@ export type SkipReason = (typeof skipReasons)[number]
  * Why a model is not asked now; null = it is asked. A model that the client names is asked until several failures opened its
  * circuit, or while the wait lasts that it asked for itself: one failure stops only the requests that can choose another model.
  */
-export function skipReasonAt(health: Health, now: number, isNamed: boolean): SkipReason | null {
-  if (admission(health, now) !== 'no') return null
+export function skipReasonAt(health: CircuitState, now: number, isNamed: boolean): SkipReason | null {
+  if (circuitDecision(health, now) !== 'no') return null
   if (health.closure === 'cooling') return isNamed && now >= health.askedToWaitUntil ? null : 'cooldown'
   return isNamed && !isBroken(health) ? null : 'circuit_open'
 }
 
 /** The health while a probe is under way. */
-export function probing(health: Health, now: number): Health {
+export function withProbe(health: CircuitState, now: number): CircuitState {
   return { ...health, probeUntil: now + probeMs }
 }
 
 /** As the models list tells it: unhealthy = not asked; degraded = asked with care, or failing now and then. */
-export function stateAt(health: Health, now: number): HealthState {
+export function stateAt(health: CircuitState, now: number): HealthState {
   if (health.closure === 'broken') return now < health.closedUntil ? 'unhealthy' : 'degraded'
   if (closureAt(health, now) === 'cooling' || health.consecutiveFailures > 0) return 'degraded'
   return failureRate(health) > 0.2 && health.recent.length >= minimumForRate ? 'degraded' : 'healthy'
 }
 
 /** A failure that is heard of while the circuit is open belongs to no probe: it makes the wait no longer. */
-function failedAt(health: Health, now: number): Health {
+function failedAt(health: CircuitState, now: number): CircuitState {
   return health.closure === 'broken' && now < health.closedUntil ? health : closed(health, now, health.backoffMs)
 }
 
-function closed(health: Health, now: number, forMs: number): Health {
+function closed(health: CircuitState, now: number, forMs: number): CircuitState {
   return {
     ...health,
     closure: 'broken',
@@ -159,24 +159,24 @@ function closed(health: Health, now: number, forMs: number): Health {
   }
 }
 
-const closureAt = (health: Health, now: number) =>
+const closureAt = (health: CircuitState, now: number) =>
   health.closure === 'cooling' && now >= health.closedUntil ? 'none' : health.closure
 
 /** No news could make it better. */
-const isSpotless = ({ recent, consecutiveFailures, closure, backoffMs }: Health) =>
+const isSpotless = ({ recent, consecutiveFailures, closure, backoffMs }: CircuitState) =>
   recent.length === maximumRecent &&
   closure === 'none' &&
   consecutiveFailures === 0 &&
   backoffMs === firstBackoffMs &&
   !recent.includes(true)
 
-const isBroken = (health: Health) =>
+const isBroken = (health: CircuitState) =>
   health.consecutiveFailures >= failuresInARow || (health.recent.length >= minimumForRate && failureRate(health) > 0.5)
 
-function failureRate({ recent }: Health): number {
+function failureRate({ recent }: CircuitState): number {
   let failures = 0
   for (const failed of recent) if (failed) failures++
   return recent.length === 0 ? 0 : failures / recent.length
 }
 
-const recently = (health: Health, failed: boolean) => [...health.recent, failed].slice(-maximumRecent)
+const recently = (health: CircuitState, failed: boolean) => [...health.recent, failed].slice(-maximumRecent)

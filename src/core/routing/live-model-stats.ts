@@ -6,7 +6,7 @@ import type { RoutingFigures } from '../models/models.ts'
 import type { Figures } from './scoring.ts'
 
 /** Sums under a fading weight, changed in place: every answer of every request goes in. Times are monotonic milliseconds. */
-export type Live = {
+export type LiveModelStats = {
   at: number
   /** Answers and failures. */
   tries: number
@@ -20,7 +20,7 @@ export type Live = {
 }
 
 /** What a try has shown. Null = not measured in it. */
-export type Measured = {
+export type AttemptSample = {
   readonly failed: boolean
   readonly firstTokenMs: number | null
   readonly tokensPerSecond: number | null
@@ -32,12 +32,16 @@ const prior = { answers: 5, tries: 10 }
 /** Beyond these a measurement is an accident of batching or of a clock. */
 const bounds = { firstTokenMs: [1, 600_000], tokensPerSecond: [1, 5_000] } as const
 
-export function unmeasured(at: number): Live {
+export function emptyStats(at: number): LiveModelStats {
   return { at, tries: 0, failures: 0, firsts: 0, lnFirstTokenMs: 0, paces: 0, lnTokensPerSecond: 0 }
 }
 
 /** Takes a try in. Means are of logarithms, so that one slow answer is one slow answer. */
-export function measure(live: Live, { failed, firstTokenMs, tokensPerSecond }: Measured, now: number): void {
+export function addAttemptSample(
+  live: LiveModelStats,
+  { failed, firstTokenMs, tokensPerSecond }: AttemptSample,
+  now: number,
+): void {
   fade(live, now)
   live.tries++
   if (failed) live.failures++
@@ -51,7 +55,7 @@ export function measure(live: Live, { failed, firstTokenMs, tokensPerSecond }: M
   }
 }
 
-function fade(live: Live, now: number): void {
+function fade(live: LiveModelStats, now: number): void {
   const kept = keptAt(live, now)
   live.at = now
   if (kept === 1) return
@@ -63,12 +67,12 @@ function fade(live: Live, now: number): void {
   live.lnTokensPerSecond *= kept
 }
 
-function keptAt({ at }: Live, now: number): number {
+function keptAt({ at }: LiveModelStats, now: number): number {
   return now <= at ? 1 : 0.5 ** ((now - at) / halfLifeMs)
 }
 
 /** The catalogue's figures moved towards what was measured, the further the more and the later that was. */
-export function blended(published: RoutingFigures, live: Live, now: number): Figures {
+export function blendWithCatalog(published: RoutingFigures, live: LiveModelStats, now: number): Figures {
   const kept = keptAt(live, now)
   return {
     quality: published.quality,

@@ -1,7 +1,7 @@
 import type { Strategy } from '../chat/chat.ts'
-import type { Level } from './capability-levels.ts'
 import { blendedPrice, fullName, type Model, type Pricing, type RoutingFigures } from '../models/models.ts'
-import { place } from './insert-sorted.ts'
+import type { Level } from './capability-levels.ts'
+import { insertSorted } from './insert-sorted.ts'
 
 /** Shares of the three figures in a score; they add up to 1. */
 export type Weights = { readonly quality: number; readonly cost: number; readonly speed: number }
@@ -33,10 +33,10 @@ export const levelWeights: Readonly<Record<Level, Weights>> = {
 }
 
 /** `level` is the prompt's: it matters where there is no strategy. */
-export type Choice = { readonly strategy: Strategy | null; readonly level: Level }
+export type ScoringMode = { readonly strategy: Strategy | null; readonly level: Level }
 
 /** What a score is made of; the parts add up to it. */
-export type Parts = {
+export type ScoreComponents = {
   readonly quality: number
   readonly cost: number
   readonly speed: number
@@ -72,37 +72,42 @@ export const publishedFigures: FiguresOf = model => {
 }
 
 /** Scores models for a request, best first. Deterministic: the order of `models` does not matter. */
-export function score(models: readonly Model[], choice: Choice, figuresOf: FiguresOf = publishedFigures): Scored[] {
+export function score(
+  models: readonly Model[],
+  choice: ScoringMode,
+  figuresOf: FiguresOf = publishedFigures,
+): Scored[] {
   const weights = weightsOf(choice)
   const scored: Scored[] = []
   for (const model of models)
-    place(scored, { model, score: weigh(model, weights, lossOf(choice, figuresOf(model))) }, byMerit)
+    insertSorted(scored, { model, score: weigh(model, weights, lossOf(choice, figuresOf(model))) }, byMerit)
   return scored
 }
 
 /** The figures with the share of failures that counts: none for `cost`, which a failure must not turn to a higher price. */
-function lossOf({ strategy }: Choice, figures: Figures): Figures {
+function lossOf({ strategy }: ScoringMode, figures: Figures): Figures {
   return strategy === 'cost' && figures.errorRate > 0 ? { ...figures, errorRate: 0 } : figures
 }
 
 /** The weights that a strategy, or without one the prompt, comes to. */
-export function weightsOf({ strategy, level }: Choice): Weights {
+export function weightsOf({ strategy, level }: ScoringMode): Weights {
   return strategy === null ? levelWeights[level] : strategyWeights[strategy]
 }
 
 /** A score taken apart. */
-export function partsOf(model: Model, choice: Choice, measured: Figures): Parts {
+export function scoreComponents(model: Model, choice: ScoringMode, measured: Figures): ScoreComponents {
   const weights = weightsOf(choice)
   const figures = lossOf(choice, measured)
   const quality = weights.quality * figures.quality
-  const cost = weights.cost * cheapness(model)
-  const speed = weights.speed * quickness(figures)
+  const cost = weights.cost * costScore(model)
+  const speed = weights.speed * speedScore(figures)
   return { quality, cost, speed, reliability: -figures.errorRate * (quality + cost + speed) }
 }
 
 /** What an answer is expected to be worth: nothing, where there is none. */
 function weigh(model: Model, weights: Weights, figures: Figures): number {
-  const worth = weights.quality * figures.quality + weights.cost * cheapness(model) + weights.speed * quickness(figures)
+  const worth =
+    weights.quality * figures.quality + weights.cost * costScore(model) + weights.speed * speedScore(figures)
   return worth * (1 - figures.errorRate)
 }
 
@@ -110,7 +115,7 @@ const priceScale = scale(0.05, 50)
 const cheapnesses = new WeakMap<Pricing, number>()
 
 /** 1 at 0.05 USD per million tokens (three in, one out), 0 at 50: by ratio, as prices are felt. */
-export function cheapness({ pricing }: Pick<Model, 'pricing'>): number {
+export function costScore({ pricing }: Pick<Model, 'pricing'>): number {
   const known = cheapnesses.get(pricing)
   if (known !== undefined) return known
   const made = 1 - priceScale(blendedPrice(pricing))
@@ -122,7 +127,7 @@ const typicalAnswerTokens = 400
 const timeScale = scale(1, 300)
 
 /** 1 where a typical answer of 400 tokens is there within 1 s, 0 where it takes 5 min. */
-export function quickness({
+export function speedScore({
   firstTokenMs,
   tokensPerSecond,
 }: Pick<Figures, 'firstTokenMs' | 'tokensPerSecond'>): number {
@@ -157,7 +162,7 @@ const nearScore = 0.15
  * The first `count` of a list ordered best first, reordered after the first so that a provider's outage does not take
  * the next candidate too: one of a provider not yet used goes first where its score is near the best one left.
  */
-export function diversify<T extends Scored>(ordered: readonly T[], count: number): T[] {
+export function alternateProviders<T extends Scored>(ordered: readonly T[], count: number): T[] {
   const chosen: T[] = []
   // Where the latest round of providers begins in `chosen`: in a round each has at most one turn.
   let round = 0
@@ -186,15 +191,15 @@ function rulesOut(chosen: readonly Scored[], round: number, entry: Scored): bool
 }
 
 /** Why a model has its score, in words for whoever asks. */
-export function explain(model: Model, choice: Choice, measured: Figures): string {
+export function describeScore(model: Model, choice: ScoringMode, measured: Figures): string {
   const weights = weightsOf(choice)
   const figures = lossOf(choice, measured)
   const percent = (share: number) => Math.round(share * 100)
   const of = (name: string, figure: number, weight: number) => `${name} ${percent(figure)} × ${percent(weight)} %`
   const sum = [
     of('quality', figures.quality, weights.quality),
-    of('cost', cheapness(model), weights.cost),
-    of('speed', quickness(figures), weights.speed),
+    of('cost', costScore(model), weights.cost),
+    of('speed', speedScore(figures), weights.speed),
   ].join(', ')
   return figures.errorRate === 0 ? sum : `${sum}, of which ${percent(figures.errorRate)} % are lost to failures`
 }

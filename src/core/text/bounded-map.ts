@@ -2,7 +2,7 @@
 export const maximumAccounts = 100_000
 
 /** Sets an entry as the newest of its map; the oldest is forgotten once there are more than `maximum`. */
-export function remember<K, V>(map: Map<K, V>, key: K, value: V, maximum: number): void {
+export function setBounded<K, V>(map: Map<K, V>, key: K, value: V, maximum: number): void {
   map.delete(key)
   map.set(key, value)
   if (map.size <= maximum) return

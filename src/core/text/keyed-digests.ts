@@ -1,16 +1,16 @@
 import type { ContentPart, Message, ToolCall } from '../chat/chat.ts'
-import type { Definition } from '../chat/tool-definitions.ts'
+import type { PromptDefinition } from '../chat/tool-definitions.ts'
 
 /** Names for messages and definitions under which something can be remembered of them without keeping what they say. */
-export type Digests = {
+export type KeyedDigests = {
   /** The same for messages of one role that say the same, worked out once for each message. */
-  of(message: Message | Definition): string
+  of(message: Message | PromptDefinition): string
 }
 
 /** Keyed SHA-256 digests; `salt` is secret and lives as long as what they name, so that they mean nothing outside of it. */
-export function createDigests(salt: Uint8Array): Digests {
+export function createKeyedDigests(salt: Uint8Array): KeyedDigests {
   const key = Buffer.from(salt).toString('base64')
-  const known = new WeakMap<Message | Definition, string>()
+  const known = new WeakMap<Message | PromptDefinition, string>()
   return {
     of(message) {
       let digest = known.get(message)
@@ -24,7 +24,7 @@ export function createDigests(salt: Uint8Array): Digests {
 }
 
 /** All of a message that is read or screened, so that no two messages that differ in it are spelt alike. */
-function spelt(message: Message | Definition): string {
+function spelt(message: Message | PromptDefinition): string {
   switch (message.role) {
     case 'system':
       return `s${message.text}`

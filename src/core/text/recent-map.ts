@@ -1,5 +1,5 @@
 /** The newest entries of a map: at least `most`, at most twice as many, each forgotten whole generations at a time. */
-export type Recent<V> = {
+export type RecentMap<V> = {
   get(key: string): V | undefined
   has(key: string): boolean
   set(key: string, value: V): void
@@ -9,7 +9,7 @@ export type Recent<V> = {
  * Remembers what was set last. Two generations take turns because taking single entries off the front of a `Map` gets
  * slower with every entry taken: the engine walks over what was deleted.
  */
-export function createRecent<V>(most: number): Recent<V> {
+export function createRecentMap<V>(most: number): RecentMap<V> {
   let young = new Map<string, V>()
   let old = new Map<string, V>()
   return {

@@ -3,13 +3,13 @@
 export const dayMs = 86_400_000
 
 /** The day of a time, in days since the epoch. */
-export function dayOf(epochMs: number): number {
+export function formatDay(epochMs: number): number {
   return Math.floor(epochMs / dayMs)
 }
 
 /** Milliseconds from a time to the next day. */
 export function untilMidnight(epochMs: number): number {
-  return (dayOf(epochMs) + 1) * dayMs - epochMs
+  return (formatDay(epochMs) + 1) * dayMs - epochMs
 }
 
 /** Epoch milliseconds of an ISO 8601 text; NaN also for a day that is in no calendar, which `Date.parse` takes for a later one. */

@@ -7,7 +7,7 @@
  * tokenizer, so a bound for their models is a rule of ours: what the most wasteful known tokenizers make of each token, times
  * a factor, and never more than one token for each byte.
  */
-import type { Ask, FilePart, ImagePart, Message, Tool } from '../chat/chat.ts'
+import type { ChatRequest, FilePart, ImagePart, Message, Tool } from '../chat/chat.ts'
 import { type Measure, measureText } from './pieces-of-text.ts'
 
 /** Characters up to which a text is counted in full; of a longer one about as many are drawn at random. */
@@ -62,7 +62,8 @@ export function estimateTokens(text: string, provider = 'openai'): number {
 }
 
 /** What of a request an upstream may count as input. */
-export type Weighable = Pick<Ask, 'messages' | 'tools' | 'responseFormat'> & Partial<Pick<Ask, 'extras'>>
+export type Weighable = Pick<ChatRequest, 'messages' | 'tools' | 'responseFormat'> &
+  Partial<Pick<ChatRequest, 'extras'>>
 
 /**
  * Input tokens of a request at most: what is reserved before a model is asked. With no `provider`, enough for any. Counts texts,
@@ -100,7 +101,7 @@ function highestOf(measure: Measure, provider: string | undefined): number {
   return Math.ceil(Math.min(elsewhere, measure.bytes))
 }
 
-function instructionTokens({ tools, responseFormat }: Pick<Ask, 'tools' | 'responseFormat'>): number {
+function instructionTokens({ tools, responseFormat }: Pick<ChatRequest, 'tools' | 'responseFormat'>): number {
   const forTools = tools.length > 0 ? anthropicInstructions.tools : 0
   return responseFormat.type === 'json_schema' ? forTools + anthropicInstructions.schema : forTools
 }

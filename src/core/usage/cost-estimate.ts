@@ -1,11 +1,11 @@
 /** What a request will probably cost, before it is made: from the catalogue's prices, with nothing asked of anybody. */
 import type { ImagePart, Message } from '../chat/chat.ts'
-import type { LengthSource } from './estimate-calibration.ts'
 import type { Model } from '../models/models.ts'
-import { costOf, highestCostOf } from './money.ts'
-import { type LengthCues, usualOutputTokens } from './output-length.ts'
 import { estimateImageTokens, factorOf } from '../tokens/tokens.ts'
 import { noWeb, type WebPlan } from '../web/web-plan.ts'
+import type { LengthSource } from './estimate-calibration.ts'
+import { costOf, highestCostOf } from './money.ts'
+import { type LengthCues, usualOutputTokens } from './output-length.ts'
 
 /**
  * How far an estimate can be trusted.
@@ -13,12 +13,12 @@ import { noWeb, type WebPlan } from '../web/web-plan.ts'
  * - `medium`: one of the two; or the account's own answers of this type are known, and their costs were foreseen within a third.
  * - `low`: neither: the provider publishes no tokenizer (or images and pages are estimated) and the answer may be of any length.
  */
-export type Confidence = 'high' | 'medium' | 'low'
+export type EstimateConfidence = 'high' | 'medium' | 'low'
 
 /** Where the length of the answer was taken from: the caller's cap, or as in `foresight.ts`. */
 export type OutputSource = 'cap' | LengthSource
 
-export type Estimate = {
+export type CostEstimate = {
   readonly model: Model
   readonly inputTokens: number
   readonly expectedOutputTokens: number
@@ -26,7 +26,7 @@ export type Estimate = {
   readonly costMicrocents: number
   /** What it costs at most, where that is known: `confidence` is `high`. */
   readonly maximumCostMicrocents: number | null
-  readonly confidence: Confidence
+  readonly confidence: EstimateConfidence
 }
 
 /** What is counted once and holds for all models. */
@@ -41,7 +41,7 @@ export type MeasuredPrompt = {
 }
 
 /** What is known of answers' lengths beside the table of usual ones. */
-export type KnownLength = {
+export type CalibratedOutput = {
   /** To multiply a usual length by. */
   readonly factor: number
   readonly source: LengthSource
@@ -49,7 +49,7 @@ export type KnownLength = {
 }
 
 /** Where nothing was measured. */
-export const unknownLength: KnownLength = { factor: 1, source: 'table', typicalErrorPct: null }
+export const unknownLength: CalibratedOutput = { factor: 1, source: 'table', typicalErrorPct: null }
 
 /** Tokens that a usual page, and a usual list of results, add: our own rough figures. */
 const usualWeb = { page: 2_000, results: 800 } as const
@@ -75,8 +75,8 @@ export function estimateCost(
   model: Model,
   prompt: MeasuredPrompt,
   maxOutputTokens: number | null,
-  known: KnownLength = unknownLength,
-): Estimate {
+  known: CalibratedOutput = unknownLength,
+): CostEstimate {
   const images = prompt.images.reduce((sum, detail) => sum + estimateImageTokens(detail, model.provider), 0)
   const text = Math.ceil(prompt.textTokens * factorOf(model.provider))
   const { web } = prompt
@@ -91,7 +91,7 @@ export function estimateCost(
     inputTokens,
     expectedOutputTokens: tokens,
     outputFrom: from,
-    costMicrocents: plainCost(model, inputTokens, tokens) + web.microcents,
+    costMicrocents: baseCost(model, inputTokens, tokens) + web.microcents,
     maximumCostMicrocents: confidence === 'high' ? highestCostOf(model, inputTokens, cap) : null,
     confidence,
   }
@@ -102,7 +102,7 @@ export function expectedOutput(
   model: Model,
   cues: LengthCues,
   maxOutputTokens: number | null,
-  { factor, source }: KnownLength,
+  { factor, source }: CalibratedOutput,
 ): { readonly tokens: number; readonly from: OutputSource } {
   const tokens = Math.max(1, Math.round(usualOutputTokens(model, cues) * factor))
   const cap = Math.min(maxOutputTokens ?? model.maxOutputTokens, model.maxOutputTokens)
@@ -110,7 +110,7 @@ export function expectedOutput(
 }
 
 /** In micro-cents, nothing cached: what a request is foreseen to cost of so many tokens. */
-export function plainCost(model: Model, inputTokens: number, outputTokens: number): number {
+export function baseCost(model: Model, inputTokens: number, outputTokens: number): number {
   return costOf(model, { inputTokens, outputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 })
 }
 
@@ -122,7 +122,11 @@ export function usualWebTokens({ query, urls }: WebPlan, { provider }: Model): n
 /** A usual error up to this is one that can be reckoned with. */
 const tolerableErrorPct = 33
 
-function confidenceOf(counted: boolean, capped: boolean, { source, typicalErrorPct }: KnownLength): Confidence {
+function confidenceOf(
+  counted: boolean,
+  capped: boolean,
+  { source, typicalErrorPct }: CalibratedOutput,
+): EstimateConfidence {
   if (counted && capped) return 'high'
   const proven = source === 'account' && typicalErrorPct !== null && typicalErrorPct <= tolerableErrorPct
   return counted || capped || proven ? 'medium' : 'low'

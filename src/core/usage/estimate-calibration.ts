@@ -5,7 +5,7 @@
 import { dayMs } from '../text/utc-days.ts'
 
 /** Sums under a fading weight, changed in place. Times are epoch milliseconds. */
-export type Foresight = {
+export type CalibrationState = {
   at: number
   /** Answers that ended by themselves, and the natural logarithms of their tokens over the usual ones. */
   answers: number
@@ -16,7 +16,7 @@ export type Foresight = {
 }
 
 /** One settled request. */
-export type Outcome = {
+export type CalibrationSample = {
   /** Output tokens over those that were usual before anything was measured; null = cut short, which says nothing of them. */
   readonly lengthRatio: number | null
   /** Real over foreseen cost. */
@@ -31,12 +31,16 @@ const leastRequests = 10
 /** A ratio beyond this either way is counted as this. */
 const farthest = 50
 
-export function nothingForeseen(at: number): Foresight {
+export function emptyCalibration(at: number): CalibrationState {
   return { at, answers: 0, lnLength: 0, requests: 0, lnError: 0 }
 }
 
 /** Takes a settled request in. */
-export function takeOutcome(line: Foresight, { lengthRatio, costRatio }: Outcome, now: number): void {
+export function addCalibrationSample(
+  line: CalibrationState,
+  { lengthRatio, costRatio }: CalibrationSample,
+  now: number,
+): void {
   const kept = now <= line.at ? 1 : 0.5 ** ((now - line.at) / halfLifeMs)
   line.at = now
   line.answers *= kept
@@ -55,7 +59,7 @@ function bounded(ratio: number): number {
 /** Where a length was learnt from: the one that says most. */
 export type LengthSource = 'table' | 'traffic' | 'account'
 
-export type Foreseen = {
+export type CalibratedLength = {
   /** What to multiply a usual length by. */
   readonly factor: number
   readonly source: LengthSource
@@ -64,10 +68,10 @@ export type Foreseen = {
 }
 
 /** What is known from everybody's answers of a query type, and of those an account's own; null = none. */
-export function foresee(everybody: Foresight | null, own: Foresight | null): Foreseen {
+export function calibratedLength(everybody: CalibrationState | null, own: CalibrationState | null): CalibratedLength {
   const all = shrunk(everybody, 0)
   const factor = Math.exp(shrunk(own, all))
-  const known = (line: Foresight | null, least: number) => (line?.answers ?? 0) >= least
+  const known = (line: CalibrationState | null, least: number) => (line?.answers ?? 0) >= least
   const told = (own?.requests ?? 0) >= leastRequests ? own : everybody
   return {
     factor,
@@ -79,7 +83,7 @@ export function foresee(everybody: Foresight | null, own: Foresight | null): For
   }
 }
 
-function shrunk(line: Foresight | null, towards: number): number {
+function shrunk(line: CalibrationState | null, towards: number): number {
   if (line === null) return towards
   return (line.lnLength + prior.answers * towards) / (line.answers + prior.answers)
 }

@@ -12,10 +12,10 @@ export const durationBoundsMs: readonly number[] = decades.flatMap(decade =>
 )
 
 /** One count a bound, and a last one for what took longer than all. */
-export const durationCounts = durationBoundsMs.length + 1
+export const bucketCount = durationBoundsMs.length + 1
 
 /** Below which time `share` (0–1) of what was counted stayed, in whole milliseconds; null where nothing was. */
-export function durationAt(counts: readonly number[], share: number): number | null {
+export function latencyQuantile(counts: readonly number[], share: number): number | null {
   const total = counts.reduce((sum, count) => sum + count, 0)
   if (total === 0) return null
   const wanted = share * total

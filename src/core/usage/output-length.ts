@@ -1,5 +1,5 @@
+import type { PromptAnalysis } from '../analysis/prompt-analysis.ts'
 import type { QueryType } from '../chat/chat.ts'
-import type { Reading } from '../analysis/prompt-analysis.ts'
 import type { Model } from '../models/models.ts'
 
 /**
@@ -28,7 +28,7 @@ const [briefWords, documentWords] = [14, 1_200]
 const usualReasoning = 800
 
 /** What is read in a prompt that its answer's length goes by. */
-export type LengthCues = Pick<Reading, 'queryType' | 'words'>
+export type LengthCues = Pick<PromptAnalysis, 'queryType' | 'words'>
 
 /** Output tokens to expect of `model` before any was measured, reasoning included. */
 export function usualOutputTokens(model: Model, { queryType, words }: LengthCues): number {

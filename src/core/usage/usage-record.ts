@@ -1,11 +1,11 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { attemptFailures } from '../chat/chat.ts'
 import type { CompletedUsage } from '../validation/errors.ts'
-import { toUsd } from './money.ts'
 import { oneOf } from '../validation/validate.ts'
+import { toUsd } from './money.ts'
 
-export const triedOutcomes = ['served', ...attemptFailures] as const
-export type TriedOutcome = (typeof triedOutcomes)[number]
+export const attemptOutcomes = ['served', ...attemptFailures] as const
+export type TriedOutcome = (typeof attemptOutcomes)[number]
 
 /** As many as one request asks. */
 const maximumTried = 3
@@ -16,11 +16,11 @@ const maximumTried = 3
  */
 const triedSchema = Type.Tuple([
   Type.String({ maxLength: 321 }),
-  oneOf(triedOutcomes),
+  oneOf(attemptOutcomes),
   Type.Integer({ minimum: 0 }),
   Type.Integer({ minimum: 0 }),
 ])
-export type Tried = Static<typeof triedSchema>
+export type AttemptRecord = Static<typeof triedSchema>
 
 /**
  * `final`: as the request ended. `checkpoint`: what it had used when last heard of, as settled for a gateway that seemed dead;
@@ -107,7 +107,7 @@ export const usageRecordSchema = Type.Object(
 export type UsageRecord = Static<typeof usageRecordSchema>
 
 /** Whether a request had an effect that its caller must not have twice: it was completed, charged for, or seen in part. */
-export function hadEffect(
+export function hasClientEffect(
   record: Pick<UsageRecord, 'status' | 'billed_microcents' | 'streamed' | 'first_token_ms'>,
 ): boolean {
   return (
@@ -116,7 +116,7 @@ export function hadEffect(
 }
 
 /** What a completed request used, as its callers are told. */
-export function usageTold(
+export function toCompletedUsage(
   record: Pick<UsageRecord, 'input_tokens' | 'output_tokens' | 'billed_microcents' | 'estimated'>,
 ): CompletedUsage {
   const { input_tokens, output_tokens, billed_microcents, estimated } = record

@@ -1,7 +1,7 @@
 /** Of a key that a JSON object holds twice, parsers take the last and readers see the first: where that matters, neither. */
 
 /** The first key that the outermost object of a JSON text holds twice; null where there is none. The text must be valid. */
-export function duplicateKey(text: string): string | null {
+export function findDuplicateKey(text: string): string | null {
   const seen = new Set<string>()
   let depth = 0
   for (let at = 0; at < text.length; at++) {

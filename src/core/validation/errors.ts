@@ -91,14 +91,14 @@ export type ErrorOptions = {
   /** Candidates that were asked or skipped before the request failed, in order; null = it did not come to that. */
   readonly attempts?: readonly FailedAttempt[] | null
   /** What an earlier request under the same `Idempotency-Key` came to. */
-  readonly completed?: Completed | null
+  readonly completed?: CompletedRequest | null
 }
 
 /** What a client is told of one candidate: `provider/model`, its outcome, and how long it took. */
 export type FailedAttempt = { readonly model: string; readonly outcome: string; readonly durationMs: number }
 
 /** A request that had its effect already. */
-export type Completed = {
+export type CompletedRequest = {
   /** Its own id, as it was answered then; null = what was made is all there is to know. */
   readonly requestId: string | null
   /** Id of what was made by it. */
@@ -124,7 +124,7 @@ export class GatewayError extends Error {
   readonly layer: string | null
   readonly category: string | null
   readonly attempts: readonly FailedAttempt[] | null
-  readonly completed: Completed | null
+  readonly completed: CompletedRequest | null
 
   constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
     super(recognizable(code, message))
@@ -150,7 +150,7 @@ export class GatewayError extends Error {
 }
 
 /** The error about the same field under another name: that by which the caller wrote it. */
-export function renamed(error: GatewayError, written: string): GatewayError {
+export function withParam(error: GatewayError, written: string): GatewayError {
   const message = error.message.replaceAll(`\`${error.param}\``, `\`${written}\``)
   return new GatewayError(error.code, message, { ...error, param: written })
 }
@@ -181,7 +181,7 @@ function toAttemptFields({ model, outcome, durationMs }: FailedAttempt) {
 }
 
 /** The request id is then the one that did it: what feedback takes, and what the ledger knows. */
-function completedFields(completed: Completed | null): Record<string, unknown> {
+function completedFields(completed: CompletedRequest | null): Record<string, unknown> {
   if (completed === null) return {}
   const { requestId, resultId, usage } = completed
   return {

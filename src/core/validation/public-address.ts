@@ -5,7 +5,7 @@
 import ipaddr from 'ipaddr.js'
 
 /** An address that may be fetched as far as its text says. */
-export type VettedAddress = {
+export type AllowedUrl = {
   readonly url: URL
   /** Lower case, no trailing dot, no brackets. */
   readonly host: string
@@ -21,7 +21,7 @@ const maximumHostCharacters = 253
  * What an address says, judged; null = it is never fetched. `base` is the page that redirects to it, `maximumCharacters` the
  * longest address taken.
  */
-export function vetAddress(text: string, base?: URL, maximumCharacters = maximumUrlCharacters): VettedAddress | null {
+export function checkUrl(text: string, base?: URL, maximumCharacters = maximumUrlCharacters): AllowedUrl | null {
   if (text.length > maximumCharacters || !URL.canParse(text, base?.href)) return null
   // What follows is the parser's reading, so that no other spelling of a host gets past it.
   const url = new URL(text, base)
@@ -71,5 +71,5 @@ const maximumForwardedCharacters = 8_192
  */
 export function forwardableAddress(text: string): string | null {
   if (/^data:/i.test(text)) return text
-  return vetAddress(text, undefined, maximumForwardedCharacters)?.url.href ?? null
+  return checkUrl(text, undefined, maximumForwardedCharacters)?.url.href ?? null
 }

@@ -5,8 +5,8 @@ const maximumDepth = 512
  * The value of a JSON text that an upstream sent; `undefined` where it is none, or nests so deeply that nobody means it: what
  * is written again is searched for circles, at every level through all those above it, which takes seconds at 60,000.
  */
-export function parsed(text: string): unknown {
-  if (text.length > 2 * maximumDepth && outgrown(text, maximumDepth) !== null) return undefined
+export function parseUntrustedJson(text: string): unknown {
+  if (text.length > 2 * maximumDepth && exceededJsonLimit(text, maximumDepth) !== null) return undefined
   try {
     return JSON.parse(text)
   } catch {
@@ -19,7 +19,11 @@ export function parsed(text: string): unknown {
  * parsing, since a parser recurses, and takes its time for many values. Strings are skipped whole: an image of megabytes is
  * one search.
  */
-export function outgrown(text: string, depth: number, values = Number.POSITIVE_INFINITY): 'depth' | 'values' | null {
+export function exceededJsonLimit(
+  text: string,
+  depth: number,
+  values = Number.POSITIVE_INFINITY,
+): 'depth' | 'values' | null {
   let level = 0
   let commas = 0
   for (let at = 0; at < text.length; at++) {

@@ -6,24 +6,24 @@
 import { Kind, type Static, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { type ErrorCode, GatewayError } from './errors.ts'
-import { outgrown } from './untrusted-json.ts'
+import { exceededJsonLimit } from './untrusted-json.ts'
 
 const maximumKeyCharacters = 64
 
 /** The part of TypeBox's vocabulary that our schemas use. `description` and `unmatched` are read by this file. */
-type Shape = {
+type SchemaNode = {
   readonly [Kind]: string
   /** Says in words what a value must be, where the schema alone would read badly (a pattern). */
   readonly description?: string
   /** Error code of a value that is well formed but not one of those taken. */
   readonly unmatched?: ErrorCode
   readonly const?: unknown
-  readonly anyOf?: readonly Shape[]
-  readonly items?: Shape
-  readonly properties?: Readonly<Record<string, Shape>>
-  readonly patternProperties?: Readonly<Record<string, Shape>>
+  readonly anyOf?: readonly SchemaNode[]
+  readonly items?: SchemaNode
+  readonly properties?: Readonly<Record<string, SchemaNode>>
+  readonly patternProperties?: Readonly<Record<string, SchemaNode>>
   readonly required?: readonly string[]
-  readonly additionalProperties?: boolean | Shape
+  readonly additionalProperties?: boolean | SchemaNode
   readonly [bound: `${'min' | 'max'}${string}`]: number | undefined
   readonly pattern?: string
 }
@@ -41,12 +41,12 @@ export function checker<S extends TSchema>(schema: S): (value: unknown) => Stati
   return value => {
     compiled ??= TypeCompiler.Compile(schema)
     if (compiled.Check(value)) return value
-    throw refusal(faultOf(schema as unknown as Shape, value) ?? fault(() => 'is not valid'))
+    throw refusal(faultOf(schema as unknown as SchemaNode, value) ?? fault(() => 'is not valid'))
   }
 }
 
 /** A `GatewayError` about one field: `param` in backquotes, then `text` (`must be …`). */
-export function invalid(param: string, text: string, code: ErrorCode = 'invalid_request'): GatewayError {
+export function invalidField(param: string, text: string, code: ErrorCode = 'invalid_request'): GatewayError {
   return new GatewayError(code, `\`${param}\` ${text}.`, { param })
 }
 
@@ -65,9 +65,9 @@ const outgrownBy = {
  * `invalid_request` where it is no object.
  */
 export function parseJson(text: string): Readonly<Record<string, unknown>> {
-  const bound = outgrown(text, maximumDepth, maximumValues)
+  const bound = exceededJsonLimit(text, maximumDepth, maximumValues)
   if (bound !== null) throw new GatewayError('invalid_json', `The body ${outgrownBy[bound]} and send it again.`)
-  const value = parsed(text)
+  const value = parseJsonText(text)
   if (!isObject(value)) throw new GatewayError('invalid_request', 'The body must be a JSON object: `{ … }`.')
   return value
 }
@@ -78,7 +78,7 @@ export function headerChoice<T extends string>(headers: Headers, name: string, a
   if (sent === null) return null
   const value = sent.trim().toLowerCase()
   const choice = allowed.find(one => one === value)
-  if (choice === undefined) throw invalid(name, `must be ${listed(allowed.map(quoted))}, or not be sent`)
+  if (choice === undefined) throw invalidField(name, `must be ${listed(allowed.map(quoted))}, or not be sent`)
   return choice
 }
 
@@ -98,10 +98,10 @@ export function headerNumber(
   if (sent === undefined) return null
   const value = /^\d{1,9}(?:\.\d{1,9})?$/.test(sent) ? Number(sent) : Number.NaN
   if (value >= minimum && value <= maximum) return value
-  throw invalid(name, `must be a number from ${minimum} to ${maximum}, or not be sent`)
+  throw invalidField(name, `must be a number from ${minimum} to ${maximum}, or not be sent`)
 }
 
-function parsed(text: string): unknown {
+function parseJsonText(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
@@ -112,11 +112,11 @@ function parsed(text: string): unknown {
 
 function refusal({ path, text, code }: Fault): GatewayError {
   const param = path.join('.')
-  return param === '' ? new GatewayError(code, `The body ${text()}.`) : invalid(param, text(), code)
+  return param === '' ? new GatewayError(code, `The body ${text()}.`) : invalidField(param, text(), code)
 }
 
 /** The first fault of a value, in the schema's own order; null where there is none. */
-function faultOf(shape: Shape, value: unknown): Fault | null {
+function faultOf(shape: SchemaNode, value: unknown): Fault | null {
   switch (shape[Kind]) {
     case 'Object':
       return isObject(value) ? objectFault(shape, value) : wrong(shape)
@@ -144,7 +144,7 @@ function faultOf(shape: Shape, value: unknown): Fault | null {
   }
 }
 
-function objectFault(shape: Shape, value: Readonly<Record<string, unknown>>): Fault | null {
+function objectFault(shape: SchemaNode, value: Readonly<Record<string, unknown>>): Fault | null {
   const properties = shape.properties ?? {}
   const required = shape.required ?? []
   // What kind of object it is comes before what it lacks to be that kind.
@@ -168,12 +168,16 @@ function objectFault(shape: Shape, value: Readonly<Record<string, unknown>>): Fa
   return null
 }
 
-function propertyFault(shape: Shape | undefined, value: Readonly<Record<string, unknown>>, key: string): Fault | null {
+function propertyFault(
+  shape: SchemaNode | undefined,
+  value: Readonly<Record<string, unknown>>,
+  key: string,
+): Fault | null {
   const found = shape !== undefined && Object.hasOwn(value, key) ? faultOf(shape, value[key]) : null
   return found && under(key, found)
 }
 
-function recordFault(shape: Shape, value: Readonly<Record<string, unknown>>): Fault | null {
+function recordFault(shape: SchemaNode, value: Readonly<Record<string, unknown>>): Fault | null {
   const entries = Object.entries(value)
   if (!within(entries.length, shape.minProperties, shape.maxProperties)) return wrong(shape)
   for (const [pattern, entry] of Object.entries(shape.patternProperties ?? {})) {
@@ -193,7 +197,7 @@ function recordFault(shape: Shape, value: Readonly<Record<string, unknown>>): Fa
   return null
 }
 
-function arrayFault(shape: Shape, value: readonly unknown[]): Fault | null {
+function arrayFault(shape: SchemaNode, value: readonly unknown[]): Fault | null {
   if (!within(value.length, shape.minItems, shape.maxItems)) return wrong(shape)
   const { items } = shape
   if (items === undefined) return null
@@ -203,7 +207,7 @@ function arrayFault(shape: Shape, value: readonly unknown[]): Fault | null {
 }
 
 /** Compiled once, since all the items before the one at fault are passed by it. */
-function checkOf(shape: Shape): (value: unknown) => boolean {
+function checkOf(shape: SchemaNode): (value: unknown) => boolean {
   const known = checks.get(shape)
   if (known !== undefined) return known
   const compiled = TypeCompiler.Compile(shape as unknown as TSchema)
@@ -212,10 +216,10 @@ function checkOf(shape: Shape): (value: unknown) => boolean {
   return check
 }
 
-const checks = new WeakMap<Shape, (value: unknown) => boolean>()
+const checks = new WeakMap<SchemaNode, (value: unknown) => boolean>()
 
 /** The fault of the member that was meant: the one whose `type` or `role` the value names, else the one of its kind. */
-function unionFault(shape: Shape, value: unknown): Fault | null {
+function unionFault(shape: SchemaNode, value: unknown): Fault | null {
   const meant = membersOf(shape).filter(member => kindOf(member) === kindOfValue(value))
   if (!isObject(value) || meant.length < 2) {
     const faults = meant.map(member => faultOf(member, value))
@@ -226,32 +230,32 @@ function unionFault(shape: Shape, value: unknown): Fault | null {
   if (tag === null) return meant.some(member => faultOf(member, value) === null) ? null : wrong(shape)
   const named = meant.find(member => literals(member.properties?.[tag]).some(one => one.const === value[tag]))
   if (named !== undefined) return faultOf(named, value)
-  const taken: Shape = { [Kind]: 'Union', anyOf: meant.flatMap(member => literals(member.properties?.[tag])) }
+  const taken: SchemaNode = { [Kind]: 'Union', anyOf: meant.flatMap(member => literals(member.properties?.[tag])) }
   if (!Object.hasOwn(value, tag)) return under(tag, missing(taken))
   return under(tag, wrong(taken, typeof value[tag] === 'string' ? unmatchedOf(taken) : undefined))
 }
 
 /** Unions within unions (`nullable(oneOf(…))`) are one. */
-function membersOf(shape: Shape): readonly Shape[] {
+function membersOf(shape: SchemaNode): readonly SchemaNode[] {
   return (shape.anyOf ?? []).flatMap(member => (member[Kind] === 'Union' ? membersOf(member) : [member]))
 }
 
-function unmatchedOf(shape: Shape): ErrorCode | undefined {
+function unmatchedOf(shape: SchemaNode): ErrorCode | undefined {
   return shape.unmatched ?? shape.anyOf?.find(member => member.unmatched !== undefined)?.unmatched
 }
 
 /** The field by which the members of a union of objects are told apart: a literal in each of them. */
-function tagOf(members: readonly Shape[]): string | null {
+function tagOf(members: readonly SchemaNode[]): string | null {
   const keys = Object.keys(members[0]?.properties ?? {})
   return keys.find(key => members.every(member => literals(member.properties?.[key]).length > 0)) ?? null
 }
 
-function literals(shape: Shape | undefined): readonly Shape[] {
+function literals(shape: SchemaNode | undefined): readonly SchemaNode[] {
   const members = shape?.[Kind] === 'Union' ? membersOf(shape) : shape === undefined ? [] : [shape]
   return members.every(member => member[Kind] === 'Literal') ? members : []
 }
 
-function kindOf(shape: Shape): string {
+function kindOf(shape: SchemaNode): string {
   switch (shape[Kind]) {
     case 'Literal':
       return typeof shape.const
@@ -269,12 +273,12 @@ function kindOfValue(value: unknown): string {
   return Array.isArray(value) ? 'array' : typeof value
 }
 
-function fitsString(shape: Shape, value: string): boolean {
+function fitsString(shape: SchemaNode, value: string): boolean {
   if (!within(value.length, shape.minLength, shape.maxLength)) return false
   return shape.pattern === undefined || new RegExp(shape.pattern).test(value)
 }
 
-function fitsNumber(shape: Shape, value: number): boolean {
+function fitsNumber(shape: SchemaNode, value: number): boolean {
   const fits = shape[Kind] === 'Integer' ? Number.isInteger(value) : Number.isFinite(value)
   return fits && within(value, shape.minimum, shape.maximum)
 }
@@ -283,11 +287,11 @@ function within(value: number, minimum: number | undefined, maximum: number | un
   return value >= (minimum ?? -Infinity) && value <= (maximum ?? Infinity)
 }
 
-function missing(shape: Shape | undefined): Fault {
+function missing(shape: SchemaNode | undefined): Fault {
   return fault(() => `is missing: it must be ${shape === undefined ? 'sent' : described(shape)}`)
 }
 
-function wrong(shape: Shape, code?: ErrorCode): Fault {
+function wrong(shape: SchemaNode, code?: ErrorCode): Fault {
   return fault(() => `must be ${described(shape)}`, code)
 }
 
@@ -300,12 +304,12 @@ function under(key: string, found: Fault): Fault {
 }
 
 /** What a schema takes, in words that complete "it must be …". */
-export function expectationOf(schema: TSchema): string {
-  return described(schema as unknown as Shape)
+export function describeExpected(schema: TSchema): string {
+  return described(schema as unknown as SchemaNode)
 }
 
 /** `an integer from 1 to 128`, `"auto", "none" or an object`. */
-function described(shape: Shape): string {
+function described(shape: SchemaNode): string {
   if (shape.description !== undefined) return shape.description
   switch (shape[Kind]) {
     case 'Union':

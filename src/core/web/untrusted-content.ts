@@ -5,8 +5,8 @@
  * Against Indirect Prompt Injection Attacks With Spotlighting", 2024).
  */
 import type { Message } from '../chat/chat.ts'
+import { type WebDocument, webLimits } from '../chat/web-sources.ts'
 import { estimateInputTokens } from '../tokens/tokens.ts'
-import { type Finding, webLimits } from '../chat/web-sources.ts'
 
 /** Stands for each blank of the data. */
 const mark = '^'
@@ -20,9 +20,9 @@ const leastShare = 1 / 64
  * The conversation with `findings`, numbered from 1 in their order, in front of the last user turn's text; cut shorter, all
  * by the same share, until they add `maximumTokens` at most as a reservation counts them. `nonce`: 128 random bits in hex.
  */
-export function contain(
+export function insertUntrustedContent(
   messages: readonly Message[],
-  findings: readonly { readonly finding: Finding; readonly maximumCharacters: number }[],
+  findings: readonly { readonly finding: WebDocument; readonly maximumCharacters: number }[],
   { nonce, maximumTokens }: { readonly nonce: string; readonly maximumTokens: number },
 ): readonly Message[] {
   const at = messages.findLastIndex(({ role }) => role === 'user')
@@ -57,7 +57,7 @@ export function visibleText(text: string, maximumCharacters: number): string {
 const invisible = /[\p{Default_Ignorable_Code_Point}\ufff9-\ufffb\u2800]|(?![\n\t])\p{Cc}/gu
 
 function blockOf(
-  findings: readonly { readonly finding: Finding; readonly maximumCharacters: number }[],
+  findings: readonly { readonly finding: WebDocument; readonly maximumCharacters: number }[],
   nonce: string,
   share: number,
 ): string {

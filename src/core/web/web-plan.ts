@@ -1,6 +1,7 @@
 /** What the web may add to a request, at most: decided from the caller's own words, before anything is asked of anybody. */
-import type { Ask, Message } from '../chat/chat.ts'
-import type { Reader, Reading } from '../analysis/prompt-analysis.ts'
+
+import type { PromptAnalysis, PromptAnalyzer } from '../analysis/prompt-analysis.ts'
+import type { ChatRequest, Message } from '../chat/chat.ts'
 import { type WebPrices, webLimits, withoutFragment } from '../chat/web-sources.ts'
 
 /** What a request may take from the web, and what has to be reserved for it. */
@@ -20,14 +21,14 @@ export type WebPlan = {
 export const noWeb: WebPlan = { query: null, urls: [], surplus: [], tokens: 0, microcents: 0 }
 
 /** What there is to be had: whether anybody can be asked to search, the prices, and who reads what is wanted. */
-export type WebOffer = { readonly canSearch: boolean; readonly prices: WebPrices; readonly read: Reader }
+export type WebAvailability = { readonly canSearch: boolean; readonly prices: WebPrices; readonly read: PromptAnalyzer }
 
 /** What the caller's words ask of the web. `webOff`: key or account want nothing of it. */
-export function planWeb(
-  ask: Pick<Ask, 'web' | 'messages'>,
-  reading: Pick<Reading, 'needsCurrent' | 'urls'>,
+export function planWebAccess(
+  ask: Pick<ChatRequest, 'web' | 'messages'>,
+  reading: Pick<PromptAnalysis, 'needsCurrent' | 'urls'>,
   caller: { readonly webOff?: boolean },
-  { canSearch, prices, read }: WebOffer,
+  { canSearch, prices, read }: WebAvailability,
 ): WebPlan {
   const maySearch = canSearch && reading.needsCurrent
   if (!maySearch && reading.urls.length === 0) return noWeb
@@ -38,7 +39,7 @@ export function planWeb(
   const distinct = [...new Map(reading.urls.map(url => [withoutFragment(url), url])).values()]
   const urls = distinct.slice(0, webLimits.pages)
   const text = last.content.map(part => (part.type === 'text' ? part.text : '')).join('\n')
-  const query = maySearch && (urls.length === 0 || asksForMore(text, read)) ? queryOf(text) : null
+  const query = maySearch && (urls.length === 0 || asksForMore(text, read)) ? toSearchQuery(text) : null
   return {
     query,
     urls,
@@ -49,7 +50,7 @@ export function planWeb(
 }
 
 /** A page to be read is current data by itself: a search is wanted where the words around its address want one too. */
-function asksForMore(text: string, read: Reader): boolean {
+function asksForMore(text: string, read: PromptAnalyzer): boolean {
   const turn: Message = { role: 'user', content: [{ type: 'text', text: withoutAddresses(text) }], name: null }
   return read([turn]).needsCurrent
 }
@@ -57,7 +58,7 @@ function asksForMore(text: string, read: Reader): boolean {
 const withoutAddresses = (text: string) => text.replace(/https?:\/\/\S+/gi, ' ')
 
 /** What is searched for: the question as it was asked; of a long text its last question, or its beginning. */
-export function queryOf(text: string): string | null {
+export function toSearchQuery(text: string): string | null {
   const plain = withoutAddresses(text.slice(0, longestSearched).replace(/```[\s\S]*?(?:```|$)/g, ' '))
     .replace(/\s+/g, ' ')
     .trim()

@@ -1,5 +1,5 @@
 /** A trained table as it is kept in `core/weights`: one byte a weight, in base64. */
-export type KeptWeights = {
+export type StoredWeights = {
   /** What they were trained on. */
   readonly source: string
   /** 2^bits slots. */
@@ -11,11 +11,11 @@ export type KeptWeights = {
 }
 
 /** The kept bytes as numbers. */
-export function bytesOf({ weights }: Pick<KeptWeights, 'weights'>): Int8Array {
+export function decodeWeights({ weights }: Pick<StoredWeights, 'weights'>): Int8Array {
   return new Int8Array(Uint8Array.fromBase64(weights).buffer)
 }
 
 /** Signed bytes as they are kept. */
-export function kept(bytes: Int8Array): string {
+export function encodeWeights(bytes: Int8Array): string {
   return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength).toBase64()
 }

@@ -8,11 +8,11 @@ import { Meter } from '../parts/meter.tsx'
 import { Empty, FailureNotice, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { PaymentMethod } from '../parts/payment-method.tsx'
-import { say } from '../parts/toast.tsx'
 import { Table } from '../parts/table.tsx'
+import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
 import { call } from '../state/api.ts'
-import { ago, count, dateOf, dateTime, usd, words } from '../state/format.ts'
+import { count, dateOf, dateTime, humanize, relativeTime, usd } from '../state/format.ts'
 import { hrefTo } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 
@@ -55,7 +55,7 @@ function Plan({ billing, onChange }: Changed) {
           return (
             <div key={name} class={`plan ${isCurrent ? 'current' : ''}`}>
               <h3>
-                {words(name)} {isCurrent && <Badge tone="good">your plan</Badge>}
+                {humanize(name)} {isCurrent && <Badge tone="good">your plan</Badge>}
               </h3>
               <p class="figure">{name === 'evaluation' ? 'Free' : 'By usage'}</p>
               <ul>
@@ -95,7 +95,7 @@ function Plan({ billing, onChange }: Changed) {
       </div>
       {cycle !== null && (
         <p>
-          <strong>{usd(cycle.cost_usd)}</strong> so far in this cycle. It is invoiced {ago(cycle.ends_at)}.
+          <strong>{usd(cycle.cost_usd)}</strong> so far in this cycle. It is invoiced {relativeTime(cycle.ends_at)}.
         </p>
       )}
       {next !== plan && (
@@ -109,7 +109,7 @@ function Plan({ billing, onChange }: Changed) {
           action="Upgrade, charges begin now"
           perform={async () => {
             onChange(await call('POST /api/v1/billing/upgrade', { body: { confirm: true, version } }))
-            say('You are on the plan “usage”.')
+            showToast('You are on the plan “usage”.')
           }}
           onClose={() => setAsks(null)}
         >
@@ -125,7 +125,7 @@ function Plan({ billing, onChange }: Changed) {
           action="Downgrade at the end of the cycle"
           perform={async () => {
             onChange(await call('POST /api/v1/billing/downgrade', { body: { confirm: true, version } }))
-            say('The plan changes when the cycle ends.')
+            showToast('The plan changes when the cycle ends.')
           }}
           onClose={() => setAsks(null)}
         >
@@ -144,7 +144,7 @@ function SoftCap({ billing, onChange }: Changed) {
   const saving = useAction(async (monthly_usd: number | null) => {
     onChange(await call('PUT /api/v1/billing/soft-cap', { body: { monthly_usd } }))
     if (monthly_usd === null) setText('')
-    say(monthly_usd === null ? 'Soft cap removed.' : `Soft cap set to ${usd(monthly_usd)}.`)
+    showToast(monthly_usd === null ? 'Soft cap removed.' : `Soft cap set to ${usd(monthly_usd)}.`)
   })
   return (
     <Card
@@ -238,5 +238,5 @@ function Invoices() {
 }
 
 export function InvoiceStatus({ status }: { readonly status: string }) {
-  return <Badge tone={status === 'paid' ? 'good' : status === 'open' ? 'warn' : 'plain'}>{words(status)}</Badge>
+  return <Badge tone={status === 'paid' ? 'good' : status === 'open' ? 'warn' : 'plain'}>{humanize(status)}</Badge>
 }

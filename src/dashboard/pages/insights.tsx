@@ -1,15 +1,15 @@
 import { useState } from 'preact/hooks'
-import { may } from '../../core/accounts/roles.ts'
+import { isAllowed } from '../../core/accounts/roles.ts'
 import type { ShownRecommendation } from '../../routes/insights/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
 import { Confirm } from '../parts/dialog.tsx'
 import { TextField } from '../parts/field.tsx'
 import { Empty, Loaded, Notice, type Tone } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
-import { say } from '../parts/toast.tsx'
 import { Table } from '../parts/table.tsx'
+import { showToast } from '../parts/toast.tsx'
 import { call } from '../state/api.ts'
-import { count, dateOf, milliseconds, usd, words } from '../state/format.ts'
+import { count, dateOf, humanize, milliseconds, usd } from '../state/format.ts'
 import { hrefTo } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 import type { Confidence, Learning } from '../state/routes.ts'
@@ -21,7 +21,7 @@ const eraseWord = 'erase'
 export function Insights() {
   const learning = useResource('GET /api/v1/insights/learning', { everyMs })
   const [isErasing, setErasing] = useState(false)
-  const mayErase = may(user.value?.role ?? 'member', 'learning.delete')
+  const mayErase = isAllowed(user.value?.role ?? 'member', 'learning.delete')
   const isAbsent = learning.failure?.code === 'not_found'
   return (
     <Page
@@ -47,7 +47,7 @@ export function Insights() {
         <Erase
           onErased={() => {
             learning.reload()
-            say('Everything that was learned is erased.')
+            showToast('Everything that was learned is erased.')
           }}
           onClose={() => setErasing(false)}
         />
@@ -70,7 +70,7 @@ const confidenceWords: Readonly<Record<Confidence, string>> = {
 function Certainty({ of: confidence }: { readonly of: Confidence }) {
   return (
     <span title={confidenceWords[confidence]}>
-      <Badge tone={confidenceTones[confidence]}>{words(confidence)}</Badge>
+      <Badge tone={confidenceTones[confidence]}>{humanize(confidence)}</Badge>
     </span>
   )
 }
@@ -80,7 +80,7 @@ function Learned({ learning }: { readonly learning: Learning }) {
   return (
     <>
       <section class="tiles" aria-label="In short">
-        <Tile name="Confidence" value={words(state)} note={confidenceWords[state]} />
+        <Tile name="Confidence" value={humanize(state)} note={confidenceWords[state]} />
         <Tile
           name="Learned from"
           value={`${count(entries)} ${entries === 1 ? 'request' : 'requests'}`}
@@ -137,7 +137,7 @@ function Recommendations({ list }: { readonly list: readonly ShownRecommendation
           {list.map(({ query_type, model, reason, expected_quality_change, expected_cost_change_pct }) => (
             <li key={`${query_type} ${model}`}>
               <strong>
-                {words(query_type)}: {model}
+                {humanize(query_type)}: {model}
               </strong>
               <p>{reason}</p>
               <p class="hint">
@@ -162,7 +162,7 @@ function QueryTypes({ learning }: { readonly learning: Learning }) {
         rows={learning.query_types}
         keyOf={({ query_type }) => query_type}
         columns={[
-          { name: 'Query type', isHeading: true, show: one => words(one.query_type) },
+          { name: 'Query type', isHeading: true, show: one => humanize(one.query_type) },
           { name: 'Requests', from: 'middle', isNumber: true, show: one => count(one.requests) },
           { name: 'Best model', show: one => one.best_model ?? '–' },
           { name: 'Confidence', show: one => <Certainty of={one.confidence} /> },
@@ -189,7 +189,7 @@ function ModelTable({ learning }: { readonly learning: Learning }) {
             isHeading: true,
             show: one => (
               <>
-                {one.model} <span class="block quiet">{words(one.query_type)}</span>
+                {one.model} <span class="block quiet">{humanize(one.query_type)}</span>
               </>
             ),
           },

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { may } from '../../core/accounts/roles.ts'
+import { isAllowed } from '../../core/accounts/roles.ts'
 import type { ShownKey } from '../../routes/keys/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
 import { Snippet } from '../parts/copy.tsx'
@@ -7,11 +7,11 @@ import { Confirm, Dialog, FormDialog } from '../parts/dialog.tsx'
 import { SelectField, Switch, TextField } from '../parts/field.tsx'
 import { Empty, Loaded, Notice } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
-import { say } from '../parts/toast.tsx'
 import { Table } from '../parts/table.tsx'
+import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
 import { call } from '../state/api.ts'
-import { ago, compact, count, dateOf, dateTime, usd } from '../state/format.ts'
+import { compact, count, dateOf, dateTime, relativeTime, usd } from '../state/format.ts'
 import { useResource } from '../state/resource.ts'
 import type { NewKey } from '../state/routes.ts'
 import { user } from '../state/session.ts'
@@ -32,7 +32,7 @@ export function Keys() {
     setOpen({ kind: 'shown', made: key })
     keys.reload()
   }
-  const seesAll = may(user.value?.role ?? 'member', 'keys.all')
+  const seesAll = isAllowed(user.value?.role ?? 'member', 'keys.all')
   return (
     <Page
       title="Keys"
@@ -64,7 +64,7 @@ export function Keys() {
           perform={async () => {
             await call('DELETE /api/v1/keys/:id', { params: { id: open.key.id } })
             keys.reload()
-            say(`“${open.key.name}” is revoked.`)
+            showToast(`“${open.key.name}” is revoked.`)
           }}
           onClose={close}
         >
@@ -110,7 +110,7 @@ function KeyTable({ keys, hasEnded, onOpen }: KeyTableProps) {
         {
           name: 'Last used',
           from: 'middle',
-          show: key => (key.last_used_at === null ? 'Never' : ago(key.last_used_at)),
+          show: key => (key.last_used_at === null ? 'Never' : relativeTime(key.last_used_at)),
         },
         { name: 'Requests', from: 'middle', isNumber: true, show: key => count(key.usage.requests) },
         { name: 'Tokens', from: 'wide', isNumber: true, show: key => compact(key.usage.total_tokens) },
@@ -149,7 +149,7 @@ function Standing({ of: key }: { readonly of: ShownKey }) {
   if (key.expires_at === null) return null
   return isAlive(key) ? (
     <span title={dateTime(key.expires_at)}>
-      <Badge tone="warn">ends {ago(key.expires_at)}</Badge>
+      <Badge tone="warn">ends {relativeTime(key.expires_at)}</Badge>
     </span>
   ) : (
     <Badge>expired</Badge>

@@ -2,13 +2,13 @@ import { useState } from 'preact/hooks'
 import type { ShownModelInsight } from '../../routes/insights/schemas.ts'
 import type { ShownModel } from '../../routes/models/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
+import { DetailRow } from '../parts/conversation-turn.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { TextField } from '../parts/field.tsx'
 import { Empty, Loaded, type Tone } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { Table } from '../parts/table.tsx'
-import { Pair } from '../parts/conversation-turn.tsx'
-import { ago, compact, count, milliseconds, percent, usd, words } from '../state/format.ts'
+import { compact, count, humanize, milliseconds, percent, relativeTime, usd } from '../state/format.ts'
 import { useResource } from '../state/resource.ts'
 import type { ModelHealth } from '../state/routes.ts'
 
@@ -82,12 +82,12 @@ function Catalogue({ models, states, own, onChoose }: CatalogueProps) {
                 {model.display_name}
               </button>{' '}
               {model.deprecated && <Badge tone="warn">leaving</Badge>}
-              <AilingBadge of={states.get(model.name)} />
+              <UnhealthyBadge of={states.get(model.name)} />
               <code class="block quiet">{model.name}</code>
             </>
           ),
         },
-        { name: 'Tier', from: 'middle', show: model => words(model.tier) },
+        { name: 'Tier', from: 'middle', show: model => humanize(model.tier) },
         { name: 'In', isNumber: true, show: model => usd(model.pricing.input_per_mtok) },
         { name: 'Out', isNumber: true, show: model => usd(model.pricing.output_per_mtok) },
         { name: 'Context', from: 'wide', isNumber: true, show: model => compact(model.context_window) },
@@ -121,7 +121,7 @@ const healthTones: Readonly<Record<ModelHealth['state'], Tone>> = {
 }
 
 /** Where there is no room for a column of its own: only what is not as it should be. */
-function AilingBadge({ of: health }: { readonly of: ModelHealth | undefined }) {
+function UnhealthyBadge({ of: health }: { readonly of: ModelHealth | undefined }) {
   if (health === undefined || health.state === 'healthy') return null
   return (
     <span class="below-middle">
@@ -133,8 +133,8 @@ function AilingBadge({ of: health }: { readonly of: ModelHealth | undefined }) {
 function Health({ of: health }: { readonly of: ModelHealth | undefined }) {
   if (health === undefined) return <span class="quiet">–</span>
   return (
-    <span title={health.since === null ? undefined : `since ${ago(health.since)}`}>
-      <Badge tone={healthTones[health.state]}>{words(health.state)}</Badge>
+    <span title={health.since === null ? undefined : `since ${relativeTime(health.since)}`}>
+      <Badge tone={healthTones[health.state]}>{humanize(health.state)}</Badge>
     </span>
   )
 }
@@ -159,7 +159,7 @@ type ModelDetailProps = {
 
 function ModelDetail({ model, health, own, onClose }: ModelDetailProps) {
   const { pricing, capabilities } = model
-  const able = Object.entries(capabilities).flatMap(([name, has]) => (has ? [words(name)] : []))
+  const able = Object.entries(capabilities).flatMap(([name, has]) => (has ? [humanize(name)] : []))
   return (
     <Dialog kind="beside" title={model.display_name} onClose={onClose}>
       <p>
@@ -173,18 +173,18 @@ function ModelDetail({ model, health, own, onClose }: ModelDetailProps) {
       )}
       <h3>Price per million tokens</h3>
       <dl class="pairs">
-        <Pair name="Input" value={usd(pricing.input_per_mtok)} />
-        <Pair
+        <DetailRow name="Input" value={usd(pricing.input_per_mtok)} />
+        <DetailRow
           name="Cached input"
           value={pricing.cached_input_per_mtok === null ? '–' : usd(pricing.cached_input_per_mtok)}
         />
-        <Pair name="Output" value={usd(pricing.output_per_mtok)} />
+        <DetailRow name="Output" value={usd(pricing.output_per_mtok)} />
       </dl>
       <h3>What it takes</h3>
       <dl class="pairs">
-        <Pair name="Context" value={`${count(model.context_window)} tokens`} />
-        <Pair name="Longest answer" value={`${count(model.max_output_tokens)} tokens`} />
-        <Pair name="Can" value={able.join(', ')} />
+        <DetailRow name="Context" value={`${count(model.context_window)} tokens`} />
+        <DetailRow name="Longest answer" value={`${count(model.max_output_tokens)} tokens`} />
+        <DetailRow name="Can" value={able.join(', ')} />
       </dl>
       <h3>On your own requests</h3>
       {own.length === 0 ? (
@@ -195,7 +195,7 @@ function ModelDetail({ model, health, own, onClose }: ModelDetailProps) {
           rows={own}
           keyOf={({ query_type }) => query_type}
           columns={[
-            { name: 'Query type', isHeading: true, show: one => words(one.query_type) },
+            { name: 'Query type', isHeading: true, show: one => humanize(one.query_type) },
             { name: 'Requests', isNumber: true, show: one => count(one.requests) },
             { name: 'Quality', isNumber: true, show: one => percent(one.quality) },
             { name: 'Latency', isNumber: true, show: one => milliseconds(one.latency_ms) },

@@ -1,16 +1,16 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { AccountToday } from '../../routes/account/schemas.ts'
 import type { ShownUsage } from '../../routes/usage/schemas.ts'
+import { BarList } from '../parts/bar-list.tsx'
 import { BillingNotices } from '../parts/billing-notices.tsx'
-import { DaysChart } from '../parts/daily-chart.tsx'
-import { DaysStrip } from '../parts/sparkline.tsx'
+import { DailyChart } from '../parts/daily-chart.tsx'
 import { FirstRun } from '../parts/first-run.tsx'
 import { Meter } from '../parts/meter.tsx'
 import { Empty, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
-import { Shares } from '../parts/bar-list.tsx'
+import { Sparkline } from '../parts/sparkline.tsx'
 import { Tabs } from '../parts/tabs.tsx'
-import { ago, compact, count, milliseconds, percent, usd } from '../state/format.ts'
+import { compact, count, milliseconds, percent, relativeTime, usd } from '../state/format.ts'
 import { hrefTo } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 import { daysOf, type Measure, measures, splitSeries, wholeSeries } from '../state/usage-series.ts'
@@ -68,7 +68,7 @@ function Today({ account, requests }: { readonly account: AccountToday; readonly
         used={today.tokens}
         limit={limits.daily_tokens}
         show={compact}
-        note={`Starts anew ${ago(today.resets_at)}`}
+        note={`Starts anew ${relativeTime(today.resets_at)}`}
       />
       <Meter
         label="Money today"
@@ -119,11 +119,11 @@ function Days({ usage }: { readonly usage: ShownUsage }) {
       }
     >
       {split === 'all' ? (
-        <DaysChart {...measures[measure]} days={days} series={wholeSeries(usage, measure)} />
+        <DailyChart {...measures[measure]} days={days} series={wholeSeries(usage, measure)} />
       ) : (
         <Loaded resource={parts} what="the chart" lines={6}>
           {found => (
-            <DaysChart
+            <DailyChart
               {...measures[measure]}
               days={daysOf(found).map(({ day }) => day)}
               series={splitSeries(found, measure)}
@@ -154,7 +154,7 @@ function Latency({ usage }: { readonly usage: ShownUsage }) {
             <Figure name="First token" value={milliseconds(total.first_token_p50_ms)} />
             <Figure name="Failed" value={percent(total.failed / total.requests, 1)} />
           </dl>
-          <DaysStrip
+          <Sparkline
             label={`The time within which 95 % were answered, day by day; ${milliseconds(total.latency_p95_ms)} over all`}
             values={days.map(day => day.latency_p95_ms)}
             isBad={day => (days[day]?.failed ?? 0) > muchFailed * (days[day]?.requests ?? 0)}
@@ -201,7 +201,7 @@ function ByModel({ usage }: { readonly usage: ShownUsage }) {
           <a href={hrefTo('playground')}>Ask one in the playground</a>
         </Empty>
       ) : (
-        <Shares
+        <BarList
           label="Cost by model"
           shares={rows.slice(0, shownParts).map(row => ({
             key: row.model ?? '',
@@ -233,7 +233,7 @@ function ByKey({ usage }: { readonly usage: ShownUsage }) {
           <a href={hrefTo('keys')}>Make one</a>
         </Empty>
       ) : (
-        <Shares
+        <BarList
           label="Cost by key"
           shares={rows.slice(0, shownParts).map(({ name, cost, requests, times }) => ({
             key: name,

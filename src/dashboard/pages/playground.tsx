@@ -1,14 +1,14 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { type Strategy, strategies } from '../../core/chat/chat.ts'
 import type { ShownModel } from '../../routes/models/schemas.ts'
+import { TurnView } from '../parts/conversation-turn.tsx'
 import { SelectField, Switch, TextField } from '../parts/field.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
-import { TurnView } from '../parts/conversation-turn.tsx'
 import { dryRun } from '../state/chat.ts'
 import { useConversation } from '../state/conversation.ts'
-import { words } from '../state/format.ts'
+import { humanize } from '../state/format.ts'
 import { createPageKey } from '../state/playground-key.ts'
 import { useResource } from '../state/resource.ts'
 
@@ -195,7 +195,7 @@ function Options({ choices, models, onChange }: OptionsProps) {
           <option value={autoModel}>By the prompt</option>
           {strategies.map(strategy => (
             <option key={strategy} value={`${autoModel}/${strategy}`}>
-              {words(strategy)}: {strategyWords[strategy]}
+              {humanize(strategy)}: {strategyWords[strategy]}
             </option>
           ))}
         </optgroup>

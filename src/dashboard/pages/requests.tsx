@@ -5,13 +5,13 @@ import { Icon } from '../parts/icon.tsx'
 import { Empty, FailureNotice, Loading } from '../parts/notice.tsx'
 import { Page } from '../parts/page.tsx'
 import { RequestDetail, StatusBadge } from '../parts/request-detail.tsx'
-import { say } from '../parts/toast.tsx'
 import { Table } from '../parts/table.tsx'
+import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
 import { saveExport } from '../state/export.ts'
 import { compact, count, exactTime, listTime, milliseconds, usd } from '../state/format.ts'
+import { hashRoute, replaceHashRoute } from '../state/hash-route.ts'
 import { useLog } from '../state/log.ts'
-import { place, replacePlace } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 
 const filterNames = ['status', 'model', 'key', 'routing_mode', 'streamed', 'from', 'to'] as const
@@ -21,7 +21,7 @@ type Filters = Readonly<Partial<Record<FilterName, string>>>
 export function Requests() {
   const [isLive, setLive] = useState(false)
   const [chosen, setChosen] = useState<ShownRequest | null>(null)
-  const filters = filtersOf(place.value.query)
+  const filters = filtersOf(hashRoute.value.query)
   const log = useLog(filters, isLive)
   const isFiltered = Object.keys(filters).length > 0
   return (
@@ -37,7 +37,7 @@ export function Requests() {
         {log.rows?.length === 0 && !log.hasMore && (
           <Empty title={isFiltered ? 'No request fits these filters' : 'No requests yet'}>
             {isFiltered ? (
-              <button type="button" class="button small" onClick={() => replacePlace('requests')}>
+              <button type="button" class="button small" onClick={() => replaceHashRoute('requests')}>
                 Show all
               </button>
             ) : (
@@ -80,7 +80,7 @@ type FilterBarProps = {
 function FilterBar({ filters, isLive, onLive }: FilterBarProps) {
   const models = useResource('GET /api/v1/usage', { query: { group_by: 'model' } })
   const keys = useResource('GET /api/v1/keys')
-  const set = (name: FilterName, value: string) => replacePlace('requests', { ...filters, [name]: value })
+  const set = (name: FilterName, value: string) => replaceHashRoute('requests', { ...filters, [name]: value })
   const used = models.data?.data.flatMap(row => ('model' in row && row.model !== null ? [row.model] : [])) ?? []
   const known = filters.model === undefined || used.includes(filters.model) ? used : [filters.model, ...used]
   const keysByStanding = [
@@ -147,7 +147,7 @@ function FilterBar({ filters, isLive, onLive }: FilterBarProps) {
       <div class="filters-end">
         <Switch label="Live tail" isOn={isLive} onSwitch={onLive} />
         {isFiltered && (
-          <button type="button" class="button small" onClick={() => replacePlace('requests')}>
+          <button type="button" class="button small" onClick={() => replaceHashRoute('requests')}>
             Clear filters
           </button>
         )}
@@ -161,7 +161,7 @@ function Exports({ filters }: { readonly filters: Filters }) {
   const saving = useAction(async (format: 'csv' | 'json') => {
     setBytes(0)
     await saveExport(format, filters, setBytes)
-    say('The export is in your downloads.')
+    showToast('The export is in your downloads.')
   })
   const megabytes = `${(bytes / 1_000_000).toFixed(1)} MB`
   return (

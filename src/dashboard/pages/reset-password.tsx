@@ -4,7 +4,7 @@ import { FailureNotice, Notice } from '../parts/notice.tsx'
 import { useAction } from '../state/action.ts'
 import { callOpen } from '../state/api.ts'
 import { hrefTo } from '../state/hash-route.ts'
-import { Door, EmailField, NewPassword } from './sign-in.tsx'
+import { AuthPage, EmailField, NewPassword } from './sign-in.tsx'
 
 /** A forgotten password: asked for here, chosen where the link in the letter leads. */
 export function Reset({ token }: { readonly token: string | undefined }) {
@@ -21,7 +21,7 @@ function Ask() {
   const { failure } = asking
   const sendsNoMail = failure?.code === 'not_found'
   return (
-    <Door title="A new password" onSubmit={() => void asking.run()}>
+    <AuthPage title="A new password" onSubmit={() => void asking.run()}>
       <p class="about">A link to choose one is sent to your address. It is good for half an hour.</p>
       {isAsked && (
         <Notice tone="good" title="Look into your mailbox">
@@ -41,7 +41,7 @@ function Ask() {
       <p class="hint">
         <a href={hrefTo('')}>Back to signing in</a>
       </p>
-    </Door>
+    </AuthPage>
   )
 }
 
@@ -57,7 +57,7 @@ function Choose({ token }: { readonly token: string }) {
   const { failure } = choosing
   const isGone = failure?.code === 'not_found'
   return (
-    <Door title="Choose a new password" onSubmit={() => void choosing.run()}>
+    <AuthPage title="Choose a new password" onSubmit={() => void choosing.run()}>
       {isChosen && (
         <Notice tone="good" title="Your password is changed">
           Every session has ended{revokesKeys && ', and your API keys are revoked'}. <a href={hrefTo('')}>Sign in</a>{' '}
@@ -81,6 +81,6 @@ function Choose({ token }: { readonly token: string }) {
       <button type="submit" class="button primary wide" disabled={choosing.isBusy || isChosen}>
         {choosing.isBusy ? 'Changing it…' : 'Change the password'}
       </button>
-    </Door>
+    </AuthPage>
   )
 }

@@ -1,15 +1,15 @@
 import { useState } from 'preact/hooks'
-import { may } from '../../core/accounts/roles.ts'
+import { isAllowed } from '../../core/accounts/roles.ts'
 import type { AccountToday } from '../../routes/account/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
 import { Switch, TextField } from '../parts/field.tsx'
 import { FailureNotice, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
-import { say } from '../parts/toast.tsx'
 import { Table } from '../parts/table.tsx'
+import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
 import { call } from '../state/api.ts'
-import { ago, dateOf, words } from '../state/format.ts'
+import { dateOf, humanize, relativeTime } from '../state/format.ts'
 import { useResource } from '../state/resource.ts'
 import { end, session, user } from '../state/session.ts'
 import { NewPassword } from './sign-in.tsx'
@@ -31,7 +31,7 @@ type AccountCardProps = { readonly account: AccountToday; readonly onChange: (ac
 
 function AccountCard({ account, onChange }: AccountCardProps) {
   const [name, setName] = useState(account.name)
-  const mayChange = may(user.value?.role ?? 'member', 'account.change')
+  const mayChange = isAllowed(user.value?.role ?? 'member', 'account.change')
   const change = async (body: { readonly name: string } | { readonly web: boolean }) => {
     const changed = await call('PATCH /api/v1/account', { body })
     onChange(changed)
@@ -40,14 +40,14 @@ function AccountCard({ account, onChange }: AccountCardProps) {
   }
   const renaming = useAction(async () => {
     await change({ name: name.trim() })
-    say('The account is renamed.')
+    showToast('The account is renamed.')
   })
   const webbing = useAction(async (web: boolean) => {
     await change({ web })
-    say(web ? 'Requests may use the web.' : 'No request of this account uses the web.')
+    showToast(web ? 'Requests may use the web.' : 'No request of this account uses the web.')
   })
   return (
-    <Card title="Account" about={`Plan ${words(account.plan)}, since ${dateOf(account.created_at)}`}>
+    <Card title="Account" about={`Plan ${humanize(account.plan)}, since ${dateOf(account.created_at)}`}>
       <form
         class="row"
         onSubmit={event => {
@@ -90,7 +90,7 @@ function Sessions() {
     await call('DELETE /api/v1/auth/sessions/:id', { params: { id } })
     if (isCurrent) return end('You are signed out.')
     sessions.reload()
-    say('The session is ended.')
+    showToast('The session is ended.')
   })
   return (
     <Card title="Sessions" about="Where you are signed in: five places at most, the oldest gives way.">
@@ -112,9 +112,9 @@ function Sessions() {
                   </>
                 ),
               },
-              { name: 'Last used', show: one => ago(one.last_used_at) },
+              { name: 'Last used', show: one => relativeTime(one.last_used_at) },
               { name: 'Since', from: 'middle', show: one => dateOf(one.created_at) },
-              { name: 'Ends', from: 'wide', show: one => ago(one.expires_at) },
+              { name: 'Ends', from: 'wide', show: one => relativeTime(one.expires_at) },
               {
                 name: '',
                 show: one => (
@@ -157,7 +157,7 @@ function Password() {
     await call('PUT /api/v1/auth/password', { body: { current_password: current, new_password: fresh } })
     setCurrent('')
     setFresh('')
-    say('The password is changed. Your other sessions have ended.')
+    showToast('The password is changed. Your other sessions have ended.')
   })
   const { failure } = changing
   return (

@@ -2,11 +2,11 @@ import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { TextField } from '../parts/field.tsx'
 import { Icon } from '../parts/icon.tsx'
-import { Mark } from '../parts/logo.tsx'
+import { Logo } from '../parts/logo.tsx'
 import { FailureNotice, Notice } from '../parts/notice.tsx'
 import { useAction } from '../state/action.ts'
 import { callOpen } from '../state/api.ts'
-import type { Failure } from '../state/api-error.ts'
+import type { RequestError } from '../state/api-error.ts'
 import { hrefTo } from '../state/hash-route.ts'
 import { useRegistration } from '../state/registration.ts'
 import { begin, endedBecause } from '../state/session.ts'
@@ -29,7 +29,7 @@ export function SignIn() {
     }
   })
   return (
-    <Door title="Sign in" onSubmit={() => void signing.run()}>
+    <AuthPage title="Sign in" onSubmit={() => void signing.run()}>
       {endedBecause.value !== null && <Notice tone="warn">{endedBecause.value}</Notice>}
       {signing.failure !== null && <FailureNotice failure={signing.failure} />}
       {tries >= manyTries && signing.failure?.code === 'invalid_credentials' && (
@@ -64,7 +64,7 @@ export function SignIn() {
           </>
         )}
       </p>
-    </Door>
+    </AuthPage>
   )
 }
 
@@ -82,7 +82,7 @@ export function SignUp() {
   const { failure } = signing
   if (rules !== null && rules.mode !== 'open')
     return (
-      <Door title="Make an account" onSubmit={() => {}}>
+      <AuthPage title="Make an account" onSubmit={() => {}}>
         <Notice
           tone="warn"
           title={rules.mode === 'closed' ? 'Registration is closed' : 'Registration is by invitation'}
@@ -94,10 +94,10 @@ export function SignUp() {
         <p class="hint">
           Have an account already? <a href={hrefTo('')}>Sign in</a>.
         </p>
-      </Door>
+      </AuthPage>
     )
   return (
-    <Door title="Make an account" onSubmit={() => void signing.run()}>
+    <AuthPage title="Make an account" onSubmit={() => void signing.run()}>
       <p class="about">Free, on the evaluation plan: the same models and endpoints, with smaller limits.</p>
       {rules !== null && (rules.domains !== null || rules.verifies_email) && (
         <p class="about">
@@ -125,7 +125,7 @@ export function SignUp() {
       <p class="hint">
         Have one already? <a href={hrefTo('')}>Sign in</a>.
       </p>
-    </Door>
+    </AuthPage>
   )
 }
 
@@ -143,7 +143,7 @@ export function Invitation({ token }: { readonly token: string }) {
   const { failure } = accepting
   const isGone = failure?.code === 'not_found'
   return (
-    <Door title="You are invited" onSubmit={() => void accepting.run()}>
+    <AuthPage title="You are invited" onSubmit={() => void accepting.run()}>
       <p class="about">Choose a password, and you are in. You sign in with the address that was invited.</p>
       {isGone && (
         <Notice tone="bad" isUrgent title="This invitation is not valid any more">
@@ -155,14 +155,14 @@ export function Invitation({ token }: { readonly token: string }) {
       <button type="submit" class="button primary wide" disabled={accepting.isBusy}>
         {accepting.isBusy ? 'Joining…' : 'Join the team'}
       </button>
-    </Door>
+    </AuthPage>
   )
 }
 
 type EmailFieldProps = {
   readonly value: string
   readonly onText: (text: string) => void
-  readonly failure?: Failure | null
+  readonly failure?: RequestError | null
 }
 
 /** The address that somebody signs in by. */
@@ -187,7 +187,7 @@ type NewPasswordProps = {
   readonly value: string
   readonly onText: (text: string) => void
   readonly param: string
-  readonly failure: Failure | null
+  readonly failure: RequestError | null
 }
 
 /** A password that is being chosen. */
@@ -213,12 +213,12 @@ export function NewPassword({ label, value, onText, param, failure }: NewPasswor
 type DoorProps = { readonly title: string; readonly onSubmit: () => void; readonly children: ComponentChildren }
 
 /** A page for who is not signed in: one form, and what to know before. */
-export function Door({ title, onSubmit, children }: DoorProps) {
+export function AuthPage({ title, onSubmit, children }: DoorProps) {
   document.title = `${title} · gateway-ai`
   return (
     <main class="door">
       <p class="brand">
-        <Mark /> gateway-ai
+        <Logo /> gateway-ai
       </p>
       <form
         class="card"

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { may, outranks, type Role, roles } from '../../core/accounts/roles.ts'
+import { isAllowed, outranks, type Role, roles } from '../../core/accounts/roles.ts'
 import type { ShownUser } from '../../http/schemas.ts'
 import type { ShownInvitation, ShownTeam } from '../../routes/team/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
@@ -8,11 +8,11 @@ import { Confirm, Dialog, FormDialog } from '../parts/dialog.tsx'
 import { SelectField, TextField } from '../parts/field.tsx'
 import { FailureNotice, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
-import { say } from '../parts/toast.tsx'
 import { Table } from '../parts/table.tsx'
+import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
 import { call } from '../state/api.ts'
-import { ago, dateOf, words } from '../state/format.ts'
+import { dateOf, humanize, relativeTime } from '../state/format.ts'
 import { hrefTo } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 import type { NewInvitation } from '../state/routes.ts'
@@ -35,7 +35,7 @@ export function Team() {
       title="Team"
       about="Everybody here shares the account, its limits and its bill."
       actions={
-        may(own, 'team.invite') && (
+        isAllowed(own, 'team.invite') && (
           <button type="button" class="button primary" onClick={() => setInviting(true)}>
             Invite somebody
           </button>
@@ -48,7 +48,7 @@ export function Team() {
             <Card title="People">
               <People list={list} own={own} onChange={team.reload} onRemove={setLeaving} />
             </Card>
-            {may(own, 'team.invite') && list.invitations.length > 0 && (
+            {isAllowed(own, 'team.invite') && list.invitations.length > 0 && (
               <Card title="Invited" about="A link is good for seven days. Inviting somebody again replaces it.">
                 <Table
                   caption="Open invitations"
@@ -56,8 +56,8 @@ export function Team() {
                   keyOf={({ id }) => id}
                   columns={[
                     { name: 'E-mail', isHeading: true, show: one => one.email },
-                    { name: 'Role', show: one => words(one.role) },
-                    { name: 'Ends', from: 'middle', show: one => ago(one.expires_at) },
+                    { name: 'Role', show: one => humanize(one.role) },
+                    { name: 'Ends', from: 'middle', show: one => relativeTime(one.expires_at) },
                     {
                       name: '',
                       show: one => (
@@ -82,7 +82,7 @@ export function Team() {
           perform={async () => {
             await call('DELETE /api/v1/team/invitations/:id', { params: { id: withdrawn.id } })
             team.reload()
-            say(`The invitation of ${withdrawn.email} is withdrawn.`)
+            showToast(`The invitation of ${withdrawn.email} is withdrawn.`)
           }}
           onClose={() => setWithdrawn(null)}
         >
@@ -97,7 +97,7 @@ export function Team() {
           perform={async () => {
             await call('DELETE /api/v1/team/:id', { params: { id: leaving.id } })
             team.reload()
-            say(`${leaving.email} is removed.`)
+            showToast(`${leaving.email} is removed.`)
           }}
           onClose={() => setLeaving(null)}
         >
@@ -118,7 +118,7 @@ type PeopleProps = {
 function People({ list, own, onChange, onRemove }: PeopleProps) {
   const changing = useAction(async (person: ShownUser, role: string) => {
     await call('PATCH /api/v1/team/:id', { params: { id: person.id }, body: { role } })
-    say(`${person.email} is ${role} now.`)
+    showToast(`${person.email} is ${role} now.`)
     onChange()
   })
   const isOneself = (person: ShownUser) => person.id === user.value?.id
@@ -142,7 +142,7 @@ function People({ list, own, onChange, onRemove }: PeopleProps) {
           {
             name: 'Role',
             show: person =>
-              may(own, 'team.change_roles') ? (
+              isAllowed(own, 'team.change_roles') ? (
                 <select
                   aria-label={`Role of ${person.email}`}
                   value={person.role}
@@ -151,12 +151,12 @@ function People({ list, own, onChange, onRemove }: PeopleProps) {
                 >
                   {roles.map(role => (
                     <option key={role} value={role}>
-                      {words(role)}
+                      {humanize(role)}
                     </option>
                   ))}
                 </select>
               ) : (
-                words(person.role)
+                humanize(person.role)
               ),
           },
           { name: 'May', from: 'wide', show: person => <span class="quiet">{roleWords[person.role]}</span> },
@@ -164,7 +164,7 @@ function People({ list, own, onChange, onRemove }: PeopleProps) {
           {
             name: '',
             show: person =>
-              may(own, 'team.remove') &&
+              isAllowed(own, 'team.remove') &&
               !isOneself(person) &&
               outranks(own, person.role) && (
                 <button

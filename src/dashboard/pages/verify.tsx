@@ -5,7 +5,7 @@ import { useAction } from '../state/action.ts'
 import { callOpen } from '../state/api.ts'
 import { hrefTo } from '../state/hash-route.ts'
 import { begin } from '../state/session.ts'
-import { Door } from './sign-in.tsx'
+import { AuthPage } from './sign-in.tsx'
 
 /** Page of the link in a confirmation mail. The password shows that the reader of the mailbox also registered. */
 export function Verify({ token }: { readonly token: string }) {
@@ -18,7 +18,7 @@ export function Verify({ token }: { readonly token: string }) {
   const isGone = failure?.code === 'not_found'
   const isWrong = failure?.code === 'invalid_credentials'
   return (
-    <Door title="Confirm your email address" onSubmit={() => void verifying.run()}>
+    <AuthPage title="Confirm your email address" onSubmit={() => void verifying.run()}>
       <p class="about">Enter the password that you chose when you registered.</p>
       {isGone && (
         <Notice tone="bad" isUrgent title="This link is not valid any more">
@@ -47,6 +47,6 @@ export function Verify({ token }: { readonly token: string }) {
       <button type="submit" class="button primary wide" disabled={verifying.isBusy}>
         {verifying.isBusy ? 'Confirming…' : 'Confirm the address'}
       </button>
-    </Door>
+    </AuthPage>
   )
 }

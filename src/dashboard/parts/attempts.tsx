@@ -1,5 +1,5 @@
 import type { ShownRequest } from '../../routes/usage/schemas.ts'
-import { count, milliseconds, words } from '../state/format.ts'
+import { count, humanize, milliseconds } from '../state/format.ts'
 import { Badge } from './badge.tsx'
 
 /** Who was asked, one below the other along the time that the request took: grey while waited for, then the answer itself. */
@@ -16,7 +16,7 @@ export function Attempts({ request }: { readonly request: ShownRequest }) {
             <li key={index}>
               <code>{model}</code>
               <span class="waterfall-told">
-                <Badge tone={isServed ? 'good' : 'warn'}>{words(outcome)}</Badge> {milliseconds(duration_ms)}
+                <Badge tone={isServed ? 'good' : 'warn'}>{humanize(outcome)}</Badge> {milliseconds(duration_ms)}
               </span>
               <span class="waterfall-track" aria-hidden="true">
                 <span class={isServed ? 'wait' : 'lost'} style={stretch(after_ms, duration_ms, all)} />

@@ -10,7 +10,7 @@ export type Share = {
 }
 
 /** Things by size, each with a bar as long as its part of the greatest. */
-export function Shares({ label, shares }: { readonly label: string; readonly shares: readonly Share[] }) {
+export function BarList({ label, shares }: { readonly label: string; readonly shares: readonly Share[] }) {
   const most = Math.max(...shares.map(({ value }) => value), Number.MIN_VALUE)
   return (
     <ul class="shares" aria-label={label}>

@@ -1,5 +1,5 @@
-import { may } from '../../core/accounts/roles.ts'
-import { ago, percent, usd } from '../state/format.ts'
+import { isAllowed } from '../../core/accounts/roles.ts'
+import { percent, relativeTime, usd } from '../state/format.ts'
 import { hrefTo } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 import { user } from '../state/session.ts'
@@ -9,7 +9,7 @@ import { Notice } from './notice.tsx'
 export function BillingNotices({ isLinked = true }: { readonly isLinked?: boolean }) {
   const role = user.value?.role
   const { data: billing } = useResource('GET /api/v1/billing', {
-    when: role !== undefined && may(role, 'billing.see'),
+    when: role !== undefined && isAllowed(role, 'billing.see'),
   })
   if (billing === undefined) return null
   const link = isLinked && (
@@ -32,7 +32,7 @@ export function BillingNotices({ isLinked = true }: { readonly isLinked?: boolea
         <Notice tone="warn" title={isUnpaid ? 'Invoice unpaid' : 'No payment method'} actions={link}>
           Chat requests work until{' '}
           {new Date(grace_ends_at).toLocaleTimeString('en', { timeStyle: 'short', hourCycle: 'h23' })} (
-          {ago(grace_ends_at)}).{' '}
+          {relativeTime(grace_ends_at)}).{' '}
           {isUnpaid
             ? 'Pay the invoice on its page, or replace the payment method: collection is retried.'
             : 'Add a payment method before then.'}

@@ -2,16 +2,16 @@ import { useState } from 'preact/hooks'
 import type { ChatSummary } from '../../dialects/native/schema.ts'
 import { useAction } from '../state/action.ts'
 import { call } from '../state/api.ts'
+import type { RequestError } from '../state/api-error.ts'
 import type { ChatRequest } from '../state/chat.ts'
 import type { Turn } from '../state/conversation.ts'
-import type { Failure } from '../state/api-error.ts'
-import { count, milliseconds, usd, words } from '../state/format.ts'
+import { count, humanize, milliseconds, usd } from '../state/format.ts'
 import { hrefTo } from '../state/hash-route.ts'
 import type { DryRun } from '../state/routes.ts'
 import { Badge } from './badge.tsx'
+import { ModelOutput } from './model-output.tsx'
 import { FailureNotice, Notice } from './notice.tsx'
 import { Stars } from './stars.tsx'
-import { Words } from './model-output.tsx'
 
 type Explain = (request: ChatRequest) => Promise<DryRun | null>
 
@@ -36,7 +36,7 @@ export function TurnView({ turn, explain }: { readonly turn: Turn; readonly expl
             <span class="dots" aria-hidden="true" /> Waiting for the first words
           </p>
         )}
-        {text !== '' && <Words text={text} />}
+        {text !== '' && <ModelOutput text={text} />}
         {state === 'stopped' && <p class="quiet">Stopped. What had arrived is billed.</p>}
       </div>
       {/* Said once, when it is whole: pieces would be read out over one another. */}
@@ -50,7 +50,7 @@ export function TurnView({ turn, explain }: { readonly turn: Turn; readonly expl
 }
 
 /** A refusal, with the way on that this page knows of. */
-function Refused({ failure }: { readonly failure: Failure }) {
+function Refused({ failure }: { readonly failure: RequestError }) {
   const isUsedUp = failure.code === 'daily_tokens_exceeded' || failure.code === 'daily_cost_exceeded'
   return (
     <>
@@ -117,18 +117,18 @@ function Account({ turn, summary, explain }: AccountProps) {
           <ol class="attempts" aria-label="Attempts">
             {routing.attempts.map(({ model, outcome }, index) => (
               <li key={index}>
-                <code>{model}</code> <Badge tone={outcome === 'served' ? 'good' : 'warn'}>{words(outcome)}</Badge>
+                <code>{model}</code> <Badge tone={outcome === 'served' ? 'good' : 'warn'}>{humanize(outcome)}</Badge>
               </li>
             ))}
           </ol>
           <Candidates explain={() => explain(turn.request)} />
           <dl class="pairs">
-            <Pair name="Model" value={usd(usage.cost.model_usd)} />
-            <Pair name="Web search" value={usd(usage.cost.search_usd)} />
-            <Pair name="Pages read" value={usd(usage.cost.fetch_usd)} />
-            <Pair name="Cached input" value={`${count(usage.cached_input_tokens)} tokens`} />
-            <Pair name="Reasoning" value={`${count(usage.reasoning_tokens)} tokens`} />
-            <Pair name="Request" value={summary.request_id} />
+            <DetailRow name="Model" value={usd(usage.cost.model_usd)} />
+            <DetailRow name="Web search" value={usd(usage.cost.search_usd)} />
+            <DetailRow name="Pages read" value={usd(usage.cost.fetch_usd)} />
+            <DetailRow name="Cached input" value={`${count(usage.cached_input_tokens)} tokens`} />
+            <DetailRow name="Reasoning" value={`${count(usage.reasoning_tokens)} tokens`} />
+            <DetailRow name="Request" value={summary.request_id} />
           </dl>
         </div>
       </details>
@@ -190,7 +190,7 @@ const shownCandidates = 6
 /** A source's address comes from elsewhere: nothing but a web page is made a link. */
 const isWebAddress = (url: string) => /^https?:\/\//i.test(url)
 
-export function Pair({ name, value }: { readonly name: string; readonly value: string }) {
+export function DetailRow({ name, value }: { readonly name: string; readonly value: string }) {
   return (
     <div>
       <dt>{name}</dt>
@@ -203,7 +203,7 @@ function whyRouted({ mode, strategy, query_type, complexity, learned, attempts }
   const read =
     query_type === null || complexity === null
       ? ''
-      : ` It reads as ${words(query_type).toLowerCase()}, ${complexity < 0.34 ? 'simple' : complexity < 0.67 ? 'of middling difficulty' : 'hard'} (${complexity.toFixed(2)}).`
+      : ` It reads as ${humanize(query_type).toLowerCase()}, ${complexity < 0.34 ? 'simple' : complexity < 0.67 ? 'of middling difficulty' : 'hard'} (${complexity.toFixed(2)}).`
   const choice =
     mode === 'manual'
       ? 'You named the model.'

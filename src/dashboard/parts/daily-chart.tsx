@@ -34,7 +34,7 @@ const barWidth = 13
  * A day beside the other. Under it stands what the day pointed at holds: by mouse, or by arrow keys once the chart has the
  * focus. The same figures are a table for who would rather read than look.
  */
-export function DaysChart({ title, days, series, kind, show, axis, least, note }: DaysChartProps) {
+export function DailyChart({ title, days, series, kind, show, axis, least, note }: DaysChartProps) {
   const [chosen, setChosen] = useState<number | null>(null)
   const last = days.length - 1
   const top = roundedTop(Math.max(least, ...days.map((_, day) => highest(series, kind, day))))

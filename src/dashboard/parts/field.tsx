@@ -1,13 +1,13 @@
 import { type ComponentChildren, h } from 'preact'
 import { useId } from 'preact/hooks'
-import type { Failure } from '../state/api-error.ts'
+import type { RequestError } from '../state/api-error.ts'
 
 type Shared = {
   readonly label: string
   readonly hint?: ComponentChildren
   /** The name that the API gives this field: a refusal that names it is shown beside it. */
   readonly param?: string
-  readonly failure?: Failure | null
+  readonly failure?: RequestError | null
 }
 
 type InputProps = Shared & {
@@ -67,7 +67,7 @@ type LabelledProps = {
   readonly label: string
   readonly hint?: ComponentChildren | undefined
   readonly param?: string | undefined
-  readonly failure?: Failure | null | undefined
+  readonly failure?: RequestError | null | undefined
   readonly children: (ids: {
     readonly id: string
     readonly 'aria-describedby'?: string

@@ -1,4 +1,4 @@
-export function Mark() {
+export function Logo() {
   return (
     <svg class="mark" width="26" height="26" viewBox="0 0 32 32" aria-hidden="true" focusable="false">
       <rect width="32" height="32" rx="8" />

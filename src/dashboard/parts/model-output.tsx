@@ -1,5 +1,5 @@
 /** A model's text, as text: nothing in it is markup but fenced code, which is shown as code. */
-export function Words({ text }: { readonly text: string }) {
+export function ModelOutput({ text }: { readonly text: string }) {
   return (
     <>
       {text.split(/^```/m).map((part, index) => {

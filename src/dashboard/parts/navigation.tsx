@@ -4,7 +4,7 @@ import { hrefTo } from '../state/hash-route.ts'
 import { account, end, user } from '../state/session.ts'
 import { theme, themes } from '../state/theme.ts'
 import { Icon, type IconName } from './icon.tsx'
-import { Mark } from './logo.tsx'
+import { Logo } from './logo.tsx'
 
 type NavigationProps = {
   readonly pages: readonly { readonly path: string; readonly title: string; readonly icon: IconName }[]
@@ -27,7 +27,7 @@ export function Navigation({ pages, current }: NavigationProps) {
     <header class={`side ${isOpen ? 'open' : ''}`}>
       <div class="side-top">
         <a class="brand" href={hrefTo('')} aria-label="gateway-ai, overview">
-          <Mark /> gateway-ai
+          <Logo /> gateway-ai
         </a>
         <button
           type="button"

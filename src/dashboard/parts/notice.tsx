@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import type { Failure } from '../state/api-error.ts'
+import type { RequestError } from '../state/api-error.ts'
 import type { Resource } from '../state/resource.ts'
 import { Icon } from './icon.tsx'
 
@@ -30,7 +30,7 @@ export function Notice({ tone = 'plain', title, children, actions, isUrgent = fa
 }
 
 /** What the API refused, in its own words, with the way on where there is one. */
-export function FailureNotice({ failure, retry }: { readonly failure: Failure; readonly retry?: () => void }) {
+export function FailureNotice({ failure, retry }: { readonly failure: RequestError; readonly retry?: () => void }) {
   const wait = failure.retryAfterSeconds
   return (
     <Notice
@@ -52,7 +52,7 @@ export function FailureNotice({ failure, retry }: { readonly failure: Failure; r
   )
 }
 
-const titles: Partial<Record<Failure['code'], string>> = {
+const titles: Partial<Record<RequestError['code'], string>> = {
   offline: 'The gateway does not answer',
   forbidden: 'Not allowed',
   not_found: 'Not here',

@@ -2,13 +2,13 @@ import { useEffect, useState } from 'preact/hooks'
 import type { ShownBilling } from '../../routes/billing/schemas.ts'
 import { useAction } from '../state/action.ts'
 import { call } from '../state/api.ts'
-import { dateOf, words } from '../state/format.ts'
-import { place, replacePlace } from '../state/hash-route.ts'
+import { dateOf, humanize } from '../state/format.ts'
+import { hashRoute, replaceHashRoute } from '../state/hash-route.ts'
 import type { Resource } from '../state/resource.ts'
 import { Confirm } from './dialog.tsx'
 import { Empty, FailureNotice } from './notice.tsx'
 import { Card } from './page.tsx'
-import { say } from './toast.tsx'
+import { showToast } from './toast.tsx'
 
 type Props = { readonly billing: ShownBilling; readonly resource: Resource<ShownBilling> }
 
@@ -21,7 +21,7 @@ export function PaymentMethod({ billing, resource }: Props) {
   const adding = useAction(async () => {
     if (isStripe) return location.assign((await call('POST /api/v1/billing/payment-method/setup', { body: {} })).url)
     resource.set(await call('PUT /api/v1/billing/payment-method', { body: {} }))
-    say('Payment method saved.')
+    showToast('Payment method saved.')
   })
   const failure = adding.failure ?? returning.failure
   return (
@@ -58,12 +58,12 @@ export function PaymentMethod({ billing, resource }: Props) {
 
 /** Takes the card of the setup session that Stripe's page names in the address, once. */
 function useReturn(resource: Resource<ShownBilling>) {
-  const session = place.value.query.setup_session
+  const session = hashRoute.value.query.setup_session
   const returning = useAction(async () => {
     if (session === undefined) return
     resource.set(await call('PUT /api/v1/billing/payment-method', { body: { setup_session: session } }))
-    replacePlace('billing')
-    say('Payment method saved.')
+    replaceHashRoute('billing')
+    showToast('Payment method saved.')
   })
   useEffect(() => void returning.run(), [session])
   return returning
@@ -87,7 +87,7 @@ function Method({ method }: { readonly method: NonNullable<ShownBilling['payment
       <strong>
         {method.kind === 'manual'
           ? 'Manual invoicing'
-          : `${words(method.brand ?? 'card')} ···· ${method.last_four ?? ''}`}
+          : `${humanize(method.brand ?? 'card')} ···· ${method.last_four ?? ''}`}
       </strong>
       {method.added_at !== null && <span class="quiet"> since {dateOf(method.added_at)}</span>}
     </p>
@@ -104,7 +104,7 @@ function Removal({ billing, resource, onClose }: Props & { readonly onClose: () 
       perform={async () => {
         await call('DELETE /api/v1/billing/payment-method')
         resource.reload()
-        say(isFree ? 'Payment method removed.' : 'Payment method removed. The 1-hour grace period has started.')
+        showToast(isFree ? 'Payment method removed.' : 'Payment method removed. The 1-hour grace period has started.')
       }}
       onClose={onClose}
     >

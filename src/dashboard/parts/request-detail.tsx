@@ -1,11 +1,11 @@
 import type { ShownRequest } from '../../routes/usage/schemas.ts'
-import { count, exactTime, milliseconds, usdExact, words } from '../state/format.ts'
+import { count, exactTime, humanize, milliseconds, usdExact } from '../state/format.ts'
 import { Attempts } from './attempts.tsx'
 import { Badge } from './badge.tsx'
+import { DetailRow } from './conversation-turn.tsx'
 import { Copy } from './copy.tsx'
 import { Dialog } from './dialog.tsx'
 import type { Tone } from './notice.tsx'
-import { Pair } from './conversation-turn.tsx'
 
 const tones: Readonly<Record<ShownRequest['status'], Tone>> = {
   completed: 'good',
@@ -41,46 +41,50 @@ export function RequestDetail({ request, onClose }: { readonly request: ShownReq
       <h3>Time</h3>
       <Attempts request={request} />
       <dl class="pairs">
-        <Pair name="Received" value={exactTime(request.created_at)} />
-        {first !== undefined && <Pair name="Asked a model" value={`after ${milliseconds(first.after_ms)}`} />}
-        <Pair
+        <DetailRow name="Received" value={exactTime(request.created_at)} />
+        {first !== undefined && <DetailRow name="Asked a model" value={`after ${milliseconds(first.after_ms)}`} />}
+        <DetailRow
           name="First token"
           value={request.first_token_ms === null ? 'none came' : `after ${milliseconds(request.first_token_ms)}`}
         />
-        <Pair name="In all" value={milliseconds(request.latency_ms)} />
+        <DetailRow name="In all" value={milliseconds(request.latency_ms)} />
       </dl>
 
       <h3>Routing</h3>
       <dl class="pairs">
-        <Pair name="Model" value={request.model ?? 'none was reached'} />
-        <Pair name="Chosen" value={request.routing_mode === 'auto' ? 'automatically' : 'by the caller'} />
-        {request.strategy !== null && <Pair name="Strategy" value={request.strategy} />}
-        {request.query_type !== null && <Pair name="Query type" value={words(request.query_type)} />}
-        <Pair name="Attempts" value={count(request.attempts)} />
-        <Pair name="Delivered" value={request.streamed ? 'as a stream' : 'whole'} />
-        <Pair name="Ended" value={request.finish_reason ?? '–'} />
-        <Pair name="Key" value={request.key_name ?? request.key_id} />
+        <DetailRow name="Model" value={request.model ?? 'none was reached'} />
+        <DetailRow name="Chosen" value={request.routing_mode === 'auto' ? 'automatically' : 'by the caller'} />
+        {request.strategy !== null && <DetailRow name="Strategy" value={request.strategy} />}
+        {request.query_type !== null && <DetailRow name="Query type" value={humanize(request.query_type)} />}
+        <DetailRow name="Attempts" value={count(request.attempts)} />
+        <DetailRow name="Delivered" value={request.streamed ? 'as a stream' : 'whole'} />
+        <DetailRow name="Ended" value={request.finish_reason ?? '–'} />
+        <DetailRow name="Key" value={request.key_name ?? request.key_id} />
       </dl>
 
       <h3>Tokens</h3>
       <dl class="pairs">
-        <Pair name="Input" value={count(request.input_tokens)} />
-        {request.cached_input_tokens > 0 && <Pair name="… of it cached" value={count(request.cached_input_tokens)} />}
-        {request.cache_write_tokens > 0 && <Pair name="… written to cache" value={count(request.cache_write_tokens)} />}
-        <Pair name="Output" value={count(request.output_tokens)} />
-        {request.reasoning_tokens > 0 && <Pair name="… of it reasoning" value={count(request.reasoning_tokens)} />}
-        <Pair name="Counted by" value={request.estimated ? 'the gateway' : 'the provider'} />
+        <DetailRow name="Input" value={count(request.input_tokens)} />
+        {request.cached_input_tokens > 0 && (
+          <DetailRow name="… of it cached" value={count(request.cached_input_tokens)} />
+        )}
+        {request.cache_write_tokens > 0 && (
+          <DetailRow name="… written to cache" value={count(request.cache_write_tokens)} />
+        )}
+        <DetailRow name="Output" value={count(request.output_tokens)} />
+        {request.reasoning_tokens > 0 && <DetailRow name="… of it reasoning" value={count(request.reasoning_tokens)} />}
+        <DetailRow name="Counted by" value={request.estimated ? 'the gateway' : 'the provider'} />
       </dl>
 
       <h3>Cost</h3>
       <dl class="pairs sum">
-        <Pair
+        <DetailRow
           name="Model"
           value={usdExact(Math.max(0, request.cost_usd - request.search_cost_usd - request.fetch_cost_usd))}
         />
-        {request.search_cost_usd > 0 && <Pair name="Web search" value={usdExact(request.search_cost_usd)} />}
-        {request.fetch_cost_usd > 0 && <Pair name="Pages read" value={usdExact(request.fetch_cost_usd)} />}
-        <Pair name="Billed" value={usdExact(request.cost_usd)} />
+        {request.search_cost_usd > 0 && <DetailRow name="Web search" value={usdExact(request.search_cost_usd)} />}
+        {request.fetch_cost_usd > 0 && <DetailRow name="Pages read" value={usdExact(request.fetch_cost_usd)} />}
+        <DetailRow name="Billed" value={usdExact(request.cost_usd)} />
       </dl>
 
       {metadata !== null && Object.keys(metadata).length > 0 && (
@@ -88,7 +92,7 @@ export function RequestDetail({ request, onClose }: { readonly request: ShownReq
           <h3>Metadata</h3>
           <dl class="pairs">
             {Object.entries(metadata).map(([name, value]) => (
-              <Pair key={name} name={name} value={value} />
+              <DetailRow key={name} name={name} value={value} />
             ))}
           </dl>
         </>

@@ -10,7 +10,7 @@ type DaysStripProps = {
 }
 
 /** Days one beside the other, as tall as their value: a glance, where the chart is a look. */
-export function DaysStrip({ label, values, isBad }: DaysStripProps) {
+export function Sparkline({ label, values, isBad }: DaysStripProps) {
   const most = Math.max(...values.map(value => value ?? 0), 1)
   return (
     <figure class="strip">

@@ -4,7 +4,7 @@ const said = signal('')
 let timer: ReturnType<typeof setTimeout> | undefined
 
 /** Says that something was done, for a few seconds. */
-export function say(words: string): void {
+export function showToast(words: string): void {
   clearTimeout(timer)
   said.value = words
   timer = setTimeout(() => {
@@ -13,7 +13,7 @@ export function say(words: string): void {
 }
 
 /** Where it is said, also to screen readers. */
-export function Said() {
+export function Toast() {
   return (
     <div class="said" role="status">
       {said.value !== '' && <p>{said.value}</p>}

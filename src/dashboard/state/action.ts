@@ -1,17 +1,17 @@
 import { useCallback, useState } from 'preact/hooks'
-import { asFailure, type Failure, isAbort } from './api-error.ts'
+import { asFailure, isAbort, type RequestError } from './api-error.ts'
 
 export type Action<A extends readonly unknown[]> = {
   run(...input: A): Promise<void>
   readonly isBusy: boolean
-  readonly failure: Failure | null
+  readonly failure: RequestError | null
   clear(): void
 }
 
 /** Something a user does that takes a while and may be refused. While it runs it is not begun again. */
 export function useAction<A extends readonly unknown[]>(perform: (...input: A) => Promise<void>): Action<A> {
   const [isBusy, setBusy] = useState(false)
-  const [failure, setFailure] = useState<Failure | null>(null)
+  const [failure, setFailure] = useState<RequestError | null>(null)
   const run = async (...input: A) => {
     if (isBusy) return
     setBusy(true)

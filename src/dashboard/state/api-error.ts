@@ -3,7 +3,7 @@ import type { ErrorBody } from './routes.ts'
 type Told = ErrorBody['error']
 
 /** What the API refused, or why it could not be asked. `code` is the API's own, or `offline`. */
-export class Failure extends Error {
+export class RequestError extends Error {
   readonly status: number
   readonly code: Told['code'] | 'offline'
   readonly param: string | null
@@ -29,27 +29,31 @@ export class Failure extends Error {
 }
 
 /** The failure that an answer tells of; one that is not in the API's own words came from something in between. */
-export async function failureOf(response: Response): Promise<Failure> {
+export async function failureOf(response: Response): Promise<RequestError> {
   const body: Partial<ErrorBody> = await response.json().catch(() => ({}))
   const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
   return toFailure(response.status, body.error, Number.isFinite(seconds) ? seconds : null)
 }
 
-export function toFailure(status: number, told: Told | undefined, retryAfterSeconds: number | null = null): Failure {
+export function toFailure(
+  status: number,
+  told: Told | undefined,
+  retryAfterSeconds: number | null = null,
+): RequestError {
   if (told === undefined)
-    return new Failure({
+    return new RequestError({
       status,
       code: 'service_unavailable',
       message: `Something between you and the gateway answered with ${status}. Try again in a moment.`,
     })
   const { code, message, param, request_id: requestId } = told
-  return new Failure({ status, code, message, param, requestId, retryAfterSeconds })
+  return new RequestError({ status, code, message, param, requestId, retryAfterSeconds })
 }
 
 /** Anything thrown, as a failure: what is none of the API's is the network's. */
-export function asFailure(thrown: unknown): Failure {
-  if (thrown instanceof Failure) return thrown
-  return new Failure({
+export function asFailure(thrown: unknown): RequestError {
+  if (thrown instanceof RequestError) return thrown
+  return new RequestError({
     status: 0,
     code: 'offline',
     message: 'The gateway cannot be reached. Check the connection, and that it is running.',

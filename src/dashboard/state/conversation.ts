@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import type { ChatSummary } from '../../dialects/native/schema.ts'
+import { asFailure, isAbort, type RequestError } from './api-error.ts'
 import { type ChatMessage, type ChatRequest, streamChat } from './chat.ts'
-import { asFailure, type Failure, isAbort } from './api-error.ts'
 
 /** One question and what came of it. */
 export type Turn = {
@@ -12,7 +12,7 @@ export type Turn = {
   readonly reasoning: string
   readonly state: 'waiting' | 'answering' | 'done' | 'stopped' | 'failed'
   readonly summary: ChatSummary | null
-  readonly failure: Failure | null
+  readonly failure: RequestError | null
   /** Milliseconds, as this browser saw it. */
   readonly firstTokenMs: number | null
   readonly totalMs: number | null

@@ -60,7 +60,7 @@ const units = [
 ] as const
 
 /** `3 hours ago`, `in 2 days`. */
-export function ago(time: string, now = Date.now()): string {
+export function relativeTime(time: string, now = Date.now()): string {
   const distance = Date.parse(time) - now
   for (const [unit, size] of units)
     if (Math.abs(distance) >= size) return relative.format(Math.round(distance / size), unit)
@@ -68,7 +68,7 @@ export function ago(time: string, now = Date.now()): string {
 }
 
 /** `code_algorithm` → `Code algorithm` */
-export function words(name: string): string {
+export function humanize(name: string): string {
   const text = name.replaceAll('_', ' ')
   return text.charAt(0).toUpperCase() + text.slice(1)
 }

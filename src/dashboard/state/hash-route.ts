@@ -1,19 +1,19 @@
 /** Where in the dashboard the user is: behind the `#`, so that the server needs to know of one page alone. */
 import { signal } from '@preact/signals'
 
-export type Place = {
+export type HashRoute = {
   /** `['requests']`, `['billing', 'inv_…']` */
   readonly path: readonly string[]
   readonly query: Readonly<Record<string, string>>
 }
 
-export const place = signal(read())
+export const hashRoute = signal(read())
 
 globalThis.addEventListener('hashchange', () => {
-  place.value = read()
+  hashRoute.value = read()
 })
 
-function read(): Place {
+function read(): HashRoute {
   const [path = '', search = ''] = location.hash.replace(/^#\/?/, '').split('?')
   return {
     path: path.split('/').filter(Boolean).map(decoded),
@@ -36,7 +36,7 @@ export function hrefTo(path: string, query: Readonly<Record<string, string>> = {
 }
 
 /** Another view of the same page: going back leads to where the user came from. */
-export function replacePlace(path: string, query: Readonly<Record<string, string>> = {}): void {
+export function replaceHashRoute(path: string, query: Readonly<Record<string, string>> = {}): void {
   history.replaceState(null, '', hrefTo(path, query))
-  place.value = read()
+  hashRoute.value = read()
 }

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ShownRequest } from '../../routes/usage/schemas.ts'
 import { call } from './api.ts'
-import { asFailure, type Failure, isAbort } from './api-error.ts'
+import { asFailure, isAbort, type RequestError } from './api-error.ts'
 
 const pageSize = 50
 const tailEveryMs = 2_000
@@ -12,7 +12,7 @@ export type Log = {
   readonly rows: readonly ShownRequest[] | undefined
   readonly hasMore: boolean
   readonly isLoading: boolean
-  readonly failure: Failure | null
+  readonly failure: RequestError | null
   /** Those that came while it was watched. */
   readonly fresh: ReadonlySet<string>
   loadMore(): void

@@ -4,7 +4,7 @@ import { freshToken } from './session.ts'
 const lifetimeMs = 3_600_000
 const renewBeforeMs = 60_000
 
-export type PageKey = {
+export type PlaygroundKey = {
   /** A key that is good for the next minute. */
   take(): Promise<string>
   /** Revokes it. `isClosing`: the page itself is going, and nothing can be awaited. */
@@ -15,7 +15,7 @@ export type PageKey = {
  * The chat endpoints take keys alone, so a page that chats has one of its own: made when it is first needed, good for an hour,
  * held in memory, revoked when the page is left. Should even that fail, it ends by itself.
  */
-export function createPageKey(): PageKey {
+export function createPageKey(): PlaygroundKey {
   let held: Promise<{ readonly id: string; readonly key: string; readonly expiresAt: number }> | null = null
   const make = async () => {
     const expiresAt = Date.now() + lifetimeMs

@@ -1,12 +1,12 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { call } from './api.ts'
-import { asFailure, type Failure, isAbort } from './api-error.ts'
+import { asFailure, isAbort, type RequestError } from './api-error.ts'
 import type { ReadRoute, Routes } from './routes.ts'
 
 export type Resource<T> = {
   /** The last answer; undefined before the first. It stays while a newer one is awaited. */
   readonly data: T | undefined
-  readonly failure: Failure | null
+  readonly failure: RequestError | null
   readonly isLoading: boolean
   reload(): void
   /** Puts an answer that came another way in its place. */
@@ -35,7 +35,7 @@ export function useResource<R extends ReadRoute>(
   { params = {}, query = {}, everyMs, when = true }: Options = {},
 ): Resource<Routes[R]> {
   const key = `${route} ${JSON.stringify([params, query])}`
-  const [state, setState] = useState<{ key: string; failure: Failure | null; isLoading: boolean; round: number }>({
+  const [state, setState] = useState<{ key: string; failure: RequestError | null; isLoading: boolean; round: number }>({
     key,
     failure: null,
     isLoading: when,

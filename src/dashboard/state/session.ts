@@ -12,7 +12,7 @@
  */
 import { computed, signal } from '@preact/signals'
 import type { ShownSignIn } from '../../http/schemas.ts'
-import { asFailure, Failure, failureOf } from './api-error.ts'
+import { asFailure, failureOf, RequestError } from './api-error.ts'
 
 const storageKey = 'gateway-ai.refresh'
 /** Before a token runs out it is renewed, so that no request is sent with one that ends on the way. */
@@ -119,6 +119,6 @@ async function rotate(): Promise<string> {
   throw ended()
 }
 
-function ended(): Failure {
-  return new Failure({ status: 401, code: 'invalid_token', message: 'Your session has ended. Sign in again.' })
+function ended(): RequestError {
+  return new RequestError({ status: 401, code: 'invalid_token', message: 'Your session has ended. Sign in again.' })
 }

@@ -2,22 +2,22 @@
  * Which model answered what begins alike, in this process's memory alone: under a keyed SHA-256 of the account and the
  * beginning, which means nothing outside of it. A provider's cache is short-lived, and so is this.
  */
-import type { Ask, Message } from '../../core/chat/chat.ts'
-import { createRecent } from '../../core/text/recent-map.ts'
-import type { Tie } from '../../core/routing/cache-affinity.ts'
+import type { ChatRequest, Message } from '../../core/chat/chat.ts'
+import type { CacheAffinity } from '../../core/routing/cache-affinity.ts'
+import { createRecentMap } from '../../core/text/recent-map.ts'
 
-export type TieBook = {
+export type CacheAffinityTracker = {
   /** Who answered this conversation, or another with the same long system text, within the last minutes. */
-  of(accountId: string, ask: Ask): Tie | null
+  of(accountId: string, ask: ChatRequest): CacheAffinity | null
   /** Notes an answered request: tokens as the upstream counted them. */
   answered(
     accountId: string,
-    ask: Ask,
+    ask: ChatRequest,
     by: { readonly model: string; readonly inputTokens: number; readonly cachedInputTokens: number },
   ): void
 }
 
-type Line = Tie & {
+type Line = CacheAffinity & {
   readonly at: number
   /** It was asked again in time, and its provider had kept nothing. */
   readonly missed: boolean
@@ -34,15 +34,15 @@ const leastCharacters = 3_000
 const comparedCharacters = 8_192
 
 /** An empty book; `salt` is secret and lives as long as it. */
-export function createTieBook(clock: { monotonic(): number }, salt: Uint8Array): TieBook {
+export function createTieBook(clock: { monotonic(): number }, salt: Uint8Array): CacheAffinityTracker {
   const secret = Buffer.from(salt).toString('base64')
-  const lines = createRecent<Line>(maximumTies)
+  const lines = createRecentMap<Line>(maximumTies)
 
   const fresh = (key: string | null): Line | null => {
     const line = key === null ? undefined : lines.get(key)
     return line !== undefined && clock.monotonic() - line.at <= keptMs ? line : null
   }
-  const keysOf = (accountId: string, ask: Ask) => {
+  const keysOf = (accountId: string, ask: ChatRequest) => {
     const system = systemText(ask.messages)
     const name = (kind: string, text: string) => Bun.SHA256.hash(`${secret} ${accountId} ${kind} ${text}`, 'base64')
     return {

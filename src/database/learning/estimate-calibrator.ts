@@ -3,44 +3,44 @@
  * account. Numbers alone, no content; a restart begins with the table.
  */
 import { type QueryType, queryTypes } from '../../core/chat/chat.ts'
+import { createRecentMap } from '../../core/text/recent-map.ts'
 import {
-  type Foreseen,
-  type Foresight,
-  foresee,
-  nothingForeseen,
-  type Outcome,
-  takeOutcome,
+  addCalibrationSample,
+  type CalibratedLength,
+  type CalibrationSample,
+  type CalibrationState,
+  calibratedLength,
+  emptyCalibration,
 } from '../../core/usage/estimate-calibration.ts'
-import { createRecent } from '../../core/text/recent-map.ts'
 
-export type ForesightBook = {
+export type EstimateCalibrator = {
   /** What is known of a query type; of the account's own answers too where one is named. */
-  of(queryType: QueryType, accountId: string | null): Foreseen
-  settled(accountId: string, queryType: QueryType, outcome: Outcome): void
+  of(queryType: QueryType, accountId: string | null): CalibratedLength
+  settled(accountId: string, queryType: QueryType, outcome: CalibrationSample): void
 }
 
 const maximumAccounts = 2_000
 
-export function createForesightBook({ clock }: { readonly clock: { now(): number } }): ForesightBook {
-  const everybody = new Map<QueryType, Foresight>()
-  const accounts = createRecent<Foresight>(maximumAccounts * queryTypes.length)
+export function createForesightBook({ clock }: { readonly clock: { now(): number } }): EstimateCalibrator {
+  const everybody = new Map<QueryType, CalibrationState>()
+  const accounts = createRecentMap<CalibrationState>(maximumAccounts * queryTypes.length)
 
   return {
     of: (queryType, accountId) =>
-      foresee(
+      calibratedLength(
         everybody.get(queryType) ?? null,
         accountId === null ? null : (accounts.get(ownKey(accountId, queryType)) ?? null),
       ),
     settled(accountId, queryType, outcome) {
       const now = clock.now()
-      const all = everybody.get(queryType) ?? nothingForeseen(now)
+      const all = everybody.get(queryType) ?? emptyCalibration(now)
       everybody.set(queryType, all)
-      takeOutcome(all, outcome, now)
+      addCalibrationSample(all, outcome, now)
       const key = ownKey(accountId, queryType)
-      const own = accounts.get(key) ?? nothingForeseen(now)
+      const own = accounts.get(key) ?? emptyCalibration(now)
       // Set again each time, or an account in use would be forgotten with its generation.
       accounts.set(key, own)
-      takeOutcome(own, outcome, now)
+      addCalibrationSample(own, outcome, now)
     },
   }
 }

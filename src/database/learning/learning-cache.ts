@@ -3,32 +3,42 @@
  * this its shadow: an account not seen yet routes as a new one does while it is being read in, one in use is read again
  * every few seconds, and one that was rated in or erased, by whichever gateway, within half a second.
  */
-import { estimate, type Known } from '../../core/learning/learned-bias.ts'
-import type { Lean, Leaning } from '../../core/learning/apply-bias.ts'
-import type { Usual } from '../../core/learning/response-quality.ts'
-import { createRecent } from '../../core/text/recent-map.ts'
+
+import type { LearnedBias, LearnedBiasLookup } from '../../core/learning/apply-bias.ts'
+import { type BiasInput, estimateBiases } from '../../core/learning/learned-bias.ts'
+import type { LengthStatistics } from '../../core/learning/response-quality.ts'
+import { createRecentMap } from '../../core/text/recent-map.ts'
 import type { UsageRecord } from '../../core/usage/usage-record.ts'
 import type { Database } from '../database.ts'
-import { erase, type Rating, rate, readChanges, readEpochs, sweep, takeLessons, unswept } from './learning.ts'
-import { type CellPlace, type PlacedCell, readCells } from './learning-cells.ts'
+import {
+  accountsToPurge,
+  applyLearningEntries,
+  erase,
+  purgeEntries,
+  type Rating,
+  rate,
+  readChanges,
+  readEpochs,
+} from './learning.ts'
+import { type CellKey, type PlacedCell, readCells } from './learning-cells.ts'
 
 /** What routing and settling read of one account. */
 export type AccountLearning = {
   /** Erasures so far: goes with what is learnt of a request, so that it is not taken after the next. */
   readonly epoch: number
   /** Null where nothing is known of the query type. */
-  leaningOf(queryType: string): Leaning | null
+  leaningOf(queryType: string): LearnedBiasLookup | null
   /** What its answers' lengths are like; null until ten are known. */
-  usualRatioOf(queryType: string): Usual | null
+  usualRatioOf(queryType: string): LengthStatistics | null
 }
 
-export type LearningBook = {
+export type LearningCache = {
   /** From memory; null = not read in yet, which begins now. */
   of(accountId: string): AccountLearning | null
   /** Learns from usage records, each once however often it comes. */
   take(records: readonly UsageRecord[]): Promise<void>
   /** Rates a request; what it changes is in memory when this resolves. Null where the account has no such request. */
-  rate(accountId: string, requestId: string, rating: Rating): Promise<CellPlace | null>
+  rate(accountId: string, requestId: string, rating: Rating): Promise<CellKey | null>
   /** Forgets everything of the account: in memory and in its cells when this resolves, its lines too or very soon after. */
   erase(accountId: string): Promise<void>
   /** The account's cells as Postgres has them. */
@@ -44,7 +54,7 @@ export type LearningBookOptions = {
   readonly log: { warn(event: string, fields?: Readonly<Record<string, string>>): void }
 }
 
-type Topic = { readonly leans: ReadonlyMap<string, Lean>; readonly usualRatio: Usual | null }
+type Topic = { readonly leans: ReadonlyMap<string, LearnedBias>; readonly usualRatio: LengthStatistics | null }
 type Remembered = AccountLearning & { readonly order: number; readonly readAt: number; readonly changedAt: number }
 
 const maximumAccounts = 5_000
@@ -62,8 +72,8 @@ const shippedWithinMs = 1_500
 const askAgainMs = 100
 
 /** Starts three timers, none of which keeps the process alive. */
-export function createLearningBook({ database, clock, figureOf, log }: LearningBookOptions): LearningBook {
-  const remembered = createRecent<Remembered>(maximumAccounts)
+export function createLearningBook({ database, clock, figureOf, log }: LearningBookOptions): LearningCache {
+  const remembered = createRecentMap<Remembered>(maximumAccounts)
   /** One copy of each model's name for all accounts. */
   const names = new Map<string, string>()
   const wanted = new Set<string>()
@@ -122,7 +132,7 @@ export function createLearningBook({ database, clock, figureOf, log }: LearningB
   }
 
   const sweepLeft = async () => {
-    for (const accountId of await unswept(database)) await sweep(database, accountId, () => true)
+    for (const accountId of await accountsToPurge(database)) await purgeEntries(database, accountId, () => true)
   }
 
   // From now on, not from half a second on, changes are heard of.
@@ -139,7 +149,8 @@ export function createLearningBook({ database, clock, figureOf, log }: LearningB
       return known ?? null
     },
     async take(records) {
-      for (const accountId of await takeLessons(database, records)) if (remembered.has(accountId)) wanted.add(accountId)
+      for (const accountId of await applyLearningEntries(database, records))
+        if (remembered.has(accountId)) wanted.add(accountId)
     },
     async rate(accountId, requestId, rating) {
       const until = clock.now() + (mayBeOnItsWay(requestId, clock.now()) ? shippedWithinMs : 0)
@@ -156,7 +167,7 @@ export function createLearningBook({ database, clock, figureOf, log }: LearningB
       await read([accountId])
       const until = clock.monotonic() + sweepWithinMs
       try {
-        await sweep(database, accountId, () => clock.monotonic() < until)
+        await purgeEntries(database, accountId, () => clock.monotonic() < until)
       } catch (cause) {
         // It is erased for everybody already; the lines, which nobody reads, go with the next sweep.
         log.warn('learning_not_swept', { detail: cause instanceof Error ? cause.message : String(cause) })
@@ -175,7 +186,7 @@ function mayBeOnItsWay(requestId: string, now: number): boolean {
   return Math.abs(now - madeAt) < shippedWithinMs
 }
 
-type KnownCell = Known & { readonly name: string; readonly cell: PlacedCell }
+type KnownCell = BiasInput & { readonly name: string; readonly cell: PlacedCell }
 
 function learningOf(epoch: number, cells: readonly KnownCell[], now: number): AccountLearning {
   const topics = new Map<string, Topic>()
@@ -192,8 +203,8 @@ function learningOf(epoch: number, cells: readonly KnownCell[], now: number): Ac
 }
 
 function topicOf(known: readonly KnownCell[], now: number): Topic {
-  const estimates = estimate(known, now)
-  const leans = known.map(({ name, cell }, index): [string, Lean] => [
+  const estimates = estimateBiases(known, now)
+  const leans = known.map(({ name, cell }, index): [string, LearnedBias] => [
     name,
     { bias: estimates[index]?.bias ?? 0, entries: cell.entries },
   ])
@@ -202,7 +213,7 @@ function topicOf(known: readonly KnownCell[], now: number): Topic {
 
 const leastForRatio = 10
 
-function usualRatio(cells: readonly PlacedCell[]): Usual | null {
+function usualRatio(cells: readonly PlacedCell[]): LengthStatistics | null {
   const requests = cells.reduce((sum, cell) => sum + cell.requests, 0)
   if (requests < leastForRatio) return null
   const meanOf = (value: (cell: PlacedCell) => number) =>

@@ -4,8 +4,8 @@ import { type Cell, emptyCell } from '../../core/learning/learning-cell.ts'
 import type { Database } from '../database.ts'
 
 /** A cell's place: `model` is `provider/model`. */
-export type CellPlace = { readonly accountId: string; readonly queryType: string; readonly model: string }
-export type PlacedCell = CellPlace & Cell
+export type CellKey = { readonly accountId: string; readonly queryType: string; readonly model: string }
+export type PlacedCell = CellKey & Cell
 
 type Queries = Sql | TransactionSql
 
@@ -22,10 +22,10 @@ export function readCells(database: Database, accountIds: readonly string[]): Pr
 /** The cells of these places, nobody else's to change until the transaction ends; empty ones are made where there are none. */
 export async function lockCells(
   transaction: TransactionSql,
-  places: readonly CellPlace[],
+  places: readonly CellKey[],
 ): Promise<Map<string, PlacedCell>> {
   const wanted = new Map(places.map(place => [nameOf(place), placeIn(place)]))
-  const read = (of: readonly CellPlace[]) => transaction<PlacedCell[]>`
+  const read = (of: readonly CellKey[]) => transaction<PlacedCell[]>`
     select ${columns(transaction)} from learning_state
     join json_to_recordset(${JSON.stringify(of)}::text::json) as wanted("accountId" text, "queryType" text, name text)
       on account_id = wanted."accountId" and query_type = wanted."queryType" and model = wanted.name
@@ -42,11 +42,11 @@ export async function lockCells(
   return cells
 }
 
-export const placeIn = ({ accountId, queryType, model }: CellPlace): CellPlace => ({ accountId, queryType, model })
-const nameOf = ({ accountId, queryType, model }: CellPlace) => `${accountId} ${queryType} ${model}`
+export const placeIn = ({ accountId, queryType, model }: CellKey): CellKey => ({ accountId, queryType, model })
+const nameOf = ({ accountId, queryType, model }: CellKey) => `${accountId} ${queryType} ${model}`
 
 /** Changes the cell of a place among those that are locked. */
-export function changeCell(cells: Map<string, PlacedCell>, place: CellPlace, how: (cell: Cell) => Cell): void {
+export function changeCell(cells: Map<string, PlacedCell>, place: CellKey, how: (cell: Cell) => Cell): void {
   const name = nameOf(place)
   cells.set(name, { ...how(cells.get(name) ?? emptyCell), ...placeIn(place) })
 }

@@ -7,12 +7,18 @@
  * stream, or on its way.
  */
 import type { TransactionSql } from 'postgres'
-import { type Entry, type Evidence, learn, ratingWeight, revalue } from '../../core/learning/learning-cell.ts'
+import {
+  addEntry,
+  type Entry,
+  type QualityEvidence,
+  ratingWeight,
+  replaceEvidence,
+} from '../../core/learning/learning-cell.ts'
 import { ratedQuality, repeatCost } from '../../core/learning/response-quality.ts'
 import type { UsageRecord } from '../../core/usage/usage-record.ts'
+import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
-import { type CellPlace, changeCell, lockCells, placeIn, writeCells } from './learning-cells.ts'
-import { onAccount } from '../account-transaction.ts'
+import { type CellKey, changeCell, lockCells, placeIn, writeCells } from './learning-cells.ts'
 
 export type Rating = { readonly stars: number; readonly isHelpful: boolean | null }
 
@@ -49,7 +55,7 @@ export async function readChanges(database: Database, sinceMs: number | null) {
 type Lesson = UsageRecord & { readonly query_type: string; readonly learning: NonNullable<UsageRecord['learning']> }
 
 /** Takes the lessons of usage records, each once however often it comes. Returns the accounts whose cells have changed. */
-export async function takeLessons(database: Database, records: readonly UsageRecord[]): Promise<string[]> {
+export async function applyLearningEntries(database: Database, records: readonly UsageRecord[]): Promise<string[]> {
   const lessons = records.filter(isLesson)
   if (lessons.length === 0) return []
   return database.run(
@@ -63,10 +69,13 @@ export async function takeLessons(database: Database, records: readonly UsageRec
         const repeated = await regradeRepeated(transaction, taken)
         const cells = await lockCells(transaction, [...taken.map(placeOf), ...repeated.map(({ place }) => place)])
         for (const [place, ofPlace] of byPlace(taken, placeOf))
-          changeCell(cells, place, cell => ofPlace.reduce((known, lesson) => learn(known, entryOf(lesson)), cell))
+          changeCell(cells, place, cell => ofPlace.reduce((known, lesson) => addEntry(known, entryOf(lesson)), cell))
         for (const [place, ofPlace] of byPlace(repeated, ({ place }) => place))
           changeCell(cells, place, cell =>
-            ofPlace.reduce((known, { before, after, enhanced }) => revalue(known, before, after, enhanced), cell),
+            ofPlace.reduce(
+              (known, { before, after, enhanced }) => replaceEvidence(known, before, after, enhanced),
+              cell,
+            ),
           )
         await writeCells(transaction, [...cells.values()])
         return [...new Set(taken.map(lesson => lesson.account_id))]
@@ -79,16 +88,13 @@ function isLesson(record: UsageRecord): record is Lesson {
   return record.learning != null && record.query_type !== null && record.model !== ''
 }
 
-function placeOf({ account_id, query_type, provider, model }: Lesson): CellPlace {
+function placeOf({ account_id, query_type, provider, model }: Lesson): CellKey {
   return { accountId: account_id, queryType: query_type, model: `${provider}/${model}` }
 }
 
 /** What belongs to one cell together, each in the order it came. */
-function byPlace<T>(
-  items: readonly T[],
-  placeOf: (item: T) => CellPlace,
-): Iterable<readonly [CellPlace, readonly T[]]> {
-  const places = new Map<string, [CellPlace, T[]]>()
+function byPlace<T>(items: readonly T[], placeOf: (item: T) => CellKey): Iterable<readonly [CellKey, readonly T[]]> {
+  const places = new Map<string, [CellKey, T[]]>()
   for (const item of items) {
     const place = placeOf(item)
     const name = `${place.accountId} ${place.queryType} ${place.model}`
@@ -186,9 +192,9 @@ function lineOf(record: Lesson) {
 }
 
 type Regraded = {
-  readonly place: CellPlace
-  readonly before: Evidence
-  readonly after: Evidence
+  readonly place: CellKey
+  readonly before: QualityEvidence
+  readonly after: QualityEvidence
   readonly enhanced: boolean
 }
 
@@ -230,12 +236,12 @@ export function rate(
   requestId: string,
   { stars, isHelpful }: Rating,
   now: number,
-): Promise<CellPlace | null> {
-  return onAccount(database, accountId).sql(async transaction => {
+): Promise<CellKey | null> {
+  return withAccountRls(database, accountId).sql(async transaction => {
     const [account] = await transaction<{ epoch: number }[]>`
         update learning_accounts set updated_at = clock_timestamp() where account_id = ${accountId} returning epoch`
     if (account === undefined) return null
-    type Row = CellPlace & {
+    type Row = CellKey & {
       at: number
       quality: number
       enhanced: boolean
@@ -252,13 +258,13 @@ export function rate(
         for update`
     if (entry === undefined) return null
     const rated = ratedQuality(stars, isHelpful)
-    const before: Evidence =
+    const before: QualityEvidence =
       entry.ratedQuality === null || entry.ratedAt === null
         ? { quality: entry.quality, weight: 1, at: entry.at, isRating: false }
         : { quality: entry.ratedQuality, weight: ratingWeight, at: entry.ratedAt, isRating: true }
     const after = { quality: rated, weight: ratingWeight, at: now, isRating: true }
     const cells = await lockCells(transaction, [entry])
-    changeCell(cells, entry, cell => revalue(cell, before, after, entry.enhanced))
+    changeCell(cells, entry, cell => replaceEvidence(cell, before, after, entry.enhanced))
     await writeCells(transaction, [...cells.values()])
     await transaction`
         update learning_entries set
@@ -271,7 +277,7 @@ export function rate(
 
 /** From here on nothing of before `now` is the account's, whatever still arrives. Its lines are swept afterwards. */
 export function erase(database: Database, accountId: string, now: number): Promise<void> {
-  return onAccount(database, accountId).sql(async transaction => {
+  return withAccountRls(database, accountId).sql(async transaction => {
     await transaction`
         insert into learning_accounts (account_id, epoch, erased_at)
         values (${accountId}, 1, to_timestamp(${now}::float8 / 1000))
@@ -284,7 +290,7 @@ export function erase(database: Database, accountId: string, now: number): Promi
 const sweptAtOnce = 10_000
 
 /** Accounts with lines of erased epochs left; 100 at most. */
-export async function unswept(database: Database): Promise<string[]> {
+export async function accountsToPurge(database: Database): Promise<string[]> {
   const rows = await database.run(
     ({ sql }) => sql<{ accountId: string }[]>`
       select account_id as "accountId" from learning_accounts where swept_epoch < epoch order by account_id limit 100`,
@@ -296,7 +302,7 @@ export async function unswept(database: Database): Promise<string[]> {
  * Deletes an account's lines of erased epochs, oldest first, some at a time, for as long as `goOn` says so. Keeps nobody
  * waiting: these lines are nobody's any more.
  */
-export async function sweep(database: Database, accountId: string, goOn: () => boolean): Promise<void> {
+export async function purgeEntries(database: Database, accountId: string, goOn: () => boolean): Promise<void> {
   const epoch = (await readEpochs(database, [accountId])).get(accountId) ?? 0
   // Each begins behind the last: the index still holds what was deleted, and walking over it takes longer every time.
   for (let last = ''; goOn(); ) {

@@ -2,14 +2,15 @@
  * What was asked lately, in this process's memory alone, under a keyed SHA-256 that means nothing outside of it: what was
  * read in a prompt, and whether the same was asked again soon, as people do whom an answer did not help.
  */
-import type { Ask } from '../../core/chat/chat.ts'
-import { lastOfUser, type Reader, type Reading } from '../../core/analysis/prompt-analysis.ts'
-import type { Digests } from '../../core/text/keyed-digests.ts'
-import { createRecent } from '../../core/text/recent-map.ts'
 
-export type PromptBook = {
+import { lastOfUser, type PromptAnalysis, type PromptAnalyzer } from '../../core/analysis/prompt-analysis.ts'
+import type { ChatRequest } from '../../core/chat/chat.ts'
+import type { KeyedDigests } from '../../core/text/keyed-digests.ts'
+import { createRecentMap } from '../../core/text/recent-map.ts'
+
+export type RecentPrompts = {
   /** What the ask's prompt is, and the name it is known by here. */
-  read(accountId: string, ask: Ask): { readonly reading: Reading; readonly digest: string }
+  read(accountId: string, ask: ChatRequest): { readonly reading: PromptAnalysis; readonly digest: string }
   /**
    * Notes an answered request (epoch milliseconds), and tells which one it repeats: the same was asked so long after the
    * answer as it takes to read it, and not much longer. Null = none, or one that was itself a repeat: programs ask the same
@@ -25,9 +26,9 @@ const soonestMs = 2_000
 const latestMs = 120_000
 
 /** An empty book of what `read` makes of prompts. */
-export function createPromptBook(read: Reader, digests: Digests): PromptBook {
-  const readings = createRecent<Reading>(maximumPrompts)
-  const asked = createRecent<Answered>(maximumPrompts)
+export function createPromptBook(read: PromptAnalyzer, digests: KeyedDigests): RecentPrompts {
+  const readings = createRecentMap<PromptAnalysis>(maximumPrompts)
+  const asked = createRecentMap<Answered>(maximumPrompts)
 
   return {
     read(accountId, ask) {

@@ -2,8 +2,8 @@
 import { and, eq, sql } from 'drizzle-orm'
 import type { InvoiceStatus } from '../../core/billing/billing.ts'
 import type { BillingNotice, Dues } from '../../core/billing/grace.ts'
+import type { Transaction } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
-import type { Step } from '../account-transaction.ts'
 import { type Account, billingNotices, users } from '../tables.ts'
 
 /** Converts an account row to the debts that `core/grace.ts` reads. */
@@ -17,7 +17,7 @@ export function duesOf(account: Pick<Account, 'plan' | 'graceEndsAt' | 'unpaidSi
 
 /** Stores the notices for each owner of the account. Storing one again changes nothing. */
 export async function noteNotices(
-  step: Step,
+  step: Transaction,
   accountId: string,
   notices: readonly BillingNotice[],
   at: number,

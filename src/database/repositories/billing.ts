@@ -4,11 +4,16 @@
  * Ids and times are given.
  */
 import { and, asc, eq, isNull, sql } from 'drizzle-orm'
-import { type BillingEvent, type BillingState, type Refusal, type Transition, transition } from '../../core/billing/billing.ts'
+import {
+  type BillingEvent,
+  type BillingRejection,
+  type BillingState,
+  type Transition,
+  transition,
+} from '../../core/billing/billing.ts'
 import { graceNotices } from '../../core/billing/grace.ts'
-import { duesOf, noteNotices } from './billing-notices.ts'
+import { type Transaction, withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
-import { onAccount, type Step } from '../account-transaction.ts'
 import {
   type Account,
   accounts,
@@ -18,6 +23,7 @@ import {
   paymentMethods,
   planChanges,
 } from '../tables.ts'
+import { duesOf, noteNotices } from './billing-notices.ts'
 
 /** An account with the payment method it has now. */
 export type BillingAccount = { readonly account: Account; readonly method: PaymentMethod | null }
@@ -28,7 +34,7 @@ const billingLock = 7_245_001_503
 
 /** An account's billing; null where there is no such account. */
 export async function findBilling(database: Database, accountId: string): Promise<BillingAccount | null> {
-  const rows = await onAccount(database, accountId).orm(step =>
+  const rows = await withAccountRls(database, accountId).orm(step =>
     step
       .select({ account: accounts, method: paymentMethods })
       .from(accounts)
@@ -73,12 +79,12 @@ export type BillingChange = {
 }
 
 /** `taken`: the payment method belongs to another account, or was removed. */
-export type BillingOutcome = 'done' | 'conflict' | 'not_found' | 'taken' | Refusal
+export type BillingOutcome = 'done' | 'conflict' | 'not_found' | 'taken' | BillingRejection
 
 /** Changes plan or payment method. The row's lock and the version make it so that of two at once one is refused. */
 export function changeBilling(database: Database, accountId: string, change: BillingChange): Promise<BillingOutcome> {
-  return onAccount(database, accountId)
-    .orm(step => changeWithin(step, accountId, change), workDeadlineMs)
+  return withAccountRls(database, accountId)
+    .orm(step => changeBillingInTransaction(step, accountId, change), workDeadlineMs)
     .catch(error => {
       if (isTaken(error)) return 'taken'
       throw error
@@ -86,7 +92,11 @@ export function changeBilling(database: Database, accountId: string, change: Bil
 }
 
 /** The same inside a transaction. */
-export async function changeWithin(step: Step, accountId: string, change: BillingChange): Promise<BillingOutcome> {
+export async function changeBillingInTransaction(
+  step: Transaction,
+  accountId: string,
+  change: BillingChange,
+): Promise<BillingOutcome> {
   const found = await lockBilling(step, accountId)
   if (found === null) return 'not_found'
   if (change.version != null && change.version !== found.account.version) return 'conflict'
@@ -106,7 +116,7 @@ export async function changeWithin(step: Step, accountId: string, change: Billin
     // What could not be collected is tried again at once.
     await step
       .update(invoices)
-      .set({ updatedAt: longAgo })
+      .set({ updatedAt: epochStart })
       .where(and(eq(invoices.accountId, accountId), eq(invoices.status, 'unpaid')))
   }
   await writeState(step, found, after, at, newId)
@@ -126,14 +136,14 @@ export async function changeWithin(step: Step, accountId: string, change: Billin
 }
 
 /** What waited longest is collected first. */
-export const longAgo = new Date(0)
+export const epochStart = new Date(0)
 
 function isSame(known: PaymentMethod | null, method: NewMethod): boolean {
   return known !== null && known.kind === method.kind && known.stripePaymentMethodId === method.stripePaymentMethodId
 }
 
 /** Billing of an account whose row is held until the transaction ends; null where there is none. */
-export async function lockBilling(step: Step, accountId: string): Promise<BillingAccount | null> {
+export async function lockBilling(step: Transaction, accountId: string): Promise<BillingAccount | null> {
   const [account] = await step.select().from(accounts).where(eq(accounts.id, accountId)).for('no key update')
   if (account === undefined) return null
   const [method] = await step
@@ -144,7 +154,7 @@ export async function lockBilling(step: Step, accountId: string): Promise<Billin
 }
 
 async function writeState(
-  step: Step,
+  step: Transaction,
   { account }: BillingAccount,
   { state, opened }: Transition,
   at: number,
@@ -187,7 +197,7 @@ function isTaken(error: unknown): boolean {
 
 /** Sets the monthly soft cap; null = none. Gateways take it up within a second. */
 export async function setSoftCap(database: Database, accountId: string, microcents: number | null): Promise<void> {
-  await onAccount(database, accountId).orm(step =>
+  await withAccountRls(database, accountId).orm(step =>
     step
       .update(accounts)
       .set({ softCapMicrocents: microcents, updatedAt: sql`clock_timestamp()` })
@@ -200,7 +210,7 @@ export async function setSoftCap(database: Database, accountId: string, microcen
  * such account.
  */
 export async function keepCustomer(database: Database, accountId: string, customerId: string): Promise<string | null> {
-  const rows = await onAccount(database, accountId).orm(step =>
+  const rows = await withAccountRls(database, accountId).orm(step =>
     step
       .update(accounts)
       .set({ stripeCustomerId: sql`coalesce(${accounts.stripeCustomerId}, ${customerId})` })
@@ -215,7 +225,7 @@ export async function keepCustomer(database: Database, accountId: string, custom
  * returns how many. Another gateway that does the same has the lock: then none.
  */
 export function rollCycles(database: Database, at: number, newId: (prefix: string) => string): Promise<number> {
-  return alone(database, 0, async step => {
+  return withSingletonLock(database, 0, async step => {
     const due = await step
       .select({ id: accounts.id })
       .from(accounts)
@@ -234,7 +244,11 @@ export function rollCycles(database: Database, at: number, newId: (prefix: strin
  * Does what one gateway at a time may do; `otherwise` is for those who come meanwhile. The lock is of the transaction's
  * length, so that it is let go of however the transaction ends, in the embedded database too.
  */
-export function alone<T>(database: Database, otherwise: T, work: (step: Step) => Promise<T>): Promise<T> {
+export function withSingletonLock<T>(
+  database: Database,
+  otherwise: T,
+  work: (step: Transaction) => Promise<T>,
+): Promise<T> {
   return database.run(
     ({ orm }) =>
       orm.transaction(async step => {

@@ -1,11 +1,17 @@
 /** Monthly soft caps: amounts billed in the running period, and the emails about them. */
-import { budgetMilestones, budgetWarning, milestoneOf, settlingMs, shareOf } from '../../core/billing/billing.ts'
+import {
+  budgetMilestones,
+  budgetWarning,
+  milestoneOf,
+  settlementDelayMs,
+  usedShare,
+} from '../../core/billing/billing.ts'
 import { type BudgetPeriod, budgetPeriod, periodKey } from '../../core/billing/budget-period.ts'
-import { dayMs } from '../../core/text/utc-days.ts'
 import type { Caller } from '../../core/limits/plans.ts'
-import { createRecent } from '../../core/text/recent-map.ts'
+import { createRecentMap } from '../../core/text/recent-map.ts'
+import { dayMs } from '../../core/text/utc-days.ts'
+import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
-import { onAccount } from '../account-transaction.ts'
 
 /**
  * Returns the amount billed to an account on the UTC days of a period, from the daily totals. Both ends count as whole days:
@@ -17,7 +23,7 @@ export async function spentOnDays(
   { startsAt, endsAt }: Pick<BudgetPeriod, 'startsAt' | 'endsAt'>,
 ): Promise<number> {
   const [first, last] = [startsAt, endsAt - 1].map(at => new Date(at).toISOString().slice(0, 10))
-  const rows = await onAccount(database, accountId).sql(
+  const rows = await withAccountRls(database, accountId).sql(
     query => query<{ microcents: number }[]>`
       select coalesce(sum(billed_microcents), 0)::float8 as microcents
       from usage_daily
@@ -31,7 +37,7 @@ export async function spentBefore(database: Database, accountId: string, startsA
   const midnight = startsAt - (startsAt % dayMs)
   if (midnight === startsAt) return 0
   const [from, to] = [midnight, startsAt].map(at => new Date(at).toISOString())
-  const rows = await onAccount(database, accountId).sql(
+  const rows = await withAccountRls(database, accountId).sql(
     query => query<{ microcents: number }[]>`
       select coalesce(sum(billed_microcents), 0)::float8 as microcents
       from usage_records
@@ -44,7 +50,7 @@ export async function spentBefore(database: Database, accountId: string, startsA
  * Records that owners get an email about reaching `percent` of their soft cap in a period. Returns their addresses for the
  * first call only, so that one gateway of many sends it.
  */
-export async function noteMilestone(
+export async function recordBudgetNotice(
   database: Database,
   accountId: string,
   period: BudgetPeriod,
@@ -65,7 +71,7 @@ export async function noteMilestone(
   return rows.map(({ email }) => email)
 }
 
-export type BudgetBook = {
+export type BudgetTracker = {
   /** How much of its soft cap an account has used in the period, 1 = all; 0 where it has none, or that is not known yet. */
   shareOf(caller: Caller): number
   /** Returns the text of the warning header; null below the warning. */
@@ -94,8 +100,8 @@ export function createBudgetBook(
   clock: { now(): number },
   /** Hears of a milestone that was reached, once or more often. */
   reached: (accountId: string, period: BudgetPeriod, percent: number, capMicrocents: number) => void = () => {},
-): BudgetBook {
-  const lines = createRecent<BudgetLine>(maximumBudgets)
+): BudgetTracker {
+  const lines = createRecentMap<BudgetLine>(maximumBudgets)
   const lineOf = (accountId: string, period: BudgetPeriod): BudgetLine | null => {
     const known = lines.get(accountId)
     return known?.period.startsAt === period.startsAt && known.period.kind === period.kind ? known : null
@@ -111,7 +117,7 @@ export function createBudgetBook(
     const milestone = milestoneOf(microcents, cap)
     const told = lineOf(accountId, period)?.milestone ?? 0
     if (milestone !== null && milestone > told) reached(accountId, period, milestone, cap)
-    const isSettled = now >= period.startsAt + settlingMs
+    const isSettled = now >= period.startsAt + settlementDelayMs
     lines.set(accountId, {
       period,
       microcents,
@@ -135,7 +141,7 @@ export function createBudgetBook(
   return {
     shareOf: caller => {
       const { accountId, softCapMicrocents: cap } = caller
-      return cap === undefined ? 0 : shareOf(spent(accountId, cap, periodOf(caller)), cap)
+      return cap === undefined ? 0 : usedShare(spent(accountId, cap, periodOf(caller)), cap)
     },
     warningOf: caller => {
       const { accountId, softCapMicrocents: cap } = caller

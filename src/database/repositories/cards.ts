@@ -4,10 +4,10 @@
  */
 import { and, eq, max } from 'drizzle-orm'
 import type { EnteredCard } from '../../core/billing/payment-processor.ts'
-import { changeWithin, lockBilling, workDeadlineMs } from './billing.ts'
+import { type Transaction, withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
-import { onAccount, type Step } from '../account-transaction.ts'
 import { paymentMethods } from '../tables.ts'
+import { changeBillingInTransaction, lockBilling, workDeadlineMs } from './billing.ts'
 
 /**
  * `applied`: the card is the account's payment method now. `ignored`: a newer card was entered, or this one was removed.
@@ -27,12 +27,12 @@ export function takeCard(
   at: number,
   newId: (prefix: string) => string,
 ): Promise<TakenCard> {
-  return onAccount(database, accountId).orm(step => takeCardWithin(step, card, at, newId), workDeadlineMs)
+  return withAccountRls(database, accountId).orm(step => takeCardWithin(step, card, at, newId), workDeadlineMs)
 }
 
 /** The same inside a transaction. */
 export async function takeCardWithin(
-  step: Step,
+  step: Transaction,
   { accountId, customerId, method, enteredAt }: EnteredCard,
   at: number,
   newId: (prefix: string) => string,
@@ -51,7 +51,7 @@ export async function takeCardWithin(
     .where(eq(paymentMethods.stripePaymentMethodId, method.stripePaymentMethodId))
   if (removed !== undefined || (known?.newest != null && known.newest.getTime() > enteredAt))
     return { outcome: 'ignored', replaced: null }
-  const outcome = await changeWithin(step, accountId, {
+  const outcome = await changeBillingInTransaction(step, accountId, {
     event: 'method_added',
     at,
     userId: null,

@@ -2,21 +2,28 @@
  * What this process has heard of each upstream, and how many second tries it may spend. In memory: another process learns
  * the same within a few requests, and a restart may begin with trust.
  */
+
+import type { RoutingFigures } from '../../core/models/models.ts'
 import {
-  admission,
   afterFirstToken,
-  afterOutcome,
-  type Health,
+  applyOutcome,
+  type CircuitState,
+  circuitDecision,
   type HealthOutcome,
   type HealthState,
-  probing,
+  initialCircuit,
   type SkipReason,
   skipReasonAt,
   stateAt,
-  unknownHealth,
+  withProbe,
 } from '../../core/routing/circuit-breaker.ts'
-import { blended, type Live, type Measured, measure, unmeasured } from '../../core/routing/live-model-stats.ts'
-import type { RoutingFigures } from '../../core/models/models.ts'
+import {
+  type AttemptSample,
+  addAttemptSample,
+  blendWithCatalog,
+  emptyStats,
+  type LiveModelStats,
+} from '../../core/routing/live-model-stats.ts'
 import type { Figures } from '../../core/routing/scoring.ts'
 
 export type HealthReport = {
@@ -37,7 +44,7 @@ export type HealthEntry = {
 }
 
 /** Keys are `provider/model`, and `provider/model#credential` where a provider has several credentials. */
-export type HealthBook = {
+export type HealthTracker = {
   report(key: string, report: HealthReport): void
   stateOf(key: string): HealthState
   /** Whether to ask it now: false while it rests, and while another's probe of it is under way. Changes nothing. */
@@ -61,13 +68,13 @@ export type HealthBook = {
 }
 
 type Line = {
-  health: Health
+  health: CircuitState
   /** As shown when it was last brought up to date, and since when in epoch milliseconds; null = it was never another. */
   state: HealthState
   since: number | null
   /** Monotonic milliseconds of that. */
   seenAt: number
-  live: Live | null
+  live: LiveModelStats | null
   /** What is heard of its credential; null of a credential itself. */
   readonly provider: Line | null
 }
@@ -78,7 +85,7 @@ const minimumRetries = 3
 const maximumKeys = 10_000
 
 /** An empty book: everyone is thought well. */
-export function createHealthBook({ clock }: { readonly clock: { now(): number; monotonic(): number } }): HealthBook {
+export function createHealthBook({ clock }: { readonly clock: { now(): number; monotonic(): number } }): HealthTracker {
   const lines = new Map<string, Line>()
   let activeRequests = 0
   let activeRetries = 0
@@ -87,7 +94,7 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
     const provider = key.includes('/') ? lineOf(providerKey(key)) : null
     if (provider !== null) bringUpToDate(provider)
     return {
-      health: unknownHealth,
+      health: initialCircuit,
       state: provider?.state === 'unhealthy' ? 'unhealthy' : 'healthy',
       since: provider?.since ?? null,
       seenAt: clock.monotonic(),
@@ -103,7 +110,7 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
     return fresh
   }
   /** Of one that nothing has closed the time says nothing; to ask the clock for every model of every request is expensive. */
-  const timeFor = ({ closure }: Health) => (closure === 'none' ? 0 : clock.monotonic())
+  const timeFor = ({ closure }: CircuitState) => (closure === 'none' ? 0 : clock.monotonic())
   const stateNow = ({ health, provider }: Line): HealthState =>
     provider !== null && stateAt(provider.health, timeFor(provider.health)) === 'unhealthy'
       ? 'unhealthy'
@@ -130,7 +137,7 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
     line.state = state
     line.since = clock.now() - agoMs
   }
-  const update = (line: Line, change: (health: Health) => Health) => {
+  const update = (line: Line, change: (health: CircuitState) => CircuitState) => {
     const changed = change(line.health)
     if (changed === line.health) return
     const bringAllUpToDate = () => {
@@ -142,16 +149,16 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
     line.health = changed
     bringAllUpToDate()
   }
-  const take = (line: Line, measured: Measured, outcome: HealthOutcome, now: number) => {
+  const take = (line: Line, measured: AttemptSample, outcome: HealthOutcome, now: number) => {
     // A broken one that also says how long to leave it alone has failed once.
     if (outcome === 'cooling' && line.health.closure === 'broken') return
-    line.live ??= unmeasured(now)
-    measure(line.live, measured, now)
+    line.live ??= emptyStats(now)
+    addAttemptSample(line.live, measured, now)
   }
-  const mayAsk = ({ health }: Line) => admission(health, timeFor(health)) !== 'no'
+  const mayAsk = ({ health }: Line) => circuitDecision(health, timeFor(health)) !== 'no'
   const probe = (line: Line) => {
     const now = clock.monotonic()
-    if (admission(line.health, now) === 'probe') line.health = probing(line.health, now)
+    if (circuitDecision(line.health, now) === 'probe') line.health = withProbe(line.health, now)
   }
   const skipReasonOf = ({ health, provider }: Line, isNamed: boolean): SkipReason | null => {
     if (provider !== null && !mayAsk(provider)) return 'provider_disabled'
@@ -169,10 +176,10 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
       const line = lineOf(key)
       take(line, { failed: outcome !== 'ok', firstTokenMs, tokensPerSecond }, outcome, now)
       // A refused credential is refused for all of the provider's models, and an answer from one proves it for all.
-      if (outcome === 'switched_off') return update(line.provider ?? line, health => afterOutcome(health, outcome, now))
-      if (outcome === 'ok' && line.provider !== null) update(line.provider, () => unknownHealth)
+      if (outcome === 'switched_off') return update(line.provider ?? line, health => applyOutcome(health, outcome, now))
+      if (outcome === 'ok' && line.provider !== null) update(line.provider, () => initialCircuit)
       update(line, health => {
-        const after = afterOutcome(health, outcome, now, retryAfterMs)
+        const after = applyOutcome(health, outcome, now, retryAfterMs)
         return firstTokenMs === null ? after : afterFirstToken(after, firstTokenMs)
       })
     },
@@ -188,7 +195,7 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
     firstTokenMs: key => lines.get(key)?.health.firstTokenMs ?? null,
     figuresOf(key, published) {
       const live = lines.get(key)?.live ?? null
-      return live === null ? null : blended(published, live, clock.monotonic())
+      return live === null ? null : blendWithCatalog(published, live, clock.monotonic())
     },
     list: () => [...lines.keys()].filter(key => key.includes('/')).map(entryOf),
     beginRequest() {

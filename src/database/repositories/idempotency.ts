@@ -5,12 +5,13 @@
  * of which one reaches only Postgres and the other only Redis, each would let a request run. Nothing of a request or an answer
  * is kept: names and bodies come as HMACs.
  */
+
+import { hasClientEffect, toCompletedUsage, type UsageRecord } from '../../core/usage/usage-record.ts'
 import { type CompletedUsage, GatewayError } from '../../core/validation/errors.ts'
-import { hadEffect, type UsageRecord, usageTold } from '../../core/usage/usage-record.ts'
 import type { Database } from '../database.ts'
 import type { Redis } from '../redis.ts'
 
-export type Claim = {
+export type IdempotencyClaim = {
   readonly accountId: string
   readonly name: string
   readonly requestDigest: string
@@ -37,11 +38,11 @@ export type Result = { readonly resultId: string | null; readonly usage: Complet
 
 export type IdempotencyBook = {
   /** One of any number of racing requests takes it. Throws `service_unavailable` where Postgres does not answer. */
-  claim(claim: Claim): Promise<Claimed>
+  claim(claim: IdempotencyClaim): Promise<Claimed>
   /** It had its effect. Never throws: what cannot be written now is written later. */
-  finish(claim: Claim, result: Result): Promise<void>
+  finish(claim: IdempotencyClaim, result: Result): Promise<void>
   /** Nothing came of it: the next one may run. Never throws. */
-  release(claim: Claim): Promise<void>
+  release(claim: IdempotencyClaim): Promise<void>
   close(): Promise<void>
 }
 
@@ -93,17 +94,17 @@ export function createIdempotencyBook({ database, redis = null, log }: Idempoten
   /** Holders that Redis has let run. */
   const stoodInFor = new Set<string>()
 
-  const release = async (claim: Claim) => {
+  const release = async (claim: IdempotencyClaim) => {
     if (stoodInFor.delete(claim.holder)) await redis?.send(placeOf(claim), ['DEL', placeOf(claim)]).catch(() => {})
     await write(claim.holder, () => remove(database, claim))
   }
   /** Who Redis let run under this name while Postgres was away; null = nobody else that it knows of. */
-  const letRun = async (claim: Claim): Promise<StandIn | null> => {
+  const letRun = async (claim: IdempotencyClaim): Promise<StandIn | null> => {
     const value = await redis?.send(placeOf(claim), ['GET', placeOf(claim)]).catch(() => null)
     const known = typeof value === 'string' ? standInOf(value) : null
     return known?.holder === claim.holder ? null : known
   }
-  const claimInRedis = async (claim: Claim, away: unknown): Promise<Claimed> => {
+  const claimInRedis = async (claim: IdempotencyClaim, away: unknown): Promise<Claimed> => {
     const value = standInFor(claim)
     // Only as long as it may run: what was carried out without an answer must not keep the name for a day.
     const words = ['SET', placeOf(claim), value, 'NX', 'GET', 'PX', String(claim.leaseMs)]
@@ -118,16 +119,16 @@ export function createIdempotencyBook({ database, redis = null, log }: Idempoten
     return { outcome: 'taken' }
   }
   /** Postgres would let it run; whoever began while Postgres was away may not be known there yet. */
-  const confirmed = async (claim: Claim): Promise<Claimed> => {
+  const confirmed = async (claim: IdempotencyClaim): Promise<Claimed> => {
     const earlier = redis === null ? null : await letRun(claim)
     if (earlier === null) return { outcome: 'taken' }
     const record = await recordOf(database, claim.accountId, earlier.holder)
-    if (record !== null && !hadEffect(record)) return { outcome: 'taken' }
+    if (record !== null && !hasClientEffect(record)) return { outcome: 'taken' }
     await release(claim)
     if (earlier.requestDigest !== claim.requestDigest) return { outcome: 'other_request' }
     return record === null
       ? { outcome: 'running' }
-      : { outcome: 'completed', resultId: earlier.holder, usage: usageTold(record) }
+      : { outcome: 'completed', resultId: earlier.holder, usage: toCompletedUsage(record) }
   }
   const sweepOld = () => sweep(database).catch(() => log.warn('idempotency_not_swept'))
 
@@ -181,11 +182,11 @@ export function createIdempotencyBook({ database, redis = null, log }: Idempoten
 
 type StandIn = { readonly holder: string; readonly requestDigest: string }
 
-function placeOf({ accountId, name }: Claim): string {
+function placeOf({ accountId, name }: IdempotencyClaim): string {
   return `idempotency:{${accountId}}:${name}`
 }
 
-function standInFor({ holder, requestDigest }: Claim): string {
+function standInFor({ holder, requestDigest }: IdempotencyClaim): string {
   return `${holder} ${requestDigest}`
 }
 
@@ -195,7 +196,7 @@ function standInOf(value: string): StandIn {
 }
 
 /** Takes a name that is free or forgotten, or tells who has it; null = neither could be seen. */
-async function take(database: Database, claim: Claim): Promise<Row | null> {
+async function take(database: Database, claim: IdempotencyClaim): Promise<Row | null> {
   const { accountId, name, requestDigest, holder, leaseMs } = claim
   const rows = await database.run(
     ({ sql }) => sql<Row[]>`
@@ -219,7 +220,7 @@ async function take(database: Database, claim: Claim): Promise<Row | null> {
   return rows[0] ?? null
 }
 
-async function judged(database: Database, claim: Claim, row: Row): Promise<Claimed> {
+async function judged(database: Database, claim: IdempotencyClaim, row: Row): Promise<Claimed> {
   // A statement that was given up on may have been carried out: then it is this one's already.
   if (row.taken || (row.status === 'running' && row.result_id === claim.holder)) return { outcome: 'taken' }
   if (row.digest !== claim.requestDigest) return { outcome: 'other_request' }
@@ -227,7 +228,8 @@ async function judged(database: Database, claim: Claim, row: Row): Promise<Claim
   if (row.status === 'finished')
     return { outcome: 'completed', resultId: earlier, usage: typeof usage === 'string' ? JSON.parse(usage) : usage }
   const record = earlier === null ? null : await recordOf(database, claim.accountId, earlier)
-  if (record !== null && hadEffect(record)) return { outcome: 'completed', resultId: earlier, usage: usageTold(record) }
+  if (record !== null && hasClientEffect(record))
+    return { outcome: 'completed', resultId: earlier, usage: toCompletedUsage(record) }
   // It ended and nothing came of it, or who ran it died before anything did.
   if (record === null && row.is_held) return { outcome: 'running' }
   return (await takeOver(database, claim, earlier)) ? { outcome: 'taken' } : { outcome: 'running' }
@@ -252,7 +254,7 @@ async function recordOf(database: Database, accountId: string, requestId: string
 }
 
 /** True for one of those who try. */
-async function takeOver(database: Database, claim: Claim, earlier: string | null): Promise<boolean> {
+async function takeOver(database: Database, claim: IdempotencyClaim, earlier: string | null): Promise<boolean> {
   const { accountId, name, holder, leaseMs } = claim
   const rows = await database.run(
     ({ sql }) => sql`
@@ -267,7 +269,7 @@ async function takeOver(database: Database, claim: Claim, earlier: string | null
 }
 
 /** The row is made where Redis had stood in for it. */
-function complete(database: Database, claim: Claim, { resultId, usage }: Result): Promise<unknown> {
+function complete(database: Database, claim: IdempotencyClaim, { resultId, usage }: Result): Promise<unknown> {
   const { accountId, name, requestDigest, holder } = claim
   return database.run(
     ({ sql }) => sql`
@@ -282,7 +284,7 @@ function complete(database: Database, claim: Claim, { resultId, usage }: Result)
   )
 }
 
-function remove(database: Database, { accountId, name, holder }: Claim): Promise<unknown> {
+function remove(database: Database, { accountId, name, holder }: IdempotencyClaim): Promise<unknown> {
   return database.run(
     ({ sql }) => sql`
       delete from idempotency_keys

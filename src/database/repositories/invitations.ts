@@ -1,8 +1,8 @@
 /** Invitations into an account: single use, for one e-mail address, known by the digest of their token alone. */
 import { and, asc, eq, gt, isNull, sql } from 'drizzle-orm'
 import { outranks, type Role } from '../../core/accounts/roles.ts'
+import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
-import { onAccount } from '../account-transaction.ts'
 import { type Invitation, invitations, type NewInvitation } from '../tables.ts'
 
 const lifetimeDays = 7
@@ -17,7 +17,7 @@ export async function invite(
   invitation: Pick<NewInvitation, 'id' | 'email' | 'role' | 'invitedBy' | 'digest'>,
 ): Promise<Invitation | null> {
   const { id, email, role, invitedBy, digest } = invitation
-  return onAccount(database, accountId).orm(async step => {
+  return withAccountRls(database, accountId).orm(async step => {
     // Serialises what is done to one account's team, so that an inviter's rights are those of this moment.
     await step.execute(sql`select 1 from accounts where id = ${accountId} for no key update`)
     const inviter = await step.execute(
@@ -54,7 +54,7 @@ export function withdrawInvitation(
   actorId: string,
   invitationId: string,
 ): Promise<'done' | 'not_found' | 'forbidden'> {
-  return onAccount(database, accountId).sql(async step => {
+  return withAccountRls(database, accountId).sql(async step => {
     await step`select 1 from accounts where id = ${accountId} for no key update`
     const [actor] = await step<{ role: Role }[]>`
       select role from users where id = ${actorId} and account_id = ${accountId} and removed_at is null`
@@ -71,7 +71,7 @@ export function withdrawInvitation(
 
 /** An account's open invitations, oldest first. */
 export function listInvitations(database: Database, accountId: string): Promise<Invitation[]> {
-  return onAccount(database, accountId).orm(step =>
+  return withAccountRls(database, accountId).orm(step =>
     step
       .select()
       .from(invitations)
@@ -103,7 +103,7 @@ export function acceptInvitation(
   accepted: { readonly digest: string; readonly userId: string; readonly passwordHash: string },
 ): Promise<'accepted' | 'taken' | 'gone'> {
   const { digest, userId, passwordHash } = accepted
-  return onAccount(database, accountId).sql(async step => {
+  return withAccountRls(database, accountId).sql(async step => {
     await step`select 1 from accounts where id = ${accountId} for no key update`
     const open = await step`
         select email, role from invitations

@@ -1,12 +1,11 @@
 /** What cycles came to: made into invoices once they have settled, collected, and read. Ids and times are given. */
 import { and, asc, desc, eq, gt, isNull, lt, min, or, sql } from 'drizzle-orm'
 import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js'
-import { graceMs, invoiceLines, invoiceTotals, type LineSums, settlingMs } from '../../core/billing/billing.ts'
-import { dayMs, dayOf } from '../../core/text/utc-days.ts'
+import { graceMs, invoiceLines, invoiceTotals, type LineSums, settlementDelayMs } from '../../core/billing/billing.ts'
 import { collectionWaitMs } from '../../core/billing/grace.ts'
-import { alone, longAgo, workDeadlineMs } from './billing.ts'
+import { dayMs, formatDay } from '../../core/text/utc-days.ts'
+import { type Transaction, withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
-import { onAccount, type Step } from '../account-transaction.ts'
 import {
   accounts,
   type BillingCycle,
@@ -19,6 +18,7 @@ import {
   paymentMethods,
   planChanges,
 } from '../tables.ts'
+import { epochStart, withSingletonLock, workDeadlineMs } from './billing.ts'
 
 /** What a running cycle comes to so far. */
 export async function spentInCycle(
@@ -26,7 +26,10 @@ export async function spentInCycle(
   accountId: string,
   cycle: { readonly startsAt: number; readonly endsAt: number },
 ): Promise<number> {
-  const lines = await onAccount(database, accountId).orm(step => usageByModel(step, accountId, cycle), workDeadlineMs)
+  const lines = await withAccountRls(database, accountId).orm(
+    step => usageByModel(step, accountId, cycle),
+    workDeadlineMs,
+  )
   return invoiceTotals(lines).totalMicrocents
 }
 
@@ -40,7 +43,7 @@ async function usageByModel(
   { startsAt, endsAt }: { readonly startsAt: number; readonly endsAt: number },
 ): Promise<LineSums[]> {
   const [from, to] = [instant(startsAt), instant(endsAt)]
-  const [firstWhole, lastWhole] = [wholeDay(Math.ceil(startsAt / dayMs)), wholeDay(dayOf(endsAt))]
+  const [firstWhole, lastWhole] = [wholeDay(Math.ceil(startsAt / dayMs)), wholeDay(formatDay(endsAt))]
   const rows = await step.execute<SumsRow>(sql`
     select model, sum(requests)::float8 as requests, sum(input_tokens)::float8 as input_tokens,
       sum(cached_input_tokens)::float8 as cached_input_tokens, sum(output_tokens)::float8 as output_tokens,
@@ -84,11 +87,11 @@ const wholeDay = (day: number) => sql`(date '1970-01-01' + ${day}::int)`
 
 /** Makes the invoice of the cycle that ended first, once it has settled. Null where none has, or another gateway is at it. */
 export function closeCycle(database: Database, at: number, newId: (prefix: string) => string): Promise<Invoice | null> {
-  return alone<Invoice | null>(database, null, async step => {
+  return withSingletonLock<Invoice | null>(database, null, async step => {
     const [cycle] = await step
       .select()
       .from(billingCycles)
-      .where(and(isNull(billingCycles.closedAt), sql`${billingCycles.endsAt} <= ${instant(at - settlingMs)}`))
+      .where(and(isNull(billingCycles.closedAt), sql`${billingCycles.endsAt} <= ${instant(at - settlementDelayMs)}`))
       .orderBy(asc(billingCycles.endsAt))
       .limit(1)
       .for('update')
@@ -97,7 +100,7 @@ export function closeCycle(database: Database, at: number, newId: (prefix: strin
 }
 
 async function invoiceFor(
-  step: Step,
+  step: Transaction,
   cycle: BillingCycle,
   at: number,
   newId: (prefix: string) => string,
@@ -119,7 +122,7 @@ async function invoiceFor(
       ...totals,
       issuedAt,
       paidAt: isPaid ? issuedAt : null,
-      updatedAt: longAgo,
+      updatedAt: epochStart,
     })
     .onConflictDoNothing({ target: invoices.cycleId })
     .returning()
@@ -130,7 +133,7 @@ async function invoiceFor(
 }
 
 /** What the cycle before was used for, as the ledger has it now and as it was invoiced. */
-async function earlierUsage(step: Step, { accountId, startsAt }: BillingCycle) {
+async function earlierUsage(step: Transaction, { accountId, startsAt }: BillingCycle) {
   const [found] = await step
     .select({ cycle: billingCycles, invoiceId: invoices.id })
     .from(billingCycles)
@@ -146,7 +149,7 @@ async function earlierUsage(step: Step, { accountId, startsAt }: BillingCycle) {
 }
 
 /** Where the plan became `evaluation` in the midst of a cycle, as the operator may have it, what came after was free. */
-async function billedPartOf(step: Step, { accountId, startsAt, endsAt }: BillingCycle) {
+async function billedPartOf(step: Transaction, { accountId, startsAt, endsAt }: BillingCycle) {
   const { effectiveAt } = planChanges
   const [left] = await step
     .select({ at: min(effectiveAt) })
@@ -242,7 +245,7 @@ export type InvoiceWithCycle = { readonly invoice: Invoice; readonly cycle: Bill
 
 /** An account's invoices, newest first; 1,000 at most, which are 80 years of them. */
 export function listInvoices(database: Database, accountId: string): Promise<InvoiceWithCycle[]> {
-  return onAccount(database, accountId).orm(step =>
+  return withAccountRls(database, accountId).orm(step =>
     step
       .select({ invoice: invoices, cycle: billingCycles })
       .from(invoices)
@@ -259,7 +262,7 @@ export async function findInvoice(
   accountId: string,
   invoiceId: string,
 ): Promise<(InvoiceWithCycle & { readonly lines: readonly InvoiceLine[] }) | null> {
-  return onAccount(database, accountId).orm(async orm => {
+  return withAccountRls(database, accountId).orm(async orm => {
     const [found] = await orm
       .select({ invoice: invoices, cycle: billingCycles })
       .from(invoices)

@@ -1,10 +1,10 @@
 /** Keys as their owners manage them: made, rotated along a line that shares its usage, and listed with what they used. */
 import { and, desc, eq, sql } from 'drizzle-orm'
+import { type Transaction, withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
-import { onAccount, type Step } from '../account-transaction.ts'
 import { type ApiKey, apiKeys } from '../tables.ts'
 
-export type FreshKey = {
+export type AddKeyInput = {
   readonly id: string
   readonly userId: string
   readonly name: string
@@ -34,9 +34,9 @@ export function addKey(
   database: Database,
   accountId: string,
   sessionId: string,
-  key: FreshKey,
+  key: AddKeyInput,
 ): Promise<ApiKey | 'full' | 'gone'> {
-  return onAccount(database, accountId).orm(async step => {
+  return withAccountRls(database, accountId).orm(async step => {
     const present = await step.execute(
       sql`select 1 from users where id = ${key.userId} and account_id = ${accountId} and removed_at is null for share`,
     )
@@ -58,13 +58,13 @@ export function addKey(
  * Whether a session runs, asked once the user's row is held: a reset that revokes the user's keys ends the session in the
  * same transaction, so no key of that session is stored after it.
  */
-async function isRunning(step: Step, sessionId: string): Promise<boolean> {
+async function isRunning(step: Transaction, sessionId: string): Promise<boolean> {
   return (await step.execute(sql`select 1 from sessions where id = ${sessionId}`)).length > 0
 }
 
 /** A key of the account; null where it has none of this id. */
 export async function findKey(database: Database, accountId: string, keyId: string): Promise<ApiKey | null> {
-  const rows = await onAccount(database, accountId).orm(step =>
+  const rows = await withAccountRls(database, accountId).orm(step =>
     step
       .select()
       .from(apiKeys)
@@ -81,7 +81,7 @@ export async function changeKey(
   keyId: string,
   change: { readonly name?: string; readonly web?: boolean },
 ): Promise<ApiKey | null> {
-  const rows = await onAccount(database, accountId).orm(step =>
+  const rows = await withAccountRls(database, accountId).orm(step =>
     step
       .update(apiKeys)
       .set({ ...change, updatedAt: sql`clock_timestamp()` })
@@ -93,7 +93,7 @@ export async function changeKey(
 
 /** An account's keys, newest first, revoked ones included: all of them, or one user's. 1,000 at most. */
 export function recentKeys(database: Database, accountId: string, userId: string | null): Promise<ApiKey[]> {
-  return onAccount(database, accountId).orm(step =>
+  return withAccountRls(database, accountId).orm(step =>
     step
       .select()
       .from(apiKeys)
@@ -113,10 +113,10 @@ export function rotateKey(
   accountId: string,
   sessionId: string,
   keyId: string,
-  fresh: Pick<FreshKey, 'id' | 'publicId' | 'digest' | 'createdAt'>,
+  fresh: Pick<AddKeyInput, 'id' | 'publicId' | 'digest' | 'createdAt'>,
   overlapSeconds: number,
 ): Promise<ApiKey | 'not_valid' | 'not_found'> {
-  return onAccount(database, accountId).orm(async step => {
+  return withAccountRls(database, accountId).orm(async step => {
     await step.execute(
       sql`select 1 from users where id = (select user_id from api_keys where id = ${keyId} and account_id = ${accountId}) for share`,
     )
@@ -148,8 +148,8 @@ export function rotateKey(
 }
 
 /** What each line of keys has used in all, by the id of its first key. */
-export async function usageByLine(database: Database, accountId: string): Promise<ReadonlyMap<string, KeyUsage>> {
-  const rows = await onAccount(database, accountId).sql(
+export async function usageByLineage(database: Database, accountId: string): Promise<ReadonlyMap<string, KeyUsage>> {
+  const rows = await withAccountRls(database, accountId).sql(
     query => query<{ line: string; requests: string; input: string; output: string; billed: string }[]>`
       select coalesce(api_keys.line_id, key_id) as line, sum(requests)::text as requests, sum(input_tokens)::text as input,
         sum(output_tokens)::text as output, sum(billed_microcents)::text as billed

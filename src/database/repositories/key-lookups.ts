@@ -16,7 +16,7 @@ export type KeyLookups<T> = {
   find(key: WantedKey, exists: boolean): Promise<T | null>
 }
 
-type Waiting<T> = WantedKey & {
+type PendingLookup<T> = WantedKey & {
   readonly promise: Promise<T | null>
   readonly resolve: (found: T | null) => void
   readonly reject: (cause: unknown) => void
@@ -29,12 +29,12 @@ const maximumWaiting = { existing: 256, unknown: 64 }
 export function createKeyLookups<T>(
   query: (keys: readonly WantedKey[]) => Promise<ReadonlyMap<string, T>>,
 ): KeyLookups<T> {
-  const existing = new Map<string, Waiting<T>>()
-  const unknown = new Map<string, Waiting<T>>()
-  const asked = new Map<string, Waiting<T>>()
+  const existing = new Map<string, PendingLookup<T>>()
+  const unknown = new Map<string, PendingLookup<T>>()
+  const asked = new Map<string, PendingLookup<T>>()
   let isRunning = false
 
-  const next = (): Waiting<T>[] => {
+  const next = (): PendingLookup<T>[] => {
     const batch = [...existing.values(), ...unknown.values()].slice(0, keysPerQuery)
     for (const one of batch) {
       existing.delete(one.digest)
@@ -43,7 +43,7 @@ export function createKeyLookups<T>(
     }
     return batch
   }
-  const ask = async (batch: readonly Waiting<T>[]) => {
+  const ask = async (batch: readonly PendingLookup<T>[]) => {
     try {
       const found = await query(batch)
       for (const one of batch) one.resolve(found.get(one.digest) ?? null)

@@ -5,18 +5,18 @@
  */
 import { timingSafeEqual } from 'node:crypto'
 import { and, desc, eq, inArray, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
-import { refusedFrom } from '../../core/billing/grace.ts'
+import { digestOf, hasKeyLength, parseApiKey } from '../../core/accounts/api-keys.ts'
+import { paymentRequiredFrom } from '../../core/billing/grace.ts'
 import type { Caller, Plans } from '../../core/limits/plans.ts'
-import { remember } from '../../core/text/bounded-map.ts'
-import { digestOf, isKeyLong, parseApiKey } from '../../core/accounts/api-keys.ts'
-import { limitsOf } from './accounts.ts'
-import { duesOf } from './billing-notices.ts'
+import { setBounded } from '../../core/text/bounded-map.ts'
+import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { databaseTime } from '../database-time.ts'
-import { createKeyLookups } from './key-lookups.ts'
-import { onAccount } from '../account-transaction.ts'
 import { repeated } from '../repeated.ts'
 import { type ApiKey, accounts, apiKeys, type NewApiKey } from '../tables.ts'
+import { limitsOf } from './accounts.ts'
+import { duesOf } from './billing-notices.ts'
+import { createKeyLookups } from './key-lookups.ts'
 
 /** Stores a key's record; the same id again changes nothing. */
 export async function createKey(database: Database, key: NewApiKey): Promise<void> {
@@ -25,7 +25,7 @@ export async function createKey(database: Database, key: NewApiKey): Promise<voi
 
 /** An account's keys, oldest first; 1,000 at most, of the revoked ones the newest. */
 export async function listKeys(database: Database, accountId: string): Promise<ApiKey[]> {
-  const keys = await onAccount(database, accountId).orm(step =>
+  const keys = await withAccountRls(database, accountId).orm(step =>
     step
       .select()
       .from(apiKeys)
@@ -38,7 +38,7 @@ export async function listKeys(database: Database, accountId: string): Promise<A
 
 /** Revokes an account's key as of `at`. False where the account has no such key that is still valid. */
 export async function revokeKey(database: Database, accountId: string, keyId: string, at: Date): Promise<boolean> {
-  const rows = await onAccount(database, accountId).orm(step =>
+  const rows = await withAccountRls(database, accountId).orm(step =>
     step
       .update(apiKeys)
       .set({ revokedAt: at, updatedAt: sql`clock_timestamp()` })
@@ -109,7 +109,7 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
     if (row === null || !isValid(row, clock.now())) {
       known.delete(digest)
       existing.delete(digest)
-      remember(unknown, digest, clock.now() + unknownMs, maximumUnknown)
+      setBounded(unknown, digest, clock.now() + unknownMs, maximumUnknown)
       return null
     }
     unknown.delete(digest)
@@ -124,7 +124,7 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
       ...(row.keyWeb && row.accountWeb ? {} : { webOff: true }),
     }
     const refreshAt = clock.now() + freshMs * (0.9 + 0.2 * random())
-    remember(
+    setBounded(
       known,
       digest,
       { caller, expiresAt: row.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY, refreshAt },
@@ -222,13 +222,13 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
   return {
     recall(key) {
       // A digest that is known needs no look at the key's shape.
-      if (!isKeyLong(key)) return null
+      if (!hasKeyLength(key)) return null
       const digest = digestOf(key)
       const caller = inMemory(digest, key)
       return caller === undefined && existing.has(digest) ? lookUpUsed(digest, key) : (caller ?? null)
     },
     find(key) {
-      if (!isKeyLong(key)) return null
+      if (!hasKeyLength(key)) return null
       const digest = digestOf(key)
       const caller = inMemory(digest, key)
       return caller === undefined ? lookUpUsed(digest, key) : caller
@@ -296,7 +296,7 @@ function keyRows(database: Database, condition: SQL, limit: number) {
 
 /** When the account has to pay first, and its soft cap with the billing cycle; nothing where there is neither. */
 function paymentOf(row: Row): Partial<Caller> {
-  const from = refusedFrom(duesOf(row))
+  const from = paymentRequiredFrom(duesOf(row))
   const { softCapMicrocents, cycleStartedAt } = row
   return {
     ...(from === null ? {} : { refusedFrom: from }),

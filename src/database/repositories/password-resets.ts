@@ -6,7 +6,7 @@ import { endAccess, revokeKeysOf } from './verifications.ts'
 const lifetimeMinutes = 30
 
 /** Notes a reset for the user of an address, in place of earlier ones. False where nobody has it. */
-export async function askReset(database: Database, email: string, digest: string): Promise<boolean> {
+export async function createReset(database: Database, email: string, digest: string): Promise<boolean> {
   const rows = await database.run(
     ({ sql }) => sql`
       with known as (select id, email from users where email = ${email} and removed_at is null),

@@ -1,19 +1,19 @@
 /** What the payment processor says, taken up once however often and in whatever order it is said. */
 import { and, eq, sql } from 'drizzle-orm'
-import { laterStatus, mismatch, type SeenInvoice } from '../../core/billing/billing.ts'
+import { findInvoiceMismatch, newerInvoiceStatus, type ProcessorInvoice } from '../../core/billing/billing.ts'
 import { graceNotices } from '../../core/billing/grace.ts'
-import type { Look, SignedEvent } from '../../core/billing/payment-processor.ts'
-import { changeWithin, lockBilling, workDeadlineMs } from './billing.ts'
+import type { EventObject, WebhookEvent } from '../../core/billing/payment-processor.ts'
+import type { Transaction } from '../account-transaction.ts'
+import type { Database } from '../database.ts'
+import { accounts, invoices, paymentMethods, webhookEvents } from '../tables.ts'
+import { changeBillingInTransaction, lockBilling, workDeadlineMs } from './billing.ts'
 import { duesOf, noteNotices } from './billing-notices.ts'
 import { type TakenCard, takeCardWithin } from './cards.ts'
-import type { Database } from '../database.ts'
-import type { Step } from '../account-transaction.ts'
-import { accounts, invoices, paymentMethods, webhookEvents } from '../tables.ts'
 
 export type EventOutcome = 'applied' | 'repeated' | 'ignored' | 'mismatch'
 
 /** Takes up what the payment processor says of an invoice. Nothing is taken up that is not as ours says. */
-export function applyInvoice(database: Database, seen: SeenInvoice, at: number): Promise<EventOutcome> {
+export function applyInvoice(database: Database, seen: ProcessorInvoice, at: number): Promise<EventOutcome> {
   return database.run(
     ({ orm }) => orm.transaction(async step => (await appliedInvoice(step, seen, at)).outcome),
     workDeadlineMs,
@@ -34,8 +34,8 @@ export type TakenEvent = { readonly outcome: EventOutcome; readonly card: TakenC
 /** Remembers an event and does what it is good for, in one transaction: of any number of its copies one has an effect. */
 export function takeEvent(
   database: Database,
-  event: SignedEvent,
-  effect: Look,
+  event: WebhookEvent,
+  effect: EventObject,
   at: number,
   newId: (prefix: string) => string,
 ): Promise<TakenEvent> {
@@ -59,7 +59,12 @@ export function takeEvent(
 
 type Applied = { readonly outcome: EventOutcome; readonly accountId: string | null; readonly card?: TakenCard }
 
-async function applied(step: Step, effect: Look, at: number, newId: (prefix: string) => string): Promise<Applied> {
+async function applied(
+  step: Transaction,
+  effect: EventObject,
+  at: number,
+  newId: (prefix: string) => string,
+): Promise<Applied> {
   switch (effect.kind) {
     case 'none':
       return { outcome: 'ignored', accountId: null }
@@ -79,7 +84,7 @@ async function applied(step: Step, effect: Look, at: number, newId: (prefix: str
       if (found?.method?.stripePaymentMethodId !== effect.stripePaymentMethodId)
         return { outcome: 'ignored', accountId: row?.accountId ?? null }
       const change = { event: 'method_removed', at, userId: null, newId } as const
-      const outcome = await changeWithin(step, found.account.id, change)
+      const outcome = await changeBillingInTransaction(step, found.account.id, change)
       return { outcome: outcome === 'done' ? 'applied' : 'ignored', accountId: found.account.id }
     }
     default:
@@ -87,7 +92,7 @@ async function applied(step: Step, effect: Look, at: number, newId: (prefix: str
   }
 }
 
-async function appliedInvoice(step: Step, seen: SeenInvoice, at: number): Promise<Applied> {
+async function appliedInvoice(step: Transaction, seen: ProcessorInvoice, at: number): Promise<Applied> {
   const nothing = { outcome: 'ignored', accountId: null } as const
   if (seen.invoiceId === null) return nothing
   const [owner] = await step
@@ -101,8 +106,8 @@ async function appliedInvoice(step: Step, seen: SeenInvoice, at: number): Promis
   const [invoice] = await step.select().from(invoices).where(eq(invoices.id, seen.invoiceId)).for('update')
   if (account === undefined || invoice === undefined) return nothing
   const ours = { ...invoice, customerId: account.stripeCustomerId, processorId: invoice.stripeInvoiceId }
-  if (mismatch(ours, seen) !== null) return { outcome: 'mismatch', accountId }
-  const status = laterStatus(invoice.status, seen.status)
+  if (findInvoiceMismatch(ours, seen) !== null) return { outcome: 'mismatch', accountId }
+  const status = newerInvoiceStatus(invoice.status, seen.status)
   await step
     .update(invoices)
     .set({

@@ -5,12 +5,12 @@
  */
 import { and, desc, eq, gt, sql as sqlText } from 'drizzle-orm'
 import type { Sql, TransactionSql } from 'postgres'
-import type { Role } from '../../core/accounts/roles.ts'
 import { digestOf } from '../../core/accounts/api-keys.ts'
+import type { Role } from '../../core/accounts/roles.ts'
+import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
-import { isKnownTo, rememberAddress } from './known-addresses.ts'
-import { onAccount } from '../account-transaction.ts'
 import { type Session, sessions } from '../tables.ts'
+import { isKnownTo, rememberAddress } from './known-addresses.ts'
 
 /** Who a session speaks for, as of the moment it was read. */
 export type SessionHolder = {
@@ -176,7 +176,7 @@ export async function findSession(database: Database, sessionId: string): Promis
 
 /** A user's running sessions, newest first. */
 export function listSessions(database: Database, accountId: string, userId: string): Promise<Session[]> {
-  return onAccount(database, accountId).orm(step =>
+  return withAccountRls(database, accountId).orm(step =>
     step
       .select()
       .from(sessions)
@@ -198,7 +198,7 @@ export async function endSession(
   userId: string,
   sessionId: string,
 ): Promise<boolean> {
-  const rows = await onAccount(database, accountId).sql(
+  const rows = await withAccountRls(database, accountId).sql(
     sql => sql`
       delete from sessions where account_id = ${accountId} and user_id = ${userId} and id = ${sessionId} returning id`,
   )

@@ -2,8 +2,8 @@
 import { and, asc, eq, isNull, sql, TransactionRollbackError } from 'drizzle-orm'
 import type { TransactionSql } from 'postgres'
 import { outranks, type Role } from '../../core/accounts/roles.ts'
+import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
-import { onAccount } from '../account-transaction.ts'
 import { type Account, accounts, type NewAccount, type NewUser, type User, users } from '../tables.ts'
 
 /** Creates an account with its first user. False, and nothing is made, where the e-mail address has one already. */
@@ -29,7 +29,7 @@ export function registerAccount(database: Database, account: NewAccount, owner: 
 
 /** An account; null where there is none. */
 export async function findAccount(database: Database, accountId: string): Promise<Account | null> {
-  const rows = await onAccount(database, accountId).orm(step =>
+  const rows = await withAccountRls(database, accountId).orm(step =>
     step.select().from(accounts).where(eq(accounts.id, accountId)).limit(1),
   )
   return rows[0] ?? null
@@ -37,7 +37,7 @@ export async function findAccount(database: Database, accountId: string): Promis
 
 /** A user of the account; null where it has none of this id, or not any more. */
 export async function findUser(database: Database, accountId: string, userId: string): Promise<User | null> {
-  const rows = await onAccount(database, accountId).orm(step =>
+  const rows = await withAccountRls(database, accountId).orm(step =>
     step
       .select()
       .from(users)
@@ -53,7 +53,7 @@ export async function changeSettings(
   accountId: string,
   settings: { readonly name?: string; readonly web?: boolean },
 ): Promise<void> {
-  await onAccount(database, accountId).orm(step =>
+  await withAccountRls(database, accountId).orm(step =>
     step
       .update(accounts)
       .set({ ...settings, updatedAt: sql`clock_timestamp()` })
@@ -63,7 +63,7 @@ export async function changeSettings(
 
 /** An account's users, oldest first; 1,000 at most. */
 export function listUsers(database: Database, accountId: string): Promise<User[]> {
-  return onAccount(database, accountId).orm(step =>
+  return withAccountRls(database, accountId).orm(step =>
     step
       .select()
       .from(users)
@@ -89,7 +89,7 @@ export function changePassword(
     readonly confirmsEmail?: boolean
   },
 ): Promise<boolean> {
-  return onAccount(database, accountId).sql(async step => {
+  return withAccountRls(database, accountId).sql(async step => {
     const changed = await step`
         update users set password_hash = ${change.newHash},
           unverified_since = case when ${change.confirmsEmail ?? false}::boolean then null else unverified_since end
@@ -110,7 +110,7 @@ export async function rehash(
   userId: string,
   hashes: { readonly from: string; readonly to: string },
 ): Promise<void> {
-  await onAccount(database, accountId).sql(
+  await withAccountRls(database, accountId).sql(
     query => query`
       update users set password_hash = ${hashes.to}
       where id = ${userId} and account_id = ${accountId} and password_hash = ${hashes.from}`,
@@ -171,7 +171,7 @@ function onTeam(
   userId: string,
   change: (step: TransactionSql, standing: Standing) => Promise<TeamChange>,
 ): Promise<TeamChange> {
-  return onAccount(database, accountId).sql(async step => {
+  return withAccountRls(database, accountId).sql(async step => {
     await step`select 1 from accounts where id = ${accountId} for no key update`
     const rows = await step<{ actor: Role | null; target: Role | null; owners: number }[]>`
         select max(role) filter (where id = ${actorId}) as actor, max(role) filter (where id = ${userId}) as target,

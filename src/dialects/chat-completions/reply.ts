@@ -2,13 +2,20 @@
  * An answer on the chat-completions wire: one body, or chunks. A chunk is a template around one JSON string, since a
  * stream is mostly text deltas and the rest of a chunk never changes.
  */
-import type { ChatEvent, FinishReason, Opening, Receipt, TokenLogprob, ToolCall } from '../../core/chat/chat.ts'
-import { findCitations } from '../../core/web/citations.ts'
-import { errorBody } from '../../core/validation/errors.ts'
-import type { FoldedAnswer, FoldedChoice } from '../../core/chat/response-collector.ts'
-import { toUsd } from '../../core/usage/money.ts'
+import type {
+  ChatEvent,
+  FinishReason,
+  ResponseStart,
+  ResponseSummary,
+  TokenLogprob,
+  ToolCall,
+} from '../../core/chat/chat.ts'
+import type { CollectedChoice, CollectedResponse } from '../../core/chat/response-collector.ts'
 import type { WebSource } from '../../core/chat/web-sources.ts'
-import type { StreamFace } from '../../http/sse-response.ts'
+import { toUsd } from '../../core/usage/money.ts'
+import { errorBody } from '../../core/validation/errors.ts'
+import { findCitations } from '../../core/web/citations.ts'
+import type { StreamFormat } from '../../http/sse-response.ts'
 import type { CompatibleAsk } from './request.ts'
 
 /** What the caller said that shapes the reply. */
@@ -115,7 +122,7 @@ function chunkWriter(style: ReplyStyle) {
     return piece
   }
   return {
-    open(opening: Opening) {
+    open(opening: ResponseStart) {
       head = chunkHead(opening)
       if (opening.web !== undefined && opening.web.sources.length > 0) citable = new Map()
     },
@@ -138,7 +145,7 @@ function chunkWriter(style: ReplyStyle) {
       chunk(choice, begun.has(choice) ? `{${field}}` : `{"role":"assistant","content":null,${field},"refusal":null}`)
       begun.add(choice)
     },
-    end(finished: ReadonlyMap<number, FinishReason>, receipt: Receipt) {
+    end(finished: ReadonlyMap<number, FinishReason>, receipt: ResponseSummary) {
       flush()
       for (const choice of finished.keys()) begin(choice)
       if (citable !== null)
@@ -160,7 +167,7 @@ function chunkWriter(style: ReplyStyle) {
 }
 
 /** One streamed answer's face. Nothing follows a failure, `[DONE]` neither. */
-export function compatibleStream(style: ReplyStyle, requestId: string): StreamFace {
+export function compatibleStream(style: ReplyStyle, requestId: string): StreamFormat {
   return {
     ...chunkFramer(style),
     failure: error => `data: ${JSON.stringify(errorBody(error, requestId))}\n\n`,
@@ -168,7 +175,12 @@ export function compatibleStream(style: ReplyStyle, requestId: string): StreamFa
 }
 
 /** The body of a whole answer. */
-export function completionBody(folded: FoldedAnswer, receipt: Receipt, opening: Opening, style: ReplyStyle): object {
+export function completionBody(
+  folded: CollectedResponse,
+  receipt: ResponseSummary,
+  opening: ResponseStart,
+  style: ReplyStyle,
+): object {
   return {
     id: opening.requestId,
     object: 'chat.completion',
@@ -185,7 +197,7 @@ export function completionBody(folded: FoldedAnswer, receipt: Receipt, opening: 
 }
 
 function messageOf(
-  { text, reasoning, refusal, toolCalls }: FoldedChoice,
+  { text, reasoning, refusal, toolCalls }: CollectedChoice,
   sources: readonly WebSource[],
   style: ReplyStyle,
 ): object {
@@ -230,7 +242,7 @@ function logprobsOf(tokens: readonly TokenLogprob[]): object {
   return { content: tokens, refusal: null }
 }
 
-function usageOf({ usage, cost }: Receipt): object {
+function usageOf({ usage, cost }: ResponseSummary): object {
   return {
     prompt_tokens: usage.inputTokens,
     completion_tokens: usage.outputTokens,
@@ -251,7 +263,7 @@ function usageOf({ usage, cost }: Receipt): object {
 }
 
 /** Every chunk begins like this; `choices` follows. */
-function chunkHead({ requestId, createdAt, model }: Opening): string {
+function chunkHead({ requestId, createdAt, model }: ResponseStart): string {
   const fields = { id: requestId, object: 'chat.completion.chunk', created: createdAt, model }
   return `data: ${JSON.stringify(fields).slice(0, -1)},`
 }

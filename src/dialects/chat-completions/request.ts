@@ -3,21 +3,21 @@
  * functions become tools. Strict in every field it knows.
  */
 import { type Static, Type } from '@sinclair/typebox'
+import type { ChatRequest } from '../../core/chat/chat.ts'
 import {
-  askFields,
   bodyText,
   callId,
+  chatRequestFields,
   filePartSchema,
   functionName,
   imageAddress,
   maximumMessages,
   maximumTools,
-  readAskFields,
-  readConversation,
+  parseChatRequestFields,
+  parseMessages,
   toolCallSchema,
 } from '../../core/request/chat-request.ts'
-import type { Ask } from '../../core/chat/chat.ts'
-import { checker, invalid, nullable, oneOf } from '../../core/validation/validate.ts'
+import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 
 const open = { additionalProperties: true }
 const participant = nullable(Type.String({ maxLength: 256 }))
@@ -74,7 +74,7 @@ const message = Type.Union([
 
 /** Read into fields of the ask: what is not among these travels on in `extras`. */
 const askSchema = Type.Object({
-  ...askFields(true),
+  ...chatRequestFields(true),
   messages: nullable(
     Type.Union([
       Type.String({ minLength: 1, boundedBy: 'body' }),
@@ -139,7 +139,7 @@ const readHere = new Set(Object.keys(askSchema.properties))
 
 /** An ask, and what the compatible reply must know beside it. */
 export type CompatibleAsk = {
-  readonly ask: Ask
+  readonly ask: ChatRequest
   /** `stream_options.include_usage`. */
   readonly includeUsage: boolean
   /** The caller spoke of `functions`: the reply uses `function_call`. */
@@ -157,13 +157,13 @@ export function readCompatible(value: unknown, headers: Headers, bodyCharacters:
   checkTogether(body)
   const legacyFunctions = (body.functions?.length ?? 0) > 0
   const cap = capFields.find(name => body[name] != null)
-  const fields = readAskFields(legacyFunctions ? withTools(body) : body, headers)
+  const fields = parseChatRequestFields(legacyFunctions ? withTools(body) : body, headers)
   // A client that sends the header with whatever it asks still reads JSON where it did not ask for a stream.
   const streams = body.stream != null || body.stream_mode != null
-  const ask: Ask = {
+  const ask: ChatRequest = {
     ...fields,
     stream: streams ? fields.stream : null,
-    messages: readConversation(body.messages ?? null, body.prompt ?? null),
+    messages: parseMessages(body.messages ?? null, body.prompt ?? null),
     maxOutputTokens: cap === undefined ? null : (body[cap] ?? null),
     presencePenalty: body.presence_penalty ?? null,
     frequencyPenalty: body.frequency_penalty ?? null,
@@ -178,7 +178,7 @@ export function readCompatible(value: unknown, headers: Headers, bodyCharacters:
     bodyCharacters,
   }
   if (ask.stream === null && body.stream_options != null)
-    throw invalid('stream_options', 'goes with `stream: true` only: leave it out')
+    throw invalidField('stream_options', 'goes with `stream: true` only: leave it out')
   const spelling = {
     ...(cap === undefined ? {} : { max_output_tokens: cap }),
     ...(legacyFunctions ? { tools: 'functions', tool_choice: 'function_call' } : {}),
@@ -186,7 +186,7 @@ export function readCompatible(value: unknown, headers: Headers, bodyCharacters:
   return { ask, includeUsage: body.stream_options?.include_usage ?? false, legacyFunctions, spelling }
 }
 
-function extrasOf(body: Body): Ask['extras'] {
+function extrasOf(body: Body): ChatRequest['extras'] {
   if (!Object.keys(body).some(isExtra)) return noExtras
   return Object.fromEntries(Object.entries(body).filter(([name, field]) => isExtra(name) && field !== null))
 }
@@ -195,13 +195,13 @@ const isExtra = (name: string) => !readHere.has(name)
 const noExtras = {}
 
 function checkTogether(body: Body): void {
-  if (body.top_logprobs != null && body.logprobs !== true) throw invalid('top_logprobs', 'needs `logprobs: true`')
+  if (body.top_logprobs != null && body.logprobs !== true) throw invalidField('top_logprobs', 'needs `logprobs: true`')
   if (body.functions != null && body.tools != null)
-    throw invalid('functions', 'cannot be sent beside `tools`: move them there')
+    throw invalidField('functions', 'cannot be sent beside `tools`: move them there')
   if (typeof body.function_call === 'object' && body.function_call !== null) {
     const { name } = body.function_call
     const known = body.functions?.some(one => one.name === name) ?? false
-    if (!known) throw invalid('function_call.name', 'must be the name of one of `functions`')
+    if (!known) throw invalidField('function_call.name', 'must be the name of one of `functions`')
   }
 }
 

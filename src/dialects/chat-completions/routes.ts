@@ -1,13 +1,13 @@
 import { Elysia } from 'elysia'
+import { type ChatRequestParser, type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
 import { chatErrors, chatHeaders } from '../../http/chat-route-docs.ts'
-import { documented } from '../../http/route-docs.ts'
-import { type ChatRouteDeps, exchange, type Listen } from '../../http/chat-handler.ts'
 import { policies } from '../../http/policies.ts'
+import { withRouteDocs } from '../../http/route-docs.ts'
 import { compatibleStream, completionBody } from './reply.ts'
 import { compatibleSchema, readCompatible } from './request.ts'
 import { completionEventShape, completionShape } from './schema.ts'
 
-const listen: Listen = (body, headers, bodyCharacters) => {
+const listen: ChatRequestParser = (body, headers, bodyCharacters) => {
   const spoken = readCompatible(body, headers, bodyCharacters)
   return {
     ask: spoken.ask,
@@ -21,10 +21,10 @@ const listen: Listen = (body, headers, bodyCharacters) => {
 export function compatible(deps: ChatRouteDeps) {
   return new Elysia({ name: 'compatible' }).post(
     '/v1/chat/completions',
-    ({ request }) => exchange(deps, listen, request),
+    ({ request }) => handleChat(deps, listen, request),
     {
       parse: 'none',
-      ...documented(policies.apiKey, {
+      ...withRouteDocs(policies.apiKey, {
         summary: 'Chat completions',
         description:
           'The chat-completions wire format, for existing client libraries: change their base address and the model. ' +

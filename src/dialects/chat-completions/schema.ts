@@ -1,21 +1,21 @@
 /** The compatible answer, whole and streamed: the wire's own shape with the cost beside its counts. */
 import { Type } from '@sinclair/typebox'
 import { oneOf } from '../../core/validation/validate.ts'
-import { count, errorShape, id, modelName, named, orNull, shape, text, usd } from '../../http/schemas.ts'
+import { count, errorShape, id, modelName, namedSchema, orNull, strictObject, text, usd } from '../../http/schemas.ts'
 
 const call = {
   id: text('call_1'),
   type: Type.Literal('function'),
-  function: shape({ name: text('weather'), arguments: text('{"city":"Oslo"}', 'JSON as the model wrote it') }),
-  extra_content: Type.Optional(shape({ google: shape({ thought_signature: Type.String() }) })),
+  function: strictObject({ name: text('weather'), arguments: text('{"city":"Oslo"}', 'JSON as the model wrote it') }),
+  extra_content: Type.Optional(strictObject({ google: strictObject({ thought_signature: Type.String() }) })),
 }
-const legacyCall = shape({ name: Type.String(), arguments: Type.String() })
+const legacyCall = strictObject({ name: Type.String(), arguments: Type.String() })
 
 const characters = Type.Integer({ minimum: 0, description: 'in characters of the text', examples: [12] })
 /** Where the text cites the source nowhere, both indices are the length of the text. */
-const annotation = named('UrlCitation', {
+const annotation = namedSchema('UrlCitation', {
   type: Type.Literal('url_citation'),
-  url_citation: shape({
+  url_citation: strictObject({
     start_index: characters,
     end_index: characters,
     title: text('Example Domain'),
@@ -29,20 +29,20 @@ const tokenLogprob = {
   bytes: orNull(Type.Array(Type.Integer({ minimum: 0, maximum: 255 }))),
 }
 const logprobs = orNull(
-  shape({
-    content: Type.Array(shape({ ...tokenLogprob, top_logprobs: Type.Array(shape(tokenLogprob)) })),
+  strictObject({
+    content: Type.Array(strictObject({ ...tokenLogprob, top_logprobs: Type.Array(strictObject(tokenLogprob)) })),
     refusal: Type.Null(),
   }),
 )
 const finishReason = oneOf(['stop', 'length', 'tool_calls', 'content_filter', 'function_call'])
 const created = Type.Integer({ minimum: 0, description: 'Unix seconds', examples: [1_777_982_400] })
 
-export const compatibleUsageShape = named('CompatibleUsage', {
+export const compatibleUsageShape = namedSchema('CompatibleUsage', {
   prompt_tokens: count,
   completion_tokens: count,
   total_tokens: count,
-  prompt_tokens_details: shape({ cached_tokens: count, cache_write_tokens: count, audio_tokens: count }),
-  completion_tokens_details: shape({
+  prompt_tokens_details: strictObject({ cached_tokens: count, cache_write_tokens: count, audio_tokens: count }),
+  completion_tokens_details: strictObject({
     reasoning_tokens: count,
     audio_tokens: count,
     accepted_prediction_tokens: count,
@@ -52,21 +52,21 @@ export const compatibleUsageShape = named('CompatibleUsage', {
 })
 
 /** `POST /v1/chat/completions`, not streamed. */
-export const completionShape = named('Completion', {
+export const completionShape = namedSchema('Completion', {
   id: id('req'),
   object: Type.Literal('chat.completion'),
   created,
   model: modelName,
   choices: Type.Array(
-    shape({
+    strictObject({
       index: Type.Integer({ minimum: 0, examples: [0] }),
-      message: shape({
+      message: strictObject({
         role: Type.Literal('assistant'),
         content: orNull(text('The sky scatters blue light most.')),
         refusal: orNull(Type.String({ examples: [null] })),
         annotations: Type.Array(annotation, { description: 'sources of the web that the answer was given' }),
         reasoning_content: Type.Optional(Type.String()),
-        tool_calls: Type.Optional(Type.Array(shape(call))),
+        tool_calls: Type.Optional(Type.Array(strictObject(call))),
         function_call: Type.Optional(legacyCall),
       }),
       logprobs,
@@ -77,15 +77,15 @@ export const completionShape = named('Completion', {
 })
 
 /** A chunk of a stream; its end is `data: [DONE]`. */
-export const completionChunkShape = named('CompletionChunk', {
+export const completionChunkShape = namedSchema('CompletionChunk', {
   id: id('req'),
   object: Type.Literal('chat.completion.chunk'),
   created,
   model: modelName,
   choices: Type.Array(
-    shape({
+    strictObject({
       index: Type.Integer({ minimum: 0, examples: [0] }),
-      delta: shape({
+      delta: strictObject({
         role: Type.Optional(Type.Literal('assistant')),
         content: Type.Optional(orNull(text('The sky'))),
         refusal: Type.Optional(orNull(Type.String())),
@@ -94,12 +94,12 @@ export const completionChunkShape = named('CompletionChunk', {
         tool_calls: Type.Optional(
           Type.Array(
             Type.Union([
-              shape({ index: count, ...call }),
-              shape({ index: count, function: shape({ arguments: Type.String() }) }),
+              strictObject({ index: count, ...call }),
+              strictObject({ index: count, function: strictObject({ arguments: Type.String() }) }),
             ]),
           ),
         ),
-        function_call: Type.Optional(Type.Union([legacyCall, shape({ arguments: Type.String() })])),
+        function_call: Type.Optional(Type.Union([legacyCall, strictObject({ arguments: Type.String() })])),
       }),
       logprobs,
       finish_reason: orNull(finishReason),

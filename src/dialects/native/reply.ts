@@ -1,9 +1,9 @@
 /** An answer in our own words: one body, or `delta` events and one `done`. */
-import type { ChatEvent, Receipt, ToolCall } from '../../core/chat/chat.ts'
-import { errorBody } from '../../core/validation/errors.ts'
-import { createFold, type FoldedAnswer } from '../../core/chat/response-collector.ts'
+import type { ChatEvent, ResponseSummary, ToolCall } from '../../core/chat/chat.ts'
+import { type CollectedResponse, createResponseCollector } from '../../core/chat/response-collector.ts'
 import { toUsd } from '../../core/usage/money.ts'
-import type { StreamFace } from '../../http/sse-response.ts'
+import { errorBody } from '../../core/validation/errors.ts'
+import type { StreamFormat } from '../../http/sse-response.ts'
 import type { ChatReply, ChatSummary } from './schema.ts'
 
 export type DeltaFramer = { frame(batch: readonly ChatEvent[]): string }
@@ -16,7 +16,7 @@ type Piece = { readonly before: string; readonly after: string; text: string }
  */
 export function deltaFramer(): DeltaFramer {
   // Of the answer itself only what `done` repeats is kept.
-  const kept = createFold()
+  const kept = createResponseCollector()
   let piece: Piece | null = null
   let out = ''
 
@@ -82,7 +82,7 @@ export function deltaFramer(): DeltaFramer {
 }
 
 /** One streamed answer's face. No `done` follows a failure. */
-export function nativeStream(requestId: string): StreamFace {
+export function nativeStream(requestId: string): StreamFormat {
   return {
     ...deltaFramer(),
     failure: error => `data: ${JSON.stringify({ type: 'error', ...errorBody(error, requestId) })}\n\n`,
@@ -90,15 +90,15 @@ export function nativeStream(requestId: string): StreamFace {
 }
 
 /** The body of a whole answer. A refusal is its text. */
-export function nativeBody(folded: FoldedAnswer, receipt: Receipt): ChatReply {
+export function nativeBody(folded: CollectedResponse, receipt: ResponseSummary): ChatReply {
   const { request_id, ...rest } = summary(folded, receipt)
   const choice = folded.choices[0]
   return { request_id, output: choice === undefined ? '' : choice.text + choice.refusal, ...rest }
 }
 
 function summary(
-  folded: FoldedAnswer,
-  { requestId, model, usage, estimated, outputCap, cost, routing, enhancement, web }: Receipt,
+  folded: CollectedResponse,
+  { requestId, model, usage, estimated, outputCap, cost, routing, enhancement, web }: ResponseSummary,
 ): ChatSummary {
   const choice = folded.choices[0]
   return {

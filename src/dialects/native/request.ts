@@ -1,18 +1,18 @@
 /** A native chat body, read into an ask. Closed at every level: a misspelt field is named, not ignored. */
 import { Type } from '@sinclair/typebox'
+import type { ChatRequest } from '../../core/chat/chat.ts'
 import {
-  askFields,
   bodyText,
   callId,
+  chatRequestFields,
   filePartSchema,
   imageAddress,
   maximumMessages,
   maximumTools,
-  readAskFields,
-  readConversation,
+  parseChatRequestFields,
+  parseMessages,
   toolCallSchema,
 } from '../../core/request/chat-request.ts'
-import type { Ask } from '../../core/chat/chat.ts'
 import { checker, nullable, oneOf } from '../../core/validation/validate.ts'
 
 const closed = { additionalProperties: false }
@@ -46,7 +46,7 @@ const message = Type.Union([
 /** The body of `POST /api/v1/chat`. */
 export const nativeSchema = Type.Object(
   {
-    ...askFields(false),
+    ...chatRequestFields(false),
     messages: nullable(Type.Array(message, { minItems: 1, maxItems: maximumMessages })),
     prompt: nullable(Type.String({ minLength: 1, boundedBy: 'body' })),
   },
@@ -59,11 +59,11 @@ const check = checker(nativeSchema)
  * Reads a parsed body and the `X-Gateway-*` headers, which win over it. `bodyCharacters` is the length of the body's text.
  * Throws `invalid_request` or `unsupported_parameter` with the field at fault.
  */
-export function readNative(value: unknown, headers: Headers, bodyCharacters: number): Ask {
+export function readNative(value: unknown, headers: Headers, bodyCharacters: number): ChatRequest {
   const body = check(value)
   return {
-    ...readAskFields(body, headers),
-    messages: readConversation(body.messages ?? null, body.prompt ?? null),
+    ...parseChatRequestFields(body, headers),
+    messages: parseMessages(body.messages ?? null, body.prompt ?? null),
     presencePenalty: null,
     frequencyPenalty: null,
     logitBias: null,

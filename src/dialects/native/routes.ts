@@ -1,13 +1,13 @@
 import { Elysia } from 'elysia'
+import { type ChatRequestParser, type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
 import { chatErrors, chatHeaders } from '../../http/chat-route-docs.ts'
-import { documented } from '../../http/route-docs.ts'
-import { type ChatRouteDeps, exchange, type Listen } from '../../http/chat-handler.ts'
 import { policies } from '../../http/policies.ts'
+import { withRouteDocs } from '../../http/route-docs.ts'
 import { nativeBody, nativeStream } from './reply.ts'
 import { nativeSchema, readNative } from './request.ts'
 import { chatEventShape, chatReplyShape } from './schema.ts'
 
-const listen: Listen = (body, headers, bodyCharacters) => ({
+const listen: ChatRequestParser = (body, headers, bodyCharacters) => ({
   ask: readNative(body, headers, bodyCharacters),
   spelling: {},
   stream: nativeStream,
@@ -16,9 +16,9 @@ const listen: Listen = (body, headers, bodyCharacters) => ({
 
 /** `POST /api/v1/chat`: the gateway's own chat endpoint. */
 export function chat(deps: ChatRouteDeps) {
-  return new Elysia({ name: 'chat' }).post('/api/v1/chat', ({ request }) => exchange(deps, listen, request), {
+  return new Elysia({ name: 'chat' }).post('/api/v1/chat', ({ request }) => handleChat(deps, listen, request), {
     parse: 'none',
-    ...documented(policies.apiKey, {
+    ...withRouteDocs(policies.apiKey, {
       summary: 'Chat',
       description:
         'Answers as one JSON body, or with `stream` as events: `delta`s, then exactly one `done` or one `error`; a `filtered` before `done` where moderation ended it.',

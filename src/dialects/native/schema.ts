@@ -2,19 +2,19 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { strategies } from '../../core/chat/chat.ts'
 import { outputCapLimits } from '../../core/chat/output-cap.ts'
+import { omissionCodes } from '../../core/chat/web-sources.ts'
 import { oneOf } from '../../core/validation/validate.ts'
-import { leftOutCodes } from '../../core/chat/web-sources.ts'
 import {
   count,
   enhancementShape,
   errorShape,
   id,
   modelName,
-  named,
+  namedSchema,
   orNull,
   queryType,
-  shape,
   share,
+  strictObject,
   text,
   usd,
 } from '../../http/schemas.ts'
@@ -22,12 +22,12 @@ import {
 const toolCall = {
   id: text('call_1'),
   type: Type.Literal('function'),
-  function: shape({ name: text('weather'), arguments: text('{"city":"Oslo"}', 'JSON as the model wrote it') }),
-  extra_content: Type.Optional(shape({ google: shape({ thought_signature: Type.String() }) })),
+  function: strictObject({ name: text('weather'), arguments: text('{"city":"Oslo"}', 'JSON as the model wrote it') }),
+  extra_content: Type.Optional(strictObject({ google: strictObject({ thought_signature: Type.String() }) })),
 }
-export const toolCallShape = named('ToolCall', toolCall)
+export const toolCallShape = namedSchema('ToolCall', toolCall)
 
-export const chatUsageShape = named('ChatUsage', {
+export const chatUsageShape = namedSchema('ChatUsage', {
   input_tokens: count,
   output_tokens: count,
   total_tokens: count,
@@ -35,10 +35,10 @@ export const chatUsageShape = named('ChatUsage', {
   cached_input_tokens: count,
   reasoning_tokens: count,
   estimated: Type.Boolean({ description: 'the counts are ours: the provider gave none' }),
-  cost: shape({ model_usd: usd, search_usd: usd, fetch_usd: usd }),
+  cost: strictObject({ model_usd: usd, search_usd: usd, fetch_usd: usd }),
 })
 
-const attempt = shape({
+const attempt = strictObject({
   model: modelName,
   outcome: text('served', '`served`, or why not'),
 })
@@ -52,9 +52,9 @@ const summary = {
   request_id: id('req'),
   model_used: { ...modelName, description: '`provider/model` that really served' },
   finish_reason: oneOf(['stop', 'length', 'tool_calls', 'content_filter']),
-  filtered: Type.Optional(shape(verdict, { description: 'of an answer that moderation ended' })),
+  filtered: Type.Optional(strictObject(verdict, { description: 'of an answer that moderation ended' })),
   output_cap: Type.Optional(
-    shape(
+    strictObject(
       {
         tokens: Type.Integer({ minimum: 1, examples: [16_384] }),
         limited_by: oneOf(outputCapLimits),
@@ -68,7 +68,7 @@ const summary = {
   ),
   tool_calls: Type.Array(toolCallShape),
   usage: chatUsageShape,
-  routing: shape({
+  routing: strictObject({
     mode: oneOf(['auto', 'manual']),
     strategy: orNull(oneOf(strategies)),
     query_type: orNull(queryType),
@@ -77,39 +77,39 @@ const summary = {
     attempts: Type.Array(attempt),
   }),
   enhancement: orNull(enhancementShape),
-  web: shape({
+  web: strictObject({
     searched: Type.Boolean(),
-    sources: Type.Array(shape({ url: text('https://example.com/'), title: text('Example Domain') })),
+    sources: Type.Array(strictObject({ url: text('https://example.com/'), title: text('Example Domain') })),
     left_out: Type.Array(
-      shape({ url: orNull(text('https://example.com/', 'null = the search')), code: oneOf(leftOutCodes) }),
+      strictObject({ url: orNull(text('https://example.com/', 'null = the search')), code: oneOf(omissionCodes) }),
       { description: 'what could not be read' },
     ),
   }),
 }
 
 /** `POST /api/v1/chat`, not streamed. */
-export const chatReplyShape = named('ChatReply', {
+export const chatReplyShape = namedSchema('ChatReply', {
   output: text('The sky scatters blue light most.'),
   ...summary,
 })
 
 /** The events of a stream, each one JSON object after `data: `. */
-export const deltaShape = named('ChatDelta', {
+export const deltaShape = namedSchema('ChatDelta', {
   type: Type.Literal('delta'),
   content: text('The sky'),
   reasoning: Type.Optional(Type.String()),
   tool_calls: Type.Optional(
     Type.Array(
       Type.Union([
-        shape({ index: count, ...toolCall }),
-        shape({ index: count, function: shape({ arguments: Type.String() }) }),
+        strictObject({ index: count, ...toolCall }),
+        strictObject({ index: count, function: strictObject({ arguments: Type.String() }) }),
       ]),
     ),
   ),
 })
-export const filteredShape = named('ChatFiltered', { type: Type.Literal('filtered'), ...verdict })
-export const doneShape = named('ChatDone', { type: Type.Literal('done'), ...summary })
-export const streamErrorShape = named('ChatFailed', { type: Type.Literal('error'), ...errorShape.properties })
+export const filteredShape = namedSchema('ChatFiltered', { type: Type.Literal('filtered'), ...verdict })
+export const doneShape = namedSchema('ChatDone', { type: Type.Literal('done'), ...summary })
+export const streamErrorShape = namedSchema('ChatFailed', { type: Type.Literal('error'), ...errorShape.properties })
 export const chatEventShape = Type.Union([deltaShape, filteredShape, doneShape, streamErrorShape], {
   title: 'ChatEvent',
 })

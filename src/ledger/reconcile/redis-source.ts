@@ -1,8 +1,8 @@
 import { allPartitions, counterFormat, keysOf, partitionOf } from '../../core/limits/partitions.ts'
 import { script } from '../../core/limits/script.ts'
 import type { UsageRecord } from '../../core/usage/usage-record.ts'
-import type { Counted, UsageSource } from '../reconcile.ts'
 import type { Redis } from '../../database/redis.ts'
+import type { Counted, UsageSource } from '../reconcile.ts'
 import { recordIn } from '../usage-stream.ts'
 
 const deadlineMs = 2_000

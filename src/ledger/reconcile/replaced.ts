@@ -1,5 +1,5 @@
 /** Requests whose checkpoint was in the ledger before their end (`core/usage-truth.ts`), as the auditor shows them. */
-import type { Spent } from '../../core/limits/spent.ts'
+import type { DailyUsage } from '../../core/limits/spent.ts'
 import type { Database } from '../../database/database.ts'
 
 /** What the ledger held of a request at first, and what it holds now. */
@@ -7,8 +7,8 @@ export type Replacement = {
   readonly request_id: string
   readonly account_id: string
   readonly day: string
-  readonly before: Spent & { readonly status: string }
-  readonly after: Spent & { readonly status: string }
+  readonly before: DailyUsage & { readonly status: string }
+  readonly after: DailyUsage & { readonly status: string }
 }
 
 export type Replaced = {

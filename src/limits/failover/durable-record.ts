@@ -1,5 +1,5 @@
-import { GatewayError } from '../../core/validation/errors.ts'
 import type { UsageRecord } from '../../core/usage/usage-record.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
 
 /** The usage journal, as meters write to it. */
 export type RecordJournal = {

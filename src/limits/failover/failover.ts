@@ -3,26 +3,35 @@
  * the states). A request is never lost between the two: every call is keyed by request id and safe to repeat, a reply under an
  * epoch that has ended does not count, and a record that Redis cannot take goes to the journal before `settle` resolves.
  */
-import { dayOf } from '../../core/text/utc-days.ts'
-import { GatewayError } from '../../core/validation/errors.ts'
+
 import { allPartitions, partitionOf } from '../../core/limits/partitions.ts'
-import { RedisAway } from '../../core/limits/redis-away.ts'
-import { nothing, type Spent, spentOf } from '../../core/limits/spent.ts'
-import { type Limits, noLimits } from '../../core/limits/plans.ts'
+import { type Limits, zeroLimits } from '../../core/limits/plans.ts'
+import { RedisUnavailableError } from '../../core/limits/redis-away.ts'
+import { type DailyUsage, nothing, spentOf } from '../../core/limits/spent.ts'
+import { formatDay } from '../../core/text/utc-days.ts'
 import type { UsageRecord } from '../../core/usage/usage-record.ts'
-import { Authority, type AuthorityOptions } from './limit-authority.ts'
-import { type RecordJournal, untilDurable, writeDurably } from './durable-record.ts'
-import type { Epoch } from './epoch.ts'
-import { createProgressNotes, type NotesStore, type ProgressNotes } from '../local/checkpoint-batch.ts'
-import type { Admission, AdmitRequest, Meter, Progress, Seat, Settlement, Standing } from '../meter.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { type CheckpointBatch, createProgressNotes, type NotesStore } from '../local/checkpoint-batch.ts'
+import type {
+  Admission,
+  AdmissionRequest,
+  InterimUsage,
+  Meter,
+  QuotaStatus,
+  Reservation,
+  Settlement,
+} from '../meter.ts'
 import type { LimitDatabase, LimitRedis } from '../ports.ts'
 import { createPostgresStore, type PostgresStore, type Registered } from '../postgres/store.ts'
-import { createKeptRecords, type KeptRecords } from '../redis/unshipped-records.ts'
-import { createRedisStore, type RedisStore } from '../redis/store.ts'
-import { decisionOf, type Numbers, StaleEpoch } from '../reply.ts'
-import { recordOf, spentBy } from './settled-record.ts'
-import { createSettledSeats } from '../settled-reservations.ts'
 import { createStandings, untouched } from '../quota-status-cache.ts'
+import { createRedisStore, type RedisStore } from '../redis/store.ts'
+import { createKeptRecords, type UnshippedRecords } from '../redis/unshipped-records.ts'
+import { decisionOf, type Numbers, StaleEpoch } from '../reply.ts'
+import { createSettledSeats } from '../settled-reservations.ts'
+import { type RecordJournal, untilDurable, writeDurably } from './durable-record.ts'
+import type { Epoch } from './epoch.ts'
+import { type AuthorityOptions, LimitAuthority } from './limit-authority.ts'
+import { recordOf, spentBy } from './settled-record.ts'
 
 export type FailoverOptions = {
   readonly redis: LimitRedis
@@ -46,7 +55,12 @@ export type FailoverOptions = {
   readonly isManual?: boolean
 }
 
-type Lease = { seat: Seat; readonly limits: Limits; readonly admittedAt: number; progress: (() => Progress) | null } & {
+type Lease = {
+  seat: Reservation
+  readonly limits: Limits
+  readonly admittedAt: number
+  progress: (() => InterimUsage) | null
+} & {
   /** It has a checkpoint that no store has. */
   isDue: boolean
 }
@@ -69,14 +83,14 @@ const minuteMs = 60_000
 const maximumRecent = 200_000
 
 export class FailoverMeter implements Meter {
-  readonly kept: KeptRecords = createKeptRecords()
+  readonly kept: UnshippedRecords = createKeptRecords()
   private readonly open = new Map<string, Lease>()
   private readonly settled = createSettledSeats()
   private readonly standings
-  private readonly notes: ProgressNotes
+  private readonly notes: CheckpointBatch
   private readonly redisStore: RedisStore
   private readonly postgresStore: PostgresStore
-  private readonly authority: Authority
+  private readonly authority: LimitAuthority
   private readonly timers: readonly ReturnType<typeof setInterval>[]
   /** The last minute's admissions, oldest first. */
   private recent: { readonly requestId: string; readonly accountId: string; readonly at: number }[] = []
@@ -98,7 +112,7 @@ export class FailoverMeter implements Meter {
       inLedger: requestIds => this.postgresStore.inLedger(requestIds),
       living: () => [gatewayId, ...this.authority.living],
     })
-    this.authority = new Authority({
+    this.authority = new LimitAuthority({
       postgres: this.postgresStore,
       redis,
       store: this.redisStore,
@@ -153,7 +167,7 @@ export class FailoverMeter implements Meter {
     return this.decidedBy() === 'redis'
   }
 
-  async admit(request: AdmitRequest): Promise<Admission> {
+  async admit(request: AdmissionRequest): Promise<Admission> {
     const { requestId, accountId, limits } = request
     const before = this.open.get(requestId) ?? this.settled.get(requestId)
     if (before !== undefined) return { admitted: true, seat: before.seat, standing: this.status(accountId, limits) }
@@ -179,7 +193,7 @@ export class FailoverMeter implements Meter {
     }
   }
 
-  async raise(seat: Seat, reservedTokens: number, reservedMicrocents: number): Promise<Seat | null> {
+  async raise(seat: Reservation, reservedTokens: number, reservedMicrocents: number): Promise<Reservation | null> {
     const held = this.open.get(seat.requestId)
     const epoch = this.authority.current
     if (held === undefined || epoch === null) return null
@@ -193,7 +207,7 @@ export class FailoverMeter implements Meter {
     return held.seat
   }
 
-  async settle(settlement: Settlement): Promise<Standing> {
+  async settle(settlement: Settlement): Promise<QuotaStatus> {
     const { requestId, accountId } = settlement.seat
     const held = this.open.get(requestId)
     const before = this.settled.get(requestId)
@@ -202,7 +216,7 @@ export class FailoverMeter implements Meter {
       return this.status(accountId, before.limits)
     }
     const seat = held?.seat ?? settlement.seat
-    const limits = held?.limits ?? noLimits
+    const limits = held?.limits ?? zeroLimits
     const spent = spentBy(settlement, seat)
     const record = recordOf(settlement.record, seat, spent)
     const hasCheckpoint = held === undefined || held.progress !== null
@@ -230,20 +244,20 @@ export class FailoverMeter implements Meter {
    * Corrects what Redis counts of requests that were settled to a checkpoint, and of which the ledger has the end. Resolves at
    * once; a correction that no store takes within a lease is lost with this epoch.
    */
-  async correct(settledTwice: readonly (Spent & { readonly requestId: string; readonly accountId: string })[]) {
-    const day = dayOf(this.options.clock.now())
+  async correct(settledTwice: readonly (DailyUsage & { readonly requestId: string; readonly accountId: string })[]) {
+    const day = formatDay(this.options.clock.now())
     for (const { requestId, accountId, tokens, microcents } of settledTwice)
       void this.track(this.release({ requestId, accountId, day, ...unreserved }, { tokens, microcents }, true))
   }
 
-  checkpoint(seat: Seat, progress: () => Progress): void {
+  checkpoint(seat: Reservation, progress: () => InterimUsage): void {
     const lease = this.open.get(seat.requestId)
     if (lease === undefined) return
     lease.progress = progress
     lease.isDue = true
   }
 
-  standing(accountId: string, limits: Limits): Standing | null {
+  standing(accountId: string, limits: Limits): QuotaStatus | null {
     return this.standings.now(accountId, limits)
   }
 
@@ -253,7 +267,7 @@ export class FailoverMeter implements Meter {
     this.notes.close()
   }
 
-  private status(accountId: string, limits: Limits): Standing {
+  private status(accountId: string, limits: Limits): QuotaStatus {
     return this.standings.now(accountId, limits) ?? untouched(limits)
   }
 
@@ -267,13 +281,13 @@ export class FailoverMeter implements Meter {
       return await ask()
     } catch (cause) {
       if (cause instanceof StaleEpoch) this.authority.stale(epoch)
-      else if (cause instanceof RedisAway || epoch.holder === 'postgres') this.authority.hurry()
+      else if (cause instanceof RedisUnavailableError || epoch.holder === 'postgres') this.authority.hurry()
       else throw cause
       return null
     }
   }
 
-  private noted(request: AdmitRequest, reply: Numbers): Admission {
+  private noted(request: AdmissionRequest, reply: Numbers): Admission {
     const { requestId, accountId, limits } = request
     const now = this.options.clock.now()
     const { code, retryAfterMs, seat, noted } = decisionOf(request, reply, now)
@@ -288,8 +302,8 @@ export class FailoverMeter implements Meter {
   }
 
   /** An admission that was late may still be carried out, or was under an epoch that is over: nobody renews it, so it is released. */
-  private abandon({ requestId, accountId }: AdmitRequest): void {
-    const seat = { requestId, accountId, day: dayOf(this.options.clock.now()), ...unreserved }
+  private abandon({ requestId, accountId }: AdmissionRequest): void {
+    const seat = { requestId, accountId, day: formatDay(this.options.clock.now()), ...unreserved }
     void this.track(Bun.sleep(abandonedAfterMs).then(() => this.release(seat, nothing, false)))
   }
 
@@ -300,7 +314,13 @@ export class FailoverMeter implements Meter {
   }
 
   /** False if Redis did not confirm it: it may have happened all the same. */
-  private async settleInRedis(epoch: Epoch, seat: Seat, spent: Spent, record: UsageRecord, hasCheckpoint: boolean) {
+  private async settleInRedis(
+    epoch: Epoch,
+    seat: Reservation,
+    spent: DailyUsage,
+    record: UsageRecord,
+    hasCheckpoint: boolean,
+  ) {
     const { accountId } = seat
     const text = JSON.stringify(record)
     const settled = await this.reply(epoch, () =>
@@ -313,10 +333,10 @@ export class FailoverMeter implements Meter {
     const { day, seats, at } = settled
     const now = this.options.clock.now()
     // The hash may hold the day before: it changes with the next admission.
-    const used = day === dayOf(at) ? settled : nothing
+    const used = day === formatDay(at) ? settled : nothing
     this.standings.note(accountId, {
       at: now,
-      day: dayOf(at),
+      day: formatDay(at),
       requests: noted?.requests ?? 0,
       resetMs: noted === null ? 0 : Math.max(0, noted.resetMs - (now - noted.at)),
       tokens: used.tokens,
@@ -328,7 +348,7 @@ export class FailoverMeter implements Meter {
   }
 
   /** Releases a reservation whose record is durable, under whatever epoch is open, until its lease is over anyway. */
-  private async release(seat: Seat, spent: Spent, hasCheckpoint: boolean): Promise<boolean> {
+  private async release(seat: Reservation, spent: DailyUsage, hasCheckpoint: boolean): Promise<boolean> {
     const { monotonic } = this.options.clock
     const { leaseMs = defaultLeaseMs } = this.options
     const until = monotonic() + leaseMs
@@ -346,7 +366,7 @@ export class FailoverMeter implements Meter {
     return false
   }
 
-  private noteReleased(seat: Seat, spent: Spent): void {
+  private noteReleased(seat: Reservation, spent: DailyUsage): void {
     const noted = this.standings.last(seat.accountId)
     if (noted === null) return
     const isToday = noted.day === seat.day
@@ -379,7 +399,7 @@ export class FailoverMeter implements Meter {
       rows.set(requestId, {
         requestId,
         accountId,
-        day: dayOf(at),
+        day: formatDay(at),
         ...nothing,
         outputCap: 0,
         isOpen: false,
@@ -391,7 +411,7 @@ export class FailoverMeter implements Meter {
       rows.set(requestId, {
         requestId,
         accountId,
-        day: dayOf(at_ms),
+        day: formatDay(at_ms),
         ...spentOf(record),
         outputCap: 0,
         isOpen: false,
@@ -474,7 +494,7 @@ export class FailoverMeter implements Meter {
   }
 }
 
-function checkpointText(seat: Seat, used: Progress): string {
+function checkpointText(seat: Reservation, used: InterimUsage): string {
   const spent = spentBy(used, seat)
   return `${Math.round(spent.tokens)}:${Math.round(spent.microcents)}:${JSON.stringify(recordOf(used.record, seat, spent))}`
 }

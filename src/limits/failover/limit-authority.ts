@@ -6,10 +6,10 @@
  *   unknown ──beat──> registering ──all registered──> open (redis | postgres) ──a newer epoch──> registering
  */
 import { GatewayError } from '../../core/validation/errors.ts'
-import type { Epoch } from './epoch.ts'
 import type { LimitRedis } from '../ports.ts'
 import type { Beat, PostgresStore, Registered } from '../postgres/store.ts'
 import type { PartitionState, RedisStore } from '../redis/store.ts'
+import type { Epoch } from './epoch.ts'
 
 export type AuthorityOptions = {
   readonly postgres: Pick<PostgresStore, 'beat' | 'change' | 'leave' | 'open' | 'register'>
@@ -38,7 +38,7 @@ const changingMs = 25
 const connectionsAway = 2
 const stepsAway = 8
 
-export class Authority {
+export class LimitAuthority {
   /** The epoch that decisions are made under; null = it is changing, or unknown. */
   current: Epoch | null = null
   /** Gateways that were alive at the last heartbeat. */

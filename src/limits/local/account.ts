@@ -2,22 +2,23 @@
  * What one process counts of an account: the last minute's admissions, the seats that are taken, and what is spent and reserved
  * of each day.
  */
-import { dayOf, untilMidnight } from '../../core/text/utc-days.ts'
-import type { Spent } from '../../core/limits/spent.ts'
-import type { Limits, Standing } from '../../core/limits/plans.ts'
-import { createWindowLog, type WindowLog } from '../../core/limits/sliding-window-log.ts'
-import type { OpenSeat, Seat } from '../meter.ts'
-import type { Noted } from './checkpoint-batch.ts'
+
+import type { Limits, QuotaStatus } from '../../core/limits/plans.ts'
+import { createWindowLog, type SlidingWindowLog } from '../../core/limits/sliding-window-log.ts'
+import type { DailyUsage } from '../../core/limits/spent.ts'
+import { formatDay, untilMidnight } from '../../core/text/utc-days.ts'
+import type { OpenReservation, Reservation } from '../meter.ts'
+import type { PendingCheckpoint } from './checkpoint-batch.ts'
 
 export type LocalAccount = {
-  readonly requests: WindowLog
+  readonly requests: SlidingWindowLog
   /** In order of admission. */
   readonly seats: Map<string, Held>
   lapsedSeats: number
   readonly days: Map<number, Counters>
   usedAt: number
 }
-export type Held = Omit<OpenSeat, keyof Noted> & Noted & { lapsed: boolean }
+export type Held = Omit<OpenReservation, keyof PendingCheckpoint> & PendingCheckpoint & { lapsed: boolean }
 /** What is spent plus what is reserved. */
 export type Counters = { tokens: number; microcents: number }
 
@@ -25,7 +26,7 @@ const minuteMs = 60_000
 const leaseMs = 15 * minuteMs
 
 /** One with no seat taken, of which so much of a day is spent. */
-export function newAccount(day: number, spent: Spent, now: number): LocalAccount {
+export function newAccount(day: number, spent: DailyUsage, now: number): LocalAccount {
   return {
     requests: createWindowLog(minuteMs),
     seats: new Map(),
@@ -36,13 +37,13 @@ export function newAccount(day: number, spent: Spent, now: number): LocalAccount
 }
 
 /** Seats of which nobody has heard the end, long after any request is over, go back with what they reserve. */
-export function takeBackLapsed(account: LocalAccount, now: number): void {
+export function releaseExpired(account: LocalAccount, now: number): void {
   for (const held of account.seats.values()) {
     if (held.lapsed) continue
     if (held.admittedAt > now - leaseMs) return
     held.lapsed = true
     account.lapsedSeats++
-    giveBack(countersOf(account, held.seat.day), held.seat)
+    releaseReservation(countersOf(account, held.seat.day), held.seat)
   }
 }
 
@@ -58,18 +59,18 @@ export function countersOf(account: LocalAccount, day: number): Counters {
 }
 
 /** What a seat reserves is not reserved any more. */
-export function giveBack(counters: Counters, seat: Seat): void {
+export function releaseReservation(counters: Counters, seat: Reservation): void {
   counters.tokens -= seat.reservedTokens
   counters.microcents -= seat.reservedMicrocents
 }
 
 /** How many seats are taken. */
-export function seatsTaken(account: LocalAccount): number {
+export function countOpenReservations(account: LocalAccount): number {
   return account.seats.size - account.lapsedSeats
 }
 
-export function standingOf(account: LocalAccount, limits: Limits, now: number): Standing {
-  const counters = account.days.get(dayOf(now))
+export function standingOf(account: LocalAccount, limits: Limits, now: number): QuotaStatus {
+  const counters = account.days.get(formatDay(now))
   return {
     requests: {
       limit: limits.requestsPerMinute,
@@ -85,7 +86,10 @@ export function standingOf(account: LocalAccount, limits: Limits, now: number): 
       limit: limits.dailyCostMicrocents,
       remaining: left(limits.dailyCostMicrocents, counters?.microcents ?? 0),
     },
-    seats: { limit: limits.concurrentRequests, remaining: left(limits.concurrentRequests, seatsTaken(account)) },
+    seats: {
+      limit: limits.concurrentRequests,
+      remaining: left(limits.concurrentRequests, countOpenReservations(account)),
+    },
   }
 }
 

@@ -3,8 +3,8 @@
  * second. Of most requests nothing is ever noted, since they end before they have anything to say.
  */
 import type { UsageRecord } from '../../core/usage/usage-record.ts'
-import type { Progress, Seat } from '../meter.ts'
 import { settledRecord } from '../failover/settled-record.ts'
+import type { InterimUsage, Reservation } from '../meter.ts'
 
 /** Where checkpoints are durable. */
 export type NotesStore = {
@@ -13,15 +13,15 @@ export type NotesStore = {
 }
 
 /** A request, and what it says it has used; null = it is over, or has never said. */
-export type Noted = { seat: Seat; progress: (() => Progress) | null }
+export type PendingCheckpoint = { seat: Reservation; progress: (() => InterimUsage) | null }
 
-export type ProgressNotes = {
+export type CheckpointBatch = {
   /** A request of this meter's has something new to say. */
-  note(noted: Noted, progress: () => Progress): void
+  note(noted: PendingCheckpoint, progress: () => InterimUsage): void
   /** It is over. */
-  end(noted: Noted): void
+  end(noted: PendingCheckpoint): void
   /** Brings to disk what a request of another meter's has used, until `forget`. */
-  keep(seat: Seat, progress: () => Progress): void
+  keep(seat: Reservation, progress: () => InterimUsage): void
   /** That request is over, or its checkpoint is kept elsewhere. */
   forget(requestId: string): void
   /** Brings to disk what was noted since the last call. */
@@ -33,9 +33,9 @@ export type ProgressNotes = {
 const flushEveryMs = 250
 
 /** Notes for these checkpoints; without any nothing is brought anywhere. The timer does not keep the process alive. */
-export function createProgressNotes(checkpoints: NotesStore | undefined): ProgressNotes {
+export function createProgressNotes(checkpoints: NotesStore | undefined): CheckpointBatch {
   /** Noted, and not on disk yet. */
-  const noted = new Map<string, Noted>()
+  const noted = new Map<string, PendingCheckpoint>()
   /** Of another meter's requests, those on disk. */
   const keeping = new Set<string>()
   const over: string[] = []

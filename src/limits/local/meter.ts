@@ -6,37 +6,38 @@
  * start settles. One that is never settled (a defect elsewhere) is taken back after a quarter of an hour, with its reservation;
  * if it is settled after all, what it used still counts.
  */
-import { dayOf, untilMidnight } from '../../core/text/utc-days.ts'
-import { nothing, type Spent } from '../../core/limits/spent.ts'
-import { type Limits, noLimits } from '../../core/limits/plans.ts'
+
+import { type Limits, zeroLimits } from '../../core/limits/plans.ts'
+import { type DailyUsage, nothing } from '../../core/limits/spent.ts'
+import { formatDay, untilMidnight } from '../../core/text/utc-days.ts'
 import { journalGone, type RecordJournal, untilDurable, writeDurably } from '../failover/durable-record.ts'
-import type { Admission, AdmitRequest, Meter, RefusalCode, Seat } from '../meter.ts'
 import { recordOf, spentBy } from '../failover/settled-record.ts'
+import type { Admission, AdmissionRequest, LimitErrorCode, Meter, Reservation } from '../meter.ts'
 import { createSettledSeats } from '../settled-reservations.ts'
 import {
   countersOf,
-  giveBack,
+  countOpenReservations,
   type LocalAccount,
   newAccount,
-  seatsTaken,
+  releaseExpired,
+  releaseReservation,
   standingOf,
-  takeBackLapsed,
 } from './account.ts'
-import { grantOf } from './reservation-size.ts'
-import { createProgressNotes, type NotesStore, type ProgressNotes } from './checkpoint-batch.ts'
+import { type CheckpointBatch, createProgressNotes, type NotesStore } from './checkpoint-batch.ts'
+import { sizeReservation } from './reservation-size.ts'
 
 export type LocalMeterOptions = {
   readonly clock: { now(): number }
   readonly journal: RecordJournal
   /** What ledger and journal know of an account's UTC day (since the epoch). Asked once, on first sight. */
-  readonly seed: (accountId: string, day: number) => Promise<Spent>
+  readonly seed: (accountId: string, day: number) => Promise<DailyUsage>
   readonly checkpoints?: NotesStore
 }
 
 export type LocalMeter = Meter &
-  Pick<ProgressNotes, 'flush'> & {
+  Pick<CheckpointBatch, 'flush'> & {
     /** Returns the reservation of a request that has used nothing, without a record. */
-    release(seat: Pick<Seat, 'requestId' | 'accountId'>): void
+    release(seat: Pick<Reservation, 'requestId' | 'accountId'>): void
   }
 
 const seatRetryMs = 1000
@@ -57,7 +58,7 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
     const running = seeding.get(accountId)
     if (running !== undefined) return running
     const now = clock.now()
-    const day = dayOf(now)
+    const day = formatDay(now)
     const seeded = seed(accountId, day)
       .then(spent => {
         if (accounts.size >= maximumAccounts) evictIdle(accounts, now)
@@ -70,7 +71,7 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
     return seeded
   }
 
-  const decide = (account: LocalAccount, request: AdmitRequest): Admission => {
+  const decide = (account: LocalAccount, request: AdmissionRequest): Admission => {
     const now = clock.now()
     const { limits, requestId } = request
     const before = account.seats.get(requestId) ?? settled.get(requestId)
@@ -78,20 +79,20 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
     if (!journal.isWritable()) throw journalGone()
 
     account.usedAt = now
-    takeBackLapsed(account, now)
-    const day = dayOf(now)
+    releaseExpired(account, now)
+    const day = formatDay(now)
     const wait = account.requests.waitUntilUnder(limits.requestsPerMinute, now)
     if (wait > 0) return refused(account, limits, now, 'requests_per_minute_exceeded', wait)
-    const freeSeats = limits.concurrentRequests - seatsTaken(account)
+    const freeSeats = limits.concurrentRequests - countOpenReservations(account)
     if (freeSeats <= 0) return refused(account, limits, now, 'concurrent_requests_exceeded', seatRetryMs)
     const counters = countersOf(account, day)
-    const grant = grantOf(request, limits, counters, freeSeats)
+    const grant = sizeReservation(request, limits, counters, freeSeats)
     if (typeof grant === 'string') return refused(account, limits, now, grant, untilMidnight(now))
 
     account.requests.add(now)
     counters.tokens += grant.tokens
     counters.microcents += grant.microcents
-    const seat: Seat = {
+    const seat: Reservation = {
       requestId,
       accountId: request.accountId,
       outputCap: grant.outputCap,
@@ -139,7 +140,7 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
       const held = account.seats.get(requestId)
       if (held === undefined) {
         await untilDurable(journal, requestId)
-        return standingOf(account, settled.get(requestId)?.limits ?? noLimits, clock.now())
+        return standingOf(account, settled.get(requestId)?.limits ?? zeroLimits, clock.now())
       }
       // The seat first: whatever fails from here on, it is free and settled once.
       account.seats.delete(requestId)
@@ -147,7 +148,7 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
       const spent = spentBy(settlement, held.seat)
       const counters = countersOf(account, held.seat.day)
       if (held.lapsed) account.lapsedSeats--
-      else giveBack(counters, held.seat)
+      else releaseReservation(counters, held.seat)
       counters.tokens += spent.tokens
       counters.microcents += spent.microcents
       await writeDurably(journal, recordOf(settlement.record, held.seat, spent))
@@ -161,7 +162,7 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
       if (account === undefined || held === undefined) return
       account.seats.delete(requestId)
       if (held.lapsed) account.lapsedSeats--
-      else giveBack(countersOf(account, held.seat.day), held.seat)
+      else releaseReservation(countersOf(account, held.seat.day), held.seat)
       notes.end(held)
     },
 
@@ -187,7 +188,7 @@ function refused(
   account: LocalAccount,
   limits: Limits,
   now: number,
-  code: RefusalCode,
+  code: LimitErrorCode,
   retryAfterMs: number,
 ): Admission {
   const standing = standingOf(account, limits, now)

@@ -1,10 +1,10 @@
-import type { Spent } from '../../core/limits/spent.ts'
-import { ceilingOfMillionth } from '../../core/usage/money.ts'
 import type { Limits } from '../../core/limits/plans.ts'
-import type { AdmitRequest, RefusalCode } from '../meter.ts'
+import type { DailyUsage } from '../../core/limits/spent.ts'
+import { ceilingOfMillionth } from '../../core/usage/money.ts'
+import type { AdmissionRequest, LimitErrorCode } from '../meter.ts'
 
 /** What a request may have, and what that reserves: tokens, and money in 1e-8 USD. */
-export type Grant = { readonly outputCap: number; readonly tokens: number; readonly microcents: number }
+export type ReservationSize = { readonly outputCap: number; readonly tokens: number; readonly microcents: number }
 
 const perMillion = 1_000_000n
 
@@ -12,7 +12,12 @@ const perMillion = 1_000_000n
  * How many output tokens an account can pay for, and what that reserves; or the limit that not even one fits under. `used` is
  * what counts of the day so far, reservations included; of `freeSeats` there is one at least.
  */
-export function grantOf(request: AdmitRequest, limits: Limits, used: Spent, freeSeats: number): Grant | RefusalCode {
+export function sizeReservation(
+  request: AdmissionRequest,
+  limits: Limits,
+  used: DailyUsage,
+  freeSeats: number,
+): ReservationSize | LimitErrorCode {
   const { choices, inputTokens } = request
   const wanted = Math.max(1, request.outputTokens)
 
@@ -28,7 +33,7 @@ export function grantOf(request: AdmitRequest, limits: Limits, used: Spent, free
 }
 
 /** All of `cap`, as nearly every account can pay it many times over; null where that is not sure in doubles. */
-function fullGrant(request: AdmitRequest, cap: number, left: number, freeSeats: number): Grant | null {
+function fullGrant(request: AdmissionRequest, cap: number, left: number, freeSeats: number): ReservationSize | null {
   const { choices, inputTokens, inputPrice, outputPrice } = request
   const inputCost = inputTokens * inputPrice
   const outputCost = cap * choices * outputPrice
@@ -45,7 +50,12 @@ function fullGrant(request: AdmitRequest, cap: number, left: number, freeSeats: 
  * As much of `cap` as `left` (of 1e-8 USD) pays for. Counted in 1e-8 USD times a million, where prices are whole and nothing
  * is rounded before the one ceiling at the end; such products outgrow a double.
  */
-function partialGrant(request: AdmitRequest, cap: number, left: number, freeSeats: number): Grant | RefusalCode {
+function partialGrant(
+  request: AdmissionRequest,
+  cap: number,
+  left: number,
+  freeSeats: number,
+): ReservationSize | LimitErrorCode {
   const { choices, inputTokens } = request
   const inputCost = BigInt(inputTokens) * BigInt(request.inputPrice)
   const outputPrice = BigInt(choices) * BigInt(request.outputPrice)

@@ -4,18 +4,18 @@
  * journal, which the next owner ships: the ledger takes each request once.
  */
 
-import { dayOf } from '../../core/text/utc-days.ts'
+import { type Limits, zeroLimits } from '../../core/limits/plans.ts'
+import { countIfAllowed } from '../../core/limits/rate-counter.ts'
+import { createRateCounter, type RateLimiterFactory } from '../../core/limits/rate-limits.ts'
+import type { DailyUsage } from '../../core/limits/spent.ts'
+import { formatDay } from '../../core/text/utc-days.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import type { Spent } from '../../core/limits/spent.ts'
-import { createTally, type OpenLimit } from '../../core/limits/rate-limits.ts'
-import { type Limits, noLimits } from '../../core/limits/plans.ts'
-import { takeFrom } from '../../core/limits/rate-counter.ts'
 import { type RecordJournal, writeDurably } from '../failover/durable-record.ts'
+import { recordOf, spentBy } from '../failover/settled-record.ts'
 import { createProgressNotes } from '../local/checkpoint-batch.ts'
 import type { Meter } from '../meter.ts'
-import { recordOf, spentBy } from '../failover/settled-record.ts'
-import { createSettledSeats } from '../settled-reservations.ts'
 import { createStandings, untouched } from '../quota-status-cache.ts'
+import { createSettledSeats } from '../settled-reservations.ts'
 import type { Call, Calls, Counters, OwnerMessage, WorkerMessage } from './messages.ts'
 
 export type OwnerClientOptions = {
@@ -33,8 +33,8 @@ export type OwnerClientOptions = {
 
 export type OwnerClient = {
   readonly meter: Meter
-  readonly limits: OpenLimit
-  spent(accountId: string, day: number): Promise<Spent>
+  readonly limits: RateLimiterFactory
+  spent(accountId: string, day: number): Promise<DailyUsage>
   /** Tells the other workers that keys or accounts have changed. */
   changed(): void
   /** Usage records that the ledger does not have, as the owner last reported. */
@@ -104,7 +104,7 @@ export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
 
   const note = (accountId: string, counters: Counters) => {
     const at = clock.now()
-    if (counters !== null) standings.note(accountId, { ...counters, at, day: dayOf(at) })
+    if (counters !== null) standings.note(accountId, { ...counters, at, day: formatDay(at) })
   }
 
   const lastKnown = (accountId: string, limits: Limits) => standings.now(accountId, limits) ?? untouched(limits)
@@ -128,7 +128,7 @@ export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
     },
     async settle(settlement) {
       const { seat, record } = settlement
-      const limits = open.get(seat.requestId) ?? settled.get(seat.requestId)?.limits ?? noLimits
+      const limits = open.get(seat.requestId) ?? settled.get(seat.requestId)?.limits ?? zeroLimits
       open.delete(seat.requestId)
       settled.set(seat.requestId, { seat, limits })
       notes.forget(seat.requestId)
@@ -153,7 +153,7 @@ export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
   return {
     meter,
     limits(title, rule) {
-      const tally = createTally(rule)
+      const tally = createRateCounter(rule)
       return {
         async take(name) {
           // What this worker has let through it knows without a call; and it counts while the owner does not answer.
@@ -161,7 +161,7 @@ export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
           const known = tally.waitMs(name, now)
           if (known > 0) return known
           const wait = await ask('take', { title, rule, name }).catch(() => null)
-          if (wait === null) return takeFrom(tally, name, now)
+          if (wait === null) return countIfAllowed(tally, name, now)
           if (wait === 0) tally.count(name, now)
           return wait
         },

@@ -1,22 +1,22 @@
 /** What workers and the process that owns their limits send each other: one JSON text per line. */
 
-import type { Spent } from '../../core/limits/spent.ts'
 import type { LimitRule } from '../../core/limits/rate-limits.ts'
+import type { DailyUsage } from '../../core/limits/spent.ts'
 import type { UsageRecord } from '../../core/usage/usage-record.ts'
-import type { Admission, AdmitRequest, Seat, Settlement } from '../meter.ts'
-import type { Noted } from '../quota-status-cache.ts'
+import type { Admission, AdmissionRequest, Reservation, Settlement } from '../meter.ts'
+import type { CachedStatus } from '../quota-status-cache.ts'
 
 /** What an account has used, without its limits; null = the owner does not remember it. */
-export type Counters = Omit<Noted, 'at' | 'day'> | null
+export type Counters = Omit<CachedStatus, 'at' | 'day'> | null
 
 export type Counted<T> = { readonly value: T; readonly counters: Counters }
 
 /** Calls that a worker waits for, each with its input and its result. */
 export type Calls = {
-  admit: { readonly input: AdmitRequest; readonly result: Counted<Admission> }
+  admit: { readonly input: AdmissionRequest; readonly result: Counted<Admission> }
   raise: {
-    readonly input: { readonly seat: Seat; readonly tokens: number; readonly microcents: number }
-    readonly result: Counted<Seat | null>
+    readonly input: { readonly seat: Reservation; readonly tokens: number; readonly microcents: number }
+    readonly result: Counted<Reservation | null>
   }
   settle: { readonly input: Settlement; readonly result: Counted<null> }
   /** Takes one of what a name may have, under a limit that is no account's. */
@@ -24,7 +24,7 @@ export type Calls = {
     readonly input: { readonly title: string; readonly rule: LimitRule; readonly name: string }
     readonly result: number
   }
-  spent: { readonly input: { readonly accountId: string; readonly day: number }; readonly result: Spent }
+  spent: { readonly input: { readonly accountId: string; readonly day: number }; readonly result: DailyUsage }
 }
 
 /** One call of a worker. */

@@ -2,17 +2,18 @@
  * The owner's end of its workers' connections. One process meters all accounts, so limits are as exact as in one process. What a
  * worker had open when its connection ends is settled to what it last reported, and reservations without a report are returned.
  */
-import { GatewayError } from '../../core/validation/errors.ts'
-import { spentOf } from '../../core/limits/spent.ts'
-import type { Limit, OpenLimit } from '../../core/limits/rate-limits.ts'
+
 import type { Limits } from '../../core/limits/plans.ts'
+import type { RateLimiter, RateLimiterFactory } from '../../core/limits/rate-limits.ts'
+import { spentOf } from '../../core/limits/spent.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
 import type { LocalMeter } from '../local/meter.ts'
-import type { Progress, Seat, Standing } from '../meter.ts'
+import type { InterimUsage, QuotaStatus, Reservation } from '../meter.ts'
 import type { Call, Calls, Counted, Counters, OwnerMessage, SentError, WorkerMessage } from './messages.ts'
 
 export type OwnerServiceOptions = {
   readonly meter: Pick<LocalMeter, 'admit' | 'raise' | 'settle' | 'checkpoint' | 'release' | 'standing'>
-  readonly limits: OpenLimit
+  readonly limits: RateLimiterFactory
   readonly spent: (accountId: string, day: number) => Promise<Calls['spent']['result']>
   /** Called before anything else of a worker: it may have left usage records in its folder. */
   readonly onJoined?: (worker: number) => void
@@ -32,15 +33,15 @@ export type OwnerService = {
   broadcast(message: OwnerMessage): void
 }
 
-type Open = { seat: Seat; progress: Progress | null }
+type Open = { seat: Reservation; progress: InterimUsage | null }
 
 /** Returns a service without connections. It owns no timer. */
 export function createOwnerService(options: OwnerServiceOptions): OwnerService {
   const { meter, limits, spent, onJoined = () => {}, onEvent = () => {} } = options
   const peers = new Set<(message: OwnerMessage) => void>()
-  const opened = new Map<string, Limit>()
+  const opened = new Map<string, RateLimiter>()
 
-  const limitOf = ({ title, rule }: Calls['take']['input']): Limit => {
+  const limitOf = ({ title, rule }: Calls['take']['input']): RateLimiter => {
     const known = opened.get(title)
     if (known !== undefined) return known
     const limit = limits(title, rule)
@@ -175,7 +176,7 @@ const unbounded: Limits = {
   dailyCostMicrocents: most,
 }
 
-function countersOf({ requests, tokens, costMicrocents, seats }: Standing): Counters {
+function countersOf({ requests, tokens, costMicrocents, seats }: QuotaStatus): Counters {
   return {
     requests: most - requests.remaining,
     resetMs: requests.resetMs,

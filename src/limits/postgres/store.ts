@@ -3,10 +3,10 @@
  * the rules hold under any number of gateways without a lock that outlives a statement.
  */
 
-import type { Spent } from '../../core/limits/spent.ts'
 import type { Limits } from '../../core/limits/plans.ts'
+import type { DailyUsage } from '../../core/limits/spent.ts'
 import type { Epoch } from '../failover/epoch.ts'
-import type { AdmitRequest, Seat } from '../meter.ts'
+import type { AdmissionRequest, Reservation } from '../meter.ts'
 import type { LimitDatabase } from '../ports.ts'
 import { type Numbers, numbersOf, StaleEpoch } from '../reply.ts'
 
@@ -68,7 +68,7 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
 
   return {
     /** Reserves, if all limits allow it. A repeated request id is answered as before. Throws `StaleEpoch`. */
-    async admit(epoch: Epoch, request: AdmitRequest): Promise<Numbers> {
+    async admit(epoch: Epoch, request: AdmissionRequest): Promise<Numbers> {
       const { limits } = request
       const [row] = await database.run(
         ({ sql }) => sql<{ reply: number[] }[]>`
@@ -83,7 +83,7 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
     },
 
     /** Enlarges a reservation; null = the account cannot pay for it. Throws `StaleEpoch`. */
-    async raise(epoch: Epoch, seat: Seat, limits: Limits, wanted: Spent): Promise<Numbers | null> {
+    async raise(epoch: Epoch, seat: Reservation, limits: Limits, wanted: DailyUsage): Promise<Numbers | null> {
       const [row] = await database.run(
         ({ sql }) => sql<{ reply: number[] }[]>`
           select to_json(limit_raise(
@@ -96,7 +96,7 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
     },
 
     /** Releases a reservation; what was used counts until the ledger has it. Throws `StaleEpoch`. */
-    async settle(epoch: Epoch, requestId: string, spent: Spent): Promise<void> {
+    async settle(epoch: Epoch, requestId: string, spent: DailyUsage): Promise<void> {
       if (batch === null || batch.epoch !== epoch) {
         const rows: (readonly unknown[])[] = []
         const sent = new Promise<void>(done => setImmediate(done)).then(() => {

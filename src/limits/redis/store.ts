@@ -4,12 +4,12 @@
  * Postgres first.
  */
 import { allPartitions, keysOf, type PartitionKeys, partitionOf } from '../../core/limits/partitions.ts'
-import { RedisAway } from '../../core/limits/redis-away.ts'
-import type { Script } from '../../core/limits/script.ts'
-import type { Spent } from '../../core/limits/spent.ts'
 import type { Limits } from '../../core/limits/plans.ts'
+import { RedisUnavailableError } from '../../core/limits/redis-away.ts'
+import type { Script } from '../../core/limits/script.ts'
+import type { DailyUsage } from '../../core/limits/spent.ts'
 import type { Epoch } from '../failover/epoch.ts'
-import type { AdmitRequest, Seat } from '../meter.ts'
+import type { AdmissionRequest, Reservation } from '../meter.ts'
 import type { LimitRedis } from '../ports.ts'
 import type { Loaded } from '../postgres/store.ts'
 import { type Numbers, numbersOf, StaleEpoch } from '../reply.ts'
@@ -33,7 +33,7 @@ export type RedisStoreOptions = {
 }
 
 /** A settlement as Redis replied it. */
-export type Settled = {
+export type SettledUsage = {
   /** False if Redis had no reservation and no mark of the request. */
   readonly isKnown: boolean
   /** Id of the record's entry in the stream; empty = it wrote none. */
@@ -75,7 +75,7 @@ export function createRedisStore(options: RedisStoreOptions) {
       [keys.account(accountId), keys.epoch, ...more(keys)],
       [epoch.keys[partition] ?? '', now(), ...values],
     )
-    if (!Array.isArray(reply)) throw new RedisAway('a reply that no script of the meter gives')
+    if (!Array.isArray(reply)) throw new RedisUnavailableError('a reply that no script of the meter gives')
     if (reply[0] === -1) throw new StaleEpoch()
     return reply
   }
@@ -115,17 +115,17 @@ export function createRedisStore(options: RedisStoreOptions) {
     if (first[0] !== 0) return first
     await loadAccount(epoch, accountId, Number(first[1]))
     const second = await run(script, epoch, accountId, more, values)
-    if (second[0] === 0) throw new RedisAway('an account that was loaded and is not there')
+    if (second[0] === 0) throw new RedisUnavailableError('an account that was loaded and is not there')
     return second
   }
 
   return {
     /** Reserves, if all limits allow it. A repeated request id is answered as before. Throws as the load does. */
-    admit: async (epoch: Epoch, request: AdmitRequest): Promise<Numbers> =>
+    admit: async (epoch: Epoch, request: AdmissionRequest): Promise<Numbers> =>
       numbersOf(await runLoaded(admitScript, epoch, request.accountId, admitValues(request, leaseMs))),
 
     /** Enlarges a reservation; null = the account cannot pay for it. */
-    async raise(epoch: Epoch, seat: Seat, limits: Limits, wanted: Spent): Promise<Numbers | null> {
+    async raise(epoch: Epoch, seat: Reservation, limits: Limits, wanted: DailyUsage): Promise<Numbers | null> {
       const numbers = numbersOf(
         await run(raiseScript, epoch, seat.accountId, () => [], [
           seat.requestId,
@@ -139,7 +139,13 @@ export function createRedisStore(options: RedisStoreOptions) {
     },
 
     /** Releases a reservation and counts what was used. `record` = as JSON; empty = it is durable elsewhere. */
-    async settle(epoch: Epoch, seat: Seat, spent: Spent, record: string, mayHaveCheckpoint: boolean): Promise<Settled> {
+    async settle(
+      epoch: Epoch,
+      seat: Reservation,
+      spent: DailyUsage,
+      record: string,
+      mayHaveCheckpoint: boolean,
+    ): Promise<SettledUsage> {
       const reply = await runLoaded(settleScript, epoch, seat.accountId, [
         seat.requestId,
         whole(spent.tokens),
@@ -199,7 +205,7 @@ export function createRedisStore(options: RedisStoreOptions) {
   }
 }
 
-function admitValues(request: AdmitRequest, leaseMs: number): string[] {
+function admitValues(request: AdmissionRequest, leaseMs: number): string[] {
   const { limits, inputTokens, choices } = request
   const cap = Math.max(1, Math.round(request.outputTokens))
   const inputCost = BigInt(inputTokens) * BigInt(request.inputPrice)

@@ -1,7 +1,7 @@
 import type { UsageRecord } from '../../core/usage/usage-record.ts'
 
 /** What this gateway put into streams and must keep until Postgres has it: an emptied Redis would have taken it. */
-export type KeptRecords = {
+export type UnshippedRecords = {
   add(partition: number, entryId: string, record: UsageRecord): void
   /** Postgres has committed these. */
   release(requestIds: readonly string[]): void
@@ -14,7 +14,7 @@ export type KeptRecords = {
 }
 
 /** Without any record. */
-export function createKeptRecords(): KeptRecords {
+export function createKeptRecords(): UnshippedRecords {
   const records = new Map<
     string,
     { readonly partition: number; readonly entryId: string; readonly record: UsageRecord }

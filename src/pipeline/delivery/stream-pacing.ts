@@ -6,8 +6,8 @@
  * consumer who leaves while the upstream is silent would leave the source running.
  */
 import type { ChatEvent, ChatEvents, StreamMode } from '../../core/chat/chat.ts'
-import { addJoined, isPiece } from '../../core/chat/text-deltas.ts'
-import { readyLength } from '../../core/chat/sentence-boundary.ts'
+import { completeTextLength } from '../../core/chat/sentence-boundary.ts'
+import { appendMerged, isTextDelta } from '../../core/chat/text-deltas.ts'
 
 /** Monotonic milliseconds. `sleep` resolves at its time or shortly after; see `createTicker`. */
 export type PaceClock = { now(): number; sleep(milliseconds: number): Promise<void> }
@@ -15,9 +15,9 @@ export type PaceClock = { now(): number; sleep(milliseconds: number): Promise<vo
 /** Writes fall on this grid, so that one timer serves every stream; in `realtime` one write for each of its cells. */
 const gridMs = 10
 /** `buffered`: between one write of text and the next. */
-const beatMs = 100
+const flushIntervalMs = 100
 /** `buffered`: text whose sentence has not ended is shown as far as its last word after this long. */
-const patienceMs = 250
+const maximumHoldMs = 250
 /** Characters held for a consumer who does not read; beyond it the source waits. */
 const maximumPendingCharacters = 64 * 1024
 
@@ -31,7 +31,12 @@ const maximumPendingCharacters = 64 * 1024
  * `return()` ends the source at once. It waits for the source's own ending unless a read of it is pending: that read
  * ends by the signal which the source listens to, and may take its time.
  */
-export function pace(events: ChatEvents, mode: StreamMode, clock: PaceClock, over: () => void = ignore): ChatEvents {
+export function paceStream(
+  events: ChatEvents,
+  mode: StreamMode,
+  clock: PaceClock,
+  over: () => void = ignore,
+): ChatEvents {
   let queue: ChatEvent[] = []
   let pendingCharacters = 0
   /** When the oldest pending event came. */
@@ -79,11 +84,11 @@ export function pace(events: ChatEvents, mode: StreamMode, clock: PaceClock, ove
     if (queue.length === 0) pendingSince = clock.now()
     for (const event of batch) {
       pendingCharacters += charactersOf(event)
-      const urgency = urgencyOf(event)
+      const urgency = flushPriority(event)
       if (urgency === 'now' || (urgency === 'text' && !textSeen)) mustGo = true
       if (urgency === 'text') textSeen = true
       if (urgency === 'soon') hasReasoning = true
-      addJoined(queue, event)
+      appendMerged(queue, event)
     }
   }
 
@@ -110,13 +115,13 @@ export function pace(events: ChatEvents, mode: StreamMode, clock: PaceClock, ove
     if (queue.length === 0) return Number.POSITIVE_INFINITY
     if (mustGo || ended) return now
     if (mode === 'realtime' || hasReasoning) return (Math.floor(lastWrite / gridMs) + 1) * gridMs
-    const beat = lastWrite + beatMs
+    const beat = lastWrite + flushIntervalMs
     if (now < beat || queue.length > 1 || readyOfLast(queue, true) > 0) return beat
     return patienceEnds()
   }
 
   function patienceEnds(): number {
-    return Math.max(lastWrite, pendingSince) + patienceMs
+    return Math.max(lastWrite, pendingSince) + maximumHoldMs
   }
 
   /** Empties the queue, but in `buffered` mode for the end of its last text where that is not ready. */
@@ -126,7 +131,7 @@ export function pace(events: ChatEvents, mode: StreamMode, clock: PaceClock, ove
     const whole = mode === 'realtime' || mustGo || ended || hasReasoning
     queue = []
     pendingCharacters = 0
-    if (!whole && last !== undefined && isPiece(last)) {
+    if (!whole && last !== undefined && isTextDelta(last)) {
       const ready = readyOfLast(batch, now < patienceEnds())
       if (ready < last.text.length) {
         batch.pop()
@@ -185,7 +190,7 @@ export function pace(events: ChatEvents, mode: StreamMode, clock: PaceClock, ove
 }
 
 /** `text` may wait for its sentence, `soon` for the next cell of the grid; `along` goes with whatever it follows. */
-function urgencyOf(event: ChatEvent): 'now' | 'soon' | 'text' | 'along' {
+function flushPriority(event: ChatEvent): 'now' | 'soon' | 'text' | 'along' {
   switch (event.type) {
     case 'text':
     case 'refusal':
@@ -208,12 +213,12 @@ function urgencyOf(event: ChatEvent): 'now' | 'soon' | 'text' | 'along' {
 
 /** Cost of holding an event, in characters: an event without text still takes memory. */
 function charactersOf(event: ChatEvent): number {
-  return isPiece(event) ? event.text.length : 64
+  return isTextDelta(event) ? event.text.length : 64
 }
 
 function readyOfLast(queue: readonly ChatEvent[], patient: boolean): number {
   const last = queue.at(-1)
-  return last !== undefined && isPiece(last) ? readyLength(last.text, patient) : 0
+  return last !== undefined && isTextDelta(last) ? completeTextLength(last.text, patient) : 0
 }
 
 function ignore(): void {}

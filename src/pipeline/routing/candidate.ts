@@ -1,9 +1,9 @@
 import type { Model } from '../../core/models/models.ts'
-import type { Parts } from '../../core/routing/scoring.ts'
+import type { ScoreComponents } from '../../core/routing/scoring.ts'
 import type { Access, Provider } from '../../providers/provider.ts'
 
 /** A provider that is configured here. `id` is what a model's `provider` names. */
-export type Endpoint = {
+export type TcpAddress = {
   readonly id: string
   readonly provider: Provider
   readonly access: Access
@@ -12,7 +12,7 @@ export type Endpoint = {
 
 export type Candidate = {
   readonly model: Model
-  readonly endpoint: Endpoint
+  readonly endpoint: TcpAddress
   /** 0–1 in auto mode; in manual mode 1 for the named model, nearness to it for the others. */
   readonly score: number
   /** For whoever asks how the choice came about: in words, and what the score is made of; null in manual mode. */
@@ -21,4 +21,4 @@ export type Candidate = {
 }
 
 /** `adjustment` is what learning, health and the month's soft cap made of the sum of the others. */
-export type ScoreParts = Parts & { readonly adjustment: number }
+export type ScoreParts = ScoreComponents & { readonly adjustment: number }

@@ -1,5 +1,5 @@
 /** Who may and can take a request unasked; everything here is a filter, and none of them is ever broken for a better score. */
-import { expectedOutput, plainCost, unknownLength } from '../../core/usage/cost-estimate.ts'
+
 import {
   blendedPrice,
   fitsWindow,
@@ -10,15 +10,16 @@ import {
   unmet,
   unmetInFull,
 } from '../../core/models/models.ts'
+import { baseCost, expectedOutput, unknownLength } from '../../core/usage/cost-estimate.ts'
 import { priceTable } from '../../core/usage/money.ts'
 import type { RouteDeps, RouteRequest } from './route-request.ts'
-import type { Loss } from './routing-errors.ts'
+import type { DroppedModel } from './routing-errors.ts'
 
 /**
  * All models that may and can take the request unasked and are within the account's means. Those that only come near to what
  * is asked are taken where there is nobody else.
  */
-export function sift(deps: RouteDeps, request: RouteRequest): Sifted {
+export function filterCandidates(deps: RouteDeps, request: RouteRequest): EligibleModels {
   const full: Model[] = []
   const near: Model[] = []
   for (const model of deps.catalogue.list)
@@ -31,10 +32,10 @@ export function sift(deps: RouteDeps, request: RouteRequest): Sifted {
   return { able: affordable, dropped: () => lossesOf(deps, request, able, affordable) }
 }
 
-export type Sifted = {
+export type EligibleModels = {
   readonly able: readonly Model[]
   /** Why each other model is not among them: hardly anybody asks. */
-  readonly dropped: () => readonly Loss[]
+  readonly dropped: () => readonly DroppedModel[]
 }
 
 type DropCause =
@@ -74,10 +75,10 @@ function withinMeans(deps: RouteDeps, request: RouteRequest, able: readonly Mode
   if (ask.model === null) {
     const share = ask.maxOutputTokens === null ? left / Math.max(1, standing.seats.remaining) : left
     const outputTokens = likelyOutputTokens(deps, request)
-    const usual = able.filter(model => plainCost(model, inputTokens, outputTokens(model)) <= share)
+    const usual = able.filter(model => baseCost(model, inputTokens, outputTokens(model)) <= share)
     if (usual.length > 0) return usual
   }
-  const affordable = able.filter(model => plainCost(model, inputTokens, 1) <= left)
+  const affordable = able.filter(model => baseCost(model, inputTokens, 1) <= left)
   return affordable.length > 0 ? affordable : able
 }
 
@@ -87,9 +88,9 @@ function lossesOf(
   request: RouteRequest,
   able: readonly Model[],
   affordable: readonly Model[],
-): readonly Loss[] {
-  const dropped: Loss[] = []
-  const near: Loss[] = []
+): readonly DroppedModel[] {
+  const dropped: DroppedModel[] = []
+  const near: DroppedModel[] = []
   for (const model of deps.catalogue.list) {
     const cause = causeToDrop(deps, request, model)
     const lacking = unmetInFull(model, request.needs)
@@ -114,7 +115,7 @@ export function splitByCost(
   const { fallbackMaxCostFactor } = request.ask
   const outputTokens = likelyOutputTokens(deps, request)
   const costs = (model: Model) =>
-    [listPrice(model, request.inputTokens), plainCost(model, request.inputTokens, outputTokens(model))] as const
+    [listPrice(model, request.inputTokens), baseCost(model, request.inputTokens, outputTokens(model))] as const
   const [price, expected] = costs(named)
   const within: Model[] = []
   const beyond: Model[] = []
@@ -141,7 +142,7 @@ export function likelyOutputTokens({ foresight }: RouteDeps, request: RouteReque
 }
 
 /** Whether a model does not break the answer off before the caller's own cap does. */
-export function isLongEnough({ ask: { maxOutputTokens }, inputTokens }: RouteRequest, model: Model): boolean {
+export function allowsOutputLength({ ask: { maxOutputTokens }, inputTokens }: RouteRequest, model: Model): boolean {
   if (maxOutputTokens === null) return true
   return model.maxOutputTokens >= maxOutputTokens && fitsWindow(model, inputTokens, maxOutputTokens)
 }

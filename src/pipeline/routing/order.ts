@@ -1,5 +1,5 @@
 import type { SkipReason } from '../../core/routing/circuit-breaker.ts'
-import type { HealthBook } from '../../database/repositories/health-tracker.ts'
+import type { HealthTracker } from '../../database/repositories/health-tracker.ts'
 import type { Candidate } from './candidate.ts'
 import { healthKey } from './health-key.ts'
 import type { Route } from './route.ts'
@@ -10,7 +10,7 @@ import type { Route } from './route.ts'
  * `skipped` hears that another candidate takes the turn of the first one, and why.
  */
 export function* inOrder(
-  health: Pick<HealthBook, 'skipReason'>,
+  health: Pick<HealthTracker, 'skipReason'>,
   plan: Pick<Route, 'mode' | 'first' | 'candidates'>,
   skipped: (candidate: Candidate, reason: SkipReason) => void,
 ): Generator<Candidate, void, void> {

@@ -1,27 +1,32 @@
 /** In which order those who can take a request are asked, and why. */
-import { leanToCheaper } from '../../core/billing/billing.ts'
-import { cheapestFirst, type PricedModel } from '../../core/routing/cheapest.ts'
-import { plainCost } from '../../core/usage/cost-estimate.ts'
+import { preferCheaper } from '../../core/billing/billing.ts'
+import { applyLearnedBias, explore, getBias, type LearnedBiasLookup } from '../../core/learning/apply-bias.ts'
 import { fullName, type Model } from '../../core/models/models.ts'
-import { biasOf, explore, type Leaning, nudge } from '../../core/learning/apply-bias.ts'
-import { place } from '../../core/routing/insert-sorted.ts'
 import {
-  type Choice as Aim,
+  type CacheAffinity,
+  describeAffinity,
+  hasAffinity,
+  shouldKeepModel,
+} from '../../core/routing/cache-affinity.ts'
+import { cheapestFirst, type PricedModel } from '../../core/routing/cheapest.ts'
+import { insertSorted } from '../../core/routing/insert-sorted.ts'
+import {
+  type ScoringMode as Aim,
+  alternateProviders,
   byScore,
-  diversify,
-  explain,
+  describeScore,
   type FiguresOf,
-  partsOf,
   publishedFigures,
   type Scored,
   score,
+  scoreComponents,
   weightsOf,
 } from '../../core/routing/scoring.ts'
-import { explainTie, isTied, stays, type Tie } from '../../core/routing/cache-affinity.ts'
-import type { Candidate, Endpoint, ScoreParts } from './candidate.ts'
+import { baseCost } from '../../core/usage/cost-estimate.ts'
+import type { Candidate, ScoreParts, TcpAddress } from './candidate.ts'
+import { allowsOutputLength, likelyOutputTokens, listPrice } from './filter-candidates.ts'
 import { healthKey } from './health-key.ts'
 import type { RouteDeps, RouteRequest } from './route-request.ts'
-import { isLongEnough, likelyOutputTokens, listPrice } from './filter-candidates.ts'
 
 /** At most this many candidates are handed on: three are attempted, the others stand by for those that are skipped. */
 export const maximumCandidates = 6
@@ -44,7 +49,7 @@ export type Ranked = {
 }
 
 /** Ranks `able` by the strategy, or without one by the prompt's level. */
-export function rankByAim(deps: RouteDeps, request: RouteRequest, able: readonly Model[]): Ranked {
+export function rankByStrategy(deps: RouteDeps, request: RouteRequest, able: readonly Model[]): Ranked {
   const { ask, caller, reading, level } = request
   const aim: Aim = { strategy: ask.strategy, level }
   const weights = weightsOf(aim)
@@ -53,16 +58,16 @@ export function rankByAim(deps: RouteDeps, request: RouteRequest, able: readonly
   // Who would break the answer off before the caller's own cap does is better than nobody, but only than nobody.
   const long: Scored[] = []
   const short: Scored[] = []
-  for (const entry of score(able, aim, figuresOf)) (isLongEnough(request, entry.model) ? long : short).push(entry)
-  const orderOf = (entries: readonly Scored[], leaning: Leaning | null, count: number) =>
+  for (const entry of score(able, aim, figuresOf)) (allowsOutputLength(request, entry.model) ? long : short).push(entry)
+  const orderOf = (entries: readonly Scored[], leaning: LearnedBiasLookup | null, count: number) =>
     ask.strategy === 'cost'
       ? byPrice(deps, request, entries, figuresOf, count)
-      : restingLast(deps, leanToCheaper(nudged(entries, leaning), spent), count)
-  const rank = (leaning: Leaning | null, count: number) => {
+      : unhealthyLast(deps, preferCheaper(nudged(entries, leaning), spent), count)
+  const rank = (leaning: LearnedBiasLookup | null, count: number) => {
     const first = orderOf(long, leaning, count)
     return short.length === 0 ? first : [...first, ...orderOf(short, leaning, count - first.length)]
   }
-  const mayLead = ({ model }: Scored) => isLongEnough(request, model) && isWell(deps, model)
+  const mayLead = ({ model }: Scored) => allowsOutputLength(request, model) && isHealthy(deps, model)
   // Where quality has no weight, what was learnt of it has none either.
   const account = weights.quality === 0 ? null : (deps.learning?.of(caller.accountId) ?? null)
   const leaning = account?.leaningOf(reading.queryType) ?? null
@@ -73,29 +78,29 @@ export function rankByAim(deps: RouteDeps, request: RouteRequest, able: readonly
   const { ordered, learning } =
     kept === null && leaning !== null
       ? learned(deps, request, ranked, leaning, mayLead, () => rank(null, 1))
-      : { ordered: kept ?? ranked, learning: notLearned(request) }
+      : { ordered: kept ?? ranked, learning: withoutLearning(request) }
   const basis = { aim, figuresOf, leaning, keptFor: kept === null ? null : tie }
   const candidates = candidatesOf(deps, ordered, (entry, endpoint) => new RankedCandidate(entry, endpoint, basis))
   return { candidates, learning, isKept: kept !== null }
 }
 
 /** What the scores of a ranking rest on, for whoever asks. */
-type Basis = {
+type ScoreContext = {
   readonly aim: Aim
   readonly figuresOf: FiguresOf
-  readonly leaning: Leaning | null
+  readonly leaning: LearnedBiasLookup | null
   /** What the first was kept for; null = it was not. */
-  readonly keptFor: Tie | null
+  readonly keptFor: CacheAffinity | null
 }
 
 /** A class, since hardly anybody asks a candidate how it came about. */
 class RankedCandidate implements Candidate {
   readonly model: Model
-  readonly endpoint: Endpoint
+  readonly endpoint: TcpAddress
   readonly score: number
-  private readonly basis: Basis
+  private readonly basis: ScoreContext
 
-  constructor({ model, score }: Scored, endpoint: Endpoint, basis: Basis) {
+  constructor({ model, score }: Scored, endpoint: TcpAddress, basis: ScoreContext) {
     this.model = model
     this.endpoint = endpoint
     this.score = score
@@ -105,18 +110,18 @@ class RankedCandidate implements Candidate {
   reason(): string {
     const { model } = this
     const { aim, figuresOf, leaning, keptFor } = this.basis
-    const kept = keptFor !== null && isTied(model, keptFor) ? `, ${explainTie(keptFor)}` : ''
-    return explain(model, aim, figuresOf(model)) + learntOf(leaning, model) + kept
+    const kept = keptFor !== null && hasAffinity(model, keptFor) ? `, ${describeAffinity(keptFor)}` : ''
+    return describeScore(model, aim, figuresOf(model)) + learntOf(leaning, model) + kept
   }
 
   parts(): ScoreParts {
     const { aim, figuresOf } = this.basis
-    const parts = partsOf(this.model, aim, figuresOf(this.model))
+    const parts = scoreComponents(this.model, aim, figuresOf(this.model))
     return { ...parts, adjustment: this.score - (parts.quality + parts.cost + parts.speed + parts.reliability) }
   }
 }
 
-export function notLearned({ epoch }: RouteRequest): RouteLearning {
+export function withoutLearning({ epoch }: RouteRequest): RouteLearning {
   return { epoch, influenced: false, probability: 1 }
 }
 
@@ -126,13 +131,13 @@ function figuresBy({ health }: RouteDeps): FiguresOf {
   return model => health.figuresOf?.(healthKey({ model }), model.figures) ?? publishedFigures(model)
 }
 
-function isWell({ health }: RouteDeps, model: Model): boolean {
+function isHealthy({ health }: RouteDeps, model: Model): boolean {
   const key = healthKey({ model })
   return health.stateOf(key) === 'healthy' && health.mayTry(key)
 }
 
-function nudged(scored: readonly Scored[], leaning: Leaning | null): readonly Scored[] {
-  return leaning === null ? scored : nudge(scored, ({ model }) => leaning(fullName(model)))
+function nudged(scored: readonly Scored[], leaning: LearnedBiasLookup | null): readonly Scored[] {
+  return leaning === null ? scored : applyLearnedBias(scored, ({ model }) => leaning(fullName(model)))
 }
 
 /** The ranking, now and then with a near-tie first, and whether it begins with another model for what was learnt. */
@@ -140,7 +145,7 @@ function learned(
   deps: RouteDeps,
   { epoch }: RouteRequest,
   ranked: readonly Scored[],
-  leaning: Leaning,
+  leaning: LearnedBiasLookup,
   mayLead: (entry: Scored) => boolean,
   unlearned: () => readonly Scored[],
 ): { readonly ordered: readonly Scored[]; readonly learning: RouteLearning } {
@@ -155,38 +160,38 @@ function withTied(
   deps: RouteDeps,
   request: RouteRequest,
   ranked: readonly Scored[],
-  tie: Tie,
+  tie: CacheAffinity,
   mayLead: (entry: Scored) => boolean,
 ): readonly Scored[] | null {
   const leader = ranked[0]
-  const tied = ranked.find(({ model }) => isTied(model, tie))
+  const tied = ranked.find(({ model }) => hasAffinity(model, tie))
   if (leader === undefined || tied === undefined || tied === leader || !mayLead(tied)) return null
   const outputTokens = likelyOutputTokens(deps, request)(leader.model)
-  if (!stays(tied, leader, tie, { inputTokens: request.inputTokens, outputTokens })) return null
+  if (!shouldKeepModel(tied, leader, tie, { inputTokens: request.inputTokens, outputTokens })) return null
   return [tied, ...ranked.filter(entry => entry !== tied)]
 }
 
 /** For whoever asks how a score came about; nothing where nothing was learnt. */
-function learntOf(leaning: Leaning | null, model: Model): string {
-  const bias = biasOf(leaning, fullName(model))
+function learntOf(leaning: LearnedBiasLookup | null, model: Model): string {
+  const bias = getBias(leaning, fullName(model))
   return bias === 0 ? '' : `, learnt ${bias > 0 ? '+' : '−'}${Math.abs(bias * 100).toFixed(1)}`
 }
 
 const degradedPenalty = 0.1
 
 /** The first `count`. Models that are not well go behind all others, never away: the last one left is still worth a try. */
-export function restingLast({ health }: RouteDeps, scored: readonly Scored[], count: number): readonly Scored[] {
+export function unhealthyLast({ health }: RouteDeps, scored: readonly Scored[], count: number): readonly Scored[] {
   const well: Scored[] = []
   const resting: Scored[] = []
   for (const entry of scored) {
     const key = healthKey(entry)
     const state = health.stateOf(key)
     if (state === 'unhealthy' || !health.mayTry(key)) resting.push(entry)
-    else if (state === 'healthy') place(well, entry, byScore)
-    else place(well, { model: entry.model, score: Math.max(0, entry.score - degradedPenalty) }, byScore)
+    else if (state === 'healthy') insertSorted(well, entry, byScore)
+    else insertSorted(well, { model: entry.model, score: Math.max(0, entry.score - degradedPenalty) }, byScore)
   }
-  const first = diversify(well, count)
-  return first.length === count ? first : [...first, ...diversify(resting, count - first.length)]
+  const first = alternateProviders(well, count)
+  return first.length === count ? first : [...first, ...alternateProviders(resting, count - first.length)]
 }
 
 /** The first `count` under `cost`, cheapest first; those that must not be asked now go behind all others. */
@@ -207,14 +212,14 @@ function byPrice(
     const key = healthKey({ model })
     const state = health.stateOf(key)
     const success = Math.max(leastSuccess, 1 - figuresOf(model).errorRate)
-    const expectedCost = plainCost(model, inputTokens, outputTokens(model)) / success
+    const expectedCost = baseCost(model, inputTokens, outputTokens(model)) / success
     const list = state === 'unhealthy' || !health.mayTry(key) ? resting : open
     list.push({ ...entry, price: listPrice(model, inputTokens), isHealthy: state === 'healthy', expectedCost })
   }
-  const first = diversify(descending(cheapestFirst(open)), count)
+  const first = alternateProviders(descending(cheapestFirst(open)), count)
   return first.length === count
     ? first
-    : [...first, ...diversify(descending(cheapestFirst(resting)), count - first.length)]
+    : [...first, ...alternateProviders(descending(cheapestFirst(resting)), count - first.length)]
 }
 
 type Priced = Scored & PricedModel
@@ -235,7 +240,7 @@ function descending(ordered: readonly Scored[]): Scored[] {
 export function candidatesOf(
   deps: RouteDeps,
   scored: readonly Scored[],
-  candidateOf: (entry: Scored, endpoint: Endpoint) => Candidate,
+  candidateOf: (entry: Scored, endpoint: TcpAddress) => Candidate,
 ): readonly Candidate[] {
   const candidates: Candidate[] = []
   for (const entry of scored) {

@@ -1,20 +1,21 @@
 /** What routing goes by: a request as it was read, and what is known of models, providers and the account. */
-import type { Ask, QueryType } from '../../core/chat/chat.ts'
-import type { Reading } from '../../core/analysis/prompt-analysis.ts'
-import type { KnownLength } from '../../core/usage/cost-estimate.ts'
-import type { Level, LevelShares } from '../../core/routing/capability-levels.ts'
-import type { Catalogue, Needs, RoutingFigures } from '../../core/models/models.ts'
-import type { Leaning } from '../../core/learning/apply-bias.ts'
+
+import type { PromptAnalysis } from '../../core/analysis/prompt-analysis.ts'
+import type { ChatRequest, QueryType } from '../../core/chat/chat.ts'
+import type { LearnedBiasLookup } from '../../core/learning/apply-bias.ts'
 import type { Caller, Limits } from '../../core/limits/plans.ts'
+import type { Catalog, Needs, RoutingFigures } from '../../core/models/models.ts'
+import type { CacheAffinity } from '../../core/routing/cache-affinity.ts'
+import type { Level, LevelShares } from '../../core/routing/capability-levels.ts'
 import type { Figures } from '../../core/routing/scoring.ts'
-import type { Tie } from '../../core/routing/cache-affinity.ts'
-import type { Standing } from '../../limits/meter.ts'
-import type { Endpoint } from './candidate.ts'
+import type { CalibratedOutput } from '../../core/usage/cost-estimate.ts'
+import type { QuotaStatus } from '../../limits/meter.ts'
+import type { TcpAddress } from './candidate.ts'
 
 export type RouteRequest = {
-  readonly ask: Ask
+  readonly ask: ChatRequest
   readonly caller: Caller
-  readonly reading: Reading
+  readonly reading: PromptAnalysis
   readonly level: Level
   /** Estimated, without the web. */
   readonly inputTokens: number
@@ -35,10 +36,10 @@ export type HealthView = {
 }
 
 export type RouteDeps = {
-  readonly catalogue: Catalogue
-  readonly endpoints: ReadonlyMap<string, Endpoint>
+  readonly catalogue: Catalog
+  readonly endpoints: ReadonlyMap<string, TcpAddress>
   readonly health: HealthView
-  readonly meter: { standing(accountId: string, limits: Limits): Standing | null }
+  readonly meter: { standing(accountId: string, limits: Limits): QuotaStatus | null }
   readonly clock: { /** Epoch milliseconds. */ now(): number }
   /** How much of its monthly soft cap an account has used, 1 = all. Absent = nobody has one. */
   readonly budget?: { shareOf(caller: Caller): number }
@@ -49,9 +50,9 @@ export type RouteDeps = {
   /** Target shares of requests by level. Absent = the usual ones. */
   readonly shares?: LevelShares
   /** What answers are longer by than usual. Absent = as long as usual. */
-  readonly foresight?: { of(queryType: QueryType, accountId: string | null): KnownLength }
+  readonly foresight?: { of(queryType: QueryType, accountId: string | null): CalibratedOutput }
   /** Who answered the conversation before. Absent = nobody knows. */
-  readonly ties?: { of(accountId: string, ask: Ask): Tie | null }
+  readonly ties?: { of(accountId: string, ask: ChatRequest): CacheAffinity | null }
 }
 
-export type AccountLearning = { readonly epoch: number; leaningOf(queryType: string): Leaning | null }
+export type AccountLearning = { readonly epoch: number; leaningOf(queryType: string): LearnedBiasLookup | null }

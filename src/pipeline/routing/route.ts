@@ -1,22 +1,29 @@
-import type { Ask, Strategy } from '../../core/chat/chat.ts'
-import type { Reading } from '../../core/analysis/prompt-analysis.ts'
-import { dayOf } from '../../core/text/utc-days.ts'
-import { GatewayError } from '../../core/validation/errors.ts'
-import { type Level, levelOf, usualShares } from '../../core/routing/capability-levels.ts'
-import { deprecationOf, fitsWindow, fullName, type Model, needsOf, tiers, unmet } from '../../core/models/models.ts'
+import type { PromptAnalysis } from '../../core/analysis/prompt-analysis.ts'
+import type { ChatRequest, Strategy } from '../../core/chat/chat.ts'
 import type { Caller } from '../../core/limits/plans.ts'
-import { cheapness } from '../../core/routing/scoring.ts'
+import { deprecationOf, fitsWindow, fullName, type Model, needsOf, tiers, unmet } from '../../core/models/models.ts'
+import { defaultLevelShares, type Level, levelOf } from '../../core/routing/capability-levels.ts'
+import { costScore } from '../../core/routing/scoring.ts'
+import { formatDay } from '../../core/text/utc-days.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
 import { noWeb, type WebPlan } from '../../core/web/web-plan.ts'
 import type { Candidate } from './candidate.ts'
-import { candidatesOf, maximumCandidates, notLearned, type RouteLearning, rankByAim, restingLast } from './rank-candidates.ts'
+import { filterCandidates, splitByCost } from './filter-candidates.ts'
+import {
+  candidatesOf,
+  maximumCandidates,
+  type RouteLearning,
+  rankByStrategy,
+  unhealthyLast,
+  withoutLearning,
+} from './rank-candidates.ts'
 import type { RouteDeps, RouteRequest } from './route-request.ts'
-import { sift, splitByCost } from './filter-candidates.ts'
-import { nobody, notConfigured, unknownModel } from './routing-errors.ts'
+import { noEligibleModelError, notConfigured, unknownModel } from './routing-errors.ts'
 
 export type Route = {
   readonly mode: 'auto' | 'manual'
   readonly strategy: Strategy | null
-  readonly reading: Reading
+  readonly reading: PromptAnalysis
   /** What the prompt alone is worth; it decides where there is no strategy. */
   readonly level: Level
   /** Estimated, with what the web may add. */
@@ -49,8 +56,8 @@ export type Dropped = { readonly model: string; readonly reason: string }
 export function route(
   deps: RouteDeps,
   caller: Caller,
-  ask: Ask,
-  reading: Reading,
+  ask: ChatRequest,
+  reading: PromptAnalysis,
   inputTokens: number,
   web: WebPlan = noWeb,
 ): Route {
@@ -60,7 +67,7 @@ export function route(
     reading,
     inputTokens,
     needs: needsOf(ask),
-    level: levelOf(reading.strongGain, deps.shares ?? usualShares),
+    level: levelOf(reading.strongGain, deps.shares ?? defaultLevelShares),
     today: isoDay(deps.clock.now()),
     epoch: deps.learning?.of(caller.accountId)?.epoch ?? null,
   }
@@ -74,7 +81,7 @@ export function route(
 class ChosenRoute implements Route {
   readonly mode: Route['mode']
   readonly strategy: Strategy | null
-  readonly reading: Reading
+  readonly reading: PromptAnalysis
   readonly level: Level
   readonly inputTokens: number
   readonly choices: number
@@ -123,10 +130,10 @@ type Choice = {
 }
 
 function automatic(deps: RouteDeps, request: RouteRequest): Choice {
-  const { able, dropped } = sift(deps, request)
-  const { candidates, learning, isKept } = rankByAim(deps, request, able)
+  const { able, dropped } = filterCandidates(deps, request)
+  const { candidates, learning, isKept } = rankByStrategy(deps, request, able)
   const [first] = candidates
-  if (first === undefined) throw nobody(dropped(), request.inputTokens)
+  if (first === undefined) throw noEligibleModelError(dropped(), request.inputTokens)
   const ranking = { candidates, dropped: () => [...dropped(), ...outdone(able, candidates)] }
   return { first, learning, isKept, all: () => ranking }
 }
@@ -146,7 +153,7 @@ function named(deps: RouteDeps, request: RouteRequest, name: string): Choice {
   let ranking: Ranking | null = request.ask.fallback ? null : { candidates: [first], dropped: () => [] }
   return {
     first,
-    learning: notLearned(request),
+    learning: withoutLearning(request),
     isKept: false,
     all: () => (ranking ??= withStandIns(deps, request, first)),
   }
@@ -157,13 +164,13 @@ const unscored = () => null
 /** The named model, and those that can stand in for it. */
 function withStandIns(deps: RouteDeps, request: RouteRequest, first: Candidate): Ranking {
   const { model } = first
-  const { able, dropped } = sift(deps, request)
+  const { able, dropped } = filterCandidates(deps, request)
   const { within, beyond } = splitByCost(deps, request, model, able)
   const nearest = within
     .map(other => ({ model: other, score: nearness(model, other) }))
     .sort((left, right) => right.score - left.score || (fullName(left.model) < fullName(right.model) ? -1 : 1))
   const reason = () => `stands in for ${fullName(model)}`
-  const fallbacks = candidatesOf(deps, restingLast(deps, nearest, maximumCandidates - 1), (entry, endpoint) => ({
+  const fallbacks = candidatesOf(deps, unhealthyLast(deps, nearest, maximumCandidates - 1), (entry, endpoint) => ({
     ...entry,
     endpoint,
     reason,
@@ -211,7 +218,7 @@ function nearness(model: Model, other: Model): number {
   const apart =
     Math.abs(model.figures.quality - other.figures.quality) +
     0.15 * Math.abs(tiers.indexOf(model.tier) - tiers.indexOf(other.tier)) +
-    0.1 * Math.max(0, cheapness(model) - cheapness(other)) +
+    0.1 * Math.max(0, costScore(model) - costScore(other)) +
     (model.provider === other.provider ? 0.2 : 0)
   return Math.max(0, 1 - apart)
 }
@@ -220,7 +227,7 @@ let lastDay = { number: Number.NaN, iso: '' }
 
 /** `YYYY-MM-DD`, UTC; asked by every request, and the same all day. */
 function isoDay(epochMs: number): string {
-  const number = dayOf(epochMs)
+  const number = formatDay(epochMs)
   if (number !== lastDay.number) lastDay = { number, iso: new Date(epochMs).toISOString().slice(0, 10) }
   return lastDay.iso
 }

@@ -1,15 +1,16 @@
 /** Why nobody can take a request, and what to do about it. */
+
+import { type Catalog, fullName, type Model } from '../../core/models/models.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { type Catalogue, fullName, type Model } from '../../core/models/models.ts'
 
 /** A model that was passed over: for what, and by which parameter where one is at fault. */
-export type Loss = { readonly model: string; readonly reason: string } & (
+export type DroppedModel = { readonly model: string; readonly reason: string } & (
   | { readonly cause: 'elsewhere' | 'window' | 'budget' }
   | { readonly cause: 'unmet'; readonly param: string }
 )
 
 /** Nobody can take it. The nearest miss is named: what all others were lost to before the last filter. */
-export function nobody(dropped: readonly Loss[], inputTokens: number): GatewayError {
+export function noEligibleModelError(dropped: readonly DroppedModel[], inputTokens: number): GatewayError {
   if (dropped.some(({ cause }) => cause === 'window')) {
     const message = `The conversation (about ${inputTokens} tokens) exceeds the context window of every eligible model. Shorten it.`
     return new GatewayError('context_length_exceeded', message, { param: 'messages' })
@@ -37,7 +38,7 @@ export function notConfigured(model: Model): GatewayError {
 }
 
 /** The message repeats nothing of the unknown name: it may be a key pasted into the wrong field. */
-export function unknownModel(catalogue: Catalogue, name: string): GatewayError {
+export function unknownModel(catalogue: Catalog, name: string): GatewayError {
   const near = nearNames(catalogue, name)
   const hint = near.length === 0 ? '' : ` Did you mean ${near.join(' or ')}?`
   const message = `There is no model of that name.${hint} GET /v1/models lists them; \`gateway-ai\` has one chosen.`
@@ -47,13 +48,13 @@ export function unknownModel(catalogue: Catalogue, name: string): GatewayError {
 const leastSimilar = 0.5
 const maximumHints = 2
 
-function nearNames({ list }: Catalogue, name: string): string[] {
+function nearNames({ list }: Catalog, name: string): string[] {
   const wanted = pairsOf(name)
   return list
     .map(model => ({
       name: fullName(model),
       similarity: Math.max(
-        ...[fullName(model), model.id, ...model.aliases].map(known => likeness(wanted, pairsOf(known))),
+        ...[fullName(model), model.id, ...model.aliases].map(known => nameSimilarity(wanted, pairsOf(known))),
       ),
     }))
     .filter(({ similarity }) => similarity >= leastSimilar)
@@ -71,7 +72,7 @@ function pairsOf(name: string): Set<string> {
 }
 
 /** Dice's coefficient of two names' pairs, 0–1. */
-function likeness(left: ReadonlySet<string>, right: ReadonlySet<string>): number {
+function nameSimilarity(left: ReadonlySet<string>, right: ReadonlySet<string>): number {
   let shared = 0
   for (const pair of left) if (right.has(pair)) shared++
   return (2 * shared) / (left.size + right.size)

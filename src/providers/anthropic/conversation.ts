@@ -1,5 +1,5 @@
 import type { Message } from '../../core/chat/chat.ts'
-import { type Exchange, fillers, isVisible, type PartWriter, turnsOf } from '../conversation-steps.ts'
+import { isVisible, type PartWriter, placeholderTexts, type ToolExchange, turnsOf } from '../conversation-steps.ts'
 import { inlineImage } from '../images.ts'
 import { type Json, objectIn } from '../json.ts'
 import { uniqueNames } from '../names.ts'
@@ -29,8 +29,8 @@ function blockWriter(): PartWriter<Json> {
   }
 }
 
-function resultOf(result: Exchange['result']): Json {
-  if (result === null) return { content: fillers.missingResult, is_error: true }
+function resultOf(result: ToolExchange['result']): Json {
+  if (result === null) return { content: placeholderTexts.missingResult, is_error: true }
   return isVisible(result) ? { content: result } : {}
 }
 

@@ -1,5 +1,5 @@
 import type { AttemptFailure } from '../../core/chat/chat.ts'
-import { parsed } from '../../core/validation/untrusted-json.ts'
+import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { failureOf, identifierOf, isContextOverflow, isQuotaExhausted, kindOfStatus, retryAfterOf } from '../failure.ts'
 import { isRecord, record, textOf } from '../json.ts'
 import type { ProviderFailure } from '../provider.ts'
@@ -19,7 +19,7 @@ const kindByType: ReadonlyMap<string | null, AttemptFailure> = new Map([
 
 /** What a refusal with another status than 200 means. */
 export function readFailure(status: number, headers: Headers, body: string): ProviderFailure {
-  const error = errorOf(parsed(body) ?? body)
+  const error = errorOf(parseUntrustedJson(body) ?? body)
   const kind = advised(kindOf(status, error), headers.get('x-should-retry'))
   return failureOf(kind, detailOf(status, error), retryAfterOf(headers))
 }

@@ -1,8 +1,8 @@
 import type { ParameterRules } from '../../core/models/models.ts'
-import { sortExtras } from '../extras.ts'
 import { isVisible, systemTexts } from '../conversation-steps.ts'
+import { sortExtras } from '../extras.ts'
 import { encoded, type Json } from '../json.ts'
-import { isDemanding, mayForce, orAbsent, parametersFor, toldNames } from '../parameters.ts'
+import { droppedNames, isDemanding, mayForce, nonEmpty, parametersFor } from '../parameters.ts'
 import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
 import { messagesFor, textBlock } from './conversation.ts'
 import { type JsonAnswer, jsonAnswerFor, jsonLines } from './json-answer.ts'
@@ -37,13 +37,13 @@ export function toRequest(question: ProviderAsk, access: Access): ProviderReques
     model: model.id,
     max_tokens: outputCap,
     stream,
-    system: orAbsent([...systemTexts(ask.messages), ...lines].map(textBlock)),
+    system: nonEmpty([...systemTexts(ask.messages), ...lines].map(textBlock)),
     messages: messagesFor(ask.messages, prefill),
-    tools: orAbsent(tools),
+    tools: nonEmpty(tools),
     tool_choice: choice ?? undefined,
     temperature: parameters.temperature,
     top_p: parameters.topP,
-    stop_sequences: orAbsent(stops),
+    stop_sequences: nonEmpty(stops),
     thinking: reasoning.thinking ?? undefined,
     output_config: outputConfigFor(reasoning, json),
     metadata: isOpaqueUser(ask.endUser) ? { user_id: ask.endUser } : undefined,
@@ -64,7 +64,7 @@ export function toRequest(question: ProviderAsk, access: Access): ProviderReques
       ...(access.apiKey !== null && { 'x-api-key': access.apiKey }),
     },
     body: encoded(body),
-    droppedParameters: toldNames(dropped, sortExtras('anthropic', ask.extras).dropped),
+    droppedParameters: droppedNames(dropped, sortExtras('anthropic', ask.extras).dropped),
   }
 }
 

@@ -1,6 +1,6 @@
 import type { FinishReason } from '../../core/chat/chat.ts'
 import { failed, truncated } from '../failure.ts'
-import { frameParser, placeAmong } from '../frames.ts'
+import { findTextSlot, frameParser } from '../frames.ts'
 import { isRecord, type Json, nameOf, record, records, textOf } from '../json.ts'
 import type { AnswerPart, StreamReader } from '../provider.ts'
 import type { ServerSentEvent } from '../sse.ts'
@@ -43,7 +43,7 @@ function isReadable({ name, data }: ServerSentEvent): boolean {
 const texts = ['text', 'thinking', 'partial_json'] as const
 
 /** Of a block's delta the text that it adds. */
-const placeOfText = (data: unknown) => placeAmong(record(data).delta, texts)
+const placeOfText = (data: unknown) => findTextSlot(record(data).delta, texts)
 
 function readEvent(answer: AnswerReader, name: string, data: unknown): readonly AnswerPart[] {
   if (!isRecord(data)) return [failedBy(data)]

@@ -1,6 +1,6 @@
 import type { Message, ToolCall } from '../../core/chat/chat.ts'
 import type { ParameterRules } from '../../core/models/models.ts'
-import { type Exchange, fillers, turnsOf } from '../conversation-steps.ts'
+import { placeholderTexts, type ToolExchange, turnsOf } from '../conversation-steps.ts'
 import { inlineImage } from '../images.ts'
 import { type Json, objectIn } from '../json.ts'
 import { wireNameOf } from './names.ts'
@@ -35,8 +35,8 @@ function signatureOf({ signature }: ToolCall, needed: boolean): string | undefin
   return needed ? 'skip_thought_signature_validator' : undefined
 }
 
-function responseOf(result: Exchange['result']): Json {
-  if (result === null) return { error: fillers.missingResult }
+function responseOf(result: ToolExchange['result']): Json {
+  if (result === null) return { error: placeholderTexts.missingResult }
   // Numbers become doubles on this wire: a result with longer ones, ids mostly, stays text.
   return (/\d{16}/.test(result) ? null : objectIn(result)) ?? { result }
 }

@@ -1,12 +1,12 @@
 import type { AttemptFailure } from '../../core/chat/chat.ts'
-import { parsed } from '../../core/validation/untrusted-json.ts'
+import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { failureOf, isContextOverflow, kindOfStatus, retryAfterOf } from '../failure.ts'
 import { isText, record, records, textOf, wholeNumber } from '../json.ts'
 import type { ProviderFailure } from '../provider.ts'
 
 /** What a refusal with another status than 200 means. */
 export function readFailure(status: number, headers: Headers, body: string): ProviderFailure {
-  return refusalOf(errorIn(parsed(body)), status, retryAfterOf(headers))
+  return refusalOf(errorIn(parseUntrustedJson(body)), status, retryAfterOf(headers))
 }
 
 /** An error that stands in an answer's place: it may name its status by the code, by a word, or not at all. */

@@ -1,9 +1,9 @@
-import type { Ask, ReasoningEffort, Tool } from '../../core/chat/chat.ts'
+import type { ChatRequest, ReasoningEffort, Tool } from '../../core/chat/chat.ts'
 import type { ParameterRules } from '../../core/models/models.ts'
-import { sortExtras } from '../extras.ts'
 import { systemTexts } from '../conversation-steps.ts'
+import { sortExtras } from '../extras.ts'
 import { encoded, isRecord, isText, type Json, record } from '../json.ts'
-import { isDemanding, mayForce, nearestEffort, parametersFor, toldNames } from '../parameters.ts'
+import { droppedNames, isDemanding, mayForce, nearestEffort, parametersFor } from '../parameters.ts'
 import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
 import { contentsFor } from './conversation.ts'
 import { wireNameOf } from './names.ts'
@@ -58,7 +58,7 @@ export function toRequest({ ask, model, outputCap, stream }: ProviderAsk, access
       ...(access.apiKey !== null && { 'x-goog-api-key': access.apiKey }),
     },
     body: encoded(body),
-    droppedParameters: toldNames(dropped, sortExtras('google', ask.extras).dropped),
+    droppedParameters: droppedNames(dropped, sortExtras('google', ask.extras).dropped),
   }
 }
 
@@ -101,7 +101,7 @@ function thinkingFor(effort: ReasoningEffort | null, { reasoning, efforts }: Par
 
 type Format = { readonly responseMimeType?: 'application/json'; readonly responseJsonSchema?: Json }
 
-function formatFor({ responseFormat, tools }: Ask, rules: ParameterRules, calling: Calling | null): Format {
+function formatFor({ responseFormat, tools }: ChatRequest, rules: ParameterRules, calling: Calling | null): Format {
   // A JSON answer beside a forced call is a 400; before the generation that thinks in levels, beside any function tool.
   const excluded = calling?.mode === 'ANY' || (tools.length > 0 && rules.reasoning.kind !== 'level')
   if (responseFormat.type === 'text' || rules.responseFormat === 'none' || excluded) return {}
@@ -112,7 +112,7 @@ function formatFor({ responseFormat, tools }: Ask, rules: ParameterRules, callin
 }
 
 /** True where the answer is held to less than was asked. */
-function isLesser(asked: Ask['responseFormat']['type'], format: Format): boolean {
+function isLesser(asked: ChatRequest['responseFormat']['type'], format: Format): boolean {
   switch (asked) {
     case 'text':
       return false
@@ -126,7 +126,7 @@ function isLesser(asked: Ask['responseFormat']['type'], format: Format): boolean
 type Calling = { readonly mode: 'AUTO' | 'NONE' | 'ANY'; readonly allowedFunctionNames?: readonly string[] }
 
 /** null = the caller left it open. */
-function callingFor({ toolChoice, tools }: Ask, rules: ParameterRules, thinks: boolean): Calling | null {
+function callingFor({ toolChoice, tools }: ChatRequest, rules: ParameterRules, thinks: boolean): Calling | null {
   if (toolChoice === null || tools.length === 0) return null
   if (toolChoice === 'none') return { mode: 'NONE' }
   if (toolChoice === 'auto' || !mayForce(rules, thinks)) return { mode: 'AUTO' }

@@ -1,10 +1,10 @@
 import type { FinishReason } from '../../core/chat/chat.ts'
-import { parsed } from '../../core/validation/untrusted-json.ts'
+import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { failed, failureOf, truncated } from '../failure.ts'
-import { maximumIndex } from '../response-guard.ts'
 import { isRecord, isText, type Json, nameOf, record, records, wholeNumber } from '../json.ts'
 import { uniqueNames } from '../names.ts'
 import type { AnswerPart, StreamReader } from '../provider.ts'
+import { maximumIndex } from '../response-guard.ts'
 import { followUsage } from '../usage.ts'
 import { type Calls, callReader } from './calls.ts'
 import { failureInAnswer } from './failure.ts'
@@ -28,7 +28,7 @@ export function streamReader(wanted = 1): StreamReader {
   return {
     read({ name, data }) {
       if (!data.startsWith('{') && (data.trim() === '' || data === '[DONE]')) return []
-      const frame = parsed(data)
+      const frame = parseUntrustedJson(data)
       if (frame === undefined) return [badAnswer('unreadable frame')]
       const parts = reader.take(frame)
       if (name !== 'error' || parts.at(-1)?.type === 'failure') return parts

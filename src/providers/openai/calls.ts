@@ -3,11 +3,11 @@
  * arguments whole, repeated, growing or in pieces. So a call is opened only once its name is certain: with its first piece
  * of arguments.
  */
-import { parsed } from '../../core/validation/untrusted-json.ts'
+import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { failureOf } from '../failure.ts'
-import { maximumIndex } from '../response-guard.ts'
 import { isRecord, type Json, nameOf, record, textOf, wholeNumber } from '../json.ts'
 import type { AnswerPart, ProviderFailure } from '../provider.ts'
+import { maximumIndex } from '../response-guard.ts'
 
 type Call = {
   /** The server's index; its place in the order of appearance where there is none. */
@@ -55,7 +55,7 @@ export function readCall(
     if (
       last !== undefined &&
       wireIndex !== null &&
-      (parsed(last.text) === undefined || isReturn(calls.list, last, wireId))
+      (parseUntrustedJson(last.text) === undefined || isReturn(calls.list, last, wireId))
     )
       return failureOf('truncated', '200 tool_index_restarted')
     openNamed(calls, parts)
@@ -94,7 +94,10 @@ function startsAnother(call: Call, id: string | null, name: string, piece: strin
   if (name === '' || call.name === '') return false
   if (id !== null && call.wireId !== null && id !== call.wireId) return true
   if (call.text === '') return false
-  return name !== call.name || (piece.startsWith('{') && call.text.endsWith('}') && parsed(call.text) !== undefined)
+  return (
+    name !== call.name ||
+    (piece.startsWith('{') && call.text.endsWith('}') && parseUntrustedJson(call.text) !== undefined)
+  )
 }
 
 /** True where an index that went over to another call goes back to an earlier one. */

@@ -1,11 +1,11 @@
 import type { FinishReason } from '../../core/chat/chat.ts'
-import { parsed } from '../../core/validation/untrusted-json.ts'
+import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { failed, failureOf, identifierOf, truncated } from '../failure.ts'
 import { isRecord, isText, type Json, record, textOf } from '../json.ts'
 import type { AnswerPart, ProviderFailure } from '../provider.ts'
 import { type Calls, endCalls, openNamed, readCall } from './calls.ts'
 import { failureInAnswer } from './failure.ts'
-import { readThinking, releaseHeld, type Said, type Thinking } from './reasoning.ts'
+import { type ReasoningText, readThinking, releaseHeld, type Thinking } from './reasoning.ts'
 import { logprobsOf } from './usage.ts'
 
 /** One choice of an answer, as far as it was read. */
@@ -83,7 +83,7 @@ export function endChoice(choice: Choice, parts: AnswerPart[]): void {
 
 /** Arguments that break off were cut: they tell it where no finish reason does. */
 export function hasWholeCalls({ calls }: Choice): boolean {
-  return calls.list.every(({ text }) => text === '' || parsed(text) !== undefined)
+  return calls.list.every(({ text }) => text === '' || parseUntrustedJson(text) !== undefined)
 }
 
 /** Servers say `stop` after tool calls, and `tool_calls` without any: what was sent decides. */
@@ -144,7 +144,7 @@ function readText(choice: Choice, text: string, parts: AnswerPart[]): void {
   else say(choice, readThinking(choice.thinking, text), parts)
 }
 
-function say(choice: Choice, said: readonly Said[], parts: AnswerPart[]): void {
+function say(choice: Choice, said: readonly ReasoningText[], parts: AnswerPart[]): void {
   for (const { type, text } of said) {
     if (type === 'text') pushText(choice, text, parts)
     else parts.push({ type, choice: choice.index, text })

@@ -1,6 +1,6 @@
 import type { ContentPart, Message, ToolCall } from '../../core/chat/chat.ts'
 import type { ParameterRules } from '../../core/models/models.ts'
-import { type Exchange, fillers, type Step, stepsOf } from '../conversation-steps.ts'
+import { type ConversationStep, placeholderTexts, stepsOf, type ToolExchange } from '../conversation-steps.ts'
 import type { Json } from '../json.ts'
 import type { Dialect } from './dialects.ts'
 
@@ -22,7 +22,7 @@ export function messagesFor(messages: readonly Message[], writing: Writing): rea
   return withInstruction(wire, messages, writing)
 }
 
-function messageFor(step: Step, writing: Writing, toolId: (id: string) => string): readonly Json[] {
+function messageFor(step: ConversationStep, writing: Writing, toolId: (id: string) => string): readonly Json[] {
   switch (step.role) {
     case 'system':
       return [{ role: writing.rules.systemRole, content: step.text }]
@@ -55,8 +55,8 @@ function toolCallFor(call: ToolCall, { signatures }: Dialect, toolId: (id: strin
   }
 }
 
-function resultFor({ call, result }: Exchange, toolId: (id: string) => string): Json {
-  return { role: 'tool', tool_call_id: toolId(call.id), content: result ?? fillers.missingResult }
+function resultFor({ call, result }: ToolExchange, toolId: (id: string) => string): Json {
+  return { role: 'tool', tool_call_id: toolId(call.id), content: result ?? placeholderTexts.missingResult }
 }
 
 /** Many compatible servers read plain text only, so text parts are joined for them. */

@@ -1,5 +1,5 @@
 import type { AttemptFailure } from '../../core/chat/chat.ts'
-import { parsed } from '../../core/validation/untrusted-json.ts'
+import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { failureOf, identifierOf, isContextOverflow, isQuotaExhausted, kindOfStatus, retryAfterOf } from '../failure.ts'
 import { isRecord, type Json, record } from '../json.ts'
 import type { ProviderFailure } from '../provider.ts'
@@ -62,7 +62,7 @@ const refusedKey = /\b(?:incorrect|invalid) api key\b|\bapi key not valid\b/i
 
 /** What a refusal with another status than 200 means. */
 export function readFailure(status: number, headers: Headers, body: string): ProviderFailure {
-  const payload = parsed(body)
+  const payload = parseUntrustedJson(body)
   const first = record(Array.isArray(payload) ? payload[0] : payload)
   const refusal = refusalOf(errorOf(first) ?? first, status, body)
   return failureOf(kindOf(refusal), detailOf(refusal), retryAfterOf(headers))

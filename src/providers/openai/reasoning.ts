@@ -9,15 +9,15 @@ export type Thinking = {
   held: string
 }
 
-export type Said = { readonly type: 'text' | 'reasoning'; readonly text: string }
+export type ReasoningText = { readonly type: 'text' | 'reasoning'; readonly text: string }
 
 const tags = ['think>', 'thought>'] as const
 /** Blank space before a tag is waited through this far: endless blanks are an answer too. */
 const longestHeld = 64
-const nothing: readonly Said[] = []
+const nothing: readonly ReasoningText[] = []
 
 /** What one more piece of text says, its tags taken out. */
-export function readThinking(thinking: Thinking, piece: string): readonly Said[] {
+export function readThinking(thinking: Thinking, piece: string): readonly ReasoningText[] {
   const text = thinking.held + piece
   thinking.held = ''
   switch (thinking.place) {
@@ -45,11 +45,11 @@ export function readThinking(thinking: Thinking, piece: string): readonly Said[]
   }
 }
 
-function insideThinking(thinking: Thinking, text: string): readonly Said[] {
+function insideThinking(thinking: Thinking, text: string): readonly ReasoningText[] {
   const { closing } = thinking
   const close = text.indexOf(closing)
   const end = close === -1 ? text.length - beginningLength(text, closing) : close
-  const thought: readonly Said[] = end > 0 ? [{ type: 'reasoning', text: text.slice(0, end) }] : nothing
+  const thought: readonly ReasoningText[] = end > 0 ? [{ type: 'reasoning', text: text.slice(0, end) }] : nothing
   if (close === -1) {
     thinking.held = text.slice(end)
     return thought
@@ -58,7 +58,7 @@ function insideThinking(thinking: Thinking, text: string): readonly Said[] {
   return [...thought, ...afterThinking(thinking, text.slice(close + closing.length))]
 }
 
-function afterThinking(thinking: Thinking, text: string): readonly Said[] {
+function afterThinking(thinking: Thinking, text: string): readonly ReasoningText[] {
   const answer = text.trimStart()
   if (answer === '') return nothing
   thinking.place = 'over'
@@ -66,7 +66,7 @@ function afterThinking(thinking: Thinking, text: string): readonly Said[] {
 }
 
 /** What was held back, now known to be no tag. */
-export function releaseHeld(thinking: Thinking): readonly Said[] {
+export function releaseHeld(thinking: Thinking): readonly ReasoningText[] {
   const { held: text, place } = thinking
   if (text === '') return nothing
   thinking.held = ''

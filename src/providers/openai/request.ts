@@ -2,7 +2,7 @@ import type { ReasoningEffort, ResponseFormat, Tool, ToolChoice } from '../../co
 import type { Model, ParameterRules } from '../../core/models/models.ts'
 import { sortExtras } from '../extras.ts'
 import { encoded, type Json } from '../json.ts'
-import { isDemanding, mayForce, nearestEffort, parametersFor, toldNames } from '../parameters.ts'
+import { droppedNames, isDemanding, mayForce, nearestEffort, parametersFor } from '../parameters.ts'
 import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
 import { type Instruction, messagesFor } from './conversation.ts'
 import { type Dialect, dialectOf } from './dialects.ts'
@@ -63,7 +63,7 @@ export function toRequest(
       ...(access.apiKey !== null && dialect.keyHeader(access.apiKey)),
     },
     body: encoded(body),
-    droppedParameters: toldNames(dropped, extras.dropped),
+    droppedParameters: droppedNames(dropped, extras.dropped),
   }
 }
 

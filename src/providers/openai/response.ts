@@ -1,28 +1,28 @@
 import { failed, failureOf, truncated } from '../failure.ts'
-import { frameParser, type Place, placeAmong } from '../frames.ts'
-import { maximumIndex } from '../response-guard.ts'
+import { findTextSlot, frameParser, type TextSlot } from '../frames.ts'
 import { isRecord, type Json, nameOf, record, wholeNumber } from '../json.ts'
 import { uniqueNames } from '../names.ts'
 import type { AnswerPart, StreamReader } from '../provider.ts'
+import { maximumIndex } from '../response-guard.ts'
 import { followUsage } from '../usage.ts'
 import { type Choice, endChoice, hasWholeCalls, readChoice, reasonOf, releaseText, startChoice } from './choice.ts'
 import { errorOf, failureInAnswer } from './failure.ts'
 import { usageOf } from './usage.ts'
 
 /** A stream's reader that also takes an answer whole. To be guarded: what it says behind an end or a failure is nothing. */
-export type Reader = StreamReader & { whole(body: unknown): readonly AnswerPart[] }
+export type ResponseReader = StreamReader & { whole(body: unknown): readonly AnswerPart[] }
 
 /**
  * The stream has ended when `[DONE]` came, or the body ended with all that was `wanted`, and every choice had its finish
  * reason. `[DONE]` without any finish reason is recorded from compatible servers that send none: that is an end too, by
  * `stop` or `tool_calls`. Finish reasons are told at the end, when it is known whether there were tool calls.
  */
-export function createReader(official: boolean, wanted = 1): Reader {
+export function createReader(official: boolean, wanted = 1): ResponseReader {
   return new AnswerReader(official, wanted)
 }
 
 /** A class, since each answer would make its functions anew. */
-class AnswerReader implements Reader {
+class AnswerReader implements ResponseReader {
   private readonly official: boolean
   private readonly wanted: number
   /** By index, with holes. */
@@ -181,9 +181,9 @@ const openBrace = 123
 const texts = ['content', 'reasoning_content', 'reasoning'] as const
 
 /** Of a frame with one choice the text that it says. */
-function placeOfText(payload: unknown): Place | null {
+function placeOfText(payload: unknown): TextSlot | null {
   const { choices } = record(payload)
-  return Array.isArray(choices) && choices.length === 1 ? placeAmong(record(choices[0]).delta, texts) : null
+  return Array.isArray(choices) && choices.length === 1 ? findTextSlot(record(choices[0]).delta, texts) : null
 }
 
 function badAnswer(detail: string): AnswerPart {

@@ -1,11 +1,11 @@
 /** The account as its users see it. */
 import { Type } from '@sinclair/typebox'
-import { dayMs, dayOf } from '../../core/text/utc-days.ts'
-import { toUsd } from '../../core/usage/money.ts'
-import { checker, invalid } from '../../core/validation/validate.ts'
 import type { Deps } from '../../composition/deps.ts'
+import { dayMs, formatDay } from '../../core/text/utc-days.ts'
+import { toUsd } from '../../core/usage/money.ts'
+import { checker, invalidField } from '../../core/validation/validate.ts'
 import { nameSchema } from '../../http/common-fields.ts'
-import { type Identify, notFound, readInput, reply, sessionRoutes } from '../../http/session-routes.ts'
+import { type Authenticate, notFound, readInput, reply, sessionRoutes } from '../../http/session-routes.ts'
 import { shownAccount } from '../../http/sign-in.ts'
 import { type AccountToday, accountTodayShape } from './schemas.ts'
 
@@ -18,7 +18,7 @@ const changeSchema = Type.Object(
 const checkChange = checker(changeSchema)
 
 /** `GET` and `PATCH /api/v1/account`. */
-export function account(deps: AccountDeps, identify: Identify) {
+export function account(deps: AccountDeps, identify: Authenticate) {
   return sessionRoutes('account', identify, [
     {
       method: 'GET',
@@ -39,7 +39,7 @@ export function account(deps: AccountDeps, identify: Identify) {
       async handle({ principal: { accountId }, request }) {
         const settings = await readInput(request, checkChange)
         if (Object.keys(settings).length === 0)
-          throw invalid('name', 'or `web` must be sent: there is nothing to change')
+          throw invalidField('name', 'or `web` must be sent: there is nothing to change')
         await deps.stores.users.changeSettings(deps.database, accountId, settings)
         deps.announce()
         return reply(await overview(deps, accountId))
@@ -52,7 +52,7 @@ async function overview(
   { config, database, stores, clock, spent, meter }: AccountDeps,
   accountId: string,
 ): Promise<AccountToday> {
-  const day = dayOf(clock.now())
+  const day = formatDay(clock.now())
   const [row, used] = await Promise.all([stores.users.findAccount(database, accountId), spent(accountId, day)])
   if (row === null) throw notFound()
   const limits = stores.accounts.limitsOf(row, config.plans)

@@ -1,10 +1,10 @@
 import type { Static } from '@sinclair/typebox'
-import { accountShape, count, named, orNull, shape, time, usd } from '../../http/schemas.ts'
+import { accountShape, count, namedSchema, orNull, strictObject, time, usd } from '../../http/schemas.ts'
 
 /** The account with what is used of its limits today and now. */
-export const accountTodayShape = named('AccountToday', {
+export const accountTodayShape = namedSchema('AccountToday', {
   ...accountShape.properties,
-  today: shape({
+  today: strictObject({
     tokens: count,
     cost_usd: usd,
     remaining_tokens: count,
@@ -12,7 +12,7 @@ export const accountTodayShape = named('AccountToday', {
     resets_at: time,
   }),
   now: orNull(
-    shape(
+    strictObject(
       { requests_last_minute: count, seats_taken: count },
       { description: 'as this process last knew; null where it was not asked lately' },
     ),

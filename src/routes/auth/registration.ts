@@ -4,19 +4,25 @@
  */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { GatewayError } from '../../core/validation/errors.ts'
-import { chosenPassword, emailSchema, mailbox, offeredPassword, passwordSchema } from '../../core/accounts/passwords.ts'
-import { isDomainOpen } from '../../core/accounts/registration.ts'
 import { digestOf } from '../../core/accounts/api-keys.ts'
+import {
+  emailSchema,
+  normalizeEmail,
+  normalizePassword,
+  passwordSchema,
+  validateNewPassword,
+} from '../../core/accounts/passwords.ts'
+import { isDomainOpen } from '../../core/accounts/registration.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
 import { checker } from '../../core/validation/validate.ts'
 import { createBehindAnswer } from '../../http/behind-answer.ts'
-import { documented } from '../../http/route-docs.ts'
 import { nameSchema } from '../../http/common-fields.ts'
+import { enforceDryRunLimit } from '../../http/ip-rate-limit.ts'
 import { policies } from '../../http/policies.ts'
-import { heldOpen, type Identify, notFound, readInput, reply, sessionRoutes } from '../../http/session-routes.ts'
+import { withRouteDocs } from '../../http/route-docs.ts'
 import { sessionShape } from '../../http/schemas.ts'
+import { type Authenticate, heldOpen, notFound, readInput, reply, sessionRoutes } from '../../http/session-routes.ts'
 import { invalidCredentials, type SessionDeps, signIn } from '../../http/sign-in.ts'
-import { refuseHaste } from '../../http/ip-rate-limit.ts'
 import { type RegistrationRules, registrationRulesShape, resetAskedShape } from './schemas.ts'
 
 const strict = { additionalProperties: false } as const
@@ -45,7 +51,7 @@ const tokenPrefix = 'gw_verify_'
 type Confirm = (user: { readonly id: string; readonly email: string }) => void
 
 /** The routes of registration and confirmation under `/api/v1/auth`. */
-export function registration(deps: SessionDeps, identify: Identify) {
+export function registration(deps: SessionDeps, identify: Authenticate) {
   const registrations = deps.limits('register', limits.registrations)
   const requests = deps.limits('auth', limits.requests)
   const mailed = deps.limits('verify-mail', limits.mailed)
@@ -68,7 +74,7 @@ export function registration(deps: SessionDeps, identify: Identify) {
         }
         return reply(rules)
       },
-      documented(policies.open, {
+      withRouteDocs(policies.open, {
         summary: 'Who can register',
         answer: registrationRulesShape,
       }),
@@ -77,15 +83,15 @@ export function registration(deps: SessionDeps, identify: Identify) {
       '/api/v1/auth/register',
       async ({ request, server }) => {
         const address = deps.addressOf(request, server)
-        await refuseHaste(requests, address)
+        await enforceDryRunLimit(requests, address)
         if (deps.config.registration.mode !== 'open') throw closed(deps)
         return heldOpen(deps, { request, address }, () =>
-          register(deps, request, address, { count: () => refuseHaste(registrations, address), confirm }),
+          register(deps, request, address, { count: () => enforceDryRunLimit(registrations, address), confirm }),
         )
       },
       {
         parse: 'none',
-        ...documented(policies.open, {
+        ...withRouteDocs(policies.open, {
           summary: 'Make an account',
           description:
             'Signs in at once. The first user is its owner, on the plan `evaluation`. If the gateway sends mail, the user can only read until the address is confirmed by the link in the mail; an address that is not confirmed can be registered again.',
@@ -107,12 +113,12 @@ export function registration(deps: SessionDeps, identify: Identify) {
       '/api/v1/auth/verify/:token',
       async ({ request, server, params }) => {
         const address = deps.addressOf(request, server)
-        await refuseHaste(tried, address)
+        await enforceDryRunLimit(tried, address)
         return heldOpen(deps, { request, address }, () => verify(deps, request, params.token, address))
       },
       {
         parse: 'none',
-        ...documented(policies.open, {
+        ...withRouteDocs(policies.open, {
           summary: 'Confirm an email address',
           description:
             'Takes the token that was mailed and the password chosen at registration, and signs in. The token is valid for one day and for one confirmation.',
@@ -156,8 +162,8 @@ async function register(
   { count, confirm }: { readonly count: () => Promise<void>; readonly confirm: Confirm },
 ): Promise<Response> {
   const body = await readInput(request, checkRegistration)
-  const email = mailbox(body.email)
-  const password = chosenPassword(body.password, 'password')
+  const email = normalizeEmail(body.email)
+  const password = validateNewPassword(body.password, 'password')
   if (!isDomainOpen(deps.config.registration, email)) throw domainClosed()
   await count()
   const passwordHash = await deps.passwords.hash(password, address)
@@ -195,7 +201,7 @@ async function verify(deps: SessionDeps, request: Request, token: string, addres
   const digest = digestOf(token)
   const found = await stores.verifications.findVerification(database, digest)
   if (found === null) throw notFound()
-  const verdict = await deps.passwords.verify(offeredPassword(body.password), found.passwordHash, address)
+  const verdict = await deps.passwords.verify(normalizePassword(body.password), found.passwordHash, address)
   if (verdict === 'wrong') throw invalidCredentials()
   if (!(await stores.verifications.useVerification(database, digest))) throw notFound()
   const subject = stores.sessions.mailSubject(found.email)

@@ -1,17 +1,17 @@
 /** A forgotten password: asked for by anybody, chosen by whoever reads the mailbox. */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { GatewayError } from '../../core/validation/errors.ts'
-import type { Limit } from '../../core/limits/rate-limits.ts'
-import { chosenPassword, emailSchema, mailbox, passwordSchema } from '../../core/accounts/passwords.ts'
 import { digestOf } from '../../core/accounts/api-keys.ts'
+import { emailSchema, normalizeEmail, passwordSchema, validateNewPassword } from '../../core/accounts/passwords.ts'
+import type { RateLimiter } from '../../core/limits/rate-limits.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
 import { checker } from '../../core/validation/validate.ts'
 import { createBehindAnswer } from '../../http/behind-answer.ts'
-import { documented } from '../../http/route-docs.ts'
+import { enforceDryRunLimit } from '../../http/ip-rate-limit.ts'
 import { policies } from '../../http/policies.ts'
-import { heldOpen, notFound, readInput, reply, replyNothing } from '../../http/session-routes.ts'
+import { withRouteDocs } from '../../http/route-docs.ts'
+import { heldOpen, notFound, readInput, reply, replyNoContent } from '../../http/session-routes.ts'
 import type { SessionDeps } from '../../http/sign-in.ts'
-import { refuseHaste } from '../../http/ip-rate-limit.ts'
 import { resetAskedShape } from './schemas.ts'
 
 const strict = { additionalProperties: false } as const
@@ -51,15 +51,15 @@ export function resets(deps: SessionDeps) {
         const address = deps.addressOf(request, server)
         return heldOpen(deps, { request, address }, async () => {
           const { email } = await readInput(request, checkAsking)
-          await refuseHaste(asked, address)
+          await enforceDryRunLimit(asked, address)
           // The answer is the same, and as quick, whoever the address belongs to.
-          behindAnswer(() => sendReset(deps, mailed, mailbox(email)))
+          behindAnswer(() => sendReset(deps, mailed, normalizeEmail(email)))
           return reply({ accepted: true }, 202)
         })
       },
       {
         parse: 'none',
-        ...documented(policies.open, {
+        ...withRouteDocs(policies.open, {
           summary: 'Ask for a new password by e-mail',
           description: 'The same answer, whether anybody has the address or not. Only where the gateway sends mail.',
           body: askingSchema,
@@ -74,12 +74,12 @@ export function resets(deps: SessionDeps) {
       '/api/v1/auth/reset/:token',
       async ({ request, server, params }) => {
         const address = deps.addressOf(request, server)
-        await refuseHaste(tried, address)
+        await enforceDryRunLimit(tried, address)
         return heldOpen(deps, { request, address }, () => choose(deps, request, params.token, address))
       },
       {
         parse: 'none',
-        ...documented(policies.open, {
+        ...withRouteDocs(policies.open, {
           summary: 'Choose a new password with the token that was mailed',
           description:
             'It ends every session of the user, confirms the email address and lifts a lock. With `revoke_keys` all API keys of the user end too; those of an address that was never confirmed always do.',
@@ -95,15 +95,16 @@ export function resets(deps: SessionDeps) {
 }
 
 /** Where the mailbox has not had its fill, and somebody's it is. */
-async function sendReset(deps: SessionDeps, mailed: Limit, email: string): Promise<void> {
+async function sendReset(deps: SessionDeps, mailed: RateLimiter, email: string): Promise<void> {
   if ((await mailed.take(email)) > 0) return
   const token = tokenPrefix + Buffer.from(deps.randomBytes(32)).toString('base64url')
-  if (await deps.stores.resets.askReset(deps.database, email, digestOf(token))) deps.post?.passwordReset(email, token)
+  if (await deps.stores.resets.createReset(deps.database, email, digestOf(token)))
+    deps.post?.passwordReset(email, token)
 }
 
 async function choose(deps: SessionDeps, request: Request, token: string, address: string): Promise<Response> {
   const body = await readInput(request, checkChoosing)
-  const password = chosenPassword(body.password, 'password')
+  const password = validateNewPassword(body.password, 'password')
   const digest = digestOf(token)
   const { database, stores } = deps
   if (!(await stores.resets.isResetOpen(database, digest))) throw notFound()
@@ -115,7 +116,7 @@ async function choose(deps: SessionDeps, request: Request, token: string, addres
   })
   if (!used) throw notFound()
   deps.announce()
-  return replyNothing()
+  return replyNoContent()
 }
 
 function noMail(): GatewayError {

@@ -1,27 +1,33 @@
 /** Coming in and going out: sign in, refresh, sign out, sessions, password. */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { GatewayError } from '../../core/validation/errors.ts'
-import { chosenPassword, emailSchema, mailbox, offeredPassword, passwordSchema } from '../../core/accounts/passwords.ts'
 import { digestOf } from '../../core/accounts/api-keys.ts'
-import { checker } from '../../core/validation/validate.ts'
-import { invalidToken, isRefreshToken } from '../../http/authentication.ts'
-import { type Documented, documented } from '../../http/route-docs.ts'
-import { policies } from '../../http/policies.ts'
 import {
-  type Call,
+  emailSchema,
+  normalizeEmail,
+  normalizePassword,
+  passwordSchema,
+  validateNewPassword,
+} from '../../core/accounts/passwords.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { checker } from '../../core/validation/validate.ts'
+import type { Session } from '../../database/tables.ts'
+import { invalidToken, isRefreshToken } from '../../http/authentication.ts'
+import { enforceDryRunLimit } from '../../http/ip-rate-limit.ts'
+import { policies } from '../../http/policies.ts'
+import { type RouteDocs, withRouteDocs } from '../../http/route-docs.ts'
+import { sessionShape } from '../../http/schemas.ts'
+import {
+  type Authenticate,
   heldOpen,
-  type Identify,
   notFound,
   readInput,
   reply,
-  replyNothing,
+  replyNoContent,
+  type SessionRequest,
   sessionRoutes,
 } from '../../http/session-routes.ts'
-import { sessionShape } from '../../http/schemas.ts'
 import { invalidCredentials, type SessionDeps, sessionReply, signIn } from '../../http/sign-in.ts'
-import { refuseHaste } from '../../http/ip-rate-limit.ts'
-import type { Session } from '../../database/tables.ts'
 import { registration } from './registration.ts'
 import { resets } from './resets.ts'
 import { ownSessionsShape, type ShownSession } from './schemas.ts'
@@ -40,9 +46,9 @@ const checkNothing = checker(nothingSchema)
 const perAddress = { allowed: 300, windowMs: 60_000 }
 
 /** The routes under `/api/v1/auth`. */
-export function auth(deps: SessionDeps, identify: Identify) {
+export function auth(deps: SessionDeps, identify: Authenticate) {
   const requests = deps.limits('auth', perAddress)
-  const open = (told: Documented) => ({ parse: 'none', ...documented(policies.open, told) }) as const
+  const open = (told: RouteDocs) => ({ parse: 'none', ...withRouteDocs(policies.open, told) }) as const
 
   return new Elysia({ name: 'auth' })
     .use(registration(deps, identify))
@@ -50,7 +56,7 @@ export function auth(deps: SessionDeps, identify: Identify) {
       '/api/v1/auth/login',
       async ({ request, server }) => {
         const address = deps.addressOf(request, server)
-        await refuseHaste(requests, address)
+        await enforceDryRunLimit(requests, address)
         return heldOpen(deps, { request, address }, () => logIn(deps, request, address))
       },
       open({
@@ -65,7 +71,7 @@ export function auth(deps: SessionDeps, identify: Identify) {
       '/api/v1/auth/refresh',
       async ({ request, server }) => {
         const address = deps.addressOf(request, server)
-        await refuseHaste(requests, address)
+        await enforceDryRunLimit(requests, address)
         return heldOpen(deps, { request, address }, () => refresh(deps, request))
       },
       open({
@@ -139,8 +145,8 @@ export function auth(deps: SessionDeps, identify: Identify) {
  */
 async function logIn(deps: SessionDeps, request: Request, address: string): Promise<Response> {
   const body = await readInput(request, checkSignIn)
-  const email = mailbox(body.email)
-  const password = offeredPassword(body.password)
+  const email = normalizeEmail(body.email)
+  const password = normalizePassword(body.password)
   const { stores, database } = deps
   const subjects = [stores.sessions.mailSubject(email), stores.sessions.addressSubject(address)]
   const digests = deps.addressDigests(email, address)
@@ -203,16 +209,20 @@ async function refresh(deps: SessionDeps, request: Request): Promise<Response> {
   }
 }
 
-async function endSession(deps: SessionDeps, { accountId, userId }: Call['principal'], id: string): Promise<Response> {
+async function endSession(
+  deps: SessionDeps,
+  { accountId, userId }: SessionRequest['principal'],
+  id: string,
+): Promise<Response> {
   if (!(await deps.stores.sessions.endSession(deps.database, accountId, userId, id))) throw notFound()
   deps.announce()
-  return replyNothing()
+  return replyNoContent()
 }
 
-async function changePassword(deps: SessionDeps, { principal, request }: Call): Promise<Response> {
+async function changePassword(deps: SessionDeps, { principal, request }: SessionRequest): Promise<Response> {
   const { accountId, userId, sessionId } = principal
   const body = await readInput(request, checkPassword)
-  const password = chosenPassword(body.new_password, 'new_password')
+  const password = validateNewPassword(body.new_password, 'new_password')
   const { database, stores } = deps
   // An open session must not be a way to guess the password. Only the user's own sessions can add to these failures.
   const subjects = [stores.sessions.changeSubject(userId)]
@@ -222,7 +232,7 @@ async function changePassword(deps: SessionDeps, { principal, request }: Call): 
   ])
   if (user === null) throw invalidToken()
   if (isLocked) throw invalidCredentials()
-  const offered = offeredPassword(body.current_password)
+  const offered = normalizePassword(body.current_password)
   if ((await deps.passwords.verify(offered, user.passwordHash, userId)) === 'wrong') {
     await countFailure(deps, subjects, user)
     throw invalidCredentials()
@@ -234,7 +244,7 @@ async function changePassword(deps: SessionDeps, { principal, request }: Call): 
   })
   if (!changed) throw new GatewayError('conflict', 'The password was changed meanwhile. Sign in with the new one.')
   deps.announce()
-  return replyNothing()
+  return replyNoContent()
 }
 
 function shownSession(entry: Session, current: string): ShownSession {

@@ -1,9 +1,9 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { registrationModes } from '../../core/accounts/registration.ts'
 import { oneOf } from '../../core/validation/validate.ts'
-import { id, list, named, orNull, shape, text, time } from '../../http/schemas.ts'
+import { id, list, namedSchema, orNull, strictObject, text, time } from '../../http/schemas.ts'
 
-export const ownSessionShape = named('OwnSession', {
+export const ownSessionShape = namedSchema('OwnSession', {
   id: id('ses'),
   user_agent: orNull(text('Mozilla/5.0')),
   created_at: time,
@@ -14,11 +14,11 @@ export const ownSessionShape = named('OwnSession', {
 export type ShownSession = Static<typeof ownSessionShape>
 export const ownSessionsShape = list(ownSessionShape)
 
-export const registrationRulesShape = named('RegistrationRules', {
+export const registrationRulesShape = namedSchema('RegistrationRules', {
   mode: oneOf(registrationModes),
   domains: orNull(Type.Array(text('example.com'), { description: 'email domains that can register; null = any' })),
   verifies_email: Type.Boolean({ description: 'a new address is confirmed by mail' }),
 })
 export type RegistrationRules = Static<typeof registrationRulesShape>
 
-export const resetAskedShape = shape({ accepted: Type.Literal(true) })
+export const resetAskedShape = strictObject({ accepted: Type.Literal(true) })

@@ -2,20 +2,21 @@
  * Cards of an account, entered on the payment processor's page. A finished page is read from the processor when the owner
  * comes back from it, and again when its event arrives: whichever is first sets the card, and the other changes nothing.
  */
-import { GatewayError } from '../../core/validation/errors.ts'
-import { invalid } from '../../core/validation/validate.ts'
+
 import type { Deps } from '../../composition/deps.ts'
-import { type Call, notFound } from '../../http/session-routes.ts'
 import type { Cards, EnteredCard } from '../../core/billing/payment-processor.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { invalidField } from '../../core/validation/validate.ts'
 import type { TakenCard } from '../../database/repositories/cards.ts'
 import type { Invoice } from '../../database/tables.ts'
+import { notFound, type SessionRequest } from '../../http/session-routes.ts'
 
 export type CardDeps = Pick<Deps, 'database' | 'stores' | 'clock' | 'newId' | 'payments' | 'log' | 'announce'>
 
 /** Returns the address of the page on which an owner enters a card. Throws `not_found` if no processor takes cards. */
 export async function openSetup(
   { database, stores, payments }: CardDeps,
-  { accountId, email }: Call['principal'],
+  { accountId, email }: SessionRequest['principal'],
 ): Promise<string> {
   const cards = orNoProcessor(payments.cards)
   const found = await stores.billing.findBilling(database, accountId)
@@ -30,14 +31,15 @@ export async function openSetup(
 /** Sets the card that an owner entered in a setup session. A pasted ID of a card is refused. */
 export async function enterCard(
   deps: CardDeps,
-  { accountId }: Call['principal'],
+  { accountId }: SessionRequest['principal'],
   input: { readonly payment_method?: string | null; readonly setup_session?: string | null },
 ): Promise<void> {
   const cards = orNoProcessor(deps.payments.cards)
   const action = 'POST /api/v1/billing/payment-method/setup returns the address of the page for cards'
   if (input.payment_method != null)
-    throw invalid('payment_method', `must not be set: cards are not set by ID. ${action}`)
-  if (input.setup_session == null) throw invalid('setup_session', `is missing: enter the card at Stripe. ${action}`)
+    throw invalidField('payment_method', `must not be set: cards are not set by ID. ${action}`)
+  if (input.setup_session == null)
+    throw invalidField('setup_session', `is missing: enter the card at Stripe. ${action}`)
   const session = await cards.readSetup(input.setup_session)
   // Another account's session gets the response of a missing one.
   if (session?.accountId !== accountId) throw notFound()

@@ -1,21 +1,21 @@
 /** Plan, payment method, soft cap and invoices: the owner's own. */
 import { Type } from '@sinclair/typebox'
-import { budgetPeriod } from '../../core/billing/budget-period.ts'
-import { GatewayError } from '../../core/validation/errors.ts'
-import { fromUsd } from '../../core/usage/money.ts'
-import { checker, invalid, nullable } from '../../core/validation/validate.ts'
 import type { Deps } from '../../composition/deps.ts'
-import { doOnce, onceErrors, onceHeaders } from '../../http/idempotency.ts'
+import { budgetPeriod } from '../../core/billing/budget-period.ts'
+import { fromUsd } from '../../core/usage/money.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { checker, invalidField, nullable } from '../../core/validation/validate.ts'
+import type { BillingAccount, BillingOutcome, NewMethod } from '../../database/repositories/billing.ts'
+import { idempotencyHeaders, onceErrors, runIdempotent } from '../../http/idempotency.ts'
 import {
-  type Call,
-  type Identify,
+  type Authenticate,
   notFound,
   readInput,
   reply,
-  replyNothing,
+  replyNoContent,
+  type SessionRequest,
   sessionRoutes,
 } from '../../http/session-routes.ts'
-import type { BillingAccount, BillingOutcome, NewMethod } from '../../database/repositories/billing.ts'
 import { detachCard, enterCard, openSetup } from './cards.ts'
 import { invoiceRoutes } from './invoice-routes.ts'
 import { billingShape, pageShape } from './schemas.ts'
@@ -74,7 +74,7 @@ const checkSoftCap = checker(softCapSchema)
 const checkEmpty = checker(emptySchema)
 
 /** The routes under `/api/v1/billing` but the webhooks. */
-export function billing(deps: BillingDeps, identify: Identify) {
+export function billing(deps: BillingDeps, identify: Authenticate) {
   return sessionRoutes('billing', identify, [
     {
       method: 'GET',
@@ -94,9 +94,9 @@ export function billing(deps: BillingDeps, identify: Identify) {
       body: upgradeSchema,
       examples: { yes: { confirm: true } },
       answer: billingShape,
-      requestHeaders: onceHeaders,
+      requestHeaders: idempotencyHeaders,
       errors: ['payment_required', 'not_found', ...onceErrors],
-      handle: call => doOnce(deps, call, async once => ({ answer: await upgrade(deps, once), resultId: null })),
+      handle: call => runIdempotent(deps, call, async once => ({ answer: await upgrade(deps, once), resultId: null })),
     },
     {
       method: 'POST',
@@ -107,9 +107,10 @@ export function billing(deps: BillingDeps, identify: Identify) {
       bodyRequired: false,
       examples: { yes: { confirm: true } },
       answer: billingShape,
-      requestHeaders: onceHeaders,
+      requestHeaders: idempotencyHeaders,
       errors: ['payment_required', 'not_found', ...onceErrors],
-      handle: call => doOnce(deps, call, async once => ({ answer: await downgrade(deps, once), resultId: null })),
+      handle: call =>
+        runIdempotent(deps, call, async once => ({ answer: await downgrade(deps, once), resultId: null })),
     },
     {
       method: 'PUT',
@@ -189,7 +190,7 @@ async function overview(
   return reply(shownBilling(found, config.plans, payments.kind, dues, spent, now))
 }
 
-async function upgrade(deps: BillingDeps, { principal, request }: Call): Promise<Response> {
+async function upgrade(deps: BillingDeps, { principal, request }: SessionRequest): Promise<Response> {
   const { version } = await readInput(request, checkUpgrade)
   if (deps.payments.kind === 'manual') await refuseUnlessOnUsage(deps, principal.accountId)
   // Where nobody else collects, saying yes to charges is the agreement itself.
@@ -220,7 +221,7 @@ async function refuseUnlessOnUsage({ database, stores, clock }: BillingDeps, acc
   )
 }
 
-async function downgrade(deps: BillingDeps, { principal, request }: Call): Promise<Response> {
+async function downgrade(deps: BillingDeps, { principal, request }: SessionRequest): Promise<Response> {
   const { version } = await readInput(request, checkDowngrade)
   const change = { event: 'downgrade', version } as const
   const alreadySo = 'Your account is on the plan `evaluation` already, or will be when the cycle ends.'
@@ -236,7 +237,7 @@ type PlanChange = {
 
 async function changePlan(
   deps: BillingDeps,
-  { accountId, userId }: Call['principal'],
+  { accountId, userId }: SessionRequest['principal'],
   change: PlanChange,
   alreadySo: string,
 ): Promise<Response> {
@@ -252,7 +253,7 @@ async function changePlan(
   return overview(deps, accountId)
 }
 
-async function setMethod(deps: BillingDeps, { principal, request }: Call): Promise<Response> {
+async function setMethod(deps: BillingDeps, { principal, request }: SessionRequest): Promise<Response> {
   const { accountId, userId } = principal
   const input = await readInput(request, checkMethod)
   const { database, stores, clock, newId, payments } = deps
@@ -261,7 +262,7 @@ async function setMethod(deps: BillingDeps, { principal, request }: Call): Promi
     return overview(deps, accountId)
   }
   for (const name of ['payment_method', 'setup_session'] as const)
-    if (input[name] != null) throw invalid(name, 'is not supported without a payment processor. Omit it')
+    if (input[name] != null) throw invalidField(name, 'is not supported without a payment processor. Omit it')
   const outcome = await stores.billing.changeBilling(database, accountId, {
     event: 'method_added',
     at: clock.now(),
@@ -274,7 +275,7 @@ async function setMethod(deps: BillingDeps, { principal, request }: Call): Promi
   return overview(deps, accountId)
 }
 
-async function removeMethod(deps: BillingDeps, { principal }: Call): Promise<Response> {
+async function removeMethod(deps: BillingDeps, { principal }: SessionRequest): Promise<Response> {
   const { accountId, userId } = principal
   const { database, stores, clock, newId } = deps
   const { method } = await known(stores.billing.findBilling(database, accountId))
@@ -289,7 +290,7 @@ async function removeMethod(deps: BillingDeps, { principal }: Call): Promise<Res
   orRefuse(outcome, 'Your account has no payment method.')
   deps.announce()
   if (method.stripePaymentMethodId !== null) await detachCard(deps, method.stripePaymentMethodId)
-  return replyNothing()
+  return replyNoContent()
 }
 
 async function known(found: Promise<BillingAccount | null>): Promise<BillingAccount> {

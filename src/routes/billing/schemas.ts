@@ -6,24 +6,24 @@ import {
   limitsShape,
   list,
   modelName,
-  named,
+  namedSchema,
   orNull,
   planName,
-  shape,
+  strictObject,
   text,
   time,
   usd,
 } from '../../http/schemas.ts'
 
-export const billingShape = named('Billing', {
+export const billingShape = namedSchema('Billing', {
   plan: planName,
   version: count,
   plan_after_cycle: planName,
-  plans: shape({ evaluation: limitsShape, usage: limitsShape }, { description: 'what each plan gives here' }),
-  cycle: orNull(shape({ starts_at: time, ends_at: time, cost_usd: usd })),
+  plans: strictObject({ evaluation: limitsShape, usage: limitsShape }, { description: 'what each plan gives here' }),
+  cycle: orNull(strictObject({ starts_at: time, ends_at: time, cost_usd: usd })),
   collected_by: oneOf(['manual', 'stripe']),
   payment_method: orNull(
-    shape({
+    strictObject({
       kind: oneOf(['manual', 'stripe']),
       brand: orNull(text('visa')),
       last_four: orNull(text('4242')),
@@ -35,7 +35,7 @@ export const billingShape = named('Billing', {
   unpaid_since: orNull(time),
   payment_required: Type.Boolean({ description: 'chat answers 402 now' }),
   soft_cap: orNull(
-    shape({
+    strictObject({
       monthly_usd: usd,
       used_usd: usd,
       used_share: Type.Number({ minimum: 0, description: '1 = all of the cap' }),
@@ -50,16 +50,16 @@ export const billingShape = named('Billing', {
 const invoice = {
   id: id('inv'),
   status: oneOf(['open', 'paid', 'unpaid', 'void']),
-  period: shape({ starts_at: time, ends_at: time }),
+  period: strictObject({ starts_at: time, ends_at: time }),
   total_usd: usd,
   collected_usd: usd,
   issued_at: time,
   paid_at: orNull(time),
 }
-export const invoiceShape = named('Invoice', invoice)
+export const invoiceShape = namedSchema('Invoice', invoice)
 export const invoiceListShape = list(invoiceShape)
 
-export const invoiceLineShape = named('InvoiceLine', {
+export const invoiceLineShape = namedSchema('InvoiceLine', {
   model: modelName,
   requests: count,
   input_tokens: count,
@@ -68,13 +68,16 @@ export const invoiceLineShape = named('InvoiceLine', {
   reasoning_tokens: count,
   cost_usd: usd,
 })
-export const invoiceWithLinesShape = named('InvoiceWithLines', { ...invoice, lines: Type.Array(invoiceLineShape) })
+export const invoiceWithLinesShape = namedSchema('InvoiceWithLines', {
+  ...invoice,
+  lines: Type.Array(invoiceLineShape),
+})
 
 /** A page of the payment processor, to which the browser is sent. */
-export const pageShape = shape({ url: text('https://checkout.stripe.com/c/pay/cs_test_a1b2c3') })
+export const pageShape = strictObject({ url: text('https://checkout.stripe.com/c/pay/cs_test_a1b2c3') })
 
 /** What the payment processor is told of an event of its own. */
-export const receivedShape = shape({ received: Type.Literal(true) })
+export const receivedShape = strictObject({ received: Type.Literal(true) })
 
 export type ShownBilling = Static<typeof billingShape>
 export type ShownInvoice = Static<typeof invoiceShape>

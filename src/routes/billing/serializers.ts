@@ -1,13 +1,13 @@
 /** Billing as an account's owner sees it: built field by field, so that nothing of a row gets out by itself. */
-import { budgetWarning, shareOf } from '../../core/billing/billing.ts'
+import { budgetWarning, usedShare } from '../../core/billing/billing.ts'
 import type { BudgetPeriod } from '../../core/billing/budget-period.ts'
 import { type Dues, graceOf } from '../../core/billing/grace.ts'
-import { toUsd } from '../../core/usage/money.ts'
 import type { Plans } from '../../core/limits/plans.ts'
-import { shownLimits } from '../../http/sign-in.ts'
+import { toUsd } from '../../core/usage/money.ts'
 import type { BillingAccount } from '../../database/repositories/billing.ts'
 import type { InvoiceWithCycle } from '../../database/repositories/invoices.ts'
 import type { InvoiceLine } from '../../database/tables.ts'
+import { shownLimits } from '../../http/sign-in.ts'
 import type { ShownBilling, ShownInvoice, ShownInvoiceLine } from './schemas.ts'
 
 const iso = (time: Date | number | null) => (time === null ? null : new Date(time).toISOString())
@@ -58,7 +58,7 @@ export function shownBilling(
         : {
             monthly_usd: toUsd(softCapMicrocents),
             used_usd: toUsd(periodMicrocents),
-            used_share: shareOf(periodMicrocents, softCapMicrocents),
+            used_share: usedShare(periodMicrocents, softCapMicrocents),
             warning: budgetWarning(periodMicrocents, softCapMicrocents, period.kind),
             period: period.kind,
             starts_at: new Date(period.startsAt).toISOString(),

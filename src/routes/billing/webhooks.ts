@@ -3,8 +3,8 @@ import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { Deps } from '../../composition/deps.ts'
 import { bodyLimits, readBytes, whileHeld } from '../../http/body.ts'
-import { documented } from '../../http/route-docs.ts'
 import { policies } from '../../http/policies.ts'
+import { withRouteDocs } from '../../http/route-docs.ts'
 import { notFound, reply } from '../../http/session-routes.ts'
 import { type CardDeps, followCard } from './cards.ts'
 import { receivedShape } from './schemas.ts'
@@ -21,7 +21,7 @@ export function webhooks(deps: WebhookDeps) {
     },
     {
       parse: 'none',
-      ...documented(policies.signed, {
+      ...withRouteDocs(policies.signed, {
         summary: 'Events of the payment processor',
         description:
           'Signed by Stripe in `stripe-signature`; of each event id one effect. 404 where no processor is set up.',

@@ -2,12 +2,12 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { documented } from '../../http/route-docs.ts'
 import { pageHeaders } from '../../http/page-headers.ts'
 import { policies } from '../../http/policies.ts'
-import { shape, text } from '../../http/schemas.ts'
+import { withRouteDocs } from '../../http/route-docs.ts'
+import { strictObject, text } from '../../http/schemas.ts'
 
-const welcomeShape = shape({
+const welcomeShape = strictObject({
   name: Type.Literal('gateway-ai'),
   version: text('1.5.0'),
   endpoints: Type.Array(text('GET /healthz')),
@@ -19,13 +19,13 @@ export type SiteFile = {
   readonly bodies: { readonly [Encoding in 'identity' | 'gzip' | 'zstd']: Uint8Array }
 }
 
-export type Site = {
+export type DashboardBundle = {
   /** By name: `index.html`, and what it refers to as `/assets/<name>`. Built once, in memory. */
   files(): Promise<ReadonlyMap<string, SiteFile>>
 }
 
 export type DashboardDeps = {
-  readonly site: Site
+  readonly site: DashboardBundle
   /** What `/` answers to whoever is no browser. */
   readonly welcome: () => Static<typeof welcomeShape>
 }
@@ -39,7 +39,7 @@ export function dashboard({ site, welcome }: DashboardDeps) {
         if (!acceptsPage(request.headers)) return Response.json(welcome(), { headers: { ...fresh, vary: 'accept' } })
         return send(request, (await site.files()).get('index.html'), { ...fresh, ...pageHeaders, vary: 'accept' })
       },
-      documented(policies.open, {
+      withRouteDocs(policies.open, {
         summary: 'The dashboard',
         description: 'For who accepts `text/html`; everybody else is told what is here.',
         answer: welcomeShape,
@@ -54,7 +54,7 @@ export function dashboard({ site, welcome }: DashboardDeps) {
           ...pageHeaders,
           vary: 'accept-encoding',
         }),
-      documented(policies.open, {
+      withRouteDocs(policies.open, {
         summary: 'The dashboard’s files',
         answer: null,
         alsoAs: { 'text/javascript': markup, 'text/css': markup },

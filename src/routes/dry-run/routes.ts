@@ -1,15 +1,15 @@
 import type { TSchema } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import type { Ask } from '../../core/chat/chat.ts'
-import { GatewayError } from '../../core/validation/errors.ts'
-import type { OpenLimit } from '../../core/limits/rate-limits.ts'
+import type { ChatRequest } from '../../core/chat/chat.ts'
+import type { Caller, QuotaStatus } from '../../core/limits/plans.ts'
+import type { RateLimiterFactory } from '../../core/limits/rate-limits.ts'
 import { toUsd } from '../../core/usage/money.ts'
-import type { Caller, Standing } from '../../core/limits/plans.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
 import { parseJson } from '../../core/validation/validate.ts'
 import { bodyLimits, checkContentType, receiveBody, type Timer } from '../../http/body.ts'
 import type { BodyBudget } from '../../http/body-budget.ts'
-import { documented } from '../../http/route-docs.ts'
 import { policies } from '../../http/policies.ts'
+import { withRouteDocs } from '../../http/route-docs.ts'
 import type { Preview, PreviewedCandidate } from '../../pipeline/dry-run.ts'
 import { type DryRun, dryRunShape } from './schemas.ts'
 
@@ -18,17 +18,17 @@ const each = { perMinute: 60, burst: 30 }
 
 export type RouteModuleDeps = {
   readonly callerOf: (request: Request) => Caller | Promise<Caller>
-  readonly meter: { standing(accountId: string, limits: Caller['limits']): Standing | null }
+  readonly meter: { standing(accountId: string, limits: Caller['limits']): QuotaStatus | null }
   /** Lets `meter` know how the caller's account stands. Never throws. */
   readonly look: (caller: Caller, requestId: string) => Promise<void>
   readonly newRequestId: () => string
   /** Reads a parsed body of `POST /api/v1/chat`. Throws naming the field at fault. */
-  readonly readAsk: (body: unknown, headers: Headers, bodyCharacters: number) => Ask
+  readonly readAsk: (body: unknown, headers: Headers, bodyCharacters: number) => ChatRequest
   /** What such a body is checked by. */
   readonly askSchema: TSchema
   /** Routes as a chat request would be, reserving nothing. Throws what the chat would throw, limits included. */
-  readonly preview: (caller: Caller, ask: Ask) => Promise<Preview>
-  readonly limits: OpenLimit
+  readonly preview: (caller: Caller, ask: ChatRequest) => Promise<Preview>
+  readonly limits: RateLimiterFactory
   readonly bodies: BodyBudget
   readonly clock: Timer
 }
@@ -63,7 +63,7 @@ export function dryRun(deps: RouteModuleDeps) {
     },
     {
       parse: 'none',
-      ...documented(policies.apiKey, {
+      ...withRouteDocs(policies.apiKey, {
         summary: 'How a request would be routed, and why',
         description:
           'A dry run of `POST /api/v1/chat` with the same body: the candidates in the order in which they would be asked now. ' +
@@ -98,7 +98,7 @@ function refuseHaste(waitMs: number): void {
   throw new GatewayError('requests_per_minute_exceeded', message, { retryAfterMs: waitMs })
 }
 
-function shown({ reading, shares, plan, candidates, known, difficulty }: Preview, { testMode }: Ask): DryRun {
+function shown({ reading, shares, plan, candidates, known, difficulty }: Preview, { testMode }: ChatRequest): DryRun {
   return {
     mode: plan.mode,
     strategy: plan.strategy,

@@ -1,13 +1,13 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { strategies } from '../../core/chat/chat.ts'
-import { healthStates } from '../../core/routing/circuit-breaker.ts'
-import { levels } from '../../core/routing/capability-levels.ts'
 import { difficultySignals } from '../../core/analysis/difficulty-signals.ts'
+import { strategies } from '../../core/chat/chat.ts'
+import { levels } from '../../core/routing/capability-levels.ts'
+import { healthStates } from '../../core/routing/circuit-breaker.ts'
 import { oneOf } from '../../core/validation/validate.ts'
-import { count, modelName, named, orNull, queryType, shape, share } from '../../http/schemas.ts'
+import { count, modelName, namedSchema, orNull, queryType, share, strictObject } from '../../http/schemas.ts'
 
 /** What a score is made of; the parts add up to it. */
-const parts = shape({
+const parts = strictObject({
   quality: share,
   cost: share,
   speed: share,
@@ -15,14 +15,14 @@ const parts = shape({
   adjustment: Type.Number({ description: "what learning, health and the month's soft cap changed", examples: [0.02] }),
 })
 
-const candidate = named('RouteCandidate', {
+const candidate = namedSchema('RouteCandidate', {
   model: modelName,
   score: share,
   parts: Type.Union([parts, Type.Null()], { description: 'null where a model was named: nothing is weighed then' }),
   reasons: Type.Array(Type.String({ examples: ['quality 68 × 45 %, cost 51 × 32 %, speed 54 × 23 %'] })),
   estimated_cost_usd: Type.Number({ minimum: 0, examples: [0.00042] }),
   health: oneOf(healthStates),
-  figures: shape({
+  figures: strictObject({
     quality: share,
     first_token_ms: Type.Integer({ minimum: 0, examples: [820] }),
     tokens_per_second: Type.Number({ minimum: 0, examples: [140.2] }),
@@ -32,7 +32,7 @@ const candidate = named('RouteCandidate', {
 })
 
 /** `POST /api/v1/route`: the candidates in the order in which they would be asked, and the models passed over. */
-export const dryRunShape = named('DryRun', {
+export const dryRunShape = namedSchema('DryRun', {
   mode: oneOf(['auto', 'manual']),
   strategy: orNull(oneOf(strategies)),
   query_type: queryType,
@@ -44,22 +44,24 @@ export const dryRunShape = named('DryRun', {
     examples: [0.81],
   }),
   difficulty: Type.Array(
-    shape({
+    strictObject({
       signal: oneOf(difficultySignals),
       weight: Type.Number({ description: 'above 0 raises `strong_gain`, below 0 lowers it', examples: [1.2] }),
     }),
     { description: 'at most six signals that decided `strong_gain`, strongest first' },
   ),
   level: oneOf(levels),
-  shares: shape({ strong: share, middle: share }),
+  shares: strictObject({ strong: share, middle: share }),
   needs_current: Type.Boolean(),
   language: Type.String({ description: 'ISO 639-1; `und` = it cannot be told', examples: ['en'] }),
-  web: shape({ search: Type.Boolean(), urls: count }),
+  web: strictObject({ search: Type.Boolean(), urls: count }),
   input_tokens: Type.Integer({ minimum: 0, description: 'reserved, with what the web may add', examples: [120] }),
   test_mode: Type.Boolean(),
   candidates: Type.Array(candidate),
-  dropped: Type.Array(shape({ model: modelName, reason: Type.String({ examples: ['it does not support images'] }) })),
-  learning: shape({
+  dropped: Type.Array(
+    strictObject({ model: modelName, reason: Type.String({ examples: ['it does not support images'] }) }),
+  ),
+  learning: strictObject({
     influenced: Type.Boolean({ description: 'without what was learnt another model would be the first' }),
   }),
   kept: Type.Boolean({ description: 'the first holds the beginning of the conversation in its cache' }),

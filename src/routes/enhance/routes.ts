@@ -1,10 +1,10 @@
 import { Elysia } from 'elysia'
-import type { Reader } from '../../core/analysis/prompt-analysis.ts'
+import type { PromptAnalyzer } from '../../core/analysis/prompt-analysis.ts'
 import { enhance } from '../../core/enhancement/enhance.ts'
 import { checker } from '../../core/validation/validate.ts'
-import { documented } from '../../http/route-docs.ts'
-import { createFreeEndpoint, type FreeDeps } from '../../http/public-endpoint.ts'
 import { policies } from '../../http/policies.ts'
+import { createPublicEndpoint, type PublicEndpointDeps } from '../../http/public-endpoint.ts'
+import { withRouteDocs } from '../../http/route-docs.ts'
 import { enhancementShape, type ShownEnhancement } from '../../http/schemas.ts'
 import { enhanceRequest } from './schemas.ts'
 
@@ -15,17 +15,17 @@ const checkRequest = checker(enhanceRequest)
  * `POST /api/v1/chat/enhance`: a prompt as the model would get it with `enhance_prompt`. Free, without a key, 20 a minute
  * from one address; rules alone, so nobody is asked.
  */
-export function enhancement(deps: FreeDeps & { readonly read: Reader }) {
-  const { preflight, answer } = createFreeEndpoint(deps, 'enhance')
+export function enhancement(deps: PublicEndpointDeps & { readonly read: PromptAnalyzer }) {
+  const { preflight, answer } = createPublicEndpoint(deps, 'enhance')
   return new Elysia({ name: 'enhancement' })
     .options(
       path,
       preflight,
-      documented(policies.free, { summary: 'Whether a web page may have a prompt enhanced', answer: null }),
+      withRouteDocs(policies.free, { summary: 'Whether a web page may have a prompt enhanced', answer: null }),
     )
     .post(path, ({ request, server, set }) => answer({ request, server, set }, body => enhanced(deps.read, body)), {
       parse: 'none',
-      ...documented(policies.free, {
+      ...withRouteDocs(policies.free, {
         summary: 'A prompt with what it lacks',
         description: 'Free, without a key: 20 a minute from one address. One that lacks nothing comes back as it is.',
         body: enhanceRequest,
@@ -36,7 +36,7 @@ export function enhancement(deps: FreeDeps & { readonly read: Reader }) {
     })
 }
 
-function enhanced(read: Reader, body: unknown): ShownEnhancement {
+function enhanced(read: PromptAnalyzer, body: unknown): ShownEnhancement {
   const { prompt } = checkRequest(body)
   const reading = read([{ role: 'user', content: [{ type: 'text', text: prompt }], name: null }])
   const { changed, prompt: enhanced_prompt, queryType } = enhance(prompt, reading)

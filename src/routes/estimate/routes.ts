@@ -1,18 +1,23 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
+import type { PromptAnalysis, PromptAnalyzer } from '../../core/analysis/prompt-analysis.ts'
 import type { ContentPart, Message, QueryType } from '../../core/chat/chat.ts'
-import type { Reader, Reading } from '../../core/analysis/prompt-analysis.ts'
-import { GatewayError } from '../../core/validation/errors.ts'
-import { type Estimate, estimateCost, type KnownLength, measurePrompt } from '../../core/usage/cost-estimate.ts'
-import { autoModel, type Catalogue, deprecationOf, fullName, type Model } from '../../core/models/models.ts'
-import { toUsd } from '../../core/usage/money.ts'
 import type { Caller } from '../../core/limits/plans.ts'
-import { checker, invalid } from '../../core/validation/validate.ts'
+import { autoModel, type Catalog, deprecationOf, fullName, type Model } from '../../core/models/models.ts'
+import {
+  type CalibratedOutput,
+  type CostEstimate,
+  estimateCost,
+  measurePrompt,
+} from '../../core/usage/cost-estimate.ts'
+import { toUsd } from '../../core/usage/money.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { checker, invalidField } from '../../core/validation/validate.ts'
 import { noWeb, type WebPlan } from '../../core/web/web-plan.ts'
 import { bodyLimits } from '../../http/body.ts'
-import { documented } from '../../http/route-docs.ts'
-import { createFreeEndpoint, type FreeDeps, maximumFreePrompt } from '../../http/public-endpoint.ts'
 import { policies } from '../../http/policies.ts'
+import { createPublicEndpoint, maximumFreePrompt, type PublicEndpointDeps } from '../../http/public-endpoint.ts'
+import { withRouteDocs } from '../../http/route-docs.ts'
 import { estimateShape, type ModelEstimate, type ShownEstimate } from './schemas.ts'
 
 const strict = { additionalProperties: false } as const
@@ -50,16 +55,16 @@ const checkRequest = checker(estimateRequestSchema)
 
 const path = '/api/v1/chat/estimate'
 
-export type EstimateDeps = FreeDeps & {
-  readonly catalogue: Catalogue
+export type EstimateDeps = PublicEndpointDeps & {
+  readonly catalogue: Catalog
   /** The model auto-routing would choose for these messages; null = none can serve now. */
   readonly chooseModel: (messages: readonly Message[]) => Model | null
   /** What is read in these messages. */
-  readonly read: Reader
+  readonly read: PromptAnalyzer
   /** What would be looked up on the web for these messages. Nothing is. */
-  readonly planWeb: (messages: readonly Message[], reading: Reading) => WebPlan
+  readonly planWeb: (messages: readonly Message[], reading: PromptAnalysis) => WebPlan
   /** What answers measured here say of their length and of the error of estimates; an account's own where one is named. */
-  readonly foresight: { of(queryType: QueryType, accountId: string | null): KnownLength }
+  readonly foresight: { of(queryType: QueryType, accountId: string | null): CalibratedOutput }
   /** Tokens of texts as OpenAI's models count them. */
   readonly tokenizer: { count(texts: readonly string[]): Promise<number> }
 }
@@ -69,19 +74,19 @@ export type EstimateDeps = FreeDeps & {
  * key, 20 a minute from one address; a key that is sent all the same lets the account's own answers speak.
  */
 export function estimate(deps: EstimateDeps) {
-  const { preflight, answer } = createFreeEndpoint(deps, 'estimate')
+  const { preflight, answer } = createPublicEndpoint(deps, 'estimate')
   return new Elysia({ name: 'estimates' })
     .options(
       path,
       preflight,
-      documented(policies.free, { summary: 'Whether a web page may ask for an estimate', answer: null }),
+      withRouteDocs(policies.free, { summary: 'Whether a web page may ask for an estimate', answer: null }),
     )
     .post(
       path,
       ({ request, server, set }) => answer({ request, server, set }, (body, caller) => estimated(deps, caller, body)),
       {
         parse: 'none',
-        ...documented(policies.free, {
+        ...withRouteDocs(policies.free, {
           summary: 'What a request would cost',
           description:
             'Free, without a key: 20 a minute from one address. No model, or `gateway-ai`, is the one that the prompt would most likely choose.',
@@ -122,13 +127,13 @@ async function estimated(deps: EstimateDeps, caller: Caller | null, value: unkno
 }
 
 function messagesOf({ messages, prompt }: EstimateRequest): readonly Message[] {
-  if (prompt !== undefined && messages !== undefined) throw invalid('prompt', 'cannot be sent beside `messages`')
+  if (prompt !== undefined && messages !== undefined) throw invalidField('prompt', 'cannot be sent beside `messages`')
   if (prompt !== undefined) return [{ role: 'user', content: [{ type: 'text', text: prompt }], name: null }]
-  if (messages === undefined) throw invalid('messages', 'is missing: send `messages` or `prompt`')
+  if (messages === undefined) throw invalidField('messages', 'is missing: send `messages` or `prompt`')
   const read = messages.map(messageOf)
   const characters = read.reduce((sum, message) => sum + charactersOf(message), 0)
   if (characters > maximumFreePrompt)
-    throw invalid('messages', `must hold at most ${maximumFreePrompt} characters in all`, 'body_too_large')
+    throw invalidField('messages', `must hold at most ${maximumFreePrompt} characters in all`, 'body_too_large')
   return read
 }
 
@@ -161,7 +166,7 @@ function charactersOf(message: Message): number {
 }
 
 /** The model the caller names; null = auto-routing. Throws 404 for an unknown one, 400 for one past its date. */
-function modelOf({ model: name }: EstimateRequest, catalogue: Catalogue, today: string): Model | null {
+function modelOf({ model: name }: EstimateRequest, catalogue: Catalog, today: string): Model | null {
   if (name === undefined || name.toLowerCase() === autoModel) return null
   const model = catalogue.resolve(name)
   if (model === null)
@@ -175,7 +180,7 @@ function modelOf({ model: name }: EstimateRequest, catalogue: Catalogue, today: 
   })
 }
 
-function shown(one: Estimate): ModelEstimate {
+function shown(one: CostEstimate): ModelEstimate {
   return {
     model: fullName(one.model),
     estimated_cost_usd: toUsd(one.costMicrocents),

@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { oneOf } from '../../core/validation/validate.ts'
-import { count, modelName, named, orNull, queryType, usd } from '../../http/schemas.ts'
+import { count, modelName, namedSchema, orNull, queryType, usd } from '../../http/schemas.ts'
 
 const fields = {
   model: modelName,
@@ -11,11 +11,11 @@ const fields = {
   output_from: oneOf(['cap', 'table', 'traffic', 'account']),
   maximum_cost_usd: orNull(usd),
 }
-export const modelEstimateShape = named('ModelEstimate', fields)
+export const modelEstimateShape = namedSchema('ModelEstimate', fields)
 export type ModelEstimate = Static<typeof modelEstimateShape>
 
 /** What a request would cost on the model it names, and on every other one. */
-export const estimateShape = named('Estimate', {
+export const estimateShape = namedSchema('Estimate', {
   ...fields,
   query_type: queryType,
   typical_error_pct: orNull(

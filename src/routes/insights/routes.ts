@@ -1,19 +1,19 @@
 import { Elysia } from 'elysia'
+import type { Deps } from '../../composition/deps.ts'
+import { isAllowed } from '../../core/accounts/roles.ts'
 import { insightsOf, recommendationsOf } from '../../core/learning/insights.ts'
 import type { Caller } from '../../core/limits/plans.ts'
-import { may } from '../../core/accounts/roles.ts'
 import { checker } from '../../core/validation/validate.ts'
-import type { Deps } from '../../composition/deps.ts'
-import { presentsKey } from '../../http/authentication.ts'
-import { type Documented, documented } from '../../http/route-docs.ts'
+import { hasApiKey } from '../../http/authentication.ts'
 import { keyOrSession } from '../../http/policies.ts'
+import { type RouteDocs, withRouteDocs } from '../../http/route-docs.ts'
 import {
+  type Authenticate,
   forbidden,
-  type Identify,
   notFound,
   readInput,
   reply,
-  replyNothing,
+  replyNoContent,
   sessionRoutes,
 } from '../../http/session-routes.ts'
 import {
@@ -33,18 +33,18 @@ export type InsightsDeps = Pick<Deps, 'learning' | 'clock' | 'figureOf'> & {
 const checkFeedback = checker(feedbackSchema)
 
 /** `GET /api/v1/insights/*`, by key or session; feedback and erasure, by session alone. */
-export function insights(deps: InsightsDeps, identify: Identify) {
+export function insights(deps: InsightsDeps, identify: Authenticate) {
   const accountOf = async (request: Request): Promise<string> => {
-    if (presentsKey(request.headers)) return (await deps.callerOf(request)).accountId
+    if (hasApiKey(request.headers)) return (await deps.callerOf(request)).accountId
     const { accountId, role } = await identify.principal(request.headers)
-    if (!may(role, 'insights.see')) throw forbidden()
+    if (!isAllowed(role, 'insights.see')) throw forbidden()
     return accountId
   }
   const read = async (request: Request) => {
     const cells = await deps.learning.cells(await accountOf(request))
     return { cells, insights: insightsOf(cells, deps.figureOf, deps.clock.now()) }
   }
-  const open = (told: Documented) => documented(keyOrSession('insights.see'), told)
+  const open = (told: RouteDocs) => withRouteDocs(keyOrSession('insights.see'), told)
 
   return new Elysia({ name: 'insights' })
     .get(
@@ -69,7 +69,7 @@ export function insights(deps: InsightsDeps, identify: Identify) {
     .use(writes(deps, identify))
 }
 
-function writes({ learning }: InsightsDeps, identify: Identify) {
+function writes({ learning }: InsightsDeps, identify: Authenticate) {
   return sessionRoutes('feedback', identify, [
     {
       method: 'POST',
@@ -99,7 +99,7 @@ function writes({ learning }: InsightsDeps, identify: Identify) {
       answer: null,
       async handle({ principal }) {
         await learning.erase(principal.accountId)
-        return replyNothing()
+        return replyNoContent()
       },
     },
   ])

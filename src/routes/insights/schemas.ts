@@ -2,14 +2,25 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { confidences } from '../../core/learning/learning-cell.ts'
 import { nullable, oneOf } from '../../core/validation/validate.ts'
-import { count, list, modelName, named, orNull, shape, share, text, time, usd } from '../../http/schemas.ts'
+import {
+  count,
+  list,
+  modelName,
+  namedSchema,
+  orNull,
+  share,
+  strictObject,
+  text,
+  time,
+  usd,
+} from '../../http/schemas.ts'
 
 const confidence = oneOf(confidences)
 /** As it was called when it was learnt. */
 const queryType = text('code')
 const percent = Type.Number({ minimum: 0, maximum: 100, examples: [37.5] })
 
-export const modelInsightShape = named('ModelInsight', {
+export const modelInsightShape = namedSchema('ModelInsight', {
   model: modelName,
   query_type: queryType,
   requests: count,
@@ -29,7 +40,7 @@ export const modelInsightShape = named('ModelInsight', {
 export type ShownModelInsight = Static<typeof modelInsightShape>
 export const modelInsightListShape = list(modelInsightShape)
 
-export const recommendationShape = named('Recommendation', {
+export const recommendationShape = namedSchema('Recommendation', {
   query_type: queryType,
   model: modelName,
   reason: text('Rated better than what serves these requests now.'),
@@ -39,20 +50,22 @@ export const recommendationShape = named('Recommendation', {
 export type ShownRecommendation = Static<typeof recommendationShape>
 export const recommendationListShape = list(recommendationShape)
 
-export const learningShape = named('Learning', {
+export const learningShape = namedSchema('Learning', {
   state: confidence,
   entries: count,
   since: orNull(time),
-  query_types: Type.Array(shape({ query_type: queryType, requests: count, best_model: orNull(modelName), confidence })),
-  enhancement: shape({ requests: count, quality_with: orNull(share), quality_without: orNull(share) }),
-  influence: shape({ classified_pct: percent, influenced_pct: percent }),
+  query_types: Type.Array(
+    strictObject({ query_type: queryType, requests: count, best_model: orNull(modelName), confidence }),
+  ),
+  enhancement: strictObject({ requests: count, quality_with: orNull(share), quality_without: orNull(share) }),
+  influence: strictObject({ classified_pct: percent, influenced_pct: percent }),
   models: Type.Array(modelInsightShape),
   recommendations: Type.Array(recommendationShape),
 })
 export type ShownLearning = Static<typeof learningShape>
 
 /** What a rating is answered with. */
-export const ratedShape = named('Rated', { accepted: Type.Boolean(), query_type: queryType, model: modelName })
+export const ratedShape = namedSchema('Rated', { accepted: Type.Boolean(), query_type: queryType, model: modelName })
 export type Rated = Static<typeof ratedShape>
 
 /** A rating of one request, 1 to 5. */

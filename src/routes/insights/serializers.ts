@@ -1,10 +1,10 @@
 /** Learning as its account sees it. */
 import type { QueryType } from '../../core/chat/chat.ts'
 import {
-  bestOf,
-  furthest,
+  type CellRow,
+  findBestModel,
+  highestConfidence,
   type Insight,
-  type Placed,
   type Recommendation,
   recommendationsOf,
 } from '../../core/learning/insights.ts'
@@ -12,19 +12,19 @@ import { toUsd } from '../../core/usage/money.ts'
 import type { ShownLearning, ShownModelInsight, ShownRecommendation } from './schemas.ts'
 
 /** `GET /api/v1/insights/learning`. */
-export function shownLearning(cells: readonly Placed[], insights: readonly Insight[]): ShownLearning {
-  const sum = (of: (cell: Placed) => number) => cells.reduce((total, cell) => total + of(cell), 0)
+export function shownLearning(cells: readonly CellRow[], insights: readonly Insight[]): ShownLearning {
+  const sum = (of: (cell: CellRow) => number) => cells.reduce((total, cell) => total + of(cell), 0)
   const requests = sum(cell => cell.requests)
   const enhanced = sum(cell => cell.enhanced)
   return {
-    state: furthest(insights),
+    state: highestConfidence(insights),
     entries: requests,
     since: requests === 0 ? null : new Date(Math.min(...cells.map(cell => cell.since))).toISOString(),
     query_types: [...Map.groupBy(insights, one => one.queryType)].map(([queryType, ofType]) => ({
       query_type: queryType,
       requests: ofType.reduce((total, { cell }) => total + cell.requests, 0),
-      best_model: bestOf(ofType),
-      confidence: furthest(ofType),
+      best_model: findBestModel(ofType),
+      confidence: highestConfidence(ofType),
     })),
     enhancement: {
       requests: enhanced,

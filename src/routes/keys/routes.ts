@@ -1,26 +1,26 @@
 /** API keys of an account: members see and manage their own, admins and owners all of them. */
 import { Type } from '@sinclair/typebox'
-import { timeIn } from '../../core/text/utc-days.ts'
-import { GatewayError } from '../../core/validation/errors.ts'
-import { toUsd } from '../../core/usage/money.ts'
-import { may } from '../../core/accounts/roles.ts'
-import { mintApiKey } from '../../core/accounts/api-keys.ts'
-import { checker, invalid, nullable } from '../../core/validation/validate.ts'
 import type { Deps } from '../../composition/deps.ts'
+import { mintApiKey } from '../../core/accounts/api-keys.ts'
+import { isAllowed } from '../../core/accounts/roles.ts'
+import { timeIn } from '../../core/text/utc-days.ts'
+import { toUsd } from '../../core/usage/money.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { checker, invalidField, nullable } from '../../core/validation/validate.ts'
+import type { KeyUsage } from '../../database/repositories/key-lineages.ts'
+import type { ApiKey } from '../../database/tables.ts'
 import type { Principal } from '../../http/authentication.ts'
 import { nameSchema } from '../../http/common-fields.ts'
-import { type Done, doOnce, onceErrors, onceHeaders } from '../../http/idempotency.ts'
+import { type IdempotentResult, idempotencyHeaders, onceErrors, runIdempotent } from '../../http/idempotency.ts'
 import {
-  type Call,
-  type Identify,
+  type Authenticate,
   notFound,
   readInput,
   reply,
-  replyNothing,
+  replyNoContent,
+  type SessionRequest,
   sessionRoutes,
 } from '../../http/session-routes.ts'
-import type { KeyUsage } from '../../database/repositories/key-lineages.ts'
-import type { ApiKey } from '../../database/tables.ts'
 import { keyShape, keysShape, newKeyShape, type ShownKey } from './schemas.ts'
 
 export type KeysDeps = Pick<
@@ -56,7 +56,7 @@ const checkChange = checker(changeSchema)
 const checkRotation = checker(rotationSchema)
 
 /** The routes under `/api/v1/keys`. */
-export function keys(deps: KeysDeps, identify: Identify) {
+export function keys(deps: KeysDeps, identify: Authenticate) {
   return sessionRoutes('keys', identify, [
     {
       method: 'GET',
@@ -78,9 +78,9 @@ export function keys(deps: KeysDeps, identify: Identify) {
       },
       answer: newKeyShape,
       status: 201,
-      requestHeaders: onceHeaders,
+      requestHeaders: idempotencyHeaders,
       errors: ['not_found', ...onceErrors],
-      handle: call => doOnce(deps, call, once => create(deps, once)),
+      handle: call => runIdempotent(deps, call, once => create(deps, once)),
     },
     {
       method: 'PATCH',
@@ -102,9 +102,9 @@ export function keys(deps: KeysDeps, identify: Identify) {
       examples: { 'at once': {}, 'both work for an hour': { overlap_seconds: 3600 } },
       answer: newKeyShape,
       status: 201,
-      requestHeaders: onceHeaders,
+      requestHeaders: idempotencyHeaders,
       errors: onceErrors,
-      handle: call => doOnce(deps, call, once => rotate(deps, once)),
+      handle: call => runIdempotent(deps, call, once => rotate(deps, once)),
     },
     {
       method: 'DELETE',
@@ -120,13 +120,16 @@ export function keys(deps: KeysDeps, identify: Identify) {
 
 async function list({ database, stores }: KeysDeps, { accountId, userId, role }: Principal): Promise<Response> {
   const [rows, usage] = await Promise.all([
-    stores.keyLines.recentKeys(database, accountId, may(role, 'keys.all') ? null : userId),
-    stores.keyLines.usageByLine(database, accountId),
+    stores.keyLines.recentKeys(database, accountId, isAllowed(role, 'keys.all') ? null : userId),
+    stores.keyLines.usageByLineage(database, accountId),
   ])
   return reply({ data: rows.map(row => shownKey(row, usage.get(row.lineId ?? row.id))) })
 }
 
-async function create(deps: KeysDeps, { principal: { accountId, userId, sessionId }, request }: Call): Promise<Done> {
+async function create(
+  deps: KeysDeps,
+  { principal: { accountId, userId, sessionId }, request }: SessionRequest,
+): Promise<IdempotentResult> {
   const { database, stores, randomBytes, newId, clock } = deps
   const body = await readInput(request, checkCreation)
   const now = clock.now()
@@ -149,19 +152,19 @@ async function create(deps: KeysDeps, { principal: { accountId, userId, sessionI
   return { answer: reply({ ...shownKey(row, undefined), key: minted.key }, 201), resultId: row.id }
 }
 
-async function change(deps: KeysDeps, call: Call): Promise<Response> {
+async function change(deps: KeysDeps, call: SessionRequest): Promise<Response> {
   const { database, stores } = deps
   const wanted = await readInput(call.request, checkChange)
-  if (Object.keys(wanted).length === 0) throw invalid('name', 'or `web` must be sent: there is nothing to change')
+  if (Object.keys(wanted).length === 0) throw invalidField('name', 'or `web` must be sent: there is nothing to change')
   const { id } = await managedKey(deps, call)
   const row = await stores.keyLines.changeKey(database, call.principal.accountId, id, wanted)
   if (row === null) throw notFound()
   deps.announce()
-  const usage = await stores.keyLines.usageByLine(database, call.principal.accountId)
+  const usage = await stores.keyLines.usageByLineage(database, call.principal.accountId)
   return reply(shownKey(row, usage.get(row.lineId ?? row.id)))
 }
 
-async function rotate(deps: KeysDeps, call: Call): Promise<Done> {
+async function rotate(deps: KeysDeps, call: SessionRequest): Promise<IdempotentResult> {
   const { database, stores, randomBytes, newId, clock } = deps
   const { accountId, sessionId } = call.principal
   const { overlap_seconds: overlapSeconds = 0 } = await readInput(call.request, checkRotation)
@@ -174,24 +177,24 @@ async function rotate(deps: KeysDeps, call: Call): Promise<Done> {
     throw new GatewayError('conflict', 'This key was revoked, expired or rotated before. Make a new one.')
   deps.keys.expect(minted.digest)
   deps.announce()
-  const usage = await stores.keyLines.usageByLine(database, accountId)
+  const usage = await stores.keyLines.usageByLineage(database, accountId)
   const shown = shownKey(row, usage.get(row.lineId ?? row.id))
   return { answer: reply({ ...shown, key: minted.key }, 201), resultId: row.id }
 }
 
-async function revoke(deps: KeysDeps, call: Call): Promise<Response> {
+async function revoke(deps: KeysDeps, call: SessionRequest): Promise<Response> {
   const { id } = await managedKey(deps, call)
   const { database, stores, clock } = deps
   // One that has ended already has ended: asking twice is no mistake.
   const isRevoked = await stores.keys.revokeKey(database, call.principal.accountId, id, new Date(clock.now()))
   if (isRevoked) deps.announce()
-  return replyNothing()
+  return replyNoContent()
 }
 
 /** The key of this id, where the caller may manage it; else it might as well not be there. */
-async function managedKey({ database, stores }: KeysDeps, { principal, params }: Call): Promise<ApiKey> {
+async function managedKey({ database, stores }: KeysDeps, { principal, params }: SessionRequest): Promise<ApiKey> {
   const row = await stores.keyLines.findKey(database, principal.accountId, params.id ?? '')
-  if (row === null || (row.userId !== principal.userId && !may(principal.role, 'keys.all'))) throw notFound()
+  if (row === null || (row.userId !== principal.userId && !isAllowed(principal.role, 'keys.all'))) throw notFound()
   return row
 }
 
@@ -200,7 +203,7 @@ const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)
 function futureTime(text: string, now: number): Date {
   const time = isoTime.test(text) ? timeIn(text) : Number.NaN
   if (time > now) return new Date(time)
-  throw invalid('expires_at', 'must be a time to come in ISO 8601, such as `2030-01-31T00:00:00Z`')
+  throw invalidField('expires_at', 'must be a time to come in ISO 8601, such as `2030-01-31T00:00:00Z`')
 }
 
 function shownKey(row: ApiKey, usage: KeyUsage | undefined): ShownKey {

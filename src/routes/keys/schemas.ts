@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { count, id, list, named, orNull, shape, text, time, usd } from '../../http/schemas.ts'
+import { count, id, list, namedSchema, orNull, strictObject, text, time, usd } from '../../http/schemas.ts'
 
 const fields = {
   id: id('key'),
@@ -11,10 +11,19 @@ const fields = {
   last_used_at: orNull(time),
   revoked_at: orNull(time),
   expires_at: orNull(time),
-  usage: shape({ requests: count, input_tokens: count, output_tokens: count, total_tokens: count, cost_usd: usd }),
+  usage: strictObject({
+    requests: count,
+    input_tokens: count,
+    output_tokens: count,
+    total_tokens: count,
+    cost_usd: usd,
+  }),
 }
 
-export const keyShape = named('Key', fields)
-export const newKeyShape = named('NewKey', { ...fields, key: text('gw_live_…', 'the key itself, shown this once') })
+export const keyShape = namedSchema('Key', fields)
+export const newKeyShape = namedSchema('NewKey', {
+  ...fields,
+  key: text('gw_live_…', 'the key itself, shown this once'),
+})
 export const keysShape = list(keyShape)
 export type ShownKey = Static<typeof keyShape>

@@ -1,10 +1,10 @@
 import { timingSafeEqual } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { GatewayError } from '../../core/validation/errors.ts'
 import { digestOf } from '../../core/accounts/api-keys.ts'
-import { documented } from '../../http/route-docs.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
 import { policies } from '../../http/policies.ts'
+import { withRouteDocs } from '../../http/route-docs.ts'
 
 export type MetricsDeps = {
   /** All metrics as Prometheus reads them, and what that text is. */
@@ -23,7 +23,7 @@ export function metrics({ exposition, expositionType, token }: MetricsDeps) {
       if (!isOwnMachine(request, server?.requestIP(request)?.address ?? null)) checkToken(request.headers, token)
       return new Response(await exposition(), { headers })
     },
-    documented(policies.operator, {
+    withRouteDocs(policies.operator, {
       summary: 'Metrics for Prometheus',
       description: 'Open to the gateway’s own machine; from elsewhere with `METRICS_TOKEN`, where one is set.',
       answer: null,

@@ -1,19 +1,19 @@
 import { Elysia } from 'elysia'
 import { attributions } from '../../core/models/catalog.ts'
-import { dayMs, dayOf } from '../../core/text/utc-days.ts'
-import { GatewayError } from '../../core/validation/errors.ts'
-import type { HealthState } from '../../core/routing/circuit-breaker.ts'
 import {
   autoModel,
-  type Catalogue,
+  type Catalog,
   type Deprecation,
   deprecationOf,
   fullName,
   type Model,
   type Prices,
 } from '../../core/models/models.ts'
-import { type Documented, documented } from '../../http/route-docs.ts'
+import type { HealthState } from '../../core/routing/circuit-breaker.ts'
+import { dayMs, formatDay } from '../../core/text/utc-days.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
 import { policies } from '../../http/policies.ts'
+import { type RouteDocs, withRouteDocs } from '../../http/route-docs.ts'
 import {
   type CompatibleModel,
   compatibleModelListShape,
@@ -24,7 +24,7 @@ import {
 } from './schemas.ts'
 
 export type ModelsDeps = {
-  readonly catalogue: Catalogue
+  readonly catalogue: Catalog
   readonly simulatedProviders: ReadonlySet<string>
   /** `model` is `provider/model`; `since` an ISO time, null = always so. */
   readonly health: {
@@ -77,23 +77,23 @@ export function models({ catalogue, simulatedProviders, health, clock }: ModelsD
     )
 }
 
-function route(told: Documented) {
-  return documented(policies.open, told)
+function route(told: RouteDocs) {
+  return withRouteDocs(policies.open, told)
 }
 
 const notKept = { 'cache-control': 'no-store', 'access-control-allow-origin': '*' }
 
 /** The pages depend on the day alone, since a model's deprecation does: they are written at its first request. */
-function pagesOfToday(catalogue: Catalogue, simulated: ReadonlySet<string>, clock: { now(): number }) {
+function pagesOfToday(catalogue: Catalog, simulated: ReadonlySet<string>, clock: { now(): number }) {
   let built: { readonly day: number; readonly pages: ReturnType<typeof pagesOf> } | null = null
   return () => {
-    const day = dayOf(clock.now())
+    const day = formatDay(clock.now())
     if (built?.day !== day) built = { day, pages: pagesOf(catalogue, simulated, new Date(day * dayMs).toISOString()) }
     return built.pages
   }
 }
 
-function pagesOf(catalogue: Catalogue, simulated: ReadonlySet<string>, today: string) {
+function pagesOf(catalogue: Catalog, simulated: ReadonlySet<string>, today: string) {
   const served = catalogue.list.filter(model => deprecationOf(model, today) !== 'retired')
   const auto = compatibleEntry(autoModel, autoModel, firstReleaseDate, null)
   const entries = new Map(catalogue.list.map(model => [model, compatibleModel(model, catalogue)]))
@@ -145,7 +145,7 @@ function nameIn(url: string): string {
 /** When `gateway-ai` first answered. */
 const firstReleaseDate = '2026-02-10'
 
-function compatibleModel(model: Model, catalogue: Catalogue): CompatibleModel {
+function compatibleModel(model: Model, catalogue: Catalog): CompatibleModel {
   // A bare id that two providers share belongs to the first; the other is listed by its full name.
   const id = catalogue.resolve(model.id) === model ? model.id : fullName(model)
   return compatibleEntry(id, model.provider, model.releaseDate, model.deprecationDate)

@@ -1,10 +1,10 @@
 /** The lists of models, in our own words and in the compatible shape. */
 import { type Static, Type } from '@sinclair/typebox'
 import { reasoningEfforts } from '../../core/chat/chat.ts'
-import { healthStates } from '../../core/routing/circuit-breaker.ts'
 import { tiers } from '../../core/models/models.ts'
+import { healthStates } from '../../core/routing/circuit-breaker.ts'
 import { oneOf } from '../../core/validation/validate.ts'
-import { count, list, modelName, named, orNull, shape, share, text } from '../../http/schemas.ts'
+import { count, list, modelName, namedSchema, orNull, share, strictObject, text } from '../../http/schemas.ts'
 
 const pricePerMillion = Type.Number({ minimum: 0, description: 'US dollars per million tokens', examples: [1.25] })
 const prices = {
@@ -16,21 +16,21 @@ const prices = {
 const date = Type.String({ description: 'a UTC day, or a month where no more is known', examples: ['2026-05-05'] })
 const measured = Type.Number({ minimum: 0, examples: [61.4] })
 
-export const modelShape = named('Model', {
+export const modelShape = namedSchema('Model', {
   id: text('gpt-5.5'),
   name: modelName,
   provider: text('openai'),
   display_name: text('GPT-5.5'),
   tier: oneOf(tiers),
-  pricing: shape({
+  pricing: strictObject({
     currency: Type.Literal('USD'),
     ...prices,
-    long_context: orNull(shape({ above_input_tokens: count, ...prices })),
+    long_context: orNull(strictObject({ above_input_tokens: count, ...prices })),
   }),
   context_window: count,
   max_input_tokens: orNull(count),
   max_output_tokens: count,
-  capabilities: shape({
+  capabilities: strictObject({
     vision: Type.Boolean(),
     files: Type.Boolean(),
     tools: Type.Boolean(),
@@ -47,7 +47,7 @@ export const modelShape = named('Model', {
   successor: orNull(modelName),
   release_date: orNull(date),
   quality_scores: Type.Array(
-    shape({
+    strictObject({
       metric: oneOf(['artificial_analysis_intelligence_index', 'livebench_global_average', 'arena_text_score']),
       value: measured,
       variant: Type.String(),
@@ -57,7 +57,7 @@ export const modelShape = named('Model', {
     }),
   ),
   speed: orNull(
-    shape({
+    strictObject({
       output_tokens_per_second: measured,
       time_to_first_token_seconds: measured,
       variant: Type.String(),
@@ -66,7 +66,7 @@ export const modelShape = named('Model', {
       attribution: Type.String(),
     }),
   ),
-  routing: shape(
+  routing: strictObject(
     {
       quality: share,
       output_tokens_per_second: measured,
@@ -79,12 +79,12 @@ export const modelShape = named('Model', {
 })
 export type ShownModel = Static<typeof modelShape>
 
-export const modelListShape = named('ModelList', {
+export const modelListShape = namedSchema('ModelList', {
   data: Type.Array(modelShape),
   attributions: Type.Record(Type.String(), Type.String(), { description: 'whom to credit for a score, by its metric' }),
 })
 
-export const modelHealthShape = named('ModelHealth', {
+export const modelHealthShape = namedSchema('ModelHealth', {
   model: modelName,
   state: oneOf(healthStates),
   since: orNull(
@@ -97,7 +97,7 @@ export const modelHealthShape = named('ModelHealth', {
 })
 export const modelHealthListShape = list(modelHealthShape)
 
-export const compatibleModelShape = named('CompatibleModel', {
+export const compatibleModelShape = namedSchema('CompatibleModel', {
   id: text('gpt-5.5'),
   object: Type.Literal('model'),
   created: Type.Integer({ minimum: 0, description: 'Unix seconds; 0 = not published', examples: [1_772_668_800] }),
@@ -105,7 +105,7 @@ export const compatibleModelShape = named('CompatibleModel', {
   shutdown_date: orNull(date),
 })
 export type CompatibleModel = Static<typeof compatibleModelShape>
-export const compatibleModelListShape = named('CompatibleModelList', {
+export const compatibleModelListShape = namedSchema('CompatibleModelList', {
   object: Type.Literal('list'),
   data: Type.Array(compatibleModelShape),
 })

@@ -1,8 +1,8 @@
 /** The route table, read aloud as an OpenAPI 3.1 document: nothing is written here that a route says of itself. */
 import { type ErrorCode, errorTable, wireCode } from '../../core/validation/errors.ts'
-import type { Documented } from '../../http/route-docs.ts'
-import { writtenPath } from '../../http/endpoints.ts'
+import { openApiPath } from '../../http/endpoints.ts'
 import type { Policy } from '../../http/policies.ts'
+import type { RouteDocs } from '../../http/route-docs.ts'
 import { errorShape } from '../../http/schemas.ts'
 import { answerHeaders, headerComponents, refusalHeaders } from './headers.ts'
 import { sampleOf } from './sample.ts'
@@ -15,7 +15,7 @@ export type RouteEntry = {
   readonly hooks: { readonly detail?: object }
 }
 
-type Detail = Policy & { readonly 'x-reference': Documented }
+type Detail = Policy & { readonly 'x-reference': RouteDocs }
 export type Media = {
   readonly schema: JsonSchema
   readonly example?: unknown
@@ -27,7 +27,7 @@ export type Parameter = {
   readonly required: boolean
   readonly schema: JsonSchema
 }
-export type Answer = {
+export type ResponseDoc = {
   readonly description: string
   readonly headers: Readonly<Record<string, object>>
   readonly content?: Readonly<Record<string, Media>>
@@ -41,7 +41,7 @@ export type Operation = {
   readonly 'x-action'?: string
   readonly parameters: readonly Parameter[]
   readonly requestBody?: { readonly required: boolean; readonly content: Readonly<Record<string, Media>> }
-  readonly responses: Readonly<Record<string, Answer>>
+  readonly responses: Readonly<Record<string, ResponseDoc>>
 }
 export type ApiDocument = {
   readonly openapi: string
@@ -63,7 +63,7 @@ export function documentOf(version: string, routes: readonly RouteEntry[]): ApiD
   const schemas = createSchemas()
   const paths: Record<string, Record<string, Operation>> = {}
   for (const { method, path, hooks } of routes) {
-    const at = writtenPath(path)
+    const at = openApiPath(path)
     const operation = operationOf(method, at, detailOf(method, path, hooks.detail), schemas)
     paths[at] = { ...paths[at], [method.toLowerCase()]: operation }
   }
@@ -187,7 +187,7 @@ function sectionOf(path: string): string {
   return fits.toSorted((left, right) => right.length - left.length)[0]?.name ?? 'Service'
 }
 
-function parametersOf(path: string, { query, requestHeaders = {} }: Documented, schemas: Schemas): Parameter[] {
+function parametersOf(path: string, { query, requestHeaders = {} }: RouteDocs, schemas: Schemas): Parameter[] {
   return [
     ...[...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => ({
       name,
@@ -211,7 +211,7 @@ function parametersOf(path: string, { query, requestHeaders = {} }: Documented, 
   ]
 }
 
-function bodyOf(body: NonNullable<Documented['body']>, { examples = {} }: Documented, schemas: Schemas): Media {
+function bodyOf(body: NonNullable<RouteDocs['body']>, { examples = {} }: RouteDocs, schemas: Schemas): Media {
   const shown = Object.entries(examples).map(([name, value]) => [name, { value }] as const)
   return {
     schema: schemas.of(body, 'asked'),
@@ -274,7 +274,11 @@ function eventOf({ schema, example }: Media, end: string | undefined): Media {
 const afterAttempts: ReadonlySet<ErrorCode> = new Set(['upstream_failed', 'no_model_available', 'upstream_timeout'])
 
 /** One answer a status, naming the codes it can carry. */
-function refusalsOf(codes: readonly ErrorCode[], showsStanding: boolean, schemas: Schemas): Record<string, Answer> {
+function refusalsOf(
+  codes: readonly ErrorCode[],
+  showsStanding: boolean,
+  schemas: Schemas,
+): Record<string, ResponseDoc> {
   const byStatus = Map.groupBy(new Set(codes), code => errorTable[code].status)
   return Object.fromEntries(
     [...byStatus].map(([status, shared]) => [

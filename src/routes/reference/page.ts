@@ -1,14 +1,16 @@
 /** The document as a page to read: whole and static, without a script, so that it prints, searches and works anywhere. */
-import type { Answer, ApiDocument, Media, Operation, Parameter } from './document.ts'
+import type { ApiDocument, Media, Operation, Parameter, ResponseDoc } from './document.ts'
 import { html, type Markup, markdown, raw } from './markup.ts'
 import type { JsonSchema } from './schemas.ts'
 
-type Placed = { readonly method: string; readonly path: string; readonly operation: Operation }
+type ReferenceOperation = { readonly method: string; readonly path: string; readonly operation: Operation }
 
 /** The page, as HTML text. */
 export function pageOf(document: ApiDocument): string {
   const placed = Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]): Placed => ({ method: method.toUpperCase(), path, operation })),
+    Object.entries(methods).map(
+      ([method, operation]): ReferenceOperation => ({ method: method.toUpperCase(), path, operation }),
+    ),
   )
   const sections = document.tags.map(tag => ({
     ...tag,
@@ -67,12 +69,12 @@ ${Object.entries(components.schemas).map(
 `.text
 }
 
-function endpoint({ method, path, operation }: Placed): Markup {
+function endpoint({ method, path, operation }: ReferenceOperation): Markup {
   const { operationId, summary, description, parameters, requestBody, responses } = operation
   const body = requestBody?.content['application/json']
   return html`<article id="${operationId}">
 <h3><a href="#${operationId}">${markdown(summary)}</a></h3>
-<p class="route"><span class="method ${method.toLowerCase()}">${method}</span> <code>${path}</code> <span class="who">${whoMay(operation)}</span></p>
+<p class="route"><span class="method ${method.toLowerCase()}">${method}</span> <code>${path}</code> <span class="who">${authenticationText(operation)}</span></p>
 ${description === undefined ? '' : html`<p>${markdown(description)}</p>`}
 ${parameters.length === 0 ? '' : html`<h4>Parameters</h4><dl>${parameters.map(parameter)}</dl>`}
 ${body === undefined ? '' : html`<h4>Body${requestBody?.required ? '' : ' (may be left out)'}</h4>${fields(body.schema)}${examples(operation, method, path, body)}`}
@@ -82,7 +84,7 @@ ${Object.entries(responses).map(([status, answer]) => answerOf(status, answer))}
 `
 }
 
-function whoMay({ security, 'x-action': action }: Operation): string {
+function authenticationText({ security, 'x-action': action }: Operation): string {
   const schemes = security.flatMap(way => Object.keys(way))
   if (schemes.length === 0) return 'open to anyone'
   const ways = [schemes.includes('apiKey') ? 'an API key' : '', schemes.includes('session') ? 'a session' : '']
@@ -105,7 +107,7 @@ function examples({ security }: Operation, method: string, path: string, { examp
   })
 }
 
-function answerOf(status: string, { description, headers, content = {} }: Answer): Markup {
+function answerOf(status: string, { description, headers, content = {} }: ResponseDoc): Markup {
   return html`<details class="answer"><summary><span class="status s${status[0] ?? ''}">${status}</span> ${markdown(description)}</summary>
 ${Object.entries(content).map(
   ([type, { schema, example }]) => html`<p class="type"><code>${type}</code></p>${fields(schema)}

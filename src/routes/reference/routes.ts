@@ -1,9 +1,9 @@
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { documented } from '../../http/route-docs.ts'
 import { pageHeaders } from '../../http/page-headers.ts'
 import { policies } from '../../http/policies.ts'
-import { shape, text } from '../../http/schemas.ts'
+import { withRouteDocs } from '../../http/route-docs.ts'
+import { strictObject, text } from '../../http/schemas.ts'
 import { documentOf, type RouteEntry } from './document.ts'
 import { pageOf } from './page.ts'
 
@@ -19,24 +19,31 @@ export function reference(version: string, routes: () => readonly RouteEntry[]) 
     .get(
       '/openapi.json',
       () => sent(written().json, 'application/json'),
-      documented(policies.open, { summary: 'This document', answer: documentShape }),
+      withRouteDocs(policies.open, { summary: 'This document', answer: documentShape }),
     )
     .get(
       '/docs',
       () => sent(written().page, 'text/html; charset=utf-8'),
-      documented(policies.open, { summary: 'This document, to read', answer: null, alsoAs: { 'text/html': markup } }),
+      withRouteDocs(policies.open, {
+        summary: 'This document, to read',
+        answer: null,
+        alsoAs: { 'text/html': markup },
+      }),
     )
     .get(
       '/docs/style.css',
       async () => sent(await style.text(), 'text/css; charset=utf-8'),
-      documented(policies.open, { summary: 'How it looks', answer: null, alsoAs: { 'text/css': markup } }),
+      withRouteDocs(policies.open, { summary: 'How it looks', answer: null, alsoAs: { 'text/css': markup } }),
     )
 }
 
 const style = Bun.file(new URL('./style.css', import.meta.url))
 const markup = Type.String()
 const open = { additionalProperties: true } as const
-const documentShape = shape({ openapi: text('3.1.0'), info: Type.Object({}, open), paths: Type.Object({}, open) }, open)
+const documentShape = strictObject(
+  { openapi: text('3.1.0'), info: Type.Object({}, open), paths: Type.Object({}, open) },
+  open,
+)
 
 function once<T>(make: () => T): () => T {
   let made: { readonly value: T } | null = null

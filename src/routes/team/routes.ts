@@ -1,29 +1,29 @@
 /** The people of an account: who they are, inviting, accepting, roles, removing. */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { GatewayError } from '../../core/validation/errors.ts'
-import { chosenPassword, emailSchema, mailbox, passwordSchema } from '../../core/accounts/passwords.ts'
-import { may, outranks, roles } from '../../core/accounts/roles.ts'
 import { digestOf } from '../../core/accounts/api-keys.ts'
+import { emailSchema, normalizeEmail, passwordSchema, validateNewPassword } from '../../core/accounts/passwords.ts'
+import { isAllowed, outranks, roles } from '../../core/accounts/roles.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, oneOf } from '../../core/validation/validate.ts'
-import { documented } from '../../http/route-docs.ts'
+import type { TeamChange } from '../../database/repositories/users.ts'
+import type { Invitation } from '../../database/tables.ts'
+import { enforceDryRunLimit } from '../../http/ip-rate-limit.ts'
 import { policies } from '../../http/policies.ts'
+import { withRouteDocs } from '../../http/route-docs.ts'
+import { sessionShape, userShape } from '../../http/schemas.ts'
 import {
-  type Call,
+  type Authenticate,
   forbidden,
   heldOpen,
-  type Identify,
   notFound,
   readInput,
   reply,
-  replyNothing,
+  replyNoContent,
+  type SessionRequest,
   sessionRoutes,
 } from '../../http/session-routes.ts'
-import { sessionShape, userShape } from '../../http/schemas.ts'
 import { type SessionDeps, shownUser, signIn } from '../../http/sign-in.ts'
-import { refuseHaste } from '../../http/ip-rate-limit.ts'
-import type { Invitation } from '../../database/tables.ts'
-import type { TeamChange } from '../../database/repositories/users.ts'
 import { newInvitationShape, type ShownInvitation, type ShownTeam, teamShape } from './schemas.ts'
 
 const strict = { additionalProperties: false } as const
@@ -38,7 +38,7 @@ const acceptances = { allowed: 60, windowMs: 60_000 }
 const tokenPrefix = 'gw_invite_'
 
 /** The routes under `/api/v1/team`. */
-export function team(deps: SessionDeps, identify: Identify) {
+export function team(deps: SessionDeps, identify: Authenticate) {
   const accepting = deps.limits('invitation', acceptances)
 
   return new Elysia({ name: 'team' })
@@ -46,12 +46,12 @@ export function team(deps: SessionDeps, identify: Identify) {
       '/api/v1/team/invitations/:token/accept',
       async ({ request, server, params }) => {
         const address = deps.addressOf(request, server)
-        await refuseHaste(accepting, address)
+        await enforceDryRunLimit(accepting, address)
         return heldOpen(deps, { request, address }, () => accept(deps, request, params.token, address))
       },
       {
         parse: 'none',
-        ...documented(policies.open, {
+        ...withRouteDocs(policies.open, {
           summary: 'Accept an invitation with its token',
           description: 'Makes the invited a user of the account, signed in.',
           body: acceptanceSchema,
@@ -116,23 +116,26 @@ export function team(deps: SessionDeps, identify: Identify) {
     )
 }
 
-async function list({ database, stores }: SessionDeps, { principal: { accountId, role } }: Call): Promise<Response> {
+async function list(
+  { database, stores }: SessionDeps,
+  { principal: { accountId, role } }: SessionRequest,
+): Promise<Response> {
   const [users, invitations] = await Promise.all([
     stores.users.listUsers(database, accountId),
-    may(role, 'team.invite') ? stores.invitations.listInvitations(database, accountId) : [],
+    isAllowed(role, 'team.invite') ? stores.invitations.listInvitations(database, accountId) : [],
   ])
   const shown: ShownTeam = { data: users.map(shownUser), invitations: invitations.map(shownInvitation) }
   return reply(shown)
 }
 
-async function invite(deps: SessionDeps, { principal, request }: Call): Promise<Response> {
+async function invite(deps: SessionDeps, { principal, request }: SessionRequest): Promise<Response> {
   const { email, role = 'member' } = await readInput(request, checkInvitation)
   if (!outranks(principal.role, role)) throw forbidden()
   refuseWhereClosed(deps)
   const token = tokenPrefix + Buffer.from(deps.randomBytes(32)).toString('base64url')
   const invitation = await deps.stores.invitations.invite(deps.database, principal.accountId, {
     id: deps.newId('inv'),
-    email: mailbox(email),
+    email: normalizeEmail(email),
     role,
     invitedBy: principal.userId,
     digest: digestOf(token),
@@ -145,16 +148,16 @@ async function invite(deps: SessionDeps, { principal, request }: Call): Promise<
   return reply({ ...shownInvitation(invitation), mailed: true }, 201)
 }
 
-async function withdraw(deps: SessionDeps, { principal, params }: Call): Promise<Response> {
+async function withdraw(deps: SessionDeps, { principal, params }: SessionRequest): Promise<Response> {
   const { accountId, userId } = principal
   orRefuse(await deps.stores.invitations.withdrawInvitation(deps.database, accountId, userId, params.id ?? ''))
-  return replyNothing()
+  return replyNoContent()
 }
 
 async function accept(deps: SessionDeps, request: Request, token: string, address: string): Promise<Response> {
   refuseWhereClosed(deps)
   const body = await readInput(request, checkAcceptance)
-  const password = chosenPassword(body.password, 'password')
+  const password = validateNewPassword(body.password, 'password')
   const { database, stores } = deps
   const digest = digestOf(token)
   const invitation = await stores.invitations.findInvitation(database, digest)
@@ -187,7 +190,7 @@ function refuseWhereClosed({ config }: SessionDeps): void {
     })
 }
 
-async function changeRole(deps: SessionDeps, { principal, params, request }: Call): Promise<Response> {
+async function changeRole(deps: SessionDeps, { principal, params, request }: SessionRequest): Promise<Response> {
   const { role } = await readInput(request, checkRole)
   const { accountId, userId } = principal
   const id = params.id ?? ''
@@ -198,11 +201,11 @@ async function changeRole(deps: SessionDeps, { principal, params, request }: Cal
   return reply(shownUser(user))
 }
 
-async function remove(deps: SessionDeps, { principal, params }: Call): Promise<Response> {
+async function remove(deps: SessionDeps, { principal, params }: SessionRequest): Promise<Response> {
   const { accountId, userId } = principal
   orRefuse(await deps.stores.users.removeUser(deps.database, accountId, userId, params.id ?? ''))
   deps.announce()
-  return replyNothing()
+  return replyNoContent()
 }
 
 function orRefuse(change: TeamChange): void {

@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { roles } from '../../core/accounts/roles.ts'
 import { oneOf } from '../../core/validation/validate.ts'
-import { id, named, text, time, userShape } from '../../http/schemas.ts'
+import { id, namedSchema, text, time, userShape } from '../../http/schemas.ts'
 
 const invitation = {
   id: id('inv'),
@@ -11,13 +11,13 @@ const invitation = {
   expires_at: time,
 }
 
-export const invitationShape = named('Invitation', invitation)
-export const newInvitationShape = named('NewInvitation', {
+export const invitationShape = namedSchema('Invitation', invitation)
+export const newInvitationShape = namedSchema('NewInvitation', {
   ...invitation,
   token: Type.Optional(text('gw_invite_…', 'what the invitation is accepted with, shown this once')),
   mailed: Type.Optional(Type.Literal(true, { description: 'the token is on its way by e-mail instead' })),
 })
-export const teamShape = named('Team', { data: Type.Array(userShape), invitations: Type.Array(invitationShape) })
+export const teamShape = namedSchema('Team', { data: Type.Array(userShape), invitations: Type.Array(invitationShape) })
 export type ShownInvitation = Static<typeof invitationShape>
 export type NewInvitation = Static<typeof newInvitationShape>
 export type ShownTeam = Static<typeof teamShape>

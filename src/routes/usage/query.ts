@@ -1,7 +1,7 @@
 /** What the usage routes can be asked, as query parameters: each known by name, sent once, and bounded. */
 import { type Static, Type } from '@sinclair/typebox'
 import { dayMs, timeIn } from '../../core/text/utc-days.ts'
-import { checker, invalid, oneOf } from '../../core/validation/validate.ts'
+import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
 import type { LogPosition, LogRange, RequestFilters } from '../../ledger/ledger.ts'
 import type { UsagePeriod } from '../../ledger/usage-totals.ts'
 
@@ -106,11 +106,12 @@ export function readUsageQuery(url: string, now: number): UsagePeriod {
   const query = checkUsage(parametersOf(url))
   const to = query.to === undefined ? now : timeOf('to', query.to)
   const from = query.from === undefined ? to - (defaultDays - 1) * dayMs : timeOf('from', query.from)
-  if (from > to) throw invalid('from', 'must not be after `to`')
-  if (to - from >= maximumDays * dayMs) throw invalid('from', `must be less than ${maximumDays} days before \`to\``)
+  if (from > to) throw invalidField('from', 'must not be after `to`')
+  if (to - from >= maximumDays * dayMs)
+    throw invalidField('from', `must be less than ${maximumDays} days before \`to\``)
   const { group_by: groupBy = 'day', split_by: splitBy = null } = query
   if (splitBy !== null && groupBy !== 'day' && groupBy !== 'month')
-    throw invalid('split_by', 'must not be sent unless `group_by` is `day` or `month`')
+    throw invalidField('split_by', 'must not be sent unless `group_by` is `day` or `month`')
   return { from: dayOf(from), to: dayOf(to), groupBy, splitBy }
 }
 
@@ -123,7 +124,7 @@ export function encodeCursor({ atMicros, requestId }: LogPosition): string {
 
 function decodeCursor(cursor: string): LogPosition {
   const found = /^(\d{1,16}) ([\w-]{1,64})$/.exec(Buffer.from(cursor, 'base64url').toString('latin1'))
-  if (found === null) throw invalid('cursor', 'must be a `next_cursor` of this list, as it came')
+  if (found === null) throw invalidField('cursor', 'must be a `next_cursor` of this list, as it came')
   return { atMicros: Number(found[1]), requestId: found[2] ?? '' }
 }
 
@@ -136,7 +137,7 @@ function parametersOf(url: string): Record<string, unknown> {
   for (const [name, value] of new URL(url).searchParams) {
     const pair = metadataName.exec(name)?.[1]
     const [group, key] = pair === undefined ? [parameters, name] : [metadata, pair]
-    if (Object.hasOwn(group, key)) throw invalid(name.slice(0, 64).toWellFormed(), 'must be sent once')
+    if (Object.hasOwn(group, key)) throw invalidField(name.slice(0, 64).toWellFormed(), 'must be sent once')
     group[key] = value
     if (pair !== undefined) parameters.metadata = metadata
   }
@@ -147,7 +148,7 @@ function filtersOf(query: Omit<Static<typeof exportQuerySchema>, 'format'>): Req
   const { provider, model } = modelOf(query.provider, query.model)
   const from = query.from === undefined ? null : timeOf('from', query.from)
   const to = query.to === undefined ? null : timeOf('to', query.to) + (query.to.length === 10 ? dayMs : 0)
-  if (from !== null && to !== null && from > to) throw invalid('from', 'must not be after `to`')
+  if (from !== null && to !== null && from > to) throw invalidField('from', 'must not be after `to`')
   return {
     from,
     to,
@@ -166,13 +167,14 @@ function modelOf(provider: string | undefined, model: string | undefined) {
   const slash = model?.indexOf('/') ?? -1
   if (model === undefined || slash < 1) return { provider: provider ?? null, model: model ?? null }
   const named = model.slice(0, slash)
-  if (provider !== undefined && provider !== named) throw invalid('provider', 'must be that of `model`, or not be sent')
+  if (provider !== undefined && provider !== named)
+    throw invalidField('provider', 'must be that of `model`, or not be sent')
   return { provider: named, model: model.slice(slash + 1) }
 }
 
 /** Epoch milliseconds, of dates that exist and that a log can hold. */
 function timeOf(param: string, text: string): number {
   const time = timeIn(text)
-  if (!(time >= 0) || time >= Date.UTC(2200, 0)) throw invalid(param, 'must be a date from 1970 to 2199')
+  if (!(time >= 0) || time >= Date.UTC(2200, 0)) throw invalidField(param, 'must be a date from 1970 to 2199')
   return time
 }

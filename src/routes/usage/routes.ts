@@ -1,11 +1,11 @@
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
+import { type Action, isAllowed } from '../../core/accounts/roles.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { type Action, may } from '../../core/accounts/roles.ts'
 import type { Principal } from '../../http/authentication.ts'
-import { documented } from '../../http/route-docs.ts'
 import { session } from '../../http/policies.ts'
-import { forbidden, type Identify, reply } from '../../http/session-routes.ts'
+import { withRouteDocs } from '../../http/route-docs.ts'
+import { type Authenticate, forbidden, reply } from '../../http/session-routes.ts'
 import type { LedgerReader, LoggedRequest } from '../../ledger/ledger.ts'
 import type { UsageScope } from '../../ledger/usage-totals.ts'
 import {
@@ -31,11 +31,11 @@ const stalledSeconds = 60
  * `GET /api/v1/usage`, `GET /api/v1/requests` and its export. Members are shown what their own keys used, admins and
  * owners all of the account.
  */
-export function usage({ ledger, clock }: UsageDeps, identify: Identify) {
+export function usage({ ledger, clock }: UsageDeps, identify: Authenticate) {
   const exports = new Map<string, number>()
   const allowed = async (request: Request, action: Action): Promise<Principal> => {
     const principal = await identify.principal(request.headers)
-    if (!may(principal.role, action)) throw forbidden()
+    if (!isAllowed(principal.role, action)) throw forbidden()
     return principal
   }
 
@@ -47,7 +47,7 @@ export function usage({ ledger, clock }: UsageDeps, identify: Identify) {
         const query = readUsageQuery(request.url, clock.now())
         return reply(shownUsage(query, await ledger.usage(scopeOf(principal, 'usage.all'), query)))
       },
-      documented(session('usage.own'), {
+      withRouteDocs(session('usage.own'), {
         summary: 'Usage totals',
         description:
           'The last 30 days by day, unless told; three years at most. `split_by` adds series for charts: what each model or key used on each of the days.',
@@ -63,7 +63,7 @@ export function usage({ ledger, clock }: UsageDeps, identify: Identify) {
         const { requests, next } = await ledger.requests(scopeOf(principal, 'requests.all'), filters, page)
         return reply({ data: requests.map(shownRequest), next_cursor: next === null ? null : encodeCursor(next) })
       },
-      documented(session('requests.own'), {
+      withRouteDocs(session('requests.own'), {
         summary: 'Request log',
         description: 'Newest first, 50 a page unless told. No prompt and no answer is ever in it.',
         query: requestsQuerySchema,
@@ -82,7 +82,7 @@ export function usage({ ledger, clock }: UsageDeps, identify: Identify) {
         const batches = ledger.export(scopeOf(principal, 'requests.export_all'), { ...filters, to: until })
         return exported(written(format, batches, release), format, new Date(until).toISOString().slice(0, 10))
       },
-      documented(session('requests.export_own'), {
+      withRouteDocs(session('requests.export_own'), {
         summary: 'Request log as a file',
         description: 'Sent as it is read, of any length: a file that was cut off is no valid one.',
         query: exportQuerySchema,
@@ -95,7 +95,7 @@ export function usage({ ledger, clock }: UsageDeps, identify: Identify) {
 }
 
 function scopeOf({ accountId, userId, role }: Principal, all: Action): UsageScope {
-  return { accountId, userId: may(role, all) ? null : userId }
+  return { accountId, userId: isAllowed(role, all) ? null : userId }
 }
 
 function take(exports: Map<string, number>, accountId: string): () => void {

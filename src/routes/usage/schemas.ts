@@ -1,17 +1,17 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { triedOutcomes } from '../../core/usage/usage-record.ts'
+import { attemptOutcomes } from '../../core/usage/usage-record.ts'
 import { oneOf } from '../../core/validation/validate.ts'
-import { count, day, id, modelName, named, orNull, shape, text, time, usd } from '../../http/schemas.ts'
+import { count, day, id, modelName, namedSchema, orNull, strictObject, text, time, usd } from '../../http/schemas.ts'
 
 /** A model that was asked. */
-export const attemptShape = named('LoggedAttempt', {
+export const attemptShape = namedSchema('LoggedAttempt', {
   model: modelName,
-  outcome: oneOf(triedOutcomes),
+  outcome: oneOf(attemptOutcomes),
   after_ms: { ...count, description: 'when it was asked, in milliseconds since the request was received' },
   duration_ms: { ...count, description: 'until it had failed, or until its first content' },
 })
 
-export const requestShape = named('LoggedRequest', {
+export const requestShape = namedSchema('LoggedRequest', {
   request_id: id('req'),
   created_at: time,
   key_id: id('key'),
@@ -44,11 +44,11 @@ export const requestShape = named('LoggedRequest', {
   first_token_ms: orNull(count),
   metadata: orNull(Type.Record(Type.String(), Type.String())),
 })
-export const requestListShape = named('RequestLog', {
+export const requestListShape = namedSchema('RequestLog', {
   data: Type.Array(requestShape),
   next_cursor: orNull(text('MTc3Nzk4MjQwMDAwMDAwMCByZXFfNWY', 'the `cursor` of the page after this one')),
 })
-export const requestExportShape = named('RequestExport', { data: Type.Array(requestShape) })
+export const requestExportShape = namedSchema('RequestExport', { data: Type.Array(requestShape) })
 
 const milliseconds = {
   ...orNull(count),
@@ -78,24 +78,24 @@ const lines = {
   latency_p50_ms: Type.Array(milliseconds),
   latency_p95_ms: Type.Array(milliseconds),
 }
-export const usageShape = named('UsageTotals', {
+export const usageShape = namedSchema('UsageTotals', {
   from: day,
   to: { ...day, description: 'a UTC day, included' },
   group_by: oneOf(['day', 'month', 'model', 'key']),
-  total: shape(sums),
+  total: strictObject(sums),
   data: Type.Array(
     Type.Union([
-      shape({ day, ...sums }),
-      shape({ month: text('2026-05'), ...sums }),
-      shape({ model: orNull(modelName), ...sums }),
-      shape({ key_id: id('key'), key_name: orNull(text('production')), ...sums }),
+      strictObject({ day, ...sums }),
+      strictObject({ month: text('2026-05'), ...sums }),
+      strictObject({ model: orNull(modelName), ...sums }),
+      strictObject({ key_id: id('key'), key_name: orNull(text('production')), ...sums }),
     ]),
   ),
   split_by: orNull(oneOf(['model', 'key'])),
   series: Type.Array(
     Type.Union([
-      shape({ model: orNull(modelName), ...lines }),
-      shape({ key_id: id('key'), key_name: orNull(text('production')), ...lines }),
+      strictObject({ model: orNull(modelName), ...lines }),
+      strictObject({ key_id: id('key'), key_name: orNull(text('production')), ...lines }),
     ]),
     {
       description:
@@ -103,7 +103,7 @@ export const usageShape = named('UsageTotals', {
     },
   ),
   others: {
-    ...orNull(shape(lines)),
+    ...orNull(strictObject(lines)),
     description: 'all models or keys that are in no series; null where there are none',
   },
 })

@@ -1,7 +1,7 @@
 /** Usage as callers see it: our own rows never leave as they are. */
 import { type Cell, csvLine } from '../../core/text/csv.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
-import { durationAt } from '../../core/usage/latency-histogram.ts'
+import { latencyQuantile } from '../../core/usage/latency-histogram.ts'
 import { microcentsPerUsd, toUsd } from '../../core/usage/money.ts'
 import type { LoggedRequest } from '../../ledger/ledger.ts'
 import type { GroupedUsage, UsageGroup, UsagePart, UsagePeriod, UsageSums } from '../../ledger/usage-totals.ts'
@@ -147,8 +147,8 @@ function shownLines(byUnit: UsagePart['byUnit'], units: readonly string[]) {
     failed: sums.map(one => one.failed),
     total_tokens: sums.map(one => one.input_tokens + one.output_tokens),
     cost_usd: sums.map(one => toUsd(one.billed_microcents)),
-    latency_p50_ms: sums.map(one => durationAt(one.latency, 0.5)),
-    latency_p95_ms: sums.map(one => durationAt(one.latency, 0.95)),
+    latency_p50_ms: sums.map(one => latencyQuantile(one.latency, 0.5)),
+    latency_p95_ms: sums.map(one => latencyQuantile(one.latency, 0.95)),
   }
 }
 
@@ -189,9 +189,9 @@ function shownSums(sums: UsageSums) {
     reasoning_tokens: sums.reasoning_tokens,
     total_tokens: sums.input_tokens + sums.output_tokens,
     cost_usd: toUsd(sums.billed_microcents),
-    latency_p50_ms: durationAt(sums.latency, 0.5),
-    latency_p95_ms: durationAt(sums.latency, 0.95),
-    first_token_p50_ms: durationAt(sums.first_token, 0.5),
+    latency_p50_ms: latencyQuantile(sums.latency, 0.5),
+    latency_p95_ms: latencyQuantile(sums.latency, 0.95),
+    first_token_p50_ms: latencyQuantile(sums.first_token, 0.5),
   }
 }
 

@@ -12,7 +12,7 @@ export const maximumRatio = 20
 const ratioFromBytes = 128 << 10
 
 /** All of it, or a `PageFailure`: `unreadable` past a bound or in an unknown coding, `unreachable` where it breaks off. */
-export function readBody(response: IncomingMessage, signal: AbortSignal): Promise<Buffer> {
+export function readPageBody(response: IncomingMessage, signal: AbortSignal): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const decoder = decoderOf(response.headers['content-encoding'])
   if (decoder === undefined) return refused(response, 'in an unknown coding')

@@ -4,7 +4,7 @@
  * not fetched.
  */
 
-export type Hiding = {
+export type HiddenTextFilter = {
   /** Takes in a `<style>` element's text. */
   learn(sheet: string): void
   /** A sheet that is not here: from now on nobody knows what stands behind a text. */
@@ -22,7 +22,7 @@ const maximumSelectors = 2_000
 const neverHidden = new Set(['html', 'body', 'main'])
 
 /** Knows no sheet yet. */
-export function createHiding(): Hiding {
+export function createHiding(): HiddenTextFilter {
   const hidden = new Set<string>()
   let knowsCanvas = true
 

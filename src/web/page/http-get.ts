@@ -5,7 +5,7 @@
 import { type IncomingMessage, type RequestOptions, request as requestPlain } from 'node:http'
 import { request as requestSecure } from 'node:https'
 import { isIP } from 'node:net'
-import type { VettedAddress } from '../address-policy.ts'
+import type { AllowedUrl } from '../address-policy.ts'
 import { PageFailure } from './failure.ts'
 
 export type Endpoint = { readonly address: string; readonly port: number }
@@ -27,8 +27,8 @@ const headers = {
 }
 
 /** Resolves when the response's head is here; its body has not been read. Aborting `signal` ends it at any time. */
-export function exchange(
-  { url, host, port, isLiteral }: VettedAddress,
+export function httpGet(
+  { url, host, port, isLiteral }: AllowedUrl,
   address: string,
   { dial, signal }: { readonly dial: Dial; readonly signal: AbortSignal },
 ): Promise<IncomingMessage> {

@@ -4,21 +4,21 @@
  */
 import { PageFailure } from './failure.ts'
 import type { ReadText } from './html.ts'
-import type { Compound, ReadOrder, ReadReport } from './worker.ts'
+import type { PageBody, ReadOrder, ReadReport } from './worker.ts'
 
-export type Readers = {
+export type ParserPool = {
   /** Rejects with `PageFailure`: `unreadable`, or `too_slow` where too many wait. */
-  read(content: Compound): Promise<ReadText>
+  read(content: PageBody): Promise<ReadText>
   /** Ends the threads; what they read, and what waits, is given up. */
   close(): void
 }
 
-type Waiting = {
+type QueuedPage = {
   readonly order: ReadOrder
   readonly done: (read: ReadText) => void
   readonly fail: (cause: Error) => void
 }
-type Thread = { readonly worker: Worker; busy: Waiting | null; end: () => void }
+type Thread = { readonly worker: Worker; busy: QueuedPage | null; end: () => void }
 
 const maximumThreads = 2
 const maximumWaiting = 32
@@ -29,9 +29,9 @@ const lookEveryMs = 25
 const maximumGrowthBytes = 256 << 20
 
 /** Starts a thread with the first page; it does not keep the process alive. */
-export function createReaders({ enoughCharacters }: { readonly enoughCharacters: number }): Readers {
+export function createReaders({ enoughCharacters }: { readonly enoughCharacters: number }): ParserPool {
   const threads: Thread[] = []
-  const queue: Waiting[] = []
+  const queue: QueuedPage[] = []
   let orders = 0
   let isClosed = false
 
@@ -67,7 +67,7 @@ export function createReaders({ enoughCharacters }: { readonly enoughCharacters:
     next()
   }
 
-  const begin = (thread: Thread, waiting: Waiting, allowedMs: number) => {
+  const begin = (thread: Thread, waiting: QueuedPage, allowedMs: number) => {
     thread.busy = waiting
     const memory = process.memoryUsage.rss()
     const late = setTimeout(() => give(thread, 'it takes too long to read'), allowedMs)

@@ -8,8 +8,8 @@ declare const self: Worker
 const longestTitle = 1_000
 
 /** What has to be taken apart to be read. */
-export type Compound = Exclude<Content, { readonly kind: 'text' | 'json' }>
-export type ReadOrder = { readonly id: number; readonly content: Compound; readonly enoughCharacters: number }
+export type PageBody = Exclude<Content, { readonly kind: 'text' | 'json' }>
+export type ReadOrder = { readonly id: number; readonly content: PageBody; readonly enoughCharacters: number }
 /** `read` is null where nothing could be made of it. */
 export type ReadReport = { readonly id: number; readonly read: ReadText | null }
 
@@ -24,7 +24,7 @@ self.onmessage = async (event: MessageEvent<ReadOrder>) => {
   self.postMessage({ id, read } satisfies ReadReport)
 }
 
-async function readContent(content: Compound, enoughCharacters: number): Promise<ReadText> {
+async function readContent(content: PageBody, enoughCharacters: number): Promise<ReadText> {
   const { title, text } =
     content.kind === 'html' ? readHtml(content.text) : await readPdf(content.bytes, enoughCharacters)
   return { title: title.slice(0, longestTitle), text: text.slice(0, enoughCharacters) }

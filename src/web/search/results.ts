@@ -1,8 +1,8 @@
 /** Results in a foreign body: read forgivingly, since one odd entry is no reason to lose the others. */
-import type { Finding } from '../../core/chat/web-sources.ts'
+import type { WebDocument } from '../../core/chat/web-sources.ts'
 
 /** The entries of `list` that have an address and a text under `textName`; null where it is no list. */
-export function resultsIn(list: unknown, textName: 'content' | 'description'): readonly Finding[] | null {
+export function resultsIn(list: unknown, textName: 'content' | 'description'): readonly WebDocument[] | null {
   if (!Array.isArray(list)) return null
   return list.flatMap((entry: unknown) => {
     const url = fieldOf(entry, 'url')

@@ -1,46 +1,55 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { duplicateKey } from '../../../src/core/validation/duplicate-json-key.ts'
-import { chosenPassword, hashing, isOutdated, mailbox, nobodysHash, offeredPassword } from '../../../src/core/accounts/passwords.ts'
+import {
+  dummyHash,
+  hashing,
+  isOutdated,
+  normalizeEmail,
+  normalizePassword,
+  validateNewPassword,
+} from '../../../src/core/accounts/passwords.ts'
+import { findDuplicateKey } from '../../../src/core/validation/duplicate-json-key.ts'
 
 test('P2 a password is 8 to 128 characters after NFKC, counted as people do', () => {
-  expect(chosenPassword('Å'.repeat(8), 'password')).toBe('Å'.repeat(8))
-  expect(chosenPassword('👍'.repeat(128), 'password')).toHaveLength(256)
+  expect(validateNewPassword('Å'.repeat(8), 'password')).toBe('Å'.repeat(8))
+  expect(validateNewPassword('👍'.repeat(128), 'password')).toHaveLength(256)
   for (const text of ['👍'.repeat(7), '👍'.repeat(129), 'ﬄ'.repeat(43)])
-    expect(() => chosenPassword(text, 'password')).toThrow('8 to 128')
+    expect(() => validateNewPassword(text, 'password')).toThrow('8 to 128')
 })
 
 test('a password that was taken is offered as the same text', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', minLength: 8, maxLength: 40 }), text => {
-      const password = chosenPassword(text, 'password')
-      return offeredPassword(text) === password && offeredPassword(password) === password
+      const password = validateNewPassword(text, 'password')
+      return normalizePassword(text) === password && normalizePassword(password) === password
     }),
   )
 })
 
 test('P4 the hash for unknown addresses has today’s parameters and lengths, and no password', async () => {
   const real = await Bun.password.hash('correct horse', { algorithm: 'argon2id', ...hashing })
-  expect(nobodysHash()).toHaveLength(real.length)
-  expect([isOutdated(real), isOutdated(nobodysHash())]).toEqual([false, false])
+  expect(dummyHash()).toHaveLength(real.length)
+  expect([isOutdated(real), isOutdated(dummyHash())]).toEqual([false, false])
   expect(isOutdated(real.replace('t=3', 't=2'))).toBe(true)
   for (const password of ['', 'A', 'correct horse', '\0'.repeat(32)])
-    expect(await Bun.password.verify(password, nobodysHash()).catch(() => false)).toBe(false)
+    expect(await Bun.password.verify(password, dummyHash()).catch(() => false)).toBe(false)
 })
 
 test('one mailbox has one spelling', () => {
-  expect(mailbox('Ada@Example.TEST')).toBe('ada@example.test')
+  expect(normalizeEmail('Ada@Example.TEST')).toBe('ada@example.test')
 })
 
 test('a key that an object holds twice is found, however it is written; one key in two objects is not', () => {
-  expect(duplicateKey('{"role":"member","r\\u006fle":"owner"}')).toBe('role')
-  expect(duplicateKey('{ "a" : 1 , "b":"a", "c":["a","a"], "d":{"a":1,"b":2}, "e":"\\"a\\":" }')).toBeNull()
-  fc.assert(fc.property(fc.dictionary(fc.string(), fc.json()), value => duplicateKey(JSON.stringify(value)) === null))
+  expect(findDuplicateKey('{"role":"member","r\\u006fle":"owner"}')).toBe('role')
+  expect(findDuplicateKey('{ "a" : 1 , "b":"a", "c":["a","a"], "d":{"a":1,"b":2}, "e":"\\"a\\":" }')).toBeNull()
+  fc.assert(
+    fc.property(fc.dictionary(fc.string(), fc.json()), value => findDuplicateKey(JSON.stringify(value)) === null),
+  )
   fc.assert(
     fc.property(fc.dictionary(fc.string(), fc.jsonValue(), { minKeys: 1 }), fc.jsonValue(), (value, other) => {
       const [key = ''] = Object.keys(value)
       const text = JSON.stringify(value)
-      return duplicateKey(`${text.slice(0, -1)},${JSON.stringify(key)}:${JSON.stringify(other)}}`) === key
+      return findDuplicateKey(`${text.slice(0, -1)},${JSON.stringify(key)}:${JSON.stringify(other)}}`) === key
     }),
   )
 })

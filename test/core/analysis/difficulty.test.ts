@@ -1,12 +1,12 @@
 /** Difficulty on pairs of our own, written after the weights were learned and learned from by none of them. */
 import { describe, expect, test } from 'bun:test'
-import { levelOf, usualShares } from '../../../src/core/routing/capability-levels.ts'
-import { openReader } from '../../../src/composition/open-prompt-analyzer.ts'
+import { openPromptAnalyzer } from '../../../src/composition/open-prompt-analyzer.ts'
+import { defaultLevelShares, levelOf } from '../../../src/core/routing/capability-levels.ts'
 
-const readMessages = openReader()
+const readMessages = openPromptAnalyzer()
 const read = (text: string) => readMessages([{ role: 'user', content: [{ type: 'text', text }], name: null }])
 const gainOf = (text: string) => read(text).strongGain
-const level = (text: string) => levelOf(gainOf(text), usualShares)
+const level = (text: string) => levelOf(gainOf(text), defaultLevelShares)
 
 type Pair = readonly [easy: string, hard: string]
 const pairs: Readonly<Record<string, readonly Pair[]>> = {

@@ -1,23 +1,23 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { urlsIn } from '../../../src/core/analysis/extract-urls.ts'
+import { extractUrls } from '../../../src/core/analysis/extract-urls.ts'
 
 test('addresses are found in order, without the punctuation after them', () => {
   const text =
     'See https://a.example/x?y=1, (HTTP://b.example/z). Not ftp://c.example nor "://". [d](https://d.example/p)'
-  expect(urlsIn(text)).toEqual(['https://a.example/x?y=1', 'HTTP://b.example/z', 'https://d.example/p'])
+  expect(extractUrls(text)).toEqual(['https://a.example/x?y=1', 'HTTP://b.example/z', 'https://d.example/p'])
 })
 
 test('there are at most 16 of them, each of at most 2,048 characters', () => {
-  expect(urlsIn('https://a.example '.repeat(50)).length).toBe(16)
-  expect(urlsIn(`https://a.example/${'x'.repeat(3000)}`)).toEqual([])
+  expect(extractUrls('https://a.example '.repeat(50)).length).toBe(16)
+  expect(extractUrls(`https://a.example/${'x'.repeat(3000)}`)).toEqual([])
 })
 
 test('an address between any text is found as it stands', () => {
   fc.assert(
     fc.property(fc.webUrl(), fc.stringMatching(/^[a-z ]{0,20}$/), (url, text) => {
       fc.pre(!/[.,;:!?)\]*_…'`|^{}]$/.test(url) && !/['`|^{}]/.test(url) && /^https?:/.test(url))
-      expect(urlsIn(`${text} ${url} ${text}`)).toEqual([url])
+      expect(extractUrls(`${text} ${url} ${text}`)).toEqual([url])
     }),
   )
 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { addFeature, createSlots, deduplicate, weightedSum } from '../../../src/core/analysis/feature-slots.ts'
 import { slotOf } from '../../../src/core/analysis/features.ts'
-import { createSlots, keepFirst, note, sumOf } from '../../../src/core/analysis/feature-slots.ts'
 
 const bits = 6
 
@@ -12,8 +12,8 @@ test('of the features noted for a place the first is kept, in order, whatever th
   fc.assert(
     fc.property(fc.array(feature, { maxLength: 200 }), features => {
       slots.count = 0
-      for (const { hash, salt, value } of features) note(slots, hash, salt, value)
-      keepFirst(slots)
+      for (const { hash, salt, value } of features) addFeature(slots, hash, salt, value)
+      deduplicate(slots)
       const first = new Map<number, number>()
       for (const { hash, salt, value } of features) {
         const place = slotOf(hash, salt, bits)
@@ -24,7 +24,7 @@ test('of the features noted for a place the first is kept, in order, whatever th
         (_, at) => [slots.places[at] ?? 0, slots.values[at] ?? 0] as const,
       )
       expect(kept).toEqual([...first])
-      expect(sumOf(slots, weights)).toBe(kept.reduce((sum, [place, value]) => sum + value * (place - 30), 0))
+      expect(weightedSum(slots, weights)).toBe(kept.reduce((sum, [place, value]) => sum + value * (place - 30), 0))
     }),
   )
 })

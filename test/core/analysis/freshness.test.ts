@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { openPromptAnalyzer } from '../../../src/composition/open-prompt-analyzer.ts'
+import { adjustForQueryType } from '../../../src/core/analysis/freshness.ts'
 import { queryTypes } from '../../../src/core/chat/chat.ts'
-import { tempered } from '../../../src/core/analysis/freshness.ts'
-import { openReader } from '../../../src/composition/open-prompt-analyzer.ts'
 import { machineTexts } from '../machine-texts.ts'
 
-const readMessages = openReader()
+const readMessages = openPromptAnalyzer()
 const read = (text: string) => readMessages([{ role: 'user', content: [{ type: 'text', text }], name: null }])
 const unit = fc.double({ min: 0, max: 1, noNaN: true })
 
@@ -76,26 +76,26 @@ describe('evidence against the type of a prompt', () => {
   const types = (math: number) => Float64Array.from(queryTypes, type => (type === 'math' ? math : 0))
 
   test('counts as it is where the type is no more than likely', () => {
-    for (const math of [0, 0.3, 0.5]) expect(tempered(0.9, types(math))).toBe(0.9)
+    for (const math of [0, 0.3, 0.5]) expect(adjustForQueryType(0.9, types(math))).toBe(0.9)
   })
 
   test('is worth less the surer the type is, and never more than it was', () => {
     fc.assert(
       fc.property(unit, unit, unit, (chance, some, other) => {
         const [less, surer] = some < other ? [some, other] : [other, some]
-        expect(tempered(chance, types(surer))).toBeLessThanOrEqual(tempered(chance, types(less)))
-        expect(tempered(chance, types(less))).toBeLessThanOrEqual(chance + 1e-12)
+        expect(adjustForQueryType(chance, types(surer))).toBeLessThanOrEqual(adjustForQueryType(chance, types(less)))
+        expect(adjustForQueryType(chance, types(less))).toBeLessThanOrEqual(chance + 1e-12)
       }),
     )
   })
 
   test('decides where it is overwhelming and the type is not', () => {
-    expect(tempered(0.99, types(0.7))).toBeGreaterThan(0.5)
-    expect(tempered(0.99, types(0.99))).toBeLessThan(0.5)
+    expect(adjustForQueryType(0.99, types(0.7))).toBeGreaterThan(0.5)
+    expect(adjustForQueryType(0.99, types(0.99))).toBeLessThan(0.5)
   })
 
   test.each([0, 1])('of %d stays what it is, whatever the type', chance => {
-    expect(tempered(chance, types(1))).toBe(chance)
+    expect(adjustForQueryType(chance, types(1))).toBe(chance)
   })
 })
 

@@ -1,17 +1,17 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { openPromptAnalyzer } from '../../../src/composition/open-prompt-analyzer.ts'
+import type { PromptAnalysis } from '../../../src/core/analysis/prompt-analysis.ts'
 import type { Message, QueryType } from '../../../src/core/chat/chat.ts'
-import type { Reading } from '../../../src/core/analysis/prompt-analysis.ts'
-import { openReader } from '../../../src/composition/open-prompt-analyzer.ts'
 import { cpuMs } from '../../harness/cpu.ts'
 
-const readMessages = openReader()
+const readMessages = openPromptAnalyzer()
 const user = (...texts: readonly string[]): Message => ({
   role: 'user',
   content: texts.map(text => ({ type: 'text' as const, text })),
   name: null,
 })
-const read = (text: string): Reading => readMessages([user(text)])
+const read = (text: string): PromptAnalysis => readMessages([user(text)])
 
 describe('the type of a query', () => {
   test.each<readonly [string, QueryType]>([

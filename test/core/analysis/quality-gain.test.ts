@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { createFeatureReader } from '../../../src/core/analysis/features.ts'
-import { createGainHead, createSlotReader, rankIn } from '../../../src/core/analysis/quality-gain.ts'
+import { createGainHead, createSlotReader, percentileRank } from '../../../src/core/analysis/quality-gain.ts'
 import { createCueReader } from '../../../src/core/analysis/quality-gain-cues.ts'
 import kept from '../../../src/core/weights/gain.json'
 import { areaRecovered } from '../../../src/training/apgr.ts'
@@ -84,7 +84,7 @@ describe('the rank', () => {
     [30, 1],
     [99, 1],
   ])('of %d among 0, 10 and 30 is %d', (value, rank) => {
-    expect(rankIn([0, 10, 30], value)).toBeCloseTo(rank, 12)
+    expect(percentileRank([0, 10, 30], value)).toBeCloseTo(rank, 12)
   })
 
   test('goes up with the score, and the kept quantiles do too', () => {

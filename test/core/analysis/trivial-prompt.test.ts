@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
+import { openPromptAnalyzer } from '../../../src/composition/open-prompt-analyzer.ts'
 import { queryTypes } from '../../../src/core/chat/chat.ts'
 import { enhance } from '../../../src/core/enhancement/enhance.ts'
-import { openReader } from '../../../src/composition/open-prompt-analyzer.ts'
 
-const read = openReader()
+const read = openPromptAnalyzer()
 const readingOf = (text: string) => read([{ role: 'user', content: [{ type: 'text', text }], name: null }])
 
 /** Each pattern filled with each of its words. */

@@ -8,21 +8,21 @@ import {
   centsOfLines,
   cycleFrom,
   cycleMs,
+  earlierCycleSuffix,
+  findInvoiceMismatch,
   graceMs,
   type InvoiceStatus,
   invoiceLines,
   invoiceTotals,
   type LineSums,
-  lateMark,
-  laterStatus,
-  leanToCheaper,
   microcentsPerCent,
-  mismatch,
-  type SeenInvoice,
+  newerInvoiceStatus,
+  type ProcessorInvoice,
+  preferCheaper,
   transition,
 } from '../../../src/core/billing/billing.ts'
-import { catalogue } from '../../../src/core/models/catalog.ts'
-import { cheapness, score } from '../../../src/core/routing/scoring.ts'
+import { catalog } from '../../../src/core/models/catalog.ts'
+import { costScore, score } from '../../../src/core/routing/scoring.ts'
 
 const start = Date.UTC(2026, 3, 5, 9, 30)
 const free: BillingState = {
@@ -226,7 +226,7 @@ describe('invoices', () => {
         }
         const second = invoiceLines(next, { used: [...models.values()], invoiced: first })
         expect(sum(first) + sum(second)).toBe(sum(before) + sum(after) + sum(next))
-        expect(second.filter(one => one.model.endsWith(lateMark)).length).toBe(after.length)
+        expect(second.filter(one => one.model.endsWith(earlierCycleSuffix)).length).toBe(after.length)
       }),
     )
   })
@@ -247,9 +247,9 @@ describe('invoices', () => {
     }
     const lines = invoiceLines([line('openai/b', 1, 50)], earlier)
     expect(lines.map(one => [one.model, one.requests, one.amountMicrocents])).toEqual([
-      [`openai/a${lateMark}`, 0, 150],
+      [`openai/a${earlierCycleSuffix}`, 0, 150],
       ['openai/b', 1, 50],
-      [`openai/c${lateMark}`, 1, 0],
+      [`openai/c${earlierCycleSuffix}`, 1, 0],
     ])
   })
 
@@ -258,17 +258,17 @@ describe('invoices', () => {
     fc.assert(
       fc.property(news, fc.infiniteStream(fc.nat(1000)), (seen, order) => {
         const shuffled = seen.map(one => ({ one, by: order.next().value ?? 0 })).sort((a, b) => a.by - b.by)
-        const end = (all: readonly InvoiceStatus[]) => all.reduce(laterStatus, 'open')
+        const end = (all: readonly InvoiceStatus[]) => all.reduce(newerInvoiceStatus, 'open')
         expect(end([...shuffled.map(({ one }) => one), ...seen])).toBe(end(seen))
       }),
     )
-    expect(laterStatus('paid', 'unpaid')).toBe('paid')
-    expect(laterStatus('unpaid', 'paid')).toBe('paid')
+    expect(newerInvoiceStatus('paid', 'unpaid')).toBe('paid')
+    expect(newerInvoiceStatus('unpaid', 'paid')).toBe('paid')
   })
 
   test('W5 an invoice of another order, account, currency or amount is not ours', () => {
     const ours = { id: 'inv_1', accountId: 'acc_1', customerId: 'cus_1', totalCents: 500, processorId: null }
-    const seen: SeenInvoice = {
+    const seen: ProcessorInvoice = {
       processorId: 'in_1',
       invoiceId: 'inv_1',
       accountId: 'acc_1',
@@ -278,15 +278,15 @@ describe('invoices', () => {
       remainingCents: 0,
       status: 'paid',
     }
-    expect(mismatch(ours, seen)).toBeNull()
-    expect(mismatch({ ...ours, processorId: 'in_2' }, seen)).toBe('invoice')
-    expect(mismatch(ours, { ...seen, invoiceId: 'inv_2' })).toBe('invoice')
-    expect(mismatch(ours, { ...seen, accountId: 'acc_2' })).toBe('account')
-    expect(mismatch(ours, { ...seen, customerId: null })).toBe('account')
-    expect(mismatch(ours, { ...seen, currency: 'jpy' })).toBe('currency')
-    expect(mismatch(ours, { ...seen, totalCents: 499 })).toBe('amount')
-    expect(mismatch(ours, { ...seen, remainingCents: 1 })).toBe('amount')
-    expect(mismatch(ours, { ...seen, status: 'open', remainingCents: 500 })).toBeNull()
+    expect(findInvoiceMismatch(ours, seen)).toBeNull()
+    expect(findInvoiceMismatch({ ...ours, processorId: 'in_2' }, seen)).toBe('invoice')
+    expect(findInvoiceMismatch(ours, { ...seen, invoiceId: 'inv_2' })).toBe('invoice')
+    expect(findInvoiceMismatch(ours, { ...seen, accountId: 'acc_2' })).toBe('account')
+    expect(findInvoiceMismatch(ours, { ...seen, customerId: null })).toBe('account')
+    expect(findInvoiceMismatch(ours, { ...seen, currency: 'jpy' })).toBe('currency')
+    expect(findInvoiceMismatch(ours, { ...seen, totalCents: 499 })).toBe('amount')
+    expect(findInvoiceMismatch(ours, { ...seen, remainingCents: 1 })).toBe('amount')
+    expect(findInvoiceMismatch(ours, { ...seen, status: 'open', remainingCents: 500 })).toBeNull()
   })
 })
 
@@ -303,11 +303,11 @@ describe('the soft cap', () => {
   })
 
   test('leans the choice to cheaper models, more the more is used, and not below the warning', () => {
-    const scored = score(catalogue, { strategy: null, level: 'strong' })
-    expect(leanToCheaper(scored, 0.79)).toEqual(scored)
+    const scored = score(catalog, { strategy: null, level: 'strong' })
+    expect(preferCheaper(scored, 0.79)).toEqual(scored)
     const cheapnessOfFirst = [0.79, 0.8, 1, 5].map(share => {
-      const [first] = leanToCheaper(scored, share)
-      return first === undefined ? 0 : cheapness(first.model)
+      const [first] = preferCheaper(scored, share)
+      return first === undefined ? 0 : costScore(first.model)
     })
     expect(cheapnessOfFirst).toEqual(cheapnessOfFirst.toSorted((a, b) => a - b))
     expect(cheapnessOfFirst.at(-1)).toBeGreaterThan(cheapnessOfFirst[0] ?? 1)

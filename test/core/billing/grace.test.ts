@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { graceMs } from '../../../src/core/billing/billing.ts'
-import { type Dues, graceNotices, graceOf, isNoticeTrue, refusedFrom } from '../../../src/core/billing/grace.ts'
+import { type Dues, graceNotices, graceOf, isNoticeTrue, paymentRequiredFrom } from '../../../src/core/billing/grace.ts'
 
 const start = Date.UTC(2026, 3, 5, 9, 30)
 const nothing: Dues = { plan: 'usage', graceEndsAt: null, unpaidSince: null }
@@ -17,14 +17,14 @@ const dues = fc.record({
 
 describe('refusedFrom', () => {
   test('returns null when nothing is owed', () => {
-    expect(refusedFrom(nothing)).toBeNull()
-    expect(refusedFrom({ ...methodRemovedAt(start), plan: 'evaluation' })).toBeNull()
+    expect(paymentRequiredFrom(nothing)).toBeNull()
+    expect(paymentRequiredFrom({ ...methodRemovedAt(start), plan: 'evaluation' })).toBeNull()
   })
 
   test('gives a declined invoice the same hour as a removed payment method', () => {
-    expect(refusedFrom(declinedAt(start))).toBe(start + graceMs)
-    expect(refusedFrom(methodRemovedAt(start))).toBe(start + graceMs)
-    expect(refusedFrom({ ...declinedAt(start), plan: 'evaluation' })).toBe(start + graceMs)
+    expect(paymentRequiredFrom(declinedAt(start))).toBe(start + graceMs)
+    expect(paymentRequiredFrom(methodRemovedAt(start))).toBe(start + graceMs)
+    expect(paymentRequiredFrom({ ...declinedAt(start), plan: 'evaluation' })).toBe(start + graceMs)
   })
 
   test('counts the hour of the first cause when there are two', () => {
@@ -40,7 +40,7 @@ describe('refusedFrom', () => {
           ...(one.plan === 'usage' && one.graceEndsAt !== null ? [one.graceEndsAt - graceMs] : []),
           ...(one.unpaidSince === null ? [] : [one.unpaidSince]),
         ]
-        expect(refusedFrom(one)).toBe(causes.length === 0 ? null : Math.min(...causes) + graceMs)
+        expect(paymentRequiredFrom(one)).toBe(causes.length === 0 ? null : Math.min(...causes) + graceMs)
       }),
     )
   })

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
-import { createEnding } from '../../../src/core/chat/request-abort.ts'
+import { createRequestAbort } from '../../../src/core/chat/request-abort.ts'
 
 test('an ending comes once, with its first reason, to all who listen', () => {
-  const ending = createEnding()
+  const ending = createRequestAbort()
   const { signal } = ending
   const heard: string[] = []
   const gone = () => heard.push('gone')
@@ -17,7 +17,7 @@ test('an ending comes once, with its first reason, to all who listen', () => {
 })
 
 test('who listens is told after the ending shows, and may stop listening then', () => {
-  const ending = createEnding()
+  const ending = createRequestAbort()
   const { signal } = ending
   const heard: boolean[] = []
   const listen = () => {

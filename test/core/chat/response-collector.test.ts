@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test'
 import type { ChatEvent } from '../../../src/core/chat/chat.ts'
-import { createFold } from '../../../src/core/chat/response-collector.ts'
+import { createResponseCollector } from '../../../src/core/chat/response-collector.ts'
 
 const fold = (events: readonly ChatEvent[]) => {
-  const open = createFold()
+  const open = createResponseCollector()
   for (const event of events) open.add(event)
   return open.result()
 }

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { readyLength } from '../../../src/core/chat/sentence-boundary.ts'
+import { completeTextLength } from '../../../src/core/chat/sentence-boundary.ts'
 
-const shown = (text: string, patient = true) => text.slice(0, readyLength(text, patient))
+const shown = (text: string, patient = true) => text.slice(0, completeTextLength(text, patient))
 
 describe('readyLength', () => {
   test.each([
@@ -38,7 +38,7 @@ describe('readyLength', () => {
   test('is a length within the text, and more than nothing once patience is over', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 400 }), fc.boolean(), (text, patient) => {
-        const length = readyLength(text, patient)
+        const length = completeTextLength(text, patient)
         expect(length).toBeLessThanOrEqual(text.length)
         expect(length).toBeGreaterThanOrEqual(patient ? 0 : 1)
       }),

@@ -1,16 +1,16 @@
 import { expect, test } from 'bun:test'
 import type { Tool } from '../../../src/core/chat/chat.ts'
-import { definitionsIn, withDefinitions } from '../../../src/core/chat/tool-definitions.ts'
-import { createDigests } from '../../../src/core/text/keyed-digests.ts'
+import { collectDefinitions, mapDefinitionTexts } from '../../../src/core/chat/tool-definitions.ts'
+import { createKeyedDigests } from '../../../src/core/text/keyed-digests.ts'
 import { askWith } from '../../harness/ask.ts'
 
 const tool = (description: string | null, parameters: Tool['parameters'] = null): Tool => {
   return { name: 'look_up', description, parameters, strict: null }
 }
-const of = (...tools: Tool[]) => definitionsIn(askWith({ tools }))
+const of = (...tools: Tool[]) => collectDefinitions(askWith({ tools }))
 
 test('a definition is known again in the next request by what it says, and by nothing else', () => {
-  const { of: digest } = createDigests(new Uint8Array(32))
+  const { of: digest } = createKeyedDigests(new Uint8Array(32))
   const digests = (...tools: Tool[]) => of(...tools).map(digest)
   const city = { type: 'object', properties: { city: { type: 'string', description: 'Where.' } } }
   const one = tool('Tells the weather.', city)
@@ -31,7 +31,7 @@ test('all that a schema says is in it once, however deep, but for plain names an
     ['Looks up.'],
     ['The end.', 'blue', 'look_up', 'not a plain name', 'plain', 'red'],
   ])
-  expect(withDefinitions(askWith({ tools: [tool(null, parameters)] }), text => text).tools).toEqual([
+  expect(mapDefinitionTexts(askWith({ tools: [tool(null, parameters)] }), text => text).tools).toEqual([
     tool(null, parameters),
   ])
 })

@@ -2,11 +2,11 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
+import { openPromptAnalyzer } from '../../../src/composition/open-prompt-analyzer.ts'
 import { type QueryType, queryTypes } from '../../../src/core/chat/chat.ts'
-import { enhance, fitsLength, type PromptReading } from '../../../src/core/enhancement/enhance.ts'
+import { type EnhancementInput, enhance, isWithinGrowthLimits } from '../../../src/core/enhancement/enhance.ts'
 import type { Task } from '../../../src/core/enhancement/enhancements/language.ts'
 import { enhancements } from '../../../src/core/enhancement/enhancements.ts'
-import { openReader } from '../../../src/composition/open-prompt-analyzer.ts'
 
 const english = (queryType: QueryType) => ({ queryType, language: 'en' })
 const languages = Object.keys(enhancements)
@@ -152,7 +152,7 @@ describe('what is to be done with something', () => {
 })
 
 describe('what a prompt is enhanced as', () => {
-  const scores = (other: number, writing: number): PromptReading => {
+  const scores = (other: number, writing: number): EnhancementInput => {
     const none = {
       code: 0,
       code_algorithm: 0,
@@ -211,7 +211,7 @@ describe('what enhancement promises of any prompt', () => {
         const { changed, prompt: enhanced } = enhance(prompt, reading)
         expect(enhanced.startsWith(prompt)).toBe(true)
         expect(changed).toBe(enhanced !== prompt)
-        expect(fitsLength(prompt, enhanced)).toBe(true)
+        expect(isWithinGrowthLimits(prompt, enhanced)).toBe(true)
       }),
     )
   })
@@ -245,7 +245,7 @@ const rowsOf = (name: string): readonly Record<string, string>[] =>
 test.if(existsSync(data))(
   'labelled prompts as they are read: detailed ones stay byte-identical, terse ones of a known kind gain',
   () => {
-    const read = openReader()
+    const read = openPromptAnalyzer()
     const isChanged = ({ prompt = '' }: Readonly<Record<string, string>>) =>
       enhance(prompt, read([{ role: 'user', content: [{ type: 'text', text: prompt }], name: null }])).changed
     const detailed = rowsOf('enhance-gate').filter(({ gate }) => gate === 'unchanged')

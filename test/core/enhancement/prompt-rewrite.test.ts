@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { enhance, fitsLength } from '../../../src/core/enhancement/enhance.ts'
-import { keepsRules } from '../../../src/core/enhancement/prompt-rewrite.ts'
-import { openReader } from '../../../src/composition/open-prompt-analyzer.ts'
+import { openPromptAnalyzer } from '../../../src/composition/open-prompt-analyzer.ts'
+import { enhance, isWithinGrowthLimits } from '../../../src/core/enhancement/enhance.ts'
+import { isValidRewrite } from '../../../src/core/enhancement/prompt-rewrite.ts'
 
-const read = openReader()
+const read = openPromptAnalyzer()
 const prompt = 'Write a story about Anna and her 3 dogs in "Old Town"'
 const added = 'Format: a finished piece with a clear ending.\nConstraints: vivid details, no clichés.'
 
@@ -50,11 +50,11 @@ const broken: readonly (readonly [string, string, string])[] = [
 
 describe('a model’s rewrite', () => {
   test.each(kept)('is taken with %s', (_, original, rewritten) => {
-    expect(keepsRules(original, rewritten, read)).toBe(true)
+    expect(isValidRewrite(original, rewritten, read)).toBe(true)
   })
 
   test.each(broken)('is refused with %s', (_, original, rewritten) => {
-    expect(keepsRules(original, rewritten, read)).toBe(false)
+    expect(isValidRewrite(original, rewritten, read)).toBe(false)
   })
 
   test('of whatever kind: what is taken fits, and is not enhanced again', () => {
@@ -73,9 +73,9 @@ describe('a model’s rewrite', () => {
     fc.assert(
       fc.property(originals, texts, fc.boolean(), (original, text, isBehind) => {
         const rewritten = isBehind ? `${original}\n${text}` : text
-        if (!keepsRules(original, rewritten, read)) return
+        if (!isValidRewrite(original, rewritten, read)) return
         taken++
-        expect(fitsLength(original, rewritten)).toBe(true)
+        expect(isWithinGrowthLimits(original, rewritten)).toBe(true)
         const numbers = (of: string): readonly string[] => of.match(/\d+/g) ?? []
         expect(numbers(rewritten).filter(one => !numbers(original).includes(one))).toEqual([])
         expect(enhance(rewritten, { queryType: 'creative', language: 'en' }).changed).toBe(false)

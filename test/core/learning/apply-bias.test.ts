@@ -1,12 +1,18 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { boundOf } from '../../../src/core/learning/learning-cell.ts'
-import { biasOf, explorationShare, explore, type Lean, nudge } from '../../../src/core/learning/apply-bias.ts'
+import {
+  applyLearnedBias,
+  explorationShare,
+  explore,
+  getBias,
+  type LearnedBias,
+} from '../../../src/core/learning/apply-bias.ts'
+import { maximumBias } from '../../../src/core/learning/learning-cell.ts'
 
-type One = { readonly name: string; readonly score: number; readonly lean: Lean | null }
+type One = { readonly name: string; readonly score: number; readonly lean: LearnedBias | null }
 
 const lean = fc.integer({ min: 0, max: 120 }).chain(entries => {
-  const bound = boundOf(entries)
+  const bound = maximumBias(entries)
   return fc.double({ min: -bound, max: bound, noNaN: true }).map(bias => ({ bias, entries }))
 })
 const lists = fc
@@ -15,13 +21,13 @@ const lists = fc
     list.sort((left, right) => right.score - left.score).map((one, index): One => ({ name: `m${index}`, ...one })),
   )
 const leanOf = ({ lean: of }: One) => of
-const bound = ({ lean: of }: One) => boundOf(of?.entries ?? 0)
+const bound = ({ lean: of }: One) => maximumBias(of?.entries ?? 0)
 
 describe('nudged by what was learnt', () => {
   test('no margin wider than the bound is ever overturned, between any two models', () => {
     fc.assert(
       fc.property(lists, list => {
-        const place = new Map(nudge(list, leanOf).map(({ name }, index) => [name, index]))
+        const place = new Map(applyLearnedBias(list, leanOf).map(({ name }, index) => [name, index]))
         for (const [index, above] of list.entries())
           for (const below of list.slice(index + 1)) {
             const isPassed = (place.get(below.name) ?? 0) < (place.get(above.name) ?? 0)
@@ -36,7 +42,7 @@ describe('nudged by what was learnt', () => {
   test('nobody joins, nobody leaves, and scores descend within 0–1', () => {
     fc.assert(
       fc.property(lists, list => {
-        const nudged = nudge(list, leanOf)
+        const nudged = applyLearnedBias(list, leanOf)
         expect(nudged.map(({ name }) => name).sort()).toEqual(list.map(({ name }) => name).sort())
         const scores = nudged.map(({ score }) => score)
         expect(scores).toEqual(scores.toSorted((left, right) => right - left))
@@ -48,8 +54,8 @@ describe('nudged by what was learnt', () => {
   test('a list of which nothing is known stays as it is', () => {
     fc.assert(
       fc.property(lists, list => {
-        expect(nudge(list, () => null)).toEqual(list)
-        expect(nudge(list, () => ({ bias: 0, entries: 9 }))).toEqual(list)
+        expect(applyLearnedBias(list, () => null)).toEqual(list)
+        expect(applyLearnedBias(list, () => ({ bias: 0, entries: 9 }))).toEqual(list)
       }),
     )
   })
@@ -60,9 +66,9 @@ describe('nudged by what was learnt', () => {
       { name: 'b', score: 0.65, lean: null },
       { name: 'c', score: 0.52, lean: { bias: 0.2, entries: 60 } },
     ]
-    expect(nudge(list, leanOf).map(({ name }) => name)).toEqual(['c', 'b', 'a'])
-    expect(biasOf(model => (model === 'x' ? { bias: 0.1, entries: 60 } : null), 'x')).toBe(0.1)
-    expect(biasOf(null, 'x')).toBe(0)
+    expect(applyLearnedBias(list, leanOf).map(({ name }) => name)).toEqual(['c', 'b', 'a'])
+    expect(getBias(model => (model === 'x' ? { bias: 0.1, entries: 60 } : null), 'x')).toBe(0.1)
+    expect(getBias(null, 'x')).toBe(0)
   })
 })
 

@@ -1,13 +1,19 @@
 import { describe, expect, test } from 'bun:test'
-import { bestOf, furthest, insightsOf, type Placed, recommendationsOf } from '../../../src/core/learning/insights.ts'
-import { emptyCell, learn } from '../../../src/core/learning/learning-cell.ts'
+import {
+  type CellRow,
+  findBestModel,
+  highestConfidence,
+  insightsOf,
+  recommendationsOf,
+} from '../../../src/core/learning/insights.ts'
+import { addEntry, emptyCell } from '../../../src/core/learning/learning-cell.ts'
 
 const at = Date.UTC(2026, 4, 5, 12)
 
-function cell(model: string, count: number, quality: number, costMicrocents: number, queryType = 'code'): Placed {
+function cell(model: string, count: number, quality: number, costMicrocents: number, queryType = 'code'): CellRow {
   let learnt = emptyCell
   for (let n = 0; n < count; n++)
-    learnt = learn(learnt, {
+    learnt = addEntry(learnt, {
       at,
       quality,
       latencyMs: 1_000,
@@ -22,7 +28,7 @@ function cell(model: string, count: number, quality: number, costMicrocents: num
   return { ...learnt, model, queryType }
 }
 
-const insights = (...cells: Placed[]) => insightsOf(cells, model => (model === 'gone' ? null : 0.7), at)
+const insights = (...cells: CellRow[]) => insightsOf(cells, model => (model === 'gone' ? null : 0.7), at)
 
 describe('a recommendation', () => {
   test('names what does better on the account’s own requests, and by how much', () => {
@@ -58,9 +64,9 @@ test('rows go by query type, most used first; a model that the catalogue has los
 })
 
 test('an account is as far as its furthest cell, and its best model is one past its cold start', () => {
-  expect(furthest([])).toBe('cold_start')
+  expect(highestConfidence([])).toBe('cold_start')
   const rows = insights(cell('a', 9, 1, 1), cell('b', 12, 0.6, 1), cell('c', 12, 0.8, 1))
-  expect(furthest(rows)).toBe('warm_up')
-  expect(bestOf(rows)).toBe('c')
-  expect(bestOf(insights(cell('a', 9, 1, 1)))).toBeNull()
+  expect(highestConfidence(rows)).toBe('warm_up')
+  expect(findBestModel(rows)).toBe('c')
+  expect(findBestModel(insights(cell('a', 9, 1, 1)))).toBeNull()
 })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { estimate } from '../../../src/core/learning/learned-bias.ts'
-import { emptyCell, learn } from '../../../src/core/learning/learning-cell.ts'
+import { estimateBiases } from '../../../src/core/learning/learned-bias.ts'
+import { addEntry, emptyCell } from '../../../src/core/learning/learning-cell.ts'
 import { cellOf, day, entries, entry, start, times } from '../entries.ts'
 
 const models = fc.array(fc.record({ figure: fc.double({ min: 0, max: 1, noNaN: true }), entries }), {
@@ -13,8 +13,8 @@ describe('the bias', () => {
   test('is never past the bound of its step, and 0 below 10 entries, whatever was learnt in whatever order', () => {
     fc.assert(
       fc.property(models, fc.integer({ min: start, max: start + 800 * day }), (given, now) => {
-        const known = given.map(({ figure, entries: list }) => ({ figure, cell: list.reduce(learn, emptyCell) }))
-        for (const [index, { bias, quality, error }] of estimate(known, now).entries()) {
+        const known = given.map(({ figure, entries: list }) => ({ figure, cell: list.reduce(addEntry, emptyCell) }))
+        for (const [index, { bias, quality, error }] of estimateBiases(known, now).entries()) {
           const { cell } = known[index] ?? { cell: emptyCell }
           const limit = cell.entries < 10 ? 0 : cell.entries < 50 ? 0.05 : 0.2
           expect(Math.abs(bias)).toBeLessThanOrEqual(limit)
@@ -35,20 +35,20 @@ describe('the bias', () => {
       cell: cellOf(Array.from({ length: 100 }, (_, index) => (index % 20 < figure * 20 ? 1 : 0))),
     }))
     for (const known of [alike, foretold])
-      for (const { bias } of estimate(known, start)) expect(Math.abs(bias)).toBeLessThan(0.01)
+      for (const { bias } of estimateBiases(known, start)) expect(Math.abs(bias)).toBeLessThan(0.01)
   })
 
   test('is 0 for a model of which all that is known is that nothing is wrong with its answers, whatever the catalogue says', () => {
     for (const figure of [0.2, 0.5, 0.7, 0.95])
       for (const count of [12, 60, 500]) {
-        const [alone] = estimate([{ figure, cell: cellOf(times(count, 0.75)) }], start)
+        const [alone] = estimateBiases([{ figure, cell: cellOf(times(count, 0.75)) }], start)
         expect(Math.abs(alone?.bias ?? 1)).toBeLessThan(0.01)
       }
   })
 
   test('goes with what is found: up for the better of two, down for the worse, further with more evidence', () => {
     const biases = (count: number) =>
-      estimate(
+      estimateBiases(
         [times(count, 0.4), times(count, 0.9)].map(qualities => ({ figure: 0.7, cell: cellOf(qualities) })),
         start,
       ).map(({ bias }) => bias)
@@ -59,18 +59,20 @@ describe('the bias', () => {
   })
 
   test('of a model that is the only one known shows what people think of it, too', () => {
-    const [bad] = estimate([{ figure: 0.8, cell: cellOf(times(60, 0)) }], start)
-    const [good] = estimate([{ figure: 0.6, cell: cellOf(times(60, 1)) }], start)
+    const [bad] = estimateBiases([{ figure: 0.8, cell: cellOf(times(60, 0)) }], start)
+    const [good] = estimateBiases([{ figure: 0.6, cell: cellOf(times(60, 1)) }], start)
     expect(bad?.bias).toBeLessThan(-0.05)
     expect(good?.bias).toBeGreaterThan(0.02)
   })
 
   test('fades: half of the evidence is gone after 30 days, and nearly all after a year', () => {
     const cell = cellOf(times(100, 0.5))
-    const later = learn(cell, entry({ at: start + 30 * day, quality: 0.5 }))
+    const later = addEntry(cell, entry({ at: start + 30 * day, quality: 0.5 }))
     expect(later.weight).toBeCloseTo(51, 6)
     const known = [0.2, 0.9].map(quality => ({ figure: 0.7, cell: cellOf(times(60, quality)) }))
-    const [now, muchLater] = [start, start + 720 * day].map(at => estimate(known, at).map(({ bias }) => Math.abs(bias)))
+    const [now, muchLater] = [start, start + 720 * day].map(at =>
+      estimateBiases(known, at).map(({ bias }) => Math.abs(bias)),
+    )
     expect(muchLater?.[0]).toBeLessThan((now?.[0] ?? 0) / 4)
   })
 })

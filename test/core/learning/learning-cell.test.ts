@@ -1,6 +1,14 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { boundOf, type Cell, confidenceOf, emptyCell, learn, ratingWeight, revalue } from '../../../src/core/learning/learning-cell.ts'
+import {
+  addEntry,
+  type Cell,
+  confidenceOf,
+  emptyCell,
+  maximumBias,
+  ratingWeight,
+  replaceEvidence,
+} from '../../../src/core/learning/learning-cell.ts'
 import { cellOf, entries, entry, start } from '../entries.ts'
 
 test('confidence has its steps at 10 and at 50 entries', () => {
@@ -12,7 +20,7 @@ test('confidence has its steps at 10 and at 50 entries', () => {
     'established',
     'established',
   ])
-  expect([9, 10, 49, 50].map(boundOf)).toEqual([0, 0.05, 0.05, 0.2])
+  expect([9, 10, 49, 50].map(maximumBias)).toEqual([0, 0.05, 0.05, 0.2])
 })
 
 describe('a cell', () => {
@@ -22,7 +30,7 @@ describe('a cell', () => {
     })
     fc.assert(
       fc.property(entries, ratings, (list, rated) => {
-        let cell = list.reduce(learn, emptyCell)
+        let cell = list.reduce(addEntry, emptyCell)
         const thought = list.map(({ quality, at }) => ({ quality, weight: 1, at, isRating: false }))
         const marked = new Set<number>()
         for (const { which, quality } of rated) {
@@ -31,7 +39,7 @@ describe('a cell', () => {
           const before = thought[index]
           if (before === undefined) throw new Error('one thought an entry')
           const after = { quality, weight: ratingWeight, at: cell.at, isRating: true }
-          cell = revalue(cell, before, after, list[index]?.enhanced ?? false)
+          cell = replaceEvidence(cell, before, after, list[index]?.enhanced ?? false)
           thought[index] = after
           marked.add(index)
         }
@@ -53,10 +61,10 @@ describe('a cell', () => {
     const cell = cellOf([0.75, 0.75])
     const auto = { quality: 0.75, weight: 1, at: start, isRating: false }
     const low = { quality: 0, weight: ratingWeight, at: start, isRating: true }
-    const once = revalue(cell, auto, low, false)
+    const once = replaceEvidence(cell, auto, low, false)
     expect([once.entries, once.requests, once.ratings, once.rating]).toEqual([4, 2, 1, 0])
     expect(once.quality).toBeCloseTo(0.75 / 4, 9)
-    const twice = revalue(once, low, { ...low, quality: 1 }, false)
+    const twice = replaceEvidence(once, low, { ...low, quality: 1 }, false)
     expect([twice.entries, twice.ratings, twice.rating]).toEqual([4, 1, 1])
     expect(twice.quality).toBeCloseTo((0.75 + 3) / 4, 9)
   })
@@ -68,7 +76,7 @@ describe('a cell', () => {
       [false, 0.5, 300, 50],
       [true, 0.5, 500, 150],
     ] as const)
-      cell = learn(cell, entry({ enhanced, quality, latencyMs, firstTokenMs, at: start + latencyMs }))
+      cell = addEntry(cell, entry({ enhanced, quality, latencyMs, firstTokenMs, at: start + latencyMs }))
     expect(cell).toMatchObject({
       requests: 3,
       enhanced: 2,
@@ -88,9 +96,9 @@ describe('a cell', () => {
       return random(seed) < mean ? 1 : 0
     }
     let cell = emptyCell
-    for (let count = 0; count < 500; count++) cell = learn(cell, entry({ quality: drawn(0.8) }))
+    for (let count = 0; count < 500; count++) cell = addEntry(cell, entry({ quality: drawn(0.8) }))
     expect(cell.quality).toBeGreaterThan(0.7)
-    for (let count = 0; count < 60; count++) cell = learn(cell, entry({ quality: drawn(0.5) }))
+    for (let count = 0; count < 60; count++) cell = addEntry(cell, entry({ quality: drawn(0.5) }))
     expect(cell.quality).toBeLessThan(0.66)
   })
 })

@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { queryTypes } from '../../../src/core/chat/chat.ts'
-import { qualityOf, ratedQuality, type Signs } from '../../../src/core/learning/response-quality.ts'
+import { inferQuality, type QualitySignals, ratedQuality } from '../../../src/core/learning/response-quality.ts'
 
-const plain: Signs = {
+const plain: QualitySignals = {
   finish: 'stop',
   text: 'The sky is blue because air scatters short waves more than long ones.',
   hasContent: true,
@@ -14,13 +14,13 @@ const plain: Signs = {
   ratio: 0,
   usualRatio: null,
 }
-const of = (changes: Partial<Signs>) => qualityOf({ ...plain, ...changes })
+const of = (changes: Partial<QualitySignals>) => inferQuality({ ...plain, ...changes })
 
 test('an answer without a sign is worth four stars', () => {
   expect(of({})).toBe(ratedQuality(4, null))
 })
 
-const worse: readonly (readonly [string, Partial<Signs>, number])[] = [
+const worse: readonly (readonly [string, Partial<QualitySignals>, number])[] = [
   ['empty', { hasContent: false, text: '' }, 0],
   ['refused by the upstream', { refused: true }, 0.1],
   ['stopped by its filter', { finish: 'content_filter' }, 0.1],
@@ -81,7 +81,7 @@ test('is 0–1 of whatever answer', () => {
   })
   fc.assert(
     fc.property(signs, given => {
-      const quality = qualityOf(given)
+      const quality = inferQuality(given)
       expect(quality >= 0 && quality <= 1).toBe(true)
     }),
   )

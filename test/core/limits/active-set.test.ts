@@ -1,15 +1,15 @@
 import { edenGC, fullGC, heapStats } from 'bun:jsc'
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { createRoster, type Listed } from '../../../src/core/limits/active-set.ts'
+import { type ActiveSetMember, createActiveSet } from '../../../src/core/limits/active-set.ts'
 
 test('a roster holds exactly those who came and have not left, however they come and go', () => {
   const moves = fc.array(fc.record({ leaves: fc.boolean(), who: fc.nat(7) }), { maxLength: 60 })
   fc.assert(
     fc.property(moves, moves => {
-      const people = Array.from({ length: 8 }, (): Listed => ({ place: -1 }))
-      const roster = createRoster()
-      const expected = new Set<Listed>()
+      const people = Array.from({ length: 8 }, (): ActiveSetMember => ({ place: -1 }))
+      const roster = createActiveSet()
+      const expected = new Set<ActiveSetMember>()
       for (const { leaves, who } of moves) {
         const one = people[who]
         if (one === undefined) continue
@@ -24,8 +24,8 @@ test('a roster holds exactly those who came and have not left, however they come
 })
 
 test('who has left is forgotten by the next collection of the young alone', () => {
-  const roster = createRoster<Listed & { readonly load: Float32Array }>()
-  const present: (Listed & { readonly load: Float32Array })[] = []
+  const roster = createActiveSet<ActiveSetMember & { readonly load: Float32Array }>()
+  const present: (ActiveSetMember & { readonly load: Float32Array })[] = []
   const pass = (count: number) => {
     for (let index = 0; index < count; index++) {
       const one = { place: -1, load: new Float32Array(1) }

@@ -1,20 +1,20 @@
 import { expect, test } from 'bun:test'
-import { createNamedWindows } from '../../../src/core/limits/sliding-windows.ts'
-import { takeFrom } from '../../../src/core/limits/rate-counter.ts'
+import { countIfAllowed } from '../../../src/core/limits/rate-counter.ts'
+import { createSlidingWindows } from '../../../src/core/limits/sliding-windows.ts'
 
 test('a name has its fill in any window, however it is spread, and no other name has to wait for it', () => {
-  const windows = createNamedWindows({ allowed: 2, windowMs: 1_000, names: 10 })
-  expect([0, 900, 950].map(now => takeFrom(windows, 'a', now))).toEqual([0, 0, 50])
-  expect(takeFrom(windows, 'b', 950)).toBe(0)
+  const windows = createSlidingWindows({ allowed: 2, windowMs: 1_000, names: 10 })
+  expect([0, 900, 950].map(now => countIfAllowed(windows, 'a', now))).toEqual([0, 0, 50])
+  expect(countIfAllowed(windows, 'b', 950)).toBe(0)
   // What was refused was not counted.
-  expect([1_000, 1_001].map(now => takeFrom(windows, 'a', now))).toEqual([0, 899])
+  expect([1_000, 1_001].map(now => countIfAllowed(windows, 'a', now))).toEqual([0, 899])
 })
 
 test('who keeps coming is not forgotten in a flood of other names', () => {
-  const windows = createNamedWindows({ allowed: 1, windowMs: 1_000, names: 100 })
-  expect(takeFrom(windows, 'a', 0)).toBe(0)
+  const windows = createSlidingWindows({ allowed: 1, windowMs: 1_000, names: 100 })
+  expect(countIfAllowed(windows, 'a', 0)).toBe(0)
   for (let index = 0; index < 10_000; index++) {
-    takeFrom(windows, `other ${index}`, 1)
-    if (index % 50 === 0) expect(takeFrom(windows, 'a', 1)).toBe(999)
+    countIfAllowed(windows, `other ${index}`, 1)
+    if (index % 50 === 0) expect(countIfAllowed(windows, 'a', 1)).toBe(999)
   }
 })

@@ -1,38 +1,38 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { createNamedBuckets, taken, waitMs } from '../../../src/core/limits/token-buckets.ts'
-import { takeFrom } from '../../../src/core/limits/rate-counter.ts'
+import { countIfAllowed } from '../../../src/core/limits/rate-counter.ts'
+import { afterRequest, createTokenBuckets, waitMs } from '../../../src/core/limits/token-buckets.ts'
 
 const rule = { perMinute: 20, burst: 5, names: 100 }
 
 describe('buckets by name', () => {
   test('let a burst through, then one each three seconds, and say how long to wait; names are apart', () => {
-    const buckets = createNamedBuckets(rule)
-    const take = (now: number) => takeFrom(buckets, 'one', now)
+    const buckets = createTokenBuckets(rule)
+    const take = (now: number) => countIfAllowed(buckets, 'one', now)
     expect([0, 0, 0, 0, 0, 0, 2_000, 3_000, 3_000].map(take)).toEqual([0, 0, 0, 0, 0, 3_000, 1_000, 0, 3_000])
-    expect(takeFrom(buckets, 'other', 3_000)).toBe(0)
+    expect(countIfAllowed(buckets, 'other', 3_000)).toBe(0)
   })
 
   test('forget names not heard of for long, and nobody who keeps asking', () => {
-    const buckets = createNamedBuckets({ ...rule, names: 2 })
-    for (let count = 0; count < 5; count += 1) takeFrom(buckets, 'oldest', 0)
-    for (let count = 0; count < 5; count += 1) takeFrom(buckets, 'kept', 0)
+    const buckets = createTokenBuckets({ ...rule, names: 2 })
+    for (let count = 0; count < 5; count += 1) countIfAllowed(buckets, 'oldest', 0)
+    for (let count = 0; count < 5; count += 1) countIfAllowed(buckets, 'kept', 0)
     for (let count = 0; count < 10; count += 1) {
-      takeFrom(buckets, `new ${count}`, 0)
-      expect(takeFrom(buckets, 'kept', 0)).toBeGreaterThan(0)
+      countIfAllowed(buckets, `new ${count}`, 0)
+      expect(countIfAllowed(buckets, 'kept', 0)).toBeGreaterThan(0)
     }
-    expect(takeFrom(buckets, 'oldest', 0)).toBe(0)
+    expect(countIfAllowed(buckets, 'oldest', 0)).toBe(0)
   })
 
   test('within any stretch of time pass no more than a burst and what was refilled', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(5_000), { maxLength: 200 }), steps => {
-        const buckets = createNamedBuckets(rule)
+        const buckets = createTokenBuckets(rule)
         let now = 0
         let passed = 0
         for (const step of steps) {
           now += step
-          if (takeFrom(buckets, 'one', now) === 0) passed += 1
+          if (countIfAllowed(buckets, 'one', now) === 0) passed += 1
         }
         expect(passed).toBeLessThanOrEqual(5 + (now * 20) / 60_000 + 1e-6)
       }),
@@ -45,15 +45,15 @@ describe('buckets by name', () => {
         const small = { perMinute, burst: 3 }
         let fullAtMs = 0
         for (let count = 0; count < requests; count += 1)
-          if (waitMs(fullAtMs, small, nowMs) === 0) fullAtMs = taken(fullAtMs, small, nowMs)
+          if (waitMs(fullAtMs, small, nowMs) === 0) fullAtMs = afterRequest(fullAtMs, small, nowMs)
         expect(waitMs(fullAtMs, small, nowMs + waitMs(fullAtMs, small, nowMs))).toBe(0)
       }),
     )
   })
 
   test('under a clock that was put back by a day lock nobody out for longer than an empty bucket would', () => {
-    const buckets = createNamedBuckets(rule)
-    for (let count = 0; count < 6; count += 1) takeFrom(buckets, 'one', 86_400_000)
-    expect(takeFrom(buckets, 'one', 0)).toBeLessThanOrEqual(3_000)
+    const buckets = createTokenBuckets(rule)
+    for (let count = 0; count < 6; count += 1) countIfAllowed(buckets, 'one', 86_400_000)
+    expect(countIfAllowed(buckets, 'one', 0)).toBeLessThanOrEqual(3_000)
   })
 })

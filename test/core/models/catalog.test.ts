@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { attributions, catalogue, sources } from '../../../src/core/models/catalog.ts'
+import { attributions, catalog, sources } from '../../../src/core/models/catalog.ts'
 import {
   blendedPrice,
   fullName,
@@ -19,22 +19,22 @@ describe('the catalogue', () => {
     }
     const table = await shared.json()
     expect(JSON.parse(JSON.stringify(sources))).toEqual(table.sources)
-    expect(catalogue.map(asRow)).toEqual(table.models.map(rowOf))
+    expect(catalog.map(asRow)).toEqual(table.models.map(rowOf))
   })
 
   test('holds 23 models under 23 names, 8, 8 and 7 of three providers', () => {
-    expect(new Set(catalogue.map(fullName)).size).toBe(23)
-    const count = (provider: string) => catalogue.filter(model => model.provider === provider).length
+    expect(new Set(catalog.map(fullName)).size).toBe(23)
+    const count = (provider: string) => catalog.filter(model => model.provider === provider).length
     expect([count('openai'), count('anthropic'), count('google')]).toEqual([8, 8, 7])
   })
 
   test('every tier follows from the price', () => {
-    for (const model of catalogue) expect([model.id, model.tier]).toEqual([model.id, tierOf(model.pricing)])
+    for (const model of catalog) expect([model.id, model.tier]).toEqual([model.id, tierOf(model.pricing)])
   })
 
   test('every deprecated model names a successor that stays, in its provider and no dearer', () => {
-    for (const model of catalogue) {
-      const successor = catalogue.find(other => fullName(other) === model.successor)
+    for (const model of catalog) {
+      const successor = catalog.find(other => fullName(other) === model.successor)
       expect(model.successor !== null).toBe(model.deprecated)
       if (successor === undefined) continue
       expect([successor.provider, successor.deprecated]).toEqual([model.provider, false])
@@ -43,14 +43,14 @@ describe('the catalogue', () => {
   })
 
   test('prices never fall with length, and reading a cache never costs more than not having one', () => {
-    for (const { pricing } of catalogue) {
+    for (const { pricing } of catalog) {
       expect(pricing.cachedInput ?? pricing.input).toBeLessThanOrEqual(pricing.input)
       expect(pricing.longContext?.input ?? Infinity).toBeGreaterThan(pricing.input)
     }
   })
 
   test('quality is one scale: within 0 to 1, in the order of the index and of LiveBench wherever both models have one', () => {
-    for (const { figures } of catalogue) {
+    for (const { figures } of catalog) {
       expect(figures.quality).toBeGreaterThan(0)
       expect(figures.quality).toBeLessThanOrEqual(1)
     }
@@ -62,19 +62,19 @@ describe('the catalogue', () => {
   })
 
   test('a quality is marked as estimated exactly where no score of the model itself exists', () => {
-    for (const model of catalogue) expect(model.figures.estimated).toBe(model.qualityScores.length === 0)
+    for (const model of catalog) expect(model.figures.estimated).toBe(model.qualityScores.length === 0)
   })
 
   test('no model is left to a metric that routing does not read', () => {
-    for (const { qualityScores } of catalogue) {
+    for (const { qualityScores } of catalog) {
       const metrics = qualityScores.map(score => score.metric)
       expect(metrics.length === 0 || metrics.some(metric => metric !== 'arena_text_score')).toBe(true)
     }
   })
 
   test('a model that does not reason is expected to start sooner than any that does', () => {
-    const plain = catalogue.filter(model => !model.capabilities.reasoning)
-    const others = catalogue.filter(model => model.capabilities.reasoning)
+    const plain = catalog.filter(model => !model.capabilities.reasoning)
+    const others = catalog.filter(model => model.capabilities.reasoning)
     for (const model of plain)
       for (const other of others) expect(model.figures.firstTokenMs).toBeLessThan(other.figures.firstTokenMs)
   })
@@ -85,7 +85,7 @@ describe('the catalogue', () => {
 })
 
 function expectSameOrder(metric: Model['qualityScores'][number]['metric'], among: (model: Model) => boolean): void {
-  const scored = catalogue.filter(among).flatMap(model => {
+  const scored = catalog.filter(among).flatMap(model => {
     const score = scoreOf(model, metric)
     return score === null ? [] : [{ score, quality: model.figures.quality }]
   })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { catalogue } from '../../../src/core/models/catalog.ts'
+import { catalog } from '../../../src/core/models/catalog.ts'
 import {
   changeProblems,
   configuredModelSchema,
@@ -8,9 +8,9 @@ import {
   toModel,
   withChanges,
 } from '../../../src/core/models/configured-models.ts'
-import { GatewayError } from '../../../src/core/validation/errors.ts'
-import { buildCatalogue, type Model } from '../../../src/core/models/models.ts'
+import { buildCatalog, type Model } from '../../../src/core/models/models.ts'
 import { costOf } from '../../../src/core/usage/money.ts'
+import { GatewayError } from '../../../src/core/validation/errors.ts'
 import { checker } from '../../../src/core/validation/validate.ts'
 
 const pricing = { input_per_mtok: 0.5, output_per_mtok: 1 }
@@ -84,7 +84,7 @@ describe('a configured model', () => {
     fc.assert(
       fc.property(fc.string({ minLength: 1, maxLength: 100, unit: 'binary' }), id => {
         const model = toModel('local', { id, pricing })
-        expect(buildCatalogue([...catalogue, model]).resolve(`local/${id}`)).toBe(model)
+        expect(buildCatalog([...catalog, model]).resolve(`local/${id}`)).toBe(model)
       }),
     )
   })
@@ -92,12 +92,12 @@ describe('a configured model', () => {
 
 describe('a change to the catalogue', () => {
   const check = checker(modelChangeSchema)
-  const after = (...rows: object[]) => withChanges(catalogue, rows.map(check))
-  const problems = (...rows: object[]) => changeProblems(catalogue, rows.map(check))
+  const after = (...rows: object[]) => withChanges(catalog, rows.map(check))
+  const problems = (...rows: object[]) => changeProblems(catalog, rows.map(check))
   const opus = named('claude-opus-5-5')
 
   test('without any, the catalogue is the published one', () => {
-    expect(after()).toEqual([...catalogue])
+    expect(after()).toEqual([...catalog])
   })
 
   test('puts its own figures in place of the published ones, and leaves all others and all other models alone', () => {
@@ -119,7 +119,7 @@ describe('a change to the catalogue', () => {
       aliases: [...opus.aliases, 'opus'],
       figures: { ...opus.figures, quality: 0.9, estimated: false },
     })
-    expect(changed.filter(one => one !== model)).toEqual(catalogue.filter(one => one !== opus))
+    expect(changed.filter(one => one !== model)).toEqual(catalog.filter(one => one !== opus))
     expect(model && costOf(model, { ...noTokens, outputTokens: 1_000_000 })).toBe(100_000_000)
   })
 
@@ -165,14 +165,14 @@ describe('a change to the catalogue', () => {
       { ...row, like: 'gpt-5.5' },
       { ...row, pricing, like: opus.id },
     ])
-      expect(after(incomplete)).toEqual([...catalogue])
+      expect(after(incomplete)).toEqual([...catalog])
   })
 })
 
 const noTokens = { inputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0, reasoningTokens: 0 }
 
 function named(id: string): Model {
-  const model = catalogue.find(one => one.id === id)
+  const model = catalog.find(one => one.id === id)
   if (model === undefined) throw new Error(`${id} is not in the catalogue`)
   return model
 }

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
-import { catalogue } from '../../../src/core/models/catalog.ts'
-import type { Ask } from '../../../src/core/chat/chat.ts'
+import type { ChatRequest } from '../../../src/core/chat/chat.ts'
+import { catalog } from '../../../src/core/models/catalog.ts'
 import { toModel } from '../../../src/core/models/configured-models.ts'
 import {
-  buildCatalogue,
+  buildCatalog,
   deprecationOf,
   fitsWindow,
   fullName,
@@ -19,10 +19,10 @@ const pricing = { input_per_mtok: 0.5, output_per_mtok: 1 }
 const openrouter = toModel('openrouter', { id: 'anthropic/claude-opus-5.5:free', pricing, aliases: ['opus-free'] })
 const ollama = toModel('ollama', { id: 'GPT-4.1', pricing: { input_per_mtok: 0, output_per_mtok: 0 } })
 const reseller = toModel('reseller', { id: 'anthropic/claude-opus-5.5', pricing })
-const all = buildCatalogue([...catalogue, openrouter, ollama, reseller])
+const all = buildCatalog([...catalog, openrouter, ollama, reseller])
 
 function named(id: string): Model {
-  const model = catalogue.find(one => one.id === id)
+  const model = catalog.find(one => one.id === id)
   if (model === undefined) throw new Error(`${id} is not in the catalogue`)
   return model
 }
@@ -97,12 +97,12 @@ const image = { type: 'image', url: 'https://example.org/a.png', detail: null } 
 
 describe('what a request needs', () => {
   test('is met by every model of the catalogue where it only sets parameters that can be left out', () => {
-    for (const model of catalogue) expect(unmet(model, needsOf(plain))).toBeNull()
+    for (const model of catalog) expect(unmet(model, needsOf(plain))).toBeNull()
   })
 
   const local = toModel('ollama', { id: 'llama', pricing })
   const schema = { type: 'json_schema', name: 'x', description: null, schema: {}, strict: null } as const
-  test.each<[string, Model, Partial<Ask>, string | null]>([
+  test.each<[string, Model, Partial<ChatRequest>, string | null]>([
     ['an image', local, { messages: [{ role: 'user', content: [image], name: null }] }, 'messages'],
     ['a JSON schema', local, { responseFormat: schema }, 'response_format'],
     ['a JSON object', local, { responseFormat: { type: 'json_object' } }, 'response_format'],
@@ -132,9 +132,9 @@ describe('what a request needs', () => {
     expect(unmet(model, needsOf({ ...plain, ...asked }))?.param ?? null).toBe(param)
   })
 
-  const forced: Partial<Ask> = { tools: [tool], toolChoice: 'required' }
+  const forced: Partial<ChatRequest> = { tools: [tool], toolChoice: 'required' }
   const thoughtful = { ...local, parameters: { ...local.parameters, toolsNeedEffortNone: true } }
-  test.each<[string, Model, Partial<Ask>, string | null]>([
+  test.each<[string, Model, Partial<ChatRequest>, string | null]>([
     ['a forced tool', named('claude-opus-5-5'), forced, 'tool_choice'],
     ['a named tool', named('claude-fable-5-2'), { tools: [tool], toolChoice: { name: 'look' } }, 'tool_choice'],
     ['a tool by choice', named('claude-opus-5-5'), { tools: [tool], toolChoice: 'auto' }, null],

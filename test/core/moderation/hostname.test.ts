@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { normalHost } from '../../../src/core/moderation/hostname.ts'
-import { hostsIn } from '../../../src/core/moderation/extract-hosts.ts'
+import { extractHosts } from '../../../src/core/moderation/extract-hosts.ts'
+import { normalizeHostname } from '../../../src/core/moderation/hostname.ts'
 import { cpuMs } from '../../harness/cpu.ts'
 
 /** What a browser asks DNS for; null where it asks for nothing. */
@@ -14,7 +14,7 @@ describe('a host name', () => {
       const host = `a${String.fromCharCode(code)}b.example`
       if (!/^[\p{L}\p{N}\p{M}.]+$/u.test(host)) continue
       const asked = byBrowser(host)
-      if (asked !== null && normalHost(host) !== asked) others.push(code.toString(16))
+      if (asked !== null && normalizeHostname(host) !== asked) others.push(code.toString(16))
     }
     expect(others).toEqual([])
   })
@@ -41,7 +41,7 @@ describe('a host name', () => {
         const host = `${one}.${other}.example`
         const asked = byBrowser(host)
         fc.pre(asked?.split('.').every(part => part.length <= 63) === true)
-        expect([host, normalHost(host)]).toEqual([host, asked])
+        expect([host, normalizeHostname(host)]).toEqual([host, asked])
       }),
       { numRuns: 500 },
     )
@@ -56,7 +56,7 @@ describe('a host name', () => {
     ['价格3.70', null],
     ['bücher.example.\u034f.', 'xn--bcher-kva.example'],
   ])('of %s is %j: what DNS cannot hold leads nowhere', (host, name) => {
-    expect(normalHost(host)).toBe(name)
+    expect(normalizeHostname(host)).toBe(name)
   })
 
   test.each([
@@ -72,7 +72,7 @@ describe('a host name', () => {
         .join('')}.cn `
     const times = Array.from({ length: 5 }, () => {
       const start = cpuMs()
-      hostsIn(text, () => true)
+      extractHosts(text, () => true)
       return cpuMs() - start
     })
     expect(Math.min(...times)).toBeLessThan(50)

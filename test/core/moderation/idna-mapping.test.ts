@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { nameLetters } from '../../../src/core/moderation/idna-mapping.ts'
+import { mapIdna } from '../../../src/core/moderation/idna-mapping.ts'
 import { lettersOf, punycodeOf } from '../../../src/core/moderation/punycode.ts'
 
 test.each([
@@ -14,14 +14,14 @@ test.each([
   ['ﬁ ㌀', 'fi アパート'],
   ['💩 👍🏽', '💩 👍🏽'],
 ])('%j is %j in names', (text, letters) => {
-  expect(nameLetters(text)).toBe(letters)
+  expect(mapIdna(text)).toBe(letters)
 })
 
 test('letters of names are their own, whatever the text, and where a block of it ends', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 60 }), fc.constantFrom(0, 8_180, 8_190), (text, before) => {
-      const once = nameLetters('a'.repeat(before) + text)
-      expect(nameLetters(once)).toBe(once)
+      const once = mapIdna('a'.repeat(before) + text)
+      expect(mapIdna(once)).toBe(once)
     }),
     { numRuns: 300 },
   )

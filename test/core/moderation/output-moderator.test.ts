@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { type AnswerRules, startAnswerScreen } from '../../../src/core/moderation/output-moderator.ts'
 import type { ChatEvent, StreamMode } from '../../../src/core/chat/chat.ts'
+import { createOutputModerator, type OutputModerationRules } from '../../../src/core/moderation/output-moderator.ts'
 import { compileRules } from '../../../src/core/moderation/pattern-rules.ts'
 
-const rules: AnswerRules = {
+const rules: OutputModerationRules = {
   rules: compileRules([
     { id: 'titan', category: 'internal', reason: 'A secret project.', patterns: ['project titan'] },
     { id: 'recipe', category: 'weapons', reason: 'How it is made.', patterns: ['mix ~3 red ~2 blue powder'] },
@@ -16,7 +16,7 @@ const rules: AnswerRules = {
 }
 
 function screened(pieces: readonly string[], mode: StreamMode | null, type: 'text' | 'tool_arguments' = 'text') {
-  const screen = startAnswerScreen(rules, mode)
+  const screen = createOutputModerator(rules, mode)
   const event = (text: string): ChatEvent =>
     type === 'text' ? { type, choice: 0, text } : { type, choice: 0, index: 0, text }
   const out = [...pieces.map(event), { type: 'finish', choice: 0, reason: 'stop' } as const].flatMap(one =>
@@ -202,14 +202,14 @@ test('arguments of a tool call are screened too', () => {
 })
 
 test('in realtime an ordinary piece goes out at once, whole', () => {
-  const screen = startAnswerScreen(rules, 'realtime')
+  const screen = createOutputModerator(rules, 'realtime')
   const pieces = ['Hello', ' there', ', how', ' are you', '? Fine', '.', ' Good']
   for (const text of pieces)
     expect(screen.take([{ type: 'text', choice: 0, text }])).toEqual([{ type: 'text', choice: 0, text }])
 })
 
 test('in buffered whole sentences go out, the first text at once', () => {
-  const screen = startAnswerScreen(rules, 'buffered')
+  const screen = createOutputModerator(rules, 'buffered')
   const shown = ['Well', ' then. This is', ' one sentence', '. And an', 'other'].map(text =>
     screen
       .take([{ type: 'text', choice: 0, text }])
@@ -220,7 +220,7 @@ test('in buffered whole sentences go out, the first text at once', () => {
 })
 
 test.each(modes)('in %s reasoning is out before the text that follows it', mode => {
-  const screen = startAnswerScreen(rules, mode)
+  const screen = createOutputModerator(rules, mode)
   const events: ChatEvent[] = [
     { type: 'reasoning', choice: 0, text: 'One thought. And half of ano' },
     { type: 'text', choice: 0, text: 'The answer. It goes' },

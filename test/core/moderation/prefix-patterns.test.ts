@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
+import { compileRules, findBlockingRule, safetyRules } from '../../../src/core/moderation/pattern-rules.ts'
 import { compileOpenings } from '../../../src/core/moderation/prefix-patterns.ts'
-import { compileRules, firstBroken, safetyRules } from '../../../src/core/moderation/pattern-rules.ts'
 
 const rules = compileRules(safetyRules)
-const ruleFor = (text: string) => firstBroken(rules, text)?.category ?? null
+const ruleFor = (text: string) => findBlockingRule(rules, text)?.category ?? null
 
 describe('a text that opens with an order to drop what was said before', () => {
   test.each([

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { levelOf, levels, sharesOf, usualShares } from '../../../src/core/routing/capability-levels.ts'
+import { defaultLevelShares, levelOf, levels, parseLevelShares } from '../../../src/core/routing/capability-levels.ts'
 
 const share = fc.double({ min: 0, max: 1, noNaN: true })
 
@@ -22,7 +22,9 @@ test('the level never falls as the gain rises, and a share of nothing is nothing
   fc.assert(
     fc.property(share, share, (one, other) => {
       const [low, high] = [Math.min(one, other), Math.max(one, other)]
-      expect(levels.indexOf(levelOf(low, usualShares))).toBeLessThanOrEqual(levels.indexOf(levelOf(high, usualShares)))
+      expect(levels.indexOf(levelOf(low, defaultLevelShares))).toBeLessThanOrEqual(
+        levels.indexOf(levelOf(high, defaultLevelShares)),
+      )
       expect(levelOf(high, { strong: 0, middle: 0 })).toBe('light')
       expect(levelOf(low, { strong: 1, middle: 0 })).toBe('strong')
     }),
@@ -30,8 +32,8 @@ test('the level never falls as the gain rises, and a share of nothing is nothing
 })
 
 test('an operator’s share of the upper level leaves the middle one what there is room for; more than all is refused', () => {
-  expect(sharesOf({})).toEqual(usualShares)
-  expect(sharesOf({ strong_share: 0.1 })).toEqual({ strong: 0.1, middle: 0.3 })
-  expect(sharesOf({ strong_share: 0.9 })?.middle).toBeCloseTo(0.1, 9)
-  expect(sharesOf({ strong_share: 0.7, middle_share: 0.4 })).toBeNull()
+  expect(parseLevelShares({})).toEqual(defaultLevelShares)
+  expect(parseLevelShares({ strong_share: 0.1 })).toEqual({ strong: 0.1, middle: 0.3 })
+  expect(parseLevelShares({ strong_share: 0.9 })?.middle).toBeCloseTo(0.1, 9)
+  expect(parseLevelShares({ strong_share: 0.7, middle_share: 0.4 })).toBeNull()
 })

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { place } from '../../../src/core/routing/insert-sorted.ts'
+import { insertSorted } from '../../../src/core/routing/insert-sorted.ts'
 
 test('a list that entries were placed in one by one is the same list sorted, equals in the order they came', () => {
   const entries = fc
@@ -11,7 +11,7 @@ test('a list that entries were placed in one by one is the same list sorted, equ
   fc.assert(
     fc.property(entries, list => {
       const ordered: Entry[] = []
-      for (const entry of list) place(ordered, entry, byRank)
+      for (const entry of list) insertSorted(ordered, entry, byRank)
       expect(ordered).toEqual(list.toSorted(byRank))
     }),
   )

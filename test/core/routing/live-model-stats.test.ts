@@ -1,19 +1,24 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { blended, type Measured, measure, unmeasured } from '../../../src/core/routing/live-model-stats.ts'
+import {
+  type AttemptSample,
+  addAttemptSample,
+  blendWithCatalog,
+  emptyStats,
+} from '../../../src/core/routing/live-model-stats.ts'
 
 const published = { quality: 0.7, firstTokenMs: 20_000, tokensPerSecond: 80, estimated: false }
 const hour = 3_600_000
-const answer: Measured = { failed: false, firstTokenMs: 400, tokensPerSecond: 160 }
+const answer: AttemptSample = { failed: false, firstTokenMs: 400, tokensPerSecond: 160 }
 
-function after(tries: readonly Measured[], at = 0) {
-  const live = unmeasured(0)
-  for (const one of tries) measure(live, one, at)
+function after(tries: readonly AttemptSample[], at = 0) {
+  const live = emptyStats(0)
+  for (const one of tries) addAttemptSample(live, one, at)
   return live
 }
 
 test('nothing measured is the catalogue; much of it is what was measured; a little lies between', () => {
-  const at = (count: number) => blended(published, after(Array(count).fill(answer)), 0)
+  const at = (count: number) => blendWithCatalog(published, after(Array(count).fill(answer)), 0)
   expect(at(0)).toMatchObject({ firstTokenMs: 20_000, tokensPerSecond: 80, errorRate: 0, tries: 0 })
   expect(at(5).firstTokenMs).toBeCloseTo(Math.sqrt(400 * 20_000), 3)
   expect(at(5_000).firstTokenMs).toBeCloseTo(400, -1)
@@ -22,17 +27,17 @@ test('nothing measured is the catalogue; much of it is what was measured; a litt
 
 test('what was measured fades by half an hour after hour, back to the catalogue', () => {
   const live = after(Array(40).fill(answer))
-  const at = (hours: number) => blended(published, live, hours * hour)
+  const at = (hours: number) => blendWithCatalog(published, live, hours * hour)
   expect(at(1).tries).toBeCloseTo(20, 6)
   expect(at(1).firstTokenMs).toBeGreaterThan(at(0).firstTokenMs)
   expect(at(40).firstTokenMs).toBeCloseTo(published.firstTokenMs, 0)
 })
 
 test('failures count against the tries, first against a trust that there are none', () => {
-  const failed: Measured = { failed: true, firstTokenMs: null, tokensPerSecond: null }
-  expect(blended(published, after([failed]), 0).errorRate).toBeCloseTo(1 / 11, 9)
-  expect(blended(published, after(Array(990).fill(failed)), 0).errorRate).toBeCloseTo(0.99, 2)
-  expect(blended(published, after([failed]), 0).firstTokenMs).toBe(published.firstTokenMs)
+  const failed: AttemptSample = { failed: true, firstTokenMs: null, tokensPerSecond: null }
+  expect(blendWithCatalog(published, after([failed]), 0).errorRate).toBeCloseTo(1 / 11, 9)
+  expect(blendWithCatalog(published, after(Array(990).fill(failed)), 0).errorRate).toBeCloseTo(0.99, 2)
+  expect(blendWithCatalog(published, after([failed]), 0).firstTokenMs).toBe(published.firstTokenMs)
 })
 
 test('whatever is measured, figures stay within reason, and a clock that stands or goes back breaks nothing', () => {
@@ -40,9 +45,9 @@ test('whatever is measured, figures stay within reason, and a clock that stands 
   const measured = fc.record({ failed: fc.boolean(), firstTokenMs: figure, tokensPerSecond: figure })
   fc.assert(
     fc.property(fc.array(fc.tuple(measured, fc.integer({ min: -10, max: 10 * hour })), { maxLength: 30 }), tries => {
-      const live = unmeasured(0)
-      for (const [one, at] of tries) measure(live, one, at)
-      const figures = blended(published, live, 0)
+      const live = emptyStats(0)
+      for (const [one, at] of tries) addAttemptSample(live, one, at)
+      const figures = blendWithCatalog(published, live, 0)
       expect(figures.errorRate >= 0 && figures.errorRate < 1).toBe(true)
       expect(figures.firstTokenMs >= 1 && figures.firstTokenMs <= 600_000).toBe(true)
       expect(figures.tokensPerSecond >= 1 && figures.tokensPerSecond <= 5_000).toBe(true)

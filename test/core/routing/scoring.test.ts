@@ -1,26 +1,26 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { catalogue } from '../../../src/core/models/catalog.ts'
 import { strategies } from '../../../src/core/chat/chat.ts'
-import { type Level, levels } from '../../../src/core/routing/capability-levels.ts'
+import { catalog } from '../../../src/core/models/catalog.ts'
 import { blendedPrice, fullName, type Model } from '../../../src/core/models/models.ts'
+import { type Level, levels } from '../../../src/core/routing/capability-levels.ts'
 import {
-  type Choice,
-  diversify,
-  explain,
+  alternateProviders,
+  describeScore,
   type Figures,
   levelWeights,
-  partsOf,
   publishedFigures,
-  quickness,
+  type ScoringMode,
   score,
+  scoreComponents,
+  speedScore,
   strategyWeights,
   weightsOf,
   withoutFailures,
 } from '../../../src/core/routing/scoring.ts'
 
-const choice = (given: Partial<Choice>): Choice => ({ strategy: null, level: 'middle', ...given })
-const best = (given: Partial<Choice>, models: readonly Model[] = catalogue): Model => {
+const choice = (given: Partial<ScoringMode>): ScoringMode => ({ strategy: null, level: 'middle', ...given })
+const best = (given: Partial<ScoringMode>, models: readonly Model[] = catalog): Model => {
   const [first] = score(models, choice(given))
   if (first === undefined) throw new Error('no model')
   return first.model
@@ -37,7 +37,7 @@ const offers = fc.array(
   }),
   { minLength: 1, maxLength: 12 },
 )
-const [pattern] = catalogue
+const [pattern] = catalog
 function offered(rows: typeof offers extends fc.Arbitrary<infer R> ? R : never): Model[] {
   if (pattern === undefined) throw new Error('the catalogue is empty')
   return rows.map(({ input, output, ...figures }, at) => ({
@@ -50,14 +50,12 @@ function offered(rows: typeof offers extends fc.Arbitrary<infer R> ? R : never):
 
 describe('score', () => {
   test('quality, cost and speed each take the extreme of the catalogue', () => {
-    expect(best({ strategy: 'quality' }).figures.quality).toBe(
-      Math.max(...catalogue.map(model => model.figures.quality)),
-    )
+    expect(best({ strategy: 'quality' }).figures.quality).toBe(Math.max(...catalog.map(model => model.figures.quality)))
     expect(blendedPrice(best({ strategy: 'cost' }).pricing)).toBe(
-      Math.min(...catalogue.map(model => blendedPrice(model.pricing))),
+      Math.min(...catalog.map(model => blendedPrice(model.pricing))),
     )
-    expect(quickness(best({ strategy: 'speed' }).figures)).toBe(
-      Math.max(...catalogue.map(model => quickness(model.figures))),
+    expect(speedScore(best({ strategy: 'speed' }).figures)).toBe(
+      Math.max(...catalog.map(model => speedScore(model.figures))),
     )
   })
 
@@ -84,8 +82,8 @@ describe('score', () => {
 
   test('the strategies ignore the prompt', () => {
     for (const strategy of strategies)
-      expect(score(catalogue, choice({ strategy, level: 'light' }))).toEqual(
-        score(catalogue, choice({ strategy, level: 'strong' })),
+      expect(score(catalog, choice({ strategy, level: 'light' }))).toEqual(
+        score(catalog, choice({ strategy, level: 'strong' })),
       )
   })
 
@@ -93,32 +91,32 @@ describe('score', () => {
     const measured = (change: Partial<Figures>) => (model: Model) =>
       model === slow ? { ...publishedFigures(model), ...change } : publishedFigures(model)
     const slow = best({ strategy: 'quality' })
-    const scoreOf = (change: Partial<Figures>, given: Partial<Choice>) =>
-      score(catalogue, choice(given), measured(change)).find(({ model }) => model === slow)?.score ?? 0
+    const scoreOf = (change: Partial<Figures>, given: Partial<ScoringMode>) =>
+      score(catalog, choice(given), measured(change)).find(({ model }) => model === slow)?.score ?? 0
     for (const given of [{ strategy: 'balanced' }, { strategy: 'speed' }, { level: 'light' }] as const) {
       const quick = { firstTokenMs: 300, tokensPerSecond: 500 }
       expect(scoreOf(quick, given)).toBeGreaterThan(scoreOf({}, given))
       const failing = { errorRate: 0.3, tries: 20 }
       expect(scoreOf(failing, given)).toBeCloseTo(0.7 * scoreOf({}, given), 9)
-      const parts = partsOf(slow, choice(given), { ...publishedFigures(slow), ...failing })
+      const parts = scoreComponents(slow, choice(given), { ...publishedFigures(slow), ...failing })
       expect(Object.values(parts).reduce((sum, part) => sum + part, 0)).toBeCloseTo(scoreOf(failing, given), 9)
     }
     expect(
-      score(catalogue, choice({ strategy: 'speed' }), measured({ firstTokenMs: 5, tokensPerSecond: 5_000 }))[0]?.model,
+      score(catalog, choice({ strategy: 'speed' }), measured({ firstTokenMs: 5, tokensPerSecond: 5_000 }))[0]?.model,
     ).toBe(slow)
   })
 
   test('does not depend on the order of the models, and every score is between 0 and 1', () => {
     fc.assert(
       fc.property(
-        fc.shuffledSubarray([...catalogue], { minLength: catalogue.length }),
+        fc.shuffledSubarray([...catalog], { minLength: catalog.length }),
         fc.constantFrom<Level>(...levels),
         fc.constantFrom(null, ...strategies),
         (shuffled, level, strategy) => {
           const given = choice({ strategy, level })
           const scored = score(shuffled, given)
           expect(scored.map(({ model }) => fullName(model))).toEqual(
-            score(catalogue, given).map(({ model }) => fullName(model)),
+            score(catalog, given).map(({ model }) => fullName(model)),
           )
           for (const entry of scored) expect(entry.score).toBeWithin(0, 1.000001)
         },
@@ -136,10 +134,10 @@ describe('score', () => {
   test('an explanation names figures and weights', () => {
     const given = choice({ strategy: 'balanced' })
     const { figures } = best(given)
-    expect(explain(best(given), given, withoutFailures(figures))).toMatch(
+    expect(describeScore(best(given), given, withoutFailures(figures))).toMatch(
       /^quality \d+ × 40 %, cost \d+ × 35 %, speed \d+ × 25 %$/,
     )
-    expect(explain(best(given), given, { ...withoutFailures(figures), errorRate: 0.2 })).toEndWith(
+    expect(describeScore(best(given), given, { ...withoutFailures(figures), errorRate: 0.2 })).toEndWith(
       'of which 20 % are lost to failures',
     )
   })
@@ -148,8 +146,8 @@ describe('score', () => {
 describe('diversify', () => {
   test('keeps the best first and brings the next from another provider where scores are near', () => {
     for (const strategy of [null, ...strategies]) {
-      const ordered = score(catalogue, choice({ strategy }))
-      const [first, second] = diversify(ordered, 4)
+      const ordered = score(catalog, choice({ strategy }))
+      const [first, second] = alternateProviders(ordered, 4)
       expect(first).toBe(ordered[0])
       const rival = ordered.find(({ model }) => model.provider !== first?.model.provider)
       if ((ordered[1]?.score ?? 0) - (rival?.score ?? 0) <= 0.15)
@@ -158,10 +156,10 @@ describe('diversify', () => {
   })
 
   test('loses and repeats nobody', () => {
-    const ordered = score(catalogue, choice({}))
-    expect(new Set(diversify(ordered, 100).map(({ model }) => fullName(model))).size).toBe(catalogue.length)
-    expect(diversify(ordered, 2).length).toBe(2)
-    expect(diversify([], 2)).toEqual([])
+    const ordered = score(catalog, choice({}))
+    expect(new Set(alternateProviders(ordered, 100).map(({ model }) => fullName(model))).size).toBe(catalog.length)
+    expect(alternateProviders(ordered, 2).length).toBe(2)
+    expect(alternateProviders([], 2)).toEqual([])
   })
 
   test('turns providers over as a list that each choice is taken out of would, whatever the scores', () => {
@@ -182,7 +180,7 @@ describe('diversify', () => {
           used.add(expected.at(-1)?.model.provider ?? '')
           if (left.every(({ model }) => used.has(model.provider))) used.clear()
         }
-        expect(diversify(ordered, count).map(entry => ordered.indexOf(entry))).toEqual(
+        expect(alternateProviders(ordered, count).map(entry => ordered.indexOf(entry))).toEqual(
           expected.map(entry => ordered.indexOf(entry)),
         )
       }),

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { remember } from '../../../src/core/text/bounded-map.ts'
+import { setBounded } from '../../../src/core/text/bounded-map.ts'
 
 test('what was set last stays, and the oldest goes once there are too many', () => {
   const map = new Map<string, number>()
@@ -9,7 +9,7 @@ test('what was set last stays, and the oldest goes once there are too many', () 
     ['a', 3],
     ['c', 4],
   ] as const)
-    remember(map, key, value, 2)
+    setBounded(map, key, value, 2)
   expect([...map]).toEqual([
     ['a', 3],
     ['c', 4],

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
-import { createRecent } from '../../../src/core/text/recent-map.ts'
+import { createRecentMap } from '../../../src/core/text/recent-map.ts'
 
 test('the newest are remembered, and never more than twice as many as asked for', () => {
-  const recent = createRecent<number>(100)
+  const recent = createRecentMap<number>(100)
   for (let index = 0; index < 1_000; index++) {
     recent.set(`key ${index}`, index)
     for (let back = 0; back < Math.min(100, index + 1); back++)
@@ -12,7 +12,7 @@ test('the newest are remembered, and never more than twice as many as asked for'
 })
 
 test('what is set again is new again', () => {
-  const recent = createRecent<string>(2)
+  const recent = createRecentMap<string>(2)
   recent.set('a', 'first')
   recent.set('b', 'other')
   recent.set('a', 'second')

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { countTokens as countWhole } from 'gpt-tokenizer/encoding/o200k_base'
-import type { Ask, Message } from '../../../src/core/chat/chat.ts'
+import type { ChatRequest, Message } from '../../../src/core/chat/chat.ts'
 import { countTokens, estimateInputTokens, estimateTokens } from '../../../src/core/tokens/tokens.ts'
 import { cpuMs } from '../../harness/cpu.ts'
 
@@ -23,7 +23,7 @@ const samples: Readonly<Record<string, string>> = {
   json: JSON.stringify({ orders: [{ id: 81_223, total: 19.95, paid: true, address: { city: 'Lyon', zip: '69002' } }] }),
 }
 
-const ask = (messages: readonly Message[], more: Partial<Ask> = {}) => ({
+const ask = (messages: readonly Message[], more: Partial<ChatRequest> = {}) => ({
   messages,
   tools: [],
   responseFormat: { type: 'text' } as const,

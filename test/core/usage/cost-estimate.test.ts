@@ -1,15 +1,20 @@
 import { describe, expect, test } from 'bun:test'
-import { catalogue } from '../../../src/core/models/catalog.ts'
+import { openPromptAnalyzer } from '../../../src/composition/open-prompt-analyzer.ts'
 import type { Message } from '../../../src/core/chat/chat.ts'
-import { estimateCost, type KnownLength, measurePrompt as measureWith, unknownLength } from '../../../src/core/usage/cost-estimate.ts'
+import { catalog } from '../../../src/core/models/catalog.ts'
 import type { Model } from '../../../src/core/models/models.ts'
-import { costOf } from '../../../src/core/usage/money.ts'
 import { countTokens } from '../../../src/core/tokens/tokens.ts'
+import {
+  type CalibratedOutput,
+  estimateCost,
+  measurePrompt as measureWith,
+  unknownLength,
+} from '../../../src/core/usage/cost-estimate.ts'
+import { costOf } from '../../../src/core/usage/money.ts'
 import { noWeb } from '../../../src/core/web/web-plan.ts'
-import { openReader } from '../../../src/composition/open-prompt-analyzer.ts'
 
 /** Counted in this thread: what runs beside it is the composition's business. */
-const read = openReader()
+const read = openPromptAnalyzer()
 const measurePrompt = (messages: Parameters<typeof measureWith>[0], web = noWeb) =>
   measureWith(
     messages,
@@ -30,7 +35,7 @@ const image: Message = {
 }
 
 function named(id: string): Model {
-  const model = catalogue.find(one => one.id === id)
+  const model = catalog.find(one => one.id === id)
   if (model === undefined) throw new Error(`${id} is not in the catalogue`)
   return model
 }
@@ -38,7 +43,7 @@ function named(id: string): Model {
 describe('an estimate', () => {
   test('costs what its own token counts cost at the catalogue prices', async () => {
     const prompt = await measurePrompt([user('Write a function that reverses a list.')])
-    for (const model of catalogue) {
+    for (const model of catalog) {
       const one = estimateCost(model, prompt, null)
       const tokens = { inputTokens: one.inputTokens, outputTokens: one.expectedOutputTokens }
       expect(one.costMicrocents).toBe(
@@ -50,7 +55,7 @@ describe('an estimate', () => {
 
   test('never expects more output than the caller or the model allows', async () => {
     const prompt = await measurePrompt([user('Write a comprehensive report on rivers.')])
-    for (const model of catalogue) {
+    for (const model of catalog) {
       expect(estimateCost(model, prompt, 7).expectedOutputTokens).toBe(7)
       expect(estimateCost(model, prompt, 10_000_000).expectedOutputTokens).toBeLessThanOrEqual(model.maxOutputTokens)
     }
@@ -72,7 +77,7 @@ describe('an estimate', () => {
 
   test('names the most it can cost exactly where it is sure, and never less than the estimate', async () => {
     const prompt = await measurePrompt([user('hi')])
-    for (const model of catalogue) {
+    for (const model of catalog) {
       const { confidence, costMicrocents, maximumCostMicrocents } = estimateCost(model, prompt, 2_000)
       expect(maximumCostMicrocents !== null).toBe(confidence === 'high')
       expect(maximumCostMicrocents ?? Infinity).toBeGreaterThanOrEqual(costMicrocents)
@@ -94,7 +99,7 @@ describe('an estimate', () => {
   test('takes lengths that were measured over those of the table, and trusts an account’s own where they came true', async () => {
     const prompt = await measurePrompt([user('Tell me something about otters')])
     const flash = named('gemini-3.8-flash')
-    const by = (known: KnownLength, cap: number | null = null) => estimateCost(flash, prompt, cap, known)
+    const by = (known: CalibratedOutput, cap: number | null = null) => estimateCost(flash, prompt, cap, known)
     const plain = by(unknownLength)
     const doubled = by({ factor: 2, source: 'traffic', typicalErrorPct: 50 })
     expect(doubled.expectedOutputTokens).toBe(2 * plain.expectedOutputTokens)

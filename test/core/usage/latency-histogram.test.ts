@@ -1,10 +1,10 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { durationAt, durationBoundsMs, durationCounts } from '../../../src/core/usage/latency-histogram.ts'
+import { bucketCount, durationBoundsMs, latencyQuantile } from '../../../src/core/usage/latency-histogram.ts'
 
 /** As Postgres counts: a bound belongs to the slot above it. */
 function counted(times: readonly number[]): number[] {
-  const counts = Array.from({ length: durationCounts }, () => 0)
+  const counts = Array.from({ length: bucketCount }, () => 0)
   for (const time of times) {
     const slot = durationBoundsMs.filter(bound => bound <= time).length
     counts[slot] = (counts[slot] ?? 0) + 1
@@ -18,8 +18,8 @@ test('bounds ascend, from 10 ms to longer than a request may take', () => {
 })
 
 test('of nothing no time is told, and of what took longer than all bounds the last one', () => {
-  expect([durationAt([], 0.5), durationAt(counted([]), 0.95)]).toEqual([null, null])
-  expect(durationAt(counted([3_600_000]), 0.5)).toBe(680_000)
+  expect([latencyQuantile([], 0.5), latencyQuantile(counted([]), 0.95)]).toEqual([null, null])
+  expect(latencyQuantile(counted([3_600_000]), 0.5)).toBe(680_000)
 })
 
 test('a quantile read from counts is within half of the true one and within its own bounds, and a greater share is no less', () => {
@@ -28,9 +28,9 @@ test('a quantile read from counts is within half of the true one and within its 
     fc.property(times, fc.double({ min: 0.01, max: 1, noNaN: true }), (some, share) => {
       const sorted = some.toSorted((left, right) => left - right)
       const exact = sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? 0
-      const told = durationAt(counted(some), share) ?? 0
+      const told = latencyQuantile(counted(some), share) ?? 0
       expect(told / exact).toBeWithin(0.66, 1.52)
-      expect(durationAt(counted(some), Math.min(1, share * 1.5)) ?? 0).toBeGreaterThanOrEqual(told)
+      expect(latencyQuantile(counted(some), Math.min(1, share * 1.5)) ?? 0).toBeGreaterThanOrEqual(told)
     }),
   )
 })

@@ -2,7 +2,13 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { UsageRecord } from '../../../src/core/usage/usage-record.ts'
-import { compareTruth, correctionOf, countedUsage, mergedRecords, mergeRecords } from '../../../src/core/usage/usage-truth.ts'
+import {
+  compareTruth,
+  correctionOf,
+  countedUsage,
+  mergedRecords,
+  mergeRecords,
+} from '../../../src/core/usage/usage-truth.ts'
 import { usageRecord } from '../../database/support.ts'
 
 /** Few values, so that ties are frequent. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { type ErrorCode, errorTable, GatewayError, renamed } from '../../../src/core/validation/errors.ts'
+import { type ErrorCode, errorTable, GatewayError, withParam } from '../../../src/core/validation/errors.ts'
 
 test('an error about a renamed field says all else that it said', () => {
   const error = new GatewayError('unsupported_parameter', 'Leave `tools` out; `tool_choice` goes with it.', {
@@ -11,8 +11,8 @@ test('an error about a renamed field says all else that it said', () => {
     category: 'c',
     completed: { requestId: 'r', resultId: null, usage: null },
   })
-  expect({ ...renamed(error, 'functions') }).toEqual({ ...error, param: 'functions' })
-  expect(renamed(error, 'functions').message).toBe('Leave `functions` out; `tool_choice` goes with it.')
+  expect({ ...withParam(error, 'functions') }).toEqual({ ...error, param: 'functions' })
+  expect(withParam(error, 'functions').message).toBe('Leave `functions` out; `tool_choice` goes with it.')
 })
 
 describe('GatewayError', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { parsed } from '../../../src/core/validation/untrusted-json.ts'
+import { parseUntrustedJson } from '../../../src/core/validation/untrusted-json.ts'
 
 const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`
 
@@ -10,11 +10,11 @@ test('the value of a JSON text, and nothing where there is none', () => {
     ['', undefined],
     ['{"a":', undefined],
   ]
-  for (const [text, value] of rows) expect(parsed(text)).toEqual(value)
+  for (const [text, value] of rows) expect(parseUntrustedJson(text)).toEqual(value)
 })
 
 test('a text that nests deeper than anybody means is none; brackets in strings do not count', () => {
-  expect(parsed(nested(512))).toBeArray()
-  expect(parsed(nested(513))).toBeUndefined()
-  expect(parsed(JSON.stringify({ text: nested(60_000) }))).toEqual({ text: nested(60_000) })
+  expect(parseUntrustedJson(nested(512))).toBeArray()
+  expect(parseUntrustedJson(nested(513))).toBeUndefined()
+  expect(parseUntrustedJson(JSON.stringify({ text: nested(60_000) }))).toEqual({ text: nested(60_000) })
 })

@@ -2,9 +2,9 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Message } from '../../../src/core/chat/chat.ts'
-import { contain, visibleText } from '../../../src/core/web/untrusted-content.ts'
+import type { WebDocument } from '../../../src/core/chat/web-sources.ts'
 import { estimateInputTokens } from '../../../src/core/tokens/tokens.ts'
-import type { Finding } from '../../../src/core/chat/web-sources.ts'
+import { insertUntrustedContent, visibleText } from '../../../src/core/web/untrusted-content.ts'
 import { cpuMs } from '../../harness/cpu.ts'
 import { goldenBlock } from '../../web/golden.ts'
 import { injections } from '../../web/injections.ts'
@@ -18,8 +18,8 @@ const question: readonly Message[] = [
   user('What does the page say?'),
 ]
 const options = { nonce, maximumTokens: 1_000_000 }
-const contained = (findings: readonly Finding[], messages = question, maximumCharacters = 8_000) =>
-  contain(
+const contained = (findings: readonly WebDocument[], messages = question, maximumCharacters = 8_000) =>
+  insertUntrustedContent(
     messages,
     findings.map(finding => ({ finding, maximumCharacters })),
     options,
@@ -108,7 +108,7 @@ describe('contain', () => {
       for (const maximumTokens of [400, 1_500, 5_000]) {
         const findings = [1, 2, 3].map(number => ({ url: `https://a.example/${number}`, title: 'T', text }))
         const before = estimateInputTokens({ messages: question, tools: [], responseFormat: { type: 'text' } })
-        const messages = contain(
+        const messages = insertUntrustedContent(
           question,
           findings.map(finding => ({ finding, maximumCharacters: 8_000 })),
           { nonce, maximumTokens },

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test'
-import type { Ask, Message } from '../../../src/core/chat/chat.ts'
+import { openPromptAnalyzer } from '../../../src/composition/open-prompt-analyzer.ts'
+import type { ChatRequest, Message } from '../../../src/core/chat/chat.ts'
 import { webLimits, webPrices } from '../../../src/core/chat/web-sources.ts'
-import { noWeb, planWeb, queryOf } from '../../../src/core/web/web-plan.ts'
-import { openReader } from '../../../src/composition/open-prompt-analyzer.ts'
+import { noWeb, planWebAccess, toSearchQuery } from '../../../src/core/web/web-plan.ts'
 
 const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })
-const asking = (messages: readonly Message[], web: Ask['web'] = 'auto') => ({ messages, web })
-const offer = { canSearch: true, prices: webPrices, read: openReader() }
+const asking = (messages: readonly Message[], web: ChatRequest['web'] = 'auto') => ({ messages, web })
+const offer = { canSearch: true, prices: webPrices, read: openPromptAnalyzer() }
 const urls = [
   'https://a.example/',
   'https://b.example/x#one',
@@ -19,11 +19,11 @@ describe('planWeb', () => {
   const question = [user('Search the web: who won yesterday?')]
 
   test('a prompt that needs nothing of the web plans nothing', () => {
-    expect(planWeb(asking(question), { needsCurrent: false, urls: [] }, {}, offer)).toBe(noWeb)
+    expect(planWebAccess(asking(question), { needsCurrent: false, urls: [] }, {}, offer)).toBe(noWeb)
   })
 
   test('a search and each page once are planned, with what they cost at most; more than three are surplus', () => {
-    expect(planWeb(asking(question), { needsCurrent: true, urls }, {}, offer)).toEqual({
+    expect(planWebAccess(asking(question), { needsCurrent: true, urls }, {}, offer)).toEqual({
       query: 'Search the web: who won yesterday?',
       urls: ['https://a.example/', 'https://b.example/x#two', 'https://c.example/'],
       surplus: ['https://d.example/'],
@@ -34,21 +34,23 @@ describe('planWeb', () => {
 
   test('request, key and account can each do without', () => {
     const reading = { needsCurrent: true, urls }
-    expect(planWeb(asking(question, 'off'), reading, {}, offer)).toBe(noWeb)
-    expect(planWeb(asking(question), reading, { webOff: true }, offer)).toBe(noWeb)
+    expect(planWebAccess(asking(question, 'off'), reading, {}, offer)).toBe(noWeb)
+    expect(planWebAccess(asking(question), reading, { webOff: true }, offer)).toBe(noWeb)
   })
 
   test('a page to be read is not searched for, unless the words around its address ask for more', () => {
     const reading = { needsCurrent: true, urls: ['https://a.example/'] }
-    const query = (text: string) => planWeb(asking([user(text)]), reading, {}, offer).query
+    const query = (text: string) => planWebAccess(asking([user(text)]), reading, {}, offer).query
     expect(query('Read https://a.example/ and sum it up.')).toBeNull()
     expect(query('Search the web for more on https://a.example/')).toBe('Search the web for more on')
   })
 
   test('without a search back end pages are read all the same', () => {
     const none = { ...offer, canSearch: false }
-    expect(planWeb(asking(question), { needsCurrent: true, urls: [] }, {}, none)).toBe(noWeb)
-    expect(planWeb(asking(question), { needsCurrent: true, urls: ['https://a.example/'] }, {}, none)).toMatchObject({
+    expect(planWebAccess(asking(question), { needsCurrent: true, urls: [] }, {}, none)).toBe(noWeb)
+    expect(
+      planWebAccess(asking(question), { needsCurrent: true, urls: ['https://a.example/'] }, {}, none),
+    ).toMatchObject({
       query: null,
       microcents: webPrices.fetch,
     })
@@ -61,7 +63,7 @@ describe('planWeb', () => {
       { role: 'assistant', text: null, reasoning: null, toolCalls: [call], name: null },
       { role: 'tool', callId: 'c', text: '1' },
     ]
-    expect(planWeb(asking(after), { needsCurrent: true, urls }, {}, offer)).toBe(noWeb)
+    expect(planWebAccess(asking(after), { needsCurrent: true, urls }, {}, offer)).toBe(noWeb)
   })
 })
 
@@ -73,7 +75,7 @@ describe('queryOf', () => {
     [`${'Some background. '.repeat(60)}What is the price today? Thank you.`, 'What is the price today?'],
     ['https://only.example/', null],
     ['', null],
-  ])('%j is searched for as %j', (text, query) => expect(queryOf(text)).toBe(query))
+  ])('%j is searched for as %j', (text, query) => expect(toSearchQuery(text)).toBe(query))
 
   test('it is no longer than any engine takes, and quickly found in whatever text', () => {
     for (const text of [
@@ -83,7 +85,7 @@ describe('queryOf', () => {
       '```'.repeat(100_000),
       'http://'.repeat(50_000),
     ]) {
-      const query = queryOf(text) ?? ''
+      const query = toSearchQuery(text) ?? ''
       expect(query.length).toBeLessThanOrEqual(400)
       expect(query.split(' ').length).toBeLessThanOrEqual(50)
     }

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import type { Ask, Message } from '../../../src/core/chat/chat.ts'
+import type { ChatRequest, Message } from '../../../src/core/chat/chat.ts'
 import { createTieBook } from '../../../src/database/learning/cache-affinity.ts'
 import { askWith } from '../../harness/ask.ts'
 import { movableClock } from '../support.ts'
@@ -12,7 +12,7 @@ const assistant = (text: string): Message => ({
   toolCalls: [],
   name: null,
 })
-const asking = (messages: readonly Message[]): Ask =>
+const asking = (messages: readonly Message[]): ChatRequest =>
   askWith({ messages, bodyCharacters: JSON.stringify(messages).length })
 
 const story = 'Once upon a time there was a river. '.repeat(200)

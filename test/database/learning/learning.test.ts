@@ -2,12 +2,12 @@
 
 import { heapStats } from 'bun:jsc'
 import { describe, expect, test } from 'bun:test'
-import { estimate } from '../../../src/core/learning/learned-bias.ts'
+import { systemClock } from '../../../src/composition/clock.ts'
+import { estimateBiases } from '../../../src/core/learning/learned-bias.ts'
 import { emptyCell } from '../../../src/core/learning/learning-cell.ts'
 import type { UsageRecord } from '../../../src/core/usage/usage-record.ts'
-import { systemClock } from '../../../src/composition/clock.ts'
 import type { Database } from '../../../src/database/database.ts'
-import { createLearningBook, type LearningBook } from '../../../src/database/learning/learning-cache.ts'
+import { createLearningBook, type LearningCache } from '../../../src/database/learning/learning-cache.ts'
 import { readCells, writeCells } from '../../../src/database/learning/learning-cells.ts'
 import { onDatabaseOf } from '../on-database.ts'
 import { usageRecord } from '../support.ts'
@@ -52,7 +52,7 @@ async function eventually(holds: () => boolean | Promise<boolean>, withinMs = 2_
 }
 
 const figures: Record<string, number> = { 'openai/good': 0.7, 'openai/bad': 0.72 }
-const booksOn = async (database: Database, body: (...books: [LearningBook, LearningBook]) => Promise<void>) => {
+const booksOn = async (database: Database, body: (...books: [LearningCache, LearningCache]) => Promise<void>) => {
   const log = { warn: () => {} }
   const options = { database, clock: systemClock, figureOf: (model: string) => figures[model] ?? null, log }
   const [one, other] = [createLearningBook(options), createLearningBook(options)]
@@ -64,7 +64,7 @@ const booksOn = async (database: Database, body: (...books: [LearningBook, Learn
   }
 }
 
-const biasIn = (book: LearningBook, accountId: string, model = 'openai/bad') =>
+const biasIn = (book: LearningCache, accountId: string, model = 'openai/bad') =>
   book.of(accountId)?.leaningOf('code')?.(model)?.bias ?? null
 
 async function entriesOf(database: Database, accountId: string): Promise<number> {
@@ -327,5 +327,5 @@ test('an account and query type take at most 2 KB, in memory and on disk', async
   )
   expect(inMemory).toBeLessThan(2_048)
   expect(size?.bytes ?? Number.POSITIVE_INFINITY).toBeLessThan(2_048)
-  expect(estimate(cells, 0)).toHaveLength(9)
+  expect(estimateBiases(cells, 0)).toHaveLength(9)
 }, 60_000)

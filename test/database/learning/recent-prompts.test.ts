@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'bun:test'
-import type { Ask } from '../../../src/core/chat/chat.ts'
-import { createDigests } from '../../../src/core/text/keyed-digests.ts'
-import { openReader } from '../../../src/composition/open-prompt-analyzer.ts'
-import { readNative } from '../../../src/dialects/native/request.ts'
+import { openPromptAnalyzer } from '../../../src/composition/open-prompt-analyzer.ts'
+import type { ChatRequest } from '../../../src/core/chat/chat.ts'
+import { createKeyedDigests } from '../../../src/core/text/keyed-digests.ts'
 import { createPromptBook } from '../../../src/database/learning/recent-prompts.ts'
+import { readNative } from '../../../src/dialects/native/request.ts'
 
-const asking = (prompt: string): Ask => readNative({ prompt }, new Headers(), prompt.length)
-const read = openReader()
-const open = () => createPromptBook(read, createDigests(new Uint8Array(32)))
+const asking = (prompt: string): ChatRequest => readNative({ prompt }, new Headers(), prompt.length)
+const read = openPromptAnalyzer()
+const open = () => createPromptBook(read, createKeyedDigests(new Uint8Array(32)))
 
 test('a prompt is read as it always is, the second time from memory', () => {
   const book = open()
@@ -22,7 +22,7 @@ test('a prompt is read as it always is, the second time from memory', () => {
 
 test('its name here is another for each account and process, and never the bare hash of the text', () => {
   const digest = (account: string, salt: number) =>
-    createPromptBook(read, createDigests(new Uint8Array(32).fill(salt))).read(account, asking('Hi')).digest
+    createPromptBook(read, createKeyedDigests(new Uint8Array(32).fill(salt))).read(account, asking('Hi')).digest
   const names = [digest('acc_1', 1), digest('acc_2', 1), digest('acc_1', 2)]
   expect(new Set(names).size).toBe(3)
   expect(names).not.toContain(new Bun.CryptoHasher('sha256').update('Hi').digest('base64'))

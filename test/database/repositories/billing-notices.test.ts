@@ -1,17 +1,17 @@
 /** Emails about money on every Postgres: stored with their cause, true when they are sent, and sent once. */
 import { afterAll, beforeAll, describe, expect } from 'bun:test'
 import { eq } from 'drizzle-orm'
-import { cycleMs, graceMs, type SeenInvoice, settlingMs } from '../../../src/core/billing/billing.ts'
-import type { BillingEmail } from '../../../src/mail/billing-emails.ts'
-import type { Delivery } from '../../../src/mail/queue.ts'
-import { startNoticeWorker } from '../../../src/payments/notice-worker.ts'
-import { changeBilling, rollCycles } from '../../../src/database/repositories/billing.ts'
-import * as billingNotices from '../../../src/database/repositories/billing-notices.ts'
+import { cycleMs, graceMs, type ProcessorInvoice, settlementDelayMs } from '../../../src/core/billing/billing.ts'
 import { type Database, migrate, openDatabase } from '../../../src/database/database.ts'
 import { type Embedded, openEmbedded } from '../../../src/database/embedded.ts'
+import { changeBilling, rollCycles } from '../../../src/database/repositories/billing.ts'
+import * as billingNotices from '../../../src/database/repositories/billing-notices.ts'
 import { closeCycle, listInvoices } from '../../../src/database/repositories/invoices.ts'
 import { applyInvoice } from '../../../src/database/repositories/payment-events.ts'
 import { accounts, billingNotices as noticeRows, usageDaily, users } from '../../../src/database/tables.ts'
+import type { BillingEmail } from '../../../src/mail/billing-emails.ts'
+import type { Delivery } from '../../../src/mail/queue.ts'
+import { startNoticeWorker } from '../../../src/payments/notice-worker.ts'
 import { freshDataFolder } from '../../harness/data-folder.ts'
 import { type PrivatePostgres, startPostgres } from '../../harness/postgres.ts'
 import { newAccount, quiet } from '../database.contract.ts'
@@ -82,13 +82,13 @@ async function invoiced(database: Database) {
       billedMicrocents: 500_000_000,
     }),
   )
-  const issuedAt = start + cycleMs + settlingMs
+  const issuedAt = start + cycleMs + settlementDelayMs
   while ((await rollCycles(database, issuedAt, newId)) > 0);
   while ((await closeCycle(database, issuedAt, newId)) !== null);
   const [found] = await listInvoices(database, accountId)
   if (found === undefined) throw new Error('there is an invoice')
   const { id: invoiceId, totalCents } = found.invoice
-  const seen = (status: SeenInvoice['status']): SeenInvoice => ({
+  const seen = (status: ProcessorInvoice['status']): ProcessorInvoice => ({
     processorId: null,
     invoiceId,
     accountId,
@@ -175,7 +175,7 @@ for (const name of ['embedded', 'real'] as const) {
       const declined: Awaited<ReturnType<typeof invoiced>>[] = []
       for (let count = 0; count < 6; count++) declined.push(await invoiced(database))
       for (const { seen, issuedAt } of declined) await applyInvoice(database, seen('unpaid'), issuedAt)
-      const at = start + cycleMs + settlingMs + graceMs
+      const at = start + cycleMs + settlementDelayMs + graceMs
       const sent: string[] = []
       const workers = Array.from({ length: 10 }, () =>
         sender(database, { at }, async ({ id }) => {

@@ -2,18 +2,29 @@
 import { afterAll, beforeAll, describe, expect } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import fc from 'fast-check'
-import { cycleMs, lateMark, type SeenInvoice, settlingMs } from '../../../src/core/billing/billing.ts'
+import {
+  cycleMs,
+  earlierCycleSuffix,
+  type ProcessorInvoice,
+  settlementDelayMs,
+} from '../../../src/core/billing/billing.ts'
 import { plans } from '../../../src/core/limits/plans.ts'
 import type { UsageRecord } from '../../../src/core/usage/usage-record.ts'
-import { changeBilling, findBilling, rollCycles, setSoftCap } from '../../../src/database/repositories/billing.ts'
-import { spentBefore, spentOnDays } from '../../../src/database/repositories/budget-tracker.ts'
 import { type Database, migrate, openDatabase } from '../../../src/database/database.ts'
 import { openEmbedded } from '../../../src/database/embedded.ts'
-import { claimInvoice, closeCycle, findInvoice, listInvoices, spentInCycle } from '../../../src/database/repositories/invoices.ts'
+import { changeBilling, findBilling, rollCycles, setSoftCap } from '../../../src/database/repositories/billing.ts'
+import { spentBefore, spentOnDays } from '../../../src/database/repositories/budget-tracker.ts'
+import {
+  claimInvoice,
+  closeCycle,
+  findInvoice,
+  listInvoices,
+  spentInCycle,
+} from '../../../src/database/repositories/invoices.ts'
 import { createKeyDirectory } from '../../../src/database/repositories/keys.ts'
 import { applyInvoice, takeEvent } from '../../../src/database/repositories/payment-events.ts'
-import { createShipper } from '../../../src/ledger/shipper.ts'
 import { accounts, billingCycles, invoices, planChanges } from '../../../src/database/tables.ts'
+import { createShipper } from '../../../src/ledger/shipper.ts'
 import { freshDataFolder } from '../../harness/data-folder.ts'
 import { type PrivatePostgres, startPostgres } from '../../harness/postgres.ts'
 import { eventually, newAccount, newKey, quiet } from '../database.contract.ts'
@@ -144,7 +155,7 @@ for (const [name, open] of [
             )
             const cycle = { startsAt: start, endsAt: start + cycleMs }
             expect(await spentInCycle(database, accountId, cycle)).toBe(sumOf(all.filter(inCycle)))
-            await settle(database, start + cycleMs + settlingMs)
+            await settle(database, start + cycleMs + settlementDelayMs)
             const [invoice, ...others] = await listInvoices(database, accountId)
             expect(others).toEqual([])
             const found = await findInvoice(database, accountId, invoice?.invoice.id ?? '')
@@ -170,7 +181,7 @@ for (const [name, open] of [
         const record = (billed: number, offset = 1000) =>
           recordOf(accountId, { offset, model: 'openai/gpt-a', billed, tokens: 5 })
         await ship(database, [record(7_000_001)])
-        const at = start + cycleMs + settlingMs
+        const at = start + cycleMs + settlementDelayMs
         while ((await rollCycles(database, at, newId)) > 0);
         await eventually(async () => {
           await Promise.all(Array.from({ length: 6 }, () => closeCycle(database, at, newId)))
@@ -183,7 +194,7 @@ for (const [name, open] of [
         expect(found.map(({ invoice }) => invoice.totalMicrocents)).toEqual([0, 3_000_011, 7_000_001])
         const second = await findInvoice(database, accountId, found[1]?.invoice.id ?? '')
         expect(second?.lines.map(({ model, amountMicrocents }) => [model, amountMicrocents])).toEqual([
-          [`openai/gpt-a${lateMark}`, 3_000_000],
+          [`openai/gpt-a${earlierCycleSuffix}`, 3_000_000],
           ['openai/gpt-a', 11],
         ])
       },
@@ -205,7 +216,7 @@ for (const [name, open] of [
         planAfterCycle: null,
       })
       await ship(database, [record(1_000_000, 5), record(20_000_000, left - 1), record(300_000_000, left)])
-      await settle(database, start + cycleMs + settlingMs)
+      await settle(database, start + cycleMs + settlementDelayMs)
       await settle(database, start + 4 * cycleMs)
       const totals = async () => (await listInvoices(database, accountId)).map(({ invoice }) => invoice.totalMicrocents)
       expect(await totals()).toEqual([21_000_000])
@@ -219,16 +230,16 @@ for (const [name, open] of [
       })
       const own = (billed: number, offset: number) => ({ ...record(billed, offset), account_id: other.accountId })
       await ship(database, [own(1, left - 1), own(20, left), own(300, back), own(4000, cycleMs + 5)])
-      await settle(database, start + back + cycleMs + settlingMs)
+      await settle(database, start + back + cycleMs + settlementDelayMs)
       const found = await listInvoices(database, other.accountId)
       expect(found.map(({ invoice }) => invoice.totalMicrocents)).toEqual([4300, 1])
     })
 
     on('no invoice before its cycle has settled, and of another account’s none', async database => {
       const { accountId } = await upgraded(database)
-      await settle(database, start + cycleMs + settlingMs - 1)
+      await settle(database, start + cycleMs + settlementDelayMs - 1)
       expect(await listInvoices(database, accountId)).toEqual([])
-      await settle(database, start + cycleMs + settlingMs)
+      await settle(database, start + cycleMs + settlementDelayMs)
       const [own] = await listInvoices(database, accountId)
       const stranger = await newAccount(database)
       expect(await findInvoice(database, stranger.accountId, own?.invoice.id ?? '')).toBeNull()
@@ -326,7 +337,7 @@ for (const [name, open] of [
             return accountId
           }),
         )
-        await settle(database, start + cycleMs + settlingMs)
+        await settle(database, start + cycleMs + settlementDelayMs)
         const seed = 20_260_405
         const random = generator(seed)
         const events = (
@@ -373,7 +384,7 @@ for (const [name, open] of [
     on('W5 what another order, account or sum says has no effect, and is remembered as such', async database => {
       const { accountId } = await upgraded(database)
       await ship(database, [recordOf(accountId, { offset: 9, model: 'openai/gpt-a', billed: 5_000_000, tokens: 5 })])
-      await settle(database, start + cycleMs + settlingMs)
+      await settle(database, start + cycleMs + settlementDelayMs)
       const [found] = await listInvoices(database, accountId)
       const seen = seenOf(found?.invoice, 'paid')
       for (const wrong of [
@@ -394,8 +405,8 @@ for (const [name, open] of [
       await database.run(({ orm }) => orm.update(invoices).set({ status: 'void', paidAt: null }))
       const { accountId, userId } = await upgraded(database)
       await ship(database, [recordOf(accountId, { offset: 9, model: 'openai/gpt-a', billed: 5_000_000, tokens: 5 })])
-      await settle(database, start + cycleMs + settlingMs)
-      const collected = start + cycleMs + settlingMs
+      await settle(database, start + cycleMs + settlementDelayMs)
+      const collected = start + cycleMs + settlementDelayMs
       const claims = await Promise.all(Array.from({ length: 8 }, () => claimInvoice(database, collected)))
       const [claim, ...others] = claims.filter(one => one !== null)
       expect(others).toEqual([])
@@ -411,8 +422,8 @@ for (const [name, open] of [
 
 function seenOf(
   invoice: { readonly id: string; readonly accountId: string; readonly totalCents: number } | undefined,
-  status: SeenInvoice['status'],
-): SeenInvoice {
+  status: ProcessorInvoice['status'],
+): ProcessorInvoice {
   if (invoice === undefined) throw new Error('there is an invoice')
   const { id: invoiceId, accountId, totalCents } = invoice
   const remainingCents = status === 'paid' ? 0 : totalCents

@@ -1,10 +1,10 @@
 /** Soft caps at the ends of their periods, on every Postgres: what counts, and from when. */
 import { afterAll, beforeAll, describe, expect } from 'bun:test'
-import { cycleMs, settlingMs } from '../../../src/core/billing/billing.ts'
-import { type Caller, noLimits } from '../../../src/core/limits/plans.ts'
-import { createBudgetBook } from '../../../src/database/repositories/budget-tracker.ts'
+import { cycleMs, settlementDelayMs } from '../../../src/core/billing/billing.ts'
+import { type Caller, zeroLimits } from '../../../src/core/limits/plans.ts'
 import { type Database, migrate, openDatabase } from '../../../src/database/database.ts'
 import { type Embedded, openEmbedded } from '../../../src/database/embedded.ts'
+import { createBudgetBook } from '../../../src/database/repositories/budget-tracker.ts'
 import { usageDaily, usageRecords } from '../../../src/database/tables.ts'
 import { freshDataFolder } from '../../harness/data-folder.ts'
 import { type PrivatePostgres, startPostgres } from '../../harness/postgres.ts'
@@ -72,7 +72,7 @@ for (const name of ['embedded', 'real'] as const) {
       const { accountId } = await newAccount(database)
       const upgrade = Date.UTC(2026, 0, 20, 9, 30, 15, 250)
       const end = upgrade + cycleMs
-      const account = { accountId, keyId: 'key_1', plan: 'usage', limits: noLimits } as const
+      const account = { accountId, keyId: 'key_1', plan: 'usage', limits: zeroLimits } as const
       const caller: Caller = { ...account, softCapMicrocents: cap, cycleStartedAt: upgrade }
       await use(database, accountId, upgrade - 1, 900_000)
       await use(database, accountId, upgrade, 300_000)
@@ -88,7 +88,7 @@ for (const name of ['embedded', 'real'] as const) {
     on('counts the UTC calendar month of an account that is not billed', async database => {
       const { accountId } = await newAccount(database)
       const february = Date.UTC(2026, 1, 1)
-      const account = { accountId, keyId: 'key_1', plan: 'evaluation', limits: noLimits } as const
+      const account = { accountId, keyId: 'key_1', plan: 'evaluation', limits: zeroLimits } as const
       const caller: Caller = { ...account, softCapMicrocents: cap }
       await use(database, accountId, Date.UTC(2026, 0, 1) - 1, 400_000)
       await use(database, accountId, Date.UTC(2026, 0, 1), 200_000)
@@ -101,12 +101,12 @@ for (const name of ['embedded', 'real'] as const) {
     on('follows a running book over the end of a cycle, and reports each milestone with its period', async database => {
       const { accountId } = await newAccount(database)
       const upgrade = Date.UTC(2026, 2, 10, 12)
-      const clock = { at: upgrade + settlingMs }
+      const clock = { at: upgrade + settlementDelayMs }
       const reached: [number, number][] = []
       const book = createBudgetBook(database, { now: () => clock.at }, (_, { startsAt }, percent) => {
         reached.push([startsAt, percent])
       })
-      const account = { accountId, keyId: 'key_1', plan: 'usage', limits: noLimits } as const
+      const account = { accountId, keyId: 'key_1', plan: 'usage', limits: zeroLimits } as const
       const caller: Caller = { ...account, softCapMicrocents: cap, cycleStartedAt: upgrade }
       const follows = (expected: number) =>
         eventually(() => {
@@ -116,7 +116,7 @@ for (const name of ['embedded', 'real'] as const) {
       await use(database, accountId, upgrade - 5, 50_000)
       await use(database, accountId, upgrade + 5, 820_000)
       await follows(0.82)
-      clock.at = upgrade + cycleMs + settlingMs
+      clock.at = upgrade + cycleMs + settlementDelayMs
       await use(database, accountId, upgrade + cycleMs + 5, 1_000_000)
       await follows(1)
       expect(reached).toEqual([

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { afterOutcome, type HealthOutcome, stateAt, unknownHealth } from '../../../src/core/routing/circuit-breaker.ts'
+import { applyOutcome, type HealthOutcome, initialCircuit, stateAt } from '../../../src/core/routing/circuit-breaker.ts'
 import { createHealthBook } from '../../../src/database/repositories/health-tracker.ts'
 import { movableClock } from '../support.ts'
 
@@ -286,5 +286,5 @@ test('whatever happened, everyone may be tried again after a minute', () => {
       expect(book.stateOf(key)).not.toBe('unhealthy')
     }),
   )
-  expect(stateAt(afterOutcome(unknownHealth, 'ok', 0), 0)).toBe('healthy')
+  expect(stateAt(applyOutcome(initialCircuit, 'ok', 0), 0)).toBe('healthy')
 })

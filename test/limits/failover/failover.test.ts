@@ -1,10 +1,10 @@
 import { afterAll, afterEach, expect, test } from 'bun:test'
 import type { Limits } from '../../../src/core/limits/plans.ts'
 import { migrate, openDatabase } from '../../../src/database/database.ts'
-import { spentOn } from '../../../src/ledger/ledger.ts'
+import { dailyUsageOf } from '../../../src/ledger/ledger.ts'
+import { eventually } from '../../database/database.contract.ts'
 import { startPostgres } from '../../harness/postgres.ts'
 import { type PrivateRedis, startRedis } from '../../harness/redis.ts'
-import { eventually } from '../../database/database.contract.ts'
 import { meterContract } from '../meter.contract.ts'
 import { type Race, startRacers, unit } from '../racers.ts'
 import { failoverRig, nowhere } from '../rig.ts'
@@ -115,7 +115,7 @@ if (server !== null && postgres !== null && database !== null) {
       process.stdout.write(
         `Redis ${fault}: ${first.admitted} + ${second.admitted} of 200, slowest ${first.slowestMs.toFixed(0)} ms, back ${backMs.toFixed(0)} ms after the race\n`,
       )
-      const spent = await spentOn(database, account, today())
+      const spent = await dailyUsageOf(database, account, today())
       expect(spent.microcents).toBe((first.admitted + second.admitted) * 1000)
       expectHandedOut(together(first, second), 200, 'daily_cost_exceeded', 199)
     }, 90_000)
@@ -134,7 +134,7 @@ if (server !== null && postgres !== null && database !== null) {
     await team.everyone({ kind: 'settle', tokens: 11, microcents: 1000 })
     await team.everyone({ kind: 'drain' })
     expect(admitted).toBeLessThanOrEqual(200)
-    expect((await spentOn(database, 'acc_again', today())).microcents).toBe(admitted * 1000)
+    expect((await dailyUsageOf(database, 'acc_again', today())).microcents).toBe(admitted * 1000)
   }, 90_000)
 
   test('a gateway that is killed: its seats are free and its requests settled to their last checkpoint once their leases are over', async () => {
@@ -149,7 +149,7 @@ if (server !== null && postgres !== null && database !== null) {
     expect(await second?.tell(five)).toMatchObject({ admitted: 0, refused: { concurrent_requests_exceeded: 5 } })
     await first?.kill()
     // Nobody asks about the account: the siblings look by themselves.
-    await eventually(async () => (await spentOn(database, 'acc_of_the_dead', today())).microcents === 3_500, 8_000)
+    await eventually(async () => (await dailyUsageOf(database, 'acc_of_the_dead', today())).microcents === 3_500, 8_000)
     expect(await second?.tell(five)).toMatchObject({ admitted: 5 })
   }, 90_000)
 
@@ -188,6 +188,6 @@ if (server !== null && postgres !== null && database !== null) {
     expect(minute.admitted).toBeLessThanOrEqual(10 + 3)
     await team.everyone({ kind: 'settle', tokens: 11, microcents: 1000 })
     await team.everyone({ kind: 'drain' })
-    expect((await spentOn(database, 'acc_dead', today())).microcents).toBe(cent.admitted * 1000)
+    expect((await dailyUsageOf(database, 'acc_dead', today())).microcents).toBe(cent.admitted * 1000)
   }, 90_000)
 }

@@ -1,15 +1,15 @@
 import { afterAll, afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { GatewayError } from '../../../src/core/validation/errors.ts'
-import { Authority } from '../../../src/limits/failover/limit-authority.ts'
-import { FailoverMeter } from '../../../src/limits/failover/failover.ts'
-import type { LimitDatabase } from '../../../src/limits/ports.ts'
-import { meterScripts } from '../../../src/limits/redis/upkeep-scripts.ts'
 import { migrate, openDatabase } from '../../../src/database/database.ts'
 import { openRedis } from '../../../src/database/redis.ts'
+import { FailoverMeter } from '../../../src/limits/failover/failover.ts'
+import { LimitAuthority } from '../../../src/limits/failover/limit-authority.ts'
+import type { LimitDatabase } from '../../../src/limits/ports.ts'
+import { meterScripts } from '../../../src/limits/redis/upkeep-scripts.ts'
+import { eventually } from '../../database/database.contract.ts'
 import { startProxy } from '../../faults/tcp-proxy.ts'
 import { startPostgres } from '../../harness/postgres.ts'
 import { startRedis } from '../../harness/redis.ts'
-import { eventually } from '../../database/database.contract.ts'
 import { admitted, ask, settlement } from '../meter.contract.ts'
 
 setDefaultTimeout(60_000)
@@ -28,7 +28,7 @@ afterAll(async () => {
 
 test('limit authority: makes its steps however often requests that wait hurry it', async () => {
   let beats = 0
-  const authority = new Authority({
+  const authority = new LimitAuthority({
     postgres: {
       async beat() {
         beats++

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { ChatEvent, ChatEvents, StreamMode } from '../../../src/core/chat/chat.ts'
-import { createTicker, type PaceClock, pace } from '../../../src/pipeline/delivery/stream-pacing.ts'
+import { createTicker, type PaceClock, paceStream } from '../../../src/pipeline/delivery/stream-pacing.ts'
 
 type Step = { readonly after: number; readonly batch: readonly ChatEvent[] }
 type Write = { readonly at: number; readonly batch: readonly ChatEvent[] }
@@ -56,7 +56,7 @@ async function written(steps: readonly Step[], mode: StreamMode): Promise<{ writ
   const writes: Write[] = []
   const arrivals: number[] = []
   const consume = async () => {
-    for await (const batch of pace(
+    for await (const batch of paceStream(
       source(clock, steps, at => arrivals.push(at)),
       mode,
       clock,
@@ -258,7 +258,7 @@ describe('pace: ends', () => {
     }
     const seen: string[] = []
     const consume = async () => {
-      for await (const batch of pace(broken(), 'buffered', clock)) seen.push(textOf([{ at: 0, batch }]))
+      for await (const batch of paceStream(broken(), 'buffered', clock)) seen.push(textOf([{ at: 0, batch }]))
     }
     await expect(clock.run(consume())).rejects.toThrow('cut')
     expect(seen.join('')).toBe('One. Tw')
@@ -274,7 +274,7 @@ describe('pace: ends', () => {
         return Promise.withResolvers<IteratorResult<readonly ChatEvent[], void>>().promise
       },
     } as unknown as ChatEvents
-    const paced = pace(hanging, 'realtime', clock)
+    const paced = paceStream(hanging, 'realtime', clock)
     const pending = paced.next()
     expect(await paced.return()).toEqual({ value: undefined, done: true })
     expect(returned).toBe(true)
@@ -293,7 +293,7 @@ describe('pace: ends', () => {
         settled = true
       }
     }
-    const paced = pace(settling(), 'realtime', clock)
+    const paced = paceStream(settling(), 'realtime', clock)
     await paced.next()
     for (let turn = 0; turn < 20; turn++) await Promise.resolve()
     await paced.return()
@@ -309,7 +309,7 @@ describe('pace: ends', () => {
         yield [text('x'.repeat(1000))]
       }
     }
-    const paced = pace(endless(), 'realtime', clock)
+    const paced = paceStream(endless(), 'realtime', clock)
     await paced.next()
     for (let turn = 0; turn < 2000; turn++) await Promise.resolve()
     expect(pulled).toBeLessThanOrEqual(1000 + 64 * 1024 + 2000)

@@ -1,29 +1,29 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { catalogue } from '../../../src/core/models/catalog.ts'
-import { type Ask, type Strategy, strategies } from '../../../src/core/chat/chat.ts'
-import { nearEqualPrice } from '../../../src/core/routing/cheapest.ts'
-import type { Reading } from '../../../src/core/analysis/prompt-analysis.ts'
-import { GatewayError } from '../../../src/core/validation/errors.ts'
-import { plainCost } from '../../../src/core/usage/cost-estimate.ts'
-import { boundOf } from '../../../src/core/learning/learning-cell.ts'
-import { type LevelShares, usualShares } from '../../../src/core/routing/capability-levels.ts'
+import type { PromptAnalysis } from '../../../src/core/analysis/prompt-analysis.ts'
+import { type ChatRequest, type Strategy, strategies } from '../../../src/core/chat/chat.ts'
+import type { LearnedBias } from '../../../src/core/learning/apply-bias.ts'
+import { maximumBias } from '../../../src/core/learning/learning-cell.ts'
+import { type Caller, plans } from '../../../src/core/limits/plans.ts'
+import { catalog } from '../../../src/core/models/catalog.ts'
 import {
   blendedPrice,
-  buildCatalogue,
+  buildCatalog,
   fitsWindow,
   fullName,
   type Model,
   needsOf,
   unmet,
 } from '../../../src/core/models/models.ts'
-import type { Lean } from '../../../src/core/learning/apply-bias.ts'
-import { usualOutputTokens } from '../../../src/core/usage/output-length.ts'
-import { type Caller, plans } from '../../../src/core/limits/plans.ts'
+import type { CacheAffinity } from '../../../src/core/routing/cache-affinity.ts'
+import { defaultLevelShares, type LevelShares } from '../../../src/core/routing/capability-levels.ts'
+import { nearEqualPrice } from '../../../src/core/routing/cheapest.ts'
 import { type Figures, score, withoutFailures } from '../../../src/core/routing/scoring.ts'
-import type { Tie } from '../../../src/core/routing/cache-affinity.ts'
+import { baseCost } from '../../../src/core/usage/cost-estimate.ts'
+import { usualOutputTokens } from '../../../src/core/usage/output-length.ts'
+import { GatewayError } from '../../../src/core/validation/errors.ts'
 import { noWeb } from '../../../src/core/web/web-plan.ts'
-import type { Candidate, Endpoint } from '../../../src/pipeline/routing/candidate.ts'
+import type { Candidate, TcpAddress } from '../../../src/pipeline/routing/candidate.ts'
 import { type Dropped, type Route, route } from '../../../src/pipeline/routing/route.ts'
 import type { AccountLearning, RouteDeps } from '../../../src/pipeline/routing/route-request.ts'
 import type { Provider } from '../../../src/providers/provider.ts'
@@ -31,7 +31,7 @@ import { askWith } from '../../harness/ask.ts'
 
 const today = Date.parse('2026-11-20T12:00:00Z')
 const caller: Caller = { accountId: 'acc_1', keyId: 'key_1', plan: 'usage', limits: plans.usage }
-const reading: Reading = {
+const reading: PromptAnalysis = {
   queryType: 'other',
   queryTypeScores: {
     code: 0,
@@ -55,7 +55,7 @@ const reading: Reading = {
 }
 
 /** Routing looks at who is configured and never calls it. */
-const endpoint = (id: string): Endpoint => ({
+const endpoint = (id: string): TcpAddress => ({
   id,
   provider: {} as Provider,
   access: { baseUrl: 'http://127.0.0.1:1', apiKey: null },
@@ -72,15 +72,15 @@ type World = {
   readonly left?: number
   readonly now?: number
   /** What was learnt of `caller`: biases and entries by model, for the query type `other`; null = not read in yet. */
-  readonly learnt?: ReadonlyMap<string, Lean> | null
+  readonly learnt?: ReadonlyMap<string, LearnedBias> | null
   readonly random?: number
   readonly seats?: number
   readonly figures?: ReadonlyMap<string, Partial<Figures>>
-  readonly tie?: Tie
+  readonly tie?: CacheAffinity
   readonly shares?: LevelShares
 }
 
-function learningOf(learnt: ReadonlyMap<string, Lean> | null | undefined): AccountLearning | null {
+function learningOf(learnt: ReadonlyMap<string, LearnedBias> | null | undefined): AccountLearning | null {
   if (learnt === undefined || learnt === null) return null
   return {
     epoch: 3,
@@ -97,7 +97,7 @@ const strangeLearning: AccountLearning = {
 function world(given: World = {}): RouteDeps {
   const providers = given.providers ?? ['openai', 'anthropic', 'google']
   return {
-    catalogue: buildCatalogue(given.models ?? catalogue),
+    catalogue: buildCatalog(given.models ?? catalog),
     endpoints: new Map(providers.map(id => [id, endpoint(id)])),
     health: {
       mayTry: key => !given.cooling?.includes(key),
@@ -120,12 +120,16 @@ function world(given: World = {}): RouteDeps {
     learning: { of: accountId => (accountId === caller.accountId ? learningOf(given.learnt) : strangeLearning) },
     random: () => given.random ?? 1,
     ties: { of: () => given.tie ?? null },
-    shares: given.shares ?? usualShares,
+    shares: given.shares ?? defaultLevelShares,
   }
 }
 
-const routed = (ask: Partial<Ask> = {}, given: World = {}, inputTokens = 100, read: Partial<Reading> = {}): Route =>
-  route(world(given), caller, askWith(ask), { ...reading, ...read }, inputTokens)
+const routed = (
+  ask: Partial<ChatRequest> = {},
+  given: World = {},
+  inputTokens = 100,
+  read: Partial<PromptAnalysis> = {},
+): Route => route(world(given), caller, askWith(ask), { ...reading, ...read }, inputTokens)
 const names = (plan: Route) => plan.candidates.map(({ model }) => fullName(model))
 
 function refused(...given: Parameters<typeof routed>): GatewayError {
@@ -160,7 +164,7 @@ describe('a named model', () => {
 
   test('has room for the web or goes without it, and is chosen by the caller’s words either way', () => {
     const web = { ...noWeb, urls: ['https://a.example/'], tokens: 5_000, microcents: 50_000 }
-    const [given] = buildCatalogue(catalogue).list.filter(({ id }) => id === 'gpt-5.5')
+    const [given] = buildCatalog(catalog).list.filter(({ id }) => id === 'gpt-5.5')
     const window = given?.contextWindow ?? 0
     const plan = (inputTokens: number) =>
       route(world({}), caller, askWith({ model: 'gpt-5.5' }), reading, inputTokens, web)
@@ -188,7 +192,7 @@ describe('a named model', () => {
   })
 
   test('past its date is a 400 naming the successor; on the day before it still serves', () => {
-    const old = catalogue.find(model => model.id === 'gemini-2.5-flash')
+    const old = catalog.find(model => model.id === 'gemini-2.5-flash')
     if (old?.deprecationDate == null) throw new Error('the catalogue has changed')
     const day = Date.parse(old.deprecationDate)
     const error = refused({ model: fullName(old) }, { now: day })
@@ -207,10 +211,10 @@ describe('the fallbacks of a named model', () => {
   const dayMs = 86_400_000
 
   test('never retire within the notice period of seven days', () => {
-    for (const leaving of catalogue.filter(({ deprecationDate }) => deprecationDate !== null))
+    for (const leaving of catalog.filter(({ deprecationDate }) => deprecationDate !== null))
       for (const days of [1, 4, 7]) {
         const now = Date.parse(leaving.deprecationDate ?? '') - days * dayMs
-        for (const model of catalogue) {
+        for (const model of catalog) {
           if (model === leaving || (model.deprecationDate ?? '9999') <= new Date(now).toISOString().slice(0, 10))
             continue
           const plan = routed({ model: fullName(model), fallbackMaxCostFactor: 1_000 }, { now })
@@ -221,8 +225,8 @@ describe('the fallbacks of a named model', () => {
   })
 
   test('cost at most three times as much, by list price and by the expected cost, and the others say why not', () => {
-    const costOf = (model: Model, tokens: number) => plainCost(model, tokens, usualOutputTokens(model, reading))
-    for (const model of catalogue)
+    const costOf = (model: Model, tokens: number) => baseCost(model, tokens, usualOutputTokens(model, reading))
+    for (const model of catalog)
       for (const tokens of [100, 60_000]) {
         const plan = routed({ model: fullName(model) }, { now: Date.parse('2026-06-01') }, tokens)
         for (const { model: other } of plan.candidates.slice(1)) {
@@ -252,7 +256,7 @@ describe('the fallbacks of a named model', () => {
 const forced = {
   tools: [{ name: 'look', description: null, parameters: null, strict: null }],
   toolChoice: 'required',
-} as const satisfies Partial<Ask>
+} as const satisfies Partial<ChatRequest>
 const mayBeForced = ({ model }: Candidate) => model.parameters.forcedToolChoice !== 'rejected'
 
 describe('a tool that must be called', () => {
@@ -273,7 +277,7 @@ describe('a tool that must be called', () => {
       param: 'tool_choice',
       reason: 'it does not support being made to call a tool',
     } as Dropped)
-    const models = catalogue.filter(model => model.parameters.forcedToolChoice === 'rejected')
+    const models = catalog.filter(model => model.parameters.forcedToolChoice === 'rejected')
     expect(routed(forced, { models }).candidates).toHaveLength(models.length)
   })
 })
@@ -295,8 +299,8 @@ describe('without a name', () => {
     const [best] = names(routed())
     for (const sick of [{ unhealthy: [best ?? ''] }, { cooling: [best ?? ''] }])
       expect(names(routed({}, sick))[0]).not.toBe(best)
-    expect(names(routed({}, { unhealthy: catalogue.map(fullName) })).length).toBeGreaterThan(0)
-    const only = catalogue.filter(model => fullName(model) === best)
+    expect(names(routed({}, { unhealthy: catalog.map(fullName) })).length).toBeGreaterThan(0)
+    const only = catalog.filter(model => fullName(model) === best)
     expect(names(routed({}, { models: only, unhealthy: [best ?? ''], cooling: [best ?? ''] }))).toEqual([best ?? ''])
   })
 
@@ -347,7 +351,7 @@ describe('without a name', () => {
     for (const ask of [{}, { testMode: true }, { model: 'gpt-5.5' }]) {
       const plan = routed(ask)
       const told = [...names(plan), ...plan.dropped.map(({ model }) => model)]
-      expect(told.toSorted()).toEqual(catalogue.map(fullName).toSorted())
+      expect(told.toSorted()).toEqual(catalog.map(fullName).toSorted())
     }
   })
 
@@ -360,7 +364,7 @@ describe('without a name', () => {
   test('who answers at less length than is asked for stands behind all who answer at that length, and is still there', () => {
     const able = (plan: Route, tokens: number) => plan.candidates.map(({ model }) => model.maxOutputTokens >= tokens)
     expect(able(routed({ maxOutputTokens: 100_000 }), 100_000)).toEqual(Array(6).fill(true))
-    const few = catalogue.filter(({ id }) => ['gpt-4.1', 'gemini-4-argon', 'gpt-5.5'].includes(id))
+    const few = catalog.filter(({ id }) => ['gpt-4.1', 'gemini-4-argon', 'gpt-5.5'].includes(id))
     expect(able(routed({ maxOutputTokens: 100_000, strategy: 'cost' }, { models: few }), 100_000)).toEqual([
       true,
       false,
@@ -403,15 +407,13 @@ describe('route under `cost`', () => {
       expect(names(routed({ strategy: 'cost' }, { degraded: [sick] }))[0]).toBe(well)
       expect(names(routed({ strategy: 'cost' }, { cooling: [sick] }))[0]).toBe(well)
     }
-    const alike = catalogue
-      .filter(model => fullName(model) === luna)
-      .flatMap(model => [model, { ...model, id: 'twin' }])
+    const alike = catalog.filter(model => fullName(model) === luna).flatMap(model => [model, { ...model, id: 'twin' }])
     const plan = (sick: string) => routed({ strategy: 'cost' }, { models: alike, figures: failing(0.2, sick) })
     expect([names(plan(luna))[0], names(plan('openai/twin'))[0]]).toEqual(['openai/twin', luna])
   })
 
   test('takes the price of the long-context tier when the input reaches it', () => {
-    const [base] = catalogue.filter(model => fullName(model) === 'openai/gpt-6.1-terra')
+    const [base] = catalog.filter(model => fullName(model) === 'openai/gpt-6.1-terra')
     if (base === undefined) throw new Error('the catalogue has changed')
     const longContext = { ...base.pricing, input: 9, output: 9, aboveInputTokens: 1_000 }
     const models = [
@@ -423,7 +425,7 @@ describe('route under `cost`', () => {
   })
 
   test('never chooses above the near-equal band of the cheapest model that may be asked, whatever the world', () => {
-    const [pattern] = catalogue.filter(model => fullName(model) === luna)
+    const [pattern] = catalog.filter(model => fullName(model) === luna)
     if (pattern === undefined) throw new Error('the catalogue has changed')
     const cents = fc.oneof(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 0, max: 9_000 }))
     const rows = fc.array(
@@ -476,8 +478,9 @@ describe('route under `cost`', () => {
 })
 
 describe('a long conversation', () => {
-  const pair = catalogue.filter(({ id }) => ['gpt-6.1-sol', 'gemini-4-argon'].includes(id))
-  const at = (ask: Partial<Ask>, given: World) => routed(ask, { models: pair, ...given }, 20_000, { strongGain: 0.6 })
+  const pair = catalog.filter(({ id }) => ['gpt-6.1-sol', 'gemini-4-argon'].includes(id))
+  const at = (ask: Partial<ChatRequest>, given: World) =>
+    routed(ask, { models: pair, ...given }, 20_000, { strongGain: 0.6 })
   const [leader, other] = at({}, {}).candidates
   if (leader === undefined || other === undefined) throw new Error('both can answer')
   const tie = { model: fullName(other.model), tokens: 19_000 }
@@ -491,7 +494,7 @@ describe('a long conversation', () => {
   })
 
   test('does not where that one is unwell, cannot do what is asked, or the strategy counts no cost', () => {
-    const kept = (ask: Partial<Ask>, given: World) => at(ask, { tie, ...given }).isKept
+    const kept = (ask: Partial<ChatRequest>, given: World) => at(ask, { tie, ...given }).isKept
     expect(kept({}, { degraded: [tie.model] })).toBe(false)
     expect(kept({}, { cooling: [tie.model] })).toBe(false)
     expect(kept({ maxOutputTokens: 100_000 }, {})).toBe(other.model.maxOutputTokens >= 100_000)
@@ -512,10 +515,10 @@ test('no candidate ever breaks capability, window, test mode, budget, health, re
   })
   const worlds = fc.record({
     providers: fc.subarray(['openai', 'anthropic', 'google']),
-    unhealthy: fc.subarray(catalogue.map(fullName)),
+    unhealthy: fc.subarray(catalog.map(fullName)),
     left: fc.nat({ max: 3_000_000 }),
     seats: fc.integer({ min: 0, max: 5 }),
-    tie: fc.record({ model: fc.constantFrom(...catalogue.map(fullName)), tokens: fc.nat({ max: 200_000 }) }),
+    tie: fc.record({ model: fc.constantFrom(...catalog.map(fullName)), tokens: fc.nat({ max: 200_000 }) }),
     figures: fc.constantFrom(new Map([['openai/gpt-6-luna', { errorRate: 0.5, firstTokenMs: 90 }]])),
     now: fc.constantFrom(today, Date.parse('2026-12-15'), Date.parse('2027-06-01')),
   })
@@ -544,7 +547,7 @@ test('no candidate ever breaks capability, window, test mode, budget, health, re
           expect(score).toBeWithin(0, 1.000001)
         }
         if (ask.model === null) {
-          const least = (model: Model) => plainCost(model, tokens, 1)
+          const least = (model: Model) => baseCost(model, tokens, 1)
           const payable = plan.candidates.filter(({ model }) => least(model) <= given.left)
           if (payable.length > 0) expect(payable).toHaveLength(plan.candidates.length)
           const sick = plan.candidates.map(({ model }) => given.unhealthy.includes(fullName(model)))
@@ -561,10 +564,12 @@ describe('with what was learnt', () => {
   const lean = fc
     .integer({ min: 0, max: 120 })
     .chain(entries =>
-      fc.double({ min: -boundOf(entries), max: boundOf(entries), noNaN: true }).map(bias => ({ bias, entries })),
+      fc
+        .double({ min: -maximumBias(entries), max: maximumBias(entries), noNaN: true })
+        .map(bias => ({ bias, entries })),
     )
   const learnt = fc
-    .array(fc.tuple(fc.constantFrom(...catalogue.map(fullName)), lean), { maxLength: 40 })
+    .array(fc.tuple(fc.constantFrom(...catalog.map(fullName)), lean), { maxLength: 40 })
     .map(pairs => new Map(pairs))
   const asks = fc.record({
     strategy: fc.constantFrom<Strategy | null>(null, ...strategies),
@@ -574,7 +579,7 @@ describe('with what was learnt', () => {
   })
   const worlds = fc.record({
     providers: fc.subarray(['openai', 'anthropic', 'google'], { minLength: 1 }),
-    unhealthy: fc.subarray(catalogue.map(fullName)),
+    unhealthy: fc.subarray(catalog.map(fullName)),
     random: fc.constantFrom(0, 1),
   })
   const complexity = fc.double({ min: 0, max: 1, noNaN: true })
@@ -582,7 +587,7 @@ describe('with what was learnt', () => {
   test('the choice never crosses a margin above the bound, and never falls on a model that the request excludes', () => {
     fc.assert(
       fc.property(asks, worlds, learnt, complexity, (ask, given, map, complex) => {
-        const able = (of: ReadonlyMap<string, Lean>) =>
+        const able = (of: ReadonlyMap<string, LearnedBias>) =>
           routed(ask, { ...given, learnt: of }, 100, { strongGain: complex })
         let plain: Route
         try {
@@ -594,7 +599,7 @@ describe('with what was learnt', () => {
         const plan = able(map)
         const { model } = plan.first
         const choice = { strategy: ask.strategy, level: plan.level }
-        const base = new Map(score(catalogue, choice).map(one => [fullName(one.model), one.score]))
+        const base = new Map(score(catalog, choice).map(one => [fullName(one.model), one.score]))
         const margin = (base.get(fullName(plain.first.model)) ?? 0) - (base.get(fullName(model)) ?? 0)
         expect(margin).toBeLessThanOrEqual(0.2 + 1e-9)
         expect(ask.testMode && model.tier === 'premium').toBe(false)
@@ -620,7 +625,7 @@ describe('with what was learnt', () => {
       ])
     fc.assert(
       fc.property(asks, worlds, complexity, (ask, given, complex) => {
-        const said = [null, undefined, new Map<string, Lean>()].map(of => {
+        const said = [null, undefined, new Map<string, LearnedBias>()].map(of => {
           try {
             return decided(
               routed(ask, { ...given, ...(of === undefined ? {} : { learnt: of }) }, 100, { strongGain: complex }),

@@ -1,7 +1,7 @@
 /** The dashboard as it is served: who gets it, in which form, and what a browser may do with it. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
-import { createSite } from '../../../src/composition/dashboard-bundle.ts'
+import { createDashboardBundle } from '../../../src/composition/dashboard-bundle.ts'
 import { type Gateway, startGateway } from '../../harness/gateway.ts'
 
 setDefaultTimeout(20_000)
@@ -61,7 +61,7 @@ describe('its files', () => {
       const { status, headers } = await ask(`/assets/${name}`)
       expect([status, headers.get('cache-control')]).toEqual([200, 'public, max-age=31536000, immutable'])
     }
-    expect([...(await createSite().files()).keys()]).toEqual(expect.arrayContaining(names))
+    expect([...(await createDashboardBundle().files()).keys()]).toEqual(expect.arrayContaining(names))
   })
 
   test.each([
