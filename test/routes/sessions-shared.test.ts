@@ -71,8 +71,13 @@ const within = (check: () => Promise<boolean>) => eventually(check, 1000)
 
 shared('J5 fifty sign-ins racing over two gateways leave exactly five sessions', async (one, other) => {
   const person = await owner(one)
-  const signedIn = await Promise.all(Array.from({ length: 50 }, (_, index) => signIn(index % 2 ? one : other, person)))
-  expect(signedIn.filter(session => session === null)).toEqual([])
+  // All wait for one row; who waits for over a second gets 503 and signs in again.
+  const untilSignedIn = async (at: Served) => {
+    for (let attempt = 0; attempt < 20; attempt++) if ((await signIn(at, person)) !== null) return true
+    return false
+  }
+  const signedIn = await Promise.all(Array.from({ length: 50 }, (_, index) => untilSignedIn(index % 2 ? one : other)))
+  expect(signedIn.filter(isIn => !isIn)).toEqual([])
   const rows = await one.deps.stores.sessions.listSessions(one.deps.database, person.accountId, person.id)
   expect(rows).toHaveLength(5)
 })
@@ -246,7 +251,7 @@ shared(
     } finally {
       await server.start()
     }
-    await eventually(async () => (await see(one, person.token)).status === 200, 5000)
+    await eventually(async () => (await see(one, person.token)).status === 200, 20_000)
     expect((await refreshAt(one, person.refreshToken)).status).toBe(200)
   },
 )
