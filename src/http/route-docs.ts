@@ -1,6 +1,6 @@
 /**
  * What a route says of itself: the schemas that check what it takes and type what it answers, and the refusals that are its
- * own. The API reference (`modules/reference`) is nothing but the route table read aloud.
+ * own. The API reference (`routes/reference`) is nothing but the route table read aloud.
  */
 import type { TObject, TProperties, TSchema } from '@sinclair/typebox'
 import type { ErrorCode } from '../core/validation/errors.ts'

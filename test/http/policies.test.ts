@@ -65,7 +65,7 @@ describe('every route', () => {
     const wrong: string[] = []
     for (const route of routes()) {
       const need = needOf(route)
-      // Whom an operator's route is open to is a matter of machine and token: `modules/metrics.test.ts`.
+      // Whom an operator's route is open to is a matter of machine and token: `routes/metrics/routes.test.ts`.
       if (need === null || need.kind === 'open' || need.kind === 'operator') continue
       const path = route.path.replace(/:\w+|\*/g, 'usr_missing')
       for (const [name, token] of Object.entries(credentials)) {

@@ -24,7 +24,7 @@ const left = () => {
 test('a process that is killed leaves the last checkpoint of each request still open, once', async () => {
   const source = (name: string) => JSON.stringify(new URL(`../../src/${name}`, import.meta.url).pathname)
   const script = `
-    const { openCheckpoints } = await import(${source('stores/checkpoints.ts')})
+    const { openCheckpoints } = await import(${source('ledger/checkpoints.ts')})
     const { createLocalMeter } = await import(${source('limits/local/meter.ts')})
     const meter = createLocalMeter({
       clock: Date,

@@ -62,7 +62,7 @@ test('L2 every field that the source hands to the log is on the list', () => {
     for (const [, fields = ''] of text.matchAll(handed))
       for (const [, field = ''] of fields.matchAll(/(?:^|[,{])\s*(\w+)\s*(?=[:,}]|$)/g))
         if (!loggedFields.has(field))
-          missing.push(`${name}: ${field}: name it in observe/log.ts, if it holds no content`)
+          missing.push(`${name}: ${field}: name it in observability/log.ts, if it holds no content`)
   }
   expect(missing).toEqual([])
 })

@@ -1,5 +1,5 @@
 /**
- * Screens an answer while it is written: each of its texts in a lane of its own (`screening/answer-lane.ts`). A JSON answer is gathered
+ * Screens an answer while it is written: each of its texts in a lane of its own (`streaming-moderator.ts`). A JSON answer is gathered
  * and screened in one go.
  */
 

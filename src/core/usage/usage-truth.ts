@@ -1,7 +1,7 @@
 /**
  * Which of several records of one request counts. A request may be settled twice: by its own gateway as it ended (`final`), and
  * by another one to the last checkpoint, where the first seemed dead. The higher truth wins, in whatever order they arrive. The
- * ledger does the same in SQL (`stores/shipper.ts`).
+ * ledger does the same in SQL (`ledger/shipper.ts`).
  */
 import type { Truth, UsageRecord } from './usage-record.ts'
 

@@ -34,7 +34,7 @@ export type NewSession = {
   readonly passwordHash: string
   /** None of them may be locked by now, unless the network address is known; the first one's failures are forgotten. */
   readonly subjects: readonly string[]
-  /** What the network address is remembered as: `deps/address-digests.ts`. */
+  /** What the network address is remembered as: `composition/address-digests.ts`. */
   readonly addressDigests: readonly string[]
 }
 
