@@ -43,7 +43,7 @@ function totals(path: string): Totals | null {
 
 /**
  * Every file in a process of its own, one more at a time than there are cores, since many wait for time to pass, and beside
- * them two of those that hardly do anything else; each prints what it said when it is done. Some hold real processes to real deadlines, which a busy neighbour can make them miss: a file
+ * them one of those that hardly do anything else; each prints what it said when it is done. Some hold real processes to real deadlines, which a busy neighbour can make them miss: a file
  * that failed is run once more when all others are done, both times are printed, and the second counts. Not of those that
  * race for what an account has left: one too many is one too many, however busy the machine was.
  */
@@ -68,7 +68,7 @@ async function runFiles(files: readonly string[], reports: string): Promise<Tota
   const lanes = Array.from({ length: availableParallelism() + 1 }, () =>
     worker(() => working.shift() ?? waiting.shift()),
   )
-  await Promise.all([...lanes, worker(() => waiting.shift()), worker(() => waiting.shift())])
+  await Promise.all([...lanes, worker(() => waiting.shift())])
   for (const [index, file] of failed.entries()) {
     const result = await runFile(file, reports)
     say(
@@ -127,7 +127,9 @@ await install(missing)
 
 /** Those that take longest, which must not be left to run at the end, while a core is idle. */
 const longest = [
+  'test/server/workers.test.ts',
   'test/limits/failover/failover.test.ts',
+  'test/faults/postgres-away.test.ts',
   'test/server/start.test.ts',
   'test/dashboard/',
   'test/cli.test.ts',
@@ -139,12 +141,8 @@ const longest = [
   'test/routes/',
   'test/database/',
 ]
-/** Those that use a third of a core or less. */
+/** Those that use a quarter of a core or less. */
 const waiters = [
-  'test/server/workers.test.ts',
-  'test/faults/postgres-away.test.ts',
-  'test/faults/settled-twice.test.ts',
-  'test/dashboard/mail.test.ts',
   'test/database/postgres.test.ts',
   'test/routes/billing-stripe.test.ts',
   'test/routes/billing-grace.test.ts',

@@ -37,6 +37,8 @@ export type Outcome = {
   readonly ok: boolean
   readonly admitted: number
   readonly refused: Readonly<Record<string, number>>
+  /** Attempts that got 503, each followed by another one. What such an attempt reserved is released 1.5 s later. */
+  readonly undecided: number
   /** Of single attempts. */
   readonly slowestMs: number
 }
@@ -76,6 +78,7 @@ let asked = 0
 async function race(request: AdmissionRequest, count: number, withinMs: number): Promise<Outcome> {
   const refused: Record<string, number> = {}
   let admitted = 0
+  let undecided = 0
   let slowestMs = 0
   const askOnce = async (): Promise<string | null> => {
     const startedAt = performance.now()
@@ -96,17 +99,18 @@ async function race(request: AdmissionRequest, count: number, withinMs: number):
     const lastAskedAt = performance.now() + asksAgainMs
     let code = await askOnce()
     while (code === 'service_unavailable' && performance.now() < lastAskedAt) {
+      undecided++
       await Bun.sleep(200)
       code = await askOnce()
     }
     if (code !== null) refused[code] = (refused[code] ?? 0) + 1
   }
   await Promise.all(Array.from({ length: count }, (_, index) => one(index)))
-  return { ok: true, admitted, refused, slowestMs }
+  return { ok: true, admitted, refused, undecided, slowestMs }
 }
 
 async function obey(order: Order): Promise<Outcome> {
-  const done = { ok: true, admitted: 0, refused: {}, slowestMs: 0 }
+  const done = { ok: true, admitted: 0, refused: {}, undecided: 0, slowestMs: 0 }
   switch (order.kind) {
     case 'shared':
       return { ...done, ok: meter.isShared() }
@@ -134,7 +138,7 @@ process.on('message', (message: { readonly id: number; readonly order: Order }) 
     cause =>
       process.send?.({
         id: message.id,
-        outcome: { ok: false, admitted: 0, refused: { [String(cause)]: 1 }, slowestMs: 0 },
+        outcome: { ok: false, admitted: 0, refused: { [String(cause)]: 1 }, undecided: 0, slowestMs: 0 },
       }),
   )
 })

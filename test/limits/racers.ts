@@ -9,6 +9,8 @@ import type { Order, Outcome, RacerSettings } from './racer.ts'
 export type Race = {
   readonly admitted: number
   readonly refused: Readonly<Record<string, number>>
+  /** Attempts that got 503. */
+  readonly undecided: number
   readonly slowestMs: number
 }
 
@@ -82,6 +84,7 @@ function totals(outcomes: readonly Outcome[]): Race {
   return {
     admitted: outcomes.reduce((total, one) => total + one.admitted, 0),
     refused,
+    undecided: outcomes.reduce((total, one) => total + one.undecided, 0),
     slowestMs: Math.max(...outcomes.map(one => one.slowestMs)),
   }
 }

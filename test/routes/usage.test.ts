@@ -443,11 +443,13 @@ describe('the export over a socket, 100,000 requests on real Postgres', () => {
     )
     socket.pause()
     await Bun.sleep(1_500)
-    const busy = await real?.run(
-      ({ sql }) => sql`
-      select count(*)::int as busy from pg_stat_activity where application_name = 'gateway-ai' and state <> 'idle' and pid <> pg_backend_pid()`,
-    )
-    expect(busy?.[0]?.busy).toBe(0)
+    await eventually(async () => {
+      const busy = await real?.run(
+        ({ sql }) => sql`
+        select count(*)::int as busy from pg_stat_activity where application_name = 'gateway-ai' and state <> 'idle' and pid <> pg_backend_pid()`,
+      )
+      return busy?.[0]?.busy === 0
+    }, 15_000)
     expect((process.memoryUsage.rss() - rss) / 1e6).toBeLessThan(60)
     expect(received().length).toBeLessThan(10_000_000)
     socket.destroy()

@@ -45,6 +45,17 @@ function expectHandedOut({ admitted, refused }: Given, most: number, code: strin
   expect(admitted).toBeGreaterThanOrEqual(least)
 }
 
+/**
+ * Races for 200 of something, and once more for what attempts without an answer had reserved: a starved machine makes them, and
+ * their reservations are released 1.5 s later.
+ */
+async function raceFor200(team: Team, request: Parameters<Team['race']>[0]): Promise<Given> {
+  const first = await team.race(request, 250)
+  if (first.undecided === 0 || first.admitted === 200) return first
+  await Bun.sleep(3_000)
+  return together(first, await team.race(request, 60))
+}
+
 function together(one: Given, other: Given): Given {
   const codes = new Set([...Object.keys(one.refused), ...Object.keys(other.refused)])
   const refused = Object.fromEntries(
@@ -168,11 +179,12 @@ if (server !== null && postgres !== null && database !== null) {
       minute: { requestsPerMinute: 200 },
     }
     for (const name of ['cent', 'token', 'seat', 'minute'] as const) {
-      const { admitted, refused, slowestMs } = await team.race(unit(`acc_without_${name}`, cases[name]), 250)
-      process.stdout.write(
-        `without Redis from the start, ${name}: ${admitted} of 200, slowest ${slowestMs.toFixed(0)} ms\n`,
-      )
-      expectHandedOut({ admitted, refused }, 200, refusals[name])
+      const request = unit(`acc_without_${name}`, cases[name])
+      if (name === 'minute') {
+        // An attempt without an answer counts in its minute to the end of it.
+        const race = await team.race(request, 250)
+        expectHandedOut(race, 200, refusals[name], 200 - race.undecided)
+      } else expectHandedOut(await raceFor200(team, request), 200, refusals[name])
     }
   }, 90_000)
 
@@ -182,7 +194,7 @@ if (server !== null && postgres !== null && database !== null) {
     await Bun.sleep(1_100)
     await server.crash()
     cleanUps.push(() => server.start())
-    const cent = await team.race(unit('acc_dead', { dailyCostMicrocents: 200_000 }), 250)
+    const cent = await raceFor200(team, unit('acc_dead', { dailyCostMicrocents: 200_000 }))
     expectHandedOut(cent, 200, 'daily_cost_exceeded')
     const minute = await team.race(unit('acc_minute', { requestsPerMinute: 10 }), 25)
     expect(minute.admitted).toBeLessThanOrEqual(10 + 3)
