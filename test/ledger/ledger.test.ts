@@ -213,7 +213,7 @@ for (const [name, open] of [
   })
 }
 
-test('real Postgres, 200,000 requests: any page at once, though the planner knows nothing of them', async () => {
+test('ledger reader: returns any of 200,000 requests in a page without planner statistics', async () => {
   const database = databases.real
   if (database === null) return void process.stdout.write('did not run without a real Postgres: pages within 20 ms\n')
   const team = await newTeam(database)

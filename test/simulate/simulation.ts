@@ -96,7 +96,7 @@ export function gains(world: World, given: Settings, tasks: readonly Task[] = wo
 
 /** The world of an account whose prompts come from all tasks alike: its models are what the catalogue says. */
 export function nothingToLearn(world: World): World {
-  // Each task as often as any other, whatever its size.
+  // Every task has the same weight, whatever its size.
   const grades = world.tasks.flatMap(task =>
     Array.from({ length: 1_000 }, (_, index) => task.grades[index % task.grades.length] ?? []),
   )

@@ -9,7 +9,7 @@ import { isNameUnit, normalizeHostname } from './hostname.ts'
 import { isOfName, mapIdna } from './idna-mapping.ts'
 
 /**
- * Calls `onHost` with each host, lower case, without a trailing dot, in ASCII or in the letters of its name (`nameLetters`), until
+ * Calls `onHost` with each host, lower case, without a trailing dot, in ASCII or in the letters of its name (`mapIdna`), until
  * it returns false. Doubles may come.
  */
 export function extractHosts(text: string, onHost: (host: string) => boolean): void {

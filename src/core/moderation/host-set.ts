@@ -10,7 +10,7 @@ export type HostSet = {
   readonly size: number
   /**
    * Length of the longest domain that the set holds, of the host itself and those above it; 0 = none. `host` as
-   * `normalHost` or `hostsIn` gives it: any of its labels in ASCII or in letters.
+   * `normalizeHostname` or `extractHosts` gives it: any of its labels in ASCII or in letters.
    */
   covers(host: string): number
   /** Whether the set holds a fingerprint. */

@@ -20,10 +20,10 @@ export function compareTruth(one: CountedUsage, other: CountedUsage): number {
   )
 }
 
-/** The record that counts, of two of one request: commutative, associative and idempotent. */
+/** Returns the truer of two records of one request. Commutative, associative and idempotent. */
 export function mergeRecords(one: UsageRecord, other: UsageRecord): UsageRecord {
   const order = compareTruth(countedUsage(one), countedUsage(other)) || one.latency_ms - other.latency_ms
-  // Of equals neither is truer: the order of their texts is as good as any, and does not depend on which came first.
+  // Equal records are ordered by their text, so that the result does not depend on which arrived first.
   return (order || compareTexts(JSON.stringify(one), JSON.stringify(other))) >= 0 ? one : other
 }
 
@@ -37,7 +37,7 @@ export function mergedRecords(records: readonly UsageRecord[]): UsageRecord[] {
   return [...merged.values()]
 }
 
-/** What `update` adds to what is counted of its request already; less than nothing where a checkpoint was too high. */
+/** Returns the difference that `update` makes to the counted usage of its request; negative if a checkpoint was too high. */
 export function correctionOf(counted: CountedUsage | undefined, update: CountedUsage) {
   if (counted === undefined) return { tokens: update.tokens, microcents: update.microcents }
   if (compareTruth(update, counted) <= 0) return { tokens: 0, microcents: 0 }

@@ -57,7 +57,7 @@ export async function changeAccount(database: Database, accountId: string, chang
   return rows.length > 0
 }
 
-/** What an account may use: its plan's limits, under its own where it has any. */
+/** Returns the limits of one account: its own limits, and those of its plan for the others. */
 export function limitsOf(
   account: { readonly plan: PlanName } & { readonly [name in keyof Limits]: number | null },
   plans: Plans,

@@ -148,10 +148,10 @@ function endUserFor(endUser: string, rules: ParameterRules, official: boolean): 
 
 type Takes = (value: unknown, model: Model) => boolean
 
-/** Which of OpenAI's models take which values of its own fields: any other is answered with 400, or costs more. */
+/** The values of OpenAI's own fields that a model accepts. OpenAI rejects other values with 400, or charges more for them. */
 const officialValues: Readonly<Record<string, Takes>> = {
   verbosity: (_, { capabilities }) => capabilities.reasoning,
-  // The catalogue has no prices for the other ones, which their answers would be billed without.
+  // The catalog has no prices for other tiers, so their cost could not be billed.
   service_tier: value => value === 'auto' || value === 'default' || value === 'flex',
   // Replaced by `prompt_cache_options` in gpt-6.
   prompt_cache_retention: (_, { id }) => Number(/^gpt-(\d+)/.exec(id)?.[1] ?? 0) < 6,

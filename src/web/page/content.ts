@@ -34,7 +34,7 @@ export function contentOf(bytes: Uint8Array, contentType: string | undefined): C
   if (isPdf(bytes, said === 'pdf' ? 1024 : pdfMagic.length)) return { kind: 'pdf', bytes }
   if (said === 'pdf') throw new PageFailure('unreadable', 'says that it is a PDF, and is none')
   const text = decode(bytes, contentType ?? '', said === 'html')
-  // Programs and pictures are full of them, and no text has any.
+  // Binary files contain NUL characters; text does not.
   if (text.includes('\0')) throw new PageFailure('unreadable', 'says that it is text, and is none')
   const start = text.slice(0, 512).trimStart().toLowerCase()
   const isPage = start.startsWith('<!doctype html') || start.startsWith('<html')
