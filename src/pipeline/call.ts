@@ -247,7 +247,12 @@ function isEmpty(serving: UpstreamResponse): boolean {
 }
 
 function finishesOf(serving: UpstreamResponse): ChatEvent[] {
-  return [...serving.finishes].map(([choice, reason]) => ({ type: 'finish', choice, reason }))
+  const { stopSequence } = serving
+  return [...serving.finishes].map(([choice, reason]) =>
+    choice === 0 && reason === 'stop' && stopSequence !== null
+      ? { type: 'finish', choice, reason, stopSequence }
+      : { type: 'finish', choice, reason },
+  )
 }
 
 /** The first batch of an answer; from here on it is the one that serves. */

@@ -88,6 +88,8 @@ export type UpstreamResponse = {
   refused: boolean
   usage: ReportedUsage | null
   readonly finishes: Map<number, FinishReason>
+  /** The caller's stop text that ended the first choice; null = none, or the provider does not say. */
+  stopSequence: string | null
   /** Model that the upstream says served. */
   upstreamModel: string | null
   hasContent: boolean
@@ -166,6 +168,7 @@ export function createUpstreamResponse(
     refused: false,
     usage: null,
     finishes: new Map(),
+    stopSequence: null,
     upstreamModel: null,
     hasContent: false,
     ended: false,
@@ -204,14 +207,27 @@ export function applyParts(serving: UpstreamResponse, parts: readonly AnswerPart
         serving.hasContent = true
         content.push(part)
         break
+      case 'reasoning_end':
+        // Redacted reasoning has no text of its own.
+        if (part.kind === 'redacted') serving.hasContent = true
+        content.push(part)
+        break
+      case 'provider_item':
+        serving.text += part.json
+        serving.hasContent = true
+        content.push(part)
+        break
       case 'logprobs':
+      case 'citation':
         content.push(part)
         break
       case 'served':
         serving.upstreamModel = part.model ?? serving.upstreamModel
         break
       case 'finish':
-        if (!serving.finishes.has(part.choice)) serving.finishes.set(part.choice, part.reason)
+        if (serving.finishes.has(part.choice)) break
+        serving.finishes.set(part.choice, part.reason)
+        if (part.choice === 0) serving.stopSequence = part.stopSequence ?? null
         break
       case 'usage':
         serving.usage = part.usage

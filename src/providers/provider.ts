@@ -51,7 +51,13 @@ export type AnswerPart =
   | ContentEvent
   /** The upstream's own id and the model it says served; may repeat with better knowledge. */
   | { readonly type: 'served'; readonly id: string | null; readonly model: string | null }
-  | { readonly type: 'finish'; readonly choice: number; readonly reason: FinishReason }
+  | {
+      readonly type: 'finish'
+      readonly choice: number
+      readonly reason: FinishReason
+      /** The caller's stop text that ended it, where the provider says which. */
+      readonly stopSequence?: string
+    }
   /** Cumulative: the last one counts. */
   | { readonly type: 'usage'; readonly usage: ReportedUsage }
   /** The protocol's own end was seen. An answer without it is truncated. */

@@ -230,6 +230,7 @@ test('an ask with nothing said is routed freely, falls back, and is not streamed
     {
       "bodyCharacters": 100,
       "choices": 1,
+      "dialect": "chat_completions",
       "endUser": null,
       "enhance": false,
       "extras": {},
@@ -260,6 +261,7 @@ test('an ask with nothing said is routed freely, falls back, and is not streamed
         "type": "text",
       },
       "seed": null,
+      "source": null,
       "stop": [],
       "strategy": null,
       "stream": null,
@@ -315,6 +317,7 @@ test('every field of the wire reaches the ask', () => {
     {
       "bodyCharacters": 100,
       "choices": 2,
+      "dialect": "chat_completions",
       "endUser": "someone",
       "enhance": true,
       "extras": {
@@ -358,6 +361,7 @@ test('every field of the wire reaches the ask', () => {
         "type": "json_schema",
       },
       "seed": -3,
+      "source": null,
       "stop": [
         "END",
       ],

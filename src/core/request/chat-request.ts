@@ -29,6 +29,8 @@ export const fallbackCostFactors = { minimum: 1, maximum: 1000 } as const
 /** An ask that leaves everything open but for `fields`: nobody falls back, nothing is looked up. */
 export function chatRequestWithDefaults(messages: readonly Message[], fields: Partial<ChatRequest> = {}): ChatRequest {
   return {
+    dialect: 'native',
+    source: null,
     messages,
     model: null,
     strategy: null,
