@@ -226,6 +226,7 @@ function recordOf(
     strategy: plan.strategy,
     query_type: plan.reading.queryType,
     streamed: ask.stream !== null,
+    dialect: ask.dialect,
     status: tally.outcome,
     error_code: tally.errorCode,
     finish_reason: tally.outcome === 'completed' ? (tally.serving?.finishes.get(0) ?? null) : null,
