@@ -18,6 +18,7 @@ import { moderate } from './moderate-input.ts'
 import { moderateOutput } from './moderate-output.ts'
 import { createRequestContext } from './request-context.ts'
 import { route } from './routing/route.ts'
+import { screenAhead } from './screen-ahead.ts'
 import { checkpoint, settle } from './settle.ts'
 
 /**
@@ -53,6 +54,7 @@ export async function* answer(
   let receipt: Awaited<ReturnType<typeof settle>>
   try {
     tally.begin('moderate')
+    await screenAhead(deps, ask, request.signal)
     const screened = moderate(deps, ask, request)
     tally.begin('enhance')
     const enhanced = await enhance(deps, screened, plan, tally)

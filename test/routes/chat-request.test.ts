@@ -20,7 +20,7 @@ function failure(body: object, headers: Record<string, string> = {}): GatewayErr
 }
 
 const wrongFields: Record<string, readonly unknown[]> = {
-  messages: [[], 7, canary, new Array(513).fill(hello)],
+  messages: [[], 7, canary, new Array(10_001).fill(hello)],
   model: [7, '', canary.repeat(40)],
   mode: [canary, 1],
   strategy: [canary, 1],

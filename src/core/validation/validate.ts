@@ -51,9 +51,9 @@ export function invalidField(param: string, text: string, code: ErrorCode = 'inv
 }
 
 /** A tool's schema of ten levels is twenty-five deep, where arrays are among them a little more. */
-const maximumDepth = 32
-/** Far above 128 tools with their schemas. So many values are parsed and checked in the time that others can wait. */
-const maximumValues = 65_536
+const maximumDepth = 64
+/** Above 10,000 messages and 1,024 tools with their schemas. So many values are parsed and checked in the time that others can wait. */
+const maximumValues = 262_144
 
 const outgrownBy = {
   depth: `nests deeper than ${maximumDepth} levels: flatten it`,
