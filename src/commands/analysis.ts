@@ -17,12 +17,12 @@ import { GatewayError } from '../core/validation/errors.ts'
 import { readCompatible } from '../dialects/chat-completions/request.ts'
 import { readNative } from '../dialects/native/request.ts'
 import { createSafety, type Moderation } from '../moderation/moderation.ts'
-import type { TcpAddress } from '../pipeline/routing/candidate.ts'
 import { route } from '../pipeline/routing/route.ts'
 import type { RouteDeps } from '../pipeline/routing/route-request.ts'
 import { anthropic } from '../providers/anthropic.ts'
 import { google } from '../providers/google.ts'
 import { openai } from '../providers/openai.ts'
+import type { ConfiguredProvider } from '../providers/provider.ts'
 import { createHop } from '../web/hop.ts'
 import { createResolver } from '../web/resolve.ts'
 
@@ -120,7 +120,7 @@ type Window = {
 }
 
 const access = { baseUrl: '', apiKey: null }
-const formats: readonly TcpAddress[] = [
+const formats: readonly ConfiguredProvider[] = [
   { id: 'openai', provider: openai({ official: true }), access, simulated: false },
   { id: 'anthropic', provider: anthropic, access, simulated: false },
   { id: 'google', provider: google, access, simulated: false },

@@ -1,6 +1,7 @@
 /** What operators are told of requests: counts, one line in the log, a trace of some. Fed where a request is settled. */
 
 import { createActiveSet } from '../core/limits/active-set.ts'
+import type { Log } from '../core/ports/log.ts'
 import { readTraceParent, type TraceParent } from '../core/text/traceparent.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 import type { GatewayError } from '../core/validation/errors.ts'
@@ -8,7 +9,6 @@ import type { RequestContext } from '../pipeline/request-context.ts'
 import { type Exporter, type ExporterOptions, startExporter } from './exporter.ts'
 import { type GaugeSources, gauges } from './gauges.ts'
 import type { Family } from './instruments.ts'
-import type { Log } from './log.ts'
 import { watchLoopLag } from './loop-lag.ts'
 import { createMetrics, type Surface } from './metrics.ts'
 import type { SettledRequest } from './settled-request.ts'

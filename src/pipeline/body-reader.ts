@@ -1,4 +1,4 @@
-import type { Clock } from '../composition/clock.ts'
+import type { Clock } from '../core/ports/clock.ts'
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
 import type { AnswerPart, ProviderAsk, StreamReader } from '../providers/provider.ts'
 import { createEventSplitter, EventTooLongError } from '../providers/sse.ts'

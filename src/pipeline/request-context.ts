@@ -1,4 +1,3 @@
-import type { Clock } from '../composition/clock.ts'
 import type {
   Attempt,
   ChatEvent,
@@ -12,6 +11,7 @@ import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { appendMerged } from '../core/chat/text-deltas.ts'
 import type { OmittedSource, WebSource } from '../core/chat/web-sources.ts'
 import type { ActiveSetMember } from '../core/limits/active-set.ts'
+import type { Clock } from '../core/ports/clock.ts'
 import type { TraceParent } from '../core/text/traceparent.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import type { Reservation } from '../limits/meter.ts'

@@ -21,10 +21,10 @@ import { createHealthBook } from '../../src/database/repositories/health-tracker
 import { readNative } from '../../src/dialects/native/request.ts'
 import { createLocalMeter } from '../../src/limits/local/meter.ts'
 import { answer } from '../../src/pipeline/answer.ts'
-import type { TcpAddress } from '../../src/pipeline/routing/candidate.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import { google } from '../../src/providers/google.ts'
 import { openai } from '../../src/providers/openai.ts'
+import type { ConfiguredProvider } from '../../src/providers/provider.ts'
 import { errorFrame, type Format, framesOf, models as named, wholeOf } from '../faults/support.ts'
 import { safetyFor } from '../moderation/support.ts'
 
@@ -79,7 +79,7 @@ function world(script: readonly Outcome[], limits = plenty, models: readonly Mod
   const meter = createLocalMeter({ clock: systemClock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
   const providers = { openai: openai({ official: true }), anthropic, google }
   const endpoints = new Map(
-    (['openai', 'anthropic', 'google'] as const).map((id): [string, TcpAddress] => [
+    (['openai', 'anthropic', 'google'] as const).map((id): [string, ConfiguredProvider] => [
       id,
       { id, provider: providers[id], access: { baseUrl: `http://${id}`, apiKey: 'key' }, simulated: true },
     ]),

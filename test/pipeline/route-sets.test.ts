@@ -10,10 +10,9 @@ import { catalog } from '../../src/core/models/catalog.ts'
 import { buildCatalog, type Model } from '../../src/core/models/models.ts'
 import { defaultLevelShares, levels } from '../../src/core/routing/capability-levels.ts'
 import { withoutFailures } from '../../src/core/routing/scoring.ts'
-import type { TcpAddress } from '../../src/pipeline/routing/candidate.ts'
 import { route } from '../../src/pipeline/routing/route.ts'
 import type { RouteDeps } from '../../src/pipeline/routing/route-request.ts'
-import type { Provider } from '../../src/providers/provider.ts'
+import type { ConfiguredProvider, Provider } from '../../src/providers/provider.ts'
 import { isThere, readRows } from '../../src/training/data.ts'
 import { askWith } from '../harness/ask.ts'
 
@@ -25,7 +24,7 @@ const areThere = present.every(is => is)
 setDefaultTimeout(20_000)
 
 const read = openPromptAnalyzer()
-const endpoint = (id: string): TcpAddress => ({
+const endpoint = (id: string): ConfiguredProvider => ({
   id,
   provider: {} as Provider,
   access: { baseUrl: 'http://127.0.0.1:1', apiKey: null },

@@ -23,7 +23,8 @@ import {
   weightsOf,
 } from '../../core/routing/scoring.ts'
 import { baseCost } from '../../core/usage/cost-estimate.ts'
-import type { Candidate, ScoreParts, TcpAddress } from './candidate.ts'
+import type { ConfiguredProvider } from '../../providers/provider.ts'
+import type { Candidate, ScoreParts } from './candidate.ts'
 import { allowsOutputLength, likelyOutputTokens, listPrice } from './filter-candidates.ts'
 import { healthKey } from './health-key.ts'
 import type { RouteDeps, RouteRequest } from './route-request.ts'
@@ -96,11 +97,11 @@ type ScoreContext = {
 /** A class, since hardly anybody asks a candidate how it came about. */
 class RankedCandidate implements Candidate {
   readonly model: Model
-  readonly endpoint: TcpAddress
+  readonly endpoint: ConfiguredProvider
   readonly score: number
   private readonly basis: ScoreContext
 
-  constructor({ model, score }: Scored, endpoint: TcpAddress, basis: ScoreContext) {
+  constructor({ model, score }: Scored, endpoint: ConfiguredProvider, basis: ScoreContext) {
     this.model = model
     this.endpoint = endpoint
     this.score = score
@@ -240,7 +241,7 @@ function descending(ordered: readonly Scored[]): Scored[] {
 export function candidatesOf(
   deps: RouteDeps,
   scored: readonly Scored[],
-  candidateOf: (entry: Scored, endpoint: TcpAddress) => Candidate,
+  candidateOf: (entry: Scored, endpoint: ConfiguredProvider) => Candidate,
 ): readonly Candidate[] {
   const candidates: Candidate[] = []
   for (const entry of scored) {

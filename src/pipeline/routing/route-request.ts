@@ -10,7 +10,7 @@ import type { Level, LevelShares } from '../../core/routing/capability-levels.ts
 import type { Figures } from '../../core/routing/scoring.ts'
 import type { CalibratedOutput } from '../../core/usage/cost-estimate.ts'
 import type { QuotaStatus } from '../../limits/meter.ts'
-import type { TcpAddress } from './candidate.ts'
+import type { ConfiguredProvider } from '../../providers/provider.ts'
 
 export type RouteRequest = {
   readonly ask: ChatRequest
@@ -37,7 +37,7 @@ export type HealthView = {
 
 export type RouteDeps = {
   readonly catalogue: Catalog
-  readonly endpoints: ReadonlyMap<string, TcpAddress>
+  readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
   readonly health: HealthView
   readonly meter: { standing(accountId: string, limits: Limits): QuotaStatus | null }
   readonly clock: { /** Epoch milliseconds. */ now(): number }

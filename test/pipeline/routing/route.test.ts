@@ -23,10 +23,10 @@ import { baseCost } from '../../../src/core/usage/cost-estimate.ts'
 import { usualOutputTokens } from '../../../src/core/usage/output-length.ts'
 import { GatewayError } from '../../../src/core/validation/errors.ts'
 import { noWeb } from '../../../src/core/web/web-plan.ts'
-import type { Candidate, TcpAddress } from '../../../src/pipeline/routing/candidate.ts'
+import type { Candidate } from '../../../src/pipeline/routing/candidate.ts'
 import { type Dropped, type Route, route } from '../../../src/pipeline/routing/route.ts'
 import type { AccountLearning, RouteDeps } from '../../../src/pipeline/routing/route-request.ts'
-import type { Provider } from '../../../src/providers/provider.ts'
+import type { ConfiguredProvider, Provider } from '../../../src/providers/provider.ts'
 import { askWith } from '../../harness/ask.ts'
 
 const today = Date.parse('2026-11-20T12:00:00Z')
@@ -55,7 +55,7 @@ const reading: PromptAnalysis = {
 }
 
 /** Routing looks at who is configured and never calls it. */
-const endpoint = (id: string): TcpAddress => ({
+const endpoint = (id: string): ConfiguredProvider => ({
   id,
   provider: {} as Provider,
   access: { baseUrl: 'http://127.0.0.1:1', apiKey: null },
