@@ -44,7 +44,7 @@ export async function* answer(
   tally.promptDigest = digest
   const web = planWebAccess(ask, reading, caller, offerOf(deps))
   const inputTokens = enhancedInputTokens(deps, ask, reading)
-  const wanted = route(deps, caller, ask, reading, inputTokens, web)
+  const wanted = route(deps, { caller, ask, reading, inputTokens, web })
   tally.begin('admit')
   const { seat, plan } = await admit(deps, caller, ask, wanted, tally)
   tally.checkpoint = () => checkpoint(deps, caller, ask, plan, seat, tally)

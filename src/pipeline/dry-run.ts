@@ -14,8 +14,7 @@ import { type AdmissionCheckDeps, checkAdmission } from './admit.ts'
 import type { Candidate } from './routing/candidate.ts'
 import { healthKey } from './routing/health-key.ts'
 import { inOrder } from './routing/order.ts'
-import { type Route, route } from './routing/route.ts'
-import type { RouteDeps } from './routing/route-request.ts'
+import { type Route, type RouteDeps, route } from './routing/route.ts'
 
 /** How a request would be routed now, and why. */
 export type Preview = {
@@ -62,7 +61,13 @@ export async function planDryRun(
   // Who asks how it would go is told the rule, not one of its exceptions.
   const settled: RouteDeps = { ...deps, random: () => 1 }
   const enhancement = planEnhancement(ask, reading, deps.config.rewriter !== null)
-  const wanted = route(settled, caller, ask, reading, enhancement?.inputTokens ?? estimateInputTokens(ask), web)
+  const wanted = route(settled, {
+    caller,
+    ask,
+    reading,
+    inputTokens: enhancement?.inputTokens ?? estimateInputTokens(ask),
+    web,
+  })
   const plan = await checkAdmission(deps, caller, ask, wanted, deps.newRequestId())
   const known = deps.foresight.of(reading.queryType, caller.accountId)
   const skips = new Map<Candidate, SkipReason>()

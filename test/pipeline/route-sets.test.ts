@@ -10,9 +10,9 @@ import { catalog } from '../../src/core/models/catalog.ts'
 import { buildCatalog, type Model } from '../../src/core/models/models.ts'
 import { defaultLevelShares, levels } from '../../src/core/routing/capability-levels.ts'
 import { withoutFailures } from '../../src/core/routing/scoring.ts'
-import { route } from '../../src/pipeline/routing/route.ts'
-import type { RouteDeps } from '../../src/pipeline/routing/route-request.ts'
-import type { ConfiguredProvider, Provider } from '../../src/providers/provider.ts'
+import { type RouteDeps, route } from '../../src/pipeline/routing/route.ts'
+import { openai } from '../../src/providers/openai.ts'
+import type { ConfiguredProvider } from '../../src/providers/provider.ts'
 import { isThere, readRows } from '../../src/training/data.ts'
 import { askWith } from '../harness/ask.ts'
 
@@ -26,7 +26,7 @@ setDefaultTimeout(20_000)
 const read = openPromptAnalyzer()
 const endpoint = (id: string): ConfiguredProvider => ({
   id,
-  provider: {} as Provider,
+  provider: openai({ official: false }),
   access: { baseUrl: 'http://127.0.0.1:1', apiKey: null },
   simulated: true,
 })
@@ -50,7 +50,12 @@ function messagesOf(prompt: string): readonly Message[] {
 function routed(prompt: string, strategy: Strategy | null, testMode = false) {
   const messages = messagesOf(prompt)
   const inputTokens = Math.ceil(prompt.length / 3)
-  return route(deps, caller, askWith({ messages, strategy, testMode }), read(messages), inputTokens)
+  return route(deps, {
+    caller,
+    ask: askWith({ messages, strategy, testMode }),
+    reading: read(messages),
+    inputTokens,
+  })
 }
 
 /** About `most` of a set's prompts, evenly taken. */
