@@ -37,7 +37,7 @@ const maximumLingerMs = 500
 
 type Phase = 'connection' | 'first_byte' | 'first_content' | 'silence' | 'deadline'
 
-type AttemptDeps = { readonly clock: Clock; readonly network: Network }
+export type AttemptDeps = { readonly clock: Clock; readonly network: Network }
 
 type AttemptOptions = {
   readonly candidate: Candidate
@@ -127,7 +127,11 @@ class OwnAttempt implements UpstreamAttempt {
     const response = await this.deps.network.fetch(this.request.url, init)
     this.answered = response.status
     watch.byteArrived()
-    return bodyReader(response, ask, candidate.endpoint.provider, this.deps.clock, () => watch.byteArrived())
+    return bodyReader(response, ask, {
+      provider: candidate.endpoint.provider,
+      clock: this.deps.clock,
+      byteArrived: () => watch.byteArrived(),
+    })
   }
 }
 

@@ -11,10 +11,9 @@ import { buildCatalog, type Model } from '../../src/core/models/models.ts'
 import { defaultLevelShares, levels } from '../../src/core/routing/capability-levels.ts'
 import { withoutFailures } from '../../src/core/routing/scoring.ts'
 import { type RouteDeps, route } from '../../src/pipeline/routing/route.ts'
-import { openai } from '../../src/providers/openai.ts'
-import type { ConfiguredProvider } from '../../src/providers/provider.ts'
 import { isThere, readRows } from '../../src/training/data.ts'
 import { askWith } from '../harness/ask.ts'
+import { providerOf } from './support.ts'
 
 const sets = ['routellm-mmlu', 'routellm-gsm8k', 'routellm-mtbench', 'routerarena-sub10', 'llmrouter-9models'] as const
 const present = await Promise.all([...sets, 'query-types'].map(isThere))
@@ -24,15 +23,9 @@ const areThere = present.every(is => is)
 setDefaultTimeout(20_000)
 
 const read = openPromptAnalyzer()
-const endpoint = (id: string): ConfiguredProvider => ({
-  id,
-  provider: openai({ official: false }),
-  access: { baseUrl: 'http://127.0.0.1:1', apiKey: null },
-  simulated: true,
-})
 const deps: RouteDeps = {
   catalogue: buildCatalog(catalog),
-  endpoints: new Map(['openai', 'anthropic', 'google'].map(id => [id, endpoint(id)])),
+  endpoints: new Map(['openai', 'anthropic', 'google'].map(id => [id, providerOf(id)])),
   health: {
     mayTry: () => true,
     stateOf: () => 'healthy',

@@ -26,9 +26,8 @@ import { noWeb } from '../../../src/core/web/web-plan.ts'
 import type { Candidate } from '../../../src/pipeline/routing/candidate.ts'
 import type { AccountLearning } from '../../../src/pipeline/routing/rank-candidates.ts'
 import { type Route, type RouteDeps, route } from '../../../src/pipeline/routing/route.ts'
-import { openai } from '../../../src/providers/openai.ts'
-import type { ConfiguredProvider } from '../../../src/providers/provider.ts'
 import { askWith } from '../../harness/ask.ts'
+import { providerOf } from '../support.ts'
 
 const today = Date.parse('2026-11-20T12:00:00Z')
 const caller: Caller = { accountId: 'acc_1', keyId: 'key_1', plan: 'usage', limits: plans.usage }
@@ -54,14 +53,6 @@ const reading: PromptAnalysis = {
   language: 'en',
   words: 5,
 }
-
-/** Routing looks at who is configured and never calls it. */
-const endpoint = (id: string): ConfiguredProvider => ({
-  id,
-  provider: openai({ official: false }),
-  access: { baseUrl: 'http://127.0.0.1:1', apiKey: null },
-  simulated: true,
-})
 
 type World = {
   readonly providers?: readonly string[]
@@ -99,7 +90,7 @@ function world(given: World = {}): RouteDeps {
   const providers = given.providers ?? ['openai', 'anthropic', 'google']
   return {
     catalogue: buildCatalog(given.models ?? catalog),
-    endpoints: new Map(providers.map(id => [id, endpoint(id)])),
+    endpoints: new Map(providers.map(id => [id, providerOf(id)])),
     health: {
       mayTry: key => !given.cooling?.includes(key),
       stateOf: key =>
