@@ -34,7 +34,7 @@ import { answer } from './pipeline/answer.ts'
 import { paceStream } from './pipeline/delivery/stream-pacing.ts'
 import { planDryRun } from './pipeline/dry-run.ts'
 import { offerOf } from './pipeline/enrich.ts'
-import { checkPart } from './pipeline/load-quota-status.ts'
+import { loadQuotaStatus } from './pipeline/load-quota-status.ts'
 import { healthKey } from './pipeline/routing/health-key.ts'
 import { account } from './routes/account/routes.ts'
 import { auth } from './routes/auth/routes.ts'
@@ -112,7 +112,7 @@ export function createApp(deps: Deps, siblings: Pick<WorkerPeers, 'gather'> | nu
     }),
     clock: deps.clock,
     meter: deps.meter,
-    look: (caller, requestId) => checkPart(deps, caller, requestId),
+    look: (caller, requestId) => loadQuotaStatus(deps, caller, requestId),
     budget: deps.budget,
     newRequestId: deps.newRequestId,
     deprecation: name => leaving.get(name) ?? null,
@@ -311,7 +311,7 @@ async function withQuotaHeaders(
   try {
     const caller = await recall(headers)
     if (caller === null) return response
-    if (deps.meter.standing(caller.accountId, caller.limits) === null) await checkPart(deps, caller, requestId)
+    if (deps.meter.standing(caller.accountId, caller.limits) === null) await loadQuotaStatus(deps, caller, requestId)
     writeCaller(response.headers, deps, caller)
   } catch {
     // What keeps the key from being found is told by the answer already.

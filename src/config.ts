@@ -19,23 +19,13 @@ import { applyPlanOverrides, highestLimits, type Plans } from './core/limits/pla
 import { catalog } from './core/models/catalog.ts'
 import { type ConfiguredModel, changeProblems, type ModelChange, withChanges } from './core/models/configured-models.ts'
 import { fullName } from './core/models/models.ts'
+import type { Deadlines } from './core/request/deadlines.ts'
 import { defaultLevelShares, type LevelShares, parseLevelShares } from './core/routing/capability-levels.ts'
 import { fromUsd } from './core/usage/money.ts'
 import { type BodyLimits, bodyMegabytes } from './http/body-budget.ts'
 import { type SafetySettings, safetySettings } from './moderation/settings.ts'
 
 export type { Environment } from './config/environment.ts'
-
-/** Timeouts of upstream calls in milliseconds, one for each way in which an upstream can keep a client waiting. */
-export type Deadlines = {
-  readonly connectMs: number
-  readonly firstByteMs: number
-  readonly silenceMs: number
-  readonly firstContentMs: number
-  /** First content, where the caller asked for high reasoning effort. */
-  readonly firstContentReasoningMs: number
-  readonly totalMs: number
-}
 
 export type Config = {
   readonly port: number

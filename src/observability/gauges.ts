@@ -4,7 +4,7 @@ import type { Model } from '../core/models/models.ts'
 import type { HealthState } from '../core/routing/circuit-breaker.ts'
 import { toUsd } from '../core/usage/money.ts'
 import type { ModerationStats } from '../moderation/moderation.ts'
-import type { RequestContext } from '../pipeline/request-context.ts'
+import type { Progress } from '../pipeline/progress.ts'
 import type { Family, Labels, Sample } from './instruments.ts'
 
 /** Where the figures come from. */
@@ -23,7 +23,7 @@ export type GaugeSources = {
 const healthFigures = { healthy: 1, degraded: 0.5, unhealthy: 0 } as const satisfies Record<HealthState, number>
 
 /** The gauges of one moment. `open` are the requests that hold a seat. */
-export function gauges(state: GaugeSources, open: Iterable<RequestContext>): readonly Family[] {
+export function gauges(state: GaugeSources, open: Iterable<Progress>): readonly Family[] {
   const { seats, tokens, microcents } = reserved(open)
   const shared = state.sharedLimits()
   const { blockedHosts, moderation } = state.safety()
@@ -78,13 +78,12 @@ function moderationCalls({ asked, blocked, failed, passedOver }: NonNullable<Mod
   }
 }
 
-function reserved(open: Iterable<RequestContext>) {
+function reserved(open: Iterable<Progress>) {
   const sum = { seats: 0, tokens: 0, microcents: 0 }
-  for (const { seat } of open) {
-    if (seat === null) continue
+  for (const { reservation } of open) {
     sum.seats++
-    sum.tokens += seat.reservedTokens
-    sum.microcents += seat.reservedMicrocents
+    sum.tokens += reservation.reservedTokens
+    sum.microcents += reservation.reservedMicrocents
   }
   return sum
 }
