@@ -8,12 +8,12 @@
 export type Features = {
   /** Words, numbers and single CJK characters read. */
   readonly count: number
-  /** Their hashes, in order; valid up to `count`. */
-  readonly words: Uint32Array
+  /** Their hashes, in order; valid up to `count`. Signed: the engine takes larger numbers for fractions, and is slow to look those up. */
+  readonly words: Int32Array
   /** Hashes of their first five letters (of the whole word where it is shorter): inflections share them. */
-  readonly stems: Uint32Array
+  readonly stems: Int32Array
   /** Hashes of their last three letters; 0 where the word has no more than three. */
-  readonly endings: Uint32Array
+  readonly endings: Int32Array
   /** How often each ASCII punctuation character and the line feed stands there, by its code. */
   readonly symbols: Uint16Array
   /** UTF-16 units of the whole text, also of what was not read. */
@@ -64,9 +64,9 @@ const halfStop = 32
  * after routing, is not read again.
  */
 export function createFeatureReader(): FeatureReader {
-  const words = new Uint32Array(maximumWords)
-  const stems = new Uint32Array(maximumWords)
-  const endings = new Uint32Array(maximumWords)
+  const words = new Int32Array(maximumWords)
+  const stems = new Int32Array(maximumWords)
+  const endings = new Int32Array(maximumWords)
   const symbols = new Uint16Array(128)
   const breaks = new Uint16Array(maximumWords + 1)
   const offsets = new Uint16Array(maximumWords)
@@ -206,8 +206,8 @@ export function createFeatureReader(): FeatureReader {
 }
 
 /** Whether a courtesy may be left out at the beginning of a text of these words. */
-export function opensPolitely(words: Uint32Array, count: number): boolean {
-  return (count > 0 && polite.has((words[0] ?? 0) | 0)) || (count > 2 && polite.has((words[2] ?? 0) | 0))
+export function opensPolitely(words: Int32Array, count: number): boolean {
+  return (count > 0 && polite.has(words[0] ?? 0)) || (count > 2 && polite.has(words[2] ?? 0))
 }
 
 /** All bits where a length is so much, none where it is less. */
@@ -221,11 +221,11 @@ const hashPrime = 0x01000193
 const stemSalt = 0x5bd1e995
 const endingSalt = 0x27d4eb2f
 
-/** The hash that a reader gives a lower-case word. */
+/** The hash that a reader gives a lower-case word: a signed number. */
 export function hashOf(word: string): number {
-  let hash = hashStart
+  let hash = hashStart | 0
   for (let at = 0; at < word.length; at++) hash = Math.imul(hash ^ word.charCodeAt(at), hashPrime)
-  return hash >>> 0
+  return hash
 }
 
 export const sieveSize = 8_192
@@ -265,8 +265,7 @@ const politeWords =
     '|',
   )
 
-/** By signed hashes. */
-const polite = new Set(politeWords.map(name => hashOf(name) | 0))
+const polite = new Set(politeWords.map(hashOf))
 // `Could you please` as a whole is courtesy; `could you` alone may be a question of its own.
 const asking = new Set(['could', 'can', 'would', 'will'].map(hashOf))
 const you = hashOf('you')
@@ -285,7 +284,7 @@ const beforeI = new Set(
 const i = hashOf('i')
 
 function opensSentence(word: number, before: number): boolean {
-  return word >>> 0 === i ? !beforeI.has(before) : openers.has(word >>> 0)
+  return word === i ? !beforeI.has(before) : openers.has(word)
 }
 
 /** Of an entry of the table below: its kind, and above that its lower case. */

@@ -1,6 +1,6 @@
 /** Letters in disguise as the letters that a reader sees: invisible characters gone, other coats off, look-alikes Latin. */
 
-import { loadUnits, textOfUnits, units } from './code-units.ts'
+import { blockUnits, loadUnits, units } from './code-units.ts'
 import { singleForm, toNfkc } from './nfkc.ts'
 
 /** A text as it looks, in ASCII where that is what it looks like. */
@@ -23,13 +23,17 @@ function letterByLetter(text: string, isNormal: boolean): string | null {
         if (!isNormal) return null
         look = unit === tagStart && isTag(units[at + 1] ?? 0) ? tagLetter(units[++at] ?? 0) : unit
       }
-      if (look !== nothing) units[count++] = look
+      if (look !== nothing) seen[count++] = look
     }
-    plain += textOfUnits(count)
+    plain += seenBytes.toString('utf16le', 0, 2 * count)
     from += length
   }
   return plain
 }
+
+/** What the loaded units look like. */
+const seen = new Uint16Array(blockUnits)
+const seenBytes = Buffer.from(seen.buffer)
 
 /** What each UTF-16 unit looks like, learned when first met: to ask Unicode for all of them takes long. */
 const looks = new Uint16Array(65_536)
