@@ -1,20 +1,20 @@
 import type { ChatEvent, FinishReason, TokenLogprob, ToolCall } from './chat.ts'
 
-/** One of the answers asked for, whole. Text that never came is empty. */
+/** One complete choice. Text that never arrived is empty. */
 export type CollectedChoice = {
   readonly index: number
   readonly text: string
   readonly reasoning: string
   readonly refusal: string
   readonly toolCalls: readonly ToolCall[]
-  /** null: the answer was cut before its end. */
+  /** null = the output was truncated. */
   readonly finishReason: FinishReason | null
   readonly logprobs: readonly TokenLogprob[]
-  /** Which layer of moderation ended it; absent = none. */
+  /** The moderation layer that stopped the output; absent = none. */
   readonly filtered?: { readonly layer: string; readonly category: string }
 }
 
-/** In order of their index; at least one. */
+/** Ordered by index; at least one. */
 export type CollectedResponse = { readonly choices: readonly CollectedChoice[] }
 
 export type ResponseCollector = {
@@ -33,7 +33,7 @@ type OpenChoice = {
   filtered: CollectedChoice['filtered'] | null
 }
 
-/** Gathers the events of an answer into the whole of it. Order within a choice is kept; choices may interleave. */
+/** Creates a collector that joins the events of a response. Keeps the order within a choice; choices may interleave. */
 export function createResponseCollector(): ResponseCollector {
   const choices: OpenChoice[] = []
   const at = (index: number) => choices.find(choice => choice.index === index) ?? opened(choices, index)
