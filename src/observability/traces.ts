@@ -1,7 +1,7 @@
 /**
- * One trace for a sampled request, made once it has ended from the times that its tally kept: nothing is carried along while it
- * runs, and what is not sampled costs a random number. Names are those of OpenTelemetry's conventions for generative AI. No
- * prompt, answer, account or key is in it, nor anything else that a caller wrote but the ids of its own `traceparent`.
+ * Creates the trace of a sampled request after it has ended, from the times in its context: nothing is tracked while it
+ * runs, and an unsampled request costs one random number. Names follow OpenTelemetry's conventions for generative AI.
+ * Contains no prompt, output, account or key, and no client text except the IDs of its `traceparent`.
  */
 import { autoModel } from '../core/models/models.ts'
 import type { TraceParent } from '../core/text/traceparent.ts'
@@ -21,22 +21,22 @@ export type Span = {
   readonly startedAt: number
   readonly endedAt: number
   readonly attributes: Readonly<Record<string, Attribute>>
-  /** What it failed with; null = it did not. */
+  /** The error code; null = success. */
   readonly error: string | null
 }
 
 export type Tracer = {
-  /** Keeps the request's spans where it is sampled. Drops and counts them where there is no room. */
+  /** Stores the request's spans if it is sampled. Drops and counts them if the buffer is full. */
   take(request: SettledRequest): void
-  /** Up to `maximum` spans, oldest first; they are then the taker's. */
+  /** Removes and returns up to `maximum` spans, oldest first. */
   drain(maximum: number): readonly Span[]
   dropped(): number
 }
 
-/** How many spans wait to be exported at most: some 2,000 requests, 8 MB. */
+/** Maximum spans waiting for export: about 2,000 requests, 8 MB. */
 const maximumWaiting = 16_384
 
-/** `ratio` is the share of requests that are traced where no caller decides: who sends a `traceparent` has decided. */
+/** `ratio` is the share of requests that are traced unless the client's `traceparent` decides. */
 export function createTracer(options: {
   readonly ratio: number
   readonly random: () => number
@@ -63,7 +63,7 @@ export function createTracer(options: {
   }
 }
 
-/** The request, its steps one after the other, and each model that was asked. */
+/** Returns the spans of the request, its consecutive steps, and each attempt. */
 function spansOf(
   { tally, record, plan }: SettledRequest,
   now: number,
@@ -71,7 +71,7 @@ function spansOf(
   randomBytes: (count: number) => Uint8Array,
 ): readonly Span[] {
   const steps = Object.entries(tally.steps).flatMap(([name, at]) => (at === null ? [] : [{ name, startedAt: at }]))
-  // All ids at once: each draw costs more than a span.
+  // All IDs in one call, because each call costs more than a span.
   const drawn = Buffer.from(randomBytes(24 + 8 * (steps.length + tally.attempts.length))).toString('hex')
   const traceId = parent?.traceId ?? drawn.slice(0, 32)
   const rootId = drawn.slice(32, 48)
@@ -101,7 +101,7 @@ function spansOf(
     error: record.error_code,
     attributes: rootAttributes({ tally, record, plan }, asked),
   })
-  // An attempt's duration is until its first content: the one that served went on until it was settled.
+  // An attempt's duration ends at its first content; the one that served continued until the settlement.
   const lastContentAt = tally.steps.settle ?? now
   return [
     root,
@@ -150,7 +150,7 @@ function rootAttributes({ tally, record, plan }: SettledRequest, asked: string):
   }
 }
 
-/** What the conventions want on every span of a model's work. */
+/** Returns the attributes that the conventions require on every span of a model call. */
 function inference(provider: string, model: string): Record<string, Attribute> {
   return {
     'gen_ai.operation.name': 'chat',
