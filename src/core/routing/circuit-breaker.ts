@@ -122,9 +122,9 @@ export const skipReasons = ['circuit_open', 'cooldown', 'provider_disabled'] as 
 export type SkipReason = (typeof skipReasons)[number]
 
 /**
- * Returns why a model is skipped now; null = it may be called. A model that the client requested is called until
- * several failures opened its circuit or while no cooldown runs; one failure only stops requests that can use another
- * model.
+ * Returns why a model is skipped now; null = it may be called. `isNamed` = the client requested this model: it is then
+ * skipped only if several failures opened its circuit, or during a pause that the upstream itself requested. One failure
+ * stops only requests that can use another model.
  */
 export function skipReasonAt(health: CircuitState, now: number, isNamed: boolean): SkipReason | null {
   if (circuitDecision(health, now) !== 'no') return null

@@ -154,7 +154,7 @@ export function withParam(error: GatewayError, written: string): GatewayError {
   return new GatewayError(error.code, message, { ...error, param: written })
 }
 
-/** Returns the code used in responses: `wrong_host` is sent as `forbidden` with status 421. */
+/** Returns the code used in responses: `misdirected` is sent as `forbidden`, with status 421. */
 export function wireCode(code: ErrorCode): string {
   return code === 'misdirected' ? 'forbidden' : code
 }
