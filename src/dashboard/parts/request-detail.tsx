@@ -24,7 +24,7 @@ export function StatusBadge({ request: { status } }: { readonly request: Pick<Sh
   return <Badge tone={tones[status]}>{statusWords[status]}</Badge>
 }
 
-/** All that the log knows of one request. */
+/** Everything that the log contains about one request. */
 export function RequestDetail({ request, onClose }: { readonly request: ShownRequest; readonly onClose: () => void }) {
   const { metadata, tried } = request
   const [first] = tried ?? []
