@@ -1,19 +1,19 @@
 import type { ChatEvent, ContentEvent, FinishReason, TokenLogprob, ToolCall } from './chat.ts'
 import { appendMerged } from './text-deltas.ts'
 
-/** One of the answers asked for, whole. Text that never came is empty. */
+/** One complete choice. Text that never arrived is empty. */
 export type CollectedChoice = {
   readonly index: number
   readonly text: string
   readonly reasoning: string
   readonly refusal: string
   readonly toolCalls: readonly ToolCall[]
-  /** null: the answer was cut before its end. */
+  /** null = the output was truncated. */
   readonly finishReason: FinishReason | null
   /** The caller's stop text that ended it; absent = none, or the provider does not say. */
   readonly stopSequence?: string
   readonly logprobs: readonly TokenLogprob[]
-  /** Which layer of moderation ended it; absent = none. */
+  /** The moderation layer that stopped the output; absent = none. */
   readonly filtered?: { readonly layer: string; readonly category: string }
 }
 

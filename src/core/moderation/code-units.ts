@@ -4,7 +4,7 @@
  * is there already is not loaded again: several readers go through the same text one after the other.
  */
 
-/** Most units of a block. */
+/** Maximum units per block. */
 export const blockUnits = 8_192
 
 export const units = new Uint16Array(blockUnits + 1)

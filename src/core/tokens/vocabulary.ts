@@ -5,10 +5,10 @@
  */
 import file from '../weights/vocabulary.json' with { type: 'json' }
 
-/** Longest stretch of bytes that is encoded at once: the time of one grows with the square of its length. */
+/** Maximum bytes encoded at once: the time is quadratic in the length. */
 export const maximumBytes = 96
 
-/** Kinds of UTF-16 code units, which decide where o200k_base cuts a text into pieces. Letters come first. */
+/** Classes of UTF-16 code units, which decide where o200k_base splits a text. Letters come first. */
 export const unitClass = {
   lower: 0,
   upper: 1,
@@ -21,13 +21,13 @@ export const unitClass = {
 } as const
 export type UnitClass = (typeof unitClass)[keyof typeof unitClass]
 
-/** Counts of some bytes: tokens of o200k_base, and tokens that the most wasteful tokenizers may make of them. */
+/** Counts of some bytes: tokens of o200k_base, and of the least efficient tokenizers. */
 export type Counted = { own: number; elsewhere: number }
 
 export type Vocabulary = {
-  /** Where the caller writes bytes, at most `maximumBytes`. */
+  /** Input buffer of `maximumBytes`. */
   readonly scratch: Uint8Array
-  /** Counts the first `length` bytes of `scratch`; `hash` is theirs by `hashStep`. */
+  /** Counts the first `length` bytes of `scratch`; `hash` is their hash by `hashStep`. */
   count(length: number, hash: number, into: Counted): void
   /** The class of every UTF-16 code unit. */
   readonly classes: Uint8Array
@@ -35,7 +35,7 @@ export type Vocabulary = {
 
 let loaded: Vocabulary | null = null
 
-/** Returns the vocabulary; the first call loads it. */
+/** Returns the vocabulary. The first call loads it. */
 export function vocabulary(): Vocabulary {
   loaded ??= load()
   return loaded
@@ -182,8 +182,8 @@ function load(): Vocabulary {
 }
 
 /**
- * The pieces counted last, by their hash: length, both counts, and the bytes, in one line of the processor's cache. A look-up in
- * the vocabulary misses that cache five times.
+ * Most recent pieces by hash: length, both counts, and the bytes, in one cache line. A vocabulary look-up causes five
+ * cache misses.
  */
 const recentSlots = 1 << 13
 const recentSlotBytes = 32
