@@ -445,7 +445,7 @@ function readPart(part: WirePart, param: string): ContentPart | [] {
 }
 
 /** The address as an upstream may be given it, which fetches it from within a network of its own. Throws `invalid_request`. */
-function fetchable(url: string, param: string): string {
+export function fetchable(url: string, param: string): string {
   const address = forwardableAddress(url)
   if (address !== null) return address
   throw invalidField(param, 'must be a public http or https URL on port 80 or 443 without credentials, or a data: URL')
