@@ -469,7 +469,7 @@ function readPart(part: WirePart, param: string): ContentPart | [] {
  * Returns the URL in the form passed to an upstream, which would fetch it from its own network. Throws
  * `invalid_request`.
  */
-function fetchable(url: string, param: string): string {
+export function fetchable(url: string, param: string): string {
   const address = forwardableAddress(url)
   if (address !== null) return address
   throw invalidField(param, 'must be a public http or https URL on port 80 or 443 without credentials, or a data: URL')

@@ -22,6 +22,7 @@ export const errorTable = {
   invalid_json: { status: 400, type: 'invalid_request_error' },
   context_length_exceeded: { status: 400, type: 'invalid_request_error' },
   unsupported_parameter: { status: 400, type: 'invalid_request_error' },
+  previous_response_not_found: { status: 400, type: 'invalid_request_error' },
   model_deprecated: { status: 400, type: 'invalid_request_error' },
   content_blocked: { status: 400, type: 'content_policy_violation' },
   invalid_api_key: { status: 401, type: 'authentication_error' },
