@@ -25,6 +25,7 @@ import { createHealthBook, type HealthTracker } from '../database/repositories/h
 import { createIdempotencyBook, type IdempotencyBook } from '../database/repositories/idempotency.ts'
 import { createKeyDirectory, type KeyDirectory } from '../database/repositories/keys.ts'
 import { createSessionDirectory, type SessionDirectory } from '../database/repositories/sessions.ts'
+import { createReasoningSeal, type ReasoningSeal } from '../dialects/reasoning-seal.ts'
 import { callerAddress, createTokens, type Tokens } from '../http/authentication.ts'
 import { type BodyBudget, createBodyBudget } from '../http/body-budget.ts'
 import { allowedHosts } from '../http/host-header.ts'
@@ -109,6 +110,8 @@ export type Deps = {
   /** What a network address is remembered as. */
   readonly addressDigests: AddressDigests
   readonly randomBytes: RandomBytes
+  /** Seals reasoning that clients carry from turn to turn. */
+  readonly reasoningSeal: ReasoningSeal
   /** `acc` → `acc_` and twenty random characters. */
   readonly newId: (prefix: string) => string
   /** Whose request it is, by address: IPv6 by network, behind trusted proxies the one they name. */
@@ -307,6 +310,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       passwords,
       addressDigests: createAddressDigests(jwtSecret, config.jwtSecretPrevious),
       randomBytes,
+      reasoningSeal: createReasoningSeal(jwtSecret, config.jwtSecretPrevious),
       newId,
       addressOf: (request, server) =>
         callerAddress(

@@ -14,7 +14,7 @@ export const bodyLimits = { chat: 2 * megabyte, chatWithImages: 32 * megabyte, o
 export const serverBodyLimit = 256 * megabyte
 
 /** What tells a chat with images or documents from one without, looked for only in bodies over the smaller cap. */
-const attachmentMarks = ['"image', '"file_data"']
+const attachmentMarks = ['"image', '"file_data"', '"document"']
 
 export type Timer = { after(milliseconds: number, action: () => void): () => void }
 

@@ -18,7 +18,7 @@ import { gatewayOutputCap } from '../core/chat/output-cap.ts'
 import { abortError, type RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { fullName } from '../core/models/models.ts'
 import type { SkipReason } from '../core/routing/circuit-breaker.ts'
-import { tokensSpared } from '../core/tokens/tokens.ts'
+import { likelyInputTokens, tokensSpared } from '../core/tokens/tokens.ts'
 import { highestCostOf } from '../core/usage/money.ts'
 import type { Reservation } from '../limits/meter.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
@@ -247,12 +247,14 @@ function isEmpty(serving: UpstreamResponse): boolean {
 }
 
 function finishesOf(serving: UpstreamResponse): ChatEvent[] {
-  const { stopSequence } = serving
-  return [...serving.finishes].map(([choice, reason]) =>
-    choice === 0 && reason === 'stop' && stopSequence !== null
-      ? { type: 'finish', choice, reason, stopSequence }
-      : { type: 'finish', choice, reason },
-  )
+  const { stopSequence, upstreamReason } = serving
+  return [...serving.finishes].map(([choice, reason]) => ({
+    type: 'finish',
+    choice,
+    reason,
+    ...(choice === 0 && reason === 'stop' && stopSequence !== null ? { stopSequence } : {}),
+    ...(choice === 0 && upstreamReason !== null ? { upstreamReason } : {}),
+  }))
 }
 
 /** The first batch of an answer; from here on it is the one that serves. */
@@ -271,10 +273,21 @@ function opened(deps: Deps, tally: RequestContext, serving: UpstreamResponse, he
     ...(tally.secrets.length === 0 ? {} : { secrets: tally.secrets }),
     ...(serving.outputCap === null ? {} : { outputCap: serving.outputCap }),
     ...(tally.web === null ? {} : { web: tally.web }),
+    ...(tally.asked?.dialect === 'messages' ? { inputUsage: inputUsageOf(serving, tally.asked) } : {}),
     enhanced: tally.enhancement?.changed ?? null,
     overheadMs: Math.max(0, startedAt - tally.startedMonotonic - tally.upstreamMs),
   }
   return [{ type: 'opened', opening }, ...held]
+}
+
+/** The input as far as it is counted when the answer begins. */
+function inputUsageOf(
+  { usage, candidate }: UpstreamResponse,
+  asked: ChatRequest,
+): NonNullable<ResponseStart['inputUsage']> {
+  const { cachedInputTokens = 0, cacheWriteTokens = 0 } = usage ?? {}
+  const inputTokens = usage?.inputTokens ?? likelyInputTokens(asked, candidate.model.provider)
+  return { inputTokens, cachedInputTokens, cacheWriteTokens }
 }
 
 /**

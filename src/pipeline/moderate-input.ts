@@ -42,6 +42,8 @@ export function moderate(
   const { safety } = deps
   const kinds = new Set<string>()
   checkPart(safety, 'messages', safety.screenMessages(ask.messages), ask.messages, kinds)
+  const { unread = [] } = ask.source ?? {}
+  if (unread.length > 0) checkPart(safety, 'messages', safety.screenMessages(unread), unread, kinds)
   for (const one of collectDefinitions(ask)) checkPart(safety, one.param, safety.screenDefinition(one), [one], kinds)
   const secrets: readonly string[] = [...kinds]
   if (secrets.length > 0) {

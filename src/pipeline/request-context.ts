@@ -90,6 +90,8 @@ export type UpstreamResponse = {
   readonly finishes: Map<number, FinishReason>
   /** The caller's stop text that ended the first choice; null = none, or the provider does not say. */
   stopSequence: string | null
+  /** The provider's own word for the end of the first choice, where clients act on it. */
+  upstreamReason: string | null
   /** Model that the upstream says served. */
   upstreamModel: string | null
   hasContent: boolean
@@ -169,6 +171,7 @@ export function createUpstreamResponse(
     usage: null,
     finishes: new Map(),
     stopSequence: null,
+    upstreamReason: null,
     upstreamModel: null,
     hasContent: false,
     ended: false,
@@ -227,7 +230,9 @@ export function applyParts(serving: UpstreamResponse, parts: readonly AnswerPart
       case 'finish':
         if (serving.finishes.has(part.choice)) break
         serving.finishes.set(part.choice, part.reason)
-        if (part.choice === 0) serving.stopSequence = part.stopSequence ?? null
+        if (part.choice !== 0) break
+        serving.stopSequence = part.stopSequence ?? null
+        serving.upstreamReason = part.upstreamReason ?? null
         break
       case 'usage':
         serving.usage = part.usage

@@ -44,6 +44,8 @@ export type ProviderFailure = {
   readonly retryAfterMs: number | null
   /** For the operator: status and provider error type or code. Never the upstream's free text: it may hold key fragments. */
   readonly detail: string
+  /** The provider's own error body about the request, for clients of the same API form: they recognize errors by its words. */
+  readonly ownBody?: string
 }
 
 /** What is read off an upstream answer, streamed or whole, in the order it came. */
@@ -57,6 +59,8 @@ export type AnswerPart =
       readonly reason: FinishReason
       /** The caller's stop text that ended it, where the provider says which. */
       readonly stopSequence?: string
+      /** The provider's own word for the end, where clients of its API form act on it. */
+      readonly upstreamReason?: string
     }
   /** Cumulative: the last one counts. */
   | { readonly type: 'usage'; readonly usage: ReportedUsage }

@@ -170,9 +170,12 @@ export function messageTexts(message: Message): readonly string[] {
     case 'user':
       return message.content.flatMap(textsOfPart)
     case 'assistant':
-      return [message.text ?? '', message.reasoning ?? '', ...message.toolCalls.map(call => call.arguments)].filter(
-        text => text !== '',
-      )
+      return [
+        message.text ?? '',
+        message.reasoning ?? '',
+        ...(message.reasoningItems ?? []).map(item => item.text),
+        ...message.toolCalls.map(call => call.arguments),
+      ].filter(text => text !== '')
     default:
       return message satisfies never
   }

@@ -63,7 +63,7 @@ export function estimateTokens(text: string, provider = 'openai'): number {
 
 /** What of a request an upstream may count as input. */
 export type Weighable = Pick<ChatRequest, 'messages' | 'tools' | 'responseFormat'> &
-  Partial<Pick<ChatRequest, 'extras'>>
+  Partial<Pick<ChatRequest, 'extras' | 'source'>>
 
 /**
  * Input tokens of a request at most: what is reserved before a model is asked. With no `provider`, enough for any. Counts texts,
@@ -83,7 +83,8 @@ export function likelyInputTokens(ask: Weighable, provider: string): number {
   for (const detail of imagesOf(ask.messages)) flat += estimateImageTokens(detail, provider)
   for (const file of filesOf(ask.messages)) flat += estimateFileTokens(file)
   if (provider === 'anthropic') flat += instructionTokens(ask)
-  const { own, bytes } = [weightOf(ask.messages).said, weightOfTools(ask.tools), weightOfFormat(ask)].reduce(sumOf)
+  const parts = [weightOf(ask.messages).said, weightOfUnread(ask), weightOfTools(ask.tools), weightOfFormat(ask)]
+  const { own, bytes } = parts.reduce(sumOf)
   return Math.ceil(Math.min(own * factorOf(provider), bytes)) + flat
 }
 
@@ -164,8 +165,14 @@ function weightOf(messages: readonly Message[]): Weight {
 /** Asked for several times in a request: the whole weight is kept if the messages are all there is. */
 function weightOfAll(ask: Weighable): Measure {
   const { all } = weightOf(ask.messages)
-  const beside = [weightOfTools(ask.tools), weightOfRest(ask)].filter(weight => weight !== nothing)
+  const others = [weightOfUnread(ask), weightOfTools(ask.tools), weightOfRest(ask)]
+  const beside = others.filter(weight => weight !== nothing)
   return beside.reduce(sumOf, all)
+}
+
+function weightOfUnread({ source }: Weighable): Measure {
+  const { unread = [] } = source ?? {}
+  return unread.length === 0 ? nothing : weightOf(unread).all
 }
 
 function callsIn(messages: readonly Message[]): number {
@@ -182,6 +189,7 @@ function textsOf(message: Message): string[] {
     case 'assistant':
       return [
         ...[message.text, message.reasoning].filter(text => text !== null),
+        ...(message.reasoningItems ?? []).map(item => item.text),
         ...message.toolCalls.flatMap(call => [call.name, call.arguments]),
       ]
   }

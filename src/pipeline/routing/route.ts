@@ -205,8 +205,9 @@ function namedModel(deps: RouteDeps, { ask, needs, today }: RouteRequest, name: 
     const message = `${fullName(model)} does not support ${lacking.what}. Leave it out, or choose another model.`
     throw new GatewayError('unsupported_parameter', message, { param: lacking.param })
   }
-  // A stand-in that gives less is better than none, so only the model that was asked for itself refuses.
-  if ((ask.maxOutputTokens ?? 0) > model.maxOutputTokens) {
+  // A stand-in that gives less is better than none, so only the model that was asked for itself refuses. Messages requires a cap, so
+  // its clients send one that is not made for this model: it is lowered.
+  if (ask.dialect !== 'messages' && (ask.maxOutputTokens ?? 0) > model.maxOutputTokens) {
     const message = `\`max_output_tokens\` must be at most ${model.maxOutputTokens} for ${fullName(model)}.`
     throw new GatewayError('invalid_request', message, { param: 'max_output_tokens' })
   }
