@@ -13,6 +13,7 @@ import { oneOf } from './core/validation/validate.ts'
 import { planWebAccess } from './core/web/web-plan.ts'
 import { readCompatible } from './dialects/chat-completions/request.ts'
 import { compatible } from './dialects/chat-completions/routes.ts'
+import { embeddings } from './dialects/embeddings/routes.ts'
 import { nativeSchema, readNative } from './dialects/native/request.ts'
 import { chat } from './dialects/native/routes.ts'
 import { authenticateSession, type Callers, createCallers } from './http/authentication.ts'
@@ -33,6 +34,7 @@ import { exposition, expositionType, mergeWorkers } from './observability/exposi
 import { answer } from './pipeline/answer.ts'
 import { paceStream } from './pipeline/delivery/stream-pacing.ts'
 import { planDryRun } from './pipeline/dry-run.ts'
+import { embed } from './pipeline/embeddings/embed.ts'
 import { offerOf } from './pipeline/enrich.ts'
 import { checkPart } from './pipeline/load-quota-status.ts'
 import { healthKey } from './pipeline/routing/health-key.ts'
@@ -153,6 +155,7 @@ export function createApp(deps: Deps, siblings: Pick<WorkerPeers, 'gather'> | nu
       })
       .use(chat(exchangeDeps))
       .use(compatible(exchangeDeps))
+      .use(embeddings({ ...exchangeDeps, embed: (caller, request, active) => embed(deps, caller, request, active) }))
       // Below the chat routes, which write their own and pay for no hook.
       .onAfterHandle(async ({ request, response }) => {
         if (!(response instanceof Response)) return
@@ -320,7 +323,8 @@ async function withQuotaHeaders(
 }
 
 function isChat({ method, url }: Request): boolean {
-  return method === 'POST' && (url.endsWith('/v1/chat/completions') || url.endsWith('/api/v1/chat'))
+  if (method !== 'POST') return false
+  return url.endsWith('/v1/chat/completions') || url.endsWith('/api/v1/chat') || url.endsWith('/v1/embeddings')
 }
 
 function processorMs(): number {

@@ -12,6 +12,7 @@ import type { DifficultyExplainer, PromptAnalyzer } from '../core/analysis/promp
 import type { Payments } from '../core/billing/payment-processor.ts'
 import type { RateLimiterFactory } from '../core/limits/rate-limits.ts'
 import type { DailyUsage } from '../core/limits/spent.ts'
+import type { EmbeddingCatalog } from '../core/models/embedding-models.ts'
 import type { Catalog } from '../core/models/models.ts'
 import type { LevelShares } from '../core/routing/capability-levels.ts'
 import { createKeyedDigests } from '../core/text/keyed-digests.ts'
@@ -55,6 +56,7 @@ import { createInFlight, type InFlight } from './in-flight.ts'
 import { type Network, systemNetwork } from './network.ts'
 import { openBudget } from './open-budget.ts'
 import { openCatalogue } from './open-catalogue.ts'
+import { openEmbeddingCatalog } from './open-embedding-catalog.ts'
 import { openMailer } from './open-mailer.ts'
 import { openSafety } from './open-moderation.ts'
 import { openPayments } from './open-payments.ts'
@@ -78,6 +80,8 @@ export type Deps = {
   readonly observe: Telemetry
   readonly newRequestId: () => string
   readonly catalogue: Catalog
+  /** Embedding models: never candidates for a chat request. */
+  readonly embeddingCatalog: EmbeddingCatalog
   readonly endpoints: ReadonlyMap<string, TcpAddress>
   readonly simulator: Simulator | null
   readonly simulatedProviders: ReadonlySet<string>
@@ -196,6 +200,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     const { endpoints, simulator } = await openProviders(config, clock)
     if (simulator !== null) undo.push(() => simulator.stop())
     const catalogue = openCatalogue(config, endpoints)
+    const embeddingCatalog = openEmbeddingCatalog(config, endpoints)
     const figureOf = (name: string) => catalogue.resolve(name)?.figures.quality ?? null
     const learning = createLearningBook({ database, clock, figureOf, log })
     undo.push(() => learning.close())
@@ -253,7 +258,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     const observe = createObserve({
       state: {
         version: packageJson.version,
-        models: catalogue.list,
+        models: [...catalogue.list, ...embeddingCatalog.list],
         healthOf: model => health.stateOf(healthKey({ model })),
         isReady: () => readiness.isReady,
         usage: usage.records,
@@ -277,6 +282,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       observe,
       newRequestId: () => `req_${Bun.randomUUIDv7().replaceAll('-', '')}`,
       catalogue,
+      embeddingCatalog,
       endpoints,
       simulator,
       simulatedProviders: new Set([...endpoints.values()].filter(one => one.simulated).map(one => one.id)),

@@ -10,8 +10,8 @@ import type { Family, Labels, Sample } from './instruments.ts'
 /** Where the figures come from. */
 export type GaugeSources = {
   readonly version: string
-  readonly models: readonly Model[]
-  readonly healthOf: (model: Model) => HealthState
+  readonly models: readonly Pick<Model, 'id' | 'provider'>[]
+  readonly healthOf: (model: Pick<Model, 'id' | 'provider'>) => HealthState
   readonly isReady: () => boolean
   /** Usage records that the ledger does not have yet, and how long the oldest of them has waited. */
   readonly usage: { backlog(): number; lagMs(): number }

@@ -6,5 +6,9 @@ import type { Route } from '../pipeline/routing/route.ts'
 export type SettledRequest = {
   readonly tally: RequestContext
   readonly record: UsageRecord
-  readonly plan: Pick<Route, 'mode' | 'first' | 'choices'>
+  readonly plan: Pick<Route, 'mode' | 'choices'> & {
+    readonly first: { readonly model: Pick<Route['first']['model'], 'id' | 'provider'> }
+  }
+  /** `chat` unless given. */
+  readonly operation?: 'chat' | 'embeddings'
 }

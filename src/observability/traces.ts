@@ -65,7 +65,7 @@ export function createTracer(options: {
 
 /** The request, its steps one after the other, and each model that was asked. */
 function spansOf(
-  { tally, record, plan }: SettledRequest,
+  { tally, record, plan, operation = 'chat' }: SettledRequest,
   now: number,
   parent: TraceParent | null,
   randomBytes: (count: number) => Uint8Array,
@@ -95,11 +95,11 @@ function spansOf(
   })
 
   const asked = plan.mode === 'auto' ? autoModel : plan.first.model.id
-  const root = span(`chat ${asked}`, tally.startedMonotonic, now, {
+  const root = span(`${operation} ${asked}`, tally.startedMonotonic, now, {
     parentId: parent?.spanId ?? null,
     kind: 'server',
     error: record.error_code,
-    attributes: rootAttributes({ tally, record, plan }, asked),
+    attributes: rootAttributes({ tally, record, plan, operation }, asked),
   })
   // An attempt's duration is until its first content: the one that served went on until it was settled.
   const lastContentAt = tally.steps.settle ?? now
@@ -111,14 +111,17 @@ function spansOf(
       const model = name.slice(provider.length + 1)
       return span(`attempt ${model}`, startedAt, outcome === 'served' ? lastContentAt : startedAt + durationMs, {
         kind: 'client',
-        attributes: { ...inference(provider, model), 'gateway.attempt.outcome': outcome },
+        attributes: { ...inference(operation, provider, model), 'gateway.attempt.outcome': outcome },
         error: outcome === 'served' ? null : outcome,
       })
     }),
   ]
 }
 
-function rootAttributes({ tally, record, plan }: SettledRequest, asked: string): Record<string, Attribute> {
+function rootAttributes(
+  { tally, record, plan, operation = 'chat' }: SettledRequest,
+  asked: string,
+): Record<string, Attribute> {
   const answered: Record<string, Attribute> =
     record.model === ''
       ? {}
@@ -131,7 +134,7 @@ function rootAttributes({ tally, record, plan }: SettledRequest, asked: string):
           'gen_ai.usage.reasoning.output_tokens': record.reasoning_tokens,
         }
   return {
-    ...inference(record.provider === '' ? plan.first.model.provider : record.provider, asked),
+    ...inference(operation, record.provider === '' ? plan.first.model.provider : record.provider, asked),
     ...answered,
     ...(record.status === 'completed'
       ? { 'gen_ai.response.finish_reasons': [...(tally.serving?.finishes.values() ?? [])] }
@@ -151,9 +154,9 @@ function rootAttributes({ tally, record, plan }: SettledRequest, asked: string):
 }
 
 /** What the conventions want on every span of a model's work. */
-function inference(provider: string, model: string): Record<string, Attribute> {
+function inference(operation: string, provider: string, model: string): Record<string, Attribute> {
   return {
-    'gen_ai.operation.name': 'chat',
+    'gen_ai.operation.name': operation,
     'gen_ai.provider.name': provider === 'google' ? 'gcp.gemini' : provider,
     'gen_ai.request.model': model,
   }

@@ -40,8 +40,8 @@ function speedOf({ firstContentAt, startedAt, usage, reasoning }: UpstreamRespon
 /** What a failure says about the model's health, and to the operator. The caller's own mistakes say nothing of health. */
 export function reportFailure(
   deps: Pick<Deps, 'health' | 'log'>,
-  tally: RequestContext,
-  candidate: Candidate,
+  tally: Pick<RequestContext, 'requestId'>,
+  candidate: { readonly model: Pick<Candidate['model'], 'id' | 'provider'> },
   failure: ProviderFailure,
   status: number | null,
 ): void {

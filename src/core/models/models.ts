@@ -178,11 +178,14 @@ export function tierOf(prices: Pick<Prices, 'input' | 'output'>): Tier {
   return price <= 7 ? 'standard' : 'premium'
 }
 
+/** What a model is looked up by. */
+type Named = Pick<Model, 'id' | 'provider' | 'aliases' | 'marketplaceAliases'>
+
 /** The models on offer, and who is meant by a name. */
-export type Catalog = {
-  readonly list: readonly Model[]
+export type Catalog<M extends Named = Model> = {
+  readonly list: readonly M[]
   /** The model of that name, in any case: `id`, `provider/id`, an alias, a reseller's name. Null = no such model. */
-  resolve(name: string): Model | null
+  resolve(name: string): M | null
 }
 
 /** Of a model's name. */
@@ -192,9 +195,9 @@ export const maximumNameCharacters = 256
  * Looks names up in one table. Where two models share a name, the one more exactly named has it: `provider/id` before
  * `provider/alias` before a bare id before a bare alias, and within these the earlier in `models`.
  */
-export function buildCatalog(models: readonly Model[]): Catalog {
-  const byName = new Map<string, Model>()
-  const add = (namesOf: (model: Model) => readonly string[]) => {
+export function buildCatalog<M extends Named>(models: readonly M[]): Catalog<M> {
+  const byName = new Map<string, M>()
+  const add = (namesOf: (model: M) => readonly string[]) => {
     for (const model of models) {
       for (const name of namesOf(model)) {
         const key = name.toLowerCase()

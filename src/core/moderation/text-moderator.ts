@@ -27,6 +27,11 @@ export type TextModerator = {
   text(text: string): Verdict
   /** What a model is to read: a tool's result, a fetched page. An order in it is refused, and nothing that it tells of. */
   data(text: string): Verdict
+  /**
+   * A text that is only embedded: by the rules of `data` alone. A vector answers nobody, and a corpus is a thousand times as
+   * long as a prompt.
+   */
+  embedded(text: string): Verdict
   /** A whole conversation: the first refusal, or the highest score. */
   messages(messages: readonly Message[]): Verdict
   /**
@@ -114,6 +119,13 @@ export function createTextModerator(options: {
     text: text => screenText(text, 'prompt'),
     data: text => screenText(text, 'data'),
     definition: screenDefinition,
+    embedded(text) {
+      for (const reading of [text, ...deobfuscatedVariants(text)]) {
+        const one = byRules(reading, 'data')
+        if (one.verdict === 'block') return one
+      }
+      return allowVerdict
+    },
     messages(messages) {
       let verdict: Verdict = allowVerdict
       for (const message of messages) {

@@ -56,17 +56,17 @@ const maximumDepth = 32
 const maximumValues = 65_536
 
 const outgrownBy = {
-  depth: `nests deeper than ${maximumDepth} levels: flatten it`,
-  values: `holds more than ${maximumValues} values: make it shorter`,
+  depth: () => `nests deeper than ${maximumDepth} levels: flatten it`,
+  values: (most: number) => `holds more than ${most} values: make it shorter`,
 }
 
 /**
- * The object that a JSON body holds. Throws `invalid_json` where it is no JSON, nests too deeply or holds too many values,
+ * The object that a JSON body holds. Throws `invalid_json` where it is no JSON, nests too deeply or holds more than `values`,
  * `invalid_request` where it is no object.
  */
-export function parseJson(text: string): Readonly<Record<string, unknown>> {
-  const bound = exceededJsonLimit(text, maximumDepth, maximumValues)
-  if (bound !== null) throw new GatewayError('invalid_json', `The body ${outgrownBy[bound]} and send it again.`)
+export function parseJson(text: string, values = maximumValues): Readonly<Record<string, unknown>> {
+  const bound = exceededJsonLimit(text, maximumDepth, values)
+  if (bound !== null) throw new GatewayError('invalid_json', `The body ${outgrownBy[bound](values)} and send it again.`)
   const value = parseJsonText(text)
   if (!isObject(value)) throw new GatewayError('invalid_request', 'The body must be a JSON object: `{ … }`.')
   return value

@@ -1,5 +1,6 @@
 import type { Model } from '../../core/models/models.ts'
 import type { ScoreComponents } from '../../core/routing/scoring.ts'
+import type { EmbeddingsAdapter } from '../../providers/embeddings.ts'
 import type { Access, Provider } from '../../providers/provider.ts'
 
 /** A provider that is configured here. `id` is what a model's `provider` names. */
@@ -8,6 +9,8 @@ export type TcpAddress = {
   readonly provider: Provider
   readonly access: Access
   readonly simulated: boolean
+  /** Absent = it serves no embeddings. */
+  readonly embeddings?: EmbeddingsAdapter
 }
 
 export type Candidate = {
