@@ -14,12 +14,13 @@ import { planWebAccess } from './core/web/web-plan.ts'
 import { readCompatible } from './dialects/chat-completions/request.ts'
 import { compatible } from './dialects/chat-completions/routes.ts'
 import { embeddings } from './dialects/embeddings/routes.ts'
+import { moderations } from './dialects/moderations/routes.ts'
 import { nativeSchema, readNative } from './dialects/native/request.ts'
 import { chat } from './dialects/native/routes.ts'
 import { authenticateSession, type Callers, createCallers } from './http/authentication.ts'
 import { serverBodyLimit } from './http/body.ts'
 import { type ChatRouteDeps, rejected } from './http/chat-handler.ts'
-import { endpointsOf, notFoundMessage } from './http/endpoints.ts'
+import { endpointsOf, isClientProbe, notFoundMessage } from './http/endpoints.ts'
 import { errorResponse, toGatewayError } from './http/error-response.ts'
 import { deprecationHeaders, writeCaller } from './http/headers.ts'
 import { checkHost } from './http/host-header.ts'
@@ -139,6 +140,8 @@ export function createApp(deps: Deps, siblings: Pick<WorkerPeers, 'gather'> | nu
         // Before all else: what a rejection costs is taken from those that are answered.
         if (exchangeDeps.startQueue.isFull() && isChat(request)) return rejected(exchangeDeps)
         checkHost(request, deps.allowedHosts)
+        // How Claude Code finds out that a base URL answers.
+        if (request.method === 'HEAD' && isClientProbe(new URL(request.url).pathname)) return new Response(null)
         markForeignPage(request, ownAddresses)
         return undefined
       })
@@ -182,6 +185,7 @@ export function createApp(deps: Deps, siblings: Pick<WorkerPeers, 'gather'> | nu
           preview: (caller, ask) => planDryRun(deps, caller, ask, offerOf(deps)),
         }),
       )
+      .use(moderations({ ...deps, callerOf }))
       .use(enhancement({ ...deps, recall: callers.recall }))
       .use(auth(deps, identify))
       .use(account(deps, identify))

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
 import { catalog } from '../../src/core/models/catalog.ts'
 import { toModel } from '../../src/core/models/configured-models.ts'
+import { buildEmbeddingCatalog, publishedEmbeddingModels } from '../../src/core/models/embedding-models.ts'
 import { buildCatalog } from '../../src/core/models/models.ts'
 import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
 import { models } from '../../src/routes/models/routes.ts'
@@ -20,6 +21,8 @@ function start() {
     .use(
       models({
         catalogue: buildCatalog([...catalog, own]),
+        embeddingCatalog: buildEmbeddingCatalog(publishedEmbeddingModels),
+        newRequestId: () => 'req_test',
         simulatedProviders: new Set(['google']),
         health: { report: () => report },
         clock,
