@@ -12,6 +12,7 @@ import type { DifficultyExplainer, PromptAnalyzer } from '../core/analysis/promp
 import type { Payments } from '../core/billing/payment-processor.ts'
 import type { RateLimiterFactory } from '../core/limits/rate-limits.ts'
 import type { DailyUsage } from '../core/limits/spent.ts'
+import type { EmbeddingCatalog } from '../core/models/embedding-models.ts'
 import type { Catalog } from '../core/models/models.ts'
 import type { Clock } from '../core/ports/clock.ts'
 import type { Log } from '../core/ports/log.ts'
@@ -48,7 +49,7 @@ import type { Repeating } from '../payments/repeating.ts'
 import { type BillingWorker, startBillingWorker } from '../payments/worker.ts'
 import { createTicker, type PaceClock } from '../pipeline/delivery/stream-pacing.ts'
 import { healthKey } from '../pipeline/routing/health-key.ts'
-import type { ConfiguredProvider } from '../providers/provider.ts'
+import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import type { DashboardBundle } from '../routes/dashboard/routes.ts'
 import type { Simulator } from '../simulator/simulator.ts'
 import type { Web } from '../web/web.ts'
@@ -61,6 +62,7 @@ import { createInFlight, type InFlight } from './in-flight.ts'
 import { systemNetwork } from './network.ts'
 import { openBudget } from './open-budget.ts'
 import { openCatalogue } from './open-catalogue.ts'
+import { openEmbeddingCatalog } from './open-embedding-catalog.ts'
 import { openMailer } from './open-mailer.ts'
 import { openSafety } from './open-moderation.ts'
 import { openPayments } from './open-payments.ts'
@@ -83,6 +85,8 @@ export type Deps = {
   readonly observe: Telemetry
   readonly newRequestId: () => string
   readonly catalogue: Catalog
+  /** Embedding models: never candidates for a chat request. */
+  readonly embeddingCatalog: EmbeddingCatalog
   readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
   readonly simulator: Simulator | null
   readonly simulatedProviders: ReadonlySet<string>
@@ -203,6 +207,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     const { endpoints, simulator } = await openProviders(config, clock)
     if (simulator !== null) undo.push(() => simulator.stop())
     const catalogue = openCatalogue(config, endpoints)
+    const embeddingCatalog = openEmbeddingCatalog(config, endpoints)
     const figureOf = (name: string) => catalogue.resolve(name)?.figures.quality ?? null
     const learning = createLearningBook({ database, clock, figureOf, log })
     undo.push(() => learning.close())
@@ -260,7 +265,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     const observe = createObserve({
       state: {
         version: packageJson.version,
-        models: catalogue.list,
+        models: [...catalogue.list, ...embeddingCatalog.list],
         healthOf: model => health.stateOf(healthKey({ model })),
         isReady: () => readiness.isReady,
         usage: usage.records,
@@ -284,6 +289,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       observe,
       newRequestId: () => `req_${Bun.randomUUIDv7().replaceAll('-', '')}`,
       catalogue,
+      embeddingCatalog,
       endpoints,
       simulator,
       simulatedProviders: new Set([...endpoints.values()].filter(one => one.simulated).map(one => one.id)),
