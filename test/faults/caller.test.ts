@@ -10,6 +10,7 @@ import {
   type Format,
   formats,
   framesOf,
+  isStreamed,
   type Mode,
   models,
   modes,
@@ -60,7 +61,7 @@ async function leave(format: Format, mode: Mode, when: 'before_content' | 'after
   const pending = rig.gateway.post(path, body, {}, controller.signal)
   const reading = pending.then(response => response.body?.getReader().read()).catch(() => undefined)
   await eventually('the upstream was asked', () => (newest(format)?.index ?? -1) > before)
-  const response = when === 'after_content' && mode !== 'json' ? await pending : null
+  const response = when === 'after_content' && isStreamed(mode) ? await pending : null
   if (response !== null) await reading
   else await Bun.sleep(15)
   const index = before + 1

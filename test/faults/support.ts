@@ -19,9 +19,23 @@ export const models: Readonly<Record<Format, string>> = {
   google: 'google/gemini-3.5-flash-lite',
 }
 
-/** `whole`: a JSON caller whose small cap lets the upstream be asked for one piece; `json`: the upstream is asked to stream. */
-export const modes = ['whole', 'json', 'native', 'compatible'] as const
+/** Modes in which the client gets a stream, by API form. */
+export const streamedModes = ['native', 'compatible', 'responses', 'messages'] as const
+/**
+ * All modes. `whole`: a JSON client whose small cap lets the upstream be asked for one piece; `json`: the upstream is asked to stream.
+ * `responsesJson` and `messagesJson` are JSON clients of those API forms.
+ */
+export const modes = ['whole', 'json', ...streamedModes, 'responsesJson', 'messagesJson'] as const
 export type Mode = (typeof modes)[number]
+
+export function isStreamed(mode: Mode): boolean {
+  return streamedModes.some(one => one === mode)
+}
+
+/** The error code that a stream of this mode reports for one of the gateway's codes: Responses has codes of its own. */
+export function streamedCode(mode: Mode, code: string): string {
+  return mode === 'responses' && code.startsWith('upstream_') ? 'server_error' : code
+}
 
 export type Script = (request: UpstreamRequest) => UpstreamAnswer | Promise<UpstreamAnswer>
 
@@ -357,6 +371,21 @@ export function bodyFor(mode: Mode, options: AskOptions): { path: string; body: 
     ...(options.tag === undefined ? {} : { metadata: { tag: options.tag } }),
   }
   const model = options.model === null ? {} : { model: options.model }
+  if (mode === 'responses' || mode === 'responsesJson') {
+    const capped = cap === null ? {} : { max_output_tokens: cap }
+    const stream = mode === 'responses' ? { stream: true, stream_mode: 'realtime' } : {}
+    return {
+      path: '/v1/responses',
+      body: { model: options.model ?? 'gateway-ai', input: prompt, ...stream, ...capped, ...rest },
+    }
+  }
+  if (mode === 'messages' || mode === 'messagesJson') {
+    const stream = mode === 'messages' ? { stream: true, stream_mode: 'realtime' } : {}
+    const messages = [{ role: 'user', content: prompt }]
+    // This form requires a cap: one that the models of the rig all have.
+    const body = { model: options.model ?? 'gateway-ai', max_tokens: cap ?? 8192, messages, ...stream, ...rest }
+    return { path: '/v1/messages', body }
+  }
   if (mode === 'compatible') {
     return {
       path: '/v1/chat/completions',
@@ -379,7 +408,10 @@ export function bodyFor(mode: Mode, options: AskOptions): { path: string; body: 
 async function ask(gateway: Gateway, mode: Mode, options: AskOptions): Promise<Reply> {
   const { path, body } = bodyFor(mode, options)
   const response = await gateway.post(path, body, {}, options.signal)
-  return readReply(response.status, response.headers, await response.text())
+  const text = await response.text()
+  if (path === '/v1/responses') return readResponsesReply(response.status, response.headers, text)
+  if (path === '/v1/messages') return readMessagesReply(response.status, response.headers, text)
+  return readReply(response.status, response.headers, text)
 }
 
 type Wire = {
@@ -431,6 +463,120 @@ export function readReply(httpStatus: number, headers: Headers, raw: string): Re
             input: count('input_tokens', 'prompt_tokens'),
             output: count('output_tokens', 'completion_tokens'),
             estimated: typeof usage.estimated === 'boolean' ? usage.estimated : null,
+          },
+  }
+}
+
+/** The JSON of each event of a stream, or of the one body. */
+function payloadsOf(headers: Headers, raw: string): readonly Record<string, unknown>[] {
+  const isStream = (headers.get('content-type') ?? '').includes('event-stream')
+  const texts = isStream ? [...raw.matchAll(/^data: (.*)$/gm)].map(([, data = '']) => data) : [raw]
+  return texts.map(text => JSON.parse(text) as Record<string, unknown>)
+}
+
+type ResponsesWire = {
+  readonly type?: string
+  readonly delta?: string
+  readonly error?: { readonly code: string; readonly type: string } | null
+  readonly response?: ResponseObject
+} & Partial<ResponseObject>
+
+type ResponseObject = {
+  readonly object: 'response'
+  readonly status: string
+  readonly model: string
+  readonly error: { readonly code: string; readonly type: string } | null
+  readonly incomplete_details: { readonly reason: string } | null
+  readonly output: readonly { readonly content?: readonly { readonly text?: string }[] }[]
+  readonly usage: { readonly input_tokens: number; readonly output_tokens: number } | null
+}
+
+const responseEnds: Readonly<Record<string, string>> = { max_output_tokens: 'length', content_filter: 'content_filter' }
+
+/** Reads what was sent in the form of Responses. */
+export function readResponsesReply(httpStatus: number, headers: Headers, raw: string): Reply {
+  const wires = payloadsOf(headers, raw) as readonly ResponsesWire[]
+  const [first] = wires
+  const isBody = first?.object === 'response'
+  const terminals = wires.filter(({ type }) => type === 'response.completed' || type === 'response.incomplete')
+  const ended = isBody ? (first as ResponseObject) : (terminals[0]?.response ?? null)
+  const failed = wires.find(({ type }) => type === 'response.failed')?.response?.error ?? null
+  const refused = !isBody && first?.type === undefined ? (first?.error ?? null) : null
+  const deltas = wires.map(({ type, delta }) => (type === 'response.output_text.delta' ? delta : '')).join('')
+  const whole = ended?.output.flatMap(({ content = [] }) => content.map(({ text = '' }) => text)).join('') ?? ''
+  return {
+    httpStatus,
+    headers,
+    raw,
+    requestId: headers.get('x-request-id') ?? '',
+    text: isBody ? whole : deltas,
+    model: ended?.model ?? wires.find(({ response }) => response !== undefined)?.response?.model ?? null,
+    attempts: null,
+    finishReason: ended === null ? null : (responseEnds[ended.incomplete_details?.reason ?? ''] ?? 'stop'),
+    errors: [failed, refused].filter(error => error !== null),
+    endings: isBody ? 1 : terminals.length,
+    usage:
+      ended?.usage == null
+        ? null
+        : { input: ended.usage.input_tokens, output: ended.usage.output_tokens, estimated: null },
+  }
+}
+
+type MessageUsage = {
+  readonly input_tokens?: number
+  readonly cache_creation_input_tokens?: number
+  readonly cache_read_input_tokens?: number
+  readonly output_tokens: number
+}
+
+type MessagesWire = {
+  readonly type: string
+  readonly error?: { readonly code: string; readonly type: string }
+  readonly message?: { readonly model: string; readonly usage: MessageUsage }
+  readonly delta?: { readonly text?: string; readonly stop_reason?: string | null }
+  readonly model?: string
+  readonly content?: readonly { readonly text?: string }[]
+  readonly stop_reason?: string | null
+  readonly usage?: MessageUsage
+}
+
+const messageEnds: Readonly<Record<string, string>> = {
+  end_turn: 'stop',
+  max_tokens: 'length',
+  refusal: 'content_filter',
+  tool_use: 'tool_calls',
+}
+
+/** Reads what was sent in the form of Messages. */
+export function readMessagesReply(httpStatus: number, headers: Headers, raw: string): Reply {
+  const wires = payloadsOf(headers, raw) as readonly MessagesWire[]
+  const body = wires.find(({ type }) => type === 'message')
+  const reason = body?.stop_reason ?? wires.find(({ delta }) => delta?.stop_reason)?.delta?.stop_reason ?? null
+  const last = wires.findLast(({ type }) => type === 'message_delta')
+  const start = wires.find(({ message }) => message !== undefined)?.message
+  const usage = body?.usage ?? (last === undefined ? null : { ...start?.usage, ...last.usage })
+  const { input_tokens = 0, cache_creation_input_tokens = 0, cache_read_input_tokens = 0 } = usage ?? {}
+  return {
+    httpStatus,
+    headers,
+    raw,
+    requestId: headers.get('x-request-id') ?? '',
+    text:
+      body === undefined
+        ? wires.map(({ delta }) => delta?.text ?? '').join('')
+        : (body.content ?? []).map(({ text = '' }) => text).join(''),
+    model: body?.model ?? start?.model ?? null,
+    attempts: null,
+    finishReason: reason === null ? null : (messageEnds[reason] ?? reason),
+    errors: wires.flatMap(({ error }) => (error === undefined ? [] : [error])),
+    endings: wires.filter(({ type }) => type === 'message_stop' || type === 'message').length,
+    usage:
+      usage === null
+        ? null
+        : {
+            input: input_tokens + cache_creation_input_tokens + cache_read_input_tokens,
+            output: usage.output_tokens ?? 0,
+            estimated: null,
           },
   }
 }

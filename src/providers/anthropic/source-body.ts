@@ -42,12 +42,17 @@ export function ownBody(question: ProviderAsk, source: SourceBody, fields: () =>
     values.max_tokens = outputCap
   }
   if ((source.fields.stream === true) !== stream) values.stream = stream
+  const { user_id, ...tags } = record(source.fields.metadata)
+  // Anthropic takes a user's id alone; the tags beside it are the gateway's.
+  if (Object.keys(tags).length > 0) values.metadata = user_id === undefined ? undefined : { user_id }
   const isForeign = !isNamed(model, ask.model)
   if (isForeign) {
     if (!canSay(source.fields, fields())) return null
     Object.assign(values, changedFields(source.fields, model, fields()))
   } else if (lacksThinking(source)) values.thinking = fields().thinking
-  const dropped = Object.keys(values).filter(name => values[name] === undefined && source.fields[name] != null)
+  const dropped = Object.keys(values).filter(
+    name => name !== 'metadata' && values[name] === undefined && source.fields[name] != null,
+  )
   const edits = [...fieldEdits(members, values), ...sealedEdits(source, members)]
   return { text: edited(source.text, edits), dropped }
 }
