@@ -29,11 +29,12 @@ import { createHealthBook, type HealthTracker } from '../database/repositories/h
 import { createIdempotencyBook, type IdempotencyBook } from '../database/repositories/idempotency.ts'
 import { createKeyDirectory, type KeyDirectory } from '../database/repositories/keys.ts'
 import { createSessionDirectory, type SessionDirectory } from '../database/repositories/sessions.ts'
-import { type Stores, stores } from '../database/stores.ts'
+import { type Stores, stores } from '../database/repositories/stores.ts'
 import { callerAddress, createTokens, type Tokens } from '../http/authentication.ts'
 import { type BodyBudget, createBodyBudget } from '../http/body-budget.ts'
 import { allowedHosts } from '../http/host-header.ts'
 import { userSecrets } from '../http/idempotency.ts'
+import { createStartQueue, type StartQueue } from '../http/start-queue.ts'
 import { createLedgerReader, type LedgerReader } from '../ledger/ledger.ts'
 import { checkLimits, type LimitReached } from '../limits/check.ts'
 import type { AdmissionRequest, Meter } from '../limits/meter.ts'
@@ -146,6 +147,8 @@ export type Deps = {
   /** The dashboard's files. */
   readonly site: DashboardBundle
   readonly inFlight: InFlight
+  /** Sheds load of chat requests. */
+  readonly startQueue: StartQueue
   /** Bounds the memory of request bodies. */
   readonly bodies: BodyBudget
   /**
@@ -338,6 +341,11 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       storage,
       site: createDashboardBundle(),
       inFlight: createInFlight(),
+      startQueue: createStartQueue({
+        monotonic: clock.monotonic,
+        used: processorMs,
+        nextTurn: action => void setImmediate(action),
+      }),
       bodies: createBodyBudget({ limits: config.bodies, collect: () => Bun.gc(true) }),
       readiness,
       warm: waitMs => (isPostgresThere ? usage.ready(waitMs) : Promise.resolve()),
@@ -352,6 +360,11 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
     await runCleanups(undo).catch(() => {})
     throw cause
   }
+}
+
+function processorMs(): number {
+  const { user, system } = process.threadCpuUsage()
+  return (user + system) / 1000
 }
 
 const newId = (prefix: string) => `${prefix}_${randomBase62(20, randomBytes)}`

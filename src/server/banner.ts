@@ -1,5 +1,4 @@
 import { shellCommand } from '../commands/shell-command.ts'
-import type { Deps } from '../composition/deps.ts'
 import type { FirstAccount } from '../composition/first-account.ts'
 
 /**
@@ -9,7 +8,16 @@ import type { FirstAccount } from '../composition/first-account.ts'
 export function banner(options: {
   readonly version: string
   readonly baseUrl: string
-  readonly deps: Pick<Deps, 'config' | 'simulator' | 'firstAccount' | 'endpoints' | 'storage'>
+  readonly deps: {
+    readonly config: { readonly web: { readonly search: readonly { readonly id: string }[] } }
+    /** Null = the providers are real. */
+    readonly simulator: object | null
+    readonly firstAccount: FirstAccount | null
+    /** By the name of the provider. */
+    readonly endpoints: ReadonlyMap<string, unknown>
+    /** Where data is stored, in words. */
+    readonly storage: string
+  }
   readonly keyOwner: string | null
 }): string {
   const { baseUrl, deps } = options
