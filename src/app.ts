@@ -7,6 +7,7 @@ import { planWebAccess } from './core/web/web-plan.ts'
 import { compatible } from './dialects/chat-completions/routes.ts'
 import { nativeSchema, readNative } from './dialects/native/request.ts'
 import { chat } from './dialects/native/routes.ts'
+import { responses } from './dialects/responses/routes.ts'
 import { authenticateSession, type Callers, createCallers } from './http/authentication.ts'
 import { serverBodyLimit } from './http/body.ts'
 import { type ChatRouteDeps, rejected } from './http/chat-handler.ts'
@@ -91,6 +92,13 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
     })
     .use(chat(exchangeDeps))
     .use(compatible(exchangeDeps))
+    .use(
+      responses({
+        ...exchangeDeps,
+        reasoningSeal: deps.reasoningSeal,
+        unixTime: () => Math.floor(deps.clock.now() / 1000),
+      }),
+    )
     // Below the chat routes, which write their own and pay for no hook.
     .onAfterHandle(async ({ request, response }) => {
       if (!(response instanceof Response)) return
@@ -105,8 +113,10 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
 type Look = (caller: Caller, requestId: string) => Promise<void>
 
 function isChat({ method, url }: Request): boolean {
-  return method === 'POST' && (url.endsWith('/v1/chat/completions') || url.endsWith('/api/v1/chat'))
+  return method === 'POST' && chatPaths.some(path => url.endsWith(path))
 }
+
+const chatPaths = ['/v1/chat/completions', '/api/v1/chat', '/v1/responses']
 
 /** What the chat routes need of `deps`, and of the server that they run in. */
 function chatRouteDeps(

@@ -30,6 +30,7 @@ import { createIdempotencyBook, type IdempotencyBook } from '../database/reposit
 import { createKeyDirectory, type KeyDirectory } from '../database/repositories/keys.ts'
 import { createSessionDirectory, type SessionDirectory } from '../database/repositories/sessions.ts'
 import { type Stores, stores } from '../database/repositories/stores.ts'
+import { createReasoningSeal, type ReasoningSeal } from '../dialects/reasoning-seal.ts'
 import { callerAddress, createTokens, type Tokens } from '../http/authentication.ts'
 import { type BodyBudget, createBodyBudget } from '../http/body-budget.ts'
 import { allowedHosts } from '../http/host-header.ts'
@@ -106,6 +107,8 @@ export type Deps = {
   readonly idempotency: IdempotencyBook
   /** Under which secret a user's requests with an `Idempotency-Key` are remembered. */
   readonly secretOf: (userId: string) => string
+  /** Seals reasoning that clients carry from one turn to the next. */
+  readonly reasoningSeal: ReasoningSeal
   readonly sessions: SessionDirectory
   /** Keys, people or plans have changed: every gateway looks at once. */
   readonly announce: () => void
@@ -301,6 +304,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       keys,
       idempotency,
       secretOf: userSecrets(config.jwtSecretPrevious ?? jwtSecret),
+      reasoningSeal: createReasoningSeal(jwtSecret, config.jwtSecretPrevious),
       sessions: sessionDirectory,
       announce() {
         look()

@@ -1,4 +1,4 @@
-/** What is so right now, read when somebody asks. */
+/** Gauges, read at the time of the scrape. */
 
 import type { Model } from '../core/models/models.ts'
 import type { HealthState } from '../core/routing/circuit-breaker.ts'
@@ -7,15 +7,15 @@ import type { ModerationStats } from '../moderation/moderation.ts'
 import type { Progress } from '../pipeline/progress.ts'
 import type { Family, Labels, Sample } from './instruments.ts'
 
-/** Where the figures come from. */
+/** Sources of the gauges. */
 export type GaugeSources = {
   readonly version: string
   readonly models: readonly Model[]
   readonly healthOf: (model: Model) => HealthState
   readonly isReady: () => boolean
-  /** Usage records that the ledger does not have yet, and how long the oldest of them has waited. */
+  /** Unshipped usage records, and the age of the oldest one. */
   readonly usage: { backlog(): number; lagMs(): number }
-  /** Share of accounts whose limits Redis decides on, 0–1; null = there is no Redis. */
+  /** Share of accounts whose limits Redis decides, 0–1; null = no Redis is configured. */
   readonly sharedLimits: () => number | null
   readonly safety: () => ModerationStats
 }

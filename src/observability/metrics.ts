@@ -1,6 +1,6 @@
 /**
- * What requests did, in numbers. Fed from one place when a request is settled and from one when an error is told; labels are
- * closed sets or names of the catalogue, never an account, a key or anything that a caller wrote.
+ * Request metrics, updated once when a request is settled and once when an error is sent. Labels are closed sets or
+ * catalog names, never an account, a key or client text.
  */
 import { attemptOutcomes } from '../core/chat/chat.ts'
 import { fullName, type Model } from '../core/models/models.ts'
@@ -11,7 +11,7 @@ import type { LimitErrorCode } from '../limits/meter.ts'
 import type { SettledRequest } from '../pipeline/settle.ts'
 import { type Axis, createCounter, createHistogram, type Family } from './instruments.ts'
 
-/** Where an error was told: on the two chat routes, or anywhere else. */
+/** Where an error was sent: on the two chat routes, or elsewhere. */
 export type Surface = 'chat' | 'other'
 
 export type Metrics = {
@@ -33,7 +33,7 @@ const limits: readonly ErrorCode[] = [
   'daily_cost_exceeded',
 ] satisfies readonly LimitErrorCode[]
 
-/** Of moderation: ours, and a provider's own. */
+/** Moderation layers: the gateway's own, and a provider's. */
 const layers = ['patterns', 'classifier', 'urls', 'provider']
 
 const outcomes = attemptOutcomes
@@ -45,7 +45,7 @@ const bounds = {
   firstToken: [0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 20, 60, 120],
 }
 
-/** Counts for the models that are offered; what was answered by none of them has neither provider nor model. */
+/** Creates the metrics for the available models. Requests without a serving model have neither provider nor model. */
 export function createMetrics(models: readonly Model[]): Metrics {
   const modelAxis: Axis = [...models.map(({ provider, id }) => ({ provider, model: id })), {}]
   const places = new Map(models.map((model, place) => [fullName(model), place]))

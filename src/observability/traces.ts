@@ -21,7 +21,7 @@ export type Span = {
   readonly startedAt: number
   readonly endedAt: number
   readonly attributes: Readonly<Record<string, Attribute>>
-  /** What it failed with; null = it did not. */
+  /** The error code; null = success. */
   readonly error: string | null
 }
 
@@ -33,10 +33,10 @@ export type Tracer = {
   dropped(): number
 }
 
-/** How many spans wait to be exported at most: some 2,000 requests, 8 MB. */
+/** Maximum spans waiting for export: about 2,000 requests, 8 MB. */
 const maximumWaiting = 16_384
 
-/** `ratio` is the share of requests that are traced where no caller decides: who sends a `traceparent` has decided. */
+/** `ratio` is the share of requests that are traced unless the client's `traceparent` decides. */
 export function createTracer(options: {
   readonly ratio: number
   readonly random: () => number
@@ -63,7 +63,7 @@ export function createTracer(options: {
   }
 }
 
-/** The request, its steps one after the other, and each model that was asked. */
+/** Returns the spans of the request, its consecutive steps, and each attempt. */
 function spansOf(
   settled: SettledRequest,
   now: number,
@@ -155,7 +155,7 @@ function rootAttributes(
   }
 }
 
-/** What the conventions want on every span of a model's work. */
+/** Returns the attributes that the conventions require on every span of a model call. */
 function inference(provider: string, model: string): Record<string, Attribute> {
   return {
     'gen_ai.operation.name': 'chat',

@@ -20,11 +20,13 @@ import { type ModerateDeps, moderate } from './moderate-input.ts'
 import { moderateOutput, type OutputModerationDeps } from './moderate-output.ts'
 import { createProgress, failureOf, type Progress } from './progress.ts'
 import { type RouteDeps, route } from './routing/route.ts'
+import { type ScreenAheadDeps, screenAhead } from './screen-ahead.ts'
 import { type CheckpointDeps, checkpoint, type SettleDeps, settle } from './settle.ts'
 
 /** Dependencies of all steps, as each declares its own. */
 export type AnswerDeps = RouteDeps &
   AdmitDeps &
+  ScreenAheadDeps &
   ModerateDeps &
   EnhanceDeps &
   EnrichDeps &
@@ -83,6 +85,7 @@ export async function* answer(deps: AnswerDeps, caller: Caller, ask: ChatRequest
   let receipt: ResponseSummary
   try {
     stages.moderate = clock.monotonic()
+    await screenAhead(deps, ask, request.signal)
     const screened = moderate(deps, ask, request)
     const { signal, secrets } = screened
     stages.enhance = clock.monotonic()

@@ -155,7 +155,11 @@ export function opened(
 
 /** The finish reasons of an answer that truly ended. */
 export function finishesOf(response: UpstreamResponse): readonly ChatEvent[] {
-  return [...response.finishes].map(([choice, reason]): ChatEvent => ({ type: 'finish', choice, reason }))
+  const { stopSequence } = response
+  return [...response.finishes].map(([choice, reason]): ChatEvent => {
+    const isStopText = choice === 0 && reason === 'stop' && stopSequence !== null
+    return isStopText ? { type: 'finish', choice, reason, stopSequence } : { type: 'finish', choice, reason }
+  })
 }
 
 const truncated: ProviderFailure = {

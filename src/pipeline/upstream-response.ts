@@ -25,6 +25,8 @@ export type UpstreamResponse = {
   refused: boolean
   usage: ReportedUsage | null
   readonly finishes: Map<number, FinishReason>
+  /** The caller's stop text that ended the first choice; null = none, or the provider does not say. */
+  stopSequence: string | null
   /** Model that the upstream says served. */
   upstreamModel: string | null
   hasContent: boolean
@@ -45,6 +47,7 @@ export function createUpstreamResponse(
     refused: false,
     usage: null,
     finishes: new Map(),
+    stopSequence: null,
     upstreamModel: null,
     hasContent: false,
     ended: false,
@@ -83,14 +86,27 @@ export function applyParts(response: UpstreamResponse, parts: readonly AnswerPar
         response.hasContent = true
         content.push(part)
         break
+      case 'reasoning_end':
+        // Redacted reasoning has no text of its own.
+        if (part.kind === 'redacted') response.hasContent = true
+        content.push(part)
+        break
+      case 'provider_item':
+        response.text += part.json
+        response.hasContent = true
+        content.push(part)
+        break
       case 'logprobs':
+      case 'citation':
         content.push(part)
         break
       case 'served':
         response.upstreamModel = part.model ?? response.upstreamModel
         break
       case 'finish':
-        if (!response.finishes.has(part.choice)) response.finishes.set(part.choice, part.reason)
+        if (response.finishes.has(part.choice)) break
+        response.finishes.set(part.choice, part.reason)
+        if (part.choice === 0) response.stopSequence = part.stopSequence ?? null
         break
       case 'usage':
         response.usage = part.usage

@@ -28,6 +28,7 @@ export function toUsageRecord(
     strategy: plan.strategy,
     query_type: plan.reading.queryType,
     streamed: ask.stream !== null,
+    dialect: ask.dialect,
     status: end.outcome,
     error_code: end.errorCode,
     finish_reason: end.outcome === 'completed' ? (response?.finishes.get(0) ?? null) : null,

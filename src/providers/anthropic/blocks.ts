@@ -4,41 +4,41 @@ import { uniqueNames } from '../names.ts'
 import type { AnswerPart } from '../provider.ts'
 import { jsonAnswerTool } from './json-answer.ts'
 
-/** The blocks that a message is made of, each under an index of the wire's: what comes of them, in order. */
+/** Content blocks of a message, indexed as on the wire; returns their parts in order. */
 export type Blocks = {
   open(index: unknown, block: unknown): readonly AnswerPart[]
   add(index: unknown, delta: Json): readonly AnswerPart[]
   close(index: unknown): readonly AnswerPart[]
   closeAll(): readonly AnswerPart[]
-  /** Another message follows in the same stream: its blocks are counted from 0 again. */
+  /** Starts another message in the same stream, whose blocks count from 0 again. */
   recount(): void
-  /** Whether a block that shows in the response was opened and not closed. */
+  /** Returns true if a visible block was opened and not closed. */
   hasOpen(): boolean
-  /** Whether a call, or the JSON answer, was closed or left with input that is not a whole JSON object. */
+  /** Returns true if a call or the JSON answer ended with input that is not a complete JSON object. */
   hasTruncated(): boolean
-  /** Whether one of the caller's tools was called. */
+  /** Returns true if one of the client's tools was called. */
   hasCalls(): boolean
 }
 
 type OpenBlock = {
   readonly kind: 'text' | 'reasoning' | 'call' | 'json' | 'ignored'
-  /** Calls only, counted from 0: the wire's own index counts blocks of every kind. */
+  /** Index among calls from 0; the wire's own index counts blocks of all kinds. */
   readonly toolIndex: number
-  /** What a call holds before any piece of it came. */
+  /** Input in the opening event of a call. */
   readonly input: unknown
-  /** The pieces of a call's input so far; null = none came. */
+  /** Streamed input of a call so far; null = none. */
   written: string | null
 }
 
-/** Blocks follow each other: so many that nobody closes are no message. */
+/** Blocks normally do not overlap: this many unclosed ones are invalid. */
 const maximumOpen = 256
 const ignored: OpenBlock = { kind: 'ignored', toolIndex: 0, input: null, written: null }
 const nothing: readonly AnswerPart[] = []
 
-/** Reads the blocks of one message. Those of unknown kinds, and of tools that run on their side, say nothing. */
+/** Creates a reader for the blocks of one message. Ignores unknown kinds, and tools that Anthropic runs itself. */
 export function blockReader(): Blocks {
   const blocks = new Map<unknown, OpenBlock>()
-  /** Indexes of the calls so far, closed ones too. */
+  /** Indexes of all calls so far, including closed ones. */
   const calls = new Set<unknown>()
   const unique = uniqueNames()
   let hasJsonAnswer = false
@@ -50,7 +50,7 @@ export function blockReader(): Blocks {
     if (type === 'thinking') return { ...ignored, kind: 'reasoning' }
     if (type !== 'tool_use') return ignored
     if (name !== jsonAnswerTool) return { kind: 'call', toolIndex: callCount++, input, written: null }
-    // A model that answers twice at once would make two documents of one: the first counts.
+    // A second simultaneous JSON answer would make the output invalid; only the first counts.
     if (hasJsonAnswer) return ignored
     hasJsonAnswer = true
     return { kind: 'json', toolIndex: 0, input, written: null }
@@ -85,7 +85,7 @@ export function blockReader(): Blocks {
   return {
     open(index, block) {
       const open = blocks.get(index)
-      // One index is one block: one of the two lacks what the other has.
+      // Two blocks under one index: one of them is incomplete.
       if (calls.has(index) || (open !== undefined && open.kind !== 'ignored')) return [truncated('block_reopened')]
       if (!isRecord(block)) return nothing
       if (blocks.size >= maximumOpen) return [failed(failureOf('bad_answer', '200 too_many_blocks'))]
@@ -100,7 +100,7 @@ export function blockReader(): Blocks {
       if (delta.type === 'text_delta') return piece('text', delta.text)
       if (delta.type === 'thinking_delta') return piece('reasoning', delta.thinking)
       if (delta.type !== 'input_json_delta' || !isText(delta.partial_json)) return nothing
-      // Its block was closed without it, or never opened: some call lacks this piece.
+      // Its block was closed before, or never opened: some call lacks this input.
       if (block === undefined) return [truncated('input_without_block')]
       block.written = (block.written ?? '') + delta.partial_json
       return inputPiece(block, delta.partial_json)
@@ -118,12 +118,15 @@ function takesInput({ kind }: OpenBlock): boolean {
   return kind === 'call' || kind === 'json'
 }
 
-/** The API writes the input of a tool as one JSON object, so any other text lacks a piece or has one too many. */
+/** Tool input is one JSON object, so any other text is incomplete or has excess parts. */
 function isTruncated(block: OpenBlock): boolean {
   return takesInput(block) && block.written !== null && objectIn(block.written) === null
 }
 
-/** True for an open call without all of its input. Some relays close nothing, and give the input with the opening. */
+/**
+ * Returns true for an open call without all of its input. Some relays never close blocks and send the input with the
+ * opening.
+ */
 function isUnclosedCall(block: OpenBlock): boolean {
   if (block.written !== null) return isTruncated(block)
   return takesInput(block) && Object.keys(record(block.input)).length === 0
@@ -133,7 +136,9 @@ function piece(type: 'text' | 'reasoning', text: unknown): readonly AnswerPart[]
   return isText(text) ? [{ type, choice: 0, text }] : nothing
 }
 
-/** A piece of a call's input: arguments of a caller's tool, text of the JSON answer, nothing of any other block. */
+/**
+ * Returns the parts of an input delta: arguments of a client's tool, text of the JSON answer, nothing for other blocks.
+ */
 function inputPiece(block: OpenBlock, text: string): readonly AnswerPart[] {
   if (block.kind === 'json') return [{ type: 'text', choice: 0, text }]
   return block.kind === 'call' ? [{ type: 'tool_arguments', choice: 0, index: block.toolIndex, text }] : nothing

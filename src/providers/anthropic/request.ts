@@ -9,7 +9,7 @@ import { type JsonAnswer, jsonAnswerFor, jsonLines } from './json-answer.ts'
 import { type Reasoning, reasoningFor } from './reasoning.ts'
 import { forcedLine, isForced, toolsFor } from './tools.ts'
 
-/** What this API has no word for, whatever is said of a model. */
+/** Parameters that this API lacks for all models. */
 const wordless = {
   penalties: false,
   seed: false,
@@ -18,7 +18,7 @@ const wordless = {
   maximumChoices: 1,
 } satisfies Partial<ParameterRules>
 
-/** The request. */
+/** Builds the request. */
 export function toRequest(question: ProviderAsk, access: Access): ProviderRequest {
   const { ask, model, outputCap, stream } = question
   const rules = model.parameters
@@ -76,7 +76,10 @@ function outputConfigFor({ effort }: Reasoning, json: JsonAnswer): Json | undefi
   }
 }
 
-/** E-mail addresses are against the provider's terms; it takes 256 characters. */
+/**
+ * Returns true for an allowed user ID. The provider's terms forbid email addresses, and IDs have at most 256
+ * characters.
+ */
 function isOpaqueUser(user: string | null): user is string {
   return user !== null && isVisible(user) && user.length <= 256 && !user.includes('@')
 }

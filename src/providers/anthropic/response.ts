@@ -8,12 +8,12 @@ import { blockReader } from './blocks.ts'
 import { failureInAnswer } from './failure.ts'
 import { type Counts, countsOf, noCounts, outgrown, usageOf } from './usage.ts'
 
-/** A whole answer. */
+/** Reads a complete response. */
 export function readResponse(body: unknown): readonly AnswerPart[] {
   return readMessage(answerReader(), body)
 }
 
-/** Events under other names than these are skipped unread: they need not hold JSON. */
+/** Other events are skipped unparsed, since they may not be JSON. */
 const knownEvents: ReadonlySet<string> = new Set([
   '',
   'message_start',
@@ -26,7 +26,7 @@ const knownEvents: ReadonlySet<string> = new Set([
   'error',
 ])
 
-/** An answer in events; it ends with `message_stop`, and is cut without it. */
+/** Creates a reader for a streamed response, which ends with `message_stop` and is truncated without it. */
 export function streamReader(): StreamReader {
   const answer = answerReader()
   const parse = frameParser(placeOfText)
@@ -42,7 +42,7 @@ function isReadable({ name, data }: ServerSentEvent): boolean {
 
 const texts = ['text', 'thinking', 'partial_json'] as const
 
-/** Of a block's delta the text that it adds. */
+/** Locates the text in a block's delta. */
 const placeOfText = (data: unknown) => findTextSlot(record(data).delta, texts)
 
 function readEvent(answer: AnswerReader, name: string, data: unknown): readonly AnswerPart[] {
@@ -60,7 +60,7 @@ function readEvent(answer: AnswerReader, name: string, data: unknown): readonly 
       return answer.update(record(data.delta).stop_reason, data.usage)
     case 'message_stop':
       return answer.end()
-    // A relay that does not stream sends the whole answer as one event.
+    // A relay that does not stream sends the complete response as one event.
     case 'message':
       return readMessage(answer, data)
     case 'error':
@@ -84,7 +84,7 @@ function failedBy(body: unknown): AnswerPart {
 
 const nothing: readonly AnswerPart[] = []
 
-/** One answer being read, whole or streamed: takes its pieces in the wire's order and says what they mean. */
+/** Reads one response, streamed or complete: takes its events in order and returns their parts. */
 type AnswerReader = {
   start(message: Json): readonly AnswerPart[]
   openBlock(index: unknown, block: unknown): readonly AnswerPart[]
@@ -99,7 +99,7 @@ function answerReader(): AnswerReader {
   let id: string | null = null
   let model: string | null = null
   let isStarted = false
-  /** A block was opened, or text came. */
+  /** A block was opened, or text arrived. */
   let hasContent = false
   let stopReason = ''
   let counts: Counts = noCounts
@@ -116,7 +116,7 @@ function answerReader(): AnswerReader {
     counts = newer
     return [{ type: 'usage', usage: usageOf(newer) }]
   }
-  /** The pieces, behind what they make of a count that was told before them. */
+  /** Returns the parts, preceded by the adjustment of an earlier token count. */
   const wentOn = (pieces: readonly AnswerPart[]): readonly AnswerPart[] => {
     hasContent ||= pieces.length > 0
     if (pieces.length === 0 || counts.output === null) return pieces
@@ -131,10 +131,10 @@ function answerReader(): AnswerReader {
 
   return {
     start(message) {
-      // Behind content it begins a second message, and only a complete first one may have one behind it.
+      // After content this starts a second message, which may only follow a complete first one.
       if (hasContent && (stopReason === '' || blocks.hasOpen())) return [truncated('message_restarted')]
       blocks.recount()
-      // The first one names the response: some relays send it twice.
+      // The first event identifies the response; some relays send it twice.
       if (isStarted) return nothing
       isStarted = true
       id = nameOf(message.id)
@@ -142,7 +142,7 @@ function answerReader(): AnswerReader {
       stopReason = textOf(message.stop_reason)
       const named: AnswerPart = { type: 'served', id, model }
       const first = measured(message.usage, 'first')
-      // Blocks stand here where the answer is whole, or where it ended before the stream began.
+      // Contains blocks if the response is complete, or ended before the stream began.
       const told = records(message.content).flatMap((block, index) => [
         ...openBlock(index, block),
         ...blocks.close(index),
@@ -158,7 +158,7 @@ function answerReader(): AnswerReader {
     },
     end() {
       const reason = finishReason(stopReason, blocks.hasCalls())
-      // A response that says that it is incomplete may end anywhere.
+      // A response that reports being incomplete may end anywhere.
       if ((reason === 'stop' || reason === 'tool_calls') && blocks.hasTruncated())
         return [truncated('tool_call_unclosed')]
       const unclosed = blocks.closeAll()
@@ -167,7 +167,7 @@ function answerReader(): AnswerReader {
   }
 }
 
-/** Whether calls were made is read off the answer itself: a forced JSON answer ends as `tool_use` without a caller's call. */
+/** Returns the finish reason. The calls decide: a forced JSON answer ends as `tool_use` without a client's call. */
 function finishReason(stopReason: string, hasCalls: boolean): FinishReason {
   switch (stopReason) {
     case 'max_tokens':
@@ -181,7 +181,7 @@ function finishReason(stopReason: string, hasCalls: boolean): FinishReason {
   }
 }
 
-/** The model of the last pass over the answer; passes of an adviser are not the answer's. */
+/** Returns the model of the last pass over the output, ignoring passes of an adviser. */
 function servingModel(usage: unknown): unknown {
   const passes = records(record(usage).iterations)
   return passes.findLast(({ type }) => type === 'message' || type === 'fallback_message')?.model
