@@ -159,17 +159,16 @@ async function answered(deps: ChatRouteDeps, endpoint: ChatEndpoint, request: Re
     const text = await receive()
     const { headers } = request
     spoken = endpoint.parse(parseJson(text), { headers, text, accountId: caller.accountId })
-    const ending = createRequestAbort()
-    request.signal.addEventListener('abort', () => ending.abort(), { once: true })
-    if (request.signal.aborted) ending.abort()
+    const ending = abortWith(request.signal)
     const once = request.headers.has('idempotency-key')
       ? await claimed(deps, request, { accountId: caller.accountId, body: text, holder: requestId })
       : null
     const running = { id: requestId, signal: ending.signal, trace: deps.traceOf(request.headers) }
     // Strangers and slow senders live under the server's short idle timeout; from here on the deadlines are ours.
     connection.liftIdleTimeout()
+    const { ask } = spoken
     const events =
-      once === null ? deps.answer(caller, spoken.ask, running) : answeredOnce(deps, caller, spoken.ask, running, once)
+      once === null ? deps.answer(caller, ask, running) : answeredOnce(deps, { caller, ask, running }, once)
     const { release } = hold
     const over = () => {
       deps.inFlight.delete(ending)
@@ -177,9 +176,9 @@ async function answered(deps: ChatRouteDeps, endpoint: ChatEndpoint, request: Re
       connection.setIdleTimeout()
     }
     deps.inFlight.add(ending)
-    if (spoken.ask.stream !== null) {
-      const paced = deps.pace(events, spoken.ask.stream, over)
-      return await streamedAnswer(deps, paced, spoken, caller, requestId, ending)
+    if (ask.stream !== null) {
+      const paced = deps.pace(events, ask.stream, over)
+      return await streamedAnswer(deps, paced, { spoken, caller, requestId, ending })
     }
     try {
       return await wholeAnswer(deps, events, spoken, caller)
@@ -199,6 +198,14 @@ async function answered(deps: ChatRouteDeps, endpoint: ChatEndpoint, request: Re
     // What is refused may still arrive until the refusal is sent.
     if (isRefused) hold?.release()
   }
+}
+
+/** Aborts when the caller leaves; a draining process may abort it too. */
+function abortWith(signal: AbortSignal): RequestAbort {
+  const ending = createRequestAbort()
+  signal.addEventListener('abort', () => ending.abort(), { once: true })
+  if (signal.aborted) ending.abort()
+  return ending
 }
 
 /** The body of a request that waits arrives all the same: a large one, or one of unknown length, is held only once it is reserved. */
@@ -237,11 +244,10 @@ const marginMs = 60_000
 
 async function* answeredOnce(
   deps: ChatHandlerDeps,
-  caller: Caller,
-  ask: ChatRequest,
-  running: ActiveRequest,
+  request: { readonly caller: Caller; readonly ask: ChatRequest; readonly running: ActiveRequest },
   once: IdempotentRun,
 ): ChatEvents {
+  const { caller, ask, running } = request
   const settled = async (record: UsageRecord) => {
     if (hasClientEffect(record)) await once.finish({ resultId: running.id, usage: toCompletedUsage(record) })
   }
@@ -283,7 +289,7 @@ async function wholeAnswer(
     }
   if (opening === null || receipt === null)
     throw new GatewayError('upstream_failed', 'The answer broke off. Ask again.')
-  const headers = headersOf(deps, jsonHeaders, opening.requestId, opening, caller)
+  const headers = headersOf(deps, jsonHeaders, { requestId: opening.requestId, opening, caller })
   writeReceipt(headers, receipt)
   return new Response(JSON.stringify(spoken.body(fold.result(), opening, receipt)), { headers })
 }
@@ -294,10 +300,9 @@ const jsonHeaders = new Headers({ 'content-type': 'application/json', 'cache-con
 function headersOf(
   deps: ChatHandlerDeps,
   ofKind: Headers,
-  requestId: string,
-  opening: ResponseStart | null,
-  caller: Caller,
+  answer: { readonly requestId: string; readonly opening: ResponseStart | null; readonly caller: Caller },
 ): Headers {
+  const { requestId, opening, caller } = answer
   const headers = new Headers(ofKind)
   headers.set('x-request-id', requestId)
   if (opening !== null) {
@@ -312,18 +317,21 @@ function headersOf(
 function streamedAnswer(
   deps: ChatHandlerDeps,
   events: ChatEvents,
-  spoken: ParsedChatRequest,
-  caller: Caller,
-  requestId: string,
-  ending: RequestAbort,
+  request: {
+    readonly spoken: ParsedChatRequest
+    readonly caller: Caller
+    readonly requestId: string
+    readonly ending: RequestAbort
+  },
 ): Promise<Response> {
+  const { spoken, caller, requestId, ending } = request
   return streamResponse({
     events,
     face: spoken.stream(requestId),
     abort: () => ending.abort(),
     clock: deps.clock,
     headers: opening => {
-      const headers = headersOf(deps, streamHeaders, requestId, opening, caller)
+      const headers = headersOf(deps, streamHeaders, { requestId, opening, caller })
       // Whether the answer will end at it is not known yet.
       if (opening?.outputCap !== undefined) writeOutputCap(headers, opening.outputCap)
       return headers

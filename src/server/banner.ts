@@ -1,5 +1,5 @@
-import { shellCommand } from '../commands/shell-command.ts'
 import type { FirstAccount } from '../composition/first-account.ts'
+import { shellCommand } from './shell-command.ts'
 
 /**
  * What a person sees at the start: where the gateway is, what it is running on, and, the first time, everything needed
