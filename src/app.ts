@@ -5,12 +5,14 @@ import type { Caller } from './core/limits/plans.ts'
 import { GatewayError } from './core/validation/errors.ts'
 import { planWebAccess } from './core/web/web-plan.ts'
 import { compatible } from './dialects/chat-completions/routes.ts'
+import { messagesRefusal } from './dialects/messages/errors.ts'
+import { messages } from './dialects/messages/routes.ts'
 import { nativeSchema, readNative } from './dialects/native/request.ts'
 import { chat } from './dialects/native/routes.ts'
 import { responses } from './dialects/responses/routes.ts'
 import { authenticateSession, type Callers, createCallers } from './http/authentication.ts'
 import { serverBodyLimit } from './http/body.ts'
-import { type ChatRouteDeps, rejected } from './http/chat-handler.ts'
+import { type ChatRouteDeps, type Refusal, rejected } from './http/chat-handler.ts'
 import { createDeprecationLookup } from './http/deprecation.ts'
 import { endpointsOf, notFoundMessage } from './http/endpoints.ts'
 import { errorResponse, toGatewayError } from './http/error-response.ts'
@@ -75,7 +77,8 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
   root
     .onRequest(({ request }) => {
       // Before all else: what a rejection costs is taken from those that are answered.
-      if (exchangeDeps.startQueue.isFull() && isChat(request)) return rejected(exchangeDeps)
+      if (exchangeDeps.startQueue.isFull() && isChat(request))
+        return rejected(exchangeDeps, { refusal: refusalFormOf(request) })
       checkHost(request, deps.allowedHosts)
       markForeignPage(request, ownAddresses)
       return undefined
@@ -88,7 +91,7 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
           : toGatewayError(error)
       const refusal = await failures.toClientError(thrown, () => deps.addressOf(request, root.server))
       failures.report('other', requestId, refusal)
-      return withQuotaHeaders(quota, request.headers, errorResponse(refusal, requestId), requestId)
+      return withQuotaHeaders(quota, request.headers, refusalFormOf(request)(refusal, requestId), requestId)
     })
     .use(chat(exchangeDeps))
     .use(compatible(exchangeDeps))
@@ -99,6 +102,7 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
         unixTime: () => Math.floor(deps.clock.now() / 1000),
       }),
     )
+    .use(messages({ ...exchangeDeps, reasoningSeal: deps.reasoningSeal, now: deps.clock.now }))
     // Below the chat routes, which write their own and pay for no hook.
     .onAfterHandle(async ({ request, response }) => {
       if (!(response instanceof Response)) return
@@ -112,11 +116,20 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
 
 type Look = (caller: Caller, requestId: string) => Promise<void>
 
+const chatPaths = /\/(?:v1\/chat\/completions|api\/v1\/chat|v1\/messages|v1\/responses)(?:\?|$)/
+
 function isChat({ method, url }: Request): boolean {
-  return method === 'POST' && chatPaths.some(path => url.endsWith(path))
+  return method === 'POST' && chatPaths.test(url)
 }
 
-const chatPaths = ['/v1/chat/completions', '/api/v1/chat', '/v1/responses']
+/** Paths whose clients read refusals in another form than the API's own, wherever in the gateway these are made. */
+const refusalForms: readonly { readonly path: RegExp; readonly form: Refusal }[] = [
+  { path: /\/messages(?:\/count_tokens)?\/?(?:\?|$)/, form: messagesRefusal },
+]
+
+function refusalFormOf({ url }: Request): Refusal {
+  return refusalForms.find(({ path }) => path.test(url))?.form ?? errorResponse
+}
 
 /** What the chat routes need of `deps`, and of the server that they run in. */
 function chatRouteDeps(

@@ -43,8 +43,13 @@ export type ChatEndpoint = {
   /** Reads a parsed body. Throws `GatewayError` naming the field at fault. */
   readonly parse: (body: unknown, source: RequestSource) => ParsedChatRequest
   /** A refusal before the status is sent; absent = the API's own error body. */
-  readonly refusal?: (error: GatewayError, requestId: string) => Response
+  readonly refusal?: Refusal
+  /** Adds the headers by which clients of this form know the request and the account's limits. */
+  readonly addHeaders?: (headers: Headers, requestId: string, quota: QuotaStatus | null) => void
 }
+
+/** Writes a refusal in one API form. */
+export type Refusal = (error: GatewayError, requestId: string) => Response
 
 export type ChatHandlerDeps = {
   readonly answer: (caller: Caller, ask: ChatRequest, request: ActiveRequest) => ChatEvents
@@ -178,10 +183,12 @@ async function answered(deps: ChatRouteDeps, endpoint: ChatEndpoint, request: Re
     deps.inFlight.add(ending)
     if (ask.stream !== null) {
       const paced = deps.pace(events, ask.stream, over)
-      return await streamedAnswer(deps, paced, { spoken, caller, requestId, ending })
+      const streamed = await streamedAnswer(deps, paced, { spoken, caller, requestId, ending })
+      return withOwnHeaders(deps, endpoint, streamed, { requestId, caller })
     }
     try {
-      return await wholeAnswer(deps, events, spoken, caller)
+      const whole = await wholeAnswer(deps, events, spoken, caller)
+      return withOwnHeaders(deps, endpoint, whole, { requestId, caller })
     } finally {
       over()
     }
@@ -193,7 +200,7 @@ async function answered(deps: ChatRouteDeps, endpoint: ChatEndpoint, request: Re
     if (caller !== null && isUnseen(deps, caller, error)) await deps.look(caller, requestId)
     const refusal = (endpoint.refusal ?? errorResponse)(error, requestId)
     writeCaller(refusal.headers, deps, caller)
-    return refusal
+    return withOwnHeaders(deps, endpoint, refusal, { requestId, caller })
   } finally {
     // What is refused may still arrive until the refusal is sent.
     if (isRefused) hold?.release()
@@ -206,6 +213,17 @@ function abortWith(signal: AbortSignal): RequestAbort {
   signal.addEventListener('abort', () => ending.abort(), { once: true })
   if (signal.aborted) ending.abort()
   return ending
+}
+
+/** The response with what clients of its API form read beside the gateway's own headers. */
+function withOwnHeaders(
+  { meter }: Pick<ChatHandlerDeps, 'meter'>,
+  { addHeaders }: ChatEndpoint,
+  response: Response,
+  { requestId, caller }: { readonly requestId: string; readonly caller: Caller | null },
+): Response {
+  addHeaders?.(response.headers, requestId, caller === null ? null : meter.standing(caller.accountId, caller.limits))
+  return response
 }
 
 /** The body of a request that waits arrives all the same: a large one, or one of unknown length, is held only once it is reserved. */

@@ -3,6 +3,7 @@ import type { ChatEvent, ResponseStart } from '../core/chat/chat.ts'
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { type Catalog, fullName } from '../core/models/models.ts'
 import type { Deadlines } from '../core/request/deadlines.ts'
+import { likelyInputTokens } from '../core/tokens/tokens.ts'
 import type { AnswerPart, ProviderFailure } from '../providers/provider.ts'
 import type { AdmittedRequest } from './admitted-request.ts'
 import type { AttemptDeps, UpstreamAttempt } from './attempt.ts'
@@ -147,19 +148,32 @@ export function opened(
     ...(secrets.length === 0 ? {} : { secrets }),
     ...(response.outputCap === null ? {} : { outputCap: response.outputCap }),
     ...(progress.web === null ? {} : { web: progress.web }),
+    ...(response.ask.dialect === 'messages' ? { inputUsage: inputUsageOf(response) } : {}),
     enhanced: progress.enhancement?.changed ?? null,
     overheadMs: Math.max(0, startedAt - startedMonotonic - progress.upstreamMs),
   }
   return { type: 'opened', opening }
 }
 
+/** The input as far as it is counted when the answer begins. */
+function inputUsageOf({ usage, candidate, ask }: UpstreamResponse): NonNullable<ResponseStart['inputUsage']> {
+  const { cachedInputTokens = 0, cacheWriteTokens = 0 } = usage ?? {}
+  const inputTokens = usage?.inputTokens ?? likelyInputTokens(ask, candidate.model.provider)
+  return { inputTokens, cachedInputTokens, cacheWriteTokens }
+}
+
 /** The finish reasons of an answer that truly ended. */
 export function finishesOf(response: UpstreamResponse): readonly ChatEvent[] {
-  const { stopSequence } = response
-  return [...response.finishes].map(([choice, reason]): ChatEvent => {
-    const isStopText = choice === 0 && reason === 'stop' && stopSequence !== null
-    return isStopText ? { type: 'finish', choice, reason, stopSequence } : { type: 'finish', choice, reason }
-  })
+  const { stopSequence, upstreamReason } = response
+  return [...response.finishes].map(
+    ([choice, reason]): ChatEvent => ({
+      type: 'finish',
+      choice,
+      reason,
+      ...(choice === 0 && reason === 'stop' && stopSequence !== null ? { stopSequence } : {}),
+      ...(choice === 0 && upstreamReason !== null ? { upstreamReason } : {}),
+    }),
+  )
 }
 
 const truncated: ProviderFailure = {

@@ -46,6 +46,8 @@ export function moderate(
     for (const kind of checkPart(safety, param, verdict, parts)) kinds.add(kind)
   }
   addSecrets('messages', safety.screenMessages(ask.messages), ask.messages)
+  const { unread = [] } = ask.source ?? {}
+  if (unread.length > 0) addSecrets('messages', safety.screenMessages(unread), unread)
   for (const one of collectDefinitions(ask)) addSecrets(one.param, safety.screenDefinition(one), [one])
   const secrets: readonly string[] = [...kinds]
   if (secrets.length > 0) {

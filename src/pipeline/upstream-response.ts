@@ -27,6 +27,8 @@ export type UpstreamResponse = {
   readonly finishes: Map<number, FinishReason>
   /** The caller's stop text that ended the first choice; null = none, or the provider does not say. */
   stopSequence: string | null
+  /** The provider's own word for the end of the first choice, where clients act on it. */
+  upstreamReason: string | null
   /** Model that the upstream says served. */
   upstreamModel: string | null
   hasContent: boolean
@@ -48,6 +50,7 @@ export function createUpstreamResponse(
     usage: null,
     finishes: new Map(),
     stopSequence: null,
+    upstreamReason: null,
     upstreamModel: null,
     hasContent: false,
     ended: false,
@@ -106,7 +109,9 @@ export function applyParts(response: UpstreamResponse, parts: readonly AnswerPar
       case 'finish':
         if (response.finishes.has(part.choice)) break
         response.finishes.set(part.choice, part.reason)
-        if (part.choice === 0) response.stopSequence = part.stopSequence ?? null
+        if (part.choice !== 0) break
+        response.stopSequence = part.stopSequence ?? null
+        response.upstreamReason = part.upstreamReason ?? null
         break
       case 'usage':
         response.usage = part.usage

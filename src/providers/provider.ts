@@ -47,6 +47,8 @@ export type ProviderFailure = {
    * fragments.
    */
   readonly detail: string
+  /** The provider's own error body about the request, for clients of the same API form: they recognize errors by its words. */
+  readonly ownBody?: string
 }
 
 /** Parts of an upstream response, streamed or complete, in order. */
@@ -60,6 +62,8 @@ export type AnswerPart =
       readonly reason: FinishReason
       /** The caller's stop text that ended it, where the provider says which. */
       readonly stopSequence?: string
+      /** The provider's own word for the end, where clients of its API form act on it. */
+      readonly upstreamReason?: string
     }
   /** Cumulative: the last one counts. */
   | { readonly type: 'usage'; readonly usage: ReportedUsage }

@@ -121,6 +121,10 @@ export type SourceBody = {
   readonly needs: readonly string[]
   /** Fields that only a provider of the same form takes: dropped elsewhere, and named in `x-gateway-dropped-params`. */
   readonly sameFormOnly: readonly string[]
+  /** Parts that no message holds, as messages: screened and counted like the others, and sent in `text` only. */
+  readonly unread?: readonly Message[]
+  /** Parts that the gateway sealed, by message and part in it: no provider may be sent them. */
+  readonly sealed?: readonly (readonly [message: number, part: number])[]
 }
 
 /** One chat request, read and checked, whichever endpoint it came through. Absent and `null` are the same: null. */
@@ -321,6 +325,8 @@ export type ResponseStart = {
     readonly searchMicrocents: number
     readonly fetchMicrocents: number
   }
+  /** Input as the provider has counted it by now, or our estimate. Only for API forms that report it first. */
+  readonly inputUsage?: Pick<TokenUsage, 'inputTokens' | 'cachedInputTokens' | 'cacheWriteTokens'>
   /** Whether the prompt was enhanced; null = enhancement was not requested. */
   readonly enhanced: boolean | null
   /** Time spent in the gateway itself until the first content, without upstream waits. */
@@ -383,12 +389,16 @@ export type ChatEvent =
   | ContentEvent
   /** Moderation stopped the output here; a `finish` with `content_filter` follows. */
   | { readonly type: 'filtered'; readonly choice: number; readonly layer: string; readonly category: string }
-  /** `stopSequence`: the caller's stop text that ended it, where the provider says which. */
+  /**
+   * `stopSequence`: the caller's stop text that ended it, where the provider says which. `upstreamReason`: the provider's own
+   * word for the end, where clients of its API form act on it.
+   */
   | {
       readonly type: 'finish'
       readonly choice: number
       readonly reason: FinishReason
       readonly stopSequence?: string
+      readonly upstreamReason?: string
     }
   | { readonly type: 'done'; readonly receipt: ResponseSummary }
 

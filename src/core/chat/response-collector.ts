@@ -12,6 +12,8 @@ export type CollectedChoice = {
   readonly finishReason: FinishReason | null
   /** The caller's stop text that ended it; absent = none, or the provider does not say. */
   readonly stopSequence?: string
+  /** The provider's own word for the end, where clients of its API form act on it. */
+  readonly upstreamReason?: string
   readonly logprobs: readonly TokenLogprob[]
   /** The moderation layer that stopped the output; absent = none. */
   readonly filtered?: { readonly layer: string; readonly category: string }
@@ -38,6 +40,7 @@ type OpenChoice = {
   finishReason: FinishReason | null
   readonly logprobs: TokenLogprob[]
   stopSequence: string | null
+  upstreamReason: string | null
   filtered: CollectedChoice['filtered'] | null
 }
 
@@ -76,6 +79,7 @@ export function createResponseCollector(keepsEvents = false): ResponseCollector 
         case 'finish':
           at(event.choice).finishReason = event.reason
           at(event.choice).stopSequence = event.stopSequence ?? null
+          at(event.choice).upstreamReason = event.upstreamReason ?? null
           break
         case 'filtered':
           at(event.choice).filtered = { layer: event.layer, category: event.category }
@@ -107,6 +111,7 @@ function opened(choices: OpenChoice[], index: number): OpenChoice {
     calls: [],
     finishReason: null,
     stopSequence: null,
+    upstreamReason: null,
     logprobs: [],
     filtered: null,
   }
@@ -115,7 +120,8 @@ function opened(choices: OpenChoice[], index: number): OpenChoice {
 }
 
 function folded(choice: OpenChoice): CollectedChoice {
-  const { index, text, reasoning, refusal, calls, finishReason, stopSequence, logprobs, filtered } = choice
+  const { index, text, reasoning, refusal, calls, finishReason, stopSequence, upstreamReason, logprobs, filtered } =
+    choice
   const toolCalls = calls.map(call => ({
     id: call.id,
     name: call.name,
@@ -131,6 +137,7 @@ function folded(choice: OpenChoice): CollectedChoice {
     finishReason,
     logprobs,
     ...(stopSequence === null ? {} : { stopSequence }),
+    ...(upstreamReason === null ? {} : { upstreamReason }),
     ...(filtered == null ? {} : { filtered }),
   }
 }

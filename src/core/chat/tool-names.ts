@@ -1,5 +1,4 @@
 /** One name for a tool of a namespace, on wires that know no namespaces. */
-import { createHash } from 'node:crypto'
 
 /** Longest name that every provider takes. */
 const longestName = 64
@@ -16,6 +15,6 @@ export function flatToolName(namespace: string | null, name: string): string {
   const whole = namespace === null || namespace === implicitNamespace ? name : `${namespace}__${name}`
   const clean = whole.replaceAll(/[^A-Za-z0-9_-]/g, '_')
   if (clean === whole && whole.length <= longestName && whole !== '') return whole
-  const hash = createHash('sha256').update(whole).digest('hex').slice(0, hashCharacters)
+  const hash = new Bun.CryptoHasher('sha256').update(whole).digest('hex').slice(0, hashCharacters)
   return `${clean.slice(0, longestName - hashCharacters - 1)}_${hash}`
 }

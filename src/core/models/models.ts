@@ -263,6 +263,8 @@ export type Needs = {
   readonly reasoning: boolean
   /** True if `none` is requested: some models return log probabilities only then. */
   readonly noReasoning: boolean
+  /** What only a provider of the request's own API form can read; null = any provider can serve it. */
+  readonly sameForm: { readonly provider: string; readonly what: string } | null
 }
 
 /**
@@ -286,7 +288,16 @@ export function needsOf(ask: ChatRequest): Needs {
     topLogprobs: ask.logprobs ? (ask.topLogprobs ?? 0) : 0,
     reasoning: ask.reasoningEffort !== null && ask.reasoningEffort !== 'none',
     noReasoning: ask.reasoningEffort === 'none',
+    sameForm: sameFormOf(ask.source),
   }
+}
+
+/** Whose own API form each dialect is. */
+const providerOfForm = { messages: 'anthropic', responses: 'openai' } as const
+
+function sameFormOf(source: ChatRequest['source']): Needs['sameForm'] {
+  const what = source?.needs[0]
+  return source === null || what === undefined ? null : { provider: providerOfForm[source.dialect], what }
 }
 
 function holdsPart({ messages }: ChatRequest, isWanted: (part: ContentPart) => boolean): boolean {
@@ -299,6 +310,8 @@ export type Unmet = { readonly param: string; readonly what: string }
 /** Returns the first requirement that a model cannot meet; null = it meets all. */
 export function unmet(model: Model, needs: Needs): Unmet | null {
   const { capabilities, parameters } = model
+  if (needs.sameForm !== null && needs.sameForm.provider !== model.provider)
+    return { param: 'messages', what: `\`${needs.sameForm.what}\`` }
   if (needs.vision && !capabilities.vision) return { param: 'messages', what: 'images' }
   if (needs.imageUrls && !capabilities.imageUrls) return { param: 'messages', what: 'images by URL' }
   if (needs.files && !capabilities.files) return { param: 'messages', what: 'files' }

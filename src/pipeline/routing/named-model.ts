@@ -18,8 +18,9 @@ export function findNamedModel(catalogue: Catalog, { ask, needs, today }: RouteR
     const message = `${fullName(model)} does not support ${lacking.what}. Leave it out, or choose another model.`
     throw new GatewayError('unsupported_parameter', message, { param: lacking.param })
   }
-  // A fallback that gives less is better than none, so only the named model itself refuses.
-  if ((ask.maxOutputTokens ?? 0) > model.maxOutputTokens) {
+  // A fallback that gives less is better than none, so only the named model itself refuses. Messages requires a cap, so its
+  // clients send one that is not made for this model: it is lowered.
+  if (ask.dialect !== 'messages' && (ask.maxOutputTokens ?? 0) > model.maxOutputTokens) {
     const message = `\`max_output_tokens\` must be at most ${model.maxOutputTokens} for ${fullName(model)}.`
     throw new GatewayError('invalid_request', message, { param: 'max_output_tokens' })
   }
