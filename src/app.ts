@@ -5,8 +5,10 @@ import type { Caller } from './core/limits/plans.ts'
 import { GatewayError } from './core/validation/errors.ts'
 import { planWebAccess } from './core/web/web-plan.ts'
 import { compatible } from './dialects/chat-completions/routes.ts'
+import { embeddings } from './dialects/embeddings/routes.ts'
 import { messagesRefusal } from './dialects/messages/errors.ts'
 import { messages } from './dialects/messages/routes.ts'
+import { moderations } from './dialects/moderations/routes.ts'
 import { nativeSchema, readNative } from './dialects/native/request.ts'
 import { chat } from './dialects/native/routes.ts'
 import { responses } from './dialects/responses/routes.ts'
@@ -14,7 +16,7 @@ import { authenticateSession, type Callers, createCallers } from './http/authent
 import { serverBodyLimit } from './http/body.ts'
 import { type ChatRouteDeps, type Refusal, rejected } from './http/chat-handler.ts'
 import { createDeprecationLookup } from './http/deprecation.ts'
-import { endpointsOf, notFoundMessage } from './http/endpoints.ts'
+import { endpointsOf, isClientProbe, notFoundMessage } from './http/endpoints.ts'
 import { errorResponse, toGatewayError } from './http/error-response.ts'
 import { createFailures, type Failures } from './http/failures.ts'
 import { checkHost } from './http/host-header.ts'
@@ -25,6 +27,7 @@ import { exposition, expositionType, mergeWorkers } from './observability/exposi
 import { answer } from './pipeline/answer.ts'
 import { paceStream } from './pipeline/delivery/stream-pacing.ts'
 import { planDryRun } from './pipeline/dry-run.ts'
+import { embed } from './pipeline/embeddings/embed.ts'
 import { offerOf } from './pipeline/enrich.ts'
 import { loadQuotaStatus } from './pipeline/load-quota-status.ts'
 import { reportModelHealth } from './pipeline/routing/health-report.ts'
@@ -80,6 +83,8 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
       if (exchangeDeps.startQueue.isFull() && isChat(request))
         return rejected(exchangeDeps, { refusal: refusalFormOf(request) })
       checkHost(request, deps.allowedHosts)
+      // How Claude Code finds out that a base URL answers.
+      if (request.method === 'HEAD' && isClientProbe(new URL(request.url).pathname)) return new Response(null)
       markForeignPage(request, ownAddresses)
       return undefined
     })
@@ -103,6 +108,7 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
       }),
     )
     .use(messages({ ...exchangeDeps, reasoningSeal: deps.reasoningSeal, now: deps.clock.now }))
+    .use(embeddings({ ...exchangeDeps, embed: (caller, request, active) => embed(deps, caller, request, active) }))
     // Below the chat routes, which write their own and pay for no hook.
     .onAfterHandle(async ({ request, response }) => {
       if (!(response instanceof Response)) return
@@ -116,7 +122,7 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
 
 type Look = (caller: Caller, requestId: string) => Promise<void>
 
-const chatPaths = /\/(?:v1\/chat\/completions|api\/v1\/chat|v1\/messages|v1\/responses)(?:\?|$)/
+const chatPaths = /\/(?:v1\/chat\/completions|api\/v1\/chat|v1\/messages|v1\/responses|v1\/embeddings)(?:\?|$)/
 
 function isChat({ method, url }: Request): boolean {
   return method === 'POST' && chatPaths.test(url)
@@ -204,6 +210,7 @@ function useResources(
         preview: (caller, ask) => planDryRun(deps, caller, ask, offerOf(deps)),
       }),
     )
+    .use(moderations({ ...deps, callerOf }))
     .use(enhancement({ ...deps, recall }))
     .use(auth(deps, identify))
     .use(account(deps, identify))

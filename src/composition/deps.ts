@@ -9,6 +9,7 @@ import type { DifficultyExplainer, PromptAnalyzer } from '../core/analysis/promp
 import type { Payments } from '../core/billing/payment-processor.ts'
 import type { RateLimiterFactory } from '../core/limits/rate-limits.ts'
 import type { DailyUsage } from '../core/limits/spent.ts'
+import type { EmbeddingCatalog } from '../core/models/embedding-models.ts'
 import type { Catalog } from '../core/models/models.ts'
 import type { Clock } from '../core/ports/clock.ts'
 import type { Log } from '../core/ports/log.ts'
@@ -41,7 +42,7 @@ import type { Telemetry } from '../observability/telemetry.ts'
 import type { Repeating } from '../payments/repeating.ts'
 import type { BillingWorker } from '../payments/worker.ts'
 import { createTicker, type PaceClock } from '../pipeline/delivery/stream-pacing.ts'
-import type { ConfiguredProvider } from '../providers/provider.ts'
+import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import type { DashboardBundle } from '../routes/dashboard/routes.ts'
 import type { Simulator } from '../simulator/simulator.ts'
 import type { Web } from '../web/web.ts'
@@ -55,6 +56,7 @@ import { systemNetwork } from './network.ts'
 import { openBilling } from './open-billing.ts'
 import { openCatalogue } from './open-catalogue.ts'
 import { openContent } from './open-content.ts'
+import { openEmbeddingCatalog } from './open-embedding-catalog.ts'
 import { openIdentity } from './open-identity.ts'
 import { openProviders } from './open-providers.ts'
 import { openStores } from './open-stores.ts'
@@ -74,6 +76,8 @@ export type Deps = {
   readonly observe: Telemetry
   readonly newRequestId: () => string
   readonly catalogue: Catalog
+  /** Embedding models: never candidates for a chat request. */
+  readonly embeddingCatalog: EmbeddingCatalog
   readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
   readonly simulator: Simulator | null
   readonly simulatedProviders: ReadonlySet<string>
@@ -192,6 +196,7 @@ async function openAll(config: Config, options: DepsOptions, undo: (() => unknow
   const { endpoints, simulator } = await openProviders(config, clock)
   if (simulator !== null) undo.push(() => simulator.stop())
   const catalogue = openCatalogue(config, endpoints)
+  const embeddingCatalog = openEmbeddingCatalog(config, endpoints)
   const figureOf = (name: string) => catalogue.resolve(name)?.figures.quality ?? null
   const learning = createLearningBook({ database, clock, figureOf, log })
   undo.push(() => learning.close())
@@ -207,7 +212,7 @@ async function openAll(config: Config, options: DepsOptions, undo: (() => unknow
   const health = createHealthBook({ clock })
   const readiness = { isReady: false }
   const { safety } = content
-  const observe = openTelemetry(config, { ...parts, health, readiness, usage, safety }, undo)
+  const observe = openTelemetry(config, { ...parts, embeddingCatalog, health, readiness, usage, safety }, undo)
   return {
     ...own,
     ...stored,
@@ -217,6 +222,7 @@ async function openAll(config: Config, options: DepsOptions, undo: (() => unknow
     ...openRequestState(config, clock),
     observe,
     catalogue,
+    embeddingCatalog,
     endpoints,
     simulator,
     simulatedProviders: new Set([...endpoints.values()].filter(one => one.simulated).map(one => one.id)),

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import packageJson from '../../package.json'
 import type { Config } from '../config.ts'
+import type { EmbeddingCatalog } from '../core/models/embedding-models.ts'
 import type { Catalog } from '../core/models/models.ts'
 import type { Clock } from '../core/ports/clock.ts'
 import type { Log } from '../core/ports/log.ts'
@@ -16,6 +17,7 @@ type Parts = {
   readonly network: Network
   readonly log: Log
   readonly catalogue: Catalog
+  readonly embeddingCatalog: EmbeddingCatalog
   readonly health: HealthTracker
   readonly readiness: { readonly isReady: boolean }
   readonly usage: Pick<Usage, 'records' | 'sharedRatio'>
@@ -24,11 +26,11 @@ type Parts = {
 
 /** Starts metrics, and traces and their export where a collector is configured. `undo` receives what closes them. */
 export function openTelemetry(config: Config, parts: Parts, undo: (() => unknown)[]): Telemetry {
-  const { clock, network, log, catalogue, health, readiness, usage, safety } = parts
+  const { clock, network, log, catalogue, embeddingCatalog, health, readiness, usage, safety } = parts
   const observe = createObserve({
     state: {
       version: packageJson.version,
-      models: catalogue.list,
+      models: [...catalogue.list, ...embeddingCatalog.list],
       healthOf: model => health.stateOf(healthKey({ model })),
       isReady: () => readiness.isReady,
       usage: usage.records,

@@ -10,8 +10,8 @@ import type { Family, Labels, Sample } from './instruments.ts'
 /** Sources of the gauges. */
 export type GaugeSources = {
   readonly version: string
-  readonly models: readonly Model[]
-  readonly healthOf: (model: Model) => HealthState
+  readonly models: readonly Pick<Model, 'id' | 'provider'>[]
+  readonly healthOf: (model: Pick<Model, 'id' | 'provider'>) => HealthState
   readonly isReady: () => boolean
   /** Unshipped usage records, and the age of the oldest one. */
   readonly usage: { backlog(): number; lagMs(): number }

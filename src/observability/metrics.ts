@@ -46,7 +46,7 @@ const bounds = {
 }
 
 /** Creates the metrics for the available models. Requests without a serving model have neither provider nor model. */
-export function createMetrics(models: readonly Model[]): Metrics {
+export function createMetrics(models: readonly Pick<Model, 'id' | 'provider'>[]): Metrics {
   const modelAxis: Axis = [...models.map(({ provider, id }) => ({ provider, model: id })), {}]
   const places = new Map(models.map((model, place) => [fullName(model), place]))
   const placeOf = (name: string) => places.get(name) ?? models.length

@@ -70,7 +70,7 @@ function spansOf(
   parent: TraceParent | null,
   randomBytes: (count: number) => Uint8Array,
 ): readonly Span[] {
-  const { request, progress, record } = settled
+  const { request, progress, record, operation = 'chat' } = settled
   const { plan } = request
   const steps = Object.entries(progress.stages).flatMap(([name, at]) => (at === null ? [] : [{ name, startedAt: at }]))
   // All ids at once: each draw costs more than a span.
@@ -97,7 +97,7 @@ function spansOf(
   })
 
   const asked = plan.mode === 'auto' ? autoModel : plan.first.model.id
-  const root = span(`chat ${asked}`, request.startedMonotonic, now, {
+  const root = span(`${operation} ${asked}`, request.startedMonotonic, now, {
     parentId: parent?.spanId ?? null,
     kind: 'server',
     error: record.error_code,
@@ -113,7 +113,7 @@ function spansOf(
       const model = name.slice(provider.length + 1)
       return span(`attempt ${model}`, startedAt, outcome === 'served' ? lastContentAt : startedAt + durationMs, {
         kind: 'client',
-        attributes: { ...inference(provider, model), 'gateway.attempt.outcome': outcome },
+        attributes: { ...inference(operation, provider, model), 'gateway.attempt.outcome': outcome },
         error: outcome === 'served' ? null : outcome,
       })
     }),
@@ -121,7 +121,7 @@ function spansOf(
 }
 
 function rootAttributes(
-  { request: { plan }, response, record }: SettledRequest,
+  { request: { plan }, response, record, operation = 'chat' }: SettledRequest,
   asked: string,
 ): Record<string, Attribute> {
   const answered: Record<string, Attribute> =
@@ -136,7 +136,7 @@ function rootAttributes(
           'gen_ai.usage.reasoning.output_tokens': record.reasoning_tokens,
         }
   return {
-    ...inference(record.provider === '' ? plan.first.model.provider : record.provider, asked),
+    ...inference(operation, record.provider === '' ? plan.first.model.provider : record.provider, asked),
     ...answered,
     ...(record.status === 'completed'
       ? { 'gen_ai.response.finish_reasons': [...(response?.finishes.values() ?? [])] }
@@ -156,9 +156,9 @@ function rootAttributes(
 }
 
 /** Returns the attributes that the conventions require on every span of a model call. */
-function inference(provider: string, model: string): Record<string, Attribute> {
+function inference(operation: string, provider: string, model: string): Record<string, Attribute> {
   return {
-    'gen_ai.operation.name': 'chat',
+    'gen_ai.operation.name': operation,
     'gen_ai.provider.name': provider === 'google' ? 'gcp.gemini' : provider,
     'gen_ai.request.model': model,
   }

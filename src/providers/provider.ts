@@ -91,11 +91,3 @@ export type Provider = {
   /** Reads any other status. `body` is at most the first 64 KB and may not be JSON. */
   readFailure(status: number, headers: Headers, body: string): ProviderFailure
 }
-
-/** A provider that is configured here. `id` is the `provider` of its models. */
-export type ConfiguredProvider = {
-  readonly id: string
-  readonly provider: Provider
-  readonly access: Access
-  readonly simulated: boolean
-}

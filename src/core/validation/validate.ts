@@ -56,17 +56,17 @@ const maximumDepth = 64
 const maximumValues = 262_144
 
 const outgrownBy = {
-  depth: `nests deeper than ${maximumDepth} levels: flatten it`,
-  values: `holds more than ${maximumValues} values: make it shorter`,
+  depth: () => `nests deeper than ${maximumDepth} levels: flatten it`,
+  values: (most: number) => `holds more than ${most} values: make it shorter`,
 }
 
 /**
- * Returns the object in a JSON body. Throws `invalid_json` if it is not JSON, nested too deeply or has too many values,
+ * Returns the object in a JSON body. Throws `invalid_json` if it is not JSON, nested too deeply or has more than `values` values,
  * and `invalid_request` if it is not an object.
  */
-export function parseJson(text: string): Readonly<Record<string, unknown>> {
-  const bound = exceededJsonLimit(text, maximumDepth, maximumValues)
-  if (bound !== null) throw new GatewayError('invalid_json', `The body ${outgrownBy[bound]} and send it again.`)
+export function parseJson(text: string, values = maximumValues): Readonly<Record<string, unknown>> {
+  const bound = exceededJsonLimit(text, maximumDepth, values)
+  if (bound !== null) throw new GatewayError('invalid_json', `The body ${outgrownBy[bound](values)} and send it again.`)
   const value = parseJsonText(text)
   if (!isObject(value)) throw new GatewayError('invalid_request', 'The body must be a JSON object: `{ … }`.')
   return value
