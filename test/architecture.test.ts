@@ -66,6 +66,27 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   config: ['core', 'moderation/settings.ts'],
 }
 
+/** Pairs below `src/` that import each other all the same; none may be added. */
+const knownPairs: ReadonlySet<string> = new Set([
+  'src/limits/failover ↔ src/limits/local',
+  'src/limits/failover ↔ src/limits/postgres',
+  'src/limits/failover ↔ src/limits/redis',
+])
+
+/** The folder in `src`; `config.ts` counts to `config`. */
+const topFolder = (path: string) => layerOf(path).replace(/\.tsx?$/, '')
+
+/** The two folders side by side that hold the files; null where one file's folder holds the other's. */
+function partingFolders(path: string, target: string): readonly [string, string] | null {
+  const [own, other] = [path.split('/'), target.split('/')]
+  let at = 0
+  while (own[at] === other[at] && at < own.length) at++
+  if (at === 0) return null
+  if (at === 1 && topFolder(path) !== topFolder(target)) return [`src/${topFolder(path)}`, `src/${topFolder(target)}`]
+  if (at >= own.length - 1 || at >= other.length - 1) return null
+  return [own.slice(0, at + 1).join('/'), other.slice(0, at + 1).join('/')]
+}
+
 describe('the layers', () => {
   test('each layer imports only what stands below it', () => {
     const wrong: string[] = []
@@ -113,6 +134,38 @@ describe('the layers', () => {
       return null
     }
     expect(sources.map(({ path }) => walk(path, [])).filter(cycle => cycle !== null)).toEqual([])
+  })
+
+  test('no two folders import each other, types included', () => {
+    const edges = new Map<string, string>()
+    for (const { path } of sources)
+      for (const target of importsOf(path)) {
+        const parting = partingFolders(path, target)
+        if (parting !== null) edges.set(parting.join(' → '), `${path} imports ${target}`)
+      }
+    const mutual = [...edges].filter(([edge]) => {
+      const [from, to] = edge.split(' → ')
+      return edges.has(`${to} → ${from}`) && !knownPairs.has([from, to].sort().join(' ↔ '))
+    })
+    expect(mutual.map(([, example]) => `${example}: move the shared part below both`)).toEqual([])
+  })
+
+  test('the folders in src form no cycle, types included', () => {
+    const edges = new Map<string, Set<string>>()
+    for (const { path } of sources)
+      for (const target of importsOf(path)) {
+        const [from, to] = [topFolder(path), topFolder(target)]
+        if (!target.startsWith('src/') || from === to) continue
+        edges.set(from, (edges.get(from) ?? new Set()).add(to))
+      }
+    const reaches = (from: string, wanted: string, seen = new Set<string>()): boolean =>
+      [...(edges.get(from) ?? [])].some(to => {
+        if (to === wanted) return true
+        if (seen.has(to)) return false
+        seen.add(to)
+        return reaches(to, wanted, seen)
+      })
+    expect([...edges.keys()].filter(folder => reaches(folder, folder))).toEqual([])
   })
 
   test('every file is reached from an entry or a test', () => {
@@ -174,6 +227,18 @@ describe('the rules', () => {
 
   test('no any, no non-null assertion, no silenced compiler', () => {
     expect(found(/(:|\bas|<)\s*any\b|@ts-(ignore|expect-error|nocheck)|[\w)\]]!(\.|;|,|\)|\[)/, () => true)).toEqual([])
+  })
+
+  test('only the root takes all dependencies; every function declares what it needs', () => {
+    const root = ['src/composition/deps.ts', 'src/app.ts']
+    expect(found(/\bimport [^']*\bDeps\b[^']*'[^']*composition\/deps\.ts'/, path => !root.includes(path))).toEqual([])
+    expect(found(/\bPick<Deps\b/, () => true)).toEqual([])
+  })
+
+  test('tests of the pipeline build what a step needs, without casts', () => {
+    const casts = /\bas (unknown as|never|any)\b|\bas (Deps|Candidate|Provider|Route|Format)\b/
+    const wrong = filesUnder('test/pipeline').filter(path => casts.test(read(path).text))
+    expect(wrong).toEqual([])
   })
 
   test('no SQL is built from text', () => {

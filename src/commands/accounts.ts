@@ -20,9 +20,9 @@ import { changePassword } from '../database/repositories/users.ts'
 import { releaseUnverified } from '../database/repositories/verifications.ts'
 import type { Account } from '../database/tables.ts'
 import { dailyUsageOf } from '../ledger/ledger.ts'
+import { shellCommand } from '../server/shell-command.ts'
 import { CommandFailure, choice, columns, command, json, print, printJson, UsageError } from './command.ts'
 import { withAccount, withDatabase } from './open-database.ts'
-import { shellCommand } from './shell-command.ts'
 
 const email = '<email>'
 const planNames = Object.keys(publishedPlans) as PlanName[]

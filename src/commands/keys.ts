@@ -3,9 +3,9 @@ import { randomBytes } from 'node:crypto'
 import { mintApiKey, randomBase62 } from '../core/accounts/api-keys.ts'
 import { createKey, listKeys, revokeKey } from '../database/repositories/keys.ts'
 import type { ApiKey } from '../database/tables.ts'
+import { shellCommand } from '../server/shell-command.ts'
 import { CommandFailure, columns, command, json, print, printJson, UsageError } from './command.ts'
 import { withAccount } from './open-database.ts'
-import { shellCommand } from './shell-command.ts'
 
 const email = '<email>'
 const maximumNameCharacters = 100

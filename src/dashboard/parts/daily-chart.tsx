@@ -1,15 +1,7 @@
 import { useState } from 'preact/hooks'
 import { dayOf } from '../state/format.ts'
+import type { Series } from '../state/usage-series.ts'
 import { Table } from './table.tsx'
-
-export type Series = {
-  readonly name: string
-  /** One value per day, lowest part of the bar first; null = none, such as a latency without requests. */
-  readonly values: readonly (number | null)[]
-  /** Over all days; null = none. */
-  readonly whole: number | null
-  readonly tone: 'main' | 'bad' | 'warn' | 'rest' | `s${number}`
-}
 
 type DaysChartProps = {
   readonly title: string

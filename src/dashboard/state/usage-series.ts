@@ -1,7 +1,15 @@
 /** Usage as chart series: one measure per day, in total or per model or key. */
 import type { ShownUsage } from '../../routes/usage/schemas.ts'
-import type { Series } from '../parts/daily-chart.tsx'
 import { compact, count, milliseconds, usd } from './format.ts'
+
+export type Series = {
+  readonly name: string
+  /** One value per day, lowest part of the bar first; null = none, such as a latency without requests. */
+  readonly values: readonly (number | null)[]
+  /** Over all days; null = none. */
+  readonly whole: number | null
+  readonly tone: 'main' | 'bad' | 'warn' | 'rest' | `s${number}`
+}
 
 const figure = (show: (value: number) => string) => (value: number | null) => (value === null ? '–' : show(value))
 

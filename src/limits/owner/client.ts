@@ -155,17 +155,17 @@ export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
   return {
     meter,
     limits(title, rule) {
-      const tally = createRateCounter(rule)
+      const counter = createRateCounter(rule)
       return {
         async take(name) {
           // Requests that this worker has admitted recently are known without a call, and counted while the owner does
           // not answer.
           const now = clock.now()
-          const known = tally.waitMs(name, now)
+          const known = counter.waitMs(name, now)
           if (known > 0) return known
           const wait = await ask('take', { title, rule, name }).catch(() => null)
-          if (wait === null) return countIfAllowed(tally, name, now)
-          if (wait === 0) tally.count(name, now)
+          if (wait === null) return countIfAllowed(counter, name, now)
+          if (wait === 0) counter.count(name, now)
           return wait
         },
       }

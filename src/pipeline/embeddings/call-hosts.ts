@@ -70,7 +70,7 @@ export async function callHosts(
     for (const host of inOrderOfHealth(deps.health, prepared.hosts)) {
       if (failed.length >= maximumAttempts || deps.clock.monotonic() >= deadlineAt) break
       if (!(await canAfford(deps, host, prepared, progress))) {
-        note(progress, host, 'skipped_over_budget', deps.clock.monotonic(), 0)
+        note(progress, host, 'skipped_over_budget', { startedAt: deps.clock.monotonic(), durationMs: 0 })
         continue
       }
       const key = fullName(host.model)
@@ -82,12 +82,12 @@ export async function callHosts(
       if (signal.aborted) throw abortError(signal)
       if (result.kind === 'vectors') {
         deps.health.report(key, { outcome: 'ok' })
-        note(progress, host, 'served', calledAt, durationMs)
+        note(progress, host, 'served', { startedAt: calledAt, durationMs })
         return { host, vectors: result.vectors, droppedParameters: result.droppedParameters, calledAt }
       }
       const { failure, status } = result
       reportFailure(deps, progress.requestId, { candidate: host, failure, status })
-      note(progress, host, failure.kind, calledAt, durationMs)
+      note(progress, host, failure.kind, { startedAt: calledAt, durationMs })
       progress.host = null
       failed.push({ host, failure, status })
       if (!failure.retryable || failure.blame === 'caller') break
@@ -203,8 +203,7 @@ function note(
   { attempts }: EmbeddingsProgress,
   { model }: EmbeddingHost,
   outcome: AttemptOutcome,
-  startedAt: number,
-  durationMs: number,
+  { startedAt, durationMs }: { readonly startedAt: number; readonly durationMs: number },
 ): void {
   attempts.push({ model: fullName(model), outcome, startedAt, durationMs: Math.round(durationMs) })
 }

@@ -13,9 +13,9 @@ import type { TraceParent } from '../../core/text/traceparent.ts'
 import { priceTable } from '../../core/usage/money.ts'
 import type { UsageRecord } from '../../core/usage/usage-record.ts'
 import type { Meter, Reservation } from '../../limits/meter.ts'
-import type { Telemetry } from '../../observability/telemetry.ts'
 import { checkPaid, limitReachedError } from '../admit.ts'
 import { createProgress, failureOf, type Progress } from '../progress.ts'
+import type { SettledRequest } from '../settle.ts'
 import { type CallHostsDeps, callHosts, type EmbeddingsProgress } from './call-hosts.ts'
 import { type ModerateInputsDeps, moderateInputs } from './moderate-inputs.ts'
 import { type PreparedEmbeddings, type PrepareEmbeddingsDeps, prepareEmbeddings } from './prepare.ts'
@@ -32,7 +32,7 @@ export type EmbedDeps = PrepareEmbeddingsDeps &
   CallHostsDeps & {
     readonly clock: Pick<Clock, 'now' | 'monotonic'>
     readonly meter: Pick<Meter, 'admit' | 'raise' | 'settle' | 'checkpoint'>
-    readonly observe: Pick<Telemetry, 'admitted' | 'settled'>
+    readonly observe: { admitted(progress: Progress): void; settled(request: SettledRequest): void }
   }
 
 /** The vectors of a request, and what they cost. Money is an integer of 1e-8 USD. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { shellCommand } from '../../src/commands/shell-command.ts'
+import { shellCommand } from '../../src/server/shell-command.ts'
 
 test('a command is advised as it can be typed: by npx where there is no other Bun', () => {
   const npx = '/home/me/.npm/_npx/8666902f26f2dc1a/node_modules/bun/bin/bun.exe'
