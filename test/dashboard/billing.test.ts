@@ -101,8 +101,8 @@ function withBrowser(path: string) {
     await page.getByRole('button', { name: 'Add payment method' }).click()
     await saveCard()
     await page.getByText('Visa ···· 4242').waitFor()
-    await page.getByRole('button', { name: 'Upgrade' }).click()
-    await page.getByRole('button', { name: 'Upgrade, charges begin now' }).click()
+    await page.getByRole('button', { name: 'Upgrade', exact: true }).click()
+    await page.getByRole('button', { name: 'Upgrade and start billing' }).click()
     await page.locator('.plan.current', { hasText: 'Usage' }).waitFor()
   })
 
@@ -120,7 +120,7 @@ function withBrowser(path: string) {
   test('Billing: shows an error with a retry when the setup session does not exist', async () => {
     const { page, go } = visitor
     await go('billing?setup_session=cs_test_unknown', 'Billing')
-    await page.getByRole('alert').getByRole('button', { name: 'Try again' }).waitFor()
+    await page.getByRole('alert').getByRole('button', { name: 'Retry' }).waitFor()
     await page.getByText('Visa ···· 4242').waitFor()
     await go('', 'Overview')
   })
@@ -134,7 +134,7 @@ function withBrowser(path: string) {
     expect(await row.textContent()).toMatch(/Paid.*\$3\.73/)
     await row.getByRole('link').click()
     await page.getByRole('heading', { level: 1, name: 'Invoice' }).waitFor()
-    const lines = page.getByRole('table', { name: 'Lines, one a model' }).locator('tbody tr')
+    const lines = page.getByRole('table', { name: 'Invoice lines by model' }).locator('tbody tr')
     await lines.nth(1).waitFor()
     expect(await lines.allTextContents()).toEqual([
       expect.stringMatching(/openai\/gpt-4\.1.*\$2\.50$/),

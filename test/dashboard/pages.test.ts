@@ -116,7 +116,7 @@ function withBrowser(path: string) {
       }
       await visitor.go('', 'Sign in')
       await look('Sign in')
-      await visitor.go('sign-up', 'Make an account')
+      await visitor.go('sign-up', 'Create account')
       await look('Sign up')
       await visitor.signIn(email, password)
       for (const [path, heading] of pages) {
@@ -125,7 +125,7 @@ function withBrowser(path: string) {
         await look(heading)
       }
       await visitor.go('keys', 'Keys')
-      await visitor.page.getByRole('button', { name: 'New key' }).click()
+      await visitor.page.getByRole('button', { name: 'Create key' }).click()
       await look('Dialog')
       await visitor.go('requests', 'Requests')
       await visitor.page
@@ -135,8 +135,8 @@ function withBrowser(path: string) {
       await look('Request')
       await visitor.go('', 'Overview')
       await visitor.page.getByText('By model', { exact: true }).first().click()
-      await visitor.page.locator('.legend', { hasText: 'all others' }).waitFor()
-      await visitor.page.getByText('As a table').click()
+      await visitor.page.locator('.legend', { hasText: 'Other' }).waitFor()
+      await visitor.page.getByText('Show as table').click()
       await look('Chart by model')
       expect(wrong).toEqual([])
       expect(visitor.complaints).toEqual([])
