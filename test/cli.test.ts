@@ -101,7 +101,7 @@ describe('while a gateway serves', () => {
     await Bun.sleep(700)
     expect(await status(String(key))).toBe(401)
     expect(await status(firstKey)).toBe(200)
-    expect(await done(`keys revoke ${owner} ${prefix}`)).toContain('was revoked before')
+    expect(await done(`keys revoke ${owner} ${prefix}`)).toContain('was already revoked')
   })
 
   test('limits changed by a command hold within 5 s, and so does taking them back', async () => {
@@ -149,7 +149,7 @@ describe('while a gateway serves', () => {
   })
 
   test('a plan holds from then on, and what it costs begins and ends with it', async () => {
-    expect(await done('accounts plan used@example.com evaluation')).toContain('plan evaluation, 5 requests a minute')
+    expect(await done('accounts plan used@example.com evaluation')).toContain('plan evaluation, 5 requests per minute')
     expect(await asJson('accounts show used@example.com')).toMatchObject({ plan: 'evaluation' })
     const { password } = await asJson('accounts reset-password used@example.com')
     const billing = () => billingOf('used@example.com', String(password))
@@ -211,7 +211,7 @@ describe('while no gateway serves', () => {
     const own = dataFolder()
     const { code, stderr } = await command(`accounts show ${owner}`, { GATEWAY_DATA_DIR: own })
     expect(code).toBe(1)
-    expect(stderr).toContain(`There is no data in ${own} yet.`)
+    expect(stderr).toContain(`No data in ${own}.`)
     expect(existsSync(own)).toBe(false)
   })
 })
@@ -226,7 +226,7 @@ describe('on a real Postgres', () => {
     expect(await done('keys list ann@example.com', environment)).toMatch(
       /key_\w{20} +gw_live_\w{12}… .* valid +first\n/,
     )
-    expect(await done(`keys revoke ann@example.com ${prefix}`, environment)).toContain('is revoked')
+    expect(await done(`keys revoke ann@example.com ${prefix}`, environment)).toContain('was revoked')
     expect(await asJson('accounts show ann@example.com', environment)).toMatchObject({ keys: { valid: 0, total: 1 } })
     expect(existsSync(environment.GATEWAY_DATA_DIR)).toBe(false)
   })
@@ -234,27 +234,27 @@ describe('on a real Postgres', () => {
   test('a database that cannot be reached is a failure in one line', async () => {
     const { code, stderr } = await spawned(`accounts show ${owner}`, { DATABASE_URL: 'postgres://127.0.0.1:1/x' })
     expect(code).toBe(1)
-    expect(stderr).toMatch(/^The service cannot reach its database right now\..*ECONNREFUSED\)\n$/)
+    expect(stderr).toMatch(/^Database unavailable\..*ECONNREFUSED\)\n$/)
   })
 })
 
 describe('the words', () => {
   const wrong: readonly (readonly [words: string, advice: string])[] = [
-    ['', 'Say what to do.'],
+    ['', 'Missing command.'],
     ['accounts', 'accounts reset-password'],
-    ['acounts show x@example.com', 'There is no command "acounts show".'],
-    ['accounts show', '<email> is missing.'],
-    ['accounts show a@example.com b@example.com', '"b@example.com" is one word too many.'],
-    ['accounts create nobody', '"nobody" is no e-mail address.'],
+    ['acounts show x@example.com', 'Unknown command "acounts show".'],
+    ['accounts show', 'Missing argument <email>.'],
+    ['accounts show a@example.com b@example.com', 'Unexpected argument "b@example.com".'],
+    ['accounts create nobody', '"nobody" is not an email address.'],
     ['accounts create a@example.com --plan gold', '--plan must be evaluation or usage.'],
-    ['accounts plan a@example.com', 'evaluation|usage is missing.'],
-    ['accounts limits a@example.com', 'Say which limit, or --reset.'],
-    ['accounts limits a@example.com --reset --rpm 1', '--reset goes alone'],
+    ['accounts plan a@example.com', 'Missing argument evaluation|usage.'],
+    ['accounts limits a@example.com', 'Set at least one limit, or --reset.'],
+    ['accounts limits a@example.com --reset --rpm 1', '--reset cannot be combined'],
     ['accounts limits a@example.com --rpm -1', '--rpm'],
     ['accounts limits a@example.com --rpm 1.5', '--rpm must be a whole number'],
     ['accounts limits a@example.com --daily-cost-usd 1e3', '--daily-cost-usd must be an amount'],
     ['keys create a@example.com --nmae x', "Unknown option '--nmae'."],
-    ['keys revoke a@example.com', '<key id or prefix> is missing.'],
+    ['keys revoke a@example.com', 'Missing argument <key id or prefix>.'],
     ['models', 'models check'],
   ]
 
@@ -271,8 +271,8 @@ describe('the words', () => {
 
   test('what cannot be done is said in one line and exits with 1', async () => {
     const impossible = [
-      ['accounts show nobody@example.com', 'There is no account'],
-      [`accounts create ${owner}`, 'has an account already'],
+      ['accounts show nobody@example.com', 'No account'],
+      [`accounts create ${owner}`, 'already has an account'],
       [`keys revoke ${owner} gw_live_000000000000`, 'no such key'],
     ] as const
     for (const [words, reason] of impossible) {

@@ -107,7 +107,7 @@ describe('a wrong value', () => {
     ],
     [
       { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector.example.com:4318' },
-      'OTEL_EXPORTER_OTLP_ENDPOINT: must be https; plain http is taken only on loopback or private networks',
+      'OTEL_EXPORTER_OTLP_ENDPOINT: must be https; plain http is allowed only on loopback or private networks',
     ],
     [
       { OTEL_EXPORTER_OTLP_HEADERS: 'authorization' },
@@ -119,24 +119,24 @@ describe('a wrong value', () => {
       'OTEL_TRACES_SAMPLER_ARG: must be a share of requests from 0 to 1, such as 0.1',
     ],
     [{ OTEL_METRIC_EXPORT_INTERVAL: '10' }, 'OTEL_METRIC_EXPORT_INTERVAL: must be a whole number from 1000 to 3600000'],
-    [{ DATABASE_URL: 'mysql://x' }, 'DATABASE_URL: must be a postgres:// or postgresql:// address'],
+    [{ DATABASE_URL: 'mysql://x' }, 'DATABASE_URL: must be a postgres:// or postgresql:// URL'],
     [{ DATABASE_URL: 'not an address' }, /^DATABASE_URL: must be/],
-    [{ DATABASE_URL: postgres }, /^JWT_SECRET: needed beside DATABASE_URL/],
+    [{ DATABASE_URL: postgres }, /^JWT_SECRET: required with DATABASE_URL/],
     [{ JWT_SECRET: 'x'.repeat(31) }, 'JWT_SECRET: must be at least 32 bytes long'],
     [{ JWT_SECRET_PREVIOUS: 'short' }, 'JWT_SECRET_PREVIOUS: must be at least 32 bytes long'],
     [{ JWT_SECRET_FILE: '/nowhere' }, 'JWT_SECRET_FILE: cannot read /nowhere'],
     [{ OPENAI_API_KEY_FILE: '/nowhere' }, 'OPENAI_API_KEY_FILE: cannot read /nowhere'],
     [
       { REDIS_URL: 'localhost:6379' },
-      'REDIS_URL: must be a redis:// or rediss:// address, or the addresses of a cluster’s nodes separated by commas',
+      'REDIS_URL: must be a redis:// or rediss:// URL, or the URLs of a cluster’s nodes separated by commas',
     ],
     [{ WORKERS: 'many' }, 'WORKERS: must be a count or "auto"'],
     [{ WORKERS: '0' }, 'WORKERS: must be a count or "auto"'],
-    [{ OPENAI_BASE_URL: 'example.com' }, 'OPENAI_BASE_URL: must be an http(s) address'],
-    [{ OPENAI_BASE_URL: 'file:///etc/passwd' }, 'OPENAI_BASE_URL: must be an http(s) address'],
+    [{ OPENAI_BASE_URL: 'example.com' }, 'OPENAI_BASE_URL: must be an http(s) URL'],
+    [{ OPENAI_BASE_URL: 'file:///etc/passwd' }, 'OPENAI_BASE_URL: must be an http(s) URL'],
     [{ ANTHROPIC_BASE_URL: 'http://example.com' }, /^ANTHROPIC_BASE_URL: must be https/],
     [{ ANTHROPIC_BASE_URL: 'http://8.8.8.8' }, /^ANTHROPIC_BASE_URL: must be https/],
-    [{ GEMINI_BASE_URL: 'https://user:pass@example.com' }, 'GEMINI_BASE_URL: must not hold credentials'],
+    [{ GEMINI_BASE_URL: 'https://user:pass@example.com' }, 'GEMINI_BASE_URL: must not contain credentials'],
     ...['http://0.0.0.0', '0.0.0.0:3000', '[::1]', 'a b', '-', '256.0.0.1', '*'].map(
       host => [{ HOST: host }, /^HOST: must be an address or a name/] as const,
     ),
@@ -144,24 +144,24 @@ describe('a wrong value', () => {
       host =>
         [
           { ALLOWED_HOSTS: host },
-          `ALLOWED_HOSTS: "${host}" is no host name; write it as callers do, such as gateway.example.com or [::1], without scheme, port or wildcard`,
+          `ALLOWED_HOSTS: "${host}" is not a host name; write it as clients do, such as gateway.example.com or [::1], without scheme, port or wildcard`,
         ] as const,
     ),
-    [{ ALLOWED_HOSTS: ', ,' }, 'ALLOWED_HOSTS: names no host; name at least one, or take it out'],
+    [{ ALLOWED_HOSTS: ', ,' }, 'ALLOWED_HOSTS: is empty; list at least one host or unset it'],
     [{ SEARXNG_URL: 'http://search.example.com' }, /^SEARXNG_URL: must be https/],
     [{ TAVILY_API_KEY_FILE: '/nowhere' }, 'TAVILY_API_KEY_FILE: cannot read /nowhere'],
-    [{ BRAVE_API_KEY: 'k', BRAVE_BASE_URL: 'x' }, 'BRAVE_BASE_URL: must be an http(s) address'],
+    [{ BRAVE_API_KEY: 'k', BRAVE_BASE_URL: 'x' }, 'BRAVE_BASE_URL: must be an http(s) URL'],
     [
       { GATEWAY_CONFIG: file('rewriter.json', { enhancement: { model: 'nobody' } }) },
-      'GATEWAY_CONFIG: enhancement.model: no provider configured here has a model of that name',
+      'GATEWAY_CONFIG: enhancement.model: no configured provider has a model of that name',
     ],
     [
       { GATEWAY_CONFIG: file('judge.json', { safety: { moderation: { model: 'nobody' } } }) },
-      'GATEWAY_CONFIG: safety.moderation.model: no provider configured here has a model of that name',
+      'GATEWAY_CONFIG: safety.moderation.model: no configured provider has a model of that name',
     ],
     [
       { GATEWAY_CONFIG: file('far.json', { enhancement: { model: 'openai/gpt-5.5' } }), ANTHROPIC_API_KEY: 'key' },
-      'GATEWAY_CONFIG: enhancement.model: no provider configured here has a model of that name',
+      'GATEWAY_CONFIG: enhancement.model: no configured provider has a model of that name',
     ],
     [{ GATEWAY_CONFIG: file('web.json', { web: { search_usd: -1 } }) }, /^GATEWAY_CONFIG: web\.search_usd: /],
     [
@@ -181,11 +181,11 @@ describe('a wrong value', () => {
     [{ GATEWAY_CONFIG: file('torn.json', '{') }, /^GATEWAY_CONFIG: cannot read .*torn\.json: it is not valid JSON$/],
     [
       { GATEWAY_CONFIG: file('unknown.json', { modles: [] }) },
-      'GATEWAY_CONFIG: modles: is not known here; remove it, or take one of providers, models, plans, web, safety, enhancement, routing',
+      'GATEWAY_CONFIG: modles: unknown key; use one of providers, models, plans, web, safety, enhancement, routing',
     ],
     [
       { GATEWAY_CONFIG: file('taken.json', { providers: [provider({ id: 'openai' })] }) },
-      'GATEWAY_CONFIG: provider id "openai" is taken; choose another',
+      'GATEWAY_CONFIG: provider id "openai" is already used; choose another',
     ],
     [
       { GATEWAY_CONFIG: file('same.json', { providers: [provider({ models: [model('a'), model('b', 'A')] })] }) },
@@ -205,7 +205,7 @@ describe('a wrong value', () => {
     ],
     [
       { GATEWAY_CONFIG: file('priceless.json', { providers: [provider({ models: [{ id: 'free' }] })] }) },
-      'GATEWAY_CONFIG: providers.0.models.0.pricing: is missing; it must be an object',
+      'GATEWAY_CONFIG: providers.0.models.0.pricing: is required: an object',
     ],
   ]
 
@@ -262,22 +262,22 @@ describe('a wrong value', () => {
     expect(problemsOf({ GATEWAY_CONFIG: path, PORT: 'x' }).map(line => line.replace('GATEWAY_CONFIG: ', ''))).toEqual([
       'providers.0.id: must be a name of at most 32 lower-case letters, digits and hyphens that begins with a letter',
       'providers.0.base_url: must be a string of 8 to 2048 characters',
-      'providers.2.colour: is not known here; remove it, or take one of id, base_url, api_key_env, extra_fields, models',
+      'providers.2.colour: unknown key; use one of id, base_url, api_key_env, extra_fields, models',
       'providers.2.models: must be an array of 1 to 256 items',
-      'providers.3.models.0.pricing: is missing; it must be an object',
+      'providers.3.models.0.pricing: is required: an object',
       'models.1.provider: must be "openai", "anthropic" or "google"',
-      'plans.gold: is not known here; remove it, or take one of evaluation, usage',
+      'plans.gold: unknown key; use one of evaluation, usage',
       'plans.usage.daily_cost_usd: must be a number from 0 to 20000000',
       'safety.secrets: must be "warn", "mask" or "block"',
       'provider "plain" names PLAIN_KEY, which is not set',
-      'provider "plain": base_url must be https; plain http is taken only on loopback or private networks',
-      'provider "priceless": base_url must be https; plain http is taken only on loopback or private networks',
+      'provider "plain": base_url must be https; plain http is allowed only on loopback or private networks',
+      'provider "priceless": base_url must be https; plain http is allowed only on loopback or private networks',
       'models.0: openai/gpt-7 is new and has no `pricing`: a model without a known price is not routable',
       'models.0: openai/gpt-7 is new: `like` must name a model of openai in the catalogue, whose parameters it takes',
-      'safety.allow: "not a host!" is no host name: write it as in partner.example',
+      'safety.allow: "not a host!" is not a host name; write it as in partner.example',
       'safety.rules: "torn": the pattern "a|" has a place or a choice without a word: one blank stands between places, one | between choices',
       'safety.rules: "torn": a class knows no character beyond U+FFFF: write a choice, (a|b) (in "[😀]"); only what runs in linear time is taken',
-      'safety.moderation: url must be https; plain http is taken only on loopback or private networks',
+      'safety.moderation: url must be https; plain http is allowed only on loopback or private networks',
       'PORT: must be a whole number from 0 to 65535',
     ])
   })
@@ -358,7 +358,7 @@ describe('a right value', () => {
     expect(providers[0]?.extraFields).toEqual(['plugins', 'route'])
     for (const name of ['model', 'messages', 'stream', 'tools', 'max_tokens', 'user', 'n'])
       expect(problemsOf({ GATEWAY_CONFIG: fields('plugins', name) })).toEqual([
-        `GATEWAY_CONFIG: provider "local": extra_fields has "${name}", which the gateway sets itself; remove it`,
+        `GATEWAY_CONFIG: provider "local": extra_fields contains "${name}", which the gateway sets itself; remove it`,
       ])
     expect(problemsOf({ GATEWAY_CONFIG: fields('__proto__') })).toHaveLength(1)
   })
@@ -475,7 +475,7 @@ describe('warnings', () => {
       ANTHROPIC_BASE_URL: 'http://localhost:2',
     })
     expect(config.warnings).toEqual([
-      'OPENAI_BASE_URL is set but OPENAI_API_KEY is not: openai is not asked; set both or neither',
+      'OPENAI_BASE_URL is set without OPENAI_API_KEY: provider openai is disabled; set both or neither',
     ])
     expect(config.providers.map(({ id }) => id)).toEqual(['anthropic'])
   })
@@ -524,8 +524,8 @@ describe('mail', () => {
       requireTls: false,
     })
     const wrong: readonly [Environment, string][] = [
-      [{ SMTP_URL: mail.SMTP_URL }, 'MAIL_FROM: needed'],
-      [{ SMTP_URL: mail.SMTP_URL, MAIL_FROM: mail.MAIL_FROM }, 'PUBLIC_URL: needed'],
+      [{ SMTP_URL: mail.SMTP_URL }, 'MAIL_FROM: required'],
+      [{ SMTP_URL: mail.SMTP_URL, MAIL_FROM: mail.MAIL_FROM }, 'PUBLIC_URL: required'],
       [{ ...mail, SMTP_URL: 'http://mail.example.test' }, 'SMTP_URL: must be'],
       [{ ...mail, SMTP_URL: 'nonsense' }, 'SMTP_URL: must be'],
       [{ ...mail, MAIL_FROM: 'nobody' }, 'MAIL_FROM: must be'],
@@ -566,7 +566,7 @@ describe('registration', () => {
       [{ REGISTRATION_DOMAINS: ',' }, 'REGISTRATION_DOMAINS: is empty'],
       [{ REGISTRATION_DOMAINS: '@example.com' }, 'REGISTRATION_DOMAINS: "@example.com"'],
       [{ REGISTRATION_DOMAINS: '*.example.com' }, 'REGISTRATION_DOMAINS: "*.example.com"'],
-      [{ REGISTRATION: 'closed', REGISTRATION_DOMAINS: 'a.example' }, 'REGISTRATION_DOMAINS: has no meaning'],
+      [{ REGISTRATION: 'closed', REGISTRATION_DOMAINS: 'a.example' }, 'REGISTRATION_DOMAINS: has no effect'],
     ]
     for (const [environment, problem] of wrong)
       expect([environment, problemsOf(environment).some(line => line.startsWith(problem))]).toEqual([environment, true])
@@ -605,7 +605,7 @@ describe('bodies in flight', () => {
   test.each([
     [{ BODIES_IN_FLIGHT_MB: '39' }, 'BODIES_IN_FLIGHT_MB: must be a whole number from 40'],
     [{ BODIES_IN_FLIGHT_PER_ACCOUNT_MB: '33' }, 'BODIES_IN_FLIGHT_PER_ACCOUNT_MB: must be a whole number from 34'],
-    [{ BODIES_IN_FLIGHT_PER_ACCOUNT_MB: '49' }, 'must not be more than BODIES_IN_FLIGHT_MB'],
+    [{ BODIES_IN_FLIGHT_PER_ACCOUNT_MB: '49' }, 'must not exceed BODIES_IN_FLIGHT_MB'],
   ])('%j stops the start', (environment, problem) => {
     expect(problemsOf(environment).join('\n')).toContain(problem)
   })

@@ -25,7 +25,7 @@ const providerWith = <S extends TSchema>(models: S) =>
       api_key_env: Type.Optional(
         Type.String({
           pattern: '^[A-Z][A-Z0-9_]{0,63}$',
-          description: 'the name of the environment variable that holds the key, in capitals',
+          description: 'the name of the environment variable that contains the key, in capitals',
         }),
       ),
       /** Additional fields of compatible requests that this provider receives. */
@@ -139,14 +139,11 @@ function faultsOf(schema: TSchema, value: unknown, path: string): readonly strin
       ([key, part]) => Object.hasOwn(value, key) || !TypeGuard.IsOptional(part),
     )
     return [
-      ...unknown.map(
-        key =>
-          `${under(path, key)}: is not known here; remove it, or take one of ${Object.keys(properties).join(', ')}`,
-      ),
+      ...unknown.map(key => `${under(path, key)}: unknown key; use one of ${Object.keys(properties).join(', ')}`),
       ...parts.flatMap(([key, part]) =>
         Object.hasOwn(value, key)
           ? faultsOf(part, value[key], under(path, key))
-          : [`${under(path, key)}: is missing; it must be ${describeExpected(part)}`],
+          : [`${under(path, key)}: is required: ${describeExpected(part)}`],
       ),
     ]
   }

@@ -84,7 +84,7 @@ test('what moderation would refuse says which layer and why', async () => {
 test('a line that cannot be read is told in its place, the others all the same, and the command ends with 1', async () => {
   const { code, stderr, lines } = await analyze('nonsense\n{"text":7}\n\n{"messages":[]}\n{"text":"hi"}\n')
   expect(lines.map(line => typeof line.error)).toEqual(['string', 'string', 'string', 'string', 'undefined'])
-  expect({ code, stderr }).toEqual({ code: 1, stderr: '4 of 5 line(s) could not be read; each has its "error".\n' })
+  expect({ code, stderr }).toEqual({ code: 1, stderr: '4 of 5 lines failed; see "error" in the output.\n' })
 })
 
 test('lines longer than a chunk come out whole, in their order', async () => {

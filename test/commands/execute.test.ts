@@ -26,16 +26,16 @@ afterEach(() => {
 })
 
 test.each([
-  ['', 'Say what to do.', 'accounts create'],
-  ['accounts', 'Say what to do.', 'accounts create'],
-  ['accounts frobnicate', 'There is no command "accounts frobnicate".', 'accounts create'],
-  ['frobnicate', 'There is no command "frobnicate".', 'serve'],
-  ['frobnicate --help', 'There is no command "frobnicate".', 'serve'],
-  ['keys list', '<email> is missing.', 'bun run gateway keys list <email>'],
+  ['', 'Missing command.', 'accounts create'],
+  ['accounts', 'Missing command.', 'accounts create'],
+  ['accounts frobnicate', 'Unknown command "accounts frobnicate".', 'accounts create'],
+  ['frobnicate', 'Unknown command "frobnicate".', 'serve'],
+  ['frobnicate --help', 'Unknown command "frobnicate".', 'serve'],
+  ['keys list', 'Missing argument <email>.', 'bun run gateway keys list <email>'],
   ['accounts plan a@b gold', 'The plan must be evaluation or usage.', 'bun run gateway accounts plan'],
   ['accounts limits a@b --rpm -5', "Option '--rpm' argument is ambiguous.", '--rpm N'],
   ['usage reconcile --from yesterday', '--from must be a UTC day: YYYY-MM-DD.', '--from YYYY-MM-DD'],
-  ['migrate now', '"now" is one word too many.', 'bun run gateway migrate'],
+  ['migrate now', 'Unexpected argument "now".', 'bun run gateway migrate'],
 ])('wrong words are told once, with what would be right, and exit code 2: `%s`', async (words, complaint, advice) => {
   expect(await execute(words.split(' ').filter(Boolean), '1.2.3')).toBe(2)
   expect(said.out).toBe('')

@@ -139,8 +139,8 @@ for (const [name, open] of [
       expect(await replayUsage(database, directory)).toMatchObject({ isWell: true, json: { found: 0 } })
       const after = await reconcileUsage(database, sources, scope)
       // It never says of counters that they agree where it has seen none.
-      expect(after.lines.at(-1)).toBe('Ledger and daily sums say the same.')
-      expect(after.lines.join(' ')).toContain('Without Redis each gateway counts in its own memory')
+      expect(after.lines.at(-1)).toBe('Ledger and daily totals agree.')
+      expect(after.lines.join(' ')).toContain('Without Redis, in-process counters cannot be compared')
       expect(after.json).toMatchObject({ ok: true, requests: 3, billed_microcents: 96, waiting: { requests: 0 } })
     })
 
@@ -174,7 +174,7 @@ for (const [name, open] of [
         })
         const text = lines.join('\n')
         expect(text).toContain(
-          'replaced: 1 requests, whose end came after their checkpoint had been settled: +15 tokens, $0.00000030',
+          'replaced: 1 requests, whose checkpoint was settled before their end: +15 tokens, $0.00000030',
         )
         expect(text).toContain(
           `${accountId}_1 of ${accountId} 2026-05-05: failed, 15 tokens, $0.00000015 became completed, 30 tokens, $0.00000045`,
@@ -252,19 +252,19 @@ test('a data folder’s journals are its own and its workers’: each is replaye
     isWell: true,
     json: { folders: [{ found: 1 }, { found: 1 }, { found: 1 }] },
   })
-  await expect(replayFolders(database, [])).rejects.toThrow('There is no journal')
+  await expect(replayFolders(database, [])).rejects.toThrow('No journal')
 })
 
 test('a journal that is not there, or that a living gateway writes to, is not replayed', async () => {
   const database = databases.embedded
   if (database === null) throw new Error('the embedded database is open')
-  await expect(replayUsage(database, join(folder.path, 'nothing'))).rejects.toThrow('There is no journal')
+  await expect(replayUsage(database, join(folder.path, 'nothing'))).rejects.toThrow('No journal')
   const directory = newJournal()
   const release = lockDataFolder(join(directory, '..'))
   await openJournal({ directory }).close()
   // The lock names its holder: here a process that is alive and not this one.
   writeFileSync(join(directory, '..', 'gateway.lock'), JSON.stringify({ pid: process.ppid, began: null }))
-  await expect(replayUsage(database, directory)).rejects.toThrow(`Process ${process.ppid} is a gateway on this journal`)
+  await expect(replayUsage(database, directory)).rejects.toThrow(`Process ${process.ppid} is a running gateway that owns this journal`)
   release()
 })
 
