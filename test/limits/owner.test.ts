@@ -181,7 +181,7 @@ describe('an owner of limits', () => {
     const waiting = Array.from({ length: 5_000 }, (_, index) => worker.meter.admit(ask(`w${index}`)).catch(() => null))
     await expect(worker.meter.admit(ask('beyond'))).rejects.toMatchObject({
       status: 503,
-      detail: expect.stringContaining('too many wait'),
+      detail: expect.stringContaining('too many calls wait'),
     })
     const settled = worker.meter.settle(settlement(seat, 10, 10, seat.day * 86_400_000))
     worker.startWire()

@@ -66,7 +66,7 @@ describe('the blocklist', () => {
     await reload()
     expect(list.isBlocked('evil.com')).toBe(true)
     expect(lines.at(-1)).toBe(
-      'blocklist_not_read {"source":"https://lists.test/a","names_kept":1,"detail":"status 503"}',
+      'blocklist_load_failed {"source":"https://lists.test/a","names_kept":1,"detail":"status 503"}',
     )
     list.close()
   })

@@ -48,12 +48,12 @@ describe('a moderation endpoint', () => {
   })
 
   test.each([
-    ['refuses the connection', () => Promise.reject(new Error('ECONNREFUSED')), 'no answer'],
+    ['refuses the connection', () => Promise.reject(new Error('ECONNREFUSED')), 'no response'],
     ['answers 500', async () => new Response('secret of theirs', { status: 500 }), 'status 500'],
-    ['answers no JSON', async () => new Response('<html>'), 'not a moderation answer'],
-    ['answers other JSON', async () => Response.json({ results: [{ flagged: 'yes' }] }), 'not a moderation answer'],
-    ['answers no result', async () => Response.json({ results: [] }), 'not a moderation answer'],
-    ['answers without an end', async () => new Response('x'.repeat(300_000)), 'an answer over the size limit'],
+    ['answers no JSON', async () => new Response('<html>'), 'not a moderation response'],
+    ['answers other JSON', async () => Response.json({ results: [{ flagged: 'yes' }] }), 'not a moderation response'],
+    ['answers no result', async () => Response.json({ results: [] }), 'not a moderation response'],
+    ['answers without an end', async () => new Response('x'.repeat(300_000)), 'the response exceeds the size limit'],
   ] as [string, () => Promise<Response>, string][])(
     'that %s leaves the in-process verdict, and the log says so',
     async (_what, answer, detail) => {
@@ -84,7 +84,7 @@ describe('a moderation endpoint', () => {
     isUp = true
     pass(10_001)
     expect(await moderation.ask(['one'], 'req_1', never)).toBe('hate_threatening')
-    expect(lines.slice(-2)).toEqual(['moderation_passed_over ', 'moderation_back'])
+    expect(lines.slice(-2)).toEqual(['moderation_skipped ', 'moderation_recovered'])
     expect(moderation.counts).toEqual({ asked: 4, blocked: 1, failed: 3, passedOver: 1 })
   })
 

@@ -104,7 +104,7 @@ test('what a collector refuses is dropped, counted and said once', async () => {
   expect(collector.requests).toHaveLength(2)
   expect([outcome(exporter, 'traces', 'dropped'), outcome(exporter, 'metrics', 'dropped')]).toEqual([1, 1])
   expect(warnings).toEqual([
-    { event: 'telemetry_not_exported', signal: 'traces', failures: 1, detail: 'the collector answers 400' },
+    { event: 'telemetry_export_failed', signal: 'traces', failures: 1, detail: 'the collector answered 400' },
   ])
 })
 

@@ -151,7 +151,7 @@ describe('readHtml', () => {
       try {
         textOf(html)
       } catch (cause) {
-        expect(cause).toMatchObject({ message: 'the page nests too deep' })
+        expect(cause).toMatchObject({ message: 'the page is nested too deeply' })
       }
       expect([piece, performance.now() - startedAt < 3_000]).toEqual([piece, true])
     }

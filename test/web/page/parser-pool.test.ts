@@ -36,7 +36,7 @@ test('whoever waits when the readers are closed is told so at once, and no threa
     ),
   )
   closing.close()
-  expect(await Promise.all(all)).toEqual(Array.from({ length: 10 }, () => 'the gateway stops'))
+  expect(await Promise.all(all)).toEqual(Array.from({ length: 10 }, () => 'the gateway is stopping'))
   await expect(closing.read(page)).rejects.toMatchObject({ code: 'unreadable' })
 })
 
