@@ -28,10 +28,10 @@ function problemsOf(environment: Environment): readonly string[] {
   }
 }
 
-describe('with nothing set', () => {
+describe('configuration without variables', () => {
   const config = readConfig({})
 
-  test('everything has its documented default', () => {
+  test('has the documented defaults', () => {
     expect(config).toMatchObject({
       port: 3000,
       host: '127.0.0.1',
@@ -62,11 +62,11 @@ describe('with nothing set', () => {
     })
   })
 
-  test('no proxy is trusted', () => {
+  test('trusts no proxy', () => {
     for (const address of ['127.0.0.1', '10.0.0.1', '::1', '']) expect(config.isTrustedProxy(address)).toBe(false)
   })
 
-  test('an empty or blank value is as good as none', () => {
+  test('treats an empty or blank value as unset', () => {
     expect(readConfig({ PORT: '', LOG_LEVEL: ' ', DATABASE_URL: '', OPENAI_API_KEY: ' ' })).toMatchObject({
       port: 3000,
       logLevel: 'info',
@@ -76,7 +76,7 @@ describe('with nothing set', () => {
   })
 })
 
-describe('a wrong value', () => {
+describe('invalid configuration value', () => {
   const postgres = 'postgres://localhost/gateway'
   /** What is set, and the line that answers it. */
   const wrong: readonly (readonly [Environment, string | RegExp])[] = [
@@ -209,7 +209,7 @@ describe('a wrong value', () => {
     ],
   ]
 
-  test('each one is answered by a line that begins with its name', () => {
+  test('reports a line that begins with its name', () => {
     for (const [environment, line] of wrong) {
       const problems = problemsOf(environment)
       expect({ environment, count: problems.length >= 1 }).toEqual({ environment, count: true })
@@ -218,7 +218,7 @@ describe('a wrong value', () => {
     }
   })
 
-  test('all of them together are answered together', () => {
+  test('reports all values together', () => {
     const all = {
       PORT: 'x',
       LOG_LEVEL: 'x',
@@ -239,7 +239,7 @@ describe('a wrong value', () => {
     )
   })
 
-  test('a fault in one place of the file does not hide those in others, whatever kind they are', () => {
+  test('reports file errors independently of each other', () => {
     const path = file('many.json', {
       providers: [
         provider({ id: 'Bad Id', base_url: 7 }),
@@ -282,7 +282,7 @@ describe('a wrong value', () => {
     ])
   })
 
-  test('no line repeats a secret', () => {
+  test('repeats no secret', () => {
     const canary = 'canary'
     const problems = problemsOf({
       DATABASE_URL: `mysql://gateway:${canary}@localhost/x`,
@@ -299,14 +299,14 @@ describe('a wrong value', () => {
   })
 })
 
-describe('a right value', () => {
-  test('a provider is configured by its key alone, and is then the only one', () => {
+describe('valid configuration value', () => {
+  test('configures a provider by its key, as the only one', () => {
     expect(readConfig({ ANTHROPIC_API_KEY: 'key' }).providers).toEqual([
       { id: 'anthropic', format: 'anthropic', baseUrl: 'https://api.anthropic.com', apiKey: 'key' },
     ])
   })
 
-  test('plain http is taken where nothing leaves the machine or the private network', () => {
+  test('allows plain http within the machine or the private network', () => {
     const hosts = [
       'localhost:8080',
       '127.0.0.1',
@@ -323,12 +323,12 @@ describe('a right value', () => {
       expect({ host, count: problemsOf({ OPENAI_BASE_URL: `http://${host}/v1` }).length }).toEqual({ host, count: 1 })
   })
 
-  test('a base address loses its trailing slashes', () => {
+  test('removes trailing slashes of a base URL', () => {
     const { providers } = readConfig({ OPENAI_API_KEY: 'key', OPENAI_BASE_URL: 'https://example.com/v1//' })
     expect(providers[0]?.baseUrl).toBe('https://example.com/v1')
   })
 
-  test('a secret in a file wins over the variable, without its line end', () => {
+  test('prefers a secret in a file, without its line end', () => {
     const path = file('secret', `${secret}\n`)
     expect(readConfig({ JWT_SECRET: 'x', JWT_SECRET_FILE: path }).jwtSecret).toBe(secret)
     expect(readConfig({ DATABASE_URL_FILE: file('url', 'postgres://db/x\n'), JWT_SECRET: secret }).databaseUrl).toBe(
@@ -336,13 +336,13 @@ describe('a right value', () => {
     )
   })
 
-  test('proxies are trusted by address and by range, of either family', () => {
+  test('trusts proxies by address and range of either family', () => {
     const { isTrustedProxy } = readConfig({ TRUSTED_PROXIES: '10.0.0.0/8, 192.0.2.7,fd00::/8' })
     for (const address of ['10.255.0.1', '192.0.2.7', 'fd12::1']) expect(isTrustedProxy(address)).toBe(true)
     for (const address of ['11.0.0.1', '192.0.2.8', 'fe80::1', 'nonsense']) expect(isTrustedProxy(address)).toBe(false)
   })
 
-  test('the configuration file adds providers with their models', () => {
+  test('adds providers with their models from the file', () => {
     const path = file('providers.json', { providers: [provider({ api_key_env: 'LOCAL_KEY' })] })
     const config = readConfig({ GATEWAY_CONFIG: path, LOCAL_KEY: 'key' })
     expect(config.providers).toEqual([
@@ -351,7 +351,7 @@ describe('a right value', () => {
     expect(config.extraModels.map(({ provider: id, row }) => [id, row.id])).toEqual([['local', 'llama']])
   })
 
-  test('extra_fields: extends what a provider is sent, without the fields that the gateway sets', () => {
+  test('extends extra_fields of a provider, except fields of the gateway', () => {
     const fields = (...extra_fields: readonly string[]) =>
       file('fields.json', { providers: [provider({ extra_fields })] })
     const { providers } = readConfig({ GATEWAY_CONFIG: fields('plugins', 'route') })
@@ -363,7 +363,7 @@ describe('a right value', () => {
     expect(problemsOf({ GATEWAY_CONFIG: fields('__proto__') })).toHaveLength(1)
   })
 
-  test('image_urls: is off for a server on a private network unless the operator sets it', () => {
+  test('turns image_urls off for a server on a private network unless set', () => {
     const given = (base_url: string, capabilities?: object) => {
       const [first] = readConfig({
         GATEWAY_CONFIG: file('images.json', {
@@ -385,7 +385,7 @@ describe('a right value', () => {
     expect(given('http://127.0.0.1:11434/v1', { image_urls: true })).toBe(true)
   })
 
-  test('the configuration file names the model that rewrites prompts, by any of its names', () => {
+  test('finds the rewriting model by any of its names', () => {
     const local = { providers: [provider({})], enhancement: { model: 'llama' } }
     expect(readConfig({ GATEWAY_CONFIG: file('own-rewriter.json', local) }).rewriter).toBe('local/llama')
     const simulated = { enhancement: { model: 'gpt-5.5' } }
@@ -393,7 +393,7 @@ describe('a right value', () => {
     expect(readConfig({}).rewriter).toBeNull()
   })
 
-  test('the configuration file changes models of the catalogue, adds to them, and gives the plans other figures', () => {
+  test('changes and adds catalog models and plan limits from the file', () => {
     const models = [{ provider: 'openai', id: 'gpt-5.5', quality: 0.9 }]
     const path = file('changes.json', { models, plans: { evaluation: { daily_cost_usd: 1.5, daily_tokens: 0 } } })
     const config = readConfig({ GATEWAY_CONFIG: path })
@@ -406,14 +406,14 @@ describe('a right value', () => {
     expect(readPlans({})).toEqual(plans)
   })
 
-  test('a name of the catalogue stays its own', () => {
+  test('keeps a catalog name for its model', () => {
     const taken = { provider: 'openai', id: 'gpt-5.5', aliases: ['gpt-4.1'] }
     expect(problemsOf({ GATEWAY_CONFIG: file('taken-name.json', { models: [taken] }) })).toEqual([
       'GATEWAY_CONFIG: models: provider "openai": two models are named "gpt-4.1"; choose another name for one',
     ])
   })
 
-  test('the gateway listens on addresses of both families and on names, and answers to what a Host header can hold', () => {
+  test('accepts listen addresses of both families and names, and Host headers', () => {
     for (const host of ['0.0.0.0', '::', '::1', 'localhost', 'gateway', 'a-b.example.com'])
       expect(readConfig({ HOST: host }).host).toBe(host)
     expect(readConfig({ ALLOWED_HOSTS: '10.0.0.1, [::1], a_b.example' }).allowedHosts).toEqual([
@@ -423,7 +423,7 @@ describe('a right value', () => {
     ])
   })
 
-  test('search back ends are asked in one order, whatever order they are set in; without any there is none', () => {
+  test('orders search back ends independent of the variables; without any there is none', () => {
     const all = {
       TAVILY_API_KEY: 't',
       BRAVE_API_KEY: 'b',
@@ -438,35 +438,35 @@ describe('a right value', () => {
     expect(readConfig({ TAVILY_BASE_URL: 'https://t.example' }).web).toEqual({ search: [], prices: webPrices })
   })
 
-  test('how many requests go to stronger models is the operator’s to say', () => {
+  test('sets the shares of requests for stronger models', () => {
     const path = file('routing.json', { routing: { strong_share: 0.5, middle_share: 0.25 } })
     expect(readConfig({ GATEWAY_CONFIG: path }).routing).toEqual({ strong: 0.5, middle: 0.25 })
     expect(readConfig({}).routing).toEqual(defaultLevelShares)
   })
 
-  test('what the web costs is the operator’s to say, exactly', () => {
+  test('sets exact prices of web access', () => {
     const path = file('prices.json', { web: { search_usd: 0.00123456, fetch_usd: 0 } })
     expect(readConfig({ GATEWAY_CONFIG: path }).web.prices).toEqual({ search: 123_456, fetch: 0 })
   })
 
-  test('host names answered to are compared in lower case', () => {
+  test('compares host names in lower case', () => {
     expect(readConfig({ ALLOWED_HOSTS: 'Gateway.Example.com, b' }).allowedHosts).toEqual(['gateway.example.com', 'b'])
   })
 })
 
-describe('warnings', () => {
+describe('configuration warnings', () => {
   const calm = { BUN_CONFIG_MAX_HTTP_REQUESTS: '8192' }
 
-  test('none, as `bun run start` sets things', () => {
+  test('do not occur with `bun run start`', () => {
     expect(readConfig(calm).warnings).toEqual([])
   })
 
-  test('few upstream calls at a time are warned of, and Bun’s own bound is few', () => {
+  test("include a low limit of concurrent upstream calls, such as Bun's default", () => {
     expect(readConfig({}).warnings).toEqual([expect.stringMatching(/^BUN_CONFIG_MAX_HTTP_REQUESTS: only 256 /)])
     expect(readConfig({ BUN_CONFIG_MAX_HTTP_REQUESTS: '1023' }).warnings).toHaveLength(1)
   })
 
-  test('an address without its key is warned of, and nobody is called there', () => {
+  test('include a base URL without its key, and disable that provider', () => {
     const key = { ANTHROPIC_API_KEY: 'key' }
     const config = readConfig({
       ...calm,
@@ -480,7 +480,7 @@ describe('warnings', () => {
     expect(config.providers.map(({ id }) => id)).toEqual(['anthropic'])
   })
 
-  test('a proxy that provider calls would go through is warned of, whatever its name', () => {
+  test('include a proxy for provider calls in any variable', () => {
     for (const name of ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy', 'ALL_PROXY'])
       expect(readConfig({ ...calm, [name]: 'http://user:canary@proxy:3128' }).warnings).toEqual([
         `${name} is set: calls to providers will go through that proxy`,
@@ -488,7 +488,7 @@ describe('warnings', () => {
   })
 })
 
-test('where the data is can be read although everything else is wrong', () => {
+test('readStoreConfig: reads the data location although other values are invalid', () => {
   const rest = { PORT: 'x', LOG_LEVEL: 'x', WORKERS: '9', GATEWAY_CONFIG: '/nowhere' }
   expect(readStoreConfig({ ...rest, GATEWAY_DATA_DIR: '/data' })).toEqual({ dataDirectory: '/data', databaseUrl: null })
   expect(readStoreConfig({ ...rest, DATABASE_URL: 'postgres://db/x' }).databaseUrl).toBe('postgres://db/x')
@@ -508,14 +508,14 @@ function provider(changes: Readonly<Record<string, unknown>>) {
   }
 }
 
-describe('mail', () => {
+describe('mail configuration', () => {
   const mail = {
     SMTP_URL: 'smtp://127.0.0.1:25',
     MAIL_FROM: 'a@example.test',
     PUBLIC_URL: 'https://gateway.example.test',
   }
 
-  test('needs a sender and the address that its links lead to, and says what is wrong with each', () => {
+  test('requires sender and link URL and reports each problem', () => {
     expect(readConfig({}).mail).toBeNull()
     expect(readConfig(mail).mail).toEqual({
       smtpUrl: mail.SMTP_URL,
@@ -537,22 +537,22 @@ describe('mail', () => {
       expect([environment, problemsOf(environment).some(line => line.startsWith(problem))]).toEqual([environment, true])
   })
 
-  test('with credentials to a server elsewhere is sent over TLS or not at all', () => {
+  test('requires TLS for credentials to another network', () => {
     const requires = (url: string) => readConfig({ ...mail, SMTP_URL: url }).mail?.requireTls
     expect(requires('smtp://me:secret@smtp.example.test')).toBe(true)
     expect(requires('smtp://me:secret@mailhog')).toBe(false)
     expect(requires('smtps://me:secret@smtp.example.test')).toBe(false)
   })
 
-  test('a sender without a server is told of, and sends nothing', () => {
+  test('warns about a sender without a server and sends nothing', () => {
     const { mail: none, warnings } = readConfig({ MAIL_FROM: mail.MAIL_FROM })
     expect(none).toBeNull()
     expect(warnings.some(line => line.startsWith('MAIL_FROM'))).toBe(true)
   })
 })
 
-describe('registration', () => {
-  test('is open unless set, and takes domains in any case of letters', () => {
+describe('registration configuration', () => {
+  test('defaults to open and accepts domains in any case', () => {
     expect(readConfig({}).registration).toEqual({ mode: 'open', domains: null })
     expect(readConfig({ REGISTRATION: 'Invitation' }).registration.mode).toBe('invitation')
     const { registration, warnings } = readConfig({ REGISTRATION_DOMAINS: 'Example.com, b.example' })
@@ -560,7 +560,7 @@ describe('registration', () => {
     expect(warnings.some(line => line.startsWith('REGISTRATION_DOMAINS'))).toBe(true)
   })
 
-  test('says what is wrong with each value', () => {
+  test('reports each invalid value', () => {
     const wrong: readonly [Environment, string][] = [
       [{ REGISTRATION: 'maybe' }, 'REGISTRATION: must be one of'],
       [{ REGISTRATION_DOMAINS: ',' }, 'REGISTRATION_DOMAINS: is empty'],
@@ -573,7 +573,7 @@ describe('registration', () => {
   })
 })
 
-test('telemetry is exported where an endpoint is named, with the headers that are set beside it', () => {
+test('telemetry configuration: exports to an endpoint with its headers', () => {
   const token = 'a-token-for-scrapes-0123456789'
   const config = readConfig({
     METRICS_TOKEN_FILE: file('metrics-token', `${token}\n`),
@@ -591,10 +591,10 @@ test('telemetry is exported where an endpoint is named, with the headers that ar
   expect(readConfig({ OTEL_EXPORTER_OTLP_HEADERS: 'x=y', OTEL_TRACES_SAMPLER_ARG: '1' }).otlp).toBeNull()
 })
 
-describe('bodies in flight', () => {
+describe('body limits configuration', () => {
   const megabyte = 1_048_576
 
-  test('have defaults for a container of 512 MB, and are set in megabytes', () => {
+  test('has defaults for a container of 512 MB and is set in megabytes', () => {
     expect(readConfig({}).bodies).toEqual({ process: 48 * megabyte, owner: 36 * megabyte })
     expect(readConfig({ BODIES_IN_FLIGHT_MB: '512', BODIES_IN_FLIGHT_PER_ACCOUNT_MB: '128' }).bodies).toEqual({
       process: 512 * megabyte,

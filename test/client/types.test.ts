@@ -92,9 +92,9 @@ async function compile(name: string, file: string, options: object) {
   return run([...compiler(name), '-p', consumer], consumer)
 }
 
-describe('the packed client', () => {
+describe('packed client', () => {
   for (const [title, name] of Object.entries(compilers))
-    test(`client: compiles in ${title} when libraries are checked too, with the DOM or without`, async () => {
+    test(`compiles in ${title} when libraries are checked too, with and without the DOM`, async () => {
       for (const [platform, way] of name === 'typescript' ? newest : settled) {
         const { said } = await compile(name, 'use.ts', { ...libraries[platform], ...modules[way] })
         // Node's own declarations are for the compilers of their time.

@@ -9,7 +9,7 @@ import { freshFolder, ledgerOf, run, stopProcesses } from '../harness/processes.
 setDefaultTimeout(90_000)
 afterAll(stopProcesses)
 
-test('usage replay: ends when all is shipped, with nothing left to wait for', async () => {
+test('usage replay: ends when everything is shipped', async () => {
   const folder = await freshFolder()
   const journal = openJournal({ directory: join(folder, 'journal') })
   for (const id of ['one', 'two']) journal.append(usageRecord({ request_id: `req_${id}` }))

@@ -12,7 +12,7 @@ setDefaultTimeout(60_000)
 
 const chromium = chromiumPath()
 if (chromium === null)
-  test('the dashboard in a browser', () => {
+  test('dashboard', () => {
     process.stdout.write('the dashboard did not run in a browser: there is no Chromium here\n')
   })
 else withBrowser(chromium)
@@ -30,8 +30,8 @@ function withBrowser(path: string) {
     await gateway.stop()
   })
 
-  describe('coming in', () => {
-    test('a wrong password is refused in words, and nothing tells which of the two was wrong', async () => {
+  describe('Sign-in', () => {
+    test('rejects a wrong password with a message that does not name the wrong field', async () => {
       const { page, go } = owner
       await go('', 'Sign in')
       await page.getByLabel('Email').fill(firstOwner(gateway).email)
@@ -40,7 +40,7 @@ function withBrowser(path: string) {
       expect(await page.getByRole('alert').textContent()).toContain('The e-mail address or the password is not right')
     })
 
-    test('what the first start printed signs in, a reload keeps the session, and nothing of it outlives the tab', async () => {
+    test('accepts the printed credentials, survives a reload, and ends with the tab', async () => {
       const { email, password } = firstOwner(gateway)
       await owner.signIn(email, password)
       await owner.page.reload()
@@ -49,7 +49,7 @@ function withBrowser(path: string) {
       expect(await owner.page.evaluate('JSON.stringify(sessionStorage)')).not.toContain('eyJ')
     })
 
-    test('a second tab shares the session, and signing out in one signs out both', async () => {
+    test('shares the session between tabs, and sign-out ends it in both', async () => {
       const visitor = await newVisitor(browser, gateway)
       const { email, password } = firstOwner(gateway)
       await visitor.signIn(email, password)
@@ -62,7 +62,7 @@ function withBrowser(path: string) {
     })
   })
 
-  test('the first-run card turns green at the first call of the command that it shows', async () => {
+  test('First-request card: turns green after the shown command runs', async () => {
     const { page, go } = owner
     await go('', 'Overview')
     await page.getByRole('button', { name: 'Create API key and show command' }).click()
@@ -77,7 +77,7 @@ function withBrowser(path: string) {
     await page.locator('.first-run.done').waitFor()
   })
 
-  test('the playground streams an answer, says what served it, why and for how much, takes stars, and leaves no key behind', async () => {
+  test('Playground: streams an output with model, routing and cost, accepts a rating, and revokes its key', async () => {
     const { page, go } = owner
     await go('playground', 'Playground')
     await page
@@ -101,7 +101,7 @@ function withBrowser(path: string) {
     await used.getByText('revoked').waitFor()
   })
 
-  test('Stop ends an answer that is on its way', async () => {
+  test('Playground: stops a running response', async () => {
     const { page, go } = owner
     await go('playground', 'Playground')
     await page.getByLabel('Your message').fill('[[sim:tokens=2000, chunk=40, pace_ms=50]] Tell me a long story.')
@@ -111,7 +111,7 @@ function withBrowser(path: string) {
     await page.getByText('Stopped. Received output is billed.').waitFor()
   })
 
-  test('a second key is shown once, works, and is refused once it is revoked', async () => {
+  test('Keys: shows a new key once and revokes it', async () => {
     const { page, go } = owner
     await go('keys', 'Keys')
     await page.getByRole('button', { name: 'Create key' }).click()
@@ -130,7 +130,7 @@ function withBrowser(path: string) {
     expect(await status()).toBe(401)
   })
 
-  test('a limit that is used up is said, with the way to more', async () => {
+  test('Playground: shows a reached limit with a link to plans', async () => {
     const { page, go } = owner
     await changeAccount(gateway.deps.database, gateway.accountId, { ...plans.usage, dailyTokens: 1 })
     await go('playground', 'Playground')
@@ -143,7 +143,7 @@ function withBrowser(path: string) {
     await changeAccount(gateway.deps.database, gateway.accountId, { ...plans.usage, requestsPerMinute: 10_000 })
   })
 
-  test('whoever signs up is upgraded by the operator, caps the month, and is told of the hour of grace', async () => {
+  test("Billing: shows the operator's upgrade, the soft cap and the grace period", async () => {
     const visitor = await newVisitor(browser, gateway)
     const { page, go } = visitor
     await go('sign-up', 'Create account')
@@ -175,7 +175,7 @@ function withBrowser(path: string) {
     await visitor.leave()
   })
 
-  test('an invitation is accepted with its link, and opens what its role opens', async () => {
+  test('Team: accepts an invitation by link with the permissions of its role', async () => {
     const { page, go } = owner
     await go('team', 'Team')
     await page.getByRole('button', { name: 'Invite user' }).click()
@@ -201,7 +201,7 @@ function withBrowser(path: string) {
     await page.getByRole('row', { name: /colleague@example.test/ }).waitFor()
   })
 
-  test('the log filters, follows along, tells a request’s details, and is exported as it is filtered', async () => {
+  test('Requests: filters, updates live, shows details, and exports the filtered rows', async () => {
     const { page, go } = owner
     await go('requests?streamed=true', 'Requests')
     await page.getByRole('button', { name: 'Clear filters' }).waitFor()
@@ -226,7 +226,7 @@ function withBrowser(path: string) {
     expect(lines.length).toBeGreaterThanOrEqual(before + 2)
   })
 
-  test('the chart of 30 days is split by model and by key, tells latency and errors, and its legend the day pointed at', async () => {
+  test('Overview: splits the chart by model and key and shows latency, errors and the selected day', async () => {
     const { page, go } = owner
     await go('', 'Overview')
     const legend = page.locator('.legend')
@@ -251,7 +251,7 @@ function withBrowser(path: string) {
     expect(new Set(await page.locator('.legend-value').allTextContents())).toEqual(new Set(['0']))
   })
 
-  test('a network that is gone is said, with a way to ask again, and what was known stays', async () => {
+  test('Notices: show a lost connection with a retry button and keep loaded data', async () => {
     const { page, go } = owner
     await go('team', 'Team')
     await page.context().setOffline(true)
@@ -262,7 +262,7 @@ function withBrowser(path: string) {
     await page.getByRole('heading', { name: 'Plan', exact: true }).waitFor()
   })
 
-  test('what was learned is erased, but not by mistake', async () => {
+  test('Insights: deletes learning data after confirmation', async () => {
     const { page, go } = owner
     await go('insights', 'Insights')
     await page.getByText(/^\d+ requests?$/).waitFor()
@@ -274,7 +274,7 @@ function withBrowser(path: string) {
     await page.getByText('No learning data yet').waitFor()
   })
 
-  test('and all the while the browser had nothing to complain of', () => {
+  test('Browser: reports no errors', () => {
     expect(owner.complaints).toEqual([])
   })
 }

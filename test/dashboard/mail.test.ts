@@ -13,7 +13,7 @@ const chosen = 'chosen in a browser'
 
 const chromium = chromiumPath()
 if (chromium === null)
-  test('letters in a browser', () => {
+  test('emails', () => {
     process.stdout.write('where letters lead did not run in a browser: there is no Chromium here\n')
   })
 else withBrowser(chromium)
@@ -48,7 +48,7 @@ function withBrowser(path: string) {
     throw new Error(`no letter to ${email}`)
   }
 
-  test('a forgotten password is replaced by the link in the letter, which works once', async () => {
+  test('Reset password: replaces a forgotten password by a single-use link', async () => {
     const { email } = firstOwner(gateway)
     const visitor = await newVisitor(browser, gateway)
     const { page, go } = visitor
@@ -80,7 +80,7 @@ function withBrowser(path: string) {
     await visitor.leave()
   })
 
-  test('a new account looks around, confirms its address by the link in the letter, and then makes a key', async () => {
+  test('Registration: allows reading before the email is confirmed, and keys afterwards', async () => {
     const email = 'new@example.test'
     const visitor = await newVisitor(browser, gateway)
     const { page, go } = visitor
@@ -113,7 +113,7 @@ function withBrowser(path: string) {
     await visitor.leave()
   })
 
-  test('a gateway that takes no registrations says so, and offers no form', async () => {
+  test('Registration: shows no form when it is closed', async () => {
     const closed = await startGateway({ REGISTRATION: 'invitation' })
     const visitor = await newVisitor(browser, closed)
     const { page, go } = visitor
@@ -127,7 +127,7 @@ function withBrowser(path: string) {
     await closed.stop()
   })
 
-  test('an invitation goes by mail, its inviter is told so, and may withdraw it', async () => {
+  test('Team: sends an invitation by email that can be withdrawn', async () => {
     const visitor = await newVisitor(browser, gateway)
     const { page, go } = visitor
     await visitor.signIn(firstOwner(gateway).email, chosen)

@@ -16,7 +16,7 @@ function afterTurns(turns: number, busyMs: number): Promise<string> {
 }
 
 describe('patience', () => {
-  test('waits longer than the deadline while the process is busy with other work', async () => {
+  test('waits longer than the deadline while the process is busy', async () => {
     const { within } = createPatience()
     expect(await within(afterTurns(10, 60), 250)).toBe('reply')
   })

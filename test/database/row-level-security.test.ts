@@ -105,7 +105,7 @@ async function shipped(database: Database, records: Parameters<ReturnType<typeof
 for (const name of ['embedded', 'real'] as const) {
   const on = onDatabaseOf(name, () => databases[name], 20_000)
 
-  describe(`A2 on the ${name} database`, () => {
+  describe(`row-level security on the ${name} database [A2]`, () => {
     on('a query without its filter finds the account’s own rows alone, in every table', async database => {
       const [own, other] = [await settled(database), await settled(database)]
       for (const table of walled) {
@@ -167,7 +167,7 @@ for (const name of ['embedded', 'real'] as const) {
     })
   })
 
-  describe(`C3 on the ${name} database`, () => {
+  describe(`row-level security of the team on the ${name} database [C3]`, () => {
     on('who may only read sees what was used and billed by everybody, and no secret', async database => {
       const [one, other] = [await settled(database), await settled(database)]
       const reading = <T>(work: (sql: TransactionSql) => PromiseLike<T>) =>
@@ -188,7 +188,7 @@ for (const name of ['embedded', 'real'] as const) {
     })
   })
 
-  describe(`M3 on the ${name} database`, () => {
+  describe(`row-level security of billing on the ${name} database [M3]`, () => {
     on('what was billed can be neither changed nor deleted, by the owner of the tables either', async database => {
       await settled(database)
       const { run } = database
@@ -243,8 +243,8 @@ for (const name of ['embedded', 'real'] as const) {
   })
 }
 
-describe('a database user who is no superuser', () => {
-  test('C3 raises the wall where it may make roles, and is told so where it may not', async () => {
+describe('database user without superuser rights', () => {
+  test('activates row-level security if it may create roles, and reports it otherwise [C3]', async () => {
     if (postgres === null || databases.real === null)
       return void process.stdout.write('did not run: no real Postgres\n')
     await databases.real.run(async ({ sql }) => {

@@ -129,7 +129,7 @@ async function everyMode(failing: Format, takesTime = false): Promise<void> {
     }
 }
 
-describe.each([...formats])('%s fails before its first content, and another provider answers', failing => {
+describe.each([...formats])('%s fails before its first content: another provider answers', failing => {
   test.each(Object.entries(faults))('%s', async (name, fault) => {
     rig.play(failing, fault(failing))
     const asked = requestsTo(rig, failing)
@@ -137,26 +137,26 @@ describe.each([...formats])('%s fails before its first content, and another prov
     expect(requestsTo(rig, failing)).toBe(asked + modes.length)
   })
 
-  test('a refused connection', async () => {
+  test('when the connection is refused', async () => {
     const gone = startUpstream(() => silence)
     gone.stop()
     rig.divert(failing, gone.url)
     await everyMode(failing)
   })
 
-  test('a host that does not answer at all', async () => {
+  test('when the host does not answer', async () => {
     rig.divert(failing, 'hole')
     await everyMode(failing, true)
   })
 
-  test('a JSON answer that breaks off in the middle', async () => {
+  test('when a JSON response is truncated', async () => {
     const { opening, content } = framesOf(failing, ['half an ', 'answer'])
     rig.play(failing, () => ({ headers: eventStream, framing: 'close', pieces: [...opening, ...content] }))
     expectServedElsewhere(await rig.ask('json', { model: models[failing] }), failing)
   })
 })
 
-test('of 50 requests at a time all are answered, whichever way one provider of three fails', async () => {
+test('fallback: serves 50 concurrent requests however one of three providers fails', async () => {
   const names = Object.keys(faults).filter(name => !name.includes('bomb'))
   let served = 0
   for (const [index, name] of names.entries()) {
@@ -179,11 +179,11 @@ test('of 50 requests at a time all are answered, whichever way one provider of t
   process.stdout.write(`50 at a time through ${names.length} ways to fail: ${served} of ${names.length * 50} served\n`)
 }, 60_000)
 
-test('a redirect is not followed: nobody else sees the request or the key', () => {
+test('redirect: is not followed, so no other host receives the request or key', () => {
   expect(elsewhere.connections()).toBe(0)
 })
 
-test('what providers say in their failures never reaches a log, and no seat is left taken', () => {
+test('upstream errors: never reach a log, and no reservation stays open', () => {
   expect(rig.gateway.logLines.filter(line => line.includes(canary))).toEqual([])
   expect(rig.gateway.logLines.some(line => line.includes('attempt_failed'))).toBe(true)
   expect(seatsTaken(rig)).toBe(0)

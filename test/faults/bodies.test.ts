@@ -117,54 +117,57 @@ const attacks = [
   ['without a length', 'look', 'chunked'],
 ] as const
 
-test.each(attacks)('ten keys, each with 40 bodies of 31 MB %s: memory stays bounded', async (name, word, framing) => {
-  if (postgres === null || database === null || upstream === null || !existsSync('/proc/self/status')) {
-    process.stdout.write(`did not run without a real Postgres on Linux: bodies ${name}\n`)
-    return
-  }
-  const gateway = await startProcess(dataFolder(), {
-    DATABASE_URL: postgres.url,
-    JWT_SECRET: 'a secret of the tests, long enough to be taken',
-    OPENAI_API_KEY: 'x',
-    OPENAI_BASE_URL: `http://127.0.0.1:${upstream.port}/v1`,
-  })
-  const on = database
-  const attackers = await Promise.all(Array.from({ length: keys }, () => newAccountOn(on, plans.evaluation)))
-  const [customer, patient] = [
-    await newAccountOn(on),
-    await newAccountOn(on, { dailyTokens: 1e12, dailyCostMicrocents: 1e15 }),
-  ]
-  const statuses = new Map<string, number>()
-  const small = async () => {
-    const answer = await gateway.chat(customer.key, 'Hi', { model: 'openai/gpt-5.5', max_output_tokens: 5 })
-    return `${answer.status} ${answer.status === 200 ? '' : await answer.text()}`
-  }
-  // Known before: what is asked here is whether a body that is small finds room.
-  expect(await small()).toBe('200 ')
-  const attack = Promise.all(
-    attackers.flatMap(account =>
-      Array.from({ length: each }, async () => {
-        const status = await sendLarge(gateway, account, word, framing)
-        statuses.set(status, (statuses.get(status) ?? 0) + 1)
-      }),
-    ),
-  )
-  const meanwhile = await small()
-  await attack
-  const peak = peakBytes(gateway)
-  process.stdout.write(
-    `${keys * each} bodies of ${piecesOfBody} MB ${name}: peak RSS ${(peak / megabyte).toFixed(0)} MB, answers ${JSON.stringify([...statuses].sort())}\n`,
-  )
-  expect(peak).toBeLessThan(mostBytes)
-  expect(meanwhile).toBe('200 ')
-  for (const status of statuses.keys()) expect(['200', '429', '503']).toContain(status)
-  // What was held is free again: the same body is served.
-  let last = ''
-  await eventually(async () => {
-    last = await sendLarge(gateway, patient, word, framing)
-    return last !== '503'
-  }, 60_000)
-  expect(last).toBe('200')
-  expect(peakBytes(gateway)).toBeLessThan(mostBytes)
-  gateway.kill('SIGKILL')
-})
+test.each(attacks)(
+  'request bodies: stay within memory limits with ten keys of 40 bodies of 31 MB %s',
+  async (name, word, framing) => {
+    if (postgres === null || database === null || upstream === null || !existsSync('/proc/self/status')) {
+      process.stdout.write(`did not run without a real Postgres on Linux: bodies ${name}\n`)
+      return
+    }
+    const gateway = await startProcess(dataFolder(), {
+      DATABASE_URL: postgres.url,
+      JWT_SECRET: 'a secret of the tests, long enough to be taken',
+      OPENAI_API_KEY: 'x',
+      OPENAI_BASE_URL: `http://127.0.0.1:${upstream.port}/v1`,
+    })
+    const on = database
+    const attackers = await Promise.all(Array.from({ length: keys }, () => newAccountOn(on, plans.evaluation)))
+    const [customer, patient] = [
+      await newAccountOn(on),
+      await newAccountOn(on, { dailyTokens: 1e12, dailyCostMicrocents: 1e15 }),
+    ]
+    const statuses = new Map<string, number>()
+    const small = async () => {
+      const answer = await gateway.chat(customer.key, 'Hi', { model: 'openai/gpt-5.5', max_output_tokens: 5 })
+      return `${answer.status} ${answer.status === 200 ? '' : await answer.text()}`
+    }
+    // Known before: what is asked here is whether a body that is small finds room.
+    expect(await small()).toBe('200 ')
+    const attack = Promise.all(
+      attackers.flatMap(account =>
+        Array.from({ length: each }, async () => {
+          const status = await sendLarge(gateway, account, word, framing)
+          statuses.set(status, (statuses.get(status) ?? 0) + 1)
+        }),
+      ),
+    )
+    const meanwhile = await small()
+    await attack
+    const peak = peakBytes(gateway)
+    process.stdout.write(
+      `${keys * each} bodies of ${piecesOfBody} MB ${name}: peak RSS ${(peak / megabyte).toFixed(0)} MB, answers ${JSON.stringify([...statuses].sort())}\n`,
+    )
+    expect(peak).toBeLessThan(mostBytes)
+    expect(meanwhile).toBe('200 ')
+    for (const status of statuses.keys()) expect(['200', '429', '503']).toContain(status)
+    // What was held is free again: the same body is served.
+    let last = ''
+    await eventually(async () => {
+      last = await sendLarge(gateway, patient, word, framing)
+      return last !== '503'
+    }, 60_000)
+    expect(last).toBe('200')
+    expect(peakBytes(gateway)).toBeLessThan(mostBytes)
+    gateway.kill('SIGKILL')
+  },
+)

@@ -66,8 +66,8 @@ const faults: readonly (readonly [
   ],
 ]
 
-describe.each([...formats])('%s breaks off after its first content', failing => {
-  test.each(faults)('%s: one error event, no end, no second answer', async (_name, code, answer) => {
+describe.each([...formats])('%s fails after its first content', failing => {
+  test.each(faults)('%s: sends one error event, no end and no second response', async (_name, code, answer) => {
     rig.play(failing, () => answer(failing))
     const others = () => formats.filter(format => format !== failing).map(format => requestsTo(rig, format))
     const before = others()
@@ -83,7 +83,7 @@ describe.each([...formats])('%s breaks off after its first content', failing => 
   })
 })
 
-test('each of them stands in the ledger with what arrived, estimated, at most what was reserved', async () => {
+test('records each request with its received output, estimated, within the reservation', async () => {
   for (const { requestId, code, provider } of broken) {
     const row = await rig.row(requestId)
     expect(row).toMatchObject({ status: 'failed', error_code: code, finish_reason: null, provider, estimated: true })
@@ -95,7 +95,7 @@ test('each of them stands in the ledger with what arrived, estimated, at most wh
   expect(broken.length).toBe(formats.length * faults.length * streamed.length)
 })
 
-test('a stream cut anywhere is finished for its caller only where its terminal event was there', async () => {
+test('ends a truncated stream only after its terminal event', async () => {
   const framings: readonly Framing[] = ['chunked', 'close', 'length']
   const text = 'Grüße, 世界! A short answer. 🙂'
   const jobs: (() => Promise<void>)[] = []
@@ -148,7 +148,7 @@ test('a stream cut anywhere is finished for its caller only where its terminal e
   )
 }, 60_000)
 
-test('afterwards no seat is taken, and no upstream is still at work', async () => {
+test('releases all reservations and upstream calls', async () => {
   expect(seatsTaken(rig)).toBe(0)
   await Bun.sleep(50)
   for (const format of formats)

@@ -38,8 +38,8 @@ async function longAnswer(gateway: GatewayProcess, key: string): Promise<Seen> {
   return { id, tokens: usage.total_tokens, microcents: Math.round(usage.cost_usd * 1e8) }
 }
 
-describe('an answer that ended unheard', () => {
-  test('ledger: says what callers were told when a sibling settled their answers first, and so do all sums', async () => {
+describe('ledger of instances that seemed dead', () => {
+  test('records the status that clients received when another instance settled first, and so do all sums', async () => {
     if (postgres === null || redis === null) return
     const [toPostgres, toRedis] = [startProxy(Number(new URL(postgres.url).port)), startProxy(redis.port)]
     const proxied = new URL(postgres.url)

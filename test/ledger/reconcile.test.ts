@@ -236,7 +236,7 @@ for (const [name, open] of [
   })
 }
 
-test('a data folder’s journals are its own and its workers’: each is replayed', async () => {
+test("journalFolders: returns a data folder's journal and its workers' journals", async () => {
   const database = databases.embedded
   if (database === null) throw new Error('the embedded database is open')
   const { accountId } = await newTeam(database)
@@ -255,7 +255,7 @@ test('a data folder’s journals are its own and its workers’: each is replaye
   await expect(replayFolders(database, [])).rejects.toThrow('No journal')
 })
 
-test('a journal that is not there, or that a living gateway writes to, is not replayed', async () => {
+test('replayUsage: rejects a missing journal and one that a running gateway writes to', async () => {
   const database = databases.embedded
   if (database === null) throw new Error('the embedded database is open')
   await expect(replayUsage(database, join(folder.path, 'nothing'))).rejects.toThrow('No journal')
@@ -264,11 +264,13 @@ test('a journal that is not there, or that a living gateway writes to, is not re
   await openJournal({ directory }).close()
   // The lock names its holder: here a process that is alive and not this one.
   writeFileSync(join(directory, '..', 'gateway.lock'), JSON.stringify({ pid: process.ppid, began: null }))
-  await expect(replayUsage(database, directory)).rejects.toThrow(`Process ${process.ppid} is a running gateway that owns this journal`)
+  await expect(replayUsage(database, directory)).rejects.toThrow(
+    `Process ${process.ppid} is a running gateway that owns this journal`,
+  )
   release()
 })
 
-test('the counters in Redis, less what open requests reserve, are ledger and stream together, to the micro-cent', async () => {
+test('reconciliation: matches Redis counters without reservations to ledger and stream to the micro-cent', async () => {
   const database = databases.real ?? databases.embedded
   const redisServer = await startRedis()
   if (database === null || redisServer === null) return void process.stdout.write('did not run: counters in Redis\n')

@@ -35,7 +35,7 @@ function rig(seed: LocalMeterOptions['seed'] = async () => ({ tokens: 0, microce
 
 meterContract('in process', async () => rig())
 
-test('the day begins with what the ledger knows, asked once however many come at once', async () => {
+test("local meter: loads the day's usage once for any number of concurrent requests", async () => {
   let asked = 0
   const { meter } = rig(async () => {
     asked++
@@ -47,7 +47,7 @@ test('the day begins with what the ledger knows, asked once however many come at
   expect(meter.standing('acc_1', wide)).toMatchObject({ tokens: { remaining: 100 } })
 })
 
-test('an account whose ledger cannot be read is not let in, and is asked for again', async () => {
+test('local meter: rejects an account whose ledger cannot be read and retries the load', async () => {
   let answers = false
   const { meter } = rig(async () => {
     if (!answers) throw new Error('away')
@@ -58,7 +58,7 @@ test('an account whose ledger cannot be read is not let in, and is asked for aga
   expect((await meter.admit(ask('a'))).admitted).toBe(true)
 })
 
-test('while the journal takes nothing, nobody is let in and the end of an answer is withheld', async () => {
+test('local meter: rejects requests and delays the end of responses while the journal cannot be written', async () => {
   const { meter, clock, disk } = rig()
   const seat = admitted(await meter.admit(ask('a')))
   const other = admitted(await meter.admit(ask('b')))
@@ -72,7 +72,7 @@ test('while the journal takes nothing, nobody is let in and the end of an answer
   expect((await saved).seats.remaining).toBe(10)
 })
 
-test('a seat that nobody settles is taken back, and still counts if it is settled after all', async () => {
+test('local meter: releases an unsettled reservation, and still counts a later settlement', async () => {
   const { meter, clock } = rig()
   const limits = { ...wide, concurrentRequests: 1 }
   const seat = admitted(await meter.admit(ask('a', { limits })))
@@ -82,7 +82,7 @@ test('a seat that nobody settles is taken back, and still counts if it is settle
   expect(standing).toMatchObject({ tokens: { remaining: wide.dailyTokens - 600 }, seats: { remaining: 0 } })
 })
 
-test('local meter: reads an idle account again when it had to make room for others', async () => {
+test('local meter: reads an idle account again after its eviction', async () => {
   const seeded: string[] = []
   const { meter, clock } = rig(async accountId => {
     seeded.push(accountId)
@@ -101,13 +101,13 @@ test('local meter: reads an idle account again when it had to make room for othe
   expect(seeded.length).toBeGreaterThan(0)
 })
 
-test('a known account is answered without waiting', async () => {
+test('local meter: answers for a known account synchronously', async () => {
   const { meter } = rig()
   await meter.admit(ask('a'))
   expect(Bun.peek(meter.admit(ask('b')))).toMatchObject({ admitted: true })
 })
 
-test('prices and limits beyond a double are still exact', async () => {
+test('local meter: stays exact for prices and limits beyond a double', async () => {
   const { meter } = rig()
   const limits = { ...wide, dailyTokens: 10_000_000, dailyCostMicrocents: Number.MAX_SAFE_INTEGER }
   const seat = admitted(
@@ -132,7 +132,7 @@ type Line = {
   lapsed: { readonly tokens: number; readonly cost: number } | null
 }
 
-test('against a naive model: never over a limit, billed ≤ reserved, settled once', async () => {
+test('local meter: matches a naive model in limits, billing and single settlement', async () => {
   const limits = { requestsPerMinute: 4, concurrentRequests: 3, dailyTokens: 3000, dailyCostMicrocents: 3000 }
   const command = fc.oneof(
     fc.record({

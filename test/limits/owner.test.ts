@@ -95,8 +95,8 @@ meterContract('asked over a wire', async () => {
 
 const one: AdmissionRequest['limits'] = { ...wide, concurrentRequests: 1 }
 
-describe('an owner of limits', () => {
-  test('gives the last place of an account to one of its workers, and again when it is settled', async () => {
+describe('limits owner', () => {
+  test('grants the last free request of an account to one worker, and again after its settlement', async () => {
     const owner = startOwner()
     const workers = [owner.join(1), owner.join(2)]
     const admissions = await Promise.all(
@@ -109,7 +109,7 @@ describe('an owner of limits', () => {
     expect((await workers[0]?.meter.admit(ask('r3', { limits: one })))?.admitted).toBe(true)
   })
 
-  test('settles what a dead worker had open to its last report, and returns what it had not reported', async () => {
+  test("settles a dead worker's open requests to the last report and releases the others", async () => {
     const owner = startOwner()
     const [dying, living] = [owner.join(1), owner.join(2)]
     const two = { ...wide, concurrentRequests: 2 }
@@ -126,7 +126,7 @@ describe('an owner of limits', () => {
     expect((await living.meter.admit(ask('late', { limits: two }))).admitted).toBe(true)
   })
 
-  test('returns an admission whose worker has died, or does not wait any more, while the account was read', async () => {
+  test('releases an admission whose worker died or stopped waiting during the load', async () => {
     const owner = startOwner()
     const { promise: read, resolve } = Promise.withResolvers<{ tokens: number; microcents: number }>()
     owner.seedWith(() => read)
@@ -142,7 +142,7 @@ describe('an owner of limits', () => {
     expect((await next.meter.admit(ask('next', { limits: one }))).admitted).toBe(true)
   })
 
-  test('which does not answer means 503; what is open then ends all the same, and counts once', async () => {
+  test('causes 503 when it does not answer, while open requests still end and count once', async () => {
     const owner = startOwner()
     const worker = owner.join(1, 1)
     const seat = admitted(await worker.meter.admit(ask('open', { limits: one })))
@@ -159,7 +159,7 @@ describe('an owner of limits', () => {
     })
   })
 
-  test('that is gone refuses at once, and a worker keeps the records of what it had open', async () => {
+  test('rejects at once when gone, and workers keep the records of open requests', async () => {
     const owner = startOwner()
     const worker = owner.join(1)
     const seat = admitted(await worker.meter.admit(ask('open')))
@@ -173,7 +173,7 @@ describe('an owner of limits', () => {
     expect(await worker.drained(0)).toBe(true)
   })
 
-  test('has a bounded number of calls waiting; settlements are taken beyond it', async () => {
+  test('limits the number of waiting calls, except settlements', async () => {
     const owner = startOwner()
     const worker = owner.join(1)
     const seat = admitted(await worker.meter.admit(ask('open')))
@@ -189,7 +189,7 @@ describe('an owner of limits', () => {
     expect(owner.written.map(record => record.request_id)).toEqual(['open'])
   })
 
-  test('passes a change on to the other workers, and counts what is no account’s over all of them', async () => {
+  test('forwards changes to other workers and counts rate limiters over all of them', async () => {
     const owner = startOwner()
     const workers = [owner.join(1), owner.join(2), owner.join(3)]
     workers[0]?.changed()
@@ -202,7 +202,7 @@ describe('an owner of limits', () => {
   })
 })
 
-test('records that workers have left are taken over once, except from a folder that is held', () => {
+test('ships records left by workers once, except from a locked folder', () => {
   const { path, remove } = temporaryFolder()
   const leave = (worker: number, id: string) => {
     mkdirSync(join(path, `worker-${worker}`), { recursive: true })
@@ -224,7 +224,7 @@ test('records that workers have left are taken over once, except from a folder t
   remove()
 })
 
-describe('workers as processes of their own', () => {
+describe('worker processes', () => {
   const { path, remove } = temporaryFolder()
   const socket = join(path, 'limits.sock')
   const owner = startOwner({ now: Date.now })
@@ -250,7 +250,7 @@ describe('workers as processes of their own', () => {
     seat: { concurrentRequests: places },
     minute: { requestsPerMinute: places, concurrentRequests: 1_000 },
   }
-  test.each(Object.keys(last))('race for the last %s: none is given twice, and none is lost', async name => {
+  test.each(Object.keys(last))('share the last %s without granting or losing one twice', async name => {
     const limits = { ...wide, concurrentRequests: 1_000, ...last[name] }
     const request = ask('', { ...unit, accountId: name, limits })
     const raced = await Promise.all(racers.map(racer => racer.tell({ kind: 'race', request, count: 60 })))
@@ -258,7 +258,7 @@ describe('workers as processes of their own', () => {
     expect(raced.reduce((sum, { admitted }) => sum + admitted, 0)).toBe(places)
   })
 
-  test('one that is killed loses nothing: its places are free, and the others’ stay taken', async () => {
+  test('lose nothing when one is killed: its reservations are released, others stay', async () => {
     const request = ask('', { ...unit, accountId: 'killed', limits: { ...wide, concurrentRequests: 10 } })
     const [dying, living] = [startRacer(socket), startRacer(socket)]
     expect(await dying.tell({ kind: 'race', request, count: 4 })).toMatchObject({ admitted: 4 })

@@ -315,7 +315,7 @@ if (server !== null && database !== null) {
       ['Redis', server, 40],
       ['Postgres', null, 15],
     ] as const)
-      test(`decide and grant exactly what the local meter would when ${holder} decides`, async () => {
+      test(`make the same decisions as the local meter when ${holder} decides`, async () => {
         await fc.assert(
           fc.asyncProperty(fc.array(command, { minLength: 20, maxLength: 60 }), steps =>
             sameAsLocal(() => failoverRig({ database, redis, commandDeadlineMs: 5_000 }), steps),

@@ -117,7 +117,7 @@ type Gateway = ReturnType<typeof startGateway>
 
 if (server !== null && database !== null)
   test(
-    'shared limits: grant no more than there is and bill each request once in any schedule of faults',
+    'shared limits: stay within limits and bill each request once in any schedule of faults',
     async () => {
       await fc.assert(
         fc.asyncProperty(fc.array(command, { minLength: 12, maxLength: 20, size: 'max' }), steps =>

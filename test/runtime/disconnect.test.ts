@@ -68,7 +68,7 @@ const endings = {
 }
 
 for (const [ending, leave] of Object.entries(endings))
-  describe(`a caller who leaves by ${ending}`, () => {
+  describe(`client disconnect by ${ending}`, () => {
     for (const [delivery, fields] of Object.entries(deliveries))
       for (const [moment, prompt] of Object.entries(moments))
         for (const path of ['/v1/chat/completions', '/api/v1/chat'])
@@ -115,7 +115,7 @@ for (const [ending, leave] of Object.entries(endings))
           })
   })
 
-test('no upstream connection stays open behind refusals, disconnects and streams that were left', async () => {
+test('upstream connections: close after errors, disconnects and abandoned streams', async () => {
   for (let count = 0; count < 5; count++)
     await (await gateway.post('/api/v1/chat', { model: 'gpt-5.5', prompt: 'refuse' })).text()
   await Promise.all(

@@ -297,7 +297,7 @@ for (const [name, open] of [
   })
 }
 
-test('an account and query type take at most 2 KB, in memory and on disk', async () => {
+test('learning: uses at most 2 KB per account and query type in memory and on disk', async () => {
   const database = databases.embedded
   if (database === null) throw new Error('the embedded database is open')
   const models = Array.from({ length: 9 }, (_, index) => `provider/some-model-of-a-usual-length-${index}`)

@@ -26,7 +26,7 @@ afterAll(async () => {
   await Promise.all([postgres?.stop(), server?.stop()])
 })
 
-test('limit authority: makes its steps however often requests that wait hurry it', async () => {
+test('limit authority: makes its steps however often waiting requests hurry it', async () => {
   let beats = 0
   const authority = new LimitAuthority({
     postgres: {
