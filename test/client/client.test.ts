@@ -107,7 +107,7 @@ async function newContext(specifier: string): Promise<Context> {
 for (const [runtime, path] of Object.entries({ Bun: process.execPath, Node: node, Deno: deno, Chromium: chromium }))
   describe(`client in ${runtime}`, () => {
     if (path === null)
-      test('is not available here', () => void process.stdout.write(`did not run: ${runtime} is not here\n`))
+      test('has no runtime here', () => void process.stdout.write(`did not run: ${runtime} is not here\n`))
     else test.each(Object.keys(checks))('%s', async name => expect((await runs[runtime])?.[name]).toBe('ok'))
   })
 

@@ -414,7 +414,7 @@ describe('OpenAI client JSON', () => {
     expect(streamed.choices[0]?.message.parsed).toEqual(simulatedPlace)
   })
 
-  test('is not parsed when the output is truncated', async () => {
+  test('rejects truncated output', async () => {
     for (const model of oneEach) {
       const ask = client.chat.completions.parse({
         model,

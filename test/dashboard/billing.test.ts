@@ -14,7 +14,7 @@ setDefaultTimeout(60_000)
 
 const chromium = chromiumPath()
 if (chromium === null)
-  test('billing pages', () => {
+  test('billing pages: need Chromium', () => {
     process.stdout.write('billing did not run in a browser: there is no Chromium here\n')
   })
 else withBrowser(chromium)

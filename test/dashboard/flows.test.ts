@@ -12,7 +12,7 @@ setDefaultTimeout(60_000)
 
 const chromium = chromiumPath()
 if (chromium === null)
-  test('dashboard', () => {
+  test('dashboard: needs Chromium', () => {
     process.stdout.write('the dashboard did not run in a browser: there is no Chromium here\n')
   })
 else withBrowser(chromium)

@@ -13,7 +13,7 @@ const chosen = 'chosen in a browser'
 
 const chromium = chromiumPath()
 if (chromium === null)
-  test('emails', () => {
+  test('emails: need Chromium', () => {
     process.stdout.write('where letters lead did not run in a browser: there is no Chromium here\n')
   })
 else withBrowser(chromium)

@@ -29,7 +29,7 @@ const pages = [
 
 const chromium = chromiumPath()
 if (chromium === null)
-  test('pages', () => {
+  test('pages: need Chromium', () => {
     process.stdout.write('the dashboard’s pages did not run in a browser: there is no Chromium here\n')
   })
 else withBrowser(chromium)

@@ -129,7 +129,7 @@ async function everyMode(failing: Format, takesTime = false): Promise<void> {
     }
 }
 
-describe.each([...formats])('%s fails before its first content: another provider answers', failing => {
+describe.each([...formats])('fallback before the first content of %s', failing => {
   test.each(Object.entries(faults))('%s', async (name, fault) => {
     rig.play(failing, fault(failing))
     const asked = requestsTo(rig, failing)
@@ -137,19 +137,19 @@ describe.each([...formats])('%s fails before its first content: another provider
     expect(requestsTo(rig, failing)).toBe(asked + modes.length)
   })
 
-  test('when the connection is refused', async () => {
+  test('serves from another provider when the connection is refused', async () => {
     const gone = startUpstream(() => silence)
     gone.stop()
     rig.divert(failing, gone.url)
     await everyMode(failing)
   })
 
-  test('when the host does not answer', async () => {
+  test('serves from another provider when the host does not answer', async () => {
     rig.divert(failing, 'hole')
     await everyMode(failing, true)
   })
 
-  test('when a JSON response is truncated', async () => {
+  test('serves from another provider when a JSON response is truncated', async () => {
     const { opening, content } = framesOf(failing, ['half an ', 'answer'])
     rig.play(failing, () => ({ headers: eventStream, framing: 'close', pieces: [...opening, ...content] }))
     expectServedElsewhere(await rig.ask('json', { model: models[failing] }), failing)
@@ -179,7 +179,7 @@ test('fallback: serves 50 concurrent requests however one of three providers fai
   process.stdout.write(`50 at a time through ${names.length} ways to fail: ${served} of ${names.length * 50} served\n`)
 }, 60_000)
 
-test('redirect: is not followed, so no other host receives the request or key', () => {
+test('redirect: never reaches another host with the request or key', () => {
   expect(elsewhere.connections()).toBe(0)
 })
 

@@ -6,7 +6,7 @@ import { type Counts, formats, goodAnswer, models, seatsTaken, servedBy } from '
 
 const ways = ['whole', 'native'] as const
 
-describe.each([...formats])('billing of %s', format => {
+describe.each([...formats])('billing (%s)', format => {
   const askWith = (mode: (typeof ways)[number], counts: Counts | null) => {
     rig.play(format, request => goodAnswer(format, request, servedBy(format), counts))
     return rig.ask(mode, { model: models[format], maxTokens: 64 })
@@ -80,7 +80,7 @@ describe.each([...formats])('billing of %s', format => {
   })
 })
 
-test('covers a prompt written to a cache at a higher price by its reservation', async () => {
+test('reservation: covers a prompt written to a cache at a higher price', async () => {
   const input = 1_000
   const prompt = 'word '.repeat(input)
   rig.play('anthropic', request => goodAnswer('anthropic', request, 'ok', { input, output: 1, cacheWrite: input }))
@@ -93,6 +93,6 @@ test('covers a prompt written to a cache at a higher price by its reservation', 
   ).toBe(false)
 })
 
-test('releases all reservations', () => {
+test('billing: releases all reservations', () => {
   expect(seatsTaken(rig)).toBe(0)
 })

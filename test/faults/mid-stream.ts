@@ -66,7 +66,7 @@ const faults: readonly (readonly [
   ],
 ]
 
-describe.each([...formats])('%s fails after its first content', failing => {
+describe.each([...formats])('truncated stream of %s', failing => {
   test.each(faults)('%s: sends one error event, no end and no second response', async (_name, code, answer) => {
     rig.play(failing, () => answer(failing))
     const others = () => formats.filter(format => format !== failing).map(format => requestsTo(rig, format))
@@ -83,7 +83,7 @@ describe.each([...formats])('%s fails after its first content', failing => {
   })
 })
 
-test('records each request with its received output, estimated, within the reservation', async () => {
+test('truncated stream: leaves a usage record with its received output, estimated, within the reservation', async () => {
   for (const { requestId, code, provider } of broken) {
     const row = await rig.row(requestId)
     expect(row).toMatchObject({ status: 'failed', error_code: code, finish_reason: null, provider, estimated: true })
@@ -95,7 +95,7 @@ test('records each request with its received output, estimated, within the reser
   expect(broken.length).toBe(formats.length * faults.length * streamed.length)
 })
 
-test('ends a truncated stream only after its terminal event', async () => {
+test('truncated stream: ends only after its terminal event', async () => {
   const framings: readonly Framing[] = ['chunked', 'close', 'length']
   const text = 'Grüße, 世界! A short answer. 🙂'
   const jobs: (() => Promise<void>)[] = []
@@ -148,7 +148,7 @@ test('ends a truncated stream only after its terminal event', async () => {
   )
 }, 60_000)
 
-test('releases all reservations and upstream calls', async () => {
+test('truncated stream: releases all reservations and upstream calls', async () => {
   expect(seatsTaken(rig)).toBe(0)
   await Bun.sleep(50)
   for (const format of formats)

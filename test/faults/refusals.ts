@@ -39,7 +39,7 @@ async function stateOf(model: string): Promise<string | undefined> {
   return data.find(entry => entry.model === model)?.state
 }
 
-describe.each([...formats])('%s rejects the request as invalid', failing => {
+describe.each([...formats])('request rejected by %s', failing => {
   const cases: readonly (readonly [string, UpstreamAnswer, number, string])[] = [
     ['400', refusal(failing, 400, 'temperature is wrong'), 400, 'invalid_request'],
     ['422', refusal(failing, 422, 'not processable'), 400, 'invalid_request'],
@@ -81,7 +81,7 @@ describe.each([...formats])('%s rejects the request as invalid', failing => {
     expect(await stateOf(models[failing])).toBe('healthy')
   })
 
-  test('maps its content filter to 400 content_blocked as status and to content_filter as finish reason', async () => {
+  test('becomes 400 content_blocked as status and content_filter as finish reason', async () => {
     if (failing !== 'google') {
       const wording = 'Output blocked by content filtering policy'
       rig.play(failing, () => refusal(failing, 400, wording, failing === 'openai' ? 'content_policy_violation' : null))
@@ -98,7 +98,7 @@ describe.each([...formats])('%s rejects the request as invalid', failing => {
   })
 })
 
-describe.each([...formats])('%s is unhealthy', failing => {
+describe.each([...formats])('health of %s', failing => {
   test.each([401, 403])('%d disables the provider until its pause ends, invisibly to clients', async status => {
     rig.play(failing, () => refusal(failing, status, 'bad key'))
     const reply = await rig.ask('json', { model: models[failing] })
@@ -112,7 +112,7 @@ describe.each([...formats])('%s is unhealthy', failing => {
     expect(rig.gateway.logLines.some(line => line.includes('provider_switched_off'))).toBe(true)
   })
 
-  test('marks a model unhealthy after one 503, but serves clients that request it', async () => {
+  test('becomes unhealthy after one 503, but still serves clients that request the model', async () => {
     rig.play(failing, () => ({ status: 503 }))
     expect((await rig.ask('json', { model: models[failing] })).httpStatus).toBe(200)
     expect(await stateOf(models[failing])).toBe('unhealthy')
@@ -240,7 +240,7 @@ describe('response without content', () => {
       pieces: [JSON.stringify(wholeOf(format, '', { input: 30, output: 0 }, finish))],
     }))
 
-  test('is returned with its usage after two in a row', async () => {
+  test('serves the second of two with its usage', async () => {
     for (const format of formats) empty(format)
     const before = asked().reduce((sum, count) => sum + count, 0)
     const reply = await rig.ask('whole', { model: models.openai })
@@ -248,7 +248,7 @@ describe('response without content', () => {
     expect(asked().reduce((sum, count) => sum + count, 0) - before).toBe(2)
   })
 
-  test('is returned when all others fail', async () => {
+  test('serves when all others fail', async () => {
     empty('openai')
     for (const format of ['anthropic', 'google'] as const) rig.play(format, () => ({ status: 500 }))
     for (const mode of ['whole', 'native'] as const) {
@@ -267,7 +267,7 @@ describe('response without content', () => {
     }
   })
 
-  test('is returned at once without fallback', async () => {
+  test('serves at once without fallback', async () => {
     for (const format of formats) empty(format)
     const before = asked().reduce((sum, count) => sum + count, 0)
     expect((await rig.ask('whole', { model: null, fallback: false })).httpStatus).toBe(200)

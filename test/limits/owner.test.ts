@@ -202,7 +202,7 @@ describe('limits owner', () => {
   })
 })
 
-test('ships records left by workers once, except from a locked folder', () => {
+test('worker journals: ship their records once, except from a locked folder', () => {
   const { path, remove } = temporaryFolder()
   const leave = (worker: number, id: string) => {
     mkdirSync(join(path, `worker-${worker}`), { recursive: true })

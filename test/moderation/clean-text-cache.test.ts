@@ -102,7 +102,7 @@ test('clean-text cache: separates messages that differ in content or role', () =
   expect(digests.of(user('Hi'))).not.toBe(createKeyedDigests(new Uint8Array(32).fill(1)).of(user('Hi')))
 })
 
-test('clean-text cache: is cleared when a blocklist grows', async () => {
+test('clean-text cache: drops all entries when a blocklist grows', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'known-'))
   try {
     const list = join(folder, 'hosts')

@@ -64,7 +64,7 @@ describe('external moderation endpoint', () => {
     },
   )
 
-  test('is aborted after its timeout', async () => {
+  test('aborts after its timeout', async () => {
     const { moderation, lines, timers } = world(
       init => new Promise((_, reject) => init.signal?.addEventListener('abort', () => reject(new Error('aborted')))),
     )
@@ -74,7 +74,7 @@ describe('external moderation endpoint', () => {
     expect(lines).toEqual(['moderation_failed no verdict in time'])
   })
 
-  test('is skipped for ten seconds after three failures', async () => {
+  test('pauses for ten seconds after three failures', async () => {
     let isUp = false
     const { moderation, lines, bodies, pass } = world(async () =>
       isUp ? results(true) : new Response('', { status: 503 }),

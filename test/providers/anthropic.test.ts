@@ -1425,7 +1425,7 @@ describe('Anthropic stream', () => {
     ['tool_use', 'stop'],
     ['something_new', 'stop'],
     [null, 'stop'],
-  ])('that stops for %p without calls finishes as %p', (reason, expected) => {
+  ])('maps stop reason %p without calls to %p', (reason, expected) => {
     expect(read(start, delta(reason), stop).at(-2)).toEqual({
       type: 'finish',
       choice: 0,

@@ -759,7 +759,7 @@ describe('Gemini request', () => {
     for (const mended of ['1', '_1', '-', '__-a']) expect(wireNameOf(mended)).toBe(`_${mended}`)
   })
 
-  test('is minimal for a plain prompt', () => {
+  test('contains nothing but model and prompt for a plain prompt', () => {
     expect(send().json).toMatchInlineSnapshot(`
       {
         "contents": [

@@ -1385,7 +1385,7 @@ describe('OpenAI failure in a response', () => {
       expect(failureIn(answer)?.kind).toBe('rate_limited')
   })
 
-  test('is bad_answer for a frame that is not a JSON object, ignoring other named events and blank data', () => {
+  test('has kind bad_answer for a frame that is not a JSON object, ignoring other named events and blank data', () => {
     for (const data of ['{bad', 'null', '5', '"x"', '[]', '<html>'])
       expect(failureIn(read(`data: ${data}\n\n${done}`))?.kind).toBe('bad_answer')
     expect(
@@ -1397,7 +1397,7 @@ describe('OpenAI failure in a response', () => {
     ).toEqual(text('Hi'))
   })
 
-  test('is bad_answer for a body that is not a completion', () => {
+  test('has kind bad_answer for a body that is not a completion', () => {
     for (const body of [
       null,
       undefined,
@@ -1546,7 +1546,7 @@ describe('OpenAI token counts', () => {
     })
   })
 
-  test('are integers, never negative or absurd, and no part exceeds its total', () => {
+  test('stay non-negative integers, with no part above its total', () => {
     const count = fc.oneof(fc.integer(), fc.double(), fc.constantFrom(null, 'x', 1e308, -1, {}, []))
     const counts = fc.record(
       {

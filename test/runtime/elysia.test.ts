@@ -55,7 +55,7 @@ describe('Elysia with a route schema [E1]', () => {
   })
 })
 
-test('searches the path in the complete URL, so a short host moves it [B20]', async () => {
+test('Elysia: searches the path in the complete URL, so a short host moves it [B20]', async () => {
   const app = new Elysia().get('/admin', () => 'in')
   expect((await app.handle(new Request('http://x/ab/admin'))).status).toBe(200)
   expect((await app.handle(new Request('http://localhost/ab/admin'))).status).toBe(404)

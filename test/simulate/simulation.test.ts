@@ -37,7 +37,7 @@ const world = madeWorld([
 const few = { ...settings, accounts: 4 }
 
 describe('simulated accounts', () => {
-  test('are deterministic', () => {
+  test('behave the same in every run', () => {
     expect(gains(world, few)).toEqual(gains(world, few))
   })
 
@@ -67,7 +67,7 @@ describe('simulated accounts', () => {
 const path = resolve(import.meta.dir, '../../../shared/data/llmrouter-9models/data.jsonl')
 const shared = existsSync(path) ? readWorld(path) : null
 
-test(`match nine models on fourteen tasks${shared === null ? ' (../shared is not there: did not run)' : ''}`, () => {
+test(`learning: routes nine models on fourteen tasks${shared === null ? ' (../shared is not there: did not run)' : ''}`, () => {
   if (shared === null) return
   const most = attainable(shared)
   expect([shared.models[leaderOf(shared)], most.toFixed(3)]).toEqual(['llama-3.1-nemotron-51b-instruct', '0.051'])

@@ -696,7 +696,7 @@ describe('directives', () => {
     expect(statuses).toEqual([503, 503, 200, 200])
   })
 
-  test('are read from every user message and removed', async () => {
+  test('apply from every user message and disappear from it', async () => {
     const completion = await client.chat.completions.create({
       model: 'gpt-4.1',
       messages: [
@@ -710,7 +710,7 @@ describe('directives', () => {
     expect(completion.choices[0]?.message.content).not.toContain('sim:')
   })
 
-  test('are rejected by name when unknown or invalid', async () => {
+  test('cause an error with their name when unknown or invalid', async () => {
     for (const wrong of [
       'statsu=503',
       'status',

@@ -43,7 +43,7 @@ describe('growForest', () => {
       expect(askForest(forest, Float64Array.from(values))).toBeLessThan(0.1)
   })
 
-  test('is deterministic for rows and seed', () => {
+  test('returns the same forest for the same rows and seed', () => {
     const rows = { columns, targets: both, weights: new Float64Array(64).fill(1) }
     const sparing = { ...settings, rows: 0.5, columns: 0.5 }
     expect(growForest(rows, sparing)).toEqual(growForest(rows, sparing))

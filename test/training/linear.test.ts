@@ -30,7 +30,7 @@ describe.each(Object.entries(learners))('%s', (_, learn) => {
     }
   })
 
-  test('is deterministic', () => {
+  test('returns the same weights each time', () => {
     expect(learn(separable(100), 2)).toEqual(learn(separable(100), 2))
   })
 

@@ -124,7 +124,7 @@ describe('page fetcher on internal addresses', () => {
 })
 
 describe('page fetcher errors', () => {
-  test('are the same for an internal and a nonexistent name [S10]', async () => {
+  test('do not distinguish an internal from a nonexistent name [S10]', async () => {
     const inner = await startRig({
       page: socket => socket.end(page('x')),
       answer: name => (name.startsWith('there') ? { a: ['10.0.0.5'] } : null),

@@ -380,7 +380,7 @@ describe('page fetcher on invalid pages', () => {
   })
 })
 
-test('uses an address of the other family when one is unreachable', async () => {
+test('page fetcher: uses an address of the other family when one is unreachable', async () => {
   const dialled: string[] = []
   const both = await startRig({
     answer: () => ({ a: [publicAddresses[0]], aaaa: [publicAddresses[1]] }),

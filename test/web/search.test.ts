@@ -154,7 +154,7 @@ describe('search back ends', () => {
   })
 })
 
-test('return each page once in any notation, without blocked hosts and other schemes, at most six', async () => {
+test('search: returns each page once in any notation, without blocked hosts and other schemes, at most six', async () => {
   const urls = [
     'https://www.a.example/x/',
     'http://a.example/x#part',

@@ -36,14 +36,14 @@ describe('concept reader', () => {
   })
 })
 
-test('has lexicon entries of at most two words in languages with spaces', () => {
+test('lexicon: has entries of at most two words in languages with spaces', () => {
   const long = concepts.flatMap(concept =>
     lexicon[concept].split(/\s+/).filter(entry => /^[\p{Script=Latin}]+(_[\p{Script=Latin}]+){2,}$/u.test(entry)),
   )
   expect(long).toEqual([])
 })
 
-test('has lexicon stems of the five letters that stems use', () => {
+test('lexicon: has stems of the five letters that stems use', () => {
   const short = concepts.flatMap(concept => lexicon[concept].split(/\s+/).filter(entry => /^.{0,4}\*$/.test(entry)))
   expect(short).toEqual([])
 })

@@ -217,7 +217,7 @@ describe('enhance on any prompt', () => {
   })
 })
 
-test.each(languages)('adds no number or URL in %s and fits the shortest prompt', language => {
+test.each(languages)('enhancement lines: add no number or URL in %s and fit the shortest prompt', language => {
   const words = enhancements[language]
   if (words === undefined) throw new Error(`nothing is said in ${language}`)
   const { labels } = words
@@ -240,7 +240,7 @@ const rowsOf = (name: string): readonly Record<string, string>[] =>
     .map(line => JSON.parse(line))
 
 test.if(existsSync(data))(
-  'keeps detailed labeled prompts byte-identical and enhances terse ones of a known type',
+  'enhance: keeps detailed labeled prompts byte-identical and enhances terse ones of a known type',
   () => {
     const read = openPromptAnalyzer()
     const isChanged = ({ prompt = '' }: Readonly<Record<string, string>>) =>

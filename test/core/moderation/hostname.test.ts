@@ -55,7 +55,7 @@ describe('normalizeHostname', () => {
     [`evil.${han.join('')}`, null],
     ['价格3.70', null],
     ['bücher.example.\u034f.', 'xn--bcher-kva.example'],
-  ])('of %s returns %j, since DNS cannot hold longer names', (host, name) => {
+  ])('converts %s to %j, since DNS cannot hold longer names', (host, name) => {
     expect(normalizeHostname(host)).toBe(name)
   })
 

@@ -31,7 +31,7 @@ function screened(pieces: readonly string[], mode: StreamMode | null, type: 'tex
 
 const modes = ['realtime', 'buffered', null] as const
 
-describe.each(modes)('output moderator in %s mode', mode => {
+describe.each(modes)('output moderator (%s)', mode => {
   test.each([
     ['a rule', 'All is well. We call it Project Titan here, and more.', ['patterns', 'internal'], 'Titan'],
     ['a rule with gaps', 'Fine. Now mix the dry red and blue powder slowly.', ['patterns', 'weapons'], 'powder'],
@@ -124,7 +124,7 @@ function cutBy(text: string, sizes: readonly number[]): string[] {
 }
 const cuts = fc.array(fc.nat({ max: 40 }), { minLength: 1, maxLength: 30 })
 
-test('never sends part of a blocked URL, whatever its length or split', () => {
+test('output moderator: never sends part of a blocked URL, whatever its length or split', () => {
   const filler = fc.tuple(fc.constantFrom('a', 'ab/', 'x=1&', 'ok,', '%20'), fc.nat({ max: 700 }))
   const long = filler.map(([unit, length]) => unit.repeat(length / unit.length))
   const name = fc.constantFrom(
@@ -156,7 +156,7 @@ test('never sends part of a blocked URL, whatever its length or split', () => {
 })
 
 test.each(['Read on at evil (dot) example today.', 'Read on at evil dot example today', 'At evil [.] example'])(
-  'never sends the end of a spelled-out blocked host for any split: %j',
+  'output moderator: never sends the end of a spelled-out blocked host for any split: %j',
   text => {
     for (const mode of modes)
       for (const size of [0, 1, 2, 6, 60]) {
@@ -166,7 +166,7 @@ test.each(['Read on at evil (dot) example today.', 'Read on at evil dot example 
   },
 )
 
-test('sends nothing of a blocked sentence before its verdict, except in the first text of a stream', () => {
+test('output moderator: sends nothing of a blocked sentence before its verdict, except in the first text of a stream', () => {
   const clean = fc.array(
     fc.constantFrom('All is well. ', 'It is (so.) ', '一切都好。', 'Really?! ', 'Line\n', `${'word '.repeat(60)}. `),
     {
@@ -195,20 +195,20 @@ test('sends nothing of a blocked sentence before its verdict, except in the firs
   )
 })
 
-test('moderates arguments of tool calls', () => {
+test('output moderator: moderates arguments of tool calls', () => {
   expect(screened(['{"url":"https://', 'evil.exam', 'ple/a"}'], 'realtime', 'tool_arguments').filtered).toEqual([
     ['urls', 'malicious_url'],
   ])
 })
 
-test('sends an ordinary delta at once and complete in realtime mode', () => {
+test('output moderator: sends an ordinary delta at once and complete in realtime mode', () => {
   const screen = createOutputModerator(rules, 'realtime')
   const pieces = ['Hello', ' there', ', how', ' are you', '? Fine', '.', ' Good']
   for (const text of pieces)
     expect(screen.take([{ type: 'text', choice: 0, text }])).toEqual([{ type: 'text', choice: 0, text }])
 })
 
-test('sends whole sentences in buffered mode, the first text at once', () => {
+test('output moderator: sends whole sentences in buffered mode, the first text at once', () => {
   const screen = createOutputModerator(rules, 'buffered')
   const shown = ['Well', ' then. This is', ' one sentence', '. And an', 'other'].map(text =>
     screen
@@ -219,7 +219,7 @@ test('sends whole sentences in buffered mode, the first text at once', () => {
   expect(shown).toEqual(['Well', ' then. ', '', 'This is one sentence. ', ''])
 })
 
-test.each(modes)('in %s mode sends reasoning before the text that follows it', mode => {
+test.each(modes)('output moderator: sends reasoning before the text that follows it in %s mode', mode => {
   const screen = createOutputModerator(rules, mode)
   const events: ChatEvent[] = [
     { type: 'reasoning', choice: 0, text: 'One thought. And half of ano' },

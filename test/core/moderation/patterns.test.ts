@@ -111,7 +111,7 @@ describe('word patterns', () => {
   })
 })
 
-test('report the first violated one of many expressions', () => {
+test('expressions: report the first violated one of many', () => {
   const source = (at: number) => (at % 3 === 0 ? `zx${at}-\\d{3}$` : `(?:a|b)c{${at % 5}}q${at}`)
   const rules = Array.from({ length: 40 }, (_, at) => ({
     id: `r${at}`,

@@ -110,7 +110,7 @@ describe('opening patterns', () => {
   })
 })
 
-test('support optional places that begin with a question mark', () => {
+test('opening patterns: support optional places that begin with a question mark', () => {
   const openings = compileOpenings([{ of: 'it', patterns: ['drop ?all|any ?of ?the old rules'], unless: ['not yet'] }])
   expect(
     ['Drop old rules', 'drop any of the OLD rules', 'drop of old rules', 'so drop the old rules'].map(openings.of),

@@ -100,13 +100,13 @@ describe('checker', () => {
     if (message !== null) expect(error.message).toBe(message)
   })
 
-  test("uses the schema's own code for a value outside of a closed set", () => {
+  test("checker: uses the schema's own code for a value outside of a closed set", () => {
     const error = failure(() => check(user([{ type: 'input_audio' }])))
     expect([error.code, error.param]).toEqual(['unsupported_parameter', 'messages.0.content.0.type'])
   })
 })
 
-test('explains every value that TypeBox rejects and returns accepted ones unchanged', () => {
+test('checker: explains every value that TypeBox rejects and returns accepted ones unchanged', () => {
   const leaf = fc.oneof(
     fc.constantFrom('user', 'system', 'text', 'image_url', 'a', 'f', '', 'https:x', 'longer'),
     fc.integer({ min: -1, max: 3 }),
@@ -152,7 +152,7 @@ test('explains every value that TypeBox rejects and returns accepted ones unchan
   )
 })
 
-test('stops at the first fault of a large invalid body', () => {
+test('checker: stops at the first fault of a large invalid body', () => {
   const wide = { messages: new Array(1_000_000).fill(7) }
   const nested = user(new Array(200_000).fill({ type: 'image_url', image_url: 7 }))
   const late = user([...new Array(50_000).fill({ type: 'text', text: 'x' }), { type: 'text', text: 7 }])

@@ -32,7 +32,7 @@ describe('planWebAccess', () => {
     })
   })
 
-  test('is disabled by request, key or account', () => {
+  test('plans nothing when the request, key or account has web access off', () => {
     const reading = { needsCurrent: true, urls }
     expect(planWebAccess(asking(question, 'off'), reading, {}, offer)).toBe(noWeb)
     expect(planWebAccess(asking(question), reading, { webOff: true }, offer)).toBe(noWeb)
