@@ -18,24 +18,15 @@ import { type WebPrices, webPrices } from './core/chat/web-sources.ts'
 import { applyPlanOverrides, highestLimits, type Plans } from './core/limits/plans.ts'
 import { catalog } from './core/models/catalog.ts'
 import { type ConfiguredModel, changeProblems, type ModelChange, withChanges } from './core/models/configured-models.ts'
+import type { ConfiguredEmbeddingModel } from './core/models/embedding-models.ts'
 import { fullName } from './core/models/models.ts'
+import type { Deadlines } from './core/request/deadlines.ts'
 import { defaultLevelShares, type LevelShares, parseLevelShares } from './core/routing/capability-levels.ts'
 import { fromUsd } from './core/usage/money.ts'
 import { type BodyLimits, bodyMegabytes } from './http/body-budget.ts'
 import { type SafetySettings, safetySettings } from './moderation/settings.ts'
 
 export type { Environment } from './config/environment.ts'
-
-/** Timeouts of upstream calls in milliseconds, one for each phase in which an upstream can delay a response. */
-export type Deadlines = {
-  readonly connectMs: number
-  readonly firstByteMs: number
-  readonly silenceMs: number
-  readonly firstContentMs: number
-  /** First content of requests with high reasoning effort. */
-  readonly firstContentReasoningMs: number
-  readonly totalMs: number
-}
 
 export type Config = {
   readonly port: number
@@ -58,6 +49,7 @@ export type Config = {
   /** Empty = the three providers are simulated. */
   readonly providers: readonly ProviderSettings[]
   readonly extraModels: readonly { readonly provider: string; readonly row: ConfiguredModel }[]
+  readonly embeddingModels: readonly { readonly provider: string; readonly row: ConfiguredEmbeddingModel }[]
   /** Changes and additions to the catalog. */
   readonly modelChanges: readonly ModelChange[]
   readonly plans: Plans
@@ -186,7 +178,7 @@ export function readConfig(environment: Environment = process.env): Config {
   if (!isListenAddress(host))
     problems.push('HOST: must be an address or a name, such as 0.0.0.0, without scheme, port or brackets')
   const file = readConfigFile(read.text('GATEWAY_CONFIG'), problems)
-  const { settings, models } = readProviders(read, file, problems, warnings)
+  const { settings, models, embeddingModels } = readProviders(read, file, problems, warnings)
   for (const problem of changeProblems(catalog, file.models)) problems.push(`GATEWAY_CONFIG: ${problem}`)
   for (const { id } of builtIn)
     for (const name of nameProblems(withChanges(catalog, file.models).filter(model => model.provider === id)))
@@ -221,6 +213,7 @@ export function readConfig(environment: Environment = process.env): Config {
     jwtSecretPrevious,
     providers: settings,
     extraModels: models,
+    embeddingModels,
     modelChanges: file.models,
     plans: applyPlanOverrides(file.plans),
     web: { search: readSearch(read), prices: pricesOf(file) },

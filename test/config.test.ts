@@ -262,7 +262,7 @@ describe('invalid configuration value', () => {
     expect(problemsOf({ GATEWAY_CONFIG: path, PORT: 'x' }).map(line => line.replace('GATEWAY_CONFIG: ', ''))).toEqual([
       'providers.0.id: must be a name of at most 32 lower-case letters, digits and hyphens that begins with a letter',
       'providers.0.base_url: must be a string of 8 to 2048 characters',
-      'providers.2.colour: unknown key; use one of id, base_url, api_key_env, extra_fields, models',
+      'providers.2.colour: unknown key; use one of id, base_url, api_key_env, extra_fields, models, embedding_models',
       'providers.2.models: must be an array of 1 to 256 items',
       'providers.3.models.0.pricing: is required: an object',
       'models.1.provider: must be "openai", "anthropic" or "google"',
@@ -604,7 +604,7 @@ describe('body limits configuration', () => {
 
   test.each([
     [{ BODIES_IN_FLIGHT_MB: '39' }, 'BODIES_IN_FLIGHT_MB: must be a whole number from 40'],
-    [{ BODIES_IN_FLIGHT_PER_ACCOUNT_MB: '33' }, 'BODIES_IN_FLIGHT_PER_ACCOUNT_MB: must be a whole number from 34'],
+    [{ BODIES_IN_FLIGHT_PER_ACCOUNT_MB: '34' }, 'BODIES_IN_FLIGHT_PER_ACCOUNT_MB: must be a whole number from 35'],
     [{ BODIES_IN_FLIGHT_PER_ACCOUNT_MB: '49' }, 'must not exceed BODIES_IN_FLIGHT_MB'],
   ])('%j stops the start', (environment, problem) => {
     expect(problemsOf(environment).join('\n')).toContain(problem)

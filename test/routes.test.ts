@@ -126,12 +126,33 @@ test("unknown path: names the supported API for a client library's request", asy
     expect(await told(path)).toMatch(
       /Responses API is not served.*POST \/v1\/chat\/completions.*`openai\.chat\(model\)`/,
     )
-  for (const path of ['/chat/completions', '/api/v1/chat/completions', '/v1/v1/chat/completions', '/models'])
-    expect(await told(path)).toContain('a base URL that ends in /v1')
-  for (const path of ['/v1/embeddings', '/v1/messages', '/v1/audio/speech'])
+  for (const [path, endpoint] of [
+    ['/chat/completions', 'POST /v1/chat/completions'],
+    ['/api/v1/chat/completions', 'POST /v1/chat/completions'],
+    ['/v1/v1/chat/completions', 'POST /v1/chat/completions'],
+    ['/v1//chat/completions/', 'POST /v1/chat/completions'],
+    ['/v1/v1/embeddings', 'POST /v1/embeddings'],
+    ['/embeddings?beta=true', 'POST /v1/embeddings'],
+    ['/openai/v1/moderations', 'POST /v1/moderations'],
+    ['/models', 'GET /v1/models'],
+    ['/v1/v1/models/', 'GET /v1/models'],
+    ['/models/openai/gpt-5.5', 'GET /v1/models/{id}'],
+  ] as const)
     expect(await told(path)).toBe(
-      'Of the compatible API only POST /v1/chat/completions, GET /v1/models, GET /v1/models/{id} are served.',
+      `Unknown path. The endpoint is ${endpoint}: give the client a base URL that ends in /v1, once.`,
     )
+  expect(await told('/v1/completions')).toBe('Text completions are not served. Use POST /v1/chat/completions.')
+  expect(await told('/v1/audio/speech')).toStartWith('Of the compatible API only POST /v1/chat/completions, ')
+  expect(await told('/v1/embeddings/x'.repeat(300))).toBeString()
+})
+
+test('a client’s probe of the base URL is answered at once, and a trailing slash or a query changes nothing', async () => {
+  for (const path of ['/', '/api/hello']) {
+    const answer = await fetch(gateway.url + path, { method: 'HEAD' })
+    expect([path, answer.status]).toEqual([path, 200])
+  }
+  for (const path of ['/v1/embeddings/', '/v1/embeddings?beta=true'])
+    expect((await gateway.post(path, { model: 'text-embedding-3-small', input: 'Hi' })).status).toBe(200)
 })
 
 test('simulator directives: are documented with a working example', async () => {

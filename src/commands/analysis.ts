@@ -17,10 +17,9 @@ import { GatewayError } from '../core/validation/errors.ts'
 import { readCompatible } from '../dialects/chat-completions/request.ts'
 import { readNative } from '../dialects/native/request.ts'
 import { createSafety, type Moderation } from '../moderation/moderation.ts'
-import type { TcpAddress } from '../pipeline/routing/candidate.ts'
-import { route } from '../pipeline/routing/route.ts'
-import type { RouteDeps } from '../pipeline/routing/route-request.ts'
+import { type RouteDeps, route } from '../pipeline/routing/route.ts'
 import { anthropic } from '../providers/anthropic.ts'
+import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import { google } from '../providers/google.ts'
 import { openai } from '../providers/openai.ts'
 import { createHop } from '../web/hop.ts'
@@ -126,7 +125,7 @@ type Window = {
 }
 
 const access = { baseUrl: '', apiKey: null }
-const formats: readonly TcpAddress[] = [
+const formats: readonly ConfiguredProvider[] = [
   { id: 'openai', provider: openai({ official: true }), access, simulated: false },
   { id: 'anthropic', provider: anthropic, access, simulated: false },
   { id: 'google', provider: google, access, simulated: false },
@@ -217,7 +216,8 @@ function isOneText({ messages: [message, ...others] }: ChatRequest): boolean {
 
 function routed(deps: RouteDeps, ask: ChatRequest, reading: PromptAnalysis): readonly string[] {
   try {
-    return route(deps, caller, ask, reading, estimateInputTokens(ask)).candidates.map(({ model }) => fullName(model))
+    const { candidates } = route(deps, { caller, ask, reading, inputTokens: estimateInputTokens(ask) })
+    return candidates.map(({ model }) => fullName(model))
   } catch (cause) {
     if (cause instanceof GatewayError) return []
     throw cause

@@ -7,6 +7,7 @@ import { type Static, type TArray, type TObject, type TSchema, Type, TypeGuard }
 import { Value } from '@sinclair/typebox/value'
 import { planFiguresSchema } from '../core/limits/plans.ts'
 import { configuredModelSchema, modelChangeSchema } from '../core/models/configured-models.ts'
+import { configuredEmbeddingModelSchema } from '../core/models/embedding-models.ts'
 import { routingSchema } from '../core/routing/capability-levels.ts'
 import { describeExpected } from '../core/validation/validate.ts'
 import { safetySchema } from '../moderation/settings.ts'
@@ -39,12 +40,14 @@ const providerWith = <S extends TSchema>(models: S) =>
         ),
       ),
       models,
+      embedding_models: Type.Optional(Type.Array(configuredEmbeddingModelSchema, { maxItems: 256 })),
     },
     { additionalProperties: false },
   )
-const providerSchema = providerWith(Type.Array(configuredModelSchema, { minItems: 1, maxItems: 256 }))
-/** A provider whose models are invalid: its URL and key can still be checked. */
-const bareProviderSchema = providerWith(Type.Array(configuredModelSchema))
+/** Without `models` it needs `embedding_models`: `config/providers.ts` checks that. */
+const providerSchema = providerWith(Type.Optional(Type.Array(configuredModelSchema, { minItems: 1, maxItems: 256 })))
+/** What is left of one whose models are wrong: its address and its key can be all the same. */
+const bareProviderSchema = providerWith(Type.Optional(Type.Array(configuredModelSchema)))
 
 /** US dollars per search and per page. */
 const webPricesSchema = Type.Object(
@@ -108,7 +111,13 @@ function parsedFile(path: string, problems: string[]): unknown {
 }
 
 function withRightModels(provider: unknown): unknown {
-  return isRecord(provider) ? { ...provider, models: rightItems(configuredModelSchema, provider.models) } : provider
+  if (!isRecord(provider)) return provider
+  const { models, embedding_models: embedding } = provider
+  return {
+    ...provider,
+    ...(models !== undefined && { models: rightItems(configuredModelSchema, models) }),
+    ...(embedding !== undefined && { embedding_models: rightItems(configuredEmbeddingModelSchema, embedding) }),
+  }
 }
 
 /** Returns the valid fields, and the valid items of lists; all of them are optional. */

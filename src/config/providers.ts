@@ -1,5 +1,6 @@
 import { catalog } from '../core/models/catalog.ts'
 import { type ConfiguredModel, type ModelChange, toModel, withChanges } from '../core/models/configured-models.ts'
+import { type ConfiguredEmbeddingModel, embeddingModelProblems } from '../core/models/embedding-models.ts'
 import { autoModel, buildCatalog, type Catalog } from '../core/models/models.ts'
 import { ownFields } from '../core/validation/own-fields.ts'
 import { baseUrlProblem, isPrivateHost, withoutTrailingSlash } from './addresses.ts'
@@ -25,6 +26,7 @@ export const builtIn = [
 export function readProviders(read: EnvironmentReader, file: ConfigFile, problems: string[], warnings: string[]) {
   const settings: ProviderSettings[] = []
   const models: { provider: string; row: ConfiguredModel }[] = []
+  const embeddingModels: { provider: string; row: ConfiguredEmbeddingModel }[] = []
   for (const provider of builtIn) {
     const apiKey = read.secret(provider.key)
     const baseUrl = read.baseUrl(provider.base)
@@ -38,7 +40,11 @@ export function readProviders(read: EnvironmentReader, file: ConfigFile, problem
   for (const provider of file.providers) {
     if (settings.some(other => other.id === provider.id) || builtIn.some(other => other.id === provider.id))
       problems.push(`GATEWAY_CONFIG: provider id "${provider.id}" is already used; choose another`)
-    for (const name of nameProblems(provider.models))
+    const { models: rows = [], embedding_models: embeddingRows = [] } = provider
+    // The file's schema reports an empty list.
+    if (provider.models === undefined && provider.embedding_models === undefined)
+      problems.push(`GATEWAY_CONFIG: provider "${provider.id}" has no \`models\` and no \`embedding_models\`; add one`)
+    for (const name of [...nameProblems([...rows, ...embeddingRows]), ...embeddingRows.flatMap(embeddingModelProblems)])
       problems.push(`GATEWAY_CONFIG: provider "${provider.id}": ${name}`)
     const apiKey = provider.api_key_env === undefined ? null : read.secret(provider.api_key_env)
     if (provider.api_key_env !== undefined && apiKey === null)
@@ -57,10 +63,10 @@ export function readProviders(read: EnvironmentReader, file: ConfigFile, problem
       apiKey,
       ...(extraFields.length > 0 && { extraFields }),
     })
-    for (const row of provider.models)
-      models.push({ provider: provider.id, row: withImageUrls(row, provider.base_url) })
+    for (const row of rows) models.push({ provider: provider.id, row: withImageUrls(row, provider.base_url) })
+    for (const row of embeddingRows) embeddingModels.push({ provider: provider.id, row })
   }
-  return { settings, models }
+  return { settings, models, embeddingModels }
 }
 
 /**

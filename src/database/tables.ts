@@ -20,7 +20,7 @@ import {
   unique,
   uniqueIndex,
 } from 'drizzle-orm/pg-core'
-import type { AttemptRecord } from '../core/usage/usage-record.ts'
+import { type AttemptRecord, recordedDialects } from '../core/usage/usage-record.ts'
 import type { CompletedUsage } from '../core/validation/errors.ts'
 
 const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' })
@@ -461,6 +461,8 @@ export const usageRecords = pgTable(
     strategy: text('strategy'),
     queryType: text('query_type'),
     streamed: boolean('streamed').notNull(),
+    /** The API form in which it was asked; null = of before it was told. */
+    dialect: text('dialect', { enum: [...recordedDialects] }),
     status: text('status', { enum: ['completed', 'failed', 'client_closed', 'blocked'] }).notNull(),
     errorCode: text('error_code'),
     finishReason: text('finish_reason'),

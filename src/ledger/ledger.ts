@@ -49,9 +49,14 @@ export type LogRange = { readonly before: LogPosition | null; readonly limit: nu
 
 /** A request as shown to its account. */
 export type LoggedRequest = Required<
-  Omit<UsageRecord, 'account_id' | 'at_ms' | 'reserved_microcents' | 'shortfall_microcents' | 'tried' | 'truth'>
+  Omit<
+    UsageRecord,
+    'account_id' | 'at_ms' | 'dialect' | 'reserved_microcents' | 'shortfall_microcents' | 'tried' | 'truth'
+  >
 > & {
-  /** Null = an older record without this field. */
+  /** Null = of before it was told. */
+  readonly dialect: UsageRecord['dialect'] | null
+  /** Null = of before it was told. */
   readonly tried: readonly AttemptRecord[] | null
   /** Epoch microseconds, the resolution of Postgres, which a cursor needs. */
   readonly at_micros: number
@@ -158,7 +163,7 @@ async function scan(
       from ${along(sql`
         select
           request_id, at, (extract(epoch from at) * 1000000)::float8 as at_micros, key_id, provider, model, routing_mode,
-          strategy, query_type, streamed, status, error_code, finish_reason, input_tokens::float8,
+          strategy, query_type, streamed, dialect, status, error_code, finish_reason, input_tokens::float8,
           cached_input_tokens::float8, cache_write_tokens::float8, output_tokens::float8, reasoning_tokens::float8,
           estimated, billed_microcents::float8, search_microcents::float8, fetch_microcents::float8, attempts, tried,
           latency_ms::float8, first_token_ms::float8, metadata

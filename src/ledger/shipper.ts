@@ -199,7 +199,7 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
         select *, (to_timestamp(at_ms / 1000.0) at time zone 'UTC')::time not between '00:01' and '22:59' as near_midnight
         from json_to_recordset(${JSON.stringify(records)}::text::json) as record(
           request_id text, at_ms bigint, account_id text, key_id text, provider text, model text, routing_mode text,
-          strategy text, query_type text, streamed boolean, status text, error_code text, finish_reason text,
+          strategy text, query_type text, streamed boolean, dialect text, status text, error_code text, finish_reason text,
           input_tokens bigint, cached_input_tokens bigint, cache_write_tokens bigint, output_tokens bigint,
           reasoning_tokens bigint, estimated boolean, billed_microcents bigint, reserved_microcents bigint,
           shortfall_microcents bigint, search_microcents bigint, fetch_microcents bigint, attempts smallint, tried jsonb,
@@ -211,13 +211,13 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
         returning request_id, at),
       inserted as (
         insert into usage_records (
-          request_id, at, account_id, key_id, provider, model, routing_mode, strategy, query_type, streamed, status,
+          request_id, at, account_id, key_id, provider, model, routing_mode, strategy, query_type, streamed, dialect, status,
           error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
           estimated, billed_microcents, reserved_microcents, shortfall_microcents, search_microcents, fetch_microcents,
           attempts, tried, latency_ms, first_token_ms, metadata, truth)
         select
           request_id, coalesce(first_seen.at, to_timestamp(at_ms / 1000.0)), account_id, key_id, provider, model, routing_mode, strategy, query_type,
-          streamed, status, error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens,
+          streamed, dialect, status, error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens,
           reasoning_tokens, estimated, billed_microcents, reserved_microcents, coalesce(shortfall_microcents, 0),
           coalesce(search_microcents, 0), coalesce(fetch_microcents, 0), attempts, tried, latency_ms, first_token_ms, metadata, coalesce(truth, 'final')
         from record left join first_seen using (request_id)
@@ -225,6 +225,7 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
         on conflict (request_id, at) do update set
           provider = excluded.provider, model = excluded.model, routing_mode = excluded.routing_mode,
           strategy = excluded.strategy, query_type = excluded.query_type, streamed = excluded.streamed,
+          dialect = excluded.dialect,
           status = excluded.status, error_code = excluded.error_code, finish_reason = excluded.finish_reason,
           input_tokens = excluded.input_tokens, cached_input_tokens = excluded.cached_input_tokens,
           cache_write_tokens = excluded.cache_write_tokens, output_tokens = excluded.output_tokens,

@@ -28,6 +28,8 @@ export type Moderation = {
   screen(text: string): Verdict
   /** Moderates text that the model reads (a document, a fetched page) in process. */
   screenData(text: string): Verdict
+  /** What is only embedded, in process: by the rules alone. */
+  screenEmbedded(text: string): Verdict
   /** Moderates a conversation in process. */
   screenMessages(messages: readonly Message[]): Verdict
   /** Moderates a definition in process. */
@@ -88,6 +90,7 @@ export function createSafety(deps: SafetyDeps, settings: SafetySettings): Modera
   return {
     screen: screen.text,
     screenData: screen.data,
+    screenEmbedded: screen.embedded,
     screenMessages: screen.messages,
     screenDefinition: screen.definition,
     read(messages) {

@@ -4,14 +4,14 @@ import type { Model } from '../core/models/models.ts'
 import type { HealthState } from '../core/routing/circuit-breaker.ts'
 import { toUsd } from '../core/usage/money.ts'
 import type { ModerationStats } from '../moderation/moderation.ts'
-import type { RequestContext } from '../pipeline/request-context.ts'
+import type { Progress } from '../pipeline/progress.ts'
 import type { Family, Labels, Sample } from './instruments.ts'
 
 /** Sources of the gauges. */
 export type GaugeSources = {
   readonly version: string
-  readonly models: readonly Model[]
-  readonly healthOf: (model: Model) => HealthState
+  readonly models: readonly Pick<Model, 'id' | 'provider'>[]
+  readonly healthOf: (model: Pick<Model, 'id' | 'provider'>) => HealthState
   readonly isReady: () => boolean
   /** Unshipped usage records, and the age of the oldest one. */
   readonly usage: { backlog(): number; lagMs(): number }
@@ -22,8 +22,8 @@ export type GaugeSources = {
 
 const healthFigures = { healthy: 1, degraded: 0.5, unhealthy: 0 } as const satisfies Record<HealthState, number>
 
-/** Returns the current gauges. `open` are the requests in progress. */
-export function gauges(state: GaugeSources, open: Iterable<RequestContext>): readonly Family[] {
+/** The gauges of one moment. `open` are the requests that hold a seat. */
+export function gauges(state: GaugeSources, open: Iterable<Progress>): readonly Family[] {
   const { seats, tokens, microcents } = reserved(open)
   const shared = state.sharedLimits()
   const { blockedHosts, moderation } = state.safety()
@@ -78,13 +78,12 @@ function moderationCalls({ asked, blocked, failed, passedOver }: NonNullable<Mod
   }
 }
 
-function reserved(open: Iterable<RequestContext>) {
+function reserved(open: Iterable<Progress>) {
   const sum = { seats: 0, tokens: 0, microcents: 0 }
-  for (const { seat } of open) {
-    if (seat === null) continue
+  for (const { reservation } of open) {
     sum.seats++
-    sum.tokens += seat.reservedTokens
-    sum.microcents += seat.reservedMicrocents
+    sum.tokens += reservation.reservedTokens
+    sum.microcents += reservation.reservedMicrocents
   }
   return sum
 }

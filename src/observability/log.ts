@@ -4,14 +4,7 @@
  * names below are allowed: others are withheld, and what looks like a secret is removed from any value.
  */
 
-export type LogFields = Readonly<Record<string, string | number | boolean | null>>
-
-export type Log = {
-  debug(event: string, fields?: LogFields): void
-  info(event: string, fields?: LogFields): void
-  warn(event: string, fields?: LogFields): void
-  error(event: string, fields?: LogFields): void
-}
+import type { Log, LogFields } from '../core/ports/log.ts'
 
 const rank = { debug: 0, info: 1, warn: 2, error: 3 } as const
 type Level = keyof typeof rank

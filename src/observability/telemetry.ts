@@ -1,23 +1,23 @@
 /** Telemetry of requests: metrics, one log line, and sampled traces. Called when a request is settled. */
 
 import { createActiveSet } from '../core/limits/active-set.ts'
+import type { Log } from '../core/ports/log.ts'
 import { readTraceParent, type TraceParent } from '../core/text/traceparent.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 import type { GatewayError } from '../core/validation/errors.ts'
-import type { RequestContext } from '../pipeline/request-context.ts'
+import type { Progress } from '../pipeline/progress.ts'
+import type { SettledRequest } from '../pipeline/settle.ts'
 import { type Exporter, type ExporterOptions, startExporter } from './exporter.ts'
 import { type GaugeSources, gauges } from './gauges.ts'
 import type { Family } from './instruments.ts'
-import type { Log } from './log.ts'
 import { watchLoopLag } from './loop-lag.ts'
 import { createMetrics, type Surface } from './metrics.ts'
-import type { SettledRequest } from './settled-request.ts'
 import { createTracer } from './traces.ts'
 
 export type Telemetry = {
-  /** Called when the request gets its reservation. */
-  admitted(tally: RequestContext): void
-  /** Called once for every admitted request, whoever ended it. */
+  /** The request holds a seat, until it is settled. */
+  admitted(progress: Progress): void
+  /** Once for every admitted request, whoever ended it. */
   settled(request: SettledRequest): void
   /** Called when an error is sent to a client. */
   failed(surface: Surface, error: Pick<GatewayError, 'code' | 'layer'>): void
@@ -44,7 +44,7 @@ export type ObserveOptions = {
 export function createObserve({ state, log, clock, otlp, worker, random, randomBytes }: ObserveOptions): Telemetry {
   const metrics = createMetrics(state.models)
   const lag = watchLoopLag(clock.monotonic)
-  const open = createActiveSet<RequestContext>()
+  const open = createActiveSet<Progress>()
   const own = () => [...metrics.families(), ...gauges(state, open), lag.family()]
 
   const tracer =
@@ -70,7 +70,7 @@ export function createObserve({ state, log, clock, otlp, worker, random, randomB
   return {
     admitted: open.add,
     settled(request) {
-      open.delete(request.tally)
+      open.delete(request.progress)
       metrics.settled(request)
       tracer?.take(request)
       log.debug('request_settled', lineOf(request.record))

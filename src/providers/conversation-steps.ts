@@ -2,11 +2,11 @@
  * Normalizes a conversation as upstreams require it: each tool call has its result, none has two. For upstreams with
  * turns: alternating, starting with the user, none empty.
  */
-import type { ContentPart, FilePart, Message, ToolCall } from '../core/chat/chat.ts'
+import type { ContentPart, FilePart, Message, ReasoningItem, ToolCall } from '../core/chat/chat.ts'
 import { isText } from './json.ts'
 
-/** A call and its result; null = none. */
-export type ToolExchange = { readonly call: ToolCall; readonly result: string | null }
+/** A call and what came of it; null = nothing did. */
+export type ToolExchange = { readonly call: ToolCall; readonly result: string | null; readonly isError?: boolean }
 
 type Assistant = Extract<Message, { role: 'assistant' }>
 
@@ -57,14 +57,16 @@ export function stepsOf(messages: readonly Message[]): readonly ConversationStep
   return steps
 }
 
-/** A call whose result may still follow. */
-type Open = { readonly call: ToolCall; result: string | null }
+/** A call whose result may still come. */
+type Open = { readonly call: ToolCall; result: string | null; isError?: boolean }
 
-/** Adds a result to its call; returns false if no call matches. */
-function answered(open: readonly Open[], { callId, text }: Extract<Message, { role: 'tool' }>): boolean {
+/** Puts a result beside the call that waits for it; false where none does. */
+function answered(open: readonly Open[], { callId, text, isError }: Extract<Message, { role: 'tool' }>): boolean {
   const waiting = open.find(({ call, result }) => call.id === callId && result === null)
-  if (waiting !== undefined) waiting.result = text
-  return waiting !== undefined
+  if (waiting === undefined) return false
+  waiting.result = text
+  if (isError) waiting.isError = true
+  return true
 }
 
 type AssistantStep = Extract<ConversationStep, { role: 'assistant' }>
@@ -78,6 +80,7 @@ function merged(one: AssistantStep, other: AssistantStep, exchanges: readonly To
     ...other,
     text: joined(one.text, other.text),
     reasoning: joined(one.reasoning, other.reasoning),
+    reasoningItems: [...(one.reasoningItems ?? []), ...(other.reasoningItems ?? [])],
     exchanges,
   }
 }
@@ -113,6 +116,8 @@ export type PartWriter<Part> = {
   file(part: FilePart): Part
   /** Writes a call and its result for the next turn. `position` counts the calls of one assistant turn from 0. */
   exchange(exchange: ToolExchange, position: number): readonly [call: Part, result: Part]
+  /** Reasoning that this wire takes back, which begins its turn; null = it is left out. Absent: this wire takes none. */
+  reasoning?(item: ReasoningItem): Part | null
 }
 
 /**
@@ -138,11 +143,12 @@ export function turnsOf<Part>(
       add('user', parts)
       continue
     }
+    const replayed = (step.reasoningItems ?? []).flatMap(item => write.reasoning?.(item) ?? [])
     const said = step.text !== null && isVisible(step.text) ? [write.text(step.text)] : []
     const exchanges = step.exchanges.map(write.exchange)
     const calls = exchanges.map(([call]) => call)
     const results = exchanges.map(([, result]) => result)
-    if (said.length + calls.length > 0) add('assistant', [...said, ...calls])
+    if (said.length + calls.length > 0) add('assistant', [...replayed, ...said, ...calls])
     if (results.length > 0) add('user', results)
   }
   for (const { parts } of turns) if (parts.length === 0) parts.push(write.text(placeholderTexts.emptyTurn))

@@ -47,6 +47,8 @@ export type ProviderFailure = {
    * fragments.
    */
   readonly detail: string
+  /** The provider's own error body about the request, for clients of the same API form: they recognize errors by its words. */
+  readonly ownBody?: string
 }
 
 /** Parts of an upstream response, streamed or complete, in order. */
@@ -54,7 +56,15 @@ export type AnswerPart =
   | ContentEvent
   /** The upstream's own ID and the model that it reports; may repeat with better data. */
   | { readonly type: 'served'; readonly id: string | null; readonly model: string | null }
-  | { readonly type: 'finish'; readonly choice: number; readonly reason: FinishReason }
+  | {
+      readonly type: 'finish'
+      readonly choice: number
+      readonly reason: FinishReason
+      /** The caller's stop text that ended it, where the provider says which. */
+      readonly stopSequence?: string
+      /** The provider's own word for the end, where clients of its API form act on it. */
+      readonly upstreamReason?: string
+    }
   /** Cumulative: the last one counts. */
   | { readonly type: 'usage'; readonly usage: ReportedUsage }
   /** The protocol's terminal event. A response without it is truncated. */

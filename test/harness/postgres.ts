@@ -14,14 +14,16 @@ export type PrivatePostgres = {
   stop(): Promise<void>
 }
 
-/** Starts one; null (and a printed line) where this machine cannot. `stop` it in `afterAll`. */
+/** Whether this machine can start one. */
+export function canStartPostgres(): boolean {
+  return programsFolder() !== null && (process.getuid?.() !== 0 || unprivilegedUser() !== null)
+}
+
+/** Starts one; null where this machine cannot. `stop` it in `afterAll`. */
 export async function startPostgres({ connections = 200 } = {}): Promise<PrivatePostgres | null> {
   const programs = programsFolder()
+  if (programs === null || !canStartPostgres()) return null
   const user = process.getuid?.() === 0 ? unprivilegedUser() : null
-  if (programs === null || (process.getuid?.() === 0 && user === null)) {
-    process.stdout.write('real Postgres did not run: initdb and an unprivileged user to run it as are needed\n')
-    return null
-  }
   const template = await templateFolder(programs, user)
   const folder = userFolder('pg-', user)
   const data = join(folder, 'data')

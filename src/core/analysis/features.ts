@@ -8,13 +8,13 @@
 export type Features = {
   /** Number of words, numbers and single CJK characters read. */
   readonly count: number
-  /** Their hashes in order; valid up to `count`. */
-  readonly words: Uint32Array
-  /** Hashes of the first five letters (or the whole shorter word), which inflected forms share. */
-  readonly stems: Uint32Array
-  /** Hashes of the last three letters; 0 if the word has at most three. */
-  readonly endings: Uint32Array
-  /** Count of each ASCII punctuation character and line feed, by code. */
+  /** Their hashes, in order; valid up to `count`. Signed: the engine takes larger numbers for fractions, and is slow to look those up. */
+  readonly words: Int32Array
+  /** Hashes of their first five letters (of the whole word where it is shorter): inflections share them. */
+  readonly stems: Int32Array
+  /** Hashes of their last three letters; 0 where the word has no more than three. */
+  readonly endings: Int32Array
+  /** How often each ASCII punctuation character and the line feed stands there, by its code. */
   readonly symbols: Uint16Array
   /** UTF-16 units of the whole text, including unread parts. */
   readonly characters: number
@@ -64,9 +64,9 @@ const halfStop = 32
  * does after routing, returns the previous result.
  */
 export function createFeatureReader(): FeatureReader {
-  const words = new Uint32Array(maximumWords)
-  const stems = new Uint32Array(maximumWords)
-  const endings = new Uint32Array(maximumWords)
+  const words = new Int32Array(maximumWords)
+  const stems = new Int32Array(maximumWords)
+  const endings = new Int32Array(maximumWords)
   const symbols = new Uint16Array(128)
   const breaks = new Uint16Array(maximumWords + 1)
   const offsets = new Uint16Array(maximumWords)
@@ -205,9 +205,9 @@ export function createFeatureReader(): FeatureReader {
   }
 }
 
-/** Returns true if a text with these first words has a removable polite opening. */
-export function opensPolitely(words: Uint32Array, count: number): boolean {
-  return (count > 0 && polite.has((words[0] ?? 0) | 0)) || (count > 2 && polite.has((words[2] ?? 0) | 0))
+/** Whether a courtesy may be left out at the beginning of a text of these words. */
+export function opensPolitely(words: Int32Array, count: number): boolean {
+  return (count > 0 && polite.has(words[0] ?? 0)) || (count > 2 && polite.has(words[2] ?? 0))
 }
 
 /** Returns all bits set if `length` is at least `least`, else 0. */
@@ -221,11 +221,11 @@ const hashPrime = 0x01000193
 const stemSalt = 0x5bd1e995
 const endingSalt = 0x27d4eb2f
 
-/** Returns the hash that a reader computes for a lower-case word. */
+/** The hash that a reader gives a lower-case word: a signed number. */
 export function hashOf(word: string): number {
-  let hash = hashStart
+  let hash = hashStart | 0
   for (let at = 0; at < word.length; at++) hash = Math.imul(hash ^ word.charCodeAt(at), hashPrime)
-  return hash >>> 0
+  return hash
 }
 
 export const sieveSize = 8_192
@@ -268,9 +268,8 @@ const politeWords =
     '|',
   )
 
-/** Keyed by signed hashes. */
-const polite = new Set(politeWords.map(name => hashOf(name) | 0))
-// `Could you please` as a whole is polite; `could you` may start a real question.
+const polite = new Set(politeWords.map(hashOf))
+// `Could you please` as a whole is courtesy; `could you` alone may be a question of its own.
 const asking = new Set(['could', 'can', 'would', 'will'].map(hashOf))
 const you = hashOf('you')
 
@@ -288,7 +287,7 @@ const beforeI = new Set(
 const i = hashOf('i')
 
 function opensSentence(word: number, before: number): boolean {
-  return word >>> 0 === i ? !beforeI.has(before) : openers.has(word >>> 0)
+  return word === i ? !beforeI.has(before) : openers.has(word)
 }
 
 /** Table entry: the low bits are the kind, the rest the lower case. */

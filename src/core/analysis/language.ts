@@ -144,13 +144,13 @@ type Speakers = ReadonlyMap<number, readonly number[]>
 const speakers = speakersOf(commonWords)
 const requesters = speakersOf(requestWords)
 
-const borrowed: ReadonlySet<number> = new Set(borrowedWords.split(/\s+/).map(word => hashOf(word) | 0))
+const borrowed: ReadonlySet<number> = new Set(borrowedWords.split(/\s+/).map(hashOf))
 
 function speakersOf(spoken: Readonly<Record<string, string>>): Speakers {
   const table = new Map<number, number[]>()
   for (const [index, language] of languages.entries())
     for (const word of new Set(spoken[language]?.split(/\s+/)))
-      table.set(hashOf(word) | 0, [...(table.get(hashOf(word) | 0) ?? []), index])
+      table.set(hashOf(word), [...(table.get(hashOf(word)) ?? []), index])
   return table
 }
 
@@ -187,7 +187,7 @@ function latinLanguage(features: Features): string {
 function isAllEnglish({ count, numbers, words }: Features): boolean {
   let known = 0
   for (let at = 0; at < count; at++) {
-    const word = (words[at] ?? 0) | 0
+    const word = words[at] ?? 0
     if (borrowed.has(word) || speaks(speakers, word, english) || speaks(requesters, word, english)) known++
   }
   return known > 1 && known + numbers >= count
@@ -201,7 +201,7 @@ function speaks(table: Speakers, word: number, language: number): boolean {
 const fewWords = 8
 
 function vote(table: Speakers, word: number): void {
-  const spoken = table.get(word | 0) ?? nobody
+  const spoken = table.get(word) ?? nobody
   for (const index of spoken) votes[index] = (votes[index] ?? 0) + 1 / spoken.length
 }
 

@@ -320,7 +320,7 @@ function createLanguageOfWords() {
     for (let at = from; at < to; at++) {
       const script = scriptOf(units[offsets[at] ?? 0] ?? 0)
       if (script !== latin) votes[script] = (votes[script] ?? 0) + scriptVote
-      const word = (words[at] ?? 0) | 0
+      const word = words[at] ?? 0
       if (sieve[word & (sieveSize - 1)] !== 1) continue
       const languages = spoken.get(word)
       if (languages !== undefined)
@@ -366,7 +366,7 @@ function commonWords(): ReadonlyMap<number, readonly number[]> {
     for (const [name, ...words] of linesOf(list))
       if (name === common)
         for (const word of words) {
-          const hash = hashOf(word) | 0
+          const hash = hashOf(word)
           const languages = spoken.get(hash)
           if (languages === undefined) spoken.set(hash, [language])
           else if (!languages.includes(language)) languages.push(language)

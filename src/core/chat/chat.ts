@@ -28,6 +28,27 @@ export type ToolCall = {
   readonly signature: string | null
 }
 
+/**
+ * Who can read a piece of reasoning again. An item goes back only to the family that made it; where another model serves, it is
+ * left out.
+ */
+export const reasoningFamilies = ['anthropic', 'google', 'openai', 'compatible'] as const
+export type ReasoningFamily = (typeof reasoningFamilies)[number]
+
+/** One piece of an earlier turn's reasoning, as its provider gave it out and wants it back. */
+export type ReasoningItem = {
+  readonly family: ReasoningFamily
+  /**
+   * `signature`: `text` with a proof of its origin in `data`, empty where the provider gave none. `redacted`: `data` alone, in the
+   * place of the text. `encrypted`: an item of OpenAI's Responses API, of which `text` is the summary.
+   */
+  readonly kind: 'signature' | 'redacted' | 'encrypted'
+  readonly text: string
+  readonly data: string
+  /** The provider's own id of the item; null = it has none. */
+  readonly id: string | null
+}
+
 export type Message =
   | { readonly role: 'system'; readonly text: string }
   | { readonly role: 'user'; readonly content: readonly ContentPart[]; readonly name: string | null }
@@ -36,10 +57,13 @@ export type Message =
       readonly text: string | null
       /** Reasoning text replayed by the client (DeepSeek's `reasoning_content`). Only that format accepts it. */
       readonly reasoning: string | null
+      /** Reasoning that its provider can check, in the order in which it came: before the text and the calls of its turn. */
+      readonly reasoningItems?: readonly ReasoningItem[]
       readonly toolCalls: readonly ToolCall[]
       readonly name: string | null
     }
-  | { readonly role: 'tool'; readonly callId: string; readonly text: string }
+  /** `isError`: the tool failed, and `text` says how. */
+  | { readonly role: 'tool'; readonly callId: string; readonly text: string; readonly isError?: boolean }
 
 /** `parameters` is a JSON schema; null = the function takes no arguments. */
 export type Tool = {
@@ -72,8 +96,42 @@ export type Strategy = (typeof strategies)[number]
 export const streamModes = ['buffered', 'realtime'] as const
 export type StreamMode = (typeof streamModes)[number]
 
-/** One validated chat request, from any endpoint. Absent fields and `null` are both stored as null. */
+/** The API forms in which chat requests are served. */
+export const chatDialects = ['chat_completions', 'native', 'responses', 'messages'] as const
+export type ChatDialect = (typeof chatDialects)[number]
+
+/**
+ * The request as the client wrote it, for a provider that speaks the same API form: what the gateway does not have to change goes
+ * there unchanged. Never stored, never logged.
+ */
+export type SourceBody = {
+  readonly dialect: 'responses' | 'messages'
+  /** The JSON text as it came. */
+  readonly text: string
+  /** The same, parsed. */
+  readonly fields: Readonly<Record<string, unknown>>
+  /**
+   * The messages that were read from it. Where a request's messages are others than these, the gateway has added to them (web
+   * results, an enhanced prompt), and the text no longer says what is asked.
+   */
+  readonly messages: readonly Message[]
+  /** Request headers that belong to this API form (`anthropic-beta`, `anthropic-version`), in lower case. */
+  readonly headers: Readonly<Record<string, string>>
+  /** Why only a provider of the same form can serve it (names of fields or item types); empty = any provider can. */
+  readonly needs: readonly string[]
+  /** Fields that only a provider of the same form takes: dropped elsewhere, and named in `x-gateway-dropped-params`. */
+  readonly sameFormOnly: readonly string[]
+  /** Parts that no message holds, as messages: screened and counted like the others, and sent in `text` only. */
+  readonly unread?: readonly Message[]
+  /** Parts that the gateway sealed, by message and part in it: no provider may be sent them. */
+  readonly sealed?: readonly (readonly [message: number, part: number])[]
+}
+
+/** One chat request, read and checked, whichever endpoint it came through. Absent and `null` are the same: null. */
 export type ChatRequest = {
+  readonly dialect: ChatDialect
+  /** null = the endpoint's form is translated for every provider. */
+  readonly source: SourceBody | null
   readonly messages: readonly Message[]
   /** As the client wrote it; null = automatic routing. */
   readonly model: string | null
@@ -169,6 +227,35 @@ export type ContentEvent =
   /** Part of the JSON arguments of the tool call `index`. The parts joined are never empty: at least `{}`. */
   | { readonly type: 'tool_arguments'; readonly choice: number; readonly index: number; readonly text: string }
   | { readonly type: 'logprobs'; readonly choice: number; readonly tokens: readonly TokenLogprob[] }
+  /**
+   * Ends a piece of reasoning, whose text came in the `reasoning` events since the last such event: what its provider needs to be
+   * given it back. Dialects that cannot carry it leave it out.
+   */
+  | {
+      readonly type: 'reasoning_end'
+      readonly choice: number
+      readonly family: ReasoningFamily
+      readonly kind: ReasoningItem['kind']
+      readonly data: string
+      readonly id: string | null
+    }
+  /**
+   * A whole part of the answer that only clients of one API form can read, as JSON text of that form: a content block of Messages
+   * (a tool that ran at the provider, and its result), an output item of Responses.
+   */
+  | {
+      readonly type: 'provider_item'
+      readonly choice: number
+      readonly dialect: SourceBody['dialect']
+      readonly json: string
+    }
+  /** A citation within the text that came last, as JSON text of one API form. */
+  | {
+      readonly type: 'citation'
+      readonly choice: number
+      readonly dialect: SourceBody['dialect']
+      readonly json: string
+    }
 
 /** The outcome of one attempted or skipped candidate. */
 export type Attempt = {
@@ -238,6 +325,8 @@ export type ResponseStart = {
     readonly searchMicrocents: number
     readonly fetchMicrocents: number
   }
+  /** Input as the provider has counted it by now, or our estimate. Only for API forms that report it first. */
+  readonly inputUsage?: Pick<TokenUsage, 'inputTokens' | 'cachedInputTokens' | 'cacheWriteTokens'>
   /** Whether the prompt was enhanced; null = enhancement was not requested. */
   readonly enhanced: boolean | null
   /** Time spent in the gateway itself until the first content, without upstream waits. */
@@ -300,7 +389,17 @@ export type ChatEvent =
   | ContentEvent
   /** Moderation stopped the output here; a `finish` with `content_filter` follows. */
   | { readonly type: 'filtered'; readonly choice: number; readonly layer: string; readonly category: string }
-  | { readonly type: 'finish'; readonly choice: number; readonly reason: FinishReason }
+  /**
+   * `stopSequence`: the caller's stop text that ended it, where the provider says which. `upstreamReason`: the provider's own
+   * word for the end, where clients of its API form act on it.
+   */
+  | {
+      readonly type: 'finish'
+      readonly choice: number
+      readonly reason: FinishReason
+      readonly stopSequence?: string
+      readonly upstreamReason?: string
+    }
   | { readonly type: 'done'; readonly receipt: ResponseSummary }
 
 export type ChatEvents = AsyncGenerator<readonly ChatEvent[], void, void>

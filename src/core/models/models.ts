@@ -180,11 +180,14 @@ export function tierOf(prices: Pick<Prices, 'input' | 'output'>): Tier {
   return price <= 7 ? 'standard' : 'premium'
 }
 
-/** The available models and their names. */
-export type Catalog = {
-  readonly list: readonly Model[]
-  /** Finds a model by `id`, `provider/id`, alias or reseller's name, case-insensitively. Null = unknown. */
-  resolve(name: string): Model | null
+/** What a model is looked up by. */
+type Named = Pick<Model, 'id' | 'provider' | 'aliases' | 'marketplaceAliases'>
+
+/** The models on offer, and who is meant by a name. */
+export type Catalog<M extends Named = Model> = {
+  readonly list: readonly M[]
+  /** The model of that name, in any case: `id`, `provider/id`, an alias, a reseller's name. Null = no such model. */
+  resolve(name: string): M | null
 }
 
 /** Maximum length of a model name. */
@@ -194,9 +197,9 @@ export const maximumNameCharacters = 256
  * Builds a catalog with one look-up table. If two models share a name, the more exact form wins: `provider/id`, then
  * `provider/alias`, then a bare ID, then a bare alias; among equals the earlier model.
  */
-export function buildCatalog(models: readonly Model[]): Catalog {
-  const byName = new Map<string, Model>()
-  const add = (namesOf: (model: Model) => readonly string[]) => {
+export function buildCatalog<M extends Named>(models: readonly M[]): Catalog<M> {
+  const byName = new Map<string, M>()
+  const add = (namesOf: (model: M) => readonly string[]) => {
     for (const model of models) {
       for (const name of namesOf(model)) {
         const key = name.toLowerCase()
@@ -263,6 +266,8 @@ export type Needs = {
   readonly reasoning: boolean
   /** True if `none` is requested: some models return log probabilities only then. */
   readonly noReasoning: boolean
+  /** What only a provider of the request's own API form can read; null = any provider can serve it. */
+  readonly sameForm: { readonly provider: string; readonly what: string } | null
 }
 
 /**
@@ -286,7 +291,16 @@ export function needsOf(ask: ChatRequest): Needs {
     topLogprobs: ask.logprobs ? (ask.topLogprobs ?? 0) : 0,
     reasoning: ask.reasoningEffort !== null && ask.reasoningEffort !== 'none',
     noReasoning: ask.reasoningEffort === 'none',
+    sameForm: sameFormOf(ask.source),
   }
+}
+
+/** Whose own API form each dialect is. */
+const providerOfForm = { messages: 'anthropic', responses: 'openai' } as const
+
+function sameFormOf(source: ChatRequest['source']): Needs['sameForm'] {
+  const what = source?.needs[0]
+  return source === null || what === undefined ? null : { provider: providerOfForm[source.dialect], what }
 }
 
 function holdsPart({ messages }: ChatRequest, isWanted: (part: ContentPart) => boolean): boolean {
@@ -299,6 +313,8 @@ export type Unmet = { readonly param: string; readonly what: string }
 /** Returns the first requirement that a model cannot meet; null = it meets all. */
 export function unmet(model: Model, needs: Needs): Unmet | null {
   const { capabilities, parameters } = model
+  if (needs.sameForm !== null && needs.sameForm.provider !== model.provider)
+    return { param: 'messages', what: `\`${needs.sameForm.what}\`` }
   if (needs.vision && !capabilities.vision) return { param: 'messages', what: 'images' }
   if (needs.imageUrls && !capabilities.imageUrls) return { param: 'messages', what: 'images by URL' }
   if (needs.files && !capabilities.files) return { param: 'messages', what: 'files' }

@@ -3,7 +3,7 @@
  * variants, and maps look-alikes to Latin.
  */
 
-import { loadUnits, textOfUnits, units } from './code-units.ts'
+import { blockUnits, loadUnits, units } from './code-units.ts'
 import { singleForm, toNfkc } from './nfkc.ts'
 
 /** Returns a text as it looks, in ASCII where a character looks like ASCII. */
@@ -26,15 +26,19 @@ function letterByLetter(text: string, isNormal: boolean): string | null {
         if (!isNormal) return null
         look = unit === tagStart && isTag(units[at + 1] ?? 0) ? tagLetter(units[++at] ?? 0) : unit
       }
-      if (look !== nothing) units[count++] = look
+      if (look !== nothing) seen[count++] = look
     }
-    plain += textOfUnits(count)
+    plain += seenBytes.toString('utf16le', 0, 2 * count)
     from += length
   }
   return plain
 }
 
-/** Look-alike of each UTF-16 unit, computed on first use: computing all of them at startup takes too long. */
+/** What the loaded units look like. */
+const seen = new Uint16Array(blockUnits)
+const seenBytes = Buffer.from(seen.buffer)
+
+/** What each UTF-16 unit looks like, learned when first met: to ask Unicode for all of them takes long. */
 const looks = new Uint16Array(65_536)
 const unknown = 0
 /** A unit that no character has. */

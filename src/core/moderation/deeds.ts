@@ -132,8 +132,8 @@ export function createDeedReader(): (features: Features) => SafetyCategory | nul
     return false
   }
 
-  /** Checked first, because nearly all sentences contain no word for the object of such an act. */
-  const namesObject = (words: Uint32Array, from: number, to: number): boolean => {
+  /** Nearly all sentences name nothing of what a deed is done to or with. */
+  const namesObject = (words: Int32Array, from: number, to: number): boolean => {
     let named = 0
     for (let at = from; at < to; at++) named += objects[(words[at] ?? 0) & (sieveSize - 1)] ?? 0
     return named > 0
@@ -143,7 +143,7 @@ export function createDeedReader(): (features: Features) => SafetyCategory | nul
   /** Index of the first hit of the last sentence. Earlier hits belong to the sentence before. */
   let here = 0
 
-  const readSentence = (words: Uint32Array, from: number, to: number) => {
+  const readSentence = (words: Int32Array, from: number, to: number) => {
     places.copyWithin(0, here, hits)
     found.copyWithin(0, here, hits)
     hits -= here
@@ -196,7 +196,7 @@ export function createDeedReader(): (features: Features) => SafetyCategory | nul
   }
 }
 
-function follow(words: Uint32Array, from: number, count: number, rest: readonly number[]): boolean {
+function follow(words: Int32Array, from: number, count: number, rest: readonly number[]): boolean {
   if (from + rest.length > count) return false
   for (let at = 0; at < rest.length; at++) if (words[from + at] !== rest[at]) return false
   return true
@@ -256,8 +256,8 @@ const is = hashesOf('is was am turned turns s')
 const whoIs = hashesOf('she he who girl boy daughter son student')
 const old = hashOf('old')
 
-/** Returns true if the number at `at` is a person's age: "12 years old", "aged 12", "she is 12". */
-function saysAge(words: Uint32Array, at: number, count: number): boolean {
+/** Whether the number at a place is somebody's age: "12 years old", "aged 12", "she is 12". */
+function saysAge(words: Int32Array, at: number, count: number): boolean {
   const next = at + 1 < count ? (words[at + 1] ?? 0) : 0
   const afterNext = at + 2 < count ? (words[at + 2] ?? 0) : 0
   const before = at > 0 ? (words[at - 1] ?? 0) : 0

@@ -110,8 +110,8 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
  * together may read differently: polite phrases count only inside a text, and a word split in two is one word.
  */
 function createHeard() {
-  let words = new Uint32Array(usualWords)
-  let stems = new Uint32Array(usualWords)
+  let words = new Int32Array(usualWords)
+  let stems = new Int32Array(usualWords)
   let before = 0
   let from = 0
   let isFirst = true
@@ -141,8 +141,8 @@ function createHeard() {
 const space = 32
 const usualWords = 256
 
-function longer(numbers: Uint32Array, count: number): Uint32Array<ArrayBuffer> {
-  const more = new Uint32Array(2 * count)
+function longer(numbers: Int32Array, count: number): Int32Array<ArrayBuffer> {
+  const more = new Int32Array(2 * count)
   more.set(numbers)
   return more
 }

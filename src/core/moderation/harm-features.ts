@@ -231,9 +231,8 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
     let stemBeforeThat = 0
     let notes = 0
     for (let at = from; at < to; at++) {
-      // As signed numbers: the engine stores sums of unsigned ones as doubles, which are slow to hash.
-      const word = (words[at] ?? 0) | 0
-      const stem = (stems[at] ?? 0) | 0
+      const word = words[at] ?? 0
+      const stem = stems[at] ?? 0
       noted[notes++] = placeOf(0, word, salts.word)
       noted[notes++] = placeOf(0, stem, salts.stem)
       if (at - from < openingWords) noted[notes++] = placeOf(0, Math.imul(stem, at - from + 3), salts.opening)
@@ -244,7 +243,7 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
         for (const kind of before)
           noted[notes++] = placeOf(1, (stem + Math.imul(kind + 1, kindSpread)) | 0, salts.kindWord)
       }
-      const own = sieve[word & (sieveSize - 1)] === 1 ? (kindsOf.get(word >>> 0) ?? none) : none
+      const own = sieve[word & (sieveSize - 1)] === 1 ? (kindsOf.get(word) ?? none) : none
       if (own.length > 0) {
         if (withNeighbours && at > from)
           for (const kind of own)

@@ -80,7 +80,7 @@ class OwnScreen implements OutputModerator {
   /** An event that ends or interrupts a text also ends its last word and sentence. */
   private takeOther(event: ChatEvent, out: ChatEvent[]): void {
     if (event.type === 'finish') this.finish(out)
-    if (event.type === 'tool_call') {
+    if (event.type === 'tool_call' || event.type === 'reasoning_end' || event.type === 'provider_item') {
       this.hasEnded = true
       this.flush(out)
     }

@@ -119,7 +119,7 @@ function lineBroken({ openings }: SafetyRules, text: string): SafetyRule | null 
   let lines = 0
   for (let at = text.indexOf('\n'); at !== -1 && lines < mostLines; at = text.indexOf('\n', at + 1), lines++) {
     if (text.charCodeAt(at + 1) <= space) continue
-    const broken = openings.of(text.slice(at + 1, at + 1 + longestOpening))
+    const broken = openings.at(text, at + 1, longestOpening)
     if (broken !== null && broken.unless === undefined) return broken
   }
   return null
@@ -156,7 +156,7 @@ const orderInData: SafetyRule = {
 /** Returns the first rule that such a text violates. An instruction may open any of its sentences. */
 export function firstBrokenByData(compiled: SafetyRules, text: string): SafetyRule | null {
   for (const from of beginningsOf(text)) {
-    const broken = compiled.openings.of(text.slice(from, from + longestOpening))
+    const broken = compiled.openings.at(text, from, longestOpening)
     if (broken !== null) return broken
   }
   return findBlockingRule(compiled, text)

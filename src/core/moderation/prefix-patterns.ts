@@ -10,6 +10,8 @@ import { noWord, sieveSize, wordFrom } from './word-hashes.ts'
 export type PrefixPatterns<Owner> = {
   /** Returns the owner of the pattern that a text starts with; null = none. */
   of(text: string): Owner | null
+  /** The same of a text from a place on, of which so much is read. */
+  at(text: string, from: number, most: number): Owner | null
 }
 
 /** Compiles openings. `unless` holds patterns in the following text that excuse an opening. */
@@ -30,31 +32,34 @@ export function compileOpenings<Owner>(
   const mayBegin = new Uint8Array(sieveSize)
   for (const hash of [...firstWords, ...passedOver]) mayBegin[hash & (sieveSize - 1)] = 1
   const [end = noWord] = wordHashes(stop)
+  const mayOpen = (text: string, from: number) => mayBegin[wordFrom(text, from).hash & (sieveSize - 1)] !== 0
+  const ownerOf = (text: string): Owner | null => {
+    let from = 0
+    let word = wordFrom(text, from)
+    while (passedOver.has(word.hash)) {
+      from = word.end
+      word = wordFrom(text, from)
+    }
+    if (!firstWords.has(word.hash)) return null
+    const walk = startWalk(set)
+    let owner: Owner | null = null
+    const onMatch = (pattern: number) => {
+      const one = owners[pattern]
+      if (one !== undefined && !isIn(one.excuses, text.slice(from, from + mostExcuse))) owner ??= one.of
+    }
+    walk.step(word.hash, onMatch)
+    while (owner === null && word.hash !== noWord && walk.isOpen()) {
+      const next = wordFrom(text, word.end)
+      if (next.hash === noWord || clauseEnd.test(text.slice(word.end, next.end))) walk.stop(end, onMatch)
+      walk.step(next.hash, onMatch)
+      word = next
+    }
+    return owner === null || quoted.test(text.slice(from, from + mostExcuse)) ? null : owner
+  }
   return {
-    of(text) {
-      let from = 0
-      let word = wordFrom(text, from)
-      if (mayBegin[word.hash & (sieveSize - 1)] === 0) return null
-      while (passedOver.has(word.hash)) {
-        from = word.end
-        word = wordFrom(text, from)
-      }
-      if (!firstWords.has(word.hash)) return null
-      const walk = startWalk(set)
-      let owner: Owner | null = null
-      const onMatch = (pattern: number) => {
-        const one = owners[pattern]
-        if (one !== undefined && !isIn(one.excuses, text.slice(from, from + mostExcuse))) owner ??= one.of
-      }
-      walk.step(word.hash, onMatch)
-      while (owner === null && word.hash !== noWord && walk.isOpen()) {
-        const next = wordFrom(text, word.end)
-        if (next.hash === noWord || clauseEnd.test(text.slice(word.end, next.end))) walk.stop(end, onMatch)
-        walk.step(next.hash, onMatch)
-        word = next
-      }
-      return owner === null || quoted.test(text.slice(from, from + mostExcuse)) ? null : owner
-    },
+    of: text => (mayOpen(text, 0) ? ownerOf(text) : null),
+    // To cut a text at each of its lines would take longer than to read their first words.
+    at: (text, from, most) => (mayOpen(text, from) ? ownerOf(text.slice(from, from + most)) : null),
   }
 }
 

@@ -18,8 +18,7 @@ export function unscrambled(text: string): readonly string[] {
   const { words, shapes, sieve } = vocabulary()
   /** Most hashes belong to no known word, and the sieve excludes nearly all of them. */
   const isWord = (hash: number) => sieve[hash & sieveMask] === 1 && words.has(hash)
-  const length = loadUnits(text.length > longestLook ? text.slice(0, longestLook) : text)
-  units[length] = 0
+  const length = Math.min(loadUnits(text), longestLook)
   let plain = 0
   let turned = 0
   let backwards = 0
@@ -28,7 +27,7 @@ export function unscrambled(text: string): readonly string[] {
   let word = 0
   let letters = 0
   for (let at = 0; at <= length; at++) {
-    const unit = units[at] ?? 0
+    const unit = at < length ? (units[at] ?? 0) : 0
     const letter = (unit | 0x20) - firstLetter
     if (letter >= 0 && letter < alphabet && unit < 128) {
       word = (Math.imul(word, base) + letter + 1) | 0

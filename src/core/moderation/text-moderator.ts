@@ -27,6 +27,11 @@ export type TextModerator = {
   text(text: string): Verdict
   /** Judges text that the model reads: a tool result, a fetched page. Blocks instructions in it, not its topics. */
   data(text: string): Verdict
+  /**
+   * A text that is only embedded: by the rules of `data` alone. A vector answers nobody, and a corpus is a thousand times as
+   * long as a prompt.
+   */
+  embedded(text: string): Verdict
   /** Judges a conversation: returns the first block, or the highest score. */
   messages(messages: readonly Message[]): Verdict
   /**
@@ -118,6 +123,13 @@ export function createTextModerator(options: {
     text: text => screenText(text, 'prompt'),
     data: text => screenText(text, 'data'),
     definition: screenDefinition,
+    embedded(text) {
+      for (const reading of [text, ...deobfuscatedVariants(text)]) {
+        const one = byRules(reading, 'data')
+        if (one.verdict === 'block') return one
+      }
+      return allowVerdict
+    },
     messages(messages) {
       let verdict: Verdict = allowVerdict
       for (const message of messages) {
@@ -174,9 +186,12 @@ export function messageTexts(message: Message): readonly string[] {
     case 'user':
       return message.content.flatMap(textsOfPart)
     case 'assistant':
-      return [message.text ?? '', message.reasoning ?? '', ...message.toolCalls.map(call => call.arguments)].filter(
-        text => text !== '',
-      )
+      return [
+        message.text ?? '',
+        message.reasoning ?? '',
+        ...(message.reasoningItems ?? []).map(({ text }) => text),
+        ...message.toolCalls.map(call => call.arguments),
+      ].filter(text => text !== '')
     default:
       return message satisfies never
   }

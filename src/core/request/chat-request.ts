@@ -19,8 +19,9 @@ import { autoModel } from '../models/models.ts'
 import { forwardableAddress } from '../validation/public-address.ts'
 import { headerChoice, headerFlag, headerNumber, invalidField, nullable, oneOf } from '../validation/validate.ts'
 
-export const maximumMessages = 512
-export const maximumTools = 128
+/** What agents send after a day's work; the sizes are bounded by the body's own limits. */
+export const maximumMessages = 10_000
+export const maximumTools = 1024
 
 /** Default cost limit of fallbacks, as a multiple of the requested model's expected cost. */
 export const usualFallbackCostFactor = 3
@@ -29,6 +30,8 @@ export const fallbackCostFactors = { minimum: 1, maximum: 1000 } as const
 /** Returns a chat request with defaults for all fields but `fields`: no fallback, no web access. */
 export function chatRequestWithDefaults(messages: readonly Message[], fields: Partial<ChatRequest> = {}): ChatRequest {
   return {
+    dialect: 'native',
+    source: null,
     messages,
     model: null,
     strategy: null,
@@ -62,7 +65,7 @@ export function chatRequestWithDefaults(messages: readonly Message[], fields: Pa
   }
 }
 
-/** Chat text. Bounded only by the body limit (2 MB, 32 MB with images). */
+/** Chat text. No length of its own: the cap on the body (8 MB, 32 MB with images) is its bound. */
 export const bodyText = Type.String({ boundedBy: 'body' })
 
 /** URL of an image. A `data:` URL contains the image, so only the body limit bounds it. */
@@ -208,7 +211,7 @@ export function parseChatRequestFields(body: AskFields, headers: Headers) {
   if (body.mode === autoModel && !isAuto(body.model ?? autoModel)) {
     throw invalidField('mode', `must not be "${autoModel}" beside another \`model\`: send one of the two`)
   }
-  const tools = (body.tools ?? []).map(readTool)
+  const tools = readTools(body.tools ?? [])
   const choice = readToolChoice(body.tool_choice ?? null, tools)
   return {
     model: isAuto(body.model) ? null : (body.model ?? null),
@@ -254,21 +257,20 @@ function isAuto(model: string | null | undefined): boolean {
   return model?.toLowerCase() === autoModel
 }
 
-function readTool(
-  tool: NonNullable<AskFields['tools']>[number],
-  index: number,
-  tools: NonNullable<AskFields['tools']>,
-): Tool {
-  const { name, description, parameters, strict } = tool.function
-  if (tools.findIndex(one => one.function.name === name) < index) {
-    throw invalidField(`tools.${index}.function.name`, 'is the name of an earlier tool too: give each its own')
-  }
-  return {
-    name,
-    description: description ?? null,
-    parameters: (parameters as Tool['parameters'] | undefined) ?? null,
-    strict: strict ?? null,
-  }
+function readTools(wireTools: NonNullable<AskFields['tools']>): readonly Tool[] {
+  const names = new Set<string>()
+  return wireTools.map((tool, index) => {
+    const { name, description, parameters, strict } = tool.function
+    if (names.has(name))
+      throw invalidField(`tools.${index}.function.name`, 'is the name of an earlier tool too: give each its own')
+    names.add(name)
+    return {
+      name,
+      description: description ?? null,
+      parameters: (parameters as Tool['parameters'] | undefined) ?? null,
+      strict: strict ?? null,
+    }
+  })
 }
 
 type ToolChoiceField = Exclude<AskFields['tool_choice'], undefined>
@@ -286,18 +288,22 @@ function readToolChoice(
   if (tools.length === 0) throw invalidField('tool_choice', 'asks for a tool, but `tools` is empty: send the tools too')
   if (choice === 'required') return { tools, toolChoice: choice }
   if (choice.type === 'function') {
-    demandTool(choice.function.name, tools, 'tool_choice.function.name')
-    return { tools, toolChoice: { name: choice.function.name } }
+    const { name } = choice.function
+    if (!tools.some(tool => tool.name === name)) throw unknownTool('tool_choice.function.name')
+    return { tools, toolChoice: { name } }
   }
-  const allowed = choice.allowed_tools.tools.map(({ function: { name } }, index) => {
-    demandTool(name, tools, `tool_choice.allowed_tools.tools.${index}.function.name`)
-    return name
-  })
-  return { tools: tools.filter(tool => allowed.includes(tool.name)), toolChoice: choice.allowed_tools.mode }
+  const offered = new Set(tools.map(({ name }) => name))
+  const allowed = new Set(
+    choice.allowed_tools.tools.map(({ function: { name } }, index) => {
+      if (!offered.has(name)) throw unknownTool(`tool_choice.allowed_tools.tools.${index}.function.name`)
+      return name
+    }),
+  )
+  return { tools: tools.filter(({ name }) => allowed.has(name)), toolChoice: choice.allowed_tools.mode }
 }
 
-function demandTool(name: string, tools: readonly Tool[], param: string): void {
-  if (!tools.some(tool => tool.name === name)) throw invalidField(param, 'must be the name of one of `tools`')
+function unknownTool(param: string) {
+  return invalidField(param, 'must be the name of one of `tools`')
 }
 
 function readResponseFormat(format: Exclude<AskFields['response_format'], undefined>): ResponseFormat {
@@ -355,16 +361,29 @@ export function parseMessages(
   const asked = messages ?? prompt
   if (asked === null) throw invalidField('messages', 'is missing: send an array of messages, or `prompt` with a string')
   if (typeof asked === 'string') return [{ role: 'user', content: [{ type: 'text', text: asked }], name: null }]
-  let open: readonly ToolCall[] = []
+  let open: OpenCalls = noCalls
   return asked.map((message, index) => {
     const read = readMessage(message, index, open)
-    if (read.role === 'assistant') open = read.toolCalls
-    else if (read.role !== 'tool') open = []
+    if (read.role === 'assistant') open = openCallsOf(read.toolCalls)
+    else if (read.role !== 'tool') open = noCalls
     return read
   })
 }
 
-function readMessage(message: WireMessage, index: number, open: readonly ToolCall[]): Message {
+/** The calls of the assistant's turn that a result may follow: their ids, and the id by the name of the first of each name. */
+type OpenCalls = { readonly ids: ReadonlySet<string>; readonly idByName: ReadonlyMap<string, string> }
+
+const noCalls: OpenCalls = { ids: new Set(), idByName: new Map() }
+
+function openCallsOf(calls: readonly ToolCall[]): OpenCalls {
+  if (calls.length === 0) return noCalls
+  return {
+    ids: new Set(calls.map(({ id }) => id)),
+    idByName: new Map(calls.toReversed().map(({ name, id }) => [name, id])),
+  }
+}
+
+function readMessage(message: WireMessage, index: number, open: OpenCalls): Message {
   switch (message.role) {
     case 'system':
     case 'developer':
@@ -384,17 +403,16 @@ function readMessage(message: WireMessage, index: number, open: readonly ToolCal
         name: message.name ?? null,
       }
     case 'tool': {
-      if (open.some(call => call.id === message.tool_call_id)) {
+      if (open.ids.has(message.tool_call_id))
         return { role: 'tool', callId: message.tool_call_id, text: textOf(message.content, '\n') }
-      }
       throw invalidField(
         `messages.${index}.tool_call_id`,
         'must be the id of a call in `tool_calls` of the assistant message before it',
       )
     }
     case 'function': {
-      const call = open.find(one => one.name === message.name)
-      if (call !== undefined) return { role: 'tool', callId: call.id, text: textOf(message.content, '\n') }
+      const callId = open.idByName.get(message.name)
+      if (callId !== undefined) return { role: 'tool', callId, text: textOf(message.content, '\n') }
       throw invalidField(
         `messages.${index}.name`,
         'must be the name of the `function_call` in the assistant message before it',
@@ -451,7 +469,7 @@ function readPart(part: WirePart, param: string): ContentPart | [] {
  * Returns the URL in the form passed to an upstream, which would fetch it from its own network. Throws
  * `invalid_request`.
  */
-function fetchable(url: string, param: string): string {
+export function fetchable(url: string, param: string): string {
   const address = forwardableAddress(url)
   if (address !== null) return address
   throw invalidField(param, 'must be a public http or https URL on port 80 or 443 without credentials, or a data: URL')

@@ -36,8 +36,9 @@ function spelt(message: Message | PromptDefinition): string {
     case 'user':
       return `u${message.content.map(speltPart).join('')}`
     case 'assistant': {
-      const { text, reasoning, toolCalls } = message
-      return `a${measured(text ?? '')}${measured(reasoning ?? '')}${toolCalls.map(speltCall).join('')}`
+      const { text, reasoning, reasoningItems = [], toolCalls } = message
+      const thoughts = measured(reasoning ?? '') + reasoningItems.map(item => `r${measured(item.text)}`).join('')
+      return `a${measured(text ?? '')}${thoughts}${toolCalls.map(speltCall).join('')}`
     }
     case 'definition':
       return `d${message.texts.map(measured).join('')}`

@@ -68,7 +68,7 @@ export function estimateTokens(text: string, provider = 'openai'): number {
 
 /** The parts of a request that an upstream may count as input. */
 export type Weighable = Pick<ChatRequest, 'messages' | 'tools' | 'responseFormat'> &
-  Partial<Pick<ChatRequest, 'extras'>>
+  Partial<Pick<ChatRequest, 'extras' | 'source'>>
 
 /**
  * Returns an upper bound of a request's input tokens, which is reserved before the call. Without `provider`, valid for
@@ -88,7 +88,8 @@ export function likelyInputTokens(ask: Weighable, provider: string): number {
   for (const detail of imagesOf(ask.messages)) flat += estimateImageTokens(detail, provider)
   for (const file of filesOf(ask.messages)) flat += estimateFileTokens(file)
   if (provider === 'anthropic') flat += instructionTokens(ask)
-  const { own, bytes } = [weightOf(ask.messages).said, weightOfTools(ask.tools), weightOfFormat(ask)].reduce(sumOf)
+  const parts = [weightOf(ask.messages).said, weightOfUnread(ask), weightOfTools(ask.tools), weightOfFormat(ask)]
+  const { own, bytes } = parts.reduce(sumOf)
   return Math.ceil(Math.min(own * factorOf(provider), bytes)) + flat
 }
 
@@ -169,8 +170,14 @@ function weightOf(messages: readonly Message[]): Weight {
 /** Cached for requests of only messages, since it is used several times per request. */
 function weightOfAll(ask: Weighable): Measure {
   const { all } = weightOf(ask.messages)
-  const beside = [weightOfTools(ask.tools), weightOfRest(ask)].filter(weight => weight !== nothing)
+  const others = [weightOfUnread(ask), weightOfTools(ask.tools), weightOfRest(ask)]
+  const beside = others.filter(weight => weight !== nothing)
   return beside.reduce(sumOf, all)
+}
+
+function weightOfUnread({ source }: Weighable): Measure {
+  const { unread = [] } = source ?? {}
+  return unread.length === 0 ? nothing : weightOf(unread).all
 }
 
 function callsIn(messages: readonly Message[]): number {
@@ -187,6 +194,7 @@ function textsOf(message: Message): string[] {
     case 'assistant':
       return [
         ...[message.text, message.reasoning].filter(text => text !== null),
+        ...(message.reasoningItems ?? []).map(item => item.text),
         ...message.toolCalls.flatMap(call => [call.name, call.arguments]),
       ]
   }

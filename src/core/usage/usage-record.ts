@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { attemptFailures } from '../chat/chat.ts'
+import { attemptFailures, chatDialects } from '../chat/chat.ts'
 import type { CompletedUsage } from '../validation/errors.ts'
 import { oneOf } from '../validation/validate.ts'
 import { toUsd } from './money.ts'
@@ -7,7 +7,10 @@ import { toUsd } from './money.ts'
 export const attemptOutcomes = ['served', ...attemptFailures] as const
 export type TriedOutcome = (typeof attemptOutcomes)[number]
 
-/** Maximum number of attempts per request. */
+/** The API forms whose requests are in the ledger. */
+export const recordedDialects = [...chatDialects, 'embeddings'] as const
+
+/** As many as one request asks. */
 const maximumTried = 3
 
 /**
@@ -47,6 +50,8 @@ export const usageRecordSchema = Type.Object(
     strategy: Type.Union([Type.String({ maxLength: 16 }), Type.Null()]),
     query_type: Type.Union([Type.String({ maxLength: 32 }), Type.Null()]),
     streamed: Type.Boolean(),
+    /** The API form in which it was asked; absent in records from before it was told. */
+    dialect: Type.Optional(oneOf(recordedDialects)),
     status: Type.Union([
       Type.Literal('completed'),
       Type.Literal('failed'),

@@ -22,6 +22,7 @@ export const errorTable = {
   invalid_json: { status: 400, type: 'invalid_request_error' },
   context_length_exceeded: { status: 400, type: 'invalid_request_error' },
   unsupported_parameter: { status: 400, type: 'invalid_request_error' },
+  previous_response_not_found: { status: 400, type: 'invalid_request_error' },
   model_deprecated: { status: 400, type: 'invalid_request_error' },
   content_blocked: { status: 400, type: 'content_policy_violation' },
   invalid_api_key: { status: 401, type: 'authentication_error' },
@@ -91,7 +92,11 @@ export type ErrorOptions = {
   readonly attempts?: readonly FailedAttempt[] | null
   /** The earlier request with the same `Idempotency-Key`. */
   readonly completed?: CompletedRequest | null
+  /** The provider's own error body about the request: for clients of its API form, which recognize errors by its words. */
+  readonly upstream?: UpstreamRefusal | null
 }
+
+export type UpstreamRefusal = { readonly status: number; readonly body: string }
 
 /** One candidate as reported to clients: `provider/model`, outcome and duration. */
 export type FailedAttempt = { readonly model: string; readonly outcome: string; readonly durationMs: number }
@@ -124,6 +129,7 @@ export class GatewayError extends Error {
   readonly category: string | null
   readonly attempts: readonly FailedAttempt[] | null
   readonly completed: CompletedRequest | null
+  readonly upstream: UpstreamRefusal | null
 
   constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
     super(recognizable(code, message))
@@ -137,6 +143,7 @@ export class GatewayError extends Error {
     this.category = options.category ?? null
     this.attempts = options.attempts ?? null
     this.completed = options.completed ?? null
+    this.upstream = options.upstream ?? null
   }
 
   get status(): number {

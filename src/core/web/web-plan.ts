@@ -2,7 +2,7 @@
 
 import type { PromptAnalysis, PromptAnalyzer } from '../analysis/prompt-analysis.ts'
 import type { ChatRequest, Message } from '../chat/chat.ts'
-import { type WebPrices, webLimits, withoutFragment } from '../chat/web-sources.ts'
+import { type OmittedSource, type WebPrices, type WebSource, webLimits, withoutFragment } from '../chat/web-sources.ts'
 
 /** Planned web access of a request and its reservation. */
 export type WebPlan = {
@@ -16,6 +16,15 @@ export type WebPlan = {
   readonly tokens: number
   /** Integer of 1e-8 USD. */
   readonly microcents: number
+}
+
+/** What was looked up for a request. Costs are integers of 1e-8 USD, of what succeeded: the operator bears the rest. */
+export type WebUse = {
+  readonly searched: boolean
+  readonly sources: readonly WebSource[]
+  readonly leftOut: readonly OmittedSource[]
+  readonly searchMicrocents: number
+  readonly fetchMicrocents: number
 }
 
 export const noWeb: WebPlan = { query: null, urls: [], surplus: [], tokens: 0, microcents: 0 }

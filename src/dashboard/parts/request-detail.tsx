@@ -24,7 +24,15 @@ export function StatusBadge({ request: { status } }: { readonly request: Pick<Sh
   return <Badge tone={tones[status]}>{statusWords[status]}</Badge>
 }
 
-/** Everything that the log contains about one request. */
+const dialectNames = {
+  chat_completions: 'Chat Completions',
+  native: 'Gateway chat',
+  responses: 'Responses',
+  messages: 'Messages',
+  embeddings: 'Embeddings',
+} as const
+
+/** All that the log knows of one request. */
 export function RequestDetail({ request, onClose }: { readonly request: ShownRequest; readonly onClose: () => void }) {
   const { metadata, tried } = request
   const [first] = tried ?? []
@@ -57,6 +65,7 @@ export function RequestDetail({ request, onClose }: { readonly request: ShownReq
         {request.strategy !== null && <DetailRow name="Strategy" value={request.strategy} />}
         {request.query_type !== null && <DetailRow name="Query type" value={humanize(request.query_type)} />}
         <DetailRow name="Attempts" value={count(request.attempts)} />
+        {request.dialect !== null && <DetailRow name="API" value={dialectNames[request.dialect]} />}
         <DetailRow name="Response type" value={request.streamed ? 'Stream' : 'JSON'} />
         <DetailRow name="Finish reason" value={request.finish_reason ?? '–'} />
         <DetailRow name="Key" value={request.key_name ?? request.key_id} />

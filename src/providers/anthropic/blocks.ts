@@ -1,5 +1,5 @@
 import { failed, failureOf, truncated } from '../failure.ts'
-import { isRecord, isText, type Json, nameOf, objectIn, record, textOf } from '../json.ts'
+import { isRecord, isText, type Json, nameOf, objectIn, record, records, textOf } from '../json.ts'
 import { uniqueNames } from '../names.ts'
 import type { AnswerPart } from '../provider.ts'
 import { jsonAnswerTool } from './json-answer.ts'
@@ -21,21 +21,32 @@ export type Blocks = {
 }
 
 type OpenBlock = {
-  readonly kind: 'text' | 'reasoning' | 'call' | 'json' | 'ignored'
-  /** Index among calls from 0; the wire's own index counts blocks of all kinds. */
+  readonly kind: 'text' | 'reasoning' | 'call' | 'json' | 'item' | 'ignored'
+  /** Calls only, counted from 0: the wire's own index counts blocks of every kind. */
   readonly toolIndex: number
   /** Input in the opening event of a call. */
   readonly input: unknown
   /** Streamed input of a call so far; null = none. */
   written: string | null
+  /** What its provider knows the reasoning again by; null = not said yet. */
+  signature: string | null
+  /** Of a block that is handed on whole: what it holds. */
+  block: Json
 }
 
 /** Blocks normally do not overlap: this many unclosed ones are invalid. */
 const maximumOpen = 256
-const ignored: OpenBlock = { kind: 'ignored', toolIndex: 0, input: null, written: null }
+const ignored: OpenBlock = {
+  kind: 'ignored',
+  toolIndex: 0,
+  input: null,
+  written: null,
+  signature: null,
+  block: {},
+}
 const nothing: readonly AnswerPart[] = []
 
-/** Creates a reader for the blocks of one message. Ignores unknown kinds, and tools that Anthropic runs itself. */
+/** Reads the blocks of one message. Those of unknown kinds, and of tools that run on their side, are handed on whole. */
 export function blockReader(): Blocks {
   const blocks = new Map<unknown, OpenBlock>()
   /** Indexes of all calls so far, including closed ones. */
@@ -45,15 +56,17 @@ export function blockReader(): Blocks {
   let hasBrokenInput = false
   let callCount = 0
 
-  const opened = ({ type, name, input }: Json): OpenBlock => {
+  const opened = (block: Json): OpenBlock => {
+    const { type, name, input } = block
     if (type === 'text') return { ...ignored, kind: 'text' }
-    if (type === 'thinking') return { ...ignored, kind: 'reasoning' }
-    if (type !== 'tool_use') return ignored
-    if (name !== jsonAnswerTool) return { kind: 'call', toolIndex: callCount++, input, written: null }
-    // A second simultaneous JSON answer would make the output invalid; only the first counts.
+    if (type === 'thinking') return { ...ignored, kind: 'reasoning', signature: signatureOf(block) }
+    if (type === 'redacted_thinking' || !isText(type)) return ignored
+    if (type !== 'tool_use') return { ...ignored, kind: 'item', block }
+    if (name !== jsonAnswerTool) return { ...ignored, kind: 'call', toolIndex: callCount++, input }
+    // A model that answers twice at once would make two documents of one: the first counts.
     if (hasJsonAnswer) return ignored
     hasJsonAnswer = true
-    return { kind: 'json', toolIndex: 0, input, written: null }
+    return { ...ignored, kind: 'json', input }
   }
   const toolCall = (index: number, block: Json): AnswerPart => {
     const wireId = nameOf(block.id) ?? 'call'
@@ -63,13 +76,17 @@ export function blockReader(): Blocks {
   const beginning = ({ kind, toolIndex }: OpenBlock, block: Json): readonly AnswerPart[] => {
     switch (kind) {
       case 'text':
-        return piece('text', block.text)
+        return [...piece('text', block.text), ...records(block.citations).map(citation)]
       case 'reasoning':
         return piece('reasoning', block.thinking)
       case 'call':
         return [toolCall(toolIndex, block)]
-      case 'json':
       case 'ignored':
+        return block.type === 'redacted_thinking' && isText(block.data)
+          ? [reasoningEnd('redacted', block.data)]
+          : nothing
+      case 'json':
+      case 'item':
         return nothing
     }
   }
@@ -77,6 +94,9 @@ export function blockReader(): Blocks {
     const block = blocks.get(index)
     blocks.delete(index)
     if (block === undefined) return nothing
+    if (block.kind === 'reasoning')
+      return block.signature === null ? nothing : [reasoningEnd('signature', block.signature)]
+    if (block.kind === 'item') return [providerItem(block)]
     if (block.written === null) return inputPiece(block, JSON.stringify(record(block.input)))
     hasBrokenInput ||= isTruncated(block)
     return nothing
@@ -85,8 +105,8 @@ export function blockReader(): Blocks {
   return {
     open(index, block) {
       const open = blocks.get(index)
-      // Two blocks under one index: one of them is incomplete.
-      if (calls.has(index) || (open !== undefined && open.kind !== 'ignored')) return [truncated('block_reopened')]
+      // One index is one block: one of the two lacks what the other has.
+      if (calls.has(index) || (open !== undefined && showsInAll(open))) return [truncated('block_reopened')]
       if (!isRecord(block)) return nothing
       if (blocks.size >= maximumOpen) return [failed(failureOf('bad_answer', '200 too_many_blocks'))]
       const next = opened(block)
@@ -97,8 +117,14 @@ export function blockReader(): Blocks {
     add(index, delta) {
       const block = blocks.get(index)
       if (block?.kind === 'ignored') return nothing
+      if (block?.kind === 'item') return gather(block, delta)
       if (delta.type === 'text_delta') return piece('text', delta.text)
       if (delta.type === 'thinking_delta') return piece('reasoning', delta.thinking)
+      if (delta.type === 'citations_delta') return isRecord(delta.citation) ? [citation(delta.citation)] : nothing
+      if (delta.type === 'signature_delta') {
+        if (block !== undefined) block.signature = (block.signature ?? '') + textOf(delta.signature)
+        return nothing
+      }
       if (delta.type !== 'input_json_delta' || !isText(delta.partial_json)) return nothing
       // Its block was closed before, or never opened: some call lacks this input.
       if (block === undefined) return [truncated('input_without_block')]
@@ -108,10 +134,45 @@ export function blockReader(): Blocks {
     close,
     closeAll: () => [...blocks.keys()].flatMap(close),
     recount: () => calls.clear(),
-    hasOpen: () => blocks.values().some(({ kind }) => kind !== 'ignored'),
+    hasOpen: () => blocks.values().some(showsInAll),
     hasTruncated: () => hasBrokenInput || blocks.values().some(isUnclosedCall),
     hasCalls: () => callCount > 0,
   }
+}
+
+/** Whether clients of every API form see the block. */
+function showsInAll({ kind }: OpenBlock): boolean {
+  return kind !== 'ignored' && kind !== 'item'
+}
+
+function signatureOf({ signature }: Json): string | null {
+  return isText(signature) ? signature : null
+}
+
+function reasoningEnd(kind: 'signature' | 'redacted', data: string): AnswerPart {
+  return { type: 'reasoning_end', choice: 0, family: 'anthropic', kind, data, id: null }
+}
+
+function citation(of: Json): AnswerPart {
+  return { type: 'citation', choice: 0, dialect: 'messages', json: JSON.stringify(of) }
+}
+
+/** Adds a piece to a block of any kind: texts grow, all else is replaced. */
+function gather(open: OpenBlock, { type, partial_json, ...fields }: Json): readonly AnswerPart[] {
+  if (type === 'input_json_delta') open.written = (open.written ?? '') + textOf(partial_json)
+  const grown = Object.entries(fields).map(([name, value]) => {
+    const known = open.block[name]
+    return [name, typeof known === 'string' && typeof value === 'string' ? known + value : value]
+  })
+  open.block = { ...open.block, ...Object.fromEntries(grown) }
+  return nothing
+}
+
+/** A block as it is when it is whole: the input of a tool that ran at the provider came in pieces. */
+function providerItem({ block, written }: OpenBlock): AnswerPart {
+  const input = written === null ? null : objectIn(written)
+  const whole = input === null ? block : { ...block, input }
+  return { type: 'provider_item', choice: 0, dialect: 'messages', json: JSON.stringify(whole) }
 }
 
 function takesInput({ kind }: OpenBlock): boolean {

@@ -19,19 +19,26 @@ function blockWriter(): PartWriter<Json> {
     text: textBlock,
     image: url => ({ type: 'image', source: imageSource(url) }),
     file: ({ url, name }) => ({ type: 'document', source: documentSource(url), title: name ?? undefined }),
-    exchange({ call, result }) {
-      // IDs are unique per request here; other providers' IDs contain `:` or `|`, are longer, or repeat.
+    reasoning({ family, kind, text, data }) {
+      if (family !== 'anthropic') return null
+      return kind === 'redacted'
+        ? { type: 'redacted_thinking', data }
+        : { type: 'thinking', thinking: text, signature: data }
+    },
+    exchange(exchange) {
+      const { call } = exchange
+      // Ids are unique in a request here; other providers' hold `:` or `|`, are longer, or repeat.
       const clean = wireName(call.id)
       const id = unique(clean, count => `${clean.slice(0, 63 - String(count).length)}_${count}`)
       const use = { type: 'tool_use', id, name: wireName(call.name), input: objectIn(call.arguments) ?? {} }
-      return [use, { type: 'tool_result', tool_use_id: id, ...resultOf(result) }]
+      return [use, { type: 'tool_result', tool_use_id: id, ...resultOf(exchange) }]
     },
   }
 }
 
-function resultOf(result: ToolExchange['result']): Json {
+function resultOf({ result, isError }: ToolExchange): Json {
   if (result === null) return { content: placeholderTexts.missingResult, is_error: true }
-  return isVisible(result) ? { content: result } : {}
+  return { ...(isVisible(result) ? { content: result } : {}), ...(isError ? { is_error: true } : {}) }
 }
 
 /** Returns a text block for a turn or the system texts. */

@@ -19,12 +19,23 @@ const kindByType: ReadonlyMap<string | null, AttemptFailure> = new Map([
 
 /** Reads a response with a status other than 200. */
 export function readFailure(status: number, headers: Headers, body: string): ProviderFailure {
-  const error = errorOf(parseUntrustedJson(body) ?? body)
+  const parsed = parseUntrustedJson(body)
+  const error = errorOf(parsed ?? body)
   const kind = advised(kindOf(status, error), headers.get('x-should-retry'))
-  return failureOf(kind, detailOf(status, error), retryAfterOf(headers))
+  const failure = failureOf(kind, detailOf(status, error), retryAfterOf(headers))
+  const isOwn = isRecord(parsed) && parsed.type === 'error' && isRecord(parsed.error)
+  return isOwn && status < 500 && aboutRequest.has(kind) ? { ...failure, ownBody: body } : failure
 }
 
-/** Reads an error, or an unreadable body, in a response with status 200. */
+/** Of these the API's words are about the client's own request. Those about credentials and money are ours. */
+const aboutRequest: ReadonlySet<AttemptFailure> = new Set([
+  'request_refused',
+  'context_overflow',
+  'content_filtered',
+  'request_too_large',
+])
+
+/** What stands in an answer's place after a 200: an error, or nothing that can be read. */
 export function failureInAnswer(body: unknown): ProviderFailure {
   const isError = isRecord(body) && (body.type === 'error' || (body.error !== undefined && body.error !== null))
   if (!isError) return failureOf('bad_answer', '200 unreadable')

@@ -59,7 +59,7 @@ export function reasoningFor({ ask, model, outputCap }: ProviderAsk, forced: boo
     }
     case 'budget': {
       const { minimum, maximum, canDisable } = reasoning
-      const possible = outputCap >= 2 * minimum && !replaysCalls(ask.messages) && !(mustNotThink && canDisable)
+      const possible = outputCap >= 2 * minimum && !replaysCallsAlone(ask.messages) && !(mustNotThink && canDisable)
       if (!possible || (!wanted && canDisable)) return { ...unasked, dropped: wanted }
       const share = wanted ? Math.floor(outputCap * budgetShares[asked]) : minimum
       const budget_tokens = Math.min(Math.max(share, minimum), maximum, outputCap - 1)
@@ -68,10 +68,11 @@ export function reasoningFor({ ask, model, outputCap }: ProviderAsk, forced: boo
   }
 }
 
-/** Returns true for a turn with calls, which must be replayed with its own reasoning, which clients do not have. */
-function replaysCalls(messages: readonly Message[]): boolean {
+/** A turn with calls has to be replayed with its own thinking, which callers of the other API forms do not hold. */
+function replaysCallsAlone(messages: readonly Message[]): boolean {
   const last = messages.findLast(
     message => message.role === 'assistant' && (message.toolCalls.length > 0 || isVisible(message.text ?? '')),
   )
-  return last?.role === 'assistant' && last.toolCalls.length > 0
+  if (last?.role !== 'assistant' || last.toolCalls.length === 0) return false
+  return !last.reasoningItems?.some(({ family }) => family === 'anthropic')
 }

@@ -1,7 +1,7 @@
 import type { FinishReason } from '../../core/chat/chat.ts'
 import { failed, truncated } from '../failure.ts'
 import { findTextSlot, frameParser } from '../frames.ts'
-import { isRecord, type Json, nameOf, record, records, textOf } from '../json.ts'
+import { isRecord, isText, type Json, nameOf, record, records, textOf } from '../json.ts'
 import type { AnswerPart, StreamReader } from '../provider.ts'
 import type { ServerSentEvent } from '../sse.ts'
 import { blockReader } from './blocks.ts'
@@ -57,7 +57,7 @@ function readEvent(answer: AnswerReader, name: string, data: unknown): readonly 
     case 'content_block_stop':
       return answer.closeBlock(data.index)
     case 'message_delta':
-      return answer.update(record(data.delta).stop_reason, data.usage)
+      return answer.update(record(data.delta), data.usage)
     case 'message_stop':
       return answer.end()
     // A relay that does not stream sends the complete response as one event.
@@ -75,7 +75,7 @@ function readMessage(answer: AnswerReader, body: unknown): readonly AnswerPart[]
   const { usage, ...message } = body
   const begun = answer.start(message)
   if (begun.at(-1)?.type === 'failure') return begun
-  return [...begun, ...answer.update(body.stop_reason, usage), ...answer.end()]
+  return [...begun, ...answer.update(body, usage), ...answer.end()]
 }
 
 function failedBy(body: unknown): AnswerPart {
@@ -90,7 +90,7 @@ type AnswerReader = {
   openBlock(index: unknown, block: unknown): readonly AnswerPart[]
   addToBlock(index: unknown, delta: Json): readonly AnswerPart[]
   closeBlock(index: unknown): readonly AnswerPart[]
-  update(stopReason: unknown, usage: unknown): readonly AnswerPart[]
+  update(ending: Json, usage: unknown): readonly AnswerPart[]
   end(): readonly AnswerPart[]
 }
 
@@ -102,6 +102,7 @@ function answerReader(): AnswerReader {
   /** A block was opened, or text arrived. */
   let hasContent = false
   let stopReason = ''
+  let stopSequence: string | null = null
   let counts: Counts = noCounts
 
   const served = (now: unknown): readonly AnswerPart[] => {
@@ -152,8 +153,9 @@ function answerReader(): AnswerReader {
     openBlock,
     addToBlock: (index, delta) => wentOn(blocks.add(index, delta)),
     closeBlock: blocks.close,
-    update(reason, usage) {
-      stopReason ||= textOf(reason)
+    update({ stop_reason, stop_sequence }, usage) {
+      stopReason ||= textOf(stop_reason)
+      stopSequence ??= isText(stop_sequence) ? stop_sequence : null
       return [...served(servingModel(usage)), ...measured(usage, 'later')]
     },
     end() {
@@ -162,12 +164,17 @@ function answerReader(): AnswerReader {
       if ((reason === 'stop' || reason === 'tool_calls') && blocks.hasTruncated())
         return [truncated('tool_call_unclosed')]
       const unclosed = blocks.closeAll()
-      return [...unclosed, { type: 'finish', choice: 0, reason }, { type: 'end' }]
+      const stoppedBy = stopReason === 'stop_sequence' && stopSequence !== null ? { stopSequence } : {}
+      const own = actedOn.has(stopReason) ? { upstreamReason: stopReason } : {}
+      return [...unclosed, { type: 'finish', choice: 0, reason, ...stoppedBy, ...own }, { type: 'end' }]
     },
   }
 }
 
-/** Returns the finish reason. The calls decide: a forced JSON answer ends as `tool_use` without a client's call. */
+/** Ends on which clients of this API act, and that the other forms have no word for. */
+const actedOn: ReadonlySet<string> = new Set(['pause_turn', 'model_context_window_exceeded'])
+
+/** Whether calls were made is read off the answer itself: a forced JSON answer ends as `tool_use` without a caller's call. */
 function finishReason(stopReason: string, hasCalls: boolean): FinishReason {
   switch (stopReason) {
     case 'max_tokens':

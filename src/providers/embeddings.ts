@@ -1,0 +1,34 @@
+/**
+ * The port of embedding upstreams: pure translation of one upstream call. What is sent fits the upstream's limits already;
+ * `pipeline/embeddings` splits, calls, checks and puts the vectors together.
+ */
+import type { EmbeddingInput } from '../core/embeddings/embeddings-request.ts'
+import type { Vector } from '../core/embeddings/vectors.ts'
+import type { EmbeddingModel } from '../core/models/embedding-models.ts'
+import type { Access, ProviderFailure, ProviderRequest } from './provider.ts'
+
+/** One upstream call. Token IDs are among `inputs` only where the model's `tokenIds` are `as_is`. */
+export type EmbeddingsAsk = {
+  readonly model: EmbeddingModel
+  readonly inputs: readonly EmbeddingInput[]
+  /** null = the model's own length. */
+  readonly dimensions: number | null
+  readonly endUser: string | null
+  readonly extras: Readonly<Record<string, unknown>>
+}
+
+/** The vectors in the order of the inputs, or why they are not there. */
+export type EmbeddingsAnswer =
+  | {
+      readonly kind: 'vectors'
+      readonly vectors: readonly Vector[]
+      /** null = the upstream did not say. */
+      readonly inputTokens: number | null
+    }
+  | { readonly kind: 'failure'; readonly failure: ProviderFailure }
+
+export type EmbeddingsAdapter = {
+  toEmbeddingsRequest(ask: EmbeddingsAsk, access: Access): ProviderRequest
+  /** Reads a parsed body of status 200; `undefined` = it was not JSON. Never throws. */
+  readEmbeddings(body: unknown, ask: EmbeddingsAsk): EmbeddingsAnswer
+}

@@ -1,0 +1,92 @@
+/** OpenAI's `/embeddings`, at OpenAI and at every server that calls itself compatible with it. */
+import { parseVector, type Vector } from '../../core/embeddings/vectors.ts'
+import { ownFields } from '../../core/validation/own-fields.ts'
+import type { EmbeddingsAdapter, EmbeddingsAnswer, EmbeddingsAsk } from '../embeddings.ts'
+import { failureOf } from '../failure.ts'
+import { encoded, isRecord, record, records, tokenCount, wholeNumber } from '../json.ts'
+import type { Access, ProviderRequest } from '../provider.ts'
+import { dialectOf } from './dialects.ts'
+import { errorOf, failureInAnswer } from './failure.ts'
+
+/** `official`: api.openai.com, which is asked for base64: a fifth of the bytes of floats, and nothing is rounded. */
+export function openaiEmbeddings(official: boolean): EmbeddingsAdapter {
+  return {
+    toEmbeddingsRequest: (ask, access) => toEmbeddingsRequest(ask, access, official),
+    readEmbeddings,
+  }
+}
+
+/** Fields that some compatible servers take; one they do not know some answer with 400, so nothing else is added. */
+const compatibleFields: ReadonlySet<string> = new Set(
+  'input_type task task_type prompt_name truncate truncation truncate_prompt_tokens normalize'.split(' '),
+)
+
+function toEmbeddingsRequest(ask: EmbeddingsAsk, access: Access, official: boolean): ProviderRequest {
+  const { model, inputs, dimensions, endUser, extras } = ask
+  const base = new URL(access.baseUrl)
+  const sent: [string, unknown][] = []
+  const dropped: string[] = []
+  for (const [name, value] of Object.entries(extras)) {
+    const isTaken = !official && (compatibleFields.has(name) || access.extraFields?.includes(name) === true)
+    if (isTaken && !ownFields.has(name)) sent.push([name, value])
+    else dropped.push(name)
+  }
+  if (endUser !== null && !official) dropped.push('user')
+  const body = {
+    ...Object.fromEntries(sent),
+    model: model.id,
+    input: inputs,
+    ...(dimensions !== null && { [dimensionsField(base.hostname, official)]: dimensions }),
+    // Older Ollama, llama.cpp and Voyage refuse or ignore it: they send floats, and base64 is made here.
+    ...(official && { encoding_format: 'base64' }),
+    ...(official && endUser !== null && { user: endUser }),
+  }
+  return {
+    url: embeddingsUrl(base),
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json',
+      ...(access.apiKey !== null && dialectOf(base.hostname, official).keyHeader(access.apiKey)),
+    },
+    body: encoded(body),
+    droppedParameters: dropped,
+  }
+}
+
+function dimensionsField(hostname: string, official: boolean): 'dimensions' | 'output_dimension' {
+  return !official && /(?:^|\.)(?:voyageai\.com|mistral\.ai)$/.test(hostname) ? 'output_dimension' : 'dimensions'
+}
+
+/** `/embeddings` under the base, by the rules of `/chat/completions`: a path without a version gets `/v1`. */
+function embeddingsUrl(base: URL): string {
+  const path = base.pathname.replace(/\/+$/, '').replace(/\/chat\/completions$/, '')
+  const versioned = /\/v\d[^/]*(?:\/|$)/.test(path) || path.includes('/openai/deployments/')
+  return `${base.origin}${path}${versioned ? '' : '/v1'}/embeddings${base.search}`
+}
+
+function readEmbeddings(body: unknown, { inputs }: EmbeddingsAsk): EmbeddingsAnswer {
+  if (!isRecord(body)) return bad('no JSON object')
+  const data = records(body.data)
+  if (data.length === 0) {
+    const error = errorOf(body)
+    return error === null ? bad('no data') : { kind: 'failure', failure: failureInAnswer(error) }
+  }
+  if (data.length !== inputs.length) return bad(`${data.length} vectors for ${inputs.length} inputs`)
+  const vectors = new Array<Vector | null>(data.length).fill(null)
+  for (const [place, one] of data.entries()) {
+    // A server that gives no index keeps the order.
+    const index = one.index === undefined || one.index === null ? place : wholeNumber(one.index)
+    const vector = parseVector(one.embedding)
+    if (index === null || index >= vectors.length || vectors[index] !== null) return bad('bad index')
+    if (vector === null) return bad('bad vector')
+    vectors[index] = vector
+  }
+  const usage = record(body.usage)
+  // Servers that do not count say 0, and no input has none.
+  const inputTokens = tokenCount(usage.prompt_tokens) || tokenCount(usage.total_tokens) || null
+  return { kind: 'vectors', vectors: vectors.filter(vector => vector !== null), inputTokens }
+}
+
+function bad(how: string): EmbeddingsAnswer {
+  return { kind: 'failure', failure: failureOf('bad_answer', `200 ${how}`) }
+}
