@@ -44,9 +44,9 @@ const providerWith = <S extends TSchema>(models: S) =>
     },
     { additionalProperties: false },
   )
-/** Without `models` it needs `embedding_models`: `config/providers.ts` checks that. */
+/** `models` is optional if there are `embedding_models`; `config/providers.ts` checks that. */
 const providerSchema = providerWith(Type.Optional(Type.Array(configuredModelSchema, { minItems: 1, maxItems: 256 })))
-/** What is left of one whose models are wrong: its address and its key can be all the same. */
+/** A provider whose models are invalid: its URL and key can still be checked. */
 const bareProviderSchema = providerWith(Type.Optional(Type.Array(configuredModelSchema)))
 
 /** US dollars per search and per page. */

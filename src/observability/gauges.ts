@@ -22,7 +22,7 @@ export type GaugeSources = {
 
 const healthFigures = { healthy: 1, degraded: 0.5, unhealthy: 0 } as const satisfies Record<HealthState, number>
 
-/** The gauges of one moment. `open` are the requests that hold a seat. */
+/** Returns the current gauges. `open` are the requests in progress. */
 export function gauges(state: GaugeSources, open: Iterable<Progress>): readonly Family[] {
   const { seats, tokens, microcents } = reserved(open)
   const shared = state.sharedLimits()

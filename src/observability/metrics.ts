@@ -145,7 +145,7 @@ export function createMetrics(models: readonly Pick<Model, 'id' | 'provider'>[])
       shortfall.add(record.shortfall_microcents ?? 0, model)
       for (const [index, { model: name, outcome }] of called.entries()) {
         attempts.add(1, placeOf(name), outcomes.indexOf(outcome))
-        // `served` is the first of the outcomes and no reason to go on.
+        // `served` is the first outcome and no cause of a fallback.
         if (index > 0) fallbacks.add(1, outcomes.indexOf(called[index - 1]?.outcome ?? 'served') - 1)
       }
     },

@@ -14,12 +14,12 @@ export type PrivatePostgres = {
   stop(): Promise<void>
 }
 
-/** Whether this machine can start one. */
+/** Returns true if this machine can start a Postgres. */
 export function canStartPostgres(): boolean {
   return programsFolder() !== null && (process.getuid?.() !== 0 || unprivilegedUser() !== null)
 }
 
-/** Starts one; null where this machine cannot. `stop` it in `afterAll`. */
+/** Starts a Postgres; null if this machine cannot. Call `stop` in `afterAll`. */
 export async function startPostgres({ connections = 200 } = {}): Promise<PrivatePostgres | null> {
   const programs = programsFolder()
   if (programs === null || !canStartPostgres()) return null

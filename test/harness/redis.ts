@@ -25,7 +25,7 @@ export type PrivateRedisOptions = {
   readonly tls?: { readonly authority: string; readonly certificate: string; readonly key: string }
 }
 
-/** Starts one; null where this machine cannot. `stop` it in `afterAll`. */
+/** Starts a Redis; null if this machine cannot. Call `stop` in `afterAll`. */
 export async function startRedis(options: PrivateRedisOptions = {}): Promise<PrivateRedis | null> {
   const program = Bun.which('redis-server')
   if (program === null) return null

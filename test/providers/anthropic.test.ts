@@ -1396,7 +1396,7 @@ describe('Anthropic stream', () => {
     ])
   })
 
-  test('hands on a signature without text, and joins one that comes in pieces', () => {
+  test('emits a signature without text and joins its deltas', () => {
     const parts = read(
       start,
       opens(0, { type: 'thinking', thinking: '', signature: 'ab' }),
@@ -1416,7 +1416,7 @@ describe('Anthropic stream', () => {
     ])
   })
 
-  test('says which of the caller’s stop texts ended it', () => {
+  test("reports which of the client's stop sequences ended the output", () => {
     const stopped = { type: 'message_delta', delta: { stop_reason: 'stop_sequence', stop_sequence: 'END' } }
     expect(read(start, stopped, stop).at(-2)).toEqual({
       type: 'finish',

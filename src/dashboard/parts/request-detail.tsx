@@ -32,7 +32,7 @@ const dialectNames = {
   embeddings: 'Embeddings',
 } as const
 
-/** All that the log knows of one request. */
+/** Everything that the log contains about one request. */
 export function RequestDetail({ request, onClose }: { readonly request: ShownRequest; readonly onClose: () => void }) {
   const { metadata, tried } = request
   const [first] = tried ?? []
