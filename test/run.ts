@@ -141,7 +141,7 @@ await install([
   ...(has('chromium') || !files.some(isForBrowser) ? [] : ['chromium']),
 ])
 
-// One for all files that want a database and no server of their own: each makes itself a copy of the same template.
+// One server for all files that need a database and no server of their own: each copies the same template.
 const postgres = await startPostgres({ connections: 300 })
 if (postgres !== null) await makeTemplate(postgres.url)
 for (const [signal, code] of [

@@ -1,4 +1,7 @@
-/** Ways in which a provider fails before its first content: whoever asked is answered by another one, and told so truly. */
+/**
+ * Ways in which a provider fails before its first content. Another provider must serve the client and be reported
+ * correctly.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
 import { silence, startUpstream, type Upstream, type UpstreamAnswer } from '../harness/upstream.ts'
@@ -25,7 +28,7 @@ import {
 const json = { 'content-type': 'application/json' } as const
 const html = `<html><body>${canary}</body></html>`
 
-/** Set by `beforeAll`: where a redirect points. */
+/** Set by `beforeAll`: the target of redirects. */
 let elsewhere: Upstream
 
 type Fault = (format: Format) => Script
@@ -38,7 +41,7 @@ const always =
 const status = (code: number, headers: Readonly<Record<string, string>> = {}): Fault =>
   always({ status: code, headers: { ...json, ...headers }, pieces: [JSON.stringify({ error: { message: canary } })] })
 
-/** A good answer, broken off in the middle of its first content. */
+/** A valid response that is truncated in the middle of its first content. */
 const cutShort =
   (framing: 'length' | 'chunked' | 'close', end: 'fin' | 'rst'): Fault =>
   format =>
@@ -101,7 +104,7 @@ beforeAll(() => {
 })
 afterAll(() => elsewhere.stop())
 
-/** The answer is whole, came from another provider, and says so. */
+/** Expects a complete response from another provider that names it. */
 function expectServedElsewhere(reply: Reply, failing: Format): void {
   expect(reply.httpStatus).toBe(200)
   expect([reply.errors, reply.endings, reply.finishReason]).toEqual([[], 1, 'stop'])
@@ -117,7 +120,7 @@ function expectServedElsewhere(reply: Reply, failing: Format): void {
   } else expect(Number(reply.headers.get('x-gateway-attempts'))).toBeGreaterThan(1)
 }
 
-/** `takesTime`: all ways at once, since each of them waits for a deadline. */
+/** `takesTime` = all ways concurrently, since each of them waits for a deadline. */
 async function everyMode(failing: Format, takesTime = false): Promise<void> {
   const askFor = async (mode: (typeof modes)[number]) =>
     expectServedElsewhere(await rig.ask(mode, { model: models[failing] }), failing)

@@ -1,4 +1,4 @@
-/** What is billed when an upstream's counts are missing or absurd, and what an account with little left can still ask. */
+/** Billing when an upstream's counts are missing or absurd, and requests of an account with little remaining. */
 import { describe, expect, test } from 'bun:test'
 import { highestCostOf } from '../../src/core/usage/money.ts'
 import { rig } from './shared-rig.ts'

@@ -1,4 +1,7 @@
-/** Callers who leave, and callers who do not read: the upstream is let go of, the seat is free, what arrived is billed. */
+/**
+ * Clients that disconnect or do not read: the upstream call is aborted, the reservation released, and received output
+ * billed.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { gzipPieces, type Piece, piece } from '../../src/simulator/reply.ts'
 import { type LedgerEntry, silence, type UpstreamAnswer } from '../harness/upstream.ts'
@@ -36,7 +39,7 @@ beforeEach(() => {
 
 const newest = (format: Format): LedgerEntry | undefined => rig.upstreams[format].ledger().at(-1)
 
-/** Some content, then silence for ever. */
+/** Returns some content, then nothing forever. */
 function hangsAfter(format: Format, pieces: readonly string[]): UpstreamAnswer {
   const { opening, content } = framesOf(format, pieces)
   const bytes = Buffer.from([...opening, ...content].join(''))
@@ -51,7 +54,10 @@ function hangsAfter(format: Format, pieces: readonly string[]): UpstreamAnswer {
 
 type Left = { readonly tag: string; readonly abortedAfterMs: number }
 
-/** Asks, leaves once `hasArrived` says so, and tells how long the upstream call outlived that. */
+/**
+ * Sends a request, disconnects when `hasArrived` returns true, and returns how long the upstream call lasted
+ * afterwards.
+ */
 async function leave(format: Format, mode: Mode, when: 'before_content' | 'after_content'): Promise<Left> {
   const before = newest(format)?.index ?? -1
   const tag = Bun.randomUUIDv7()
@@ -154,7 +160,7 @@ describe('provider connections', () => {
   })
 })
 
-/** Frames of 16 KB of text each, as fast as they are taken. */
+/** Frames with 16 KB of text each, sent as fast as possible. */
 function* endless(format: Format): Generator<Piece> {
   const { opening, content } = framesOf(format, ['words and '.repeat(1_600)])
   for (const text of opening) yield piece(text)

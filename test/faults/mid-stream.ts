@@ -1,4 +1,7 @@
-/** An answer that breaks off after its first content: said once, never passed off as finished, never glued to another. */
+/**
+ * A response that is truncated after its first content: reported once, never completed, and never continued by another
+ * model.
+ */
 import { describe, expect, test } from 'bun:test'
 import { type Framing, piece } from '../../src/simulator/reply.ts'
 import type { UpstreamAnswer } from '../harness/upstream.ts'
@@ -19,7 +22,7 @@ import {
 const streamed = ['native', 'compatible'] as const
 const broken: { readonly requestId: string; readonly code: string; readonly provider: Format }[] = []
 
-/** The first words, then a pause in which they are passed on, then `rest`. */
+/** Sends the first text, a pause in which it is delivered, then `rest`. */
 function afterWords(format: Format, rest: Partial<UpstreamAnswer> & { readonly frame?: string }): UpstreamAnswer {
   const { opening, content } = framesOf(format, ['The first words. '])
   const { frame, ...how } = rest
@@ -105,7 +108,7 @@ test('truncated stream: ends only after its terminal event', async () => {
     rig.play(format, request => scripts.get(/cut-\d+/.exec(request.body)?.[0] ?? '') ?? { status: 500 })
     const frames = framesOf(format, text.match(/.{1,6}/gu) ?? [])
     const bytes = Buffer.from(streamText(frames))
-    // Before this byte nobody can know that the answer has ended.
+    // Before this byte the end of the response is unknown.
     const told = format === 'anthropic' ? frames.closing.join('').length : frames.closing.slice(0, 1).join('').length
     const endsAt = Buffer.byteLength(streamText({ ...frames, closing: [] })) + told - (format === 'google' ? 4 : 2)
     for (const framing of framings) {
@@ -114,7 +117,7 @@ test('truncated stream: ends only after its terminal event', async () => {
       for (const cutAt of [...cuts, bytes.length]) {
         const name = `cut-${tally.cuts++}`
         const end = tally.cuts % 2 === 0 ? 'fin' : 'rst'
-        // A pause before the cut, or a reset would take with it what was sent.
+        // A pause before the break, since a reset would discard sent bytes.
         const pieces = [
           piece(bytes.subarray(0, Math.max(0, cutAt - 1))),
           piece(bytes.subarray(Math.max(0, cutAt - 1)), 8),

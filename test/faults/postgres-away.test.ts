@@ -1,6 +1,6 @@
 /**
- * Postgres gone for five seconds under load, of a real gateway process on a real server: who is known goes on, streams and
- * new requests alike, who is not is told to come again, and afterwards the ledger says what the callers saw.
+ * Postgres unavailable for 5 s under load, with a real gateway process on a real server: known keys continue with
+ * streams and new requests, unknown ones are rejected with 503, and the ledger matches the clients' view afterwards.
  */
 import { afterAll, describe, setDefaultTimeout, test } from 'bun:test'
 import { startPostgres } from '../harness/postgres.ts'

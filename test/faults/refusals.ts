@@ -1,4 +1,4 @@
-/** What a provider refuses: whose fault it was decides who is told, who is asked next, and who is thought sick. */
+/** Errors of providers: the blame decides about the client's error, the fallback and the model's health. */
 import { describe, expect, test } from 'bun:test'
 import { silence, startUpstream, type UpstreamAnswer } from '../harness/upstream.ts'
 import { rig } from './shared-rig.ts'
@@ -17,7 +17,7 @@ import {
 
 const json = { 'content-type': 'application/json' } as const
 
-/** A refusal in the provider's own shape. `wording` is what tells some kinds apart. */
+/** Returns an error in the provider's format. `wording` distinguishes some kinds. */
 function refusal(format: Format, status: number, wording: string, code: string | null = null): UpstreamAnswer {
   const message = `${wording} ${canary}`
   const body = {
@@ -28,7 +28,7 @@ function refusal(format: Format, status: number, wording: string, code: string |
   return { status, headers: json, pieces: [JSON.stringify(body)] }
 }
 
-/** What the ledger is to hold in the end, by request id. */
+/** Expected ledger rows by request ID. */
 const booked: [requestId: string, row: Partial<Row>][] = []
 
 const asked = () => formats.map(format => requestsTo(rig, format))

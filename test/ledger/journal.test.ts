@@ -231,7 +231,7 @@ test('journal: reads no file for an account without records', async () => {
   await first.close()
   const journal = open()
   const day = Math.floor(record(0).at_ms / 86_400_000)
-  // What would have to be read is no longer there.
+  // The files that would have to be read no longer exist.
   for (const file of files().slice(0, -1)) unlinkSync(join(folder.path, 'journal', file))
   expect(journal.unshipped('acc_2', day).map(one => one.request_id)).toEqual(['other'])
   expect(journal.unshipped('acc_3', day)).toEqual([])

@@ -31,7 +31,7 @@ const year = { from: '2026-01-01', to: '2026-12-31' }
 let journals = 0
 const newJournal = () => join(folder.path, `other-${++journals}`, 'journal')
 
-/** Through a journal of its own, as a gateway would. */
+/** Ships through a separate journal, like a gateway. */
 async function ship(database: Database, records: readonly UsageRecord[]): Promise<void> {
   const journal = openJournal({ directory: newJournal() })
   const shipper = createShipper({ journal, database, clock: { now: () => Date.now() }, log: quiet })
@@ -138,7 +138,7 @@ for (const [name, open] of [
       })
       expect(await replayUsage(database, directory)).toMatchObject({ isWell: true, json: { found: 0 } })
       const after = await reconcileUsage(database, sources, scope)
-      // It never says of counters that they agree where it has seen none.
+      // It never reports agreeing counters without having read any.
       expect(after.lines.at(-1)).toBe('Ledger and daily totals agree.')
       expect(after.lines.join(' ')).toContain('Without Redis, in-process counters cannot be compared')
       expect(after.json).toMatchObject({ ok: true, requests: 3, billed_microcents: 96, waiting: { requests: 0 } })
@@ -203,7 +203,7 @@ for (const [name, open] of [
             ledger: null,
           }),
         ])
-        // Refused again where nothing has changed; taken once the ledger's rule has.
+        // Rejected again if nothing has changed; accepted when the ledger's rule has.
         expect((await replayUsage(database, directory)).json).toMatchObject({ found: 1, refused: 1 })
         const rule = (words: string) => database.run(({ sql }) => sql.unsafe(`alter table usage_records ${words}`))
         await rule('drop constraint usage_records_billed')
@@ -216,7 +216,7 @@ for (const [name, open] of [
         await rule(
           'add constraint usage_records_billed check (0 <= billed_microcents and billed_microcents <= reserved_microcents)',
         )
-        // A copy of a journal, as a backup may hold it.
+        // A copy of a journal, as in a backup.
         const copy = newJournal()
         const again = openJournal({ directory: copy })
         again.append({ ...good, billed_microcents: 31 })
@@ -262,7 +262,7 @@ test('replayUsage: rejects a missing journal and one that a running gateway writ
   const directory = newJournal()
   const release = lockDataFolder(join(directory, '..'))
   await openJournal({ directory }).close()
-  // The lock names its holder: here a process that is alive and not this one.
+  // The lock names its holder: a live process other than this one.
   writeFileSync(join(directory, '..', 'gateway.lock'), JSON.stringify({ pid: process.ppid, began: null }))
   await expect(replayUsage(database, directory)).rejects.toThrow(
     `Process ${process.ppid} is a running gateway that owns this journal`,

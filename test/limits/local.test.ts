@@ -66,7 +66,7 @@ test('local meter: rejects requests and delays the end of responses while the jo
   await expect(meter.admit(ask('c'))).rejects.toMatchObject({ code: 'service_unavailable', retryAfterMs: 1000 })
   await expect(meter.settle(settlement(seat, 1, 1, clock.now()))).rejects.toMatchObject({ code: 'service_unavailable' })
   const saved = meter.settle(settlement(other, 1, 1, clock.now()))
-  // The journal has said no by then.
+  // The journal has rejected by then.
   await Bun.sleep(0)
   disk.rescued?.()
   expect((await saved).seats.remaining).toBe(10)
@@ -118,17 +118,17 @@ test('local meter: stays exact for prices and limits beyond a double', async () 
   expect(seat.reservedMicrocents).toBe(Number((3_000_001n * 7_500_000_001n + 1n + 999_999n) / 1_000_000n))
 })
 
-/** The plainest possible meter: everything is recomputed from the list of what happened. */
+/** A naive meter: everything is recomputed from the list of events. */
 type Line = {
   id: string
   at: number
   day: number
   tokens: number
   cost: number
-  /** Tokens that were reserved. */
+  /** Reserved tokens. */
   reserved: number
   open: boolean
-  /** What was reserved, of a line whose lease has run out; it counts nothing until it is settled after all. */
+  /** Reservation of an entry with an expired lease; it counts nothing until it is settled. */
   lapsed: { readonly tokens: number; readonly cost: number } | null
 }
 
@@ -265,7 +265,7 @@ test('local meter: matches a naive model in limits, billing and single settlemen
           }
         }
         const today = used(dayOf(now))
-        // What lapsed was given to others, and counts once more where it is settled after all.
+        // An expired reservation was granted to others, and counts again if it is settled later.
         if (lines.every(one => one.lapsed === null)) {
           const isOverReservation = lines.some(one => !one.open && one.tokens > one.reserved)
           if (!isOverReservation) expect(today.tokens).toBeLessThanOrEqual(limits.dailyTokens)

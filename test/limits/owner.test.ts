@@ -1,4 +1,7 @@
-/** Limits owned by one process and asked by others: over a wire that can be stopped and cut, and over real processes. */
+/**
+ * Limits owned by one process and used by others: over a connection that can be paused and cut, and with real
+ * processes.
+ */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -19,7 +22,7 @@ import type { OwnedOrder, OwnedOutcome } from './owned-racer.ts'
 
 type Clock = { now(): number }
 
-/** An owner with its journal, and workers on wires. */
+/** Creates an owner with its journal, and workers on simulated connections. */
 function startOwner(clock: Clock = movableClock()) {
   const written: UsageRecord[] = []
   const journal = {
@@ -36,7 +39,7 @@ function startOwner(clock: Clock = movableClock()) {
     meter,
     service,
     written,
-    /** What the ledger is asked for from now on. */
+    /** Sets the usage that the ledger returns from now on. */
     seedWith(next: typeof spent) {
       spent = next
     },
@@ -44,7 +47,7 @@ function startOwner(clock: Clock = movableClock()) {
   }
 }
 
-/** A worker on a wire that keeps the order of messages, and holds them while it is stopped. */
+/** Creates a worker on a connection that keeps the order of messages and holds them while paused. */
 function joinOwner(service: ReturnType<typeof createOwnerService>, clock: Clock, worker: number, deadlineMs = 60_000) {
   const own: UsageRecord[] = []
   const held: (() => void)[] = []
@@ -81,7 +84,7 @@ function joinOwner(service: ReturnType<typeof createOwnerService>, clock: Clock,
       isStopped = false
       for (const action of held.splice(0)) action()
     },
-    /** As the kernel does for a process that is killed. */
+    /** Like the kernel for a killed process. */
     die: () => connection.close(),
   }
 }
@@ -104,7 +107,7 @@ describe('limits owner', () => {
     )
     expect(admissions.map(admission => admission.admitted).sort()).toEqual([false, true])
     const seats = admissions.flatMap(admission => (admission.admitted ? [admission.seat] : []))
-    // Whichever worker brings the end of it.
+    // Any worker may settle it.
     for (const seat of seats) await workers[1]?.meter.settle(settlement(seat, 10, 10, seat.day * 86_400_000))
     expect((await workers[0]?.meter.admit(ask('r3', { limits: one })))?.admitted).toBe(true)
   })

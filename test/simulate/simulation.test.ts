@@ -1,4 +1,4 @@
-/** What `bun run simulate` measures, on a reduced run: over a world made here, and over `../shared` where it is there. */
+/** Measurements of `bun run simulate` on a reduced run: with generated accounts, and with `../shared` if present. */
 import { describe, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -17,7 +17,7 @@ import {
   worldOf,
 } from './simulation.ts'
 
-/** Three models over tasks that suit them differently; `means[task][model]`. */
+/** Creates three models with tasks that suit them differently; `means[task][model]`. */
 function madeWorld(means: readonly (readonly number[])[]): World {
   const random = randomOf(7)
   const tasks = means.map((ofTask, index) =>

@@ -38,7 +38,7 @@ async function racers(
 
 type Given = Pick<Race, 'admitted' | 'refused'>
 
-/** Nothing over, nothing under, and whoever is refused hears of the limit. */
+/** Expects exactly the available amount, and the limit's code for rejected requests. */
 function expectHandedOut({ admitted, refused }: Given, most: number, code: string, least = most) {
   expect(Object.keys(refused)).toEqual([code])
   expect(admitted).toBeLessThanOrEqual(most)
@@ -46,8 +46,8 @@ function expectHandedOut({ admitted, refused }: Given, most: number, code: strin
 }
 
 /**
- * Races for 200 of something, and once more for what attempts without an answer had reserved: a starved machine makes them, and
- * their reservations are released 1.5 s later.
+ * Races for 200 units, and again for what attempts without an answer had reserved: a starved machine causes such
+ * attempts, and their reservations are released 1.5 s later.
  */
 async function raceFor200(team: Team, request: Parameters<Team['race']>[0]): Promise<Given> {
   const first = await team.race(request, 250)
@@ -103,7 +103,7 @@ if (server !== null && postgres !== null && database !== null) {
     },
     paused: async redis => void (await redis.command('CLIENT', 'PAUSE', '400', 'ALL')),
   }
-  // Gateways live through more than one fault.
+  // Instances that survive several faults.
   let lasting: Team | null = null
   const lastingTeam = () => (lasting ??= startRacers(4, { redis: server.url, database: postgres.url }))
   afterAll(() => lasting?.stop())
@@ -159,7 +159,7 @@ if (server !== null && postgres !== null && database !== null) {
     await Bun.sleep(1_200)
     expect(await second?.tell(five)).toMatchObject({ admitted: 0, refused: { concurrent_requests_exceeded: 5 } })
     await first?.kill()
-    // Nobody asks about the account: the siblings look by themselves.
+    // No request uses the account: the other instances settle it on their own.
     await eventually(async () => (await dailyUsageOf(database, 'acc_of_the_dead', today())).microcents === 3_500, 8_000)
     expect(await second?.tell(five)).toMatchObject({ admitted: 5 })
   }, 90_000)
@@ -181,7 +181,7 @@ if (server !== null && postgres !== null && database !== null) {
     for (const name of ['cent', 'token', 'seat', 'minute'] as const) {
       const request = unit(`acc_without_${name}`, cases[name])
       if (name === 'minute') {
-        // An attempt without an answer counts in its minute to the end of it.
+        // An attempt without an answer counts until the end of its minute.
         const race = await team.race(request, 250)
         expectHandedOut(race, 200, refusals[name], 200 - race.undecided)
       } else expectHandedOut(await raceFor200(team, request), 200, refusals[name])
