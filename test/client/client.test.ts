@@ -1,4 +1,7 @@
-/** The client library against a live gateway: in Bun from its source; in Node, Deno and Chromium, where they are, as it is packed. */
+/**
+ * The client library against a running gateway: in Bun from its source; in Node, Deno and Chromium, if installed, as
+ * packed.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -27,7 +30,7 @@ const node = Bun.which('node')
 const deno = Bun.which('deno')
 
 const chromium = chromiumPath()
-/** The library as `bun run client:pack` makes it, as a package manager lays it down. */
+/** The library as created by `bun run client:pack`, installed like by a package manager. */
 const installed = join(folder, 'node_modules/gateway-ai')
 
 let gateway: Gateway
@@ -50,7 +53,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Installs what is packed, and lays the checks beside it. */
+/** Installs the package and places the checks beside it. */
 async function build(): Promise<void> {
   const built = Bun.spawn([tsc, '-p', join(root, 'src/client'), '--outDir', installed], { stdout: 'pipe' })
   const said = await built.stdout.text()
@@ -60,7 +63,7 @@ async function build(): Promise<void> {
   await Bun.build({ entrypoints: [join(import.meta.dir, 'run.ts')], target: 'node', outdir: folder })
 }
 
-/** Every check's outcome in one runtime. Each has accounts of its own: what one uses up, the other has not. */
+/** Runs every check in one runtime. Each runtime has its own accounts, so that one does not use up another's limits. */
 async function run(command: readonly string[], specifier: string): Promise<Record<string, string>> {
   const child = Bun.spawn([...command], {
     cwd: folder,
@@ -174,11 +177,11 @@ test("client: aborts upstream calls with the client's requests", async () => {
   const endsAt = performance.now() + 2_000
   while (stats()?.exchanges.some(({ outcome }) => outcome === 'open') && performance.now() < endsAt) await Bun.sleep(10)
   expect(stats()?.exchanges.filter(({ outcome }) => outcome === 'open')).toEqual([])
-  // Each runtime left four streams that had begun; what else it would not wait for may not have come as far as a provider.
+  // Each runtime left four started streams; other abandoned requests may not have reached a provider.
   expect(stats()?.aborted ?? 0).toBeGreaterThanOrEqual(4 * Object.keys(runs).length)
 })
 
-/** What each code is thrown as, and with which `limit`. */
+/** The class of each code, with its `limit`. */
 const thrown: Readonly<Record<ErrorCode, keyof typeof client>> = {
   invalid_request: 'InvalidRequestError',
   invalid_json: 'InvalidRequestError',

@@ -1,4 +1,4 @@
-/** The Vercel AI SDK with its provider for compatible servers, pointed at `/v1` as its users would. */
+/** The Vercel AI SDK with its provider for compatible servers, configured with `/v1` like its users. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import {

@@ -1,4 +1,4 @@
-/** LangChain's `ChatOpenAI`, pointed at `/v1` as its users would. */
+/** LangChain's `ChatOpenAI`, configured with `/v1` like its users. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { ChatOpenAI, type ChatOpenAIFields } from '@langchain/openai'
 import { newAccount } from '../harness/account.ts'
@@ -38,7 +38,7 @@ const weather = {
 } as const
 
 type Usage = { readonly total_tokens: number; readonly output_token_details?: { readonly reasoning?: number } }
-/** The library's own types lose it. */
+/** The library's own types omit it. */
 const usageOf = (message: { readonly usage_metadata?: unknown }) => message.usage_metadata as Usage | undefined
 
 describe('LangChain chat', () => {

@@ -1,4 +1,6 @@
-/** What the official `openai` client makes of refusals, failures, aborts and timeouts, and what it leaves behind. */
+/**
+ * Behavior of the official `openai` client on errors, failures, aborts and timeouts, and their effects on the gateway.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import OpenAI from 'openai'
 import { newAccount } from '../harness/account.ts'
@@ -17,7 +19,7 @@ afterAll(() => Promise.all([gateway.stop(), hurried.stop()]))
 
 const user = (content: string) => ({ role: 'user', content }) as const
 
-/** A client that would retry five times, and the requests it made. */
+/** Creates a client that would retry five times, and counts its requests. */
 function clientOf({ url, key }: Pick<Gateway, 'url' | 'key'>, options: { readonly timeout?: number } = {}) {
   const { seen, fetch } = countingFetch()
   return {
@@ -28,7 +30,7 @@ function clientOf({ url, key }: Pick<Gateway, 'url' | 'key'>, options: { readonl
 
 type ErrorClass<Wanted> = abstract new (...parameters: never[]) => Wanted
 
-/** The error of that class that the promise is rejected with. */
+/** Returns the error of this class that rejects the promise. */
 async function caught<Wanted extends Error>(
   wanted: ErrorClass<Wanted>,
   promise: PromiseLike<unknown>,

@@ -1,4 +1,4 @@
-/** The official `openai` client for Python, where this machine has it. */
+/** The official `openai` client for Python, if installed. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Gateway } from '../harness/gateway.ts'
 import { eventually, leavings, startOnServiceDay } from './support.ts'

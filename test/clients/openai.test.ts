@@ -1,4 +1,4 @@
-/** The official `openai` client, pointed at `/v1` as its users would. */
+/** The official `openai` client, configured with `/v1` like its users. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import OpenAI from 'openai'
 import { LengthFinishReasonError } from 'openai/error'
@@ -237,7 +237,7 @@ describe('OpenAI client streams', () => {
       const whole = await client.chat.completions.create({ model, messages, reasoning_effort: 'low' })
       const stream = client.chat.completions.stream({ model, messages, reasoning_effort: 'low' })
       let reasoning = ''
-      // Of a field that it does not know the client's own message keeps the last piece alone.
+      // The client's own message keeps only the last part of an unknown field.
       stream.on('chunk', ({ choices }) => {
         reasoning += reasoningOf(choices[0]?.delta)
       })
@@ -363,7 +363,7 @@ describe('OpenAI client tools', () => {
       const { data, response } = await client.chat.completions
         .create({ ...body, messages: [user('Weather? [[sim:parallel=3]]')], parallel_tool_calls: false })
         .withResponse()
-      // Google has no such parameter: the caller is told so, and not left to find out.
+      // Google has no such parameter, which is reported to the client.
       const isHeld = !model.startsWith('google/')
       expect(data.choices[0]?.message.tool_calls).toHaveLength(isHeld ? 1 : 3)
       expect(response.headers.get('x-gateway-dropped-params')).toBe(isHeld ? null : 'parallel_tool_calls')
@@ -375,7 +375,7 @@ describe('OpenAI client tools', () => {
       const { function: spoken } = weather
       const body = {
         model,
-        // Google cannot be told to make one call only: the first one counts.
+        // Google cannot be limited to one call: the first one counts.
         messages: [user('Weather? [[sim:parallel=2]]')] as OpenAI.ChatCompletionMessageParam[],
         functions: [spoken],
         function_call: { name: 'weather' },
@@ -478,7 +478,7 @@ describe('OpenAI client web access', () => {
     const length = message?.content?.length ?? 0
     const kept = citationsOf(message ?? {})
     expect(sourcesOf(kept)).toEqual(sourcesOf(annotations))
-    // The simulated answer cites nothing.
+    // The simulated output cites nothing.
     for (const { url_citation } of kept)
       expect([url_citation.start_index, url_citation.end_index]).toEqual([length, length])
   })
@@ -560,7 +560,7 @@ describe('OpenAI client models and headers', () => {
   })
 })
 
-/** No part of the official shape, but what clients of other reasoning models read. */
+/** Returns a field that is not official but read by clients of other reasoning models. */
 function reasoningOf(message: object | undefined): string {
   const text = message !== undefined && 'reasoning_content' in message ? message.reasoning_content : ''
   return typeof text === 'string' ? text : ''

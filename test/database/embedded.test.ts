@@ -41,7 +41,7 @@ function client() {
   })
 }
 
-/** A client without a driver, which may stop between any two messages. */
+/** Creates a client without a driver, which may stop between any two messages. */
 async function wireClient() {
   const address = embedded?.address
   if (address === undefined || typeof address === 'string') throw new Error('no socket')
@@ -173,7 +173,7 @@ const serving = (path: string) => `
   }`
 
 test('embedded database: restarts after a kill at any moment with every confirmed commit', async () => {
-  // A path too long for a socket, too.
+  // Also with a path too long for a socket.
   const path = await freshDataFolder(join(folder.path, 'long'.repeat(30)))
   for (let round = 0; round < 3; round++) {
     const child = Bun.spawn([process.execPath, '-e', serving(path)], { stdout: 'pipe', stderr: 'inherit' })

@@ -41,7 +41,7 @@ if (server !== null) {
     server.thaw()
     const { ms: backMs } = await timed(() => eventually(redis.isReady, 2000))
     expect(backMs).toBeLessThan(2000)
-    // A timeout is unknown, not failed.
+    // After a timeout the outcome is unknown, not failed.
     await eventually(async () => (await redis.send('k', ['GET', 'given-up'])) === '3', 1000)
     expect(events).toEqual(['redis_back', 'redis_away', 'redis_back'])
     redis.close()
@@ -165,7 +165,7 @@ test('Redis client: trusts a TLS server by NODE_EXTRA_CA_CERTS and reports why i
   }
 }, 20_000)
 
-/** An authority of its own and a server's certificate; null where there is no openssl. */
+/** Creates an authority and a server certificate; null without openssl. */
 function makeCertificates(folder: string) {
   if (Bun.which('openssl') === null) return null
   const openssl = (...words: string[]) => {

@@ -1,4 +1,7 @@
-/** What stands in Postgres behind the queries' own filters: each account's rows are its own, and what was billed stands. */
+/**
+ * Protection in Postgres behind the queries' own filters: accounts see only their own rows, and billed records are
+ * immutable.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { TransactionSql } from 'postgres'
 import { withAccountRls } from '../../src/database/account-transaction.ts'
@@ -31,7 +34,7 @@ afterAll(async () => {
   await postgres?.stop()
 }, 30_000)
 
-/** Tables with a policy, and how their rows of an account are found by its owner. */
+/** Tables with a policy, and the query for an account's rows. */
 const walled = [
   'accounts',
   'users',
@@ -59,7 +62,7 @@ const walled = [
   'learning_state',
 ] as const
 
-/** An account with a row in every table. */
+/** Creates an account with a row in every table. */
 async function settled(database: Database): Promise<{ accountId: string; userId: string }> {
   const owner = await newAccount(database)
   const { accountId, userId } = owner
@@ -252,7 +255,7 @@ describe('database user without superuser rights', () => {
       await sql`create role may_not login`
       await sql`create database maker owner may_make`
       await sql`create database other owner may_not`
-      // The roles are the whole server's: without them it is as if nobody had been here before.
+      // Roles belong to the whole server: renaming them simulates a first start.
       await sql`alter role gateway_app rename to gateway_app_aside`
       await sql`alter role gateway_read rename to gateway_read_aside`
     }, 20_000)
@@ -266,7 +269,7 @@ describe('database user without superuser rights', () => {
     try {
       expect(await migrate(poor)).toBe(false)
       const [one, two] = [await newAccount(poor), await newAccount(poor)]
-      // Everything works all the same, and the filters are the only wall.
+      // Everything still works, with the queries' filters as the only protection.
       const seen = await withAccountRls(poor, one.accountId).sql(sql => sql<{ id: string }[]>`select id from accounts`)
       expect(seen.map(({ id }) => id).sort()).toEqual([one.accountId, two.accountId].sort())
 

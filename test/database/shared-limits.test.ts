@@ -1,4 +1,4 @@
-/** Limits by name: in a process and in Redis they are the same, and of several gateways on one Redis they are one. */
+/** Rate limiters: the same in a process and in Redis, and shared by several gateways on one Redis. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
 import fc from 'fast-check'
@@ -21,7 +21,7 @@ afterAll(async () => {
   await server?.stop()
 })
 
-/** What is asked of Redis matters here, not how soon it answers on a busy machine. */
+/** These tests cover the commands to Redis, not its latency on a busy machine. */
 async function connect(url: string): Promise<Redis> {
   const redis = openRedis({ urls: [url], scripts: limitScripts, commandDeadlineMs: 5_000 })
   links.push(redis)
@@ -36,10 +36,10 @@ const kinds: Record<string, () => Rig> = {
     return { open: createLocalRateLimiters(clock), clock }
   },
 }
-/** Of tests that use one server. */
+/** Distinguishes tests on one server. */
 let titles = 0
 
-// Slow refills: a key in Redis goes by the server's own time.
+// Slow refills, because a key in Redis uses the server's own time.
 const bucket = { perMinute: 2, burst: 3 }
 const window = { allowed: 3, windowMs: 90_000 }
 
@@ -129,7 +129,7 @@ if (server !== null) {
           clock.move(afterMs)
           const wait = await alone.take('a')
           expect((await together[index]?.take('a')) === 0).toBe(wait === 0)
-          // One that has just begun remembers nothing itself.
+          // A new gateway has no local counts.
           expect(await gateway()(`${own} forgetful`, rule).take('a')).toBe(wait)
         }
       }),

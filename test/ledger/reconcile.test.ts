@@ -307,7 +307,7 @@ test('reconciliation: matches Redis counters without reservations to ledger and 
       const { waiting } = await redisSource(redis).read([])
       return waiting
     }
-    // Some have arrived and are still in the stream, some have left it, some are only there.
+    // Some records have arrived and are still in the stream, some have left it, some are only there.
     const records = await inStream()
     expect(records).toHaveLength(15)
     await ship(

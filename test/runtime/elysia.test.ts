@@ -1,4 +1,4 @@
-/** Facts of Elysia that our code stands on, and what every schema must say. */
+/** Facts about Elysia that the code depends on, and requirements of every schema. */
 import { describe, expect, test } from 'bun:test'
 import { Kind, type TSchema, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
@@ -108,7 +108,7 @@ describe('Elysia generator handlers [E2, E3]', () => {
 
 type Node = TSchema & { readonly [key: string]: unknown }
 
-/** Every schema below this one, with its path. */
+/** Yields every schema below this one with its path. */
 function* walk(schema: Node, path: string): Generator<readonly [string, Node]> {
   yield [path, schema]
   for (const [name, child] of Object.entries((schema.properties ?? {}) as Record<string, Node>))
@@ -183,7 +183,7 @@ describe('schemas of untrusted bodies', () => {
   })
 
   test('bound each array and number', () => {
-    // A message's parts and its text are bounded by the body together.
+    // The body limit bounds a message's parts together with its text.
     const arrays = all.filter(
       ([path, node]) => node[Kind] === 'Array' && node.maxItems === undefined && !path.endsWith('.content'),
     )

@@ -1,4 +1,4 @@
-/** Facts of the server that our code stands on: red after an upgrade = the rule beside it changes. */
+/** Facts about the server that the code depends on: if one fails after an upgrade, the rule beside it changes. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, spyOn, test } from 'bun:test'
 import type { Socket } from 'node:net'
 import { createApp } from '../../src/app.ts'
@@ -8,14 +8,14 @@ import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { exchangeRaw, openRaw, rawText } from '../harness/raw.ts'
 import { startUpstream, type Upstream } from '../harness/upstream.ts'
 
-// A gateway takes seconds to start where other tests run beside this one.
+// Starting a gateway takes seconds when other tests run at the same time.
 setDefaultTimeout(20_000)
 
 const megabyte = 1_048_576
 const chunk = (content: string) =>
   `data: ${JSON.stringify({ id: 'x', object: 'chat.completion.chunk', created: 1, model: 'gpt-4.1', choices: [{ index: 0, delta: { content }, finish_reason: null }] })}\n\n`
 
-/** More than any buffer on the way holds, were it not for back-pressure. */
+/** More than all buffers hold without back-pressure. */
 const floodBytes = 32 * megabyte
 async function* flood() {
   const text = chunk('x'.repeat(8_000))
@@ -25,7 +25,7 @@ async function* flood() {
 
 let upstream: Upstream
 let gateway: Gateway
-/** The same gateway behind a server that cuts connections after a second or two of silence. */
+/** The same gateway behind a server that closes connections after a second or two of silence. */
 let impatient: number
 beforeAll(async () => {
   upstream = startUpstream(({ body }) => {
@@ -146,8 +146,8 @@ describe('clients that never read [B11]', () => {
     process.stdout.write(
       `100 readers who never read: ${flowed.toFixed(0)} MB left the upstream, RSS + ${grown.toFixed(0)} MB\n`,
     )
-    // At most 10 MB per reader, nearly all of it in the kernel's buffers: upstream, gateway and readers share this process, so
-    // that they count three times.
+    // At most 10 MB per reader, nearly all in kernel buffers: upstream, gateway and readers share this process, so they
+    // count three times.
     expect(flowed).toBeLessThan(100 * 10)
     expect(grown).toBeLessThan(300)
     for (const socket of sockets) socket.destroy()
@@ -177,7 +177,7 @@ describe('request size [B14]', () => {
       return answer.status
     }
     const strangers = await Promise.all(Array.from({ length: 20 }, () => post('/v1/chat/completions', 'x')))
-    // 503 while other bodies take the room: they are reserved before their keys are looked up.
+    // 503 while other bodies use the space: they are reserved before their keys are looked up.
     for (const status of strangers) expect([401, 503]).toContain(status)
     expect(await post('/v1/chat/completions', 'x')).toBe(401)
     expect(await post('/api/v1/chat/estimate', '')).toBe(413)

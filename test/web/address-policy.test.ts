@@ -1,4 +1,4 @@
-/** Where a page may be fetched from. Against real sockets and a real DNS server, never the guard alone. */
+/** Rules for the hosts of pages, with real sockets and a real DNS server, never the check in isolation. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { checkUrl, isPublicAddress } from '../../src/web/address-policy.ts'
 import { insideV4, insideV6, payloads } from './payloads.ts'
@@ -44,7 +44,7 @@ beforeAll(async () => {
 })
 afterAll(() => rig.stop())
 
-/** Reads all addresses, fifty at a time, and says which were answered with a page. */
+/** Reads all URLs, fifty concurrently, and returns those that returned a page. */
 async function readAll(urls: readonly string[]): Promise<string[]> {
   const answered: string[] = []
   const waiting = [...urls]
@@ -63,7 +63,7 @@ describe('page fetcher on internal addresses', () => {
     expect(all.length).toBeGreaterThanOrEqual(1_500)
     const before = rig.dialled.length
     expect(await readAll(all)).toEqual([])
-    // Not even a name was dialled: their own spelling condemns them.
+    // Not even a name was dialed: their spelling already disqualifies them.
     expect(rig.dialled.length).toBe(before)
     expect(rig.canaryHits()).toBe(0)
   })
@@ -77,7 +77,7 @@ describe('page fetcher on internal addresses', () => {
       readAll(indexes.map(index => `http://r${index}.${kind}.example.com/${kind}/${index}`))
     expect(await read('302', straight)).toEqual([])
     expect(await read('chain', absolute)).toEqual([])
-    // The public pages themselves were asked, or this would prove nothing.
+    // The public pages themselves must have been requested for this to prove anything.
     expect(rig.dialled.length - before).toBeGreaterThanOrEqual(straight.length + 2 * absolute.length)
     expect(dialledInside()).toEqual([])
     expect(rig.canaryHits()).toBe(0)
@@ -104,7 +104,7 @@ describe('page fetcher on internal addresses', () => {
 
   test('detects a connection to the canary, so the tests above are effective', async () => {
     const blind = await startRig({ page: socket => socket.end(page('x')), answer: () => ({ a: ['8.8.4.4'] }) })
-    // Public to the guard, and not one of the rig's pages: the dialling leads to the canary.
+    // Public to the check, but not one of this network's pages: dialing leads to the canary.
     expect(await blind.read('http://elsewhere.example.com/')).toMatchObject({ text: 'INTERNAL' })
     expect(blind.canaryHits()).toBe(1)
     blind.stop()
@@ -183,7 +183,7 @@ describe('page fetcher limits', () => {
         index => `a${index}`,
       ),
     ).toBe(2)
-    // A redirect is a page of the host's too.
+    // A redirect counts as a page of the host too.
     expect(
       await one(
         6,

@@ -1,4 +1,4 @@
-/** What a page may be: honest ones of every kind are read, and whatever another tries costs a bounded time and one word. */
+/** Ordinary pages of every kind are read; hostile ones cost bounded time and one code. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:https'
@@ -14,7 +14,7 @@ setDefaultTimeout(60_000)
 
 const certificate = (name: string) => readFileSync(join(import.meta.dir, 'certificates', name), 'utf8')
 
-/** What the server of each path does with its socket. */
+/** Socket behavior by path. */
 const behaviours: Record<string, Parameters<typeof startRig>[0]['page']> = {}
 let rig: Rig
 let secure: Server
@@ -39,7 +39,7 @@ afterAll(() => {
 
 let hosts = 0
 
-/** Reads what `behave` serves, from a host of its own. */
+/** Reads what `behave` serves, from a separate host. */
 function served(behave: Parameters<typeof startRig>[0]['page']) {
   hosts += 1
   const path = `/page-${hosts}`
@@ -200,7 +200,7 @@ describe('page fetcher on ordinary pages', () => {
   })
 })
 
-/** Writes `unit` until the other side leaves. */
+/** Writes `unit` until the peer disconnects. */
 function flood(socket: Socket, head: string, unit: string): void {
   const piece = unit.repeat(60_000 / unit.length)
   socket.write(head)
@@ -335,13 +335,13 @@ describe('page fetcher on invalid pages', () => {
       longest = Math.max(longest, now - last)
       last = now
     }, 1)
-    // Every closing tag looks for its opening among all that are open: five hundred of them.
+    // Every closing tag searches its opening among all open ones: five hundred of them.
     const hostile = `<p>${'<i>'.repeat(500)}${'</x>'.repeat(200_000)}`
     const read = await Promise.all([servedBytes(hostile), servedBytes(`${'<p>word '.repeat(120_000)}`)])
     clearInterval(timer)
     process.stdout.write(`longest stall while two pages of 1 MB were read: ${longest.toFixed(0)} ms\n`)
     expect(read.map(one => 'code' in one || one.text.length > 0)).toEqual([true, true])
-    // Far above what it is, far below what parsing here would be.
+    // Far above the actual time, far below the time of parsing here.
     expect(longest).toBeLessThan(250)
   })
 
@@ -362,7 +362,7 @@ describe('page fetcher on invalid pages', () => {
       return ends.every(({ status }) => status === 'rejected')
     }
     expect(await startAndLeave()).toBe(true)
-    // A reading's place is free once its connection is closed, which a busy machine does a little later.
+    // A place is free when its connection is closed, which takes slightly longer on a busy machine.
     await eventually(startAndLeave, 10_000)
     expect(await servedBytes('<p>Whole')).toMatchObject({ text: 'Whole' })
   })

@@ -1,4 +1,4 @@
-/** The three back ends on their real formats, over real sockets; who is asked after whom, and when nobody is any more. */
+/** The three back ends in their real formats over real sockets, and the order in which they are called. */
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { systemClock } from '../../src/composition/clock.ts'
 import { webLimits } from '../../src/core/chat/web-sources.ts'
@@ -28,7 +28,7 @@ function searching(backEnds: readonly SearchBackEnd[], isListed = (_: string) =>
   return { warnings, find: (query: string) => find(query, new AbortController().signal) }
 }
 
-/** Bodies as the three send them, cut to what they have in common with a whole one. */
+/** Bodies of the three back ends, reduced to their common parts. */
 const bodies = {
   searxng: {
     query: 'tides',

@@ -1,4 +1,4 @@
-/** What learning promises on every Postgres: the embedded one and a real one. */
+/** Guarantees of learning on every Postgres: the embedded one and a real one. */
 
 import { heapStats } from 'bun:jsc'
 import { describe, expect, test } from 'bun:test'
@@ -181,7 +181,7 @@ for (const [name, open] of [
           const after = biasIn(one, accountId) ?? 0
           expect(after).toBeLessThan(before - 0.04)
           await eventually(() => biasIn(other, accountId) === after, 1_000)
-          // 15 rated ones count as three each.
+          // 15 rated entries count as three each.
           expect((await one.cells(accountId))[0]).toMatchObject({ requests: 20, entries: 50, ratings: 15, rating: 0 })
         }),
     )

@@ -171,7 +171,7 @@ describe('entryOf', () => {
       fc.property(steps, events => {
         const { clock, book, report } = rig()
         let [state, since]: [string, number | null] = ['healthy', null]
-        // Somebody who looks in every millisecond sees each change when it happens.
+        // Read every millisecond, each change is seen when it happens.
         const look = () => {
           const now = book.stateOf(key)
           if (now !== state) [state, since] = [now, clock.now()]

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { createKeyLookups, type WantedKey } from '../../../src/database/repositories/key-lookups.ts'
 
-/** Lookups before a store that answers when it is told to: every key exists, and its value is its digest. */
+/** Creates look-ups on a controlled store: every key exists, and its value is its digest. */
 function start() {
   const queries: { readonly digests: readonly string[]; answer(): void; fail(): void }[] = []
   const lookups = createKeyLookups<string>(keys => {
