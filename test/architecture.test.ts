@@ -87,8 +87,8 @@ function partingFolders(path: string, target: string): readonly [string, string]
   return [own.slice(0, at + 1).join('/'), other.slice(0, at + 1).join('/')]
 }
 
-describe('the layers', () => {
-  test('each layer imports only what stands below it', () => {
+describe('layers', () => {
+  test('import only lower layers', () => {
     const wrong: string[] = []
     for (const { path, imports } of sources) {
       const layer = layerOf(path)
@@ -104,7 +104,7 @@ describe('the layers', () => {
     expect(wrong).toEqual([])
   })
 
-  test('core is pure: TypeBox, the tokenizer and the address parser are its only packages', () => {
+  test('keep core pure: only TypeBox, the tokenizer and the address parser as packages', () => {
     const wrong = sources
       .filter(({ path }) => layerOf(path) === 'core')
       .flatMap(({ path, imports }) =>
@@ -121,7 +121,7 @@ describe('the layers', () => {
   const importsOf = (path: string) =>
     new Set([...(byPath.get(path)?.imports ?? []), ...(byPath.has(path) ? typeImports(path) : [])])
 
-  test('no file imports itself through others, for its types neither', () => {
+  test('contain no import cycle, including types', () => {
     const done = new Set<string>()
     const walk = (path: string, trail: readonly string[]): string | null => {
       if (trail.includes(path)) return [...trail.slice(trail.indexOf(path)), path].join(' → ')
@@ -168,7 +168,7 @@ describe('the layers', () => {
     expect([...edges.keys()].filter(folder => reaches(folder, folder))).toEqual([])
   })
 
-  test('every file is reached from an entry or a test', () => {
+  test('contain only files reachable from an entry or a test', () => {
     const reached = new Set<string>()
     const walk = (path: string) => {
       if (reached.has(path) || !/\.tsx?$/.test(path) || !existsSync(join(root, path))) return
@@ -189,15 +189,15 @@ describe('the layers', () => {
   })
 })
 
-describe('the rules', () => {
+describe('source rules', () => {
   const found = (pattern: RegExp, where: (path: string) => boolean) =>
     sources.filter(({ path }) => where(path)).flatMap(({ path, text }) => (pattern.test(text) ? [path] : []))
 
-  test('the environment is read in config.ts alone', () => {
+  test('read the environment only in config.ts', () => {
     expect(found(/\b(process|Bun)\.env\b|import\.meta\.env/, path => path !== 'src/config.ts')).toEqual([])
   })
 
-  test('core, pipeline, http, dialects, routes and providers take time, randomness and the network as values', () => {
+  test('take time, randomness and the network as values in core, pipeline, http, dialects, routes and providers', () => {
     const inner = (path: string) =>
       ['core', 'pipeline', 'http', 'dialects', 'routes', 'providers'].includes(layerOf(path))
     const clock =
@@ -205,7 +205,7 @@ describe('the rules', () => {
     expect(found(clock, inner)).toEqual([])
   })
 
-  test('sockets are opened by composition, web, the database drivers and the simulator only', () => {
+  test('open sockets only in composition, web, the database drivers and the simulator', () => {
     const network = /from '(node:)?(net|tls|dns|http|https|dgram)(\/promises)?'|\bBun\.(connect|listen|udpSocket)\b/
     const may = [
       'src/composition/deps.ts',
@@ -219,13 +219,13 @@ describe('the rules', () => {
     expect(found(network, path => !may.some(prefix => path.startsWith(prefix)))).toEqual([])
   })
 
-  test('no code is made from text, and nothing is spawned outside the command line', () => {
+  test('run no generated code, and spawn processes only for the command line', () => {
     // The parent of several processes on one port starts itself again, with the words that it was started with.
     const may = ['src/cli.ts', 'src/server/workers.ts']
     expect(found(/\beval\(|new Function\(|node:vm|\bBun\.spawn|child_process/, path => !may.includes(path))).toEqual([])
   })
 
-  test('no any, no non-null assertion, no silenced compiler', () => {
+  test('use no any, non-null assertion or silenced compiler', () => {
     expect(found(/(:|\bas|<)\s*any\b|@ts-(ignore|expect-error|nocheck)|[\w)\]]!(\.|;|,|\)|\[)/, () => true)).toEqual([])
   })
 
@@ -241,14 +241,14 @@ describe('the rules', () => {
     expect(wrong).toEqual([])
   })
 
-  test('no SQL is built from text', () => {
+  test('build no SQL from text', () => {
     // These two send what has no parameters in SQL: a lock timeout, and a month's partition, both made of numbers.
     const may = ['src/database/database.ts', 'src/ledger/shipper.ts']
     expect(found(/\bsql\.raw\(|\.unsafe\(/, path => !may.includes(path))).toEqual([])
   })
 
-  test('no test is skipped or left alone', () => {
-    // `needs.ts` skips what the machine cannot run, and the runner fails where that could have been installed.
+  test('skip no test and run none exclusively', () => {
+    // `needs.ts` skips tests that cannot run on this machine, and the runner fails if the requirement can be installed.
     const may = ['test/architecture.test.ts', 'test/harness/needs.ts']
     const wrong = filesUnder('test').filter(
       path => !may.includes(path) && /\b(test|it|describe)\.(only|skip|todo)\(/.test(read(path).text),

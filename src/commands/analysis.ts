@@ -64,7 +64,7 @@ export async function openAnalysis(config: Config): Promise<Analysis> {
 }
 
 function openSafety(config: Config, readFeatures: FeatureReader): Moderation {
-  const nobody = () => Promise.reject(new Error('nobody is asked'))
+  const nobody = () => Promise.reject(new Error('an analysis makes no external calls'))
   return createSafety(
     {
       fetch: systemNetwork.fetch,

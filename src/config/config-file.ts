@@ -26,7 +26,7 @@ const providerWith = <S extends TSchema>(models: S) =>
       api_key_env: Type.Optional(
         Type.String({
           pattern: '^[A-Z][A-Z0-9_]{0,63}$',
-          description: 'the name of the environment variable that holds the key, in capitals',
+          description: 'the name of the environment variable that contains the key, in capitals',
         }),
       ),
       /** Additional fields of compatible requests that this provider receives. */
@@ -44,9 +44,9 @@ const providerWith = <S extends TSchema>(models: S) =>
     },
     { additionalProperties: false },
   )
-/** Without `models` it needs `embedding_models`: `config/providers.ts` checks that. */
+/** `models` is optional if there are `embedding_models`; `config/providers.ts` checks that. */
 const providerSchema = providerWith(Type.Optional(Type.Array(configuredModelSchema, { minItems: 1, maxItems: 256 })))
-/** What is left of one whose models are wrong: its address and its key can be all the same. */
+/** A provider whose models are invalid: its URL and key can still be checked. */
 const bareProviderSchema = providerWith(Type.Optional(Type.Array(configuredModelSchema)))
 
 /** US dollars per search and per page. */
@@ -148,14 +148,11 @@ function faultsOf(schema: TSchema, value: unknown, path: string): readonly strin
       ([key, part]) => Object.hasOwn(value, key) || !TypeGuard.IsOptional(part),
     )
     return [
-      ...unknown.map(
-        key =>
-          `${under(path, key)}: is not known here; remove it, or take one of ${Object.keys(properties).join(', ')}`,
-      ),
+      ...unknown.map(key => `${under(path, key)}: unknown key; use one of ${Object.keys(properties).join(', ')}`),
       ...parts.flatMap(([key, part]) =>
         Object.hasOwn(value, key)
           ? faultsOf(part, value[key], under(path, key))
-          : [`${under(path, key)}: is missing; it must be ${describeExpected(part)}`],
+          : [`${under(path, key)}: is required: ${describeExpected(part)}`],
       ),
     ]
   }

@@ -34,14 +34,14 @@ export function readProviders(read: EnvironmentReader, file: ConfigFile, problem
       settings.push({ id: provider.id, format: provider.id, baseUrl: baseUrl ?? provider.url, apiKey })
     else if (baseUrl !== null)
       warnings.push(
-        `${provider.base} is set but ${provider.key} is not: ${provider.id} is not asked; set both or neither`,
+        `${provider.base} is set without ${provider.key}: provider ${provider.id} is disabled; set both or neither`,
       )
   }
   for (const provider of file.providers) {
     if (settings.some(other => other.id === provider.id) || builtIn.some(other => other.id === provider.id))
-      problems.push(`GATEWAY_CONFIG: provider id "${provider.id}" is taken; choose another`)
+      problems.push(`GATEWAY_CONFIG: provider id "${provider.id}" is already used; choose another`)
     const { models: rows = [], embedding_models: embeddingRows = [] } = provider
-    // An empty list is a fault of its own, told by the file's schema.
+    // The file's schema reports an empty list.
     if (provider.models === undefined && provider.embedding_models === undefined)
       problems.push(`GATEWAY_CONFIG: provider "${provider.id}" has no \`models\` and no \`embedding_models\`; add one`)
     for (const name of [...nameProblems([...rows, ...embeddingRows]), ...embeddingRows.flatMap(embeddingModelProblems)])
@@ -54,7 +54,7 @@ export function readProviders(read: EnvironmentReader, file: ConfigFile, problem
     const extraFields = provider.extra_fields ?? []
     for (const name of extraFields.filter(name => ownFields.has(name)))
       problems.push(
-        `GATEWAY_CONFIG: provider "${provider.id}": extra_fields has "${name}", which the gateway sets itself; remove it`,
+        `GATEWAY_CONFIG: provider "${provider.id}": extra_fields contains "${name}", which the gateway sets itself; remove it`,
       )
     settings.push({
       id: provider.id,
@@ -103,6 +103,8 @@ export function nameProblems(
   const twice = names.filter((name, at) => names.indexOf(name) !== at)
   return [
     ...[...new Set(twice)].map(name => `two models are named "${name}"; choose another name for one`),
-    ...(names.includes(autoModel) ? [`a model is named "${autoModel}", which means auto-routing; choose another`] : []),
+    ...(names.includes(autoModel)
+      ? [`a model is named "${autoModel}", which requests automatic routing; choose another name`]
+      : []),
   ]
 }

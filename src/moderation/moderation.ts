@@ -28,7 +28,7 @@ export type Moderation = {
   screen(text: string): Verdict
   /** Moderates text that the model reads (a document, a fetched page) in process. */
   screenData(text: string): Verdict
-  /** What is only embedded, in process: by the rules alone. */
+  /** Moderates text that is only embedded, in process and by rules only. */
   screenEmbedded(text: string): Verdict
   /** Moderates a conversation in process. */
   screenMessages(messages: readonly Message[]): Verdict

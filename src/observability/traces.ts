@@ -1,7 +1,7 @@
 /**
- * One trace for a sampled request, made once it has ended from the times that its progress kept: nothing is carried along while it
- * runs, and what is not sampled costs a random number. Names are those of OpenTelemetry's conventions for generative AI. No
- * prompt, answer, account or key is in it, nor anything else that a caller wrote but the ids of its own `traceparent`.
+ * Creates the trace of a sampled request after it has ended, from the times in its progress: nothing is tracked while
+ * it runs, and an unsampled request costs one random number. Names follow OpenTelemetry's conventions for generative
+ * AI. Contains no prompt, output, account or key, and no client text except the IDs of its `traceparent`.
  */
 import { autoModel } from '../core/models/models.ts'
 import type { TraceParent } from '../core/text/traceparent.ts'
@@ -26,9 +26,9 @@ export type Span = {
 }
 
 export type Tracer = {
-  /** Keeps the request's spans where it is sampled. Drops and counts them where there is no room. */
+  /** Stores the request's spans if it is sampled. Drops and counts them if the buffer is full. */
   take(settled: SettledRequest): void
-  /** Up to `maximum` spans, oldest first; they are then the taker's. */
+  /** Removes and returns up to `maximum` spans, oldest first. */
   drain(maximum: number): readonly Span[]
   dropped(): number
 }
@@ -73,7 +73,7 @@ function spansOf(
   const { request, progress, record, operation = 'chat' } = settled
   const { plan } = request
   const steps = Object.entries(progress.stages).flatMap(([name, at]) => (at === null ? [] : [{ name, startedAt: at }]))
-  // All ids at once: each draw costs more than a span.
+  // All IDs in one call, because each call costs more than a span.
   const drawn = Buffer.from(randomBytes(24 + 8 * (steps.length + progress.attempts.length))).toString('hex')
   const traceId = parent?.traceId ?? drawn.slice(0, 32)
   const rootId = drawn.slice(32, 48)
@@ -103,7 +103,7 @@ function spansOf(
     error: record.error_code,
     attributes: rootAttributes(settled, asked),
   })
-  // An attempt's duration is until its first content: the one that served went on until it was settled.
+  // An attempt's duration ends at its first content; the one that served continued until the settlement.
   const lastContentAt = progress.stages.settle ?? now
   return [
     root,

@@ -1,4 +1,4 @@
-/** The gateway under measurement: the process that `start` runs, with an account whose limits are out of the way. */
+/** The measured gateway: the process of `start`, with a practically unlimited account. */
 import { randomBytes } from 'node:crypto'
 import { createApp } from '../../src/app.ts'
 import { createDeps } from '../../src/composition/deps.ts'

@@ -1,6 +1,6 @@
 /**
- * `bun test/bench/hostile.ts`: what each safety layer takes over 100,000 characters made to be dear. Processor time, not time on
- * the wall; the median of nine turns after a warm-up. Lists all layers over all texts from `BENCH_LEAST_MS` on.
+ * `bun test/bench/hostile.ts`: time of each moderation layer on 100,000 expensive characters. CPU time; the median of
+ * nine rounds after a warm-up. Lists all layers and texts from `BENCH_LEAST_MS` on.
  */
 
 import { deobfuscatedVariants } from '../../src/core/moderation/deobfuscate.ts'

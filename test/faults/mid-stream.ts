@@ -1,4 +1,7 @@
-/** An answer that breaks off after its first content: said once, never passed off as finished, never glued to another. */
+/**
+ * A response that is truncated after its first content: reported once, never completed, and never continued by another
+ * model.
+ */
 import { describe, expect, test } from 'bun:test'
 import { type Framing, piece } from '../../src/simulator/reply.ts'
 import type { UpstreamAnswer } from '../harness/upstream.ts'
@@ -20,7 +23,7 @@ import {
 
 const broken: { readonly requestId: string; readonly code: string; readonly provider: Format }[] = []
 
-/** The first words, then a pause in which they are passed on, then `rest`. */
+/** Sends the first text, a pause in which it is delivered, then `rest`. */
 function afterWords(format: Format, rest: Partial<UpstreamAnswer> & { readonly frame?: string }): UpstreamAnswer {
   const { opening, content } = framesOf(format, ['The first words. '])
   const { frame, ...how } = rest
@@ -67,8 +70,8 @@ const faults: readonly (readonly [
   ],
 ]
 
-describe.each([...formats])('%s breaks off after its first content', failing => {
-  test.each(faults)('%s: one error event, no end, no second answer', async (_name, code, answer) => {
+describe.each([...formats])('truncated stream of %s', failing => {
+  test.each(faults)('%s: sends one error event, no end and no second response', async (_name, code, answer) => {
     rig.play(failing, () => answer(failing))
     const others = () => formats.filter(format => format !== failing).map(format => requestsTo(rig, format))
     const before = others()
@@ -88,7 +91,7 @@ describe.each([...formats])('%s breaks off after its first content', failing => 
   })
 })
 
-test('each of them stands in the ledger with what arrived, estimated, at most what was reserved', async () => {
+test('truncated stream: leaves a usage record with its received output, estimated, within the reservation', async () => {
   for (const { requestId, code, provider } of broken) {
     const row = await rig.row(requestId)
     expect(row).toMatchObject({ status: 'failed', error_code: code, finish_reason: null, provider, estimated: true })
@@ -100,7 +103,7 @@ test('each of them stands in the ledger with what arrived, estimated, at most wh
   expect(broken.length).toBe(formats.length * faults.length * streamedModes.length)
 })
 
-test('a stream cut anywhere is finished for its caller only where its terminal event was there', async () => {
+test('truncated stream: ends only after its terminal event', async () => {
   const framings: readonly Framing[] = ['chunked', 'close', 'length']
   const text = 'Grüße, 世界! A short answer. 🙂'
   const jobs: (() => Promise<void>)[] = []
@@ -110,7 +113,7 @@ test('a stream cut anywhere is finished for its caller only where its terminal e
     rig.play(format, request => scripts.get(/cut-\d+/.exec(request.body)?.[0] ?? '') ?? { status: 500 })
     const frames = framesOf(format, text.match(/.{1,6}/gu) ?? [])
     const bytes = Buffer.from(streamText(frames))
-    // Before this byte nobody can know that the answer has ended.
+    // Before this byte the end of the response is unknown.
     const told = format === 'anthropic' ? frames.closing.join('').length : frames.closing.slice(0, 1).join('').length
     const endsAt = Buffer.byteLength(streamText({ ...frames, closing: [] })) + told - (format === 'google' ? 4 : 2)
     for (const framing of framings) {
@@ -119,7 +122,7 @@ test('a stream cut anywhere is finished for its caller only where its terminal e
       for (const cutAt of [...cuts, bytes.length]) {
         const name = `cut-${tally.cuts++}`
         const end = tally.cuts % 2 === 0 ? 'fin' : 'rst'
-        // A pause before the cut, or a reset would take with it what was sent.
+        // A pause before the break, since a reset would discard sent bytes.
         const pieces = [
           piece(bytes.subarray(0, Math.max(0, cutAt - 1))),
           piece(bytes.subarray(Math.max(0, cutAt - 1)), 8),
@@ -153,7 +156,7 @@ test('a stream cut anywhere is finished for its caller only where its terminal e
   )
 }, 60_000)
 
-test('afterwards no seat is taken, and no upstream is still at work', async () => {
+test('truncated stream: releases all reservations and upstream calls', async () => {
   expect(seatsTaken(rig)).toBe(0)
   await Bun.sleep(50)
   for (const format of formats)

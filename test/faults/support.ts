@@ -1,6 +1,6 @@
 /**
- * A gateway before three scripted providers, one for each wire format, and the four ways to ask it. Scripts are set per test;
- * a provider without one answers well, in words that name it, so that a test can tell who really served.
+ * A gateway with three scripted providers, one per wire format, and the four ways to call it. Scripts are set per test.
+ * A provider without one responds normally with a text that names it, so that a test can tell which one served.
  */
 import { systemClock } from '../../src/composition/clock.ts'
 import { systemNetwork } from '../../src/composition/network.ts'
@@ -12,7 +12,7 @@ import { startUpstream, type Upstream, type UpstreamAnswer, type UpstreamRequest
 export const formats = ['openai', 'anthropic', 'google'] as const
 export type Format = (typeof formats)[number]
 
-/** One model of each provider that streams, answers in one piece, and takes a small output cap. */
+/** One model of each provider with streams, complete responses, and a small output cap. */
 export const models: Readonly<Record<Format, string>> = {
   openai: 'openai/gpt-4.1',
   anthropic: 'anthropic/claude-haiku-4-5',
@@ -39,16 +39,19 @@ export function streamedCode(mode: Mode, code: string): string {
 
 export type Script = (request: UpstreamRequest) => UpstreamAnswer | Promise<UpstreamAnswer>
 
-/** Stands in every scripted body that is not an answer: neither a caller nor a log may ever show it. */
+/** In every scripted body other than a response: neither a client nor a log may ever show it. */
 export const canary = 'sk-canary-7f3d9b'
 
-// ─── What providers say ───────────────────────────────────────────────────────────────────────────────────────────────
+// ─── Responses of providers
+// ───────────────────────────────────────────────────────────────────────────────────────────
 
 export type Counts = { readonly input: unknown; readonly output: unknown; readonly cacheWrite?: number }
 
 const usualCounts: Counts = { input: 20, output: 7 }
 
-/** A stream by its parts: `opening` holds no content, `closing` the finish reason, the counts and the terminal event. */
+/**
+ * A stream by its parts: `opening` without content; `closing` has the finish reason, the counts and the terminal event.
+ */
 export type Frames = { readonly opening: string[]; readonly content: string[]; readonly closing: string[] }
 
 export function framesOf(
@@ -129,7 +132,7 @@ export function streamText({ opening, content, closing }: Frames): string {
   return [...opening, ...content, ...closing].join('')
 }
 
-/** A whole answer as each format's JSON. */
+/** Returns a complete response in each format's JSON. */
 export function wholeOf(
   format: Format,
   text: string,
@@ -166,7 +169,7 @@ export function wholeOf(
   }
 }
 
-/** An error frame inside a stream of status 200. */
+/** Returns an error frame inside a stream of status 200. */
 export function errorFrame(format: Format): string {
   switch (format) {
     case 'openai':
@@ -185,7 +188,7 @@ export function asksForStream(format: Format, request: UpstreamRequest): boolean
 
 const bareName = (format: Format) => models[format].split('/')[1] ?? ''
 
-/** The model that a request asks for. */
+/** Returns the model that a request names. */
 export function modelAsked(format: Format, request: UpstreamRequest): string {
   if (format === 'google') return /models\/([^:]+):/.exec(request.path)?.[1] ?? ''
   return (JSON.parse(request.body) as { model: string }).model
@@ -193,7 +196,7 @@ export function modelAsked(format: Format, request: UpstreamRequest): string {
 
 export const eventStream = { 'content-type': 'text/event-stream' } as const
 
-/** A good answer in the way it was asked for. */
+/** Returns a valid response in the requested form. */
 export function goodAnswer(
   format: Format,
   request: UpstreamRequest,
@@ -213,40 +216,41 @@ export function goodAnswer(
   return { headers: { 'content-type': 'application/json' }, pieces: [JSON.stringify(whole)] }
 }
 
-/** Requests that provider has ever seen. */
+/** Returns the total number of requests that the provider received. */
 export function requestsTo(rig: Rig, format: Format): number {
   return (rig.upstreams[format].ledger().at(-1)?.index ?? -1) + 1
 }
 
 export const servedBy = (format: Format) => `This came from ${format}.`
 
-// ─── The rig ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ─── The setup
+// ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 export type Rig = {
   readonly gateway: Gateway
   readonly upstreams: Readonly<Record<Format, Upstream>>
-  /** From now on that provider answers so; null = well. */
+  /** Sets the provider's script; null = normal responses. */
   play(format: Format, script: Script | null): void
-  /** Calls of that provider go to this address instead (null = its own), or into a hole that never connects. */
+  /** Sends the provider's calls to this address (null = its own), or to a host that never connects. */
   divert(format: Format, to: string | 'hole' | null): void
-  /** All bad news of health has expired. */
+  /** Lets all health failures expire. */
   heal(): void
-  /** The gateway's clock for durations goes ahead so far. */
+  /** Advances the gateway's monotonic clock. */
   advance(milliseconds: number): void
   ask(mode: Mode, options?: AskOptions): Promise<Reply>
-  /** A request's line in the ledger, by its id or its tag, waited for. */
+  /** Waits for a request's ledger row by its ID or tag. */
   row(idOrTag: string): Promise<Row>
   stop(): Promise<void>
 }
 
 export type AskOptions = {
-  /** null = the gateway chooses. */
+  /** null = automatic routing. */
   readonly model?: string | null
   readonly fallback?: boolean
   readonly maxTokens?: number | null
   readonly prompt?: string
   readonly signal?: AbortSignal
-  /** Stands in the ledger, so that a request whose answer never came can be found there. */
+  /** Stored in the ledger, so that a request without a response can be found there. */
   readonly tag?: string
 }
 
@@ -269,7 +273,7 @@ export type RigOptions = {
   readonly configured?: readonly Format[]
 }
 
-/** Deadlines short enough to be waited for. `environment` wins over them. */
+/** Deadlines short enough for tests. `environment` overrides them. */
 const shortDeadlines = {
   CONNECT_TIMEOUT_MS: '200',
   FIRST_BYTE_TIMEOUT_MS: '250',
@@ -303,7 +307,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     [`${keyNames[format]}_BASE_URL`, upstreams[format].url + paths[format]],
   ])
   const gateway = await startGateway(
-    // Upstreams that count wildly are a subject here, and pause no account.
+    // Absurd upstream counts are a subject here and must not pause an account.
     { ...Object.fromEntries(providers), ...shortDeadlines, MAX_SHORTFALL_USD: '20000000', ...options.environment },
     { clock, network, ...(options.limits === undefined ? {} : { limits: options.limits }) },
   )
@@ -344,21 +348,21 @@ function neverConnected(signal: AbortSignal | null | undefined): Promise<Respons
   })
 }
 
-/** What a caller can see of an answer, whichever way it came. */
+/** A client's view of a response, independent of its form. */
 export type Reply = {
   readonly httpStatus: number
   readonly headers: Headers
-  /** Everything received, to search for what must not be in it. */
+  /** Everything received, to search for forbidden text. */
   readonly raw: string
   readonly requestId: string
   readonly text: string
-  /** null where no answer began. */
+  /** null = no response began. */
   readonly model: string | null
-  /** `model outcome`, where the format tells them. */
+  /** `model outcome`, if the format reports them. */
   readonly attempts: readonly string[] | null
   readonly finishReason: string | null
   readonly errors: readonly { readonly code: string; readonly type: string }[]
-  /** `done`, `[DONE]`, or the whole body: how often the answer was said to be over. */
+  /** `done`, `[DONE]`, or the complete body: number of reported ends. */
   readonly endings: number
   readonly usage: { readonly input: number; readonly output: number; readonly estimated: boolean | null } | null
 }
@@ -431,7 +435,7 @@ type Wire = {
   readonly usage?: Readonly<Record<string, unknown>> | null
 }
 
-/** Reads what was sent in either endpoint's shape, one body or events. */
+/** Reads a response of either endpoint, as one body or as events. */
 export function readReply(httpStatus: number, headers: Headers, raw: string): Reply {
   const isStream = (headers.get('content-type') ?? '').includes('event-stream')
   const payloads = isStream
@@ -598,14 +602,17 @@ async function rowOf(gateway: Gateway, idOrTag: string): Promise<Row> {
   throw new Error(`no row for ${idOrTag}`)
 }
 
-/** Seats now taken by the rig's account. */
+/** Returns the open reservations of the setup's account. */
 export function seatsTaken({ gateway }: Rig): number {
   const limits = { requestsPerMinute: 0, concurrentRequests: 1_000_000, dailyTokens: 0, dailyCostMicrocents: 0 }
   const standing = gateway.deps.meter.standing(gateway.accountId, limits)
   return standing === null ? 0 : standing.seats.limit - standing.seats.remaining
 }
 
-/** Resolves when it holds, looked at every 2 ms; throws after `withinMs`. Answers how long it took, in milliseconds. */
+/**
+ * Resolves when the condition is true, checked every 2 ms; throws after `withinMs`. Returns the waiting time in
+ * milliseconds.
+ */
 export async function eventually(what: string, holds: () => boolean, withinMs = 2_000): Promise<number> {
   const start = performance.now()
   while (!holds()) {

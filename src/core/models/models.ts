@@ -180,13 +180,13 @@ export function tierOf(prices: Pick<Prices, 'input' | 'output'>): Tier {
   return price <= 7 ? 'standard' : 'premium'
 }
 
-/** What a model is looked up by. */
+/** Properties by which a model is looked up. */
 type Named = Pick<Model, 'id' | 'provider' | 'aliases' | 'marketplaceAliases'>
 
-/** The models on offer, and who is meant by a name. */
+/** The available models and their names. */
 export type Catalog<M extends Named = Model> = {
   readonly list: readonly M[]
-  /** The model of that name, in any case: `id`, `provider/id`, an alias, a reseller's name. Null = no such model. */
+  /** Finds a model by `id`, `provider/id`, alias or reseller's name, case-insensitively. Null = unknown. */
   resolve(name: string): M | null
 }
 
@@ -295,7 +295,7 @@ export function needsOf(ask: ChatRequest): Needs {
   }
 }
 
-/** Whose own API form each dialect is. */
+/** Provider of each dialect's API form. */
 const providerOfForm = { messages: 'anthropic', responses: 'openai' } as const
 
 function sameFormOf(source: ChatRequest['source']): Needs['sameForm'] {

@@ -28,8 +28,8 @@ export type TextModerator = {
   /** Judges text that the model reads: a tool result, a fetched page. Blocks instructions in it, not its topics. */
   data(text: string): Verdict
   /**
-   * A text that is only embedded: by the rules of `data` alone. A vector answers nobody, and a corpus is a thousand times as
-   * long as a prompt.
+   * Judges a text that is only embedded, by the rules of `data` only: an embedding is not a response, and a corpus is a
+   * thousand times as long as a prompt.
    */
   embedded(text: string): Verdict
   /** Judges a conversation: returns the first block, or the highest score. */

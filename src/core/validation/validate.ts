@@ -50,9 +50,12 @@ export function invalidField(param: string, text: string, code: ErrorCode = 'inv
   return new GatewayError(code, `\`${param}\` ${text}.`, { param })
 }
 
-/** A tool's schema of ten levels is twenty-five deep, where arrays are among them a little more. */
+/** A tool schema of ten levels is 25 deep, slightly more with arrays. */
 const maximumDepth = 64
-/** Above 10,000 messages and 1,024 tools with their schemas. So many values are parsed and checked in the time that others can wait. */
+/**
+ * Above 10,000 messages and 1,024 tools with their schemas. This many values are parsed and checked fast enough not to
+ * delay other requests.
+ */
 const maximumValues = 262_144
 
 const outgrownBy = {

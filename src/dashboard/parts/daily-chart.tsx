@@ -53,7 +53,7 @@ export function DailyChart({ title, days, series, kind, show, axis, least, note 
         <div
           class="chart-bars"
           role="slider"
-          aria-label={`${title}, day by day`}
+          aria-label={`${title}, per day`}
           aria-valuemin={1}
           aria-valuemax={days.length}
           aria-valuenow={(chosen ?? last) + 1}
@@ -106,7 +106,7 @@ export function DailyChart({ title, days, series, kind, show, axis, least, note 
         </ul>
       </figcaption>
       <details class="as-table">
-        <summary>As a table</summary>
+        <summary>Show as table</summary>
         <Table
           caption={`${title} by day`}
           rows={days.map((_, day) => day).toReversed()}

@@ -180,7 +180,7 @@ export class FailoverMeter implements Meter {
       const epoch = this.authority.current ?? (await this.authority.ready(leftMs()))
       if (epoch === null) {
         if (isAsked) this.abandon(request)
-        throw undecided('neither store decides')
+        throw undecided('no store decides')
       }
       isAsked = true
       const reply = await this.reply(epoch, () => this.storeOf(epoch).admit(epoch, request))
@@ -188,7 +188,7 @@ export class FailoverMeter implements Meter {
       if (reply !== null && this.authority.current === epoch) return this.noted(request, reply)
       if (leftMs() <= 0) {
         this.abandon(request)
-        throw undecided('the store that decides is late')
+        throw undecided('the deciding store timed out')
       }
       if (this.authority.current === epoch) await this.authority.changed(Math.min(leftMs(), 50))
     }
@@ -508,7 +508,7 @@ function checkpointText(seat: Reservation, used: InterimUsage): string {
 }
 
 function undecided(detail: string): GatewayError {
-  return new GatewayError('service_unavailable', 'The gateway cannot check limits right now. Send the request again.', {
+  return new GatewayError('service_unavailable', 'Limits cannot be checked. Retry.', {
     retryAfterMs: 1000,
     detail: `limits: ${detail}`,
   })

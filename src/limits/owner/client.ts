@@ -93,9 +93,9 @@ export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
   }
 
   const ask = <K extends keyof Calls>(type: K, input: Calls[K]['input']): Promise<Calls[K]['result']> => {
-    if (isLost) return Promise.reject(new OwnerAway('its connection is lost'))
+    if (isLost) return Promise.reject(new OwnerAway('the connection is lost'))
     // Settlements always pass, so that open requests can end. Only new work is rejected.
-    if (pending.size >= maximumPending && type !== 'settle') return Promise.reject(new OwnerAway('too many wait'))
+    if (pending.size >= maximumPending && type !== 'settle') return Promise.reject(new OwnerAway('too many calls wait'))
     const id = ++lastId
     return new Promise((done, reject) => {
       const resolve = done as (result: unknown) => void
@@ -198,7 +198,7 @@ export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
     },
     lost() {
       isLost = true
-      for (const id of [...pending.keys()]) fail(id, new OwnerAway('its connection is lost'))
+      for (const id of [...pending.keys()]) fail(id, new OwnerAway('the connection is lost'))
     },
     async drained(withinMs) {
       const isSettling = () => [...pending.values()].some(({ type }) => type === 'settle')
@@ -210,8 +210,8 @@ export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
 
 function refusal(cause: unknown): unknown {
   if (!(cause instanceof OwnerAway)) return cause
-  return new GatewayError('service_unavailable', 'The gateway cannot check limits right now. Send the request again.', {
+  return new GatewayError('service_unavailable', 'Limits cannot be checked. Retry.', {
     retryAfterMs: 1000,
-    detail: `limits: the process that owns them: ${cause.message}`,
+    detail: `limits owner: ${cause.message}`,
   })
 }

@@ -1,6 +1,6 @@
 /**
- * Gemini's `:embedContent` for one input and `:batchEmbedContents` for more. Each input is a request of its own within the
- * batch: several parts of one content would become one vector.
+ * Gemini's `:embedContent` for one input and `:batchEmbedContents` for several. Each input is a separate request in the
+ * batch, since several parts of one content would become one vector.
  */
 import { normalizeVector, parseVector, type Vector } from '../../core/embeddings/vectors.ts'
 import type { EmbeddingsAdapter, EmbeddingsAnswer, EmbeddingsAsk } from '../embeddings.ts'
@@ -11,7 +11,7 @@ import { failureInAnswer } from './failure.ts'
 
 export const googleEmbeddings: EmbeddingsAdapter = { toEmbeddingsRequest, readEmbeddings }
 
-/** The fields of the compatible wire that have a name here. */
+/** Fields of the compatible API with an equivalent here. */
 const fieldNames: ReadonlyMap<string, string> = new Map([
   ['task_type', 'taskType'],
   ['taskType', 'taskType'],
@@ -50,7 +50,7 @@ function readEmbeddings(body: unknown, { model, inputs, dimensions }: Embeddings
   const sent = isRecord(body.embedding) ? [body.embedding] : records(body.embeddings)
   if (sent.length === 0 && body.error !== undefined) return { kind: 'failure', failure: failureInAnswer(body) }
   if (sent.length !== inputs.length) return bad(`${sent.length} vectors for ${inputs.length} inputs`)
-  // Only vectors of full length come normalized.
+  // Only vectors of full length are normalized.
   const isShort = dimensions !== null && dimensions !== model.dimensions
   const vectors: Vector[] = []
   for (const { values } of sent) {

@@ -1,4 +1,4 @@
-/** OpenAI's `/embeddings`, at OpenAI and at every server that calls itself compatible with it. */
+/** Adapter for `/embeddings` at OpenAI and all compatible servers. */
 import { parseVector, type Vector } from '../../core/embeddings/vectors.ts'
 import { ownFields } from '../../core/validation/own-fields.ts'
 import type { EmbeddingsAdapter, EmbeddingsAnswer, EmbeddingsAsk } from '../embeddings.ts'
@@ -8,7 +8,10 @@ import type { Access, ProviderRequest } from '../provider.ts'
 import { dialectOf } from './dialects.ts'
 import { errorOf, failureInAnswer } from './failure.ts'
 
-/** `official`: api.openai.com, which is asked for base64: a fifth of the bytes of floats, and nothing is rounded. */
+/**
+ * Creates the adapter. `official` = api.openai.com, which is asked for base64: a fifth of the size of numbers, without
+ * rounding.
+ */
 export function openaiEmbeddings(official: boolean): EmbeddingsAdapter {
   return {
     toEmbeddingsRequest: (ask, access) => toEmbeddingsRequest(ask, access, official),
@@ -16,7 +19,9 @@ export function openaiEmbeddings(official: boolean): EmbeddingsAdapter {
   }
 }
 
-/** Fields that some compatible servers take; one they do not know some answer with 400, so nothing else is added. */
+/**
+ * Fields that some compatible servers support. Others are not added, since some servers answer 400 to unknown fields.
+ */
 const compatibleFields: ReadonlySet<string> = new Set(
   'input_type task task_type prompt_name truncate truncation truncate_prompt_tokens normalize'.split(' '),
 )
@@ -37,7 +42,7 @@ function toEmbeddingsRequest(ask: EmbeddingsAsk, access: Access, official: boole
     model: model.id,
     input: inputs,
     ...(dimensions !== null && { [dimensionsField(base.hostname, official)]: dimensions }),
-    // Older Ollama, llama.cpp and Voyage refuse or ignore it: they send floats, and base64 is made here.
+    // Older Ollama, llama.cpp and Voyage reject or ignore it: they send numbers, which are converted here.
     ...(official && { encoding_format: 'base64' }),
     ...(official && endUser !== null && { user: endUser }),
   }
@@ -57,7 +62,10 @@ function dimensionsField(hostname: string, official: boolean): 'dimensions' | 'o
   return !official && /(?:^|\.)(?:voyageai\.com|mistral\.ai)$/.test(hostname) ? 'output_dimension' : 'dimensions'
 }
 
-/** `/embeddings` under the base, by the rules of `/chat/completions`: a path without a version gets `/v1`. */
+/**
+ * Returns the URL of `/embeddings` under the base, by the rules of `/chat/completions`: a path without a version gets
+ * `/v1`.
+ */
 function embeddingsUrl(base: URL): string {
   const path = base.pathname.replace(/\/+$/, '').replace(/\/chat\/completions$/, '')
   const versioned = /\/v\d[^/]*(?:\/|$)/.test(path) || path.includes('/openai/deployments/')
@@ -74,7 +82,7 @@ function readEmbeddings(body: unknown, { inputs }: EmbeddingsAsk): EmbeddingsAns
   if (data.length !== inputs.length) return bad(`${data.length} vectors for ${inputs.length} inputs`)
   const vectors = new Array<Vector | null>(data.length).fill(null)
   for (const [place, one] of data.entries()) {
-    // A server that gives no index keeps the order.
+    // A server without indexes keeps the order.
     const index = one.index === undefined || one.index === null ? place : wholeNumber(one.index)
     const vector = parseVector(one.embedding)
     if (index === null || index >= vectors.length || vectors[index] !== null) return bad('bad index')
@@ -82,7 +90,7 @@ function readEmbeddings(body: unknown, { inputs }: EmbeddingsAsk): EmbeddingsAns
     vectors[index] = vector
   }
   const usage = record(body.usage)
-  // Servers that do not count say 0, and no input has none.
+  // Servers that do not count send 0, which no input has.
   const inputTokens = tokenCount(usage.prompt_tokens) || tokenCount(usage.total_tokens) || null
   return { kind: 'vectors', vectors: vectors.filter(vector => vector !== null), inputTokens }
 }
