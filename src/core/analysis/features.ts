@@ -210,6 +210,22 @@ export function opensPolitely(words: Int32Array, count: number): boolean {
   return (count > 0 && polite.has(words[0] ?? 0)) || (count > 2 && polite.has(words[2] ?? 0))
 }
 
+/** The first of some words behind the courtesies that they open with, as a reader leaves them out where a text begins so. */
+export function behindCourtesy(words: Int32Array, from: number, to: number): number {
+  let first = from
+  for (;;) {
+    if (first < to && polite.has(words[first] ?? 0)) first++
+    else if (
+      first + 2 < to &&
+      words[first + 1] === you &&
+      asking.has(words[first] ?? 0) &&
+      polite.has(words[first + 2] ?? 0)
+    )
+      first += 3
+    else return first
+  }
+}
+
 /** All bits where a length is so much, none where it is less. */
 function atLeast(length: number, least: number): number {
   return (least - 1 - length) >> 31

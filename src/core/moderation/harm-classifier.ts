@@ -1,8 +1,10 @@
 /** When the classifier's numbers become a refusal, in which category, and the one number that stands for them. */
 import { createFeatureReader, type FeatureReader, type Features, opensPolitely } from '../analysis/features.ts'
 import { createDeedReader } from './deeds.ts'
-import { countOf, createHarmJudge, type Harm, type HarmHead } from './harm-features.ts'
+import { countOf, createHarmJudge, type Harm } from './harm-features.ts'
+import type { HarmHead } from './harm-slots.ts'
 import type { HarmKind } from './harm-words.ts'
+import { createAnswerCheck } from './harmless-answer.ts'
 import { eachPart, partsIn } from './parts.ts'
 import type { SafetyCategory } from './pattern-rules.ts'
 import { createWorldJudge } from './world.ts'
@@ -32,6 +34,8 @@ export type HarmClassifier = {
   answer(text: string): HarmVerdict
   /** Begins to hear an answer. */
   listen(): SentenceClassifier
+  /** Whether who hears an answer will refuse none of its sentences, told from its words read once; false = not to be told so. */
+  isHarmless(text: string): boolean
 }
 
 /**
@@ -49,7 +53,7 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
 
   const answer = (text: string): HarmVerdict => {
     const features = read(text)
-    if (judge.contentAtMost(features) <= answerThreshold) return harmless
+    if (judge.contentAtMost(features, 0, features.count) <= answerThreshold) return harmless
     const harm = judge.read(features)
     return harm.content > answerThreshold ? { category: categoryOf(harm), score: probability(harm.content) } : harmless
   }
@@ -91,11 +95,13 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
         : harmless
     },
     answer,
+    isHarmless: createAnswerCheck(read, judge, answerThreshold),
     listen() {
       const heard = createHeard()
       return (sentence, both) => {
         const words = heard(sentence, read)
-        const isHarmless = words === null ? sentence === '' : judge.contentAtMost(words) <= answerThreshold
+        const isHarmless =
+          words === null ? sentence === '' : judge.contentAtMost(words, 0, words.count) <= answerThreshold
         return isHarmless ? harmless : answer(both())
       }
     },

@@ -8,9 +8,11 @@
  */
 
 import type { SentenceClassifier } from './harm-classifier.ts'
+import { longestSentence } from './harmless-answer.ts'
 import { isWideDot } from './idna-mapping.ts'
 import { findMatchingRule, type SafetyRules } from './pattern-rules.ts'
 import { type RunningScan, scan as scanWhole, startScan } from './patterns.ts'
+import { afterKind, endsSentence, sentenceKinds, sentenceOpen } from './sentence-ends.ts'
 import { type BlockedHosts, blockVerdict, containsBlockedHost, type Verdict } from './text-moderator.ts'
 
 export type StreamingRules = {
@@ -18,6 +20,8 @@ export type StreamingRules = {
   readonly hosts: BlockedHosts
   /** Hears an answer sentence by sentence, and refuses only what is certain: an answer tells of many things. */
   readonly listen: () => SentenceClassifier
+  /** Whether nothing in an answer would be refused so; false = not to be told at once. */
+  readonly isHarmless: (text: string) => boolean
 }
 
 export type StreamingModerator = {
@@ -30,8 +34,6 @@ export type StreamingModerator = {
 
 /** An address, or anything else without white space, is looked at in pieces of at most this length. */
 const longestToken = 2_048
-/** A sentence without an end is judged in pieces of this length. */
-const longestSentence = 400
 /** So much that is no longer needed is dropped at a time: after each piece it would be a new text for each. */
 const worthForgetting = 512
 const manyLooks = 32
@@ -72,8 +74,8 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
   let joinsTokens = false
   let sentence = 0
   let before = 0
-  /** Whether the sentence may be over: `open`, or the sort of mark it had. */
-  let ended: number = open
+  /** Whether the sentence may be over (`afterKind`). */
+  let ended: number = sentenceOpen
   let verdict: Verdict | null = null
   /** Where the refused thing begins, and the sentence that it stands in. */
   let cutAt = Number.POSITIVE_INFINITY
@@ -173,10 +175,10 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
     let dueAt = due()
     for (let index = 0; index < text.length; index++) {
       const unit = text.charCodeAt(index)
-      const mark = unit < 128 ? (marks[unit] ?? ordinary) : isWideDot(unit) ? hostMark : ordinary
+      const mark = marks[unit] ?? ordinary
       const at = start + index
-      const ending = unit < 128 ? (endings[unit] ?? open) : (wideEndings.get(unit) ?? open)
-      const isOver = mark === space ? unit === lineFeed || ended !== open : ended === wideEnd && ending === open
+      const kind = sentenceKinds[unit] ?? sentenceOpen
+      const isOver = endsSentence(kind, ended)
       if (mark === space || isOver || at >= dueAt) {
         const isFull = at - token >= longestToken || at - sentence >= longestSentence
         if (mark === space || at - token >= longestToken)
@@ -186,7 +188,7 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
         if (verdict !== null) return
         dueAt = due()
       }
-      if (ending !== closer) ended = ending
+      ended = afterKind(kind, ended)
       if (mark > space) hasMark = true
       if (mark === bracket) hasBracket = true
       // A dot at a word's end joins nothing, unless brackets hold another; what the next piece begins with is not known.
@@ -256,6 +258,11 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
   }
 }
 
+/** Whether nothing in a whole answer is refused, as in nearly all; false = it has to be read sentence by sentence. */
+export function isSurelyClean({ rules, hosts, isHarmless }: StreamingRules, text: string): boolean {
+  return rules.expressions.length === 0 && !speaks(rules, text) && !containsBlockedHost(hosts, text) && isHarmless(text)
+}
+
 /** Whether any rule's words are in a text. */
 function speaks({ set }: SafetyRules, text: string): boolean {
   let found = false
@@ -266,7 +273,6 @@ function speaks({ set }: SafetyRules, text: string): boolean {
   return found
 }
 
-const lineFeed = 10
 const ordinary = 0
 const space = 1
 const dot = 2
@@ -274,8 +280,9 @@ const hostMark = 3
 const bracket = 4
 /** Makes no address by itself. */
 const sign = 5
-/** ASCII: what ends a word, and what may make an address of one. */
-const marks = Uint8Array.from({ length: 128 }, (_, code) => {
+/** What ends a word, and what may make an address of one, by UTF-16 unit. */
+const marks = Uint8Array.from({ length: 65_536 }, (_, code) => {
+  if (code > 127) return isWideDot(code) ? hostMark : ordinary
   const character = String.fromCharCode(code)
   if (' \n\t\r'.includes(character)) return space
   if (character === '.') return dot
@@ -307,24 +314,6 @@ const longestDot = 6
 function endsDot(unit: number): boolean {
   return unit === 116 || unit === 84 || unit === 93 || unit === 41 || unit === 125 || unit === 62
 }
-
-const open = 0
-/** Ends a sentence once white space follows, since `3.` may go on as `3.14`. */
-const mayEnd = 1
-/** Full-width marks are followed by no space. */
-const wideEnd = 2
-/** Stands behind the mark and belongs to the sentence: `."`, `.)`, `.**`. */
-const closer = 3
-const endings = Uint8Array.from({ length: 128 }, (_, code) => {
-  const character = String.fromCharCode(code)
-  if ('.!?'.includes(character)) return mayEnd
-  return '"\')]*_`'.includes(character) ? closer : open
-})
-const wideEndings = new Map([
-  ...Array.from('…؟।', mark => [mark.charCodeAt(0), mayEnd] as const),
-  ...Array.from('。！？', mark => [mark.charCodeAt(0), wideEnd] as const),
-  ...Array.from('”’»」』）', mark => [mark.charCodeAt(0), closer] as const),
-])
 
 /** Refuses, warns or quotes: the words are talked about, not meant. */
 function isReported(text: string): boolean {
