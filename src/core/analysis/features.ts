@@ -12,7 +12,7 @@ export type Features = {
   readonly words: Int32Array
   /** Hashes of their first five letters (of the whole word where it is shorter): inflections share them. */
   readonly stems: Int32Array
-  /** Hashes of their last three letters; 0 where the word has no more than three. */
+  /** Hashes of the last three letters of the first `endingWords`; 0 where the word has no more than three. */
   readonly endings: Int32Array
   /** How often each ASCII punctuation character and the line feed stands there, by its code. */
   readonly symbols: Uint16Array
@@ -44,6 +44,9 @@ const tailCharacters = 4_096
 /** More words than these are not read. */
 export const maximumWords = 4_096
 
+/** Endings tell questions about the world, which are short. */
+export const endingWords = 64
+
 const stemLetters = 5
 const endingLetters = 3
 
@@ -66,7 +69,7 @@ const halfStop = 32
 export function createFeatureReader(): FeatureReader {
   const words = new Int32Array(maximumWords)
   const stems = new Int32Array(maximumWords)
-  const endings = new Int32Array(maximumWords)
+  const endings = new Int32Array(endingWords)
   const symbols = new Uint16Array(128)
   const breaks = new Uint16Array(maximumWords + 1)
   const offsets = new Uint16Array(maximumWords)
@@ -157,7 +160,7 @@ export function createFeatureReader(): FeatureReader {
       words[count] = hash
       offsets[count] = start
       stems[count] = (hashes[Math.min(end, start + stemLetters) - 1] ?? 0) ^ (stemSalt & atLeast(length, stemLetters))
-      endings[count] = endingBefore(end, traits) & atLeast(length, endingLetters + 1)
+      if (count < endingWords) endings[count] = endingBefore(end, traits) & atLeast(length, endingLetters + 1)
       count++
     }
     return {

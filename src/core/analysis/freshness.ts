@@ -2,7 +2,7 @@ import { queryTypes } from '../chat/chat.ts'
 import { decodeWeights, type StoredWeights } from '../weights/stored-weights.ts'
 import { type ConceptCounts, concepts, wordPair } from './concepts.ts'
 import { addFeature, addFeatureIf, createSlots, deduplicate, type Slots, weightedSum } from './feature-slots.ts'
-import type { Features } from './features.ts'
+import { endingWords, type Features } from './features.ts'
 
 /** How probable it is that a right answer to a text changes with time, 0–1. */
 export type FreshnessHead = (features: Features, meaning: ConceptCounts) => number
@@ -67,7 +67,7 @@ const conceptPair = 12
 const always = 13
 
 /** A question that needs the web says so soon; the rest of a long prompt is material. */
-const wordsRead = 64
+const wordsRead = endingWords
 
 /** Quotes, brackets and the punctuation of programs: a question about the world has few. */
 const tellingSymbols = Array.from("'({;=[`<", character => character.charCodeAt(0))

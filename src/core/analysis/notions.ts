@@ -65,6 +65,7 @@ const lists = {
 /** The languages of the word lists; English first. */
 export const notionLanguages = Object.keys(lists)
 const english = 0
+const vietnamese = notionLanguages.indexOf('vi')
 export const englishLanguage = english
 
 /** A language's common words stand behind this name: they tell the language and mean nothing else. */
@@ -190,7 +191,7 @@ const neighbours: Readonly<Record<string, string>> = { jv: id, uk: ru, fa: ar }
 
 /** In Vietnamese a word without its tone is another word. */
 function keepsAccents(language: number): boolean {
-  return language === languageNamed('vi')
+  return language === vietnamese
 }
 
 function set(bits: Uint32Array, bit: number): void {
@@ -349,9 +350,7 @@ const latin = -1
 
 /** The language that a letter's script is first taken for. */
 function scriptOf(unit: number): number {
-  if (unit < 0x250) return latin
-  for (const [from, to, language] of scripts) if (unit >= from && unit < to) return language
-  return latin
+  return scriptOfRow[unit >> 4] ?? latin
 }
 
 function commonWords(): ReadonlyMap<number, readonly number[]> {
@@ -381,6 +380,10 @@ const scripts: readonly (readonly [number, number, number])[] = [
   [0x4e00, 0xa000, languageNamed('zh')],
   [0xac00, 0xd7b0, languageNamed('ko')],
 ]
+
+/** By sixteen units: scripts begin and end with such a row. */
+const scriptOfRow = new Int8Array(0x1_0000 >> 4).fill(latin)
+for (const [from, to, language] of scripts) scriptOfRow.fill(language, from >> 4, to >> 4)
 
 /** Below it no letter stands for a word of its own: Thai comes first of those that may. */
 const firstAlone = 0xe00
