@@ -15,11 +15,13 @@ import {
 } from './harm-slots.ts'
 import { harmKinds } from './harm-words.ts'
 
+type Words = Pick<Features, 'words' | 'stems'>
+
 export type ContentBound = {
   /** Begins with a text. */
-  begin(features: Features): void
+  begin(features: Words & Pick<Features, 'count'>): void
   /** The sum that speaks for the content head in its words from one up to before another, without neighbours, at most. */
-  between(features: Features, from: number, to: number): number
+  between(features: Words, from: number, to: number): number
 }
 
 /** The loudness of a text's features is at most this: each text has one of its length. */

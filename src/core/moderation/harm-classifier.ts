@@ -100,9 +100,9 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
       const heard = createHeard()
       return (sentence, both) => {
         const words = heard(sentence, read)
-        const isHarmless =
-          words === null ? sentence === '' : judge.contentAtMost(words, 0, words.count) <= answerThreshold
-        return isHarmless ? harmless : answer(both())
+        if (words === null) return sentence === '' ? harmless : answer(both())
+        judge.beginAnswer(words)
+        return judge.isContentBelow(words, 0, words.count, answerThreshold) ? harmless : answer(both())
       }
     },
   }

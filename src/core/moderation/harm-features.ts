@@ -36,10 +36,10 @@ export type HarmScorer = {
    * no time that depends on how many they are.
    */
   requestAbout(from: number, to: number): number
-  /** Begins with an answer: then `isContentBelow` tells of its words. */
-  beginAnswer(features: Features): void
+  /** Begins with an answer, or some of it: then `isContentBelow` tells of its words. */
+  beginAnswer(features: Words & Pick<Features, 'count'>): void
   /** Whether the content head surely says no more than so much of some words; told from sums over the answer where those are small. */
-  isContentBelow(features: Features, from: number, to: number, logOdds: number): boolean
+  isContentBelow(features: Words, from: number, to: number, logOdds: number): boolean
   /** Log-odds that the content head does not exceed for some words, told without the neighbours: those weigh next to nothing there. */
   contentAtMost(features: Words, from: number, to: number): number
 }

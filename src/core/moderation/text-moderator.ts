@@ -1,6 +1,7 @@
 /** The three layers over a text, in process: rules, classifier, blocked domains. Linear, without a wait. */
 import type { ContentPart, Message } from '../chat/chat.ts'
 import type { PromptDefinition } from '../chat/tool-definitions.ts'
+import type { Digested } from '../text/keyed-digests.ts'
 import { deobfuscatedVariants } from './deobfuscate.ts'
 import { extractHosts } from './extract-hosts.ts'
 import type { HarmClassifier } from './harm-classifier.ts'
@@ -36,11 +37,11 @@ export type TextModerator = {
   definition(definition: PromptDefinition): Verdict
 }
 
-/** Messages and definitions that were found clean, with their score. */
+/** Messages, joined turns and definitions that were found clean, with their score. */
 export type CleanMessages = {
   /** null = not known. */
-  scoreOf(message: Message | PromptDefinition): number | null
-  keep(message: Message | PromptDefinition, score: number): void
+  scoreOf(message: Digested): number | null
+  keep(message: Digested, score: number): void
 }
 
 /** A model's own turn is screened like an answer: what went out as one must not be refused when it comes back as history. */
@@ -122,8 +123,11 @@ export function createTextModerator(options: {
         verdict = louder(verdict, one)
       }
       for (const text of joinedTurns(messages)) {
+        const turns = { role: 'turns', text } as const
+        if (known.scoreOf(turns) !== null) continue
         const one = read(text, 'prompt')
         if (one.verdict === 'block') return one
+        known.keep(turns, one.score)
       }
       return verdict
     },
