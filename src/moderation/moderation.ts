@@ -76,7 +76,8 @@ export function createSafety(deps: SafetyDeps, settings: SafetySettings): Modera
   })
   const classifier = createHarmClassifier(deps.readFeatures)
   const known = deps.digests === null ? unknown : createKnown(deps.digests, blocklist.version)
-  const answerRules: OutputModerationRules = { rules, hosts: blocklist, listen: classifier.listen, known: null }
+  const { listen, isHarmless } = classifier
+  const answerRules: OutputModerationRules = { rules, hosts: blocklist, listen, isHarmless, known: null }
   const shownRules: OutputModerationRules = { ...answerRules, known: known.answers }
   const screen = createTextModerator({
     rules,

@@ -27,7 +27,13 @@ listed.read(
 listed.endList()
 const sets = [listed.finish(), listed.finish()]
 const hosts = { isBlocked: (host: string) => longestCovered(sets, host) > 0 }
-const unheard: OutputModerationRules = { rules, hosts, listen: () => () => ({ category: null, score: 0 }), known: null }
+const unheard: OutputModerationRules = {
+  rules,
+  hosts,
+  listen: () => () => ({ category: null, score: 0 }),
+  isHarmless: () => false,
+  known: null,
+}
 const classifier = createHarmClassifier()
 
 const layers: Readonly<Record<string, (text: string) => unknown>> = {

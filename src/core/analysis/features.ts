@@ -15,7 +15,7 @@ export type Features = {
   readonly words: Int32Array
   /** Hashes of the first five letters (or the whole shorter word), which inflected forms share. */
   readonly stems: Int32Array
-  /** Hashes of the last three letters; 0 if the word has at most three. */
+  /** Hashes of the last three letters of the first `endingWords`; 0 where the word has no more than three. */
   readonly endings: Int32Array
   /** Count of each ASCII punctuation character and line feed, by code. */
   readonly symbols: Uint16Array
@@ -47,6 +47,9 @@ const tailCharacters = 4_096
 /** Maximum number of words read. */
 export const maximumWords = 4_096
 
+/** Endings tell questions about the world, which are short. */
+export const endingWords = 64
+
 const stemLetters = 5
 const endingLetters = 3
 
@@ -69,7 +72,7 @@ const halfStop = 32
 export function createFeatureReader(): FeatureReader {
   const words = new Int32Array(maximumWords)
   const stems = new Int32Array(maximumWords)
-  const endings = new Int32Array(maximumWords)
+  const endings = new Int32Array(endingWords)
   const symbols = new Uint16Array(128)
   const breaks = new Uint16Array(maximumWords + 1)
   const offsets = new Uint16Array(maximumWords)
@@ -160,7 +163,7 @@ export function createFeatureReader(): FeatureReader {
       words[count] = hash
       offsets[count] = start
       stems[count] = (hashes[Math.min(end, start + stemLetters) - 1] ?? 0) ^ (stemSalt & atLeast(length, stemLetters))
-      endings[count] = endingBefore(end, traits) & atLeast(length, endingLetters + 1)
+      if (count < endingWords) endings[count] = endingBefore(end, traits) & atLeast(length, endingLetters + 1)
       count++
     }
     return {
@@ -213,7 +216,23 @@ export function opensPolitely(words: Int32Array, count: number): boolean {
   return (count > 0 && polite.has(words[0] ?? 0)) || (count > 2 && polite.has(words[2] ?? 0))
 }
 
-/** Returns all bits set if `length` is at least `least`, else 0. */
+/** The first of some words behind the courtesies that they open with, as a reader leaves them out where a text begins so. */
+export function behindCourtesy(words: Int32Array, from: number, to: number): number {
+  let first = from
+  for (;;) {
+    if (first < to && polite.has(words[first] ?? 0)) first++
+    else if (
+      first + 2 < to &&
+      words[first + 1] === you &&
+      asking.has(words[first] ?? 0) &&
+      polite.has(words[first + 2] ?? 0)
+    )
+      first += 3
+    else return first
+  }
+}
+
+/** All bits where a length is so much, none where it is less. */
 function atLeast(length: number, least: number): number {
   return (least - 1 - length) >> 31
 }

@@ -17,8 +17,11 @@ test('harm scorer: bounds the content score without reading neighbors', () => {
   fc.assert(
     fc.property(fc.array(word, { maxLength: 60 }), words => {
       const features = read(words.join(' '))
-      const most = judge.contentAtMost(features)
-      expect(judge.read(features).content).toBeLessThanOrEqual(most)
+      const most = judge.contentAtMost(features, 0, features.count)
+      const { content } = judge.read(features)
+      expect(content).toBeLessThanOrEqual(most)
+      judge.beginAnswer(features)
+      expect(judge.isContentBelow(features, 0, features.count, content - 0.001)).toBe(false)
     }),
     { numRuns: 2_000 },
   )

@@ -12,6 +12,7 @@ const rules: OutputModerationRules = {
   ]),
   hosts: { isBlocked: host => host === 'evil.example' || host.endsWith('.evil.example') },
   listen: () => (_sentence, both) => ({ category: both().includes('vile words') ? 'hate' : null, score: 0.9 }),
+  isHarmless: text => !text.includes('vile words'),
   known: null,
 }
 
