@@ -11,7 +11,7 @@ import type { LimitErrorCode } from '../limits/meter.ts'
 import { type Axis, createCounter, createHistogram, type Family } from './instruments.ts'
 import type { SettledRequest } from './settled-request.ts'
 
-/** Where an error was told: on the two chat routes, or anywhere else. */
+/** Where an error was told: on the routes that call models (chat and embeddings), or anywhere else. */
 export type Surface = 'chat' | 'other'
 
 export type Metrics = {

@@ -157,7 +157,8 @@ describe('a scrape', () => {
   })
 
   test('names models of the catalogue and values of closed sets alone', () => {
-    const names = new Set(gateway.deps.catalogue.list.map(({ id }) => id))
+    const { catalogue, embeddingCatalog } = gateway.deps
+    const names = new Set([...catalogue.list, ...embeddingCatalog.list].map(({ id }) => id))
     for (const series of scraped.values.keys())
       for (const [, model = ''] of series.matchAll(/[{,]model="([^"]*)"/g)) expect(names).toContain(model)
     expect(scraped.values.size).toBeLessThan(1_000)
