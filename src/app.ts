@@ -246,9 +246,9 @@ export function warmUp(deps: Pick<Deps, 'read' | 'safety'>): void {
   }
 }
 
-/** Every offered model's health; a model without attempts counts as healthy. */
+/** Every offered model's health, embedding models last; a model without attempts counts as healthy. */
 function healthReport(deps: Deps) {
-  return deps.catalogue.list.map(model => {
+  return [...deps.catalogue.list, ...deps.embeddingCatalog.list].map(model => {
     const { state, since } = deps.health.entryOf(healthKey({ model }))
     return { model: fullName(model), state, since: since === null ? null : new Date(since).toISOString() }
   })

@@ -28,7 +28,7 @@ export type Moderation = {
   screen(text: string): Verdict
   /** What a model is to read, in process: a document, a fetched page. */
   screenData(text: string): Verdict
-  /** What is only embedded, in process: by the rules alone. */
+  /** A text that is only embedded, in process: by the rules only. */
   screenEmbedded(text: string): Verdict
   /** A conversation in process. */
   screenMessages(messages: readonly Message[]): Verdict

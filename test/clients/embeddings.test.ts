@@ -1,4 +1,4 @@
-/** Clients of embeddings with their defaults, told a base URL, a key and a model. */
+/** Embedding clients with their defaults. Only base URL, key and model are set. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { OpenAIEmbeddings } from '@langchain/openai'

@@ -16,7 +16,7 @@ export type EmbeddingModel = {
   readonly pricingSource: string
   /** Full name of the model that computes the vectors: the same for all hosts of one model. */
   readonly vectorSpace: string
-  /** Length of a vector unless the client names another; null = the operator did not say. */
+  /** Length of a vector unless the client names another; null = not configured. */
   readonly dimensions: number | null
   /** Lengths that `dimensions` may name; null = the model has one length only. */
   readonly dimensionRange: { readonly minimum: number; readonly maximum: number } | null

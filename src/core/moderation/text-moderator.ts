@@ -28,8 +28,7 @@ export type TextModerator = {
   /** What a model is to read: a tool's result, a fetched page. An order in it is refused, and nothing that it tells of. */
   data(text: string): Verdict
   /**
-   * A text that is only embedded: by the rules of `data` alone. A vector answers nobody, and a corpus is a thousand times as
-   * long as a prompt.
+   * A text that is only embedded: by the rules for `data`. No model answers it, and a corpus is much longer than a prompt.
    */
   embedded(text: string): Verdict
   /** A whole conversation: the first refusal, or the highest score. */

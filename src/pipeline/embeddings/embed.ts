@@ -71,7 +71,7 @@ export async function embed(
   const seat = await admitEmbeddings(deps, caller, prepared, tally)
   const progress = startProgress(deps, caller, prepared, tally, seat)
   // At once: a request without a checkpoint leaves no record if the process dies.
-  progress.answered()
+  progress.callCompleted()
   try {
     tally.begin('moderate')
     const moderated = await moderateInputs(deps, prepared, active.id)
@@ -151,7 +151,7 @@ function startProgress(
     host: null,
     inputTokens: 0,
     estimated: false,
-    answered: () => meter.checkpoint(progress.seat, () => toInterimUsage(caller, tally, prepared, progress)),
+    callCompleted: () => meter.checkpoint(progress.seat, () => toInterimUsage(caller, tally, prepared, progress)),
   }
   return progress
 }

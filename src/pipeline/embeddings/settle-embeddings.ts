@@ -24,7 +24,7 @@ export type EmbeddingsBill = {
 }
 
 /**
- * Computes the bill. A client that left owes for the calls that were answered; a request that failed or was blocked owes
+ * Computes the bill. A client that disconnected owes for the completed calls; a request that failed or was blocked owes
  * nothing, since its client has no vector. Counts above what the inputs can hold are an upstream's defect and are cut.
  */
 export function computeEmbeddingsBill(
@@ -51,7 +51,7 @@ export function toEmbeddingsRecord(
   ending: Pick<UsageRecord, 'status' | 'error_code'>,
 ): UsageRecord {
   const { seat } = progress
-  // A failed request has no serving model: which were tried says `tried`.
+  // A failed request has no serving model: `tried` lists the hosts that were called.
   const model = ending.status === 'failed' || ending.status === 'blocked' ? null : (progress.host?.model ?? null)
   return {
     request_id: tally.requestId,

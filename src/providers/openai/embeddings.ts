@@ -1,7 +1,7 @@
 /** OpenAI's `/embeddings`, at OpenAI and at every server that calls itself compatible with it. */
 import { parseVector, type Vector } from '../../core/embeddings/vectors.ts'
 import { ownFields } from '../../core/validation/own-fields.ts'
-import type { EmbeddingsAdapter, EmbeddingsAnswer, EmbeddingsAsk } from '../embeddings.ts'
+import type { EmbeddingsAdapter, EmbeddingsCall, EmbeddingsResult } from '../embeddings.ts'
 import { failureOf } from '../failure.ts'
 import { encoded, isRecord, record, records, tokenCount, wholeNumber } from '../json.ts'
 import type { Access, ProviderRequest } from '../provider.ts'
@@ -11,18 +11,18 @@ import { errorOf, failureInAnswer } from './failure.ts'
 /** `official`: api.openai.com, which is asked for base64: a fifth of the bytes of floats, and nothing is rounded. */
 export function openaiEmbeddings(official: boolean): EmbeddingsAdapter {
   return {
-    toEmbeddingsRequest: (ask, access) => toEmbeddingsRequest(ask, access, official),
+    toEmbeddingsRequest: (call, access) => toEmbeddingsRequest(call, access, official),
     readEmbeddings,
   }
 }
 
-/** Fields that some compatible servers take; one they do not know some answer with 400, so nothing else is added. */
+/** Fields that some compatible servers take; one they do not know some result with 400, so nothing else is added. */
 const compatibleFields: ReadonlySet<string> = new Set(
   'input_type task task_type prompt_name truncate truncation truncate_prompt_tokens normalize'.split(' '),
 )
 
-function toEmbeddingsRequest(ask: EmbeddingsAsk, access: Access, official: boolean): ProviderRequest {
-  const { model, inputs, dimensions, endUser, extras } = ask
+function toEmbeddingsRequest(call: EmbeddingsCall, access: Access, official: boolean): ProviderRequest {
+  const { model, inputs, dimensions, endUser, extras } = call
   const base = new URL(access.baseUrl)
   const sent: [string, unknown][] = []
   const dropped: string[] = []
@@ -64,7 +64,7 @@ function embeddingsUrl(base: URL): string {
   return `${base.origin}${path}${versioned ? '' : '/v1'}/embeddings${base.search}`
 }
 
-function readEmbeddings(body: unknown, { inputs }: EmbeddingsAsk): EmbeddingsAnswer {
+function readEmbeddings(body: unknown, { inputs }: EmbeddingsCall): EmbeddingsResult {
   if (!isRecord(body)) return bad('no JSON object')
   const data = records(body.data)
   if (data.length === 0) {
@@ -82,11 +82,11 @@ function readEmbeddings(body: unknown, { inputs }: EmbeddingsAsk): EmbeddingsAns
     vectors[index] = vector
   }
   const usage = record(body.usage)
-  // Servers that do not count say 0, and no input has none.
+  // A server that does not count sends 0, which no input has.
   const inputTokens = tokenCount(usage.prompt_tokens) || tokenCount(usage.total_tokens) || null
   return { kind: 'vectors', vectors: vectors.filter(vector => vector !== null), inputTokens }
 }
 
-function bad(how: string): EmbeddingsAnswer {
+function bad(how: string): EmbeddingsResult {
   return { kind: 'failure', failure: failureOf('bad_answer', `200 ${how}`) }
 }
