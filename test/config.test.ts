@@ -363,6 +363,31 @@ describe('valid configuration value', () => {
     expect(problemsOf({ GATEWAY_CONFIG: fields('__proto__') })).toHaveLength(1)
   })
 
+  test('embedding_models: adds embedding models to a provider, also to one without chat models', () => {
+    const row = { id: 'bge', input_per_mtok: 0.01, dimensions: 1024, minimum_dimensions: 64, same_as: 'tei/bge' }
+    const { models: _, ...tei } = provider({ id: 'tei', embedding_models: [row] })
+    const config = readConfig({ GATEWAY_CONFIG: file('embeddings.json', { providers: [tei, provider({})] }) })
+    expect(config.embeddingModels).toEqual([{ provider: 'tei', row }])
+    expect(config.extraModels.map(({ provider: id }) => id)).toEqual(['local'])
+    const { models: __, ...bare } = provider({})
+    for (const [wrong, problem] of [
+      [bare, 'provider "local" has no `models` and no `embedding_models`; add one'],
+      [provider({ embedding_models: [{ id: 'bge' }] }), 'providers.0.embedding_models.0.input_per_mtok: is missing'],
+      [provider({ embedding_models: [{ ...row, id: 'Llama' }] }), 'provider "local": two models are named "llama"'],
+      [
+        provider({ embedding_models: [{ ...row, dimensions: 8 }] }),
+        'embedding model "bge": `minimum_dimensions` is above `dimensions`',
+      ],
+      [
+        provider({ embedding_models: [{ id: 'bge', input_per_mtok: 0, minimum_dimensions: 8 }] }),
+        'embedding model "bge" has `minimum_dimensions` and no `dimensions`; add it',
+      ],
+    ] as const)
+      expect(problemsOf({ GATEWAY_CONFIG: file('wrong-embeddings.json', { providers: [wrong] }) })).toEqual([
+        expect.stringContaining(problem),
+      ])
+  })
+
   test('turns image_urls off for a server on a private network unless set', () => {
     const given = (base_url: string, capabilities?: object) => {
       const [first] = readConfig({

@@ -184,6 +184,7 @@ const foreignVariables: Readonly<Record<string, string>> = {
   CHROMIUM_PATH: 'the tests',
   GATEWAY_KEY: 'the examples of clients',
   GROQ_API_KEY: 'the example of a configured provider',
+  AZURE_KEY: 'the example of a host of an embedding model',
 }
 
 describe('environment variables', () => {
@@ -215,7 +216,7 @@ describe('documented configuration files', () => {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-docs-'))
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-  const examples = ['docs/configuration.md', 'docs/moderation.md'].flatMap(path =>
+  const examples = ['docs/configuration.md', 'docs/moderation.md', 'docs/embeddings.md'].flatMap(path =>
     [...text(path).matchAll(/^```json\n([\s\S]*?)^```$/gm)].map(([, json = ''], at) => ({
       name: `${path} ${at + 1}`,
       json,
@@ -227,9 +228,8 @@ describe('documented configuration files', () => {
   test.each(examples)('$name: starts the gateway', ({ name, json }) => {
     const path = join(folder, `${name.replace(/\W/g, '-')}.json`)
     writeFileSync(path, json)
-    expect(
-      problemsOf({ GATEWAY_CONFIG: path, OPENAI_API_KEY: 'k', ANTHROPIC_API_KEY: 'k', GROQ_API_KEY: 'k' }),
-    ).toEqual([])
+    const keys = { OPENAI_API_KEY: 'k', ANTHROPIC_API_KEY: 'k', GROQ_API_KEY: 'k', AZURE_KEY: 'k' }
+    expect(problemsOf({ GATEWAY_CONFIG: path, ...keys })).toEqual([])
   })
 })
 

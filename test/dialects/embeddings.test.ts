@@ -1,4 +1,4 @@
-/** `POST /v1/embeddings` over real sockets, with upstreams that do as each test says. */
+/** `POST /v1/embeddings` over real sockets, with scripted upstreams. */
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -15,6 +15,7 @@ import {
   type UpstreamAnswer,
   type UpstreamRequest,
 } from '../harness/upstream.ts'
+import { ask, createKeyFor, owner } from '../harness/users.ts'
 
 setDefaultTimeout(20_000)
 
@@ -79,6 +80,7 @@ beforeAll(async () => {
     OPENAI_API_KEY: 'openai-key',
     OPENAI_BASE_URL: `${upstream.url}/openai/v1`,
     FIRST_BYTE_TIMEOUT_MS: '500',
+    TRUSTED_PROXIES: '127.0.0.1',
   })
 })
 beforeEach(() => {
@@ -149,7 +151,7 @@ describe('a request', () => {
     expect(seatsTaken()).toBe(0)
   })
 
-  test('200: makes base64 of an upstream’s floats and does not ask a compatible server for it', async () => {
+  test('200: makes base64 of an upstream’s floats and sends no encoding to a compatible server', async () => {
     const { body } = await embed({ input: ['abc'], encoding_format: 'base64' })
     expect(asked[0]?.body).toEqual({ model: 'bge', input: ['abc'] })
     expect([...(decodeVector(String(body.data[0]?.embedding)) ?? [])]).toEqual([3, 0.5, 1, 1.5])
@@ -260,16 +262,16 @@ describe('bad input', () => {
 })
 
 describe('an upstream that fails', () => {
-  const nobody = { error: { message: 'no', type: 'invalid_request_error' } }
+  const rejection = { error: { message: 'no', type: 'invalid_request_error' } }
   const tooLong = {
     error: { message: "This model's maximum context length is 8192 tokens", type: 'invalid_request_error' },
   }
   test.each<[string, (request: UpstreamRequest) => UpstreamAnswer, number, string]>([
-    ['400', () => jsonAnswer(nobody, 400), 400, 'invalid_request'],
+    ['400', () => jsonAnswer(rejection, 400), 400, 'invalid_request'],
     ['400 for a text that is too long', () => jsonAnswer(tooLong, 400), 400, 'context_length_exceeded'],
-    ['413', () => jsonAnswer(nobody, 413), 413, 'body_too_large'],
-    ['429', () => jsonAnswer(nobody, 429, { 'retry-after': '3' }), 503, 'no_model_available'],
-    ['500', () => jsonAnswer(nobody, 500), 502, 'upstream_failed'],
+    ['413', () => jsonAnswer(rejection, 413), 413, 'body_too_large'],
+    ['429', () => jsonAnswer(rejection, 429, { 'retry-after': '3' }), 503, 'no_model_available'],
+    ['500', () => jsonAnswer(rejection, 500), 502, 'upstream_failed'],
     ['a vector of another length', request => embedded(request, 8), 502, 'upstream_failed'],
     ['too few vectors', () => jsonAnswer({ data: [] }), 502, 'upstream_failed'],
     ['no JSON', () => ({ headers: { 'content-type': 'text/html' }, pieces: ['<html>'] }), 502, 'upstream_failed'],
@@ -348,6 +350,36 @@ describe('limits', () => {
     }
     expect(asked).toEqual([])
   })
+})
+
+test('the request log, the totals and the export show the request with its model', async () => {
+  const person = await owner(gateway)
+  const { key } = await createKeyFor(gateway, person)
+  await gateway.deps.keys.look()
+  const { headers } = await embed({ input: 'seven tokens are in this text' }, { authorization: `Bearer ${key}` })
+  const requestId = headers.get('x-request-id') ?? ''
+  await recordOf(requestId)
+  const { token } = person
+  type Log = { readonly data: readonly Record<string, unknown>[] }
+  const { body } = await ask<Log>(gateway, 'GET', '/api/v1/requests', { token })
+  expect(body.data).toMatchObject([
+    {
+      request_id: requestId,
+      model: 'tei/bge',
+      provider: 'tei',
+      status: 'completed',
+      input_tokens: 7,
+      cost_usd: 0.000007,
+    },
+  ])
+  const csv = await fetch(`${gateway.url}/api/v1/requests/export?format=csv`, {
+    headers: { authorization: `Bearer ${token}` },
+  })
+  expect(await csv.text()).toMatch(new RegExp(`${requestId}.*tei/bge`))
+  const totals = await ask(gateway, 'GET', '/api/v1/usage?split_by=model', { token })
+  expect(totals.text).toContain('tei/bge')
+  const health = await ask(gateway, 'GET', '/api/v1/models/health')
+  expect(health.text).toContain('"model":"tei/bge"')
 })
 
 test('Idempotency-Key: a request runs once, and again when it had no effect', async () => {

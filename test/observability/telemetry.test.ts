@@ -157,7 +157,8 @@ describe('scrape', () => {
   })
 
   test('contains only catalog models and closed label sets', () => {
-    const names = new Set(gateway.deps.catalogue.list.map(({ id }) => id))
+    const { catalogue, embeddingCatalog } = gateway.deps
+    const names = new Set([...catalogue.list, ...embeddingCatalog.list].map(({ id }) => id))
     for (const series of scraped.values.keys())
       for (const [, model = ''] of series.matchAll(/[{,]model="([^"]*)"/g)) expect(names).toContain(model)
     expect(scraped.values.size).toBeLessThan(1_000)

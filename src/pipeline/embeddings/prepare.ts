@@ -49,15 +49,13 @@ export async function prepareEmbeddings(
   checkDimensions(model, request.dimensions)
   checkIds(request)
   const texts = await decodeInputs(deps, request)
-  const tokens = request.inputs.map(input =>
-    typeof input === 'string' ? estimateTokens(input, model.provider) : input.length,
-  )
+  const { tokens, mostTokens } = await countTokens(request, texts, hosts)
   for (const [index, count] of tokens.entries()) {
     const isExact = typeof request.inputs[index] !== 'string'
     if (count > model.maximumInputTokens * (isExact ? 1 : estimateSlack))
       throw tooLong(placeOf(request, index), model, count, isExact)
   }
-  return { request, hosts, texts, tokens, mostTokens: mostTokensOf(request, texts, hosts) }
+  return { request, hosts, texts, tokens, mostTokens }
 }
 
 function findHosts({ embeddingCatalog, endpoints }: PrepareEmbeddingsDeps, name: string): PreparedEmbeddings['hosts'] {
@@ -109,23 +107,46 @@ async function decodeInputs({ tokenizer }: PrepareEmbeddingsDeps, { inputs }: Em
   return inputs.map(input => (typeof input === 'string' ? input : (decoded.next().value ?? '')))
 }
 
-/** Token IDs are counted where every host takes them; a text may be more tokens to its model than to any tokenizer known here. */
-function mostTokensOf(
+/** Characters that are counted in one turn of the event loop: a corpus must not keep other requests waiting. */
+const charactersPerTurn = 131_072
+
+const nextTurn = () => new Promise<void>(resolve => setImmediate(resolve))
+
+/**
+ * The probable tokens of each input, and the tokens of all at most. Token IDs are counted where every host takes them; a text
+ * may be more tokens to its model than to any tokenizer known here.
+ */
+async function countTokens(
   { inputs }: EmbeddingsRequest,
   texts: readonly string[],
-  hosts: readonly EmbeddingHost[],
-): number {
-  const countsIds = hosts.every(({ model }) => model.tokenIds === 'as_is')
-  let exact = 0
-  const uncounted = texts.filter((_, index) => {
-    const input = inputs[index]
-    if (!countsIds || input === undefined || typeof input === 'string') return true
-    exact += input.length
-    return false
-  })
-  if (uncounted.length === 0) return exact
-  const messages = uncounted.map(text => ({ role: 'user', name: null, content: [{ type: 'text', text }] }) as const)
-  return exact + estimateInputTokens({ messages, tools: [], responseFormat: { type: 'text' } })
+  hosts: PreparedEmbeddings['hosts'],
+): Promise<Pick<PreparedEmbeddings, 'tokens' | 'mostTokens'>> {
+  const [{ model }] = hosts
+  const countsIds = hosts.every(host => host.model.tokenIds === 'as_is')
+  const tokens: number[] = []
+  let mostTokens = 0
+  let slice: string[] = []
+  let characters = 0
+  for (const [index, text] of texts.entries()) {
+    const input = inputs[index] ?? text
+    const isCounted = typeof input !== 'string'
+    tokens.push(isCounted ? input.length : estimateTokens(text, model.provider))
+    if (isCounted && countsIds) mostTokens += input.length
+    else slice.push(text)
+    characters += text.length
+    if (characters < charactersPerTurn) continue
+    mostTokens += boundOf(slice)
+    slice = []
+    characters = 0
+    await nextTurn()
+  }
+  return { tokens, mostTokens: mostTokens + boundOf(slice) }
+}
+
+function boundOf(texts: readonly string[]): number {
+  if (texts.length === 0) return 0
+  const messages = texts.map(text => ({ role: 'user', name: null, content: [{ type: 'text', text }] }) as const)
+  return estimateInputTokens({ messages, tools: [], responseFormat: { type: 'text' } })
 }
 
 function tooLong(place: string, { id, maximumInputTokens }: EmbeddingModel, tokens: number, isExact: boolean) {
