@@ -3,7 +3,7 @@
  * generateContent as the real ones do, so that nothing in the request path knows the difference. Prompts may direct what
  * it answers and how it fails (`directives.ts`).
  */
-import { anthropic } from './anthropic.ts'
+import { anthropic, anthropicCount } from './anthropic.ts'
 import { type Directives, directives, directivesFor, readDirectives } from './directives.ts'
 import { refusalReply, replyTo } from './faults.ts'
 import { answerTo, usageOf } from './generated-output.ts'
@@ -108,11 +108,14 @@ const nowhere = {
   pieces: [],
 } as const
 
+const countsTokens = anthropicCount()
+
 /** By the end of the path, so that it does not matter how much of it a base address holds. */
 function faceFor(path: string): SimulatedFormat | null {
   const [route = ''] = path.split('?')
   if (route.endsWith('/chat/completions')) return openai
   if (route.endsWith('/messages')) return anthropic
+  if (route.endsWith('/messages/count_tokens')) return countsTokens
   return /\/models\/[^/]+:(generateContent|streamGenerateContent)$/.test(route) ? google : null
 }
 
