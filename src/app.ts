@@ -33,6 +33,7 @@ import type { Authenticate } from './http/session-routes.ts'
 import { createStartQueue } from './http/start-queue.ts'
 import { exposition, expositionType, mergeWorkers } from './observability/exposition.ts'
 import { answer } from './pipeline/answer.ts'
+import { countInput } from './pipeline/count-tokens.ts'
 import { paceStream } from './pipeline/delivery/stream-pacing.ts'
 import { planDryRun } from './pipeline/dry-run.ts'
 import { offerOf } from './pipeline/enrich.ts'
@@ -157,7 +158,16 @@ export function createApp(deps: Deps, siblings: Pick<WorkerPeers, 'gather'> | nu
       })
       .use(chat(exchangeDeps))
       .use(compatible(exchangeDeps))
-      .use(messages({ ...exchangeDeps, reasoningSeal: deps.reasoningSeal, now: deps.clock.now }))
+      .use(
+        messages({
+          ...exchangeDeps,
+          reasoningSeal: deps.reasoningSeal,
+          now: deps.clock.now,
+          limits: deps.limits,
+          catalogue: deps.catalogue,
+          countInput: (model, source) => countInput(deps, model, source),
+        }),
+      )
       // Below the chat routes, which write their own and pay for no hook.
       .onAfterHandle(async ({ request, response }) => {
         if (!(response instanceof Response)) return

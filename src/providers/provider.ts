@@ -2,7 +2,14 @@
  * What a provider adapter is: pure translation between the house's language and one upstream wire format. No fetch, clock,
  * logger or retry here; `pipeline/call.ts` owns all of it once.
  */
-import type { AttemptFailure, ChatRequest, ContentEvent, FinishReason, ReportedUsage } from '../core/chat/chat.ts'
+import type {
+  AttemptFailure,
+  ChatRequest,
+  ContentEvent,
+  FinishReason,
+  ReportedUsage,
+  SourceBody,
+} from '../core/chat/chat.ts'
 import type { Model } from '../core/models/models.ts'
 import type { ServerSentEvent } from './sse.ts'
 
@@ -82,6 +89,12 @@ export type Provider = {
   readResponse(body: unknown): readonly AnswerPart[]
   /** `choices` were asked for, 1 unless told: where the end of the body is the end, all of them must have come. */
   streamReader(choices?: number): StreamReader
+  /** Counts the input of a request in its own form, where the API has an endpoint for that; absent = it has none. */
+  readonly count?: {
+    toRequest(source: SourceBody, model: Model, access: Access): Omit<ProviderRequest, 'droppedParameters'>
+    /** null = not a count. */
+    read(body: unknown): number | null
+  }
   /** Any other status. `body` is at most the first 64 KB, perhaps not JSON. */
   readFailure(status: number, headers: Headers, body: string): ProviderFailure
 }
