@@ -98,6 +98,12 @@ describe('the bytes', () => {
       '{"model":"claude-a","max_tokens":100,"messages":M}',
     ],
     [
+      'a stream beside a field of the gateway at the end',
+      '{"model":"claude-a","max_tokens":100,"messages":M,"fallback":false}',
+      { stream: true },
+      '{"model":"claude-a","max_tokens":100,"messages":M,"stream":true}',
+    ],
+    [
       'an escaped key',
       '{"\\u006dodel":"anthropic/claude-a","max_tokens":100,"messages":M}',
       {},
