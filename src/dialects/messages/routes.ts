@@ -4,11 +4,11 @@ import { chatErrors, chatHeaders } from '../../http/chat-route-docs.ts'
 import { policies } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
 import { type CountTokensDeps, createTokenCounter } from './count-tokens.ts'
-import { messagesRefusal } from './errors.ts'
+import { messagesRefusal, messagesStatusOf } from './errors.ts'
 import { writeMessagesHeaders } from './headers.ts'
 import { messageBody, type ReplyStyle } from './reply.ts'
 import { countSchema, messagesSchema, readMessages } from './request.ts'
-import { countShape, messageEventShape, messageShape } from './schema.ts'
+import { countShape, messageEventShape, messageShape, messagesErrorShape } from './schema.ts'
 import { messagesStream } from './stream.ts'
 
 export type MessagesDeps = ChatRouteDeps &
@@ -40,21 +40,6 @@ export function messages(deps: MessagesDeps) {
   const endpoint = endpointOf(deps)
   const count = createTokenCounter(deps)
   return new Elysia({ name: 'messages' })
-    .post('/v1/messages/count_tokens', ({ request }) => count(request), {
-      parse: 'none',
-      ...withRouteDocs(policies.apiKey, {
-        summary: 'Input tokens of a Messages request',
-        description:
-          'Free, 60 a minute for one account. Anthropic counts for its own models; for any other, and where it does not answer within 2 s, ' +
-          'the count is an estimate and `x-gateway-estimated` is `true`.',
-        body: countSchema,
-        examples: {
-          'a question': { model: 'claude-haiku-5-5', messages: [{ role: 'user', content: 'Why is the sky blue?' }] },
-        },
-        answer: countShape,
-        errors: ['model_not_found', 'requests_per_minute_exceeded'],
-      }),
-    })
     .post('/v1/messages', ({ request }) => handleChat(deps, endpoint, request), {
       parse: 'none',
       ...withRouteDocs(policies.apiKey, {
@@ -70,9 +55,28 @@ export function messages(deps: MessagesDeps) {
         alsoAs: { 'text/event-stream': messageEventShape },
         answerHeaders: ['served', 'cost', 'standing', 'deprecation'],
         errors: chatErrors,
+        refusals,
+      }),
+    })
+    .post('/v1/messages/count_tokens', ({ request }) => count(request), {
+      parse: 'none',
+      ...withRouteDocs(policies.apiKey, {
+        summary: 'Input tokens of a Messages request',
+        description:
+          'Free, 60 a minute for one account. Anthropic counts for its own models; for any other, and where it does not answer within 2 s, ' +
+          'the count is an estimate and `x-gateway-estimated` is `true`.',
+        body: countSchema,
+        examples: {
+          'a question': { model: 'claude-haiku-5-5', messages: [{ role: 'user', content: 'Why is the sky blue?' }] },
+        },
+        answer: countShape,
+        errors: ['model_not_found', 'requests_per_minute_exceeded'],
+        refusals,
       }),
     })
 }
+
+const refusals = { shape: messagesErrorShape, statusOf: messagesStatusOf }
 
 /** Each of them a request that works as it stands. */
 const examples = {
