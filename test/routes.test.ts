@@ -128,6 +128,8 @@ test('a client library that asks for what is not served, or at a wrong base addr
     )
   for (const path of ['/chat/completions', '/api/v1/chat/completions', '/v1/v1/chat/completions', '/models'])
     expect(await told(path)).toContain('a base URL that ends in /v1')
+  for (const path of ['/messages', '/v1/v1/messages', '/v1/v1/messages/count_tokens'])
+    expect(await told(path)).toContain('a base URL without /v1')
   for (const path of ['/v1/embeddings', '/v1/audio/speech'])
     expect(await told(path)).toBe(
       'Of the compatible API only POST /v1/chat/completions, POST /v1/messages, POST /v1/messages/count_tokens, GET /v1/models, GET /v1/models/{id} are served.',

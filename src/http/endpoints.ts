@@ -25,6 +25,11 @@ const clientHints: readonly { readonly path: RegExp; readonly words: string }[] 
       'The Responses API is not served. Have the client ask POST /v1/chat/completions: by `openai.chat(model)` in the Vercel AI SDK, by `useResponsesApi: false` in LangChain.',
   },
   {
+    path: /\/messages(\/count_tokens)?\/?$/,
+    words:
+      'Anthropic clients ask POST /v1/messages: the Anthropic SDK and Claude Code take a base URL without /v1, `@ai-sdk/anthropic` one that ends in /v1.',
+  },
+  {
     path: /\/(chat\/completions|models)\/?$/,
     words:
       'Compatible clients ask POST /v1/chat/completions and GET /v1/models: give them a base URL that ends in /v1.',
