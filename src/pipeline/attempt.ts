@@ -9,7 +9,7 @@ import type { Clock } from '../composition/clock.ts'
 import type { Network } from '../composition/network.ts'
 import type { Deadlines } from '../config.ts'
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
-import type { AnswerPart, ProviderAsk, ProviderFailure, ProviderRequest } from '../providers/provider.ts'
+import type { AnswerPart, Provider, ProviderAsk, ProviderFailure, ProviderRequest } from '../providers/provider.ts'
 import { type BodyReader, bodyReader } from './body-reader.ts'
 import type { Candidate } from './routing/candidate.ts'
 
@@ -58,6 +58,7 @@ class OwnAttempt implements UpstreamAttempt {
   readonly droppedParameters: readonly string[]
   private readonly deps: AttemptDeps
   private readonly options: AttemptOptions
+  private readonly provider: Provider
   private readonly request: ProviderRequest
   private readonly abort = new AbortController()
   private readonly leave = () => this.abort.abort()
@@ -71,7 +72,8 @@ class OwnAttempt implements UpstreamAttempt {
     const { provider, access } = options.candidate.endpoint
     this.deps = deps
     this.options = options
-    this.request = provider.toRequest(options.ask, access)
+    this.provider = provider.formFor?.(options.ask) ?? provider
+    this.request = this.provider.toRequest(options.ask, access)
     this.droppedParameters = this.request.droppedParameters
   }
 
@@ -120,14 +122,14 @@ class OwnAttempt implements UpstreamAttempt {
   }
 
   private async send(watch: Watch): Promise<BodyReader> {
-    const { candidate, ask, signal } = this.options
+    const { ask, signal } = this.options
     signal.addEventListener('abort', this.leave)
     if (signal.aborted) this.leave()
     const init = requestInit(this.request, ask.stream, this.abort.signal)
     const response = await this.deps.network.fetch(this.request.url, init)
     this.answered = response.status
     watch.byteArrived()
-    return bodyReader(response, ask, candidate.endpoint.provider, this.deps.clock, () => watch.byteArrived())
+    return bodyReader(response, ask, this.provider, this.deps.clock, () => watch.byteArrived())
   }
 }
 

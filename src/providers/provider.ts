@@ -2,7 +2,14 @@
  * What a provider adapter is: pure translation between the house's language and one upstream wire format. No fetch, clock,
  * logger or retry here; `pipeline/call.ts` owns all of it once.
  */
-import type { AttemptFailure, ChatRequest, ContentEvent, FinishReason, ReportedUsage } from '../core/chat/chat.ts'
+import type {
+  AttemptFailure,
+  ChatRequest,
+  ContentEvent,
+  FinishReason,
+  ReportedUsage,
+  SourceBody,
+} from '../core/chat/chat.ts'
 import type { Model } from '../core/models/models.ts'
 import type { ServerSentEvent } from './sse.ts'
 
@@ -80,4 +87,8 @@ export type Provider = {
   streamReader(choices?: number): StreamReader
   /** Any other status. `body` is at most the first 64 KB, perhaps not JSON. */
   readFailure(status: number, headers: Headers, body: string): ProviderFailure
+  /** The API form that serves this request, where the provider has several; absent = it has this one. */
+  formFor?(ask: ProviderAsk): Provider
+  /** API forms whose requests it takes as their clients wrote them; absent = none. */
+  readonly takesSource?: readonly SourceBody['dialect'][]
 }

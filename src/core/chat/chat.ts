@@ -106,7 +106,7 @@ export type SourceBody = {
   readonly dialect: 'responses' | 'messages'
   /** The JSON text as it came. */
   readonly text: string
-  /** The same, parsed. */
+  /** The same, parsed; what was sealed for the client is opened in it. */
   readonly fields: Readonly<Record<string, unknown>>
   /**
    * The messages that were read from it. Where a request's messages are others than these, the gateway has added to them (web

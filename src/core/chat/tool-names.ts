@@ -1,4 +1,4 @@
-/** One name for a tool of a namespace, on wires that know no namespaces. */
+/** Names of tools: one for a tool of a namespace, on wires that know no namespaces, and the types of OpenAI's own. */
 import { createHash } from 'node:crypto'
 
 /** Longest name that every provider takes. */
@@ -18,4 +18,12 @@ export function flatToolName(namespace: string | null, name: string): string {
   if (clean === whole && whole.length <= longestName && whole !== '') return whole
   const hash = createHash('sha256').update(whole).digest('hex').slice(0, hashCharacters)
   return `${clean.slice(0, longestName - hashCharacters - 1)}_${hash}`
+}
+
+/**
+ * OpenAI's own tools that are charged for apart from tokens, or that reach what the operator's organization stores: no request is
+ * sent with them.
+ */
+export function isChargedTool(type: unknown): boolean {
+  return typeof type === 'string' && /^(?:file_search|code_interpreter|image_generation|web_search)/.test(type)
 }

@@ -69,6 +69,8 @@ export type ParameterRules = {
   readonly forcedToolChoice: 'accepted' | 'rejected' | 'rejected_when_thinking'
   /** Function tools need `reasoning_effort: "none"` (OpenAI gpt-5.6 on Chat Completions). */
   readonly toolsNeedEffortNone: boolean
+  /** OpenAI serves it on its Responses API only; absent = its name tells. */
+  readonly responsesOnly?: boolean
   /** A final assistant message may be continued. */
   readonly prefill: boolean
   /** Ordered as `reasoningEfforts`; empty = no such parameter. */

@@ -64,7 +64,7 @@ export function toRequest(question: ProviderAsk, access: Access): ProviderReques
       ...(access.apiKey !== null && { 'x-api-key': access.apiKey }),
     },
     body: encoded(body),
-    droppedParameters: droppedNames(dropped, sortExtras('anthropic', ask.extras).dropped),
+    droppedParameters: droppedNames(dropped, sortExtras('anthropic', ask.extras).dropped, ask.source),
   }
 }
 
