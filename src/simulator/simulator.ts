@@ -1,5 +1,5 @@
 /**
- * Simulated providers: one loopback server that speaks OpenAI Chat Completions, Anthropic Messages and Gemini
+ * Simulated providers: one loopback server that speaks OpenAI Chat Completions and Responses, Anthropic Messages and Gemini
  * generateContent as the real ones do, so that nothing in the request path knows the difference. Prompts may direct what
  * it answers and how it fails (`directives.ts`).
  */
@@ -9,6 +9,7 @@ import { refusalReply, replyTo } from './faults.ts'
 import { answerTo, usageOf } from './generated-output.ts'
 import { google } from './google.ts'
 import { openai } from './openai.ts'
+import { openaiResponses } from './openai-responses.ts'
 import { type Reply, send } from './reply.ts'
 import type { RawRequest } from './request.ts'
 import { searchReply } from './search.ts'
@@ -112,6 +113,7 @@ const nowhere = {
 function faceFor(path: string): SimulatedFormat | null {
   const [route = ''] = path.split('?')
   if (route.endsWith('/chat/completions')) return openai
+  if (route.endsWith('/responses')) return openaiResponses
   if (route.endsWith('/messages')) return anthropic
   return /\/models\/[^/]+:(generateContent|streamGenerateContent)$/.test(route) ? google : null
 }
