@@ -15,6 +15,7 @@ import { readCompatible } from './dialects/chat-completions/request.ts'
 import { compatible } from './dialects/chat-completions/routes.ts'
 import { nativeSchema, readNative } from './dialects/native/request.ts'
 import { chat } from './dialects/native/routes.ts'
+import { inputTokens } from './dialects/responses/input-tokens.ts'
 import { responses } from './dialects/responses/routes.ts'
 import { authenticateSession, type Callers, createCallers } from './http/authentication.ts'
 import { serverBodyLimit } from './http/body.ts'
@@ -168,6 +169,7 @@ export function createApp(deps: Deps, siblings: Pick<WorkerPeers, 'gather'> | nu
         response.headers.set('x-request-id', requestId)
         await withQuotaHeaders(deps, callers, request.headers, response, requestId)
       })
+      .use(inputTokens({ ...deps, callerOf }))
       .use(models({ ...deps, health: { report: () => healthReport(deps) } }))
       .use(
         estimate({

@@ -2,7 +2,7 @@
  * A conversation as every upstream demands it: each call of a tool meets its result, and none is answered twice. And as
  * those demand it that know turns: alternating, from the user on, none empty.
  */
-import type { ContentPart, FilePart, Message, ToolCall } from '../core/chat/chat.ts'
+import type { ContentPart, FilePart, Message, ReasoningItem, ToolCall } from '../core/chat/chat.ts'
 import { isText } from './json.ts'
 
 /** A call and what came of it; null = nothing did. */
@@ -78,6 +78,7 @@ function merged(one: AssistantStep, other: AssistantStep, exchanges: readonly To
     ...other,
     text: joined(one.text, other.text),
     reasoning: joined(one.reasoning, other.reasoning),
+    reasoningItems: [...(one.reasoningItems ?? []), ...(other.reasoningItems ?? [])],
     exchanges,
   }
 }
@@ -109,6 +110,8 @@ export type Turn<Part> = { readonly role: 'user' | 'assistant'; readonly parts: 
 /** How one wire writes the parts of a turn. */
 export type PartWriter<Part> = {
   text(text: string): Part
+  /** Text of the assistant's, where the reasoning of its turn goes back with it; absent = as any text. */
+  said?(text: string, reasoning: readonly ReasoningItem[]): Part
   image(url: string): Part
   file(part: FilePart): Part
   /** A call, and its result for the turn after. `position` counts the calls of one assistant's turn from 0. */
@@ -139,7 +142,7 @@ export function turnsOf<Part>(
       add('user', parts)
       continue
     }
-    const said = step.text !== null && isVisible(step.text) ? [write.text(step.text)] : []
+    const said = step.text !== null && isVisible(step.text) ? [saidBy(step, step.text, write)] : []
     const exchanges = step.exchanges.map(write.exchange)
     const calls = exchanges.map(([call]) => call)
     const results = exchanges.map(([, result]) => result)
@@ -150,6 +153,10 @@ export function turnsOf<Part>(
   if (turns[0]?.role !== 'user') turns.unshift({ role: 'user', parts: [write.text(placeholderTexts.opening)] })
   if (!prefill && turns.at(-1)?.role === 'assistant') add('user', [write.text(placeholderTexts.continuation)])
   return turns
+}
+
+function saidBy<Part>({ reasoningItems = [] }: AssistantStep, text: string, write: PartWriter<Part>): Part {
+  return write.said?.(text, reasoningItems) ?? write.text(text)
 }
 
 function isSendable(part: ContentPart): boolean {

@@ -452,7 +452,7 @@ describe('reading an answer', () => {
     })
   })
 
-  test('the served model is told when it changes, and code, images and signatures are no text', () => {
+  test('the served model is told when it changes, code and images are no text, and a signature is told apart from it', () => {
     const tools = [
       { executableCode: { code: '1+1' } },
       { codeExecutionResult: { output: '2' } },
@@ -463,7 +463,15 @@ describe('reading an answer', () => {
       { ...candidate([{ text: '', thoughtSignature: 'c2ln' }], 'STOP'), modelVersion: 'gemini-y', responseId: 'r' },
     )
     expect(parts[0]).toEqual({ type: 'served', id: 'r', model: 'gemini-y' })
-    expect(types(parts)).toEqual(['served', 'finish', 'end'])
+    expect(types(parts)).toEqual(['served', 'reasoning_end', 'finish', 'end'])
+    expect(parts[1]).toEqual({
+      type: 'reasoning_end',
+      choice: 0,
+      family: 'google',
+      kind: 'signature',
+      data: 'c2ln',
+      id: null,
+    })
   })
 
   test('arguments that come in pieces are put together at their paths', () => {

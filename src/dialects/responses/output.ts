@@ -169,7 +169,8 @@ export class OutputItems {
 
   private endReasoning({ family, kind, data, id }: Extract<ContentEvent, { type: 'reasoning_end' }>): void {
     const item = this.reasoning()
-    item.sealed = this.options.seal({ family, kind, text: item.text, data, id })
+    // Google takes its signature back without the thoughts.
+    item.sealed = this.options.seal({ family, kind, text: family === 'google' ? '' : item.text, data, id })
     this.endCurrent('completed', false)
   }
 
