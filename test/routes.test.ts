@@ -122,15 +122,20 @@ test('a client library that asks for what is not served, or at a wrong base addr
     expect([answer.status, error.code]).toEqual([404, 'not_found'])
     return error.message
   }
-  for (const path of ['/v1/responses', '/v1/responses/resp_1/cancel', '/responses'])
-    expect(await told(path)).toMatch(
-      /Responses API is not served.*POST \/v1\/chat\/completions.*`openai\.chat\(model\)`/,
-    )
-  for (const path of ['/chat/completions', '/api/v1/chat/completions', '/v1/v1/chat/completions', '/models'])
+  for (const path of ['/v1/responses/resp_1/cancel', '/v1/responses/resp_1', '/v1/conversations/conv_1'])
+    expect(await told(path)).toContain('are not stored here')
+  expect(await told('/v1/responses/compact')).toContain('Compaction is not served')
+  for (const path of [
+    '/chat/completions',
+    '/api/v1/chat/completions',
+    '/v1/v1/chat/completions',
+    '/models',
+    '/responses',
+  ])
     expect(await told(path)).toContain('a base URL that ends in /v1')
   for (const path of ['/v1/embeddings', '/v1/messages', '/v1/audio/speech'])
     expect(await told(path)).toBe(
-      'Of the compatible API only POST /v1/chat/completions, GET /v1/models, GET /v1/models/{id} are served.',
+      'Of the compatible API only POST /v1/chat/completions, POST /v1/responses, POST /v1/responses/input_tokens, GET /v1/models, GET /v1/models/{id} are served.',
     )
 })
 

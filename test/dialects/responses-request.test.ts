@@ -1,6 +1,6 @@
 /** What `POST /v1/responses` reads of a body: items, tools, reasoning, and what it refuses. */
 import { describe, expect, test } from 'bun:test'
-import type { ReasoningItem } from '../../src/core/chat/chat.ts'
+import type { Message, ReasoningItem } from '../../src/core/chat/chat.ts'
 import { flatToolName } from '../../src/core/chat/tool-names.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
@@ -24,7 +24,7 @@ function refusal(fields: object): { code: string; param: string | null; message:
   throw new Error('was taken')
 }
 const text = (said: string) => ({ type: 'text', text: said }) as const
-const said = (fields: object) => ({
+const said = (fields: Partial<Extract<Message, { role: 'assistant' }>>): Message => ({
   role: 'assistant',
   text: null,
   reasoning: null,

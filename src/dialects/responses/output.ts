@@ -8,6 +8,20 @@ import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { findCitations } from '../../core/web/citations.ts'
 import { type Fields, isFields } from './check.ts'
 import { CustomInput } from './custom-input.ts'
+import {
+  type Base,
+  type Call,
+  type Item,
+  type Message,
+  type Part,
+  type Reasoning,
+  type Status,
+  shortLogprob,
+  shown,
+  shownPart,
+  summaryPart,
+  type Whole,
+} from './output-items.ts'
 import type { ToolOrigin } from './tools.ts'
 
 export type OutputOptions = {
@@ -21,26 +35,6 @@ export type OutputOptions = {
   /** Takes each event of the stream; absent = nobody listens. */
   readonly emit?: (type: string, fields: Fields) => void
 }
-
-type Part = {
-  readonly type: 'output_text' | 'refusal'
-  text: string
-  readonly annotations: unknown[]
-  readonly tokens: TokenLogprob[]
-}
-type Status = 'in_progress' | 'completed' | 'incomplete'
-type Message = { readonly kind: 'message'; readonly parts: Part[] }
-type Reasoning = { readonly kind: 'reasoning'; text: string; sealed: string | null }
-type Call = {
-  readonly kind: 'call'
-  readonly origin: ToolOrigin
-  readonly callId: string
-  text: string
-  readonly input: CustomInput | null
-}
-type Whole = { readonly kind: 'whole'; readonly json: Fields }
-type Base = { readonly id: string; readonly place: number; status: Status }
-type Item = Base & (Message | Reasoning | Call | Whole)
 
 export class OutputItems {
   private readonly options: OutputOptions
@@ -264,56 +258,4 @@ export class OutputItems {
     item.status = status
     this.emit('response.output_item.done', { output_index: item.place, item: shown(item, status) })
   }
-}
-
-function shown(item: Item, status: Status): Fields {
-  const { id } = item
-  switch (item.kind) {
-    case 'message':
-      return { id, type: 'message', status, role: 'assistant', content: item.parts.map(shownPart) }
-    case 'reasoning': {
-      const summary = item.text === '' ? [] : [summaryPart(item.text)]
-      return { id, type: 'reasoning', summary, ...(item.sealed === null ? {} : { encrypted_content: item.sealed }) }
-    }
-    case 'call':
-      return shownCall(item, status)
-    case 'whole':
-      return { ...item.json, id: typeof item.json.id === 'string' && item.json.id !== '' ? item.json.id : id }
-  }
-}
-
-function shownCall({ id, origin, callId, text }: Base & Call, status: Status): Fields {
-  const { kind, name, namespace } = origin
-  const within = namespace === null ? {} : { namespace }
-  switch (kind) {
-    case 'function':
-      return { id, type: 'function_call', status, call_id: callId, name, ...within, arguments: text }
-    case 'custom':
-      return { id, type: 'custom_tool_call', status, call_id: callId, name, ...within, input: text }
-    case 'tool_search': {
-      const given = parseUntrustedJson(text)
-      return {
-        id,
-        type: 'tool_search_call',
-        status,
-        call_id: callId,
-        execution: 'client',
-        arguments: isFields(given) ? given : {},
-      }
-    }
-  }
-}
-
-function shownPart({ type, text, annotations, tokens }: Part): Fields {
-  return type === 'refusal'
-    ? { type, refusal: text }
-    : { type, text, annotations: [...annotations], logprobs: [...tokens] }
-}
-
-function summaryPart(text: string): Fields {
-  return { type: 'summary_text', text }
-}
-
-function shortLogprob({ token, logprob, top_logprobs }: TokenLogprob): Fields {
-  return { token, logprob, top_logprobs: top_logprobs.map(other => ({ token: other.token, logprob: other.logprob })) }
 }
