@@ -330,7 +330,7 @@ const content: fc.Arbitrary<ContentEvent> = fc.oneof(
 function kept(events: readonly ContentEvent[]): readonly ContentEvent[] {
   let calls = 0
   let items = 0
-  return events.flatMap(event => {
+  return events.flatMap((event): readonly ContentEvent[] => {
     if (event.type === 'tool_call') return [{ ...event, index: calls, id: `call_${calls++}` }]
     if (event.type === 'tool_arguments') return event.index < calls ? [event] : []
     if (event.type === 'provider_item') return items++ === 0 ? [event] : []

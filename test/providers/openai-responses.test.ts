@@ -1,7 +1,7 @@
 /** OpenAI's Responses API as an upstream: when it is asked, what it is sent, and how its answers are read. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { ChatRequest, Message } from '../../src/core/chat/chat.ts'
+import type { ChatRequest, FinishReason, Message } from '../../src/core/chat/chat.ts'
 import { catalog } from '../../src/core/models/catalog.ts'
 import type { Model } from '../../src/core/models/models.ts'
 import { chatRequestWithDefaults } from '../../src/core/request/chat-request.ts'
@@ -318,7 +318,7 @@ describe('an answer', () => {
     expect(parts).toEqual(expected)
   })
 
-  test.each([
+  test.each<[object, FinishReason]>([
     [
       { type: 'response.incomplete', response: whole({ incomplete_details: { reason: 'max_output_tokens' } }) },
       'length',
@@ -329,7 +329,7 @@ describe('an answer', () => {
     ],
     [{ type: 'response.completed', response: whole({}) }, 'stop'],
   ])('%j is %s', (event, reason) => {
-    expect(stream(event).slice(-2)).toEqual([{ type: 'finish', choice: 0, reason }, { type: 'end' } as AnswerPart])
+    expect(stream(event).slice(-2)).toEqual([{ type: 'finish', choice: 0, reason }, { type: 'end' }])
   })
 
   test.each([
