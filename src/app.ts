@@ -330,7 +330,7 @@ async function withQuotaHeaders(
 }
 
 function isChat({ method, url }: Request): boolean {
-  return method === 'POST' && chatPaths.some(path => url.endsWith(path))
+  return method === 'POST' && chatPaths.some(path => url.endsWith(path) || url.includes(`${path}?`))
 }
 
 const chatPaths = ['/v1/chat/completions', '/api/v1/chat', '/v1/responses']

@@ -216,17 +216,24 @@ describe('items', () => {
   })
 
   test('items that only OpenAI can read are named as needs, and nothing is added to such a request', () => {
-    const { source, web, enhance } = ask(
+    const {
+      source,
+      web,
+      enhance,
+      messages: said,
+    } = ask(
       {
         input: [
           { role: 'user', content: 'Go' },
-          { type: 'mcp_call', id: 'mcp_1', name: 'x' },
+          { type: 'mcp_call', id: 'mcp_1', name: 'x', output: 'secret', image: 'data:AA' },
           { type: 'compaction', encrypted_content: 'x' },
         ],
       },
       { 'x-gateway-enhance': 'true' },
     )
     expect(source?.needs).toEqual(['input.1.type', 'input.2.type'])
+    // What they say is screened, though it is sent as it came.
+    expect(said[1]).toEqual({ role: 'tool', callId: '', text: 'x\nsecret' })
     expect([web, enhance]).toEqual(['off', false])
     expect(ask({ tools: [{ type: 'shell' }], tool_choice: { type: 'shell' } }).source?.needs).toEqual(['tool_choice'])
   })
@@ -271,6 +278,7 @@ describe('tools', () => {
       description: 'Edits.\n\n`input` must match this Lark grammar:\nstart: "x"',
       parameters: { required: ['input'] },
     })
+    expect(asked.tools[2]?.description).toBe('Docs\n\nFinds')
     expect(Object.fromEntries(origins)).toEqual({
       one: { kind: 'function', name: 'one', namespace: null },
       patch: { kind: 'custom', name: 'patch', namespace: null },

@@ -125,6 +125,8 @@ function readItem(reading: Reading, item: unknown, place: string): void {
       throw storedItem(item)
     default:
       reading.needs.push(`${place}.type`)
+      // OpenAI is sent the item itself; what it says is screened and counted like any result of a tool.
+      turns.add({ role: 'tool', callId: textOrNull(item.call_id) ?? '', text: textsIn(item).join('\n') })
       break
   }
 }
@@ -193,6 +195,21 @@ function readFoundTools({ turns, loaded, needs }: Reading, item: Fields, place: 
   }
   const names = tools.filter(isFields).map(tool => textOrNull(tool.name) ?? '')
   if (!turns.answer(id, JSON.stringify({ tools: names }), [])) throw unknownCall(place)
+}
+
+/** Fields whose texts nobody reads. */
+const unreadFields: ReadonlySet<string> = new Set(['type', 'id', 'call_id', 'status', 'encrypted_content'])
+
+/** What an item says, whatever its shape; images are no text. Not by calls: it may be deep. */
+function textsIn(item: Fields): readonly string[] {
+  const texts: string[] = []
+  const open: unknown[] = [item]
+  for (let value = open.pop(); value !== undefined; value = open.pop()) {
+    if (typeof value === 'string' && !value.startsWith('data:')) texts.push(value)
+    if (typeof value !== 'object' || value === null) continue
+    for (const [name, inner] of Object.entries(value)) if (!unreadFields.has(name)) open.push(inner ?? null)
+  }
+  return texts.reverse()
 }
 
 function addSaid({ turns }: Reading, item: Fields): void {

@@ -32,8 +32,8 @@ export type OutputOptions = {
   /** Reasoning that came without a proof of its origin is what its provider wants back. */
   readonly replaysPlainReasoning: boolean
   readonly sources: readonly WebSource[]
-  /** Takes each event of the stream; absent = nobody listens. */
-  readonly emit?: (type: string, fields: Fields) => void
+  /** Takes each event of the stream, its fields as JSON text without braces; absent = nobody listens. */
+  readonly emit?: (type: string, fields: string) => void
 }
 
 export class OutputItems {
@@ -84,9 +84,12 @@ export class OutputItems {
     const part = this.partOf(item, type)
     part.text += text
     for (const token of tokens) part.tokens.push(token)
-    const at = { item_id: item.id, output_index: item.place, content_index: item.parts.length - 1 }
-    if (type === 'refusal') this.emit('response.refusal.delta', { ...at, delta: text })
-    else this.emit('response.output_text.delta', { ...at, delta: text, logprobs: tokens.map(shortLogprob) })
+    const within = `"content_index":${item.parts.length - 1},`
+    if (type === 'refusal') this.emitDelta('response.refusal.delta', item, within, text)
+    else {
+      const logprobs = tokens.length === 0 ? '[]' : JSON.stringify(tokens.map(shortLogprob))
+      this.emitDelta('response.output_text.delta', item, `${within}"logprobs":${logprobs},`, text)
+    }
   }
 
   /** No more comes. What was cut by a limit is not complete. */
@@ -103,7 +106,12 @@ export class OutputItems {
   }
 
   private emit(type: string, fields: Fields): void {
-    this.options.emit?.(type, fields)
+    this.options.emit?.(type, JSON.stringify(fields).slice(1, -1))
+  }
+
+  /** A piece of a text. Streams are mostly these, and all but the piece is plain: so they are put together here. */
+  private emitDelta(type: string, { id, place }: Base, within: string, delta: string): void {
+    this.options.emit?.(type, `"item_id":"${id}","output_index":${place},${within}"delta":${JSON.stringify(delta)}`)
   }
 
   private place<Kind extends Message | Reasoning | Call | Whole>(prefix: string, kind: Kind): Base & Kind {
@@ -150,7 +158,7 @@ export class OutputItems {
     const at = { item_id: item.id, output_index: item.place, summary_index: 0 }
     if (item.text === '') this.emit('response.reasoning_summary_part.added', { ...at, part: summaryPart('') })
     item.text += text
-    this.emit('response.reasoning_summary_text.delta', { ...at, delta: text })
+    this.emitDelta('response.reasoning_summary_text.delta', item, '"summary_index":0,', text)
   }
 
   private reasoning(): Base & Reasoning {
@@ -181,22 +189,21 @@ export class OutputItems {
   private addArguments(index: number, piece: string): void {
     const call = this.calls.get(index)
     if (call === undefined) return
-    const at = { item_id: call.id, output_index: call.place }
     if (call.input === null) {
       call.text += piece
-      if (call.origin.kind === 'function') this.emit('response.function_call_arguments.delta', { ...at, delta: piece })
+      if (call.origin.kind === 'function') this.emitDelta('response.function_call_arguments.delta', call, '', piece)
       return
     }
     const added = call.input.add(piece)
     call.text += added
-    if (added !== '') this.emit('response.custom_tool_call_input.delta', { ...at, delta: added })
+    if (added !== '') this.emitDelta('response.custom_tool_call_input.delta', call, '', added)
   }
 
   private endCall(call: Base & Call, status: Status): void {
     const at = { item_id: call.id, output_index: call.place }
     if (call.input !== null) {
       const { whole, rest } = call.input.end()
-      if (rest !== '') this.emit('response.custom_tool_call_input.delta', { ...at, delta: rest })
+      if (rest !== '') this.emitDelta('response.custom_tool_call_input.delta', call, '', rest)
       call.text = whole
       this.emit('response.custom_tool_call_input.done', { ...at, input: whole })
     } else if (call.origin.kind === 'function')
