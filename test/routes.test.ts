@@ -122,10 +122,9 @@ test("unknown path: names the supported API for a client library's request", asy
     expect([answer.status, error.code]).toEqual([404, 'not_found'])
     return error.message
   }
-  for (const path of ['/v1/responses', '/v1/responses/resp_1/cancel', '/responses'])
-    expect(await told(path)).toMatch(
-      /Responses API is not served.*POST \/v1\/chat\/completions.*`openai\.chat\(model\)`/,
-    )
+  for (const path of ['/v1/responses/resp_1/cancel', '/v1/responses/resp_1', '/v1/conversations/conv_1'])
+    expect(await told(path)).toContain('are not stored here')
+  expect(await told('/v1/responses/compact')).toContain('Compaction is not served')
   for (const [path, endpoint] of [
     ['/chat/completions', 'POST /v1/chat/completions'],
     ['/api/v1/chat/completions', 'POST /v1/chat/completions'],
@@ -134,6 +133,7 @@ test("unknown path: names the supported API for a client library's request", asy
     ['/v1/v1/embeddings', 'POST /v1/embeddings'],
     ['/embeddings?beta=true', 'POST /v1/embeddings'],
     ['/openai/v1/moderations', 'POST /v1/moderations'],
+    ['/responses', 'POST /v1/responses'],
     ['/models', 'GET /v1/models'],
     ['/v1/v1/models/', 'GET /v1/models'],
     ['/models/openai/gpt-5.5', 'GET /v1/models/{id}'],

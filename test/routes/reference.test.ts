@@ -259,6 +259,7 @@ describe('every operation', () => {
       'completions',
       'embeddings',
       'messages',
+      'responses',
       'keys',
       'rotate',
       'upgrade',
