@@ -99,6 +99,8 @@ test('messages that differ in what is read of them, or in who says it, never sha
     }),
     { numRuns: 2_000 },
   )
+  const turns = digests.of({ role: 'turns', text: 'Hi' })
+  for (const one of [user('Hi'), { role: 'system', text: 'Hi' } as const]) expect(digests.of(one)).not.toBe(turns)
   expect(digests.of(user('Hi'))).not.toBe(createKeyedDigests(new Uint8Array(32).fill(1)).of(user('Hi')))
 })
 
