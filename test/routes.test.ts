@@ -22,7 +22,7 @@ let routes: readonly {
 }[]
 let revoked = ''
 beforeAll(async () => {
-  gateway = await startGateway({ HOST: '0.0.0.0' })
+  gateway = await startGateway({ HOST: '0.0.0.0', TRUSTED_PROXIES: '127.0.0.1' })
   routes = createApp(gateway.deps).routes.map(({ method, path, hooks }) => ({
     method,
     path,
@@ -183,6 +183,10 @@ const strangers: Record<string, () => Record<string, string>> = {
   'an unknown key': () => ({ authorization: `Bearer ${unknown()}` }),
   'a revoked key': () => ({ authorization: `Bearer ${revoked}` }),
 }
+/** An address of its own for each request: refused credentials are counted by address. */
+let addresses = 0
+const ownAddress = () => ({ 'x-forwarded-for': `2001:db8:${((addresses += 1)).toString(16)}::1` })
+
 /** Those that only a key opens; whom a session opens the others to is walked in `http/policies.test.ts`. */
 const guarded = () => routes.filter(({ security }) => security?.length === 1 && security.some(way => 'apiKey' in way))
 
@@ -192,7 +196,7 @@ describe('protected route: rejects with one body before reading the request', ()
     for (const { method, path } of guarded())
       for (const headers of Object.values(strangers))
         for (const body of ['{', '{"prompt":"Hi"}', '{"temperature":7}']) {
-          const answer = await fetch(gateway.url + path, { method, body, headers: headers() })
+          const answer = await fetch(gateway.url + path, { method, body, headers: { ...headers(), ...ownAddress() } })
           const { error } = (await answer.json()) as { error: Record<string, unknown> }
           expect(answer.status).toBe(401)
           // Anthropic's clients know a request by a header of their own.
@@ -226,7 +230,13 @@ describe('protected route: rejects with one body before reading the request', ()
     ]
     for (const { method, path } of guarded())
       for (const [target = '', host = ''] of tricks(path)) {
-        const headers = { host, 'content-type': 'application/json', 'content-length': '15', connection: 'close' }
+        const headers = {
+          host,
+          'content-type': 'application/json',
+          'content-length': '15',
+          connection: 'close',
+          ...ownAddress(),
+        }
         const answer = await exchangeRaw(gateway.port, rawText(`${method} ${target}`, headers, '{"prompt":"Hi"}'))
         expect([target, host, [400, 401, 403, 404].includes(answer?.status ?? 0)]).toEqual([target, host, true])
       }
@@ -267,5 +277,7 @@ test('protected route: limits key guessing per IP address, but not a valid key f
 test('protected route: ignores a key in the URL', async () => {
   const query = `?api_key=${gateway.key}&key=${gateway.key}&authorization=Bearer%20${gateway.key}`
   for (const { method, path } of guarded())
-    expect((await fetch(gateway.url + path + query, { method, body: '{"prompt":"Hi"}' })).status).toBe(401)
+    expect(
+      (await fetch(gateway.url + path + query, { method, body: '{"prompt":"Hi"}', headers: ownAddress() })).status,
+    ).toBe(401)
 })

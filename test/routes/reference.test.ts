@@ -257,9 +257,9 @@ describe('every operation', () => {
     expect(once.map(({ name }) => name.split('/').at(-1))).toEqual([
       'chat',
       'completions',
-      'embeddings',
-      'messages',
       'responses',
+      'messages',
+      'embeddings',
       'keys',
       'rotate',
       'upgrade',
