@@ -185,7 +185,10 @@ const strangers: Record<string, () => Record<string, string>> = {
 }
 /** An address of its own for each request: refused credentials are counted by address. */
 let addresses = 0
-const ownAddress = () => ({ 'x-forwarded-for': `2001:db8:${((addresses += 1)).toString(16)}::1` })
+const ownAddress = () => {
+  addresses += 1
+  return { 'x-forwarded-for': `2001:db8:${addresses.toString(16)}::1` }
+}
 
 /** Those that only a key opens; whom a session opens the others to is walked in `http/policies.test.ts`. */
 const guarded = () => routes.filter(({ security }) => security?.length === 1 && security.some(way => 'apiKey' in way))
