@@ -69,6 +69,27 @@ const unrevised: readonly string[] = [
   'test/server/',
 ]
 
+/** Names that several files export with different meanings. This list only shrinks: rename one of them. */
+const coinciding: ReadonlySet<string> = new Set(
+  `
+  AccountLearning Action Calls Cell ChatRequest Conversation Counted Counters Dropped DryRun EnhancementInput
+  EstimateDeps Example FailedAttempt Forest InFlight Invitation InvoiceStatus Json KeyDirectory Loaded Log
+  Measure Meter NewInvitation PaymentMethod Progress Refusal ReplyStyle Reset Route Series SessionDirectory
+  Settings Span Turn Usage WorkerMessage account anthropic attemptOutcomes call count createReaders
+  createSlotReader dayOf digestOf dryRun enhance failureInAnswer failureOf google invoiceLines isJson logprobsOf
+  maximumBytes maximumRatio maximumTools messagesFor notionSlots openai readFailure readInput readResponse
+  readTools scoreOf session sieveSize slotOf streamReader toRequest usageOf usd wordsOf
+  `
+    .trim()
+    .split(/\s+/),
+)
+
+/** Returns the names that a file exports, types included. */
+const exportedNames = (path: string) =>
+  [...read(path).matchAll(exported)].flatMap(([, name]) => (name === undefined ? [] : [name]))
+
+const exported = /^export (?:async )?(?:abstract )?(?:function\*?|const|let|class|type|interface|enum) ([\w$]+)/gm
+
 /** SQL and Lua in a literal. */
 const isProgram = (text: string) =>
   /\b(select|insert into|update|delete from|create|returning|order by|redis\.call|local)\b[\s\S]*(=|\(|\bfrom\b|\bset\b)/.test(
@@ -95,6 +116,22 @@ const isRevised = (path: string) =>
   path !== 'test/language.test.ts' && !unrevised.some(prefix => path.startsWith(prefix))
 const sources = ['src', 'test'].flatMap(folder => filesUnder(folder, /\.tsx?$/)).filter(isRevised)
 const prose = new Map(sources.map(path => [path, extractProse(path, read(path))]))
+
+describe('exported names', () => {
+  // `src/client` repeats the names of the API, whose schemas have them too.
+  const files = filesUnder('src', /\.tsx?$/).filter(path => !path.startsWith('src/client/'))
+
+  test('have one meaning each', () => {
+    const owners = Map.groupBy(
+      files.flatMap(path => exportedNames(path).map(name => ({ name, path }))),
+      ({ name }) => name,
+    )
+    const several = [...owners].filter(([, list]) => new Set(list.map(({ path }) => path)).size > 1)
+    expect(several.filter(([name]) => !coinciding.has(name)).map(([name]) => name)).toEqual([])
+    const names = new Set(several.map(([name]) => name))
+    expect([...coinciding].filter(name => !names.has(name))).toEqual([])
+  })
+})
 
 describe('language', () => {
   test('refuses words in comments, titles, messages and labels', () => {
