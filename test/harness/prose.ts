@@ -39,9 +39,12 @@ export function extractProse(path: string, text: string): Prose[] {
         return
       }
     }
+    if (isClassAttribute(node)) {
+      mark(node, 'code', '')
+      return
+    }
     if (ts.isStringLiteralLike(node) || ts.isTemplateExpression(node)) markLiterals(node, 'string')
     else if (ts.isRegularExpressionLiteral(node)) mark(node, 'code', '')
-    else if (isClassAttribute(node)) return mark(node, 'code', '')
     else if (ts.isJsxText(node)) mark(node, 'jsx', node.text)
     if (!ts.isTemplateExpression(node)) ts.forEachChild(node, child => visit(child, blocks))
     else for (const span of node.templateSpans) visit(span.expression, blocks)
