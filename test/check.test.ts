@@ -1,4 +1,4 @@
-/** Types, format and lint: `bun run check` as a test, so that nothing lands without it. */
+/** Types, format and lint: `bun run check` as a test, so that no commit lacks it. */
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 
@@ -10,7 +10,7 @@ function said(command: readonly string[]): string {
 }
 
 test('tsc: reports nothing', () => {
-  // Several checkers share out the files, and each works out anew what they have in common.
+  // Several checkers would divide the files, and each would compute the shared parts again.
   expect(said(['node_modules/.bin/tsc', '--noEmit', '--singleThreaded'])).toBe('')
 }, 120_000)
 
