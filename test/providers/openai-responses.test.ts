@@ -265,13 +265,14 @@ describe('an answer', () => {
   const message = {
     id: 'msg_1',
     type: 'message',
+    phase: 'final_answer',
     content: [{ type: 'output_text', text: 'Hello', annotations: [{ type: 'url_citation', url: 'u' }] }],
   }
   const expected: readonly AnswerPart[] = [
     { type: 'served', id: 'resp_1', model: 'gpt-5.5-2026' },
     { type: 'reasoning', choice: 0, text: 'Hm.' },
     { type: 'reasoning_end', choice: 0, family: 'openai', kind: 'encrypted', data: 'gAAAA', id: 'rs_1' },
-    { type: 'text', choice: 0, text: 'Hello' },
+    { type: 'text', choice: 0, text: 'Hello', phase: 'final_answer' },
     { type: 'citation', choice: 0, dialect: 'responses', json: '{"type":"url_citation","url":"u"}' },
     { type: 'tool_call', choice: 0, index: 0, id: 'c1', name: 'ns__one', signature: null },
     { type: 'tool_arguments', choice: 0, index: 0, text: '{"a":1}' },

@@ -199,7 +199,8 @@ export type TokenLogprob = {
 
 /** A piece of the answer. `choice` counts the answers asked for with `n`, from 0. */
 export type ContentEvent =
-  | { readonly type: 'text'; readonly choice: number; readonly text: string }
+  /** `phase`: whether OpenAI's Responses API calls it a commentary or the final answer; absent = it does not say. */
+  | { readonly type: 'text'; readonly choice: number; readonly text: string; readonly phase?: string }
   | { readonly type: 'reasoning'; readonly choice: number; readonly text: string }
   | { readonly type: 'refusal'; readonly choice: number; readonly text: string }
   /** Opens a tool call: `index` is contiguous from 0 within its choice, `id` unique within the answer. */

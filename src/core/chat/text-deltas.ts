@@ -11,6 +11,7 @@ export function isTextDelta(event: ChatEvent): event is TextDelta {
 /** Whether both are pieces of one text. */
 export function isSameText(last: TextDelta, next: TextDelta): boolean {
   if (last.choice !== next.choice || last.type !== next.type) return false
+  if (last.type === 'text' && next.type === 'text') return last.phase === next.phase
   return last.type !== 'tool_arguments' || next.type !== 'tool_arguments' || last.index === next.index
 }
 
