@@ -1,5 +1,5 @@
 import type { ChatRequest, ReasoningEffort, Tool } from '../../core/chat/chat.ts'
-import { isChargedTool } from '../../core/chat/tool-names.ts'
+import { isTokenPricedTool } from '../../core/chat/tool-names.ts'
 import type { Model, ParameterRules } from '../../core/models/models.ts'
 import { ownFields } from '../../core/validation/own-fields.ts'
 import { sortExtras } from '../extras.ts'
@@ -152,8 +152,8 @@ function toolsFor(
   isVerbatim: boolean,
 ): { readonly sent: readonly Json[]; readonly dropped: readonly string[] } {
   const given = records(fields.tools)
-  const refused = given.map(({ type }) => textOf(type)).filter(isChargedTool)
-  const kept = given.filter(({ type }) => !isChargedTool(type))
+  const refused = given.filter(tool => !isTokenPricedTool(tool)).map(({ type }) => textOf(type))
+  const kept = given.filter(isTokenPricedTool)
   const dropped = refused.filter(type => !type.startsWith('web_search')).map(type => `tools.${type}`)
   if (isVerbatim) return { sent: kept, dropped }
   const hosted = kept.filter(({ type }) => !clientTools.has(textOf(type)))
@@ -179,5 +179,6 @@ function toolChoiceFor({ toolChoice }: ChatRequest, fields: Json | null): unknow
     return isDemanding(toolChoice) && toolChoice !== 'required'
       ? { type: 'function', name: toolChoice.name }
       : (toolChoice ?? undefined)
-  return isRecord(given) && isChargedTool(given.type) ? 'auto' : (given ?? undefined)
+  // The gateway's own search has taken its place.
+  return isRecord(given) && textOf(given.type).startsWith('web_search') ? 'auto' : (given ?? undefined)
 }
