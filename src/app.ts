@@ -16,6 +16,7 @@ import { compatible } from './dialects/chat-completions/routes.ts'
 import { nativeSchema, readNative } from './dialects/native/request.ts'
 import { chat } from './dialects/native/routes.ts'
 import { inputTokens } from './dialects/responses/input-tokens.ts'
+import { readResponses } from './dialects/responses/request.ts'
 import { responses } from './dialects/responses/routes.ts'
 import { authenticateSession, type Callers, createCallers } from './http/authentication.ts'
 import { serverBodyLimit } from './http/body.ts'
@@ -237,12 +238,14 @@ export function closeConnectionsAfterResponse(app: ReturnType<typeof createApp>,
  * Does once, on a sample, what the first request would otherwise wait for: the request schemas are compiled at their first
  * use, and the loops over a prompt's text are slow until they have run a while.
  */
-export function warmUp(deps: Pick<Deps, 'read' | 'safety'>): void {
+export function warmUp(deps: Pick<Deps, 'read' | 'safety' | 'reasoningSeal'>): void {
   const sample = { messages: [{ role: 'user', content: 'Explain in two sentences why the sky is blue. '.repeat(20) }] }
   const noHeaders = new Headers()
+  const opener = { seal: deps.reasoningSeal, accountId: '' }
   for (let round = 0; round < warmUpRounds; round++) {
     const ask = readNative(sample, noHeaders, 0)
     readCompatible(sample, noHeaders, 0)
+    readResponses({ input: sample.messages }, { headers: noHeaders, text: '' }, opener)
     deps.read(ask.messages)
     estimateInputTokens(ask)
     deps.safety.screenMessages(ask.messages)

@@ -223,6 +223,18 @@ describe('a request', () => {
     expect(droppedParameters).toEqual(['seed', 'temperature', 'stop', 'prediction'])
   })
 
+  test('with tools declared within its input keeps what it says of their calls', () => {
+    const declared = { type: 'additional_tools', role: 'developer', tools: [tool, { type: 'image_generation' }] }
+    const input = [declared, { role: 'user', content: 'Hi' }]
+    const { json } = send(read({ input, parallel_tool_calls: false, tool_choice: 'required' }))
+    expect(json).toMatchObject({ parallel_tool_calls: false, tool_choice: 'required' })
+    expect(json.input).toEqual([
+      { ...declared, tools: [tool] },
+      { role: 'user', content: 'Hi' },
+    ])
+    expect(json.tools).toBeUndefined()
+  })
+
   test('for any JSON object says the word that the API wants to read', () => {
     const { json } = send(read({ text: { format: { type: 'json_object' } } }), plain)
     expect(json.text).toEqual({ format: { type: 'json_object' } })

@@ -37,6 +37,8 @@ export function toRequest({ ask, model, outputCap, stream }: ProviderAsk, access
   if (ask.reasoningEffort !== null && effort === null) dropped.add('reasoning_effort')
   const extras = passedFields(own?.fields ?? null, ask.extras, model)
   const tools = toolsFor(ask, own?.fields ?? {}, source !== null)
+  // Tools may be declared within the input.
+  const withTools = tools.sent.length > 0 || ask.tools.length > 0
   const { field: format, instruction, lesser } = formatFor(ask.responseFormat, rules.responseFormat)
   if (lesser) dropped.add('response_format')
   const needsWord = instruction !== null && !(instruction.unlessJsonIsNamed && ask.messages.some(namesJson))
@@ -54,8 +56,8 @@ export function toRequest({ ask, model, outputCap, stream }: ProviderAsk, access
     top_p: parameters.topP,
     top_logprobs: parameters.topLogprobs,
     tools: tools.sent.length > 0 ? tools.sent : undefined,
-    tool_choice: tools.sent.length > 0 ? toolChoiceFor(ask, source?.fields ?? null) : undefined,
-    parallel_tool_calls: tools.sent.length > 0 ? (ask.parallelToolCalls ?? undefined) : undefined,
+    tool_choice: withTools ? toolChoiceFor(ask, source?.fields ?? null) : undefined,
+    parallel_tool_calls: withTools ? (ask.parallelToolCalls ?? undefined) : undefined,
     reasoning: reasoningFor(own?.fields ?? {}, effort, model),
     text: textFor(ask, format, model),
     safety_identifier: ask.endUser?.slice(0, 128),
