@@ -4,7 +4,7 @@ import type { Caller } from '../core/limits/plans.ts'
 import { fullName, type Model } from '../core/models/models.ts'
 import { dayMs } from '../core/text/utc-days.ts'
 import { estimateTokens, likelyInputTokens } from '../core/tokens/tokens.ts'
-import { costOf } from '../core/usage/money.ts'
+import { costOf, hourCacheCost, providerSearchCost } from '../core/usage/money.ts'
 import { type AttemptRecord, attemptOutcomes, type TriedOutcome, type UsageRecord } from '../core/usage/usage-record.ts'
 import type { Reservation } from '../limits/meter.ts'
 import { servedModel } from './call.ts'
@@ -127,9 +127,9 @@ function billOf(deps: Deps, ask: ChatRequest, plan: Route, seat: Reservation, ta
   const usage = model === null ? counted : possible(counted, model, plan, seat, ask.choices)
   // The web is reserved beside the model, and nobody has anything of it where no model answered.
   const web = model === null ? null : tally.web
-  const search = web?.searchMicrocents ?? 0
+  const search = (web?.searchMicrocents ?? 0) + (model === null ? 0 : providerSearchCost(usage))
   const fetch = web?.fetchMicrocents ?? 0
-  const owed = model === null ? 0 : costOf(model, usage) + search + fetch
+  const owed = model === null ? 0 : costOf(model, usage) + hourCacheCost(model, usage) + search + fetch
   const billed = Math.min(owed, seat.reservedMicrocents)
   return { model, usage, estimated, owed, billed, search, fetch, isCut: owed > billed || usage !== counted }
 }

@@ -138,6 +138,17 @@ describe('an answer', () => {
   })
 })
 
+describe('what Anthropic charges beside tokens is billed', () => {
+  test('a search that ran there', async () => {
+    const answer = await ask(
+      prompt('Hi [[sim:server_tool]]', { model: 'claude-haiku-5-5', max_tokens: 60_000, web: 'off' }),
+    )
+    const { usage } = JSON.parse(await answer.text())
+    expect(usage.cost_usd).toBeGreaterThan(0.01)
+    expect(usage.cost_usd).toBeLessThan(0.011)
+  })
+})
+
 describe('no step is skipped', () => {
   test('idempotency: the second request is told what the first one came to', async () => {
     const headers = { 'idempotency-key': 'messages-1' }

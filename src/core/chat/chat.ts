@@ -180,6 +180,10 @@ export type TokenUsage = {
   readonly cacheWriteTokens: number
   readonly outputTokens: number
   readonly reasoningTokens: number
+  /** Of those written to the cache, the ones to be kept for an hour; absent = none. */
+  readonly hourCacheWriteTokens?: number
+  /** Searches that the provider ran on its own side; absent = none. */
+  readonly providerSearches?: number
 }
 
 /** What an upstream told of its counts. Null = it did not say, which is not zero: then our own count is billed. */

@@ -78,6 +78,24 @@ export function costOf(model: Pick<Model, 'pricing'>, usage: TokenUsage): number
 }
 
 /**
+ * What the cache costs beyond `costOf`, in micro-cents: a write for an hour costs twice the input, and prices are those of a write for
+ * five minutes. Only Anthropic has it. Source: Anthropic's pricing page, "Prompt caching".
+ */
+export function hourCacheCost(model: Pick<Model, 'pricing'>, usage: TokenUsage): number {
+  const { hourCacheWriteTokens = 0, cacheWriteTokens, inputTokens } = usage
+  const { input, cacheWrite } = priceTable(model.pricing, inputTokens)
+  return ceilingOfMillionth(Math.min(hourCacheWriteTokens, cacheWriteTokens) * Math.max(0, 2 * input - cacheWrite))
+}
+
+/** Of one search that a provider runs, in micro-cents. Source: Anthropic's pricing page, "Web search tool": 10 USD per 1,000. */
+const providerSearchPrice = fromUsd(0.01)
+
+/** What the provider's own searches cost, in micro-cents. */
+export function providerSearchCost({ providerSearches = 0 }: TokenUsage): number {
+  return providerSearches * providerSearchPrice
+}
+
+/**
  * The most that so many tokens can cost: all input at the dearest of its prices, since nobody knows beforehand what will
  * be cached or written. What is reserved before the upstream is asked.
  */

@@ -20,6 +20,9 @@ const gatewayFields: ReadonlySet<string> = new Set(
   'mode strategy stream_mode enhance_prompt test_mode fallback fallback_max_cost_factor web'.split(' '),
 )
 
+/** Multiplies the price by what the catalog does not know, so its cost could not be billed. */
+const unpricedField = 'speed'
+
 /** The source of a request that still says what is asked; null = the gateway has added to it, or it is of another form. */
 export function ownSource({ ask }: ProviderAsk): SourceBody | null {
   const { source } = ask
@@ -42,6 +45,7 @@ export function ownBody(question: ProviderAsk, source: SourceBody, fields: () =>
     values.max_tokens = outputCap
   }
   if ((source.fields.stream === true) !== stream) values.stream = stream
+  if (source.fields[unpricedField] === 'fast') values[unpricedField] = undefined
   const isForeign = !isNamed(model, ask.model)
   if (isForeign) {
     if (!canSay(source.fields, fields())) return null
