@@ -33,7 +33,7 @@ const maximumToldNames = 32
 export function droppedNames(dropped: ReadonlySet<ParameterName>, extras: readonly string[]): readonly string[] {
   if (dropped.size === 0 && extras.length === 0) return none
   const ours: readonly string[] = parameterNames.filter(name => dropped.has(name))
-  return [...new Set([...ours, ...extras.filter(name => toldName.test(name))])].slice(0, maximumToldNames)
+  return [...ours, ...extras.filter(name => toldName.test(name))].slice(0, maximumToldNames)
 }
 
 const none: readonly never[] = []

@@ -97,4 +97,6 @@ export type Provider = {
   }
   /** Any other status. `body` is at most the first 64 KB, perhaps not JSON. */
   readFailure(status: number, headers: Headers, body: string): ProviderFailure
+  /** API forms whose requests it takes as their clients wrote them; absent = none. */
+  readonly takesSource?: readonly SourceBody['dialect'][]
 }

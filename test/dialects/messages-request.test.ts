@@ -319,7 +319,6 @@ describe('fields', () => {
     expect({ strategy, fallback }).toEqual({ strategy: 'speed', fallback: false })
     expect(source?.headers).toEqual({ 'anthropic-version': '2023-06-01', 'anthropic-beta': 'a,b' })
     expect(Object.keys(extras)).toEqual(['speed', 'anthropic-beta'])
-    expect(source?.sameFormOnly).toEqual(['speed', 'anthropic-beta'])
   })
 
   test.each<readonly [string, Json, Record<string, string>]>([

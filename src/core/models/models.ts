@@ -255,8 +255,6 @@ export type Needs = {
   readonly reasoning: boolean
   /** `none` was asked for: only then do some models give log probabilities. */
   readonly noReasoning: boolean
-  /** What only a provider of the request's own API form can read; null = any provider can serve it. */
-  readonly sameForm: { readonly provider: string; readonly what: string } | null
 }
 
 /** Reads off an ask what only some models can do. What can be left out or approached (`temperature`, …) is no need. */
@@ -277,16 +275,7 @@ export function needsOf(ask: ChatRequest): Needs {
     topLogprobs: ask.logprobs ? (ask.topLogprobs ?? 0) : 0,
     reasoning: ask.reasoningEffort !== null && ask.reasoningEffort !== 'none',
     noReasoning: ask.reasoningEffort === 'none',
-    sameForm: sameFormOf(ask.source),
   }
-}
-
-/** Whose own API form each dialect is. */
-const providerOfForm = { messages: 'anthropic', responses: 'openai' } as const
-
-function sameFormOf(source: ChatRequest['source']): Needs['sameForm'] {
-  const what = source?.needs[0]
-  return source === null || what === undefined ? null : { provider: providerOfForm[source.dialect], what }
 }
 
 function holdsPart({ messages }: ChatRequest, isWanted: (part: ContentPart) => boolean): boolean {
@@ -299,8 +288,6 @@ export type Unmet = { readonly param: string; readonly what: string }
 /** The first need a model cannot meet; null = it can do what is asked. */
 export function unmet(model: Model, needs: Needs): Unmet | null {
   const { capabilities, parameters } = model
-  if (needs.sameForm !== null && needs.sameForm.provider !== model.provider)
-    return { param: 'messages', what: `\`${needs.sameForm.what}\`` }
   if (needs.vision && !capabilities.vision) return { param: 'messages', what: 'images' }
   if (needs.imageUrls && !capabilities.imageUrls) return { param: 'messages', what: 'images by URL' }
   if (needs.files && !capabilities.files) return { param: 'messages', what: 'files' }

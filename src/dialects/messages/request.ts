@@ -187,7 +187,8 @@ function readPrompt(body: Prompt, { headers, text, accountId }: RequestSource, s
     messages,
     headers: sent,
     needs: neededTool === null ? needs : [...needs, neededTool],
-    sameFormOnly: Object.keys(extras),
+    // They travel as extras, which each adapter names that does not send them.
+    sameFormOnly: [],
     unread: [...unread, ...defined.map(one => ({ role: 'tool' as const, callId: '', text: JSON.stringify(one) }))],
     sealed,
   }

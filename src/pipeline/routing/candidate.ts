@@ -1,4 +1,5 @@
-import type { Model } from '../../core/models/models.ts'
+import type { ChatRequest } from '../../core/chat/chat.ts'
+import type { Model, Unmet } from '../../core/models/models.ts'
 import type { ScoreComponents } from '../../core/routing/scoring.ts'
 import type { Access, Provider } from '../../providers/provider.ts'
 
@@ -8,6 +9,13 @@ export type TcpAddress = {
   readonly provider: Provider
   readonly access: Access
   readonly simulated: boolean
+}
+
+/** What of a request only providers of its client's own API form can read; null = this one can, or there is nothing of it. */
+export function unreadable({ provider }: TcpAddress, { source }: Pick<ChatRequest, 'source'>): Unmet | null {
+  const param = source?.needs[0]
+  if (source === null || param === undefined || provider.takesSource?.includes(source.dialect)) return null
+  return { param, what: `\`${param}\`, which only providers of this API form read` }
 }
 
 export type Candidate = {

@@ -12,6 +12,7 @@ import {
 } from '../../core/models/models.ts'
 import { baseCost, expectedOutput, unknownLength } from '../../core/usage/cost-estimate.ts'
 import { priceTable } from '../../core/usage/money.ts'
+import { unreadable } from './candidate.ts'
 import type { RouteDeps, RouteRequest } from './route-request.ts'
 import type { DroppedModel } from './routing-errors.ts'
 
@@ -47,10 +48,11 @@ function causeToDrop(
   { ask, needs, inputTokens, today }: RouteRequest,
   model: Model,
 ): DropCause | null {
-  if (!endpoints.has(model.provider)) return { cause: 'elsewhere', reason: 'its provider is not configured' }
+  const endpoint = endpoints.get(model.provider)
+  if (endpoint === undefined) return { cause: 'elsewhere', reason: 'its provider is not configured' }
   if (leavingSoon(model, today)) return { cause: 'elsewhere', reason: 'it is about to be retired' }
   if (ask.testMode && model.tier === 'premium') return { cause: 'elsewhere', reason: 'premium, and this is a test' }
-  const lacking = unmet(model, needs)
+  const lacking = unmet(model, needs) ?? unreadable(endpoint, ask)
   if (lacking !== null) return dropCauseOf(lacking)
   if (!fitsWindow(model, inputTokens, 1)) return { cause: 'window', reason: 'the conversation exceeds its window' }
   return null

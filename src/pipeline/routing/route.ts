@@ -1,13 +1,22 @@
 import type { PromptAnalysis } from '../../core/analysis/prompt-analysis.ts'
 import type { ChatRequest, Strategy } from '../../core/chat/chat.ts'
 import type { Caller } from '../../core/limits/plans.ts'
-import { deprecationOf, fitsWindow, fullName, type Model, needsOf, tiers, unmet } from '../../core/models/models.ts'
+import {
+  deprecationOf,
+  fitsWindow,
+  fullName,
+  type Model,
+  needsOf,
+  tiers,
+  type Unmet,
+  unmet,
+} from '../../core/models/models.ts'
 import { defaultLevelShares, type Level, levelOf } from '../../core/routing/capability-levels.ts'
 import { costScore } from '../../core/routing/scoring.ts'
 import { formatDay } from '../../core/text/utc-days.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { noWeb, type WebPlan } from '../../core/web/web-plan.ts'
-import type { Candidate } from './candidate.ts'
+import { type Candidate, unreadable } from './candidate.ts'
 import { filterCandidates, splitByCost } from './filter-candidates.ts'
 import {
   candidatesOf,
@@ -149,6 +158,7 @@ function named(deps: RouteDeps, request: RouteRequest, name: string): Choice {
   const model = namedModel(deps, request, name)
   const endpoint = deps.endpoints.get(model.provider)
   if (endpoint === undefined) throw notConfigured(model)
+  refuseUnmet(model, unreadable(endpoint, request.ask))
   const first: Candidate = { model, endpoint, score: 1, reason: () => 'named by the caller', parts: unscored }
   let ranking: Ranking | null = request.ask.fallback ? null : { candidates: [first], dropped: () => [] }
   return {
@@ -200,11 +210,7 @@ function namedModel(deps: RouteDeps, { ask, needs, today }: RouteRequest, name: 
     const message = `${fullName(model)} is retired since ${model.deprecationDate}. ${advice}.`
     throw new GatewayError('model_deprecated', message, { param: 'model' })
   }
-  const lacking = unmet(model, needs)
-  if (lacking !== null) {
-    const message = `${fullName(model)} does not support ${lacking.what}. Leave it out, or choose another model.`
-    throw new GatewayError('unsupported_parameter', message, { param: lacking.param })
-  }
+  refuseUnmet(model, unmet(model, needs))
   // A stand-in that gives less is better than none, so only the model that was asked for itself refuses. Messages requires a cap, so
   // its clients send one that is not made for this model: it is lowered.
   if (ask.dialect !== 'messages' && (ask.maxOutputTokens ?? 0) > model.maxOutputTokens) {
@@ -212,6 +218,12 @@ function namedModel(deps: RouteDeps, { ask, needs, today }: RouteRequest, name: 
     throw new GatewayError('invalid_request', message, { param: 'max_output_tokens' })
   }
   return model
+}
+
+function refuseUnmet(model: Model, lacking: Unmet | null): void {
+  if (lacking === null) return
+  const message = `${fullName(model)} does not support ${lacking.what}. Leave it out, or choose another model.`
+  throw new GatewayError('unsupported_parameter', message, { param: lacking.param })
 }
 
 /** 0–1: how well a model stands in for another. A provider of its own counts, since the first one may be down as a whole. */
