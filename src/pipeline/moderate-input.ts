@@ -125,6 +125,11 @@ function cleaned(message: Message, clean: (text: string) => string): Message {
       return {
         ...message,
         text: message.text === null ? null : clean(message.text),
+        reasoning: message.reasoning === null ? null : clean(message.reasoning),
+        // A signature is over the very text: what would have to be changed cannot be sent back.
+        ...(message.reasoningItems === undefined
+          ? {}
+          : { reasoningItems: message.reasoningItems.filter(item => clean(item.text) === item.text) }),
         toolCalls: message.toolCalls.map(call => ({ ...call, arguments: clean(call.arguments) })),
       }
     default:

@@ -2,7 +2,7 @@
 import type { ChatRequest, TokenUsage } from '../core/chat/chat.ts'
 import type { Catalog, Model } from '../core/models/models.ts'
 import { estimateTokens, likelyInputTokens } from '../core/tokens/tokens.ts'
-import { costOf } from '../core/usage/money.ts'
+import { costOf, hourCacheCost, providerSearchCost } from '../core/usage/money.ts'
 import type { Reservation } from '../limits/meter.ts'
 import type { AdmittedRequest } from './admitted-request.ts'
 import { billedResponse, type Progress } from './progress.ts'
@@ -51,9 +51,9 @@ export function settledCost(
   const usage = model === null ? counted : possible(counted, model, { plan, ask, seat })
   // The web is reserved beside the model, and has no value to the client where no model answered.
   const web = model === null ? null : progress.web
-  const search = web?.searchMicrocents ?? 0
+  const search = (web?.searchMicrocents ?? 0) + (model === null ? 0 : providerSearchCost(usage))
   const fetch = web?.fetchMicrocents ?? 0
-  const owed = model === null ? 0 : costOf(model, usage) + search + fetch
+  const owed = model === null ? 0 : costOf(model, usage) + hourCacheCost(model, usage) + search + fetch
   const billed = Math.min(owed, seat.reservedMicrocents)
   const isCut = owed > billed || usage !== counted
   return { response, model, usage, estimated, owed, billed, search, fetch, isCut }

@@ -3,12 +3,15 @@ import type { Message } from '../core/chat/chat.ts'
 import { estimateInputTokens } from '../core/tokens/tokens.ts'
 import { readCompatible } from '../dialects/chat-completions/request.ts'
 import { readNative } from '../dialects/native/request.ts'
+import type { ReasoningSeal } from '../dialects/reasoning-seal.ts'
+import { readResponses } from '../dialects/responses/request.ts'
 
 /** Enough for the compiler to optimize the loops, too few to delay the start (a few milliseconds). */
 const rounds = 20
 
 export type WarmUpDeps = {
   readonly read: PromptAnalyzer
+  readonly reasoningSeal: ReasoningSeal
   readonly safety: { screenMessages(messages: readonly Message[]): unknown }
 }
 
@@ -16,12 +19,14 @@ export type WarmUpDeps = {
  * Does once, on a sample, what the first request would otherwise wait for: the request schemas are compiled at their first
  * use, and the loops over a prompt's text are slow until they have run often.
  */
-export function warmUp({ read, safety }: WarmUpDeps): void {
+export function warmUp({ read, safety, reasoningSeal }: WarmUpDeps): void {
   const sample = { messages: [{ role: 'user', content: 'Explain in two sentences why the sky is blue. '.repeat(20) }] }
   const noHeaders = new Headers()
+  const opener = { seal: reasoningSeal, accountId: '' }
   for (let round = 0; round < rounds; round++) {
     const ask = readNative(sample, noHeaders, 0)
     readCompatible(sample, noHeaders, 0)
+    readResponses({ input: sample.messages }, { headers: noHeaders, text: '' }, opener)
     read(ask.messages)
     estimateInputTokens(ask)
     safety.screenMessages(ask.messages)

@@ -295,7 +295,7 @@ function completion(turn: SimulatedResponse): unknown {
     model: served,
     content: blocksSaid(answer, turn).map(({ block }) => block),
     ...ending(answer),
-    ...(usage === null ? {} : { usage: usageBody(usage) }),
+    ...(usage === null ? {} : { usage: { ...usageBody(usage), ...searchUsage(turn) } }),
   }
 }
 
@@ -371,6 +371,10 @@ function usageBody({ input, cached, cacheWrite, output, reasoning }: Usage) {
   }
 }
 
+function searchUsage({ directives }: SimulatedResponse) {
+  return directives.server_tool ? { server_tool_use: { web_search_requests: 1, web_fetch_requests: 0 } } : {}
+}
+
 function* frames(turn: SimulatedResponse): Generator<Frame> {
   const { answers, usage, mint, served } = turn
   const [answer] = answers
@@ -395,7 +399,7 @@ function* frames(turn: SimulatedResponse): Generator<Frame> {
     for (const delta of deltas) yield frame('content', 'content_block_delta', { index, delta })
     yield frame('content', 'content_block_stop', { index })
   }
-  const counts = usage === null ? {} : { usage: usageBody(usage) }
+  const counts = usage === null ? {} : { usage: { ...usageBody(usage), ...searchUsage(turn) } }
   yield frame('closing', 'message_delta', { delta: ending(answer), ...counts })
   yield frame('closing', 'message_stop', {})
 }

@@ -242,6 +242,18 @@ describe('tools', () => {
     expect(extras).toEqual({})
   })
 
+  test('and other fields are screened with all that only Anthropic reads', () => {
+    const { source } = asked({
+      tools: [{ ...f, cache_control: { type: 'ephemeral' }, input_examples: [{ say: 'words' }] }],
+      odd: 'more words',
+      top_k: 3,
+    })
+    expect(source?.unread?.map(message => (message.role === 'tool' ? message.text : ''))).toEqual([
+      '"more words"',
+      '{"input_examples":[{"say":"words"}]}',
+    ])
+  })
+
   test('that run at Anthropic are named as dropped elsewhere, and needed where one must be called', () => {
     const search = { type: 'web_search_20250305', name: 'web_search' }
     const { tools, extras, source } = asked({ tools: [f, search] })
@@ -319,7 +331,6 @@ describe('fields', () => {
     expect({ strategy, fallback }).toEqual({ strategy: 'speed', fallback: false })
     expect(source?.headers).toEqual({ 'anthropic-version': '2023-06-01', 'anthropic-beta': 'a,b' })
     expect(Object.keys(extras)).toEqual(['speed', 'anthropic-beta'])
-    expect(source?.sameFormOnly).toEqual(['speed', 'anthropic-beta'])
   })
 
   test.each<readonly [string, Json, Record<string, string>]>([

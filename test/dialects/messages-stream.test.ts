@@ -16,7 +16,7 @@ import { messagesStream } from '../../src/dialects/messages/stream.ts'
 
 const seal = ({ family, kind, text: said, data, id }: ReasoningItem) =>
   `gwr1.${Buffer.from(JSON.stringify([family, kind, said, data, id])).toString('base64url')}`
-const style: ReplyStyle = { wantsThinking: true, seal }
+const style: ReplyStyle = { wantsThinking: true, nameOf: served => served, seal }
 
 const opening: ResponseStart = {
   requestId: 'req_1',

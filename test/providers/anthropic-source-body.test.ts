@@ -98,6 +98,12 @@ describe('the bytes', () => {
       '{"model":"claude-a","max_tokens":100,"messages":M}',
     ],
     [
+      'a speed that no price is known for',
+      '{"model":"claude-a","speed":"fast","max_tokens":100,"messages":M}',
+      {},
+      '{"model":"claude-a","max_tokens":100,"messages":M}',
+    ],
+    [
       'a stream beside a field of the gateway at the end',
       '{"model":"claude-a","max_tokens":100,"messages":M,"fallback":false}',
       { stream: true },

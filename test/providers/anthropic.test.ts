@@ -1126,16 +1126,22 @@ type Summary = {
 }
 
 const finishes: Record<string, string> = { max_tokens: 'length', refusal: 'content_filter', tool_use: 'tool_calls' }
-const naiveUsage = (usage: Record<string, number>, thinking: number): Json => ({
+const naiveUsage = (usage: RecordedUsage, thinking: number): Json => ({
   inputTokens:
     Number(usage.input_tokens) + (usage.cache_creation_input_tokens ?? 0) + (usage.cache_read_input_tokens ?? 0),
   cachedInputTokens: usage.cache_read_input_tokens ?? 0,
   cacheWriteTokens: usage.cache_creation_input_tokens ?? 0,
   outputTokens: usage.output_tokens,
   reasoningTokens: thinking,
+  ...((usage.server_tool_use?.web_search_requests ?? 0) > 0 && {
+    providerSearches: usage.server_tool_use?.web_search_requests,
+  }),
 })
 
-type RecordedUsage = Record<string, number> & { output_tokens_details?: { thinking_tokens: number } }
+type RecordedUsage = Record<string, number> & {
+  output_tokens_details?: { thinking_tokens: number }
+  server_tool_use?: { web_search_requests: number }
+}
 type RecordedBlock = {
   type: string
   id: string
@@ -1527,6 +1533,22 @@ describe('Anthropic stream', () => {
       expect(usageOf({ input_tokens: 3, output_tokens: absurd })).toMatchObject({ inputTokens: 3, outputTokens: null })
     }
     expect(read(start, stop).some(part => part.type === 'usage')).toBe(false)
+  })
+
+  test('tells what is charged beside tokens: writes for an hour and searches', () => {
+    const usage = {
+      input_tokens: 10,
+      output_tokens: 3,
+      cache_creation_input_tokens: 9,
+      cache_creation: { ephemeral_5m_input_tokens: 2, ephemeral_1h_input_tokens: 7 },
+      server_tool_use: { web_search_requests: 2 },
+    }
+    const parts = anthropic.readResponse({ content: [], usage })
+    expect(parts.find(part => part.type === 'usage')?.usage).toMatchObject({
+      cacheWriteTokens: 9,
+      hourCacheWriteTokens: 7,
+      providerSearches: 2,
+    })
   })
 
   test('treats a count that later output exceeds as a lower bound until it is updated', () => {

@@ -110,6 +110,17 @@ describe('an answer', () => {
     expect(answer.headers.get('anthropic-ratelimit-tokens-reset')).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
   })
 
+  test.each([
+    ['claude-haiku-5-5', 'claude-haiku-5-5'],
+    ['anthropic/claude-haiku-5-5', 'anthropic/claude-haiku-5-5'],
+    ['gateway-ai', 'provider/model'],
+  ])('for %s calls its model %s: clients drop thinking of a model with another name', async (model, name) => {
+    const answer = await ask(hello({ model, strategy: 'cost', web: 'off' }))
+    const body = await answer.text()
+    const served = answer.headers.get('x-gateway-model') ?? ''
+    expect(body).toContain(`"model":${JSON.stringify(model === 'gateway-ai' ? served : name)}`)
+  })
+
   test('a cap above the model’s own is lowered: this form requires one, and clients send one for any model', async () => {
     expect((await ask(hello({ max_tokens: 10_000_000 }))).status).toBe(200)
   })
@@ -124,6 +135,17 @@ describe('an answer', () => {
     expect(await usd('/v1/messages', { max_tokens: 200, messages })).toBe(
       await usd('/v1/chat/completions', { max_tokens: 200, messages }),
     )
+  })
+})
+
+describe('what Anthropic charges beside tokens is billed', () => {
+  test('a search that ran there', async () => {
+    const answer = await ask(
+      prompt('Hi [[sim:server_tool]]', { model: 'claude-haiku-5-5', max_tokens: 60_000, web: 'off' }),
+    )
+    const { usage } = JSON.parse(await answer.text())
+    expect(usage.cost_usd).toBeGreaterThan(0.01)
+    expect(usage.cost_usd).toBeLessThan(0.011)
   })
 })
 

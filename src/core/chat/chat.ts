@@ -188,6 +188,10 @@ export type TokenUsage = {
   readonly cacheWriteTokens: number
   readonly outputTokens: number
   readonly reasoningTokens: number
+  /** Of those written to the cache, the ones to be kept for an hour; absent = none. */
+  readonly hourCacheWriteTokens?: number
+  /** Searches that the provider ran on its own side; absent = none. */
+  readonly providerSearches?: number
 }
 
 /**

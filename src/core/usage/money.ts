@@ -83,6 +83,24 @@ export function costOf(model: Pick<Model, 'pricing'>, usage: TokenUsage): number
 }
 
 /**
+ * What the cache costs beyond `costOf`, in micro-cents: a write for an hour costs twice the input, and prices are those of a write for
+ * five minutes. Only Anthropic has it. Source: Anthropic's pricing page, "Prompt caching".
+ */
+export function hourCacheCost(model: Pick<Model, 'pricing'>, usage: TokenUsage): number {
+  const { hourCacheWriteTokens = 0, cacheWriteTokens, inputTokens } = usage
+  const { input, cacheWrite } = priceTable(model.pricing, inputTokens)
+  return ceilingOfMillionth(Math.min(hourCacheWriteTokens, cacheWriteTokens) * Math.max(0, 2 * input - cacheWrite))
+}
+
+/** Of one search that a provider runs, in micro-cents. Source: Anthropic's pricing page, "Web search tool": 10 USD per 1,000. */
+const providerSearchPrice = fromUsd(0.01)
+
+/** What the provider's own searches cost, in micro-cents. */
+export function providerSearchCost({ providerSearches = 0 }: TokenUsage): number {
+  return providerSearches * providerSearchPrice
+}
+
+/**
  * Returns the maximum cost of these tokens, which is reserved before the call. Uses the highest input price, because
  * cache hits and writes are unknown before the response.
  */

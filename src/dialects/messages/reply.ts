@@ -17,6 +17,8 @@ import { isJson, type Json } from './blocks.ts'
 /** What of the request and its account shapes the answer. */
 export type ReplyStyle = {
   readonly wantsThinking: boolean
+  /** How the answer calls the model that serves, `provider/model`. */
+  readonly nameOf: (served: string) => string
   readonly seal: (item: ReasoningItem) => string
 }
 
@@ -39,8 +41,8 @@ export function messageId(requestId: string): string {
 }
 
 /** The `message` object before any content. */
-export function messageBase(opening: ResponseStart) {
-  return { id: messageId(opening.requestId), type: 'message', role: 'assistant', model: opening.model } as const
+export function messageBase({ requestId, model }: ResponseStart, { nameOf }: Pick<ReplyStyle, 'nameOf'>) {
+  return { id: messageId(requestId), type: 'message', role: 'assistant', model: nameOf(model) } as const
 }
 
 /**
@@ -111,7 +113,7 @@ export function messageBody(
   writer.end()
   const reason: FinishReason = choice?.finishReason ?? 'stop'
   return {
-    ...messageBase(opening),
+    ...messageBase(opening, style),
     content,
     ...endingOf({ reason, ...endOf(choice) }, writer.hasCalls(), explanationOf(choice?.filtered)),
     usage: usageBody(receipt),

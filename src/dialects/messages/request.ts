@@ -176,11 +176,16 @@ type Prompt = Static<typeof countSchema>
 /** The part of a request that is the conversation and what is defined beside it. */
 function readPrompt(body: Prompt, { headers, text, accountId }: RequestSource, seal: ReasoningSeal) {
   const { messages, unread, needs, sealed } = readConversation(body.system, body.messages, seal, accountId)
-  const { serverTools, needs: neededTool, ...tools } = readTools(body.tools ?? [], body.tool_choice ?? null)
+  const {
+    serverTools,
+    needs: neededTool,
+    unread: unreadTools,
+    ...tools
+  } = readTools(body.tools ?? [], body.tool_choice ?? null)
   const sent = sentHeaders(headers)
   const extras: Record<string, unknown> = { ...otherFields(body), ...serverTools }
+  const defined = [...Object.values(extras).filter(isTextual), ...unreadTools]
   if (sent['anthropic-beta'] !== undefined) extras['anthropic-beta'] = sent['anthropic-beta']
-  const defined = Object.values(extras).filter(isObject)
   const source: SourceBody = {
     dialect: 'messages',
     text,
@@ -188,7 +193,8 @@ function readPrompt(body: Prompt, { headers, text, accountId }: RequestSource, s
     messages,
     headers: sent,
     needs: neededTool === null ? needs : [...needs, neededTool],
-    sameFormOnly: Object.keys(extras),
+    // They travel as extras, which each adapter names that does not send them.
+    sameFormOnly: [],
     unread: [...unread, ...defined.map(one => ({ role: 'tool' as const, callId: '', text: JSON.stringify(one) }))],
     sealed,
   }
@@ -203,8 +209,9 @@ function readPrompt(body: Prompt, { headers, text, accountId }: RequestSource, s
   }
 }
 
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null
+/** Whether a value can hold words. */
+function isTextual(value: unknown): boolean {
+  return typeof value === 'string' || (typeof value === 'object' && value !== null)
 }
 
 function endsWithResult({ messages }: Prompt): boolean {

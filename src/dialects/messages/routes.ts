@@ -1,4 +1,5 @@
 import { Elysia } from 'elysia'
+import { fullName } from '../../core/models/models.ts'
 import { type ChatEndpoint, type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
 import { chatErrors, chatHeaders } from '../../http/chat-route-docs.ts'
 import { policies } from '../../http/policies.ts'
@@ -17,11 +18,27 @@ export type MessagesDeps = ChatRouteDeps &
     readonly now: () => number
   }
 
-function endpointOf({ reasoningSeal, now }: Pick<MessagesDeps, 'reasoningSeal' | 'now'>): ChatEndpoint {
+/** Claude Code keeps thinking only while the model has the name that it asked for: any name of the model that serves is kept. */
+function nameFor(catalogue: MessagesDeps['catalogue'], asked: string | null): ReplyStyle['nameOf'] {
+  return served => {
+    const model = asked === null ? null : catalogue.resolve(asked)
+    return asked !== null && model !== null && fullName(model) === served ? asked : served
+  }
+}
+
+function endpointOf({
+  reasoningSeal,
+  catalogue,
+  now,
+}: Pick<MessagesDeps, 'reasoningSeal' | 'catalogue' | 'now'>): ChatEndpoint {
   return {
     parse(body, source) {
       const { ask, spelling, wantsThinking } = readMessages(body, source, reasoningSeal)
-      const style: ReplyStyle = { wantsThinking, seal: item => reasoningSeal.seal(source.accountId, item) }
+      const style: ReplyStyle = {
+        wantsThinking,
+        nameOf: nameFor(catalogue, ask.model),
+        seal: item => reasoningSeal.seal(source.accountId, item),
+      }
       return {
         ask,
         spelling,

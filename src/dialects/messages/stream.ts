@@ -29,7 +29,11 @@ class MessageFrames {
   private finish: Extract<ChatEvent, { type: 'finish' }> | null = null
   private filtered: Extract<ChatEvent, { type: 'filtered' }> | undefined
 
-  constructor({ seal, wantsThinking }: ReplyStyle) {
+  private readonly style: ReplyStyle
+
+  constructor(style: ReplyStyle) {
+    const { seal, wantsThinking } = style
+    this.style = style
     this.writer = createBlockWriter({
       sink: {
         open: block => {
@@ -78,7 +82,7 @@ class MessageFrames {
     this.provider = opening.provider
     const counts = inputCounts(opening.inputUsage ?? { inputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0 })
     const end = { stop_reason: null, stop_sequence: null, stop_details: null }
-    const message = { ...messageBase(opening), content: [], ...end, usage: { ...counts, output_tokens: 1 } }
+    const message = { ...messageBase(opening, this.style), content: [], ...end, usage: { ...counts, output_tokens: 1 } }
     this.write('message_start', { message })
     this.out += ping
   }

@@ -9,6 +9,8 @@ export type ToolFields = {
   readonly parallelToolCalls: boolean | null
   /** Definitions that only Anthropic understands, by the name under which they are reported as dropped. */
   readonly serverTools: Readonly<Record<string, Json>>
+  /** What else is said of functions (examples of their input): only Anthropic reads it. */
+  readonly unread: readonly Json[]
   /** The choice demands one of those: no other provider can serve the request. */
   readonly needs: string | null
 }
@@ -20,6 +22,7 @@ export function readTools(tools: readonly WireTool[], choice: Json | null): Tool
   const functions: Tool[] = []
   const serverTools: Record<string, Json> = {}
   const serverNames = new Set<unknown>()
+  const unread: Json[] = []
   for (const [index, tool] of tools.entries()) {
     const read = readTool(tool, `tools.${index}`)
     if (read === null) {
@@ -28,13 +31,22 @@ export function readTools(tools: readonly WireTool[], choice: Json | null): Tool
     } else if (functions.some(other => other.name === read.name))
       throw invalidField(`tools.${index}.name`, 'is the name of an earlier tool too: give each its own')
     else functions.push(read)
+    if (read !== null && hasObjects(besideFunction(tool))) unread.push(besideFunction(tool))
   }
   const parallelToolCalls = choice?.disable_parallel_tool_use === true ? false : null
-  const common = { tools: functions, parallelToolCalls, serverTools }
+  const common = { tools: functions, parallelToolCalls, serverTools, unread }
   if (choice === null) return { ...common, toolChoice: null, needs: null }
   if (choice.type === 'tool' && serverNames.has(choice.name))
     return { ...common, toolChoice: null, needs: 'tool_choice' }
   return { ...common, toolChoice: readChoice(choice, functions, tools.length > 0), needs: null }
+}
+
+function besideFunction({ name, type, description, input_schema, strict, cache_control, ...rest }: WireTool): Json {
+  return rest
+}
+
+function hasObjects(fields: Json): boolean {
+  return Object.values(fields).some(value => typeof value === 'object' && value !== null)
 }
 
 function readChoice(choice: Json, tools: readonly Tool[], hasAny: boolean): ToolChoice | null {

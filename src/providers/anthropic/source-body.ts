@@ -20,6 +20,9 @@ const gatewayFields: ReadonlySet<string> = new Set(
   'mode strategy stream_mode enhance_prompt test_mode fallback fallback_max_cost_factor web'.split(' '),
 )
 
+/** Multiplies the price by what the catalog does not know, so its cost could not be billed. */
+const unpricedField = 'speed'
+
 /**
  * Returns the source of a request if it is up to date; null = the gateway has changed the request, or the source has
  * another form.
@@ -48,6 +51,7 @@ export function ownBody(question: ProviderAsk, source: SourceBody, fields: () =>
   const { user_id, ...tags } = record(source.fields.metadata)
   // Anthropic takes a user's id alone; the tags beside it are the gateway's.
   if (Object.keys(tags).length > 0) values.metadata = user_id === undefined ? undefined : { user_id }
+  if (source.fields[unpricedField] === 'fast') values[unpricedField] = undefined
   const isForeign = !isNamed(model, ask.model)
   if (isForeign) {
     if (!canSay(source.fields, fields())) return null

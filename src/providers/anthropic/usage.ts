@@ -6,6 +6,9 @@ export type Counts = {
   readonly input: number | null
   readonly cacheWrite: number
   readonly cacheRead: number
+  /** Of what was written, for an hour. */
+  readonly hourWrite: number
+  readonly searches: number
   readonly output: number | null
   /**
    * Lower bound of the output: the first event's count is a placeholder, and any count before later content is too low.
@@ -18,6 +21,8 @@ export const noCounts: Counts = {
   input: null,
   cacheWrite: 0,
   cacheRead: 0,
+  hourWrite: 0,
+  searches: 0,
   output: null,
   leastOutput: 0,
   thinking: 0,
@@ -33,6 +38,8 @@ export function countsOf(usage: unknown, known: Counts, stage: 'first' | 'later'
     input: input ?? known.input,
     cacheWrite: cacheWrites(usage) ?? known.cacheWrite,
     cacheRead: tokenCount(usage.cache_read_input_tokens) ?? known.cacheRead,
+    hourWrite: tokenCount(record(usage.cache_creation).ephemeral_1h_input_tokens) ?? known.hourWrite,
+    searches: tokenCount(record(usage.server_tool_use).web_search_requests) ?? known.searches,
     output: (stage === 'later' ? output : null) ?? known.output,
     leastOutput: stage === 'first' ? (output ?? 0) : known.leastOutput,
     thinking: tokenCount(record(usage.output_tokens_details).thinking_tokens) ?? known.thinking,
@@ -53,11 +60,14 @@ function cacheWrites({ cache_creation_input_tokens: total, cache_creation: writt
 }
 
 /** Returns the counts as `ReportedUsage`: here, input excludes cache reads and writes. */
-export function usageOf({ input, cacheWrite, cacheRead, output, leastOutput, thinking }: Counts): ReportedUsage {
+export function usageOf(counts: Counts): ReportedUsage {
+  const { input, cacheWrite, cacheRead, hourWrite, searches, output, leastOutput, thinking } = counts
   return {
     inputTokens: input === null ? null : input + cacheWrite + cacheRead,
     cachedInputTokens: cacheRead,
     cacheWriteTokens: cacheWrite,
+    ...(hourWrite > 0 && { hourCacheWriteTokens: hourWrite }),
+    ...(searches > 0 && { providerSearches: searches }),
     outputTokens: output,
     ...(output === null && { leastOutputTokens: Math.max(leastOutput, thinking) }),
     reasoningTokens: output === null ? thinking : Math.min(thinking, output),

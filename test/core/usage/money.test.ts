@@ -2,7 +2,16 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { TokenUsage } from '../../../src/core/chat/chat.ts'
 import type { Prices } from '../../../src/core/models/models.ts'
-import { costOf, fromUsd, highestCostOf, priceTable, toUsd, usdText } from '../../../src/core/usage/money.ts'
+import {
+  costOf,
+  fromUsd,
+  highestCostOf,
+  hourCacheCost,
+  priceTable,
+  providerSearchCost,
+  toUsd,
+  usdText,
+} from '../../../src/core/usage/money.ts'
 
 const prices = (input: number, output: number, cachedInput: number | null, cacheWrite: number | null): Prices => ({
   input,
@@ -117,4 +126,21 @@ test('usdText: writes dollars without an exponent and trailing zeros', () => {
     '1',
     '10000',
   ])
+})
+
+test('hourCacheCost: charges a write for an hour at twice the input, once beside costOf', () => {
+  const pricing = { input: 4, output: 20, cachedInput: 0.4, cacheWrite: 5, longContext: null }
+  const written = usage(1_000, 0, { cacheWriteTokens: 600 })
+  expect(hourCacheCost({ pricing }, written)).toBe(0)
+  const kept = { ...written, hourCacheWriteTokens: 400 }
+  expect(costOf({ pricing }, kept) + hourCacheCost({ pricing }, kept)).toBe(
+    fromUsd((400 * 4 + 200 * 5 + 400 * 8) / 1_000_000),
+  )
+  // Never more of them than were written.
+  expect(hourCacheCost({ pricing }, { ...kept, hourCacheWriteTokens: 9_000 })).toBe(fromUsd((600 * 3) / 1_000_000))
+})
+
+test('providerSearchCost: charges one cent per search', () => {
+  expect(providerSearchCost(usage(0, 0))).toBe(0)
+  expect(providerSearchCost({ ...usage(0, 0), providerSearches: 3 })).toBe(fromUsd(0.03))
 })
