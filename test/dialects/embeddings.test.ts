@@ -197,6 +197,19 @@ describe('hosts of a model', () => {
     expect(await recordOf(headers.get('x-request-id') ?? '')).toMatchObject({ provider: 'mirror', model: 'bge-copy' })
   })
 
+  test('a host that the account cannot pay is skipped', async () => {
+    script = () => jsonAnswer({}, 503)
+    const { key } = await newAccount(gateway, { dailyCostMicrocents: 3_000 })
+    await gateway.deps.keys.look()
+    const { status, headers } = await embed(
+      { input: 'seven tokens are in this text' },
+      { authorization: `Bearer ${key}` },
+    )
+    expect([status, headers.get('x-gateway-attempts')]).toEqual([502, '2'])
+    expect(asked.map(({ host }) => host)).toEqual(['tei'])
+    gateway.deps.health.report('tei/bge', { outcome: 'ok' })
+  })
+
   test('no other model is ever asked', async () => {
     script = () => jsonAnswer({ error: { message: 'down' } }, 500)
     const { status, body } = await embed({ model: 'text-embedding-3-small', input: 'a' })
