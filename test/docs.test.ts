@@ -109,7 +109,7 @@ describe('documented commands', () => {
     expect([...new Set(named)].filter(name => !Object.hasOwn(packageJson.scripts, name))).toEqual([])
   })
 
-  test('of the operator exist in the command line tool, all of them documented', async () => {
+  test('match the operator commands of the command line tool', async () => {
     const known = await commandNames()
     const named = code.flatMap(({ line }) =>
       [...line.matchAll(/\b(?:run gateway|src\/cli\.ts) ([a-z][a-z-]*(?: [a-z][a-z-]*)?)/g)].map(
@@ -139,7 +139,7 @@ async function commandNames(): Promise<readonly string[]> {
   return [...help.matchAll(/^ {2}([a-z-]+(?: [a-z-]+)?) {2,}/gm)].map(([, name = '']) => name)
 }
 
-test('documented paths exist', () => {
+test('documented paths: exist', () => {
   const paths = code.flatMap(({ path, line }) =>
     [...line.matchAll(/(?<![\w./-])(?:src|test|deploy|drizzle|docs)\/[\w./-]*\w(?!\*)/g)].map(([name]) => ({
       path,
@@ -192,7 +192,7 @@ describe('environment variables', () => {
     name => !name.endsWith('_FILE') && !/_PROXY$/i.test(name) && name !== 'GATEWAY_WORKER',
   )
 
-  test('are all in the tables of docs/configuration.md, and no others', () => {
+  test('match the tables of docs/configuration.md', () => {
     const tables = [...text('docs/configuration.md').matchAll(/^\| Variable[\s\S]*?\n\n/gm)].map(([table]) => table)
     const named = tables.flatMap(table =>
       table.split('\n').flatMap(line => line.split('|')[1]?.match(/`[A-Z][A-Z0-9_]+`/g) ?? []),
@@ -223,7 +223,7 @@ describe('documented configuration files', () => {
     })),
   )
 
-  test('are more than one', () => expect(examples.length).toBeGreaterThan(4))
+  test('include several examples', () => expect(examples.length).toBeGreaterThan(4))
 
   test.each(examples)('$name: starts the gateway', ({ name, json }) => {
     const path = join(folder, `${name.replace(/\W/g, '-')}.json`)

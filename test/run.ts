@@ -1,184 +1,147 @@
 /**
- * The test command: makes sure that a real Postgres, a real Redis and a real browser can be started, runs every test file,
- * and adds up what the runner itself reported. Its last line is `N passed, N failed`. Words after it choose the files whose
- * paths hold one of them.
+ * The test command: installs requirements if permitted, runs every test file once, and sums up the runner's reports.
+ * Its last line is `N passed, N failed`. Arguments select the files whose paths contain one of them. With `CI=true` a
+ * skipped test whose requirement could have been installed fails the run.
  */
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { chromiumPath } from './dashboard/chromium.ts'
 import { makeTemplate, sharedPostgres } from './harness/database.ts'
+import { has, statedNeed } from './harness/needs.ts'
 import { startPostgres } from './harness/postgres.ts'
+import { type FileResult, readReport } from './junit.ts'
 
+const root = join(import.meta.dir, '..')
 const say = (line: string) => process.stdout.write(`${line}\n`)
 
-function postgresIsHere(): boolean {
-  if (Bun.which('initdb') !== null) return true
-  const root = '/usr/lib/postgresql'
-  return existsSync(root) && readdirSync(root).some(release => existsSync(join(root, release, 'bin', 'initdb')))
-}
+/**
+ * Files with a process of their own, longest first, so that none runs at the end beside an idle core: they start
+ * processes, hold memory or time to a limit, or end a server. All others share processes, since loading the gateway
+ * takes longer than most of their tests.
+ */
+const apart = [
+  'test/limits/failover/failover.test.ts',
+  'test/server/',
+  'test/cli.test.ts',
+  'test/database/embedded.test.ts',
+  'test/client/',
+  'test/dashboard/',
+  'test/faults/',
+  'test/check.test.ts',
+  'test/runtime/',
+  'test/database/postgres.test.ts',
+  'test/database/redis.test.ts',
+  'test/limits/',
+]
+const mostTogether = 10
 
-/** The packages' installation; resolves at once where there is nothing to install, or nobody who may. */
+/** Installs packages; resolves at once if there are none, or without permission. */
 async function install(packages: readonly string[]): Promise<void> {
-  if (packages.length === 0) return
-  if (process.getuid?.() !== 0 || Bun.which('apt-get') === null) {
-    say(`not installed and not installable here: ${packages.join(', ')}; tests that need it say so`)
-    return
-  }
-  const environment = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-  const options = { env: environment, stdout: 'ignore', stderr: 'inherit' } as const
+  if (packages.length === 0 || process.getuid?.() !== 0 || Bun.which('apt-get') === null) return
+  const options = {
+    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+    stdout: 'ignore',
+    stderr: 'inherit',
+  } as const
   await Bun.spawn(['apt-get', 'update', '-qq'], options).exited
   await Bun.spawn(['apt-get', 'install', '-y', '-qq', '--no-install-recommends', ...packages], options).exited
 }
 
-type Totals = { readonly tests: number; readonly failures: number; readonly skipped: number }
-
-/** Totals as the runner wrote them into its report; null where it wrote none. */
-function totals(path: string): Totals | null {
-  const head = existsSync(path) ? /<testsuites\b[^>]*>/.exec(readFileSync(path, 'utf8'))?.[0] : undefined
-  if (head === undefined) return null
-  const count = (name: string) => Number(new RegExp(`\\b${name}="(\\d+)"`).exec(head)?.[1] ?? 0)
-  return { tests: count('tests'), failures: count('failures') + count('errors'), skipped: count('skipped') }
-}
-
-/**
- * Every file in a process of its own, one more at a time than there are cores, since many wait for time to pass, and beside
- * them one of those that hardly do anything else; each prints what it said when it is done. Some hold real processes to real deadlines, which a busy neighbour can make them miss: a file
- * that failed is run once more when all others are done, both times are printed, and the second counts. Not of those that
- * race for what an account has left: one too many is one too many, however busy the machine was.
- */
-async function runFiles(files: readonly string[], reports: string): Promise<Totals> {
-  const sum = { tests: 0, failures: 0, skipped: 0 }
-  const count = (result: Totals) => {
-    sum.tests += result.tests
-    sum.failures += result.failures
-    sum.skipped += result.skipped
-  }
-  const working = files.filter(file => !mostlyWaits(file))
-  const waiting = files.filter(mostlyWaits)
-  const failed: string[] = []
-  const worker = async (next: () => string | undefined) => {
-    for (let file = next(); file !== undefined; file = next()) {
-      if (needsBrowser(file)) await browser
-      const result = await runFile(file, reports)
-      if (result.failures > 0 && !racesForMoney(file)) failed.push(file)
-      else count(result)
-    }
-  }
-  const lanes = Array.from({ length: availableParallelism() + 1 }, () =>
-    worker(() => working.shift() ?? waiting.shift()),
+/** Divides files into processes, in their order of start. */
+function processesOf(files: readonly string[]): readonly (readonly string[])[] {
+  const placeOf = (file: string) => apart.findIndex(beginning => file.startsWith(beginning))
+  const alone = files.filter(file => placeOf(file) !== -1).sort((one, other) => placeOf(one) - placeOf(other))
+  const byFolder = Map.groupBy(
+    files.filter(file => placeOf(file) === -1),
+    file => file.split('/').slice(0, -1).slice(0, 2).join('/'),
   )
-  await Promise.all([...lanes, worker(() => waiting.shift())])
-  for (const [index, file] of failed.entries()) {
-    const result = await runFile(file, reports)
-    say(
-      `${file}: that was the second time, alone${index < mostRunAgain ? '' : '; too many failed the first time to let it count'}`,
-    )
-    count(index < mostRunAgain ? result : { ...result, failures: Math.max(1, result.failures) })
-  }
-  return sum
+  const together = [...byFolder.values()].flatMap(members => {
+    const parts = Math.ceil(members.length / mostTogether)
+    return Array.from({ length: parts }, (_, part) => members.filter((_, at) => at % parts === part))
+  })
+  return [...alone.map(file => [file]), ...together]
 }
 
-const racesForMoney = (file: string) => file === 'test/limits/failover/failover.test.ts'
-const mostlyWaits = (file: string) => waiters.includes(file)
-const needsBrowser = (file: string) => file.startsWith('test/dashboard/')
-
-/** More failures than this are no matter of timing. */
-const mostRunAgain = 6
-
-async function runFile(file: string, reports: string): Promise<Totals> {
-  const path = join(reports, `${file.replaceAll(/[^a-z0-9]+/gi, '-')}.xml`)
-  rmSync(path, { force: true })
+/** Runs files in one process and prints the output of their tests; for failed ones, everything except passed tests. */
+async function runProcess(files: readonly string[], reports: string): Promise<readonly FileResult[]> {
+  const path = join(reports, `${Bun.hash(files.join()).toString(36)}.xml`)
   const startedAt = performance.now()
   const run = Bun.spawn(
-    [process.execPath, 'test', `./${file}`, '--timeout=20000', '--reporter=junit', `--reporter-outfile=${path}`],
+    [
+      process.execPath,
+      'test',
+      ...files.map(file => `./${file}`),
+      '--timeout=20000',
+      '--reporter=junit',
+      `--reporter-outfile=${path}`,
+    ],
     { cwd: root, stdout: 'pipe', stderr: 'pipe', env: environment },
   )
   const [out, err] = await Promise.all([new Response(run.stdout).text(), new Response(run.stderr).text()])
   const exitCode = await run.exited
-  const report = totals(path)
-  // A file that does not load, or leaves no report, is a failure of its own.
-  const failures = exitCode === 0 && report !== null ? report.failures : Math.max(1, report?.failures ?? 0)
-  process.stdout.write(failures > 0 ? `${out}${err}` : quiet(`${out}${err}`))
-  const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)
+  const seconds = (performance.now() - startedAt) / 1000
+  const results = files.map(file => {
+    const found = readReport(path)?.find(result => result.file === file)
+    // A file that does not load, or is missing in the report, counts as a failure.
+    return found ?? { file, tests: 0, failures: 1, seconds: 0, skipped: [] }
+  })
+  const failures = results.reduce((sum, result) => sum + result.failures, 0)
+  process.stdout.write(quiet(`${out}${err}`, exitCode !== 0))
   const cpuSeconds = (Number(run.resourceUsage()?.cpuTime.total ?? 0) / 1e6).toFixed(1)
-  say(`${failures > 0 ? 'FAILED' : 'ok'} ${file}: ${report?.tests ?? 0} tests, ${seconds} s, ${cpuSeconds} s of CPU`)
-  return { tests: report?.tests ?? 0, failures, skipped: report?.skipped ?? 0 }
+  const tests = results.reduce((sum, result) => sum + result.tests, 0)
+  const names = files.length === 1 ? files[0] : `${files.length} files of ${files[0]?.split('/').slice(0, 2).join('/')}`
+  say(`${exitCode === 0 ? 'ok' : 'FAILED'} ${names}: ${tests} tests, ${seconds.toFixed(1)} s, ${cpuSeconds} s of CPU`)
+  const [only] = results
+  if (files.length === 1 && only !== undefined)
+    return [{ ...only, seconds, failures: exitCode === 0 ? 0 : Math.max(1, failures) }]
+  // An error between two tests fails the process and belongs to no test.
+  return exitCode !== 0 && failures === 0
+    ? [...results, { file: `${names}, outside of a test`, tests: 1, failures: 1, seconds: 0, skipped: [] }]
+    : results
 }
 
-/** Of a file that passed: what its tests printed (figures, what did not run), without a line for each test. */
-function quiet(output: string): string {
+/** Returns the output without lines for passed and skipped tests and without the runner's totals. */
+function quiet(output: string, hasFailed: boolean): string {
+  const dropped = /^(\((pass|skip)\)|bun test|\s*\d+ (pass|fail|skip|expect)|Ran \d|\s*\d+ snapshots)/
   return output
     .split('\n')
-    .filter(
-      line =>
-        line.trim() !== '' &&
-        !/^(\(pass\)|bun test|\s*\d+ (pass|fail|expect)|Ran \d|test\/.*:$| \d+ snapshots)/.test(line),
-    )
+    .filter(line => line.trim() !== '' && !dropped.test(line) && (hasFailed || !/^test\/.*:$/.test(line)))
     .map(line => `${line}\n`)
     .join('')
 }
 
-const missing = [
-  ...(postgresIsHere() ? [] : ['postgresql']),
-  ...(Bun.which('redis-server') === null ? ['redis-server'] : []),
-]
-await install(missing)
-
-/** Those that take longest, which must not be left to run at the end, while a core is idle. */
-const longest = [
-  'test/server/workers.test.ts',
-  'test/limits/failover/failover.test.ts',
-  'test/faults/postgres-away.test.ts',
-  'test/server/start.test.ts',
-  'test/dashboard/',
-  'test/cli.test.ts',
-  'test/server/start-away.test.ts',
-  'test/database/embedded.test.ts',
-  'test/routes/usage.test.ts',
-  'test/faults/upstream.test.ts',
-  'test/check.test.ts',
-  'test/routes/',
-  'test/database/',
-]
-/** Those that use a quarter of a core or less. */
-const waiters = [
-  'test/database/postgres.test.ts',
-  'test/routes/billing-stripe.test.ts',
-  'test/routes/billing-grace.test.ts',
-  'test/routes/billing-cards.test.ts',
-  'test/runtime/inbound.test.ts',
-  'test/routes/web.test.ts',
-  'test/routes/mail.test.ts',
-  'test/simulator/simulator.test.ts',
-  'test/web/page-fetcher.test.ts',
-  'test/clients/openai-failures.test.ts',
-  'test/http/limits.test.ts',
-  'test/runtime/disconnect.test.ts',
-  'test/database/redis.test.ts',
-  'test/observability/exporter.test.ts',
-  'test/web/search.test.ts',
-  'test/routes/insights.test.ts',
-  'test/routes/enhance.test.ts',
-  'test/database/channel.test.ts',
-]
-const isWithoutBrowser = chromiumPath() === null
-
-/** Place in the queue. What needs a browser that is still to be fetched comes last. */
-function rank(file: string): number {
-  if (needsBrowser(file) && isWithoutBrowser) return longest.length + 1
-  const place = longest.findIndex(beginning => file.startsWith(beginning))
-  return place === -1 ? longest.length : place
+function printSlowest(results: readonly FileResult[]): void {
+  const slowest = results.toSorted((one, other) => other.seconds - one.seconds).slice(0, 10)
+  say('slowest files:')
+  for (const { file, seconds } of slowest) say(`  ${seconds.toFixed(1).padStart(6)} s  ${file}`)
 }
 
-const root = join(import.meta.dir, '..')
+/** Prints the skipped tests by requirement. Returns how many fail the run. */
+function printSkipped(results: readonly FileResult[]): number {
+  const titles = results.flatMap(({ file, skipped }) =>
+    skipped.map(title => ({ file, title, need: statedNeed(title) })),
+  )
+  for (const [what, group] of Map.groupBy(titles, ({ need }) => need?.what ?? 'states no reason')) {
+    say(`skipped: ${group.length} (${what})`)
+    for (const { file, title } of group) say(`  ${file}: ${title.replace(/ \[needs [^\]]+\]/, '')}`)
+  }
+  const isFailure = (need: (typeof titles)[number]['need']) =>
+    need === null || (process.env.CI === 'true' && need.isInstallable)
+  return titles.filter(({ need }) => isFailure(need)).length
+}
+
 const filters = process.argv.slice(2)
 const files = [...new Bun.Glob('test/**/*.test.ts').scanSync({ cwd: root })]
   .filter(file => filters.length === 0 || filters.some(filter => file.includes(filter)))
-  .sort((left, right) => rank(left) - rank(right) || (left < right ? -1 : 1))
-// Large, and needed by few files: fetched while the others run.
-const browser = install(files.some(needsBrowser) && isWithoutBrowser ? ['chromium'] : [])
-// One for all files that want a database and no server of their own: each makes itself a copy of the same template.
+  .sort()
+const isForBrowser = (file: string) => file.startsWith('test/dashboard/') || file.startsWith('test/client/')
+await install([
+  ...(has('postgres') ? [] : ['postgresql']),
+  ...(has('redis') ? [] : ['redis-server']),
+  ...(has('chromium') || !files.some(isForBrowser) ? [] : ['chromium']),
+])
+
+// One server for all files that need a database and no server of their own: each copies the same template.
 const postgres = await startPostgres({ connections: 300 })
 if (postgres !== null) await makeTemplate(postgres.url)
 for (const [signal, code] of [
@@ -192,11 +155,23 @@ const environment = {
   ...(postgres === null ? {} : { [sharedPostgres]: postgres.url }),
 }
 const reports = mkdtempSync(join(tmpdir(), 'gateway-ai-reports-'))
-const { tests, failures, skipped } = await runFiles(files, reports)
+const waiting = [...processesOf(files)]
+const results: FileResult[] = []
+// More than there are cores, since many tests wait.
+const lanes = Array.from({ length: availableParallelism() + 2 }, async () => {
+  for (let next = waiting.shift(); next !== undefined; next = waiting.shift())
+    results.push(...(await runProcess(next, reports)))
+})
+await Promise.all(lanes)
 rmSync(reports, { recursive: true, force: true })
 await postgres?.stop()
+
+const sum = (count: (result: FileResult) => number) => results.reduce((total, result) => total + count(result), 0)
+const [tests, failures, skipped] = [sum(one => one.tests), sum(one => one.failures), sum(one => one.skipped.length)]
+printSlowest(results)
+const refusedSkips = printSkipped(results)
+if (refusedSkips > 0) say(`${refusedSkips} skipped tests state no reason, or need only a package to be installed`)
 if (tests === 0) say('no test ran')
-if (skipped > 0) say(`skipped: ${skipped}`)
-const failed = tests === 0 ? Math.max(1, failures) : failures
+const failed = failures + refusedSkips + (tests === 0 && failures === 0 ? 1 : 0)
 say(`${Math.max(0, tests - failures - skipped)} passed, ${failed} failed`)
 process.exit(failed === 0 ? 0 : 1)

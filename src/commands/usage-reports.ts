@@ -1,4 +1,4 @@
-/** `usage …`: ships what a journal holds, and audits what was billed. */
+/** `usage …`: ships the journal's records and reconciles billing. */
 import { existsSync, readdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { toUsd } from '../core/usage/money.ts'
@@ -11,14 +11,14 @@ import { createShipper } from '../ledger/shipper.ts'
 import { CommandFailure } from './command.ts'
 import { showProgress } from './progress.ts'
 
-/** What a command found: in words, for programs, and whether all is well. */
+/** Result of a command: as text, as JSON, and whether it succeeded. */
 export type UsageReport = { readonly lines: readonly string[]; readonly json: object; readonly isWell: boolean }
 
 const shippingDeadlineMs = 300_000
-/** A day before which nobody was billed. */
+/** Earlier than any usage. */
 const firstDay = '2020-01-01'
 
-/** The journals of a data folder: its own, and those of the workers that have shared it. */
+/** Returns the journals of a data folder: its own, and those of the workers that share it. */
 export function journalFolders(dataDirectory: string): string[] {
   const names = existsSync(dataDirectory) ? readdirSync(dataDirectory) : []
   const workers = names.filter(name => /^worker-\d+$/.test(name)).sort()
@@ -28,15 +28,13 @@ export function journalFolders(dataDirectory: string): string[] {
   return folders.filter(folder => existsSync(folder))
 }
 
-/** Replays several folders, one after the other, as one. Throws where there is none. */
+/** Ships several journal folders one after another. Throws if there is none. */
 export async function replayFolders(database: Database, directories: readonly string[]): Promise<UsageReport> {
   const reports: UsageReport[] = []
   for (const directory of directories) reports.push(await replayUsage(database, directory))
   const [only] = reports
   if (only === undefined)
-    throw new CommandFailure(
-      'There is no journal in the data folder: nothing was left to ship. --journal names another.',
-    )
+    throw new CommandFailure('No journal in the data folder: nothing to ship. Use --journal for another folder.')
   if (reports.length === 1) return only
   return {
     lines: reports.flatMap(({ lines }, index) => lines.map(line => `${directories[index]}: ${line}`)),
@@ -46,15 +44,15 @@ export async function replayFolders(database: Database, directories: readonly st
 }
 
 /**
- * Ships what is left in a journal folder, of whichever gateway, and what the ledger refused earlier once more. Records that
- * the ledger has already change nothing. Throws where there is no such folder, or where a living gateway writes to it.
+ * Ships unshipped records of a journal folder, including those that the ledger rejected before. Records that the ledger
+ * already has change nothing. Throws if there is no such folder, or a running gateway writes to it.
  */
 export async function replayUsage(database: Database, directory: string): Promise<UsageReport> {
-  if (!existsSync(directory)) throw new CommandFailure(`There is no journal at ${directory}.`)
+  if (!existsSync(directory)) throw new CommandFailure(`No journal at ${directory}.`)
   const holder = holderOf(dirname(directory))
   if (holder !== null && holder.pid !== process.pid)
-    throw new CommandFailure(`Process ${holder.pid} is a gateway on this journal: it ships it itself. Stop it first.`)
-  // A folder of this name is in a data folder, which a gateway may want to start on meanwhile.
+    throw new CommandFailure(`Process ${holder.pid} is a running gateway that owns this journal. Stop it first.`)
+  // A folder of this name belongs to a data folder that a gateway may start on.
   const unlock = holder === null && basename(directory) === 'journal' ? lockDataFolder(dirname(directory)) : () => {}
   try {
     return await replay(database, directory)
@@ -85,9 +83,9 @@ async function replay(database: Database, directory: string): Promise<UsageRepor
   const left = journal.backlog()
   return {
     lines: [
-      `${found - left} of ${found} records are in the ledger now.`,
-      ...(left > 0 ? ['The rest stays in the journal: Postgres did not take it in time. Run this again.'] : []),
-      ...refusals.map(refusal => `set aside in refused.log, which the ledger does not take: ${refusal}`),
+      `Shipped ${found - left} of ${found} records.`,
+      ...(left > 0 ? ['The rest stays in the journal: Postgres timed out. Run the command again.'] : []),
+      ...refusals.map(refusal => `rejected by the ledger, saved to refused.log: ${refusal}`),
       ...damage,
     ],
     json: {
@@ -101,7 +99,7 @@ async function replay(database: Database, directory: string): Promise<UsageRepor
   }
 }
 
-/** Audits the ledger against its daily sums and these sources, over all time unless told. Days are UTC, `YYYY-MM-DD`. */
+/** Compares the ledger with its daily totals and these sources, for all time by default. Days are UTC, `YYYY-MM-DD`. */
 export async function reconcileUsage(
   database: Database,
   sources: readonly UsageSource[],
@@ -110,7 +108,7 @@ export async function reconcileUsage(
   const today = new Date().toISOString().slice(0, 10)
   const began = performance.now()
   const seconds = () => Math.round((performance.now() - began) / 1_000)
-  const progress = showProgress('comparing, for seconds:', () => ({ done: seconds(), of: null }))
+  const progress = showProgress('comparing, takes some seconds:', () => ({ done: seconds(), of: null }))
   const found = await audit(database, sources, { from: firstDay, to: today, accountId: null, ...scope }).finally(
     progress.stop,
   )
@@ -119,7 +117,7 @@ export async function reconcileUsage(
 }
 
 const noRedisNotice =
-  'Without Redis each gateway counts in its own memory, which no command can read: it begins every account’s day with this ledger and its journal, so what these say is what it counts after a restart.'
+  'Without Redis, in-process counters cannot be compared. They are initialized from this ledger and its journal at every restart.'
 
 function formatAudit({
   requests,
@@ -138,17 +136,17 @@ function formatAudit({
     ...(counters === null ? [noRedisNotice] : []),
     ...(waiting.requests === 0
       ? []
-      : [`on the way: ${waiting.requests} requests, ${usd(waiting.billed_microcents)} (\`usage replay\` ships them)`]),
-    ...(damaged_lines === 0 ? [] : [`${damaged_lines} lines of the journal cannot be read any more`]),
+      : [`unshipped: ${waiting.requests} requests, ${usd(waiting.billed_microcents)} (\`usage replay\` ships them)`]),
+    ...(damaged_lines === 0 ? [] : [`${damaged_lines} lines of the journal are unreadable`]),
     ...(replaced.requests === 0
       ? []
       : [
-          `replaced: ${replaced.requests} requests, whose end came after their checkpoint had been settled: ${signed(replaced.tokens)} tokens, ${usd(replaced.billed_microcents)}`,
+          `replaced: ${replaced.requests} requests, whose checkpoint was settled before their end: ${signed(replaced.tokens)} tokens, ${usd(replaced.billed_microcents)}`,
           ...replacements.map(replacement),
         ]),
     ...differences.map(line),
     isWhole
-      ? `${counters === null || counters === 0 ? 'Ledger and daily sums' : 'Ledger, daily sums and counters'} say the same.`
+      ? `${counters === null || counters === 0 ? 'Ledger and daily totals' : 'Ledger, daily totals and counters'} agree.`
       : unwell,
   ]
 }
@@ -162,7 +160,7 @@ function line(difference: Difference): string {
   switch (kind) {
     case 'rollup': {
       const { key_id, model, ledger, rollup } = difference
-      return `daily sum of ${account_id} ${day} ${key_id} ${model}: ${formatDifferences(ledger ?? {}, rollup ?? {}, 'ledger', 'sum')}`
+      return `daily total of ${account_id} ${day} ${key_id} ${model}: ${formatDifferences(ledger ?? {}, rollup ?? {}, 'ledger', 'total')}`
     }
     case 'counter':
       return `counter of ${account_id} ${day}: ${formatDifferences(difference.ledger, difference.counter, 'ledger', 'counter')}`
@@ -173,7 +171,7 @@ function line(difference: Difference): string {
   }
 }
 
-/** The fields in which two differ: `billed_microcents 30 in the ledger, 20 in the sum`. */
+/** Lists the differing fields: `billed_microcents 30 in the ledger, 20 in the sum`. */
 function formatDifferences(one: object, other: object, oneName: string, otherName: string): string {
   const [left, right] = [new Map<string, unknown>(Object.entries(one)), new Map<string, unknown>(Object.entries(other))]
   return [...new Set([...left.keys(), ...right.keys()])]

@@ -5,10 +5,13 @@ import {
   publishedEmbeddingModels,
   toEmbeddingModel,
 } from '../core/models/embedding-models.ts'
-import type { TcpAddress } from '../pipeline/routing/candidate.ts'
+import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 
 /** Opens the catalog of embedding models: the published and the configured ones of providers that serve embeddings. */
-export function openEmbeddingCatalog(config: Config, endpoints: ReadonlyMap<string, TcpAddress>): EmbeddingCatalog {
+export function openEmbeddingCatalog(
+  config: Config,
+  endpoints: ReadonlyMap<string, ConfiguredProvider>,
+): EmbeddingCatalog {
   const configured = config.embeddingModels.map(({ provider, row }) => toEmbeddingModel(provider, row))
   const known = [...publishedEmbeddingModels, ...configured]
   return buildEmbeddingCatalog(known.filter(({ provider }) => endpoints.get(provider)?.embeddings !== undefined))

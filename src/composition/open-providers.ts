@@ -1,7 +1,8 @@
 import type { ProviderSettings } from '../config/providers.ts'
 import type { Config } from '../config.ts'
-import type { TcpAddress } from '../pipeline/routing/candidate.ts'
+import type { Clock } from '../core/ports/clock.ts'
 import { anthropic } from '../providers/anthropic.ts'
+import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import type { EmbeddingsAdapter } from '../providers/embeddings.ts'
 import { googleEmbeddings } from '../providers/google/embeddings.ts'
 import { google } from '../providers/google.ts'
@@ -9,7 +10,6 @@ import { openaiEmbeddings } from '../providers/openai/embeddings.ts'
 import { openai } from '../providers/openai.ts'
 import type { Provider } from '../providers/provider.ts'
 import { startSimulator } from '../simulator/simulator.ts'
-import type { Clock } from './clock.ts'
 
 const formats = {
   openai: openai({ official: true }),
@@ -26,7 +26,7 @@ const embeddings: Readonly<Partial<Record<ProviderSettings['format'], Embeddings
 
 /** The providers that are configured; where none is, three simulated ones. */
 export async function openProviders(config: Config, clock: Clock) {
-  const endpoints = new Map<string, TcpAddress>()
+  const endpoints = new Map<string, ConfiguredProvider>()
   const add = ({ id, format, ...access }: ProviderSettings, simulated: boolean) =>
     endpoints.set(id, { id, provider: formats[format], access, simulated, ...embeddingsOf(format) })
   for (const settings of config.providers) add(settings, false)
@@ -37,7 +37,7 @@ export async function openProviders(config: Config, clock: Clock) {
   return { endpoints, simulator }
 }
 
-function embeddingsOf(format: ProviderSettings['format']): Pick<TcpAddress, 'embeddings'> {
+function embeddingsOf(format: ProviderSettings['format']): Pick<ConfiguredProvider, 'embeddings'> {
   const adapter = embeddings[format]
   return adapter === undefined ? {} : { embeddings: adapter }
 }

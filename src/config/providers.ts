@@ -15,14 +15,14 @@ export type ProviderSettings = {
   readonly extraFields?: readonly string[]
 }
 
-/** Providers that are there by a key alone. */
+/** Providers that only need a key. */
 export const builtIn = [
   { id: 'openai', key: 'OPENAI_API_KEY', base: 'OPENAI_BASE_URL', url: 'https://api.openai.com/v1' },
   { id: 'anthropic', key: 'ANTHROPIC_API_KEY', base: 'ANTHROPIC_BASE_URL', url: 'https://api.anthropic.com' },
   { id: 'google', key: 'GEMINI_API_KEY', base: 'GEMINI_BASE_URL', url: 'https://generativelanguage.googleapis.com' },
 ] as const
 
-/** Those with a key in the environment, and those of the file with their models. */
+/** Returns the providers with a key in the environment, and those of the file with their models. */
 export function readProviders(read: EnvironmentReader, file: ConfigFile, problems: string[], warnings: string[]) {
   const settings: ProviderSettings[] = []
   const models: { provider: string; row: ConfiguredModel }[] = []
@@ -34,14 +34,14 @@ export function readProviders(read: EnvironmentReader, file: ConfigFile, problem
       settings.push({ id: provider.id, format: provider.id, baseUrl: baseUrl ?? provider.url, apiKey })
     else if (baseUrl !== null)
       warnings.push(
-        `${provider.base} is set but ${provider.key} is not: ${provider.id} is not asked; set both or neither`,
+        `${provider.base} is set without ${provider.key}: provider ${provider.id} is disabled; set both or neither`,
       )
   }
   for (const provider of file.providers) {
     if (settings.some(other => other.id === provider.id) || builtIn.some(other => other.id === provider.id))
-      problems.push(`GATEWAY_CONFIG: provider id "${provider.id}" is taken; choose another`)
+      problems.push(`GATEWAY_CONFIG: provider id "${provider.id}" is already used; choose another`)
     const { models: rows = [], embedding_models: embeddingRows = [] } = provider
-    // An empty list is a fault of its own, told by the file's schema.
+    // The file's schema reports an empty list.
     if (provider.models === undefined && provider.embedding_models === undefined)
       problems.push(`GATEWAY_CONFIG: provider "${provider.id}" has no \`models\` and no \`embedding_models\`; add one`)
     for (const name of [...nameProblems([...rows, ...embeddingRows]), ...embeddingRows.flatMap(embeddingModelProblems)])
@@ -54,7 +54,7 @@ export function readProviders(read: EnvironmentReader, file: ConfigFile, problem
     const extraFields = provider.extra_fields ?? []
     for (const name of extraFields.filter(name => ownFields.has(name)))
       problems.push(
-        `GATEWAY_CONFIG: provider "${provider.id}": extra_fields has "${name}", which the gateway sets itself; remove it`,
+        `GATEWAY_CONFIG: provider "${provider.id}": extra_fields contains "${name}", which the gateway sets itself; remove it`,
       )
     settings.push({
       id: provider.id,
@@ -70,15 +70,18 @@ export function readProviders(read: EnvironmentReader, file: ConfigFile, problem
 }
 
 /**
- * A server inside the operator's network would fetch an image by its URL from there, and a public name can resolve to a
- * private address: unless the operator says otherwise, such a server gets no images by URL.
+ * A server in the operator's network would fetch image URLs from there, and a public name can resolve to a private
+ * address. Such a server receives no image URLs unless the operator allows it.
  */
 function withImageUrls(row: ConfiguredModel, baseUrl: string): ConfiguredModel {
   const image_urls = URL.canParse(baseUrl) && !isPrivateHost(new URL(baseUrl).hostname)
   return { ...row, capabilities: { image_urls, ...row.capabilities } }
 }
 
-/** The models of those who are configured; where nobody is, those built in are simulated, and so their models are there. */
+/**
+ * Returns the models of the configured providers; without any, those of the built-in providers, which are then
+ * simulated.
+ */
 export function offeredModels(
   settings: readonly ProviderSettings[],
   extra: readonly { readonly provider: string; readonly row: ConfiguredModel }[],
@@ -89,7 +92,10 @@ export function offeredModels(
   return buildCatalog(models.filter(({ provider }) => ids.has(provider)))
 }
 
-/** A name that two models of a provider have would always mean the first; the one of auto-routing would never mean either. */
+/**
+ * Reports ambiguous names: one shared by two models of a provider would always mean the first, and that of automatic
+ * routing neither.
+ */
 export function nameProblems(
   models: readonly { readonly id: string; readonly aliases?: readonly string[] }[],
 ): readonly string[] {
@@ -97,6 +103,8 @@ export function nameProblems(
   const twice = names.filter((name, at) => names.indexOf(name) !== at)
   return [
     ...[...new Set(twice)].map(name => `two models are named "${name}"; choose another name for one`),
-    ...(names.includes(autoModel) ? [`a model is named "${autoModel}", which means auto-routing; choose another`] : []),
+    ...(names.includes(autoModel)
+      ? [`a model is named "${autoModel}", which requests automatic routing; choose another name`]
+      : []),
   ]
 }

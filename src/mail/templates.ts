@@ -1,9 +1,9 @@
-/** What the gateway writes to people: short, plain text, and links under the configured address alone. */
+/** Texts of the gateway's emails: short, plain text, with links only to the configured address. */
 import type { BudgetPeriod } from '../core/billing/budget-period.ts'
 import type { BillingNotice } from '../core/billing/grace.ts'
 
 export type Email = {
-  /** For the log, which learns nothing else. */
+  /** For the log, which contains nothing else of the email. */
   readonly kind:
     | 'invitation'
     | 'email_verification'
@@ -14,26 +14,28 @@ export type Email = {
   readonly to: string
   readonly subject: string
   readonly text: string
-  /** The same for each attempt to send this email, so that mailboxes show a repeated one once; absent = a new one each time. */
+  /**
+   * The same for each attempt to send this email, so that mailboxes show duplicates once; absent = a new one each time.
+   */
   readonly messageId?: string
 }
 
-/** To whoever is invited. `publicUrl` has no slash at its end. */
+/** Builds the invitation to `to`. `publicUrl` has no trailing slash. */
 export function invitationLetter(to: string, by: string, publicUrl: string, token: string): Email {
   return {
     kind: 'invitation',
     to,
     subject: 'You are invited to gateway-ai',
     text: lines(
-      `${by} invites you to their account on gateway-ai.`,
-      'Choose a password here within seven days:',
+      `${by} invited you to their account on gateway-ai.`,
+      'Choose a password here within 7 days:',
       `${publicUrl}/#/invitation/${token}`,
-      'If you do not know them, do nothing.',
+      'If you do not know the sender, ignore this email.',
     ),
   }
 }
 
-/** To the address that an account was registered for. */
+/** Builds the email that confirms an account's address. */
 export function verificationLetter(to: string, publicUrl: string, token: string): Email {
   return {
     kind: 'email_verification',
@@ -47,30 +49,30 @@ export function verificationLetter(to: string, publicUrl: string, token: string)
   }
 }
 
-/** To whoever asked for a new password. */
+/** Builds the password reset email. */
 export function resetLetter(to: string, publicUrl: string, token: string): Email {
   return {
     kind: 'password_reset',
     to,
-    subject: 'A new password for gateway-ai',
+    subject: 'Reset your gateway-ai password',
     text: lines(
-      'Somebody, most likely you, asked for a new password for this address.',
-      'Choose it here within 30 minutes; all your sessions then end:',
+      'Someone requested a password reset for this address.',
+      'Choose a new password here within 30 minutes; all your sessions then end:',
       `${publicUrl}/#/reset/${token}`,
       'If another person may have used your account, revoke your API keys on the same page.',
-      'If it was not you, do nothing: your password stays as it is.',
+      'If it was not you, ignore this email: your password does not change.',
     ),
   }
 }
 
-/** To whoever's sign-in was locked. */
+/** Builds the email to a user whose sign-in was locked. */
 export function lockedLetter(to: string): Email {
   return {
     kind: 'sign_in_locked',
     to,
-    subject: 'Sign-in to gateway-ai is locked for a while',
+    subject: 'Your gateway-ai sign-in is locked',
     text: lines(
-      'There were ten failed sign-ins under this address within 15 minutes.',
+      '10 sign-ins for this address failed in 15 minutes.',
       'New sign-ins from network addresses that you have not used before are rejected for now. Your sessions continue, and you can still sign in where you have signed in before. The lock expires automatically.',
       'To sign in from a new network address now, reset your password: that lifts the lock.',
     ),

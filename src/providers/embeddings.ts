@@ -1,14 +1,14 @@
 /**
- * The port of embedding upstreams: pure translation of one upstream call. What is sent fits the upstream's limits already;
- * `pipeline/embeddings` splits, calls, checks and puts the vectors together.
+ * The port of embedding upstreams: pure translation of one upstream call. The input fits the upstream's limits;
+ * `pipeline/embeddings` splits, calls, checks and combines the vectors.
  */
 import type { EmbeddingInput } from '../core/embeddings/embeddings-request.ts'
 import type { Vector } from '../core/embeddings/vectors.ts'
 import type { EmbeddingModel } from '../core/models/embedding-models.ts'
 import type { Access, ProviderFailure, ProviderRequest } from './provider.ts'
 
-/** One upstream call. Token IDs are among `inputs` only where the model's `tokenIds` are `as_is`. */
-export type EmbeddingsCall = {
+/** One upstream call. `inputs` contains token IDs only if the model's `tokenIds` are `as_is`. */
+export type EmbeddingsAsk = {
   readonly model: EmbeddingModel
   readonly inputs: readonly EmbeddingInput[]
   /** null = the model's own length. */
@@ -17,18 +17,18 @@ export type EmbeddingsCall = {
   readonly extras: Readonly<Record<string, unknown>>
 }
 
-/** The vectors in the order of the inputs, or why they are not there. */
-export type EmbeddingsResult =
+/** The vectors in the order of the inputs, or the failure. */
+export type EmbeddingsAnswer =
   | {
       readonly kind: 'vectors'
       readonly vectors: readonly Vector[]
-      /** null = the upstream did not count. */
+      /** null = not reported. */
       readonly inputTokens: number | null
     }
   | { readonly kind: 'failure'; readonly failure: ProviderFailure }
 
 export type EmbeddingsAdapter = {
-  toEmbeddingsRequest(call: EmbeddingsCall, access: Access): ProviderRequest
+  toEmbeddingsRequest(ask: EmbeddingsAsk, access: Access): ProviderRequest
   /** Reads a parsed body of status 200; `undefined` = it was not JSON. Never throws. */
-  readEmbeddings(body: unknown, call: EmbeddingsCall): EmbeddingsResult
+  readEmbeddings(body: unknown, ask: EmbeddingsAsk): EmbeddingsAnswer
 }

@@ -1,6 +1,6 @@
 /**
- * The embedding wires: OpenAI `/embeddings`, Gemini `:embedContent` and `:batchEmbedContents`. The same text always has the same
- * vector of length 1. All that directives bend and break is as on the chat wires.
+ * Embedding wire formats: OpenAI `/embeddings`, Gemini `:embedContent` and `:batchEmbedContents`. Equal texts have
+ * equal vectors of length 1. Directives work as in the chat formats.
  */
 import { estimateTokens } from '../core/tokens/tokens.ts'
 import { withoutDirectives } from './directives.ts'
@@ -33,7 +33,7 @@ const nativeDimensions: ReadonlyMap<string, number> = new Map([
   ['gemini-embedding-2', 3_072],
 ])
 
-/** The wire of a path; null = it is none of these. A wire holds one request. */
+/** Returns the format of a path; null = not an embeddings path. A format object holds one request. */
 export function embeddingFormatFor(path: string): SimulatedFormat | null {
   const [route = ''] = path.split('?')
   if (route.endsWith('/embeddings')) return openaiFormat()
@@ -114,7 +114,7 @@ function googleFormat(): SimulatedFormat {
       return problem === null ? { kind: 'question', question: questionOf(asked) } : google.failure(problem, noMint)
     },
     completion({ usage }: SimulatedResponse) {
-      // Shorter vectors of the older model are cut, and no longer of length 1; it counts no tokens either.
+      // Shorter vectors of the older model are truncated and not of length 1, and it reports no tokens.
       const isOld = asked?.model === 'gemini-embedding-001'
       const embeddings = vectorsOf(asked, !isOld).map(values => ({ values }))
       const counted = isOld || usage === null ? {} : { usageMetadata: { promptTokenCount: usage.input } }
@@ -148,7 +148,7 @@ function keyMissing(status: number, message: string): Failure {
 
 const noMint = () => ''
 
-/** What the chat wires know of a request: enough for its directives and its count. */
+/** Returns the parts of a request that directives and token counts need. */
 function questionOf({ model, inputs }: Asked): SimulatedRequest {
   return {
     model,
@@ -190,7 +190,7 @@ function vectorsOf(asked: Asked | null, isNormalized: boolean): number[][] {
   })
 }
 
-/** Values from -1 to 1 that follow from the input (FNV-1a, then xorshift). */
+/** Returns values from -1 to 1 derived from the input (FNV-1a, then xorshift). */
 function valuesOf(input: Input, length: number): number[] {
   const text = typeof input === 'string' ? withoutDirectives(input) : input.join()
   let state = 0x811c9dc5
@@ -204,7 +204,7 @@ function valuesOf(input: Input, length: number): number[] {
   })
 }
 
-/** At length 1, each value as float32 holds it. */
+/** Returns the vector scaled to length 1 in float32 precision. */
 function unit(values: readonly number[]): number[] {
   const length = Math.sqrt(values.reduce((sum, value) => sum + value * value, 0))
   return values.map(value => Math.fround(value / length))

@@ -1,7 +1,7 @@
 /**
- * Pages whose addresses stand in a prompt, read for it: fetched from the public web alone (`guard.ts`), hop by hop, within
- * bounds of time and size, and made readable in a thread of their own. Whatever goes wrong is one of four words, and takes
- * a whole number of tenths of a second, so that nobody learns from it what stands behind an address.
+ * Fetches pages whose URLs are in a prompt: from the public web only (`address-policy.ts`), redirect by redirect, with
+ * limits on time and size, and parsed in a separate thread. Every failure is one of four codes after a multiple of 100
+ * ms, so that clients cannot probe what exists at an address.
  */
 import type { IncomingMessage } from 'node:http'
 import type { LeftOutCode, OmittedSource, WebDocument } from '../core/chat/web-sources.ts'
@@ -17,7 +17,7 @@ import { createReaders } from './page/parser-pool.ts'
 import type { Resolve } from './resolve.ts'
 
 export type PageFetcher = {
-  /** Never rejects but when `signal` aborts. A page that is left out costs nothing. */
+  /** Rejects only if `signal` aborts. An omitted page costs nothing. */
   read(
     url: string,
     request: { readonly accountId: string; readonly signal: AbortSignal },
@@ -28,28 +28,28 @@ export type PageFetcher = {
 export type PageReaderOptions = {
   readonly clock: { now(): number; monotonic(): number; sleep(milliseconds: number): Promise<void> }
   readonly resolve: Resolve
-  /** Whether the operator's blocklist names the address, in whichever spelling. */
+  /** Returns true if the operator's blocklist contains the URL in any notation. */
   readonly isListed: (url: string) => boolean
-  /** Where to dial instead of the vetted address; nothing but that address unless given. */
+  /** For tests: another address to dial instead of the checked one. */
   readonly dial?: Dial
   readonly maximumCharacters: number
 }
 
-/** With the step that a failure is rounded up to: six seconds. */
+/** Rounded up to the failure step: 6 s. */
 const deadlineMs = 5_900
 const maximumRedirects = 3
 const accountPerMinute = 30
 const hostPerMinute = 10
 const minuteMs = 60_000
-/** Of accounts, and of hosts, whose minute is remembered. */
+/** Accounts and hosts whose last minute is remembered. */
 const maximumNames = 10_000
 const maximumRunning = 64
 const failureStepMs = 100
 
-/** A reader of pages. Its threads start with the first page; `close` ends them. */
+/** Creates a page fetcher. Its threads start with the first page; `close` stops them. */
 export function createPageReader(options: PageReaderOptions): PageFetcher {
   const { clock, maximumCharacters } = options
-  // Read a little further than is kept: what is invisible is not counted.
+  // Reads more than is kept, because invisible text does not count.
   const enoughCharacters = 2 * maximumCharacters
   const readers = createReaders({ enoughCharacters })
   const accounts = createSlidingWindows({ allowed: accountPerMinute, windowMs: minuteMs, names: maximumNames })
@@ -57,7 +57,7 @@ export function createPageReader(options: PageReaderOptions): PageFetcher {
   let running = 0
 
   const fetchPage = async (url: string, accountId: string, signal: AbortSignal): Promise<WebDocument> => {
-    if (running >= maximumRunning) throw new PageFailure('too_slow', 'too many pages at a time')
+    if (running >= maximumRunning) throw new PageFailure('too_slow', 'too many concurrent pages')
     if (countIfAllowed(accounts, accountId, clock.now()) > 0)
       throw new PageFailure('refused', 'too many pages for the account')
     running += 1
@@ -69,7 +69,7 @@ export function createPageReader(options: PageReaderOptions): PageFetcher {
         content.kind === 'html' || content.kind === 'pdf'
           ? await readers.read(content)
           : { title: '', text: content.text.slice(0, enoughCharacters) }
-      if (read.text.trim() === '') throw new PageFailure('unreadable', 'there is nothing to read on it')
+      if (read.text.trim() === '') throw new PageFailure('unreadable', 'no readable text')
       return { url: at.href, title: read.title || at.hostname, text: read.text }
     } finally {
       running -= 1
@@ -98,7 +98,7 @@ function codeOf(cause: unknown): LeftOutCode {
   return cause instanceof PageFailure ? cause.code : 'unreadable'
 }
 
-/** The work, or the abort, whichever is first; work that is overtaken fails in silence. */
+/** Resolves with the work or rejects on abort, whichever is first. Later failures of the work are ignored. */
 function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   const { promise, resolve, reject } = Promise.withResolvers<T>()
   const abort = () => reject(signal.reason)
@@ -110,12 +110,12 @@ function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
 
 function vet({ isListed }: PageReaderOptions, url: string, base?: URL): AllowedUrl {
   const vetted = checkUrl(url, base)
-  if (vetted === null) throw new PageFailure('refused', 'not an address of the public web')
+  if (vetted === null) throw new PageFailure('refused', 'not a URL of the public web')
   if (isListed(vetted.url.href)) throw new PageFailure('refused', 'on the blocklist')
   return vetted
 }
 
-/** The page at the end of its redirects, each judged like the first address. */
+/** Returns the page at the end of its redirects, each checked like the first URL. */
 async function follow(
   options: PageReaderOptions,
   first: AllowedUrl,
@@ -125,25 +125,25 @@ async function follow(
   let target = first
   for (let hop = 0; hop <= maximumRedirects; hop++) {
     if (countIfAllowed(hosts, target.host, options.clock.now()) > 0)
-      throw new PageFailure('refused', 'too many pages of the host')
+      throw new PageFailure('refused', 'too many pages of this host')
     const response = await ask(options, target, signal)
     const { statusCode = 0, headers } = response
     const isRedirect = [301, 302, 303, 307, 308].includes(statusCode) && headers.location !== undefined
     if (!isRedirect && statusCode === 200 && kindOf(headers['content-type']) !== null)
       return { response, at: target.url }
     response.destroy()
-    if (statusCode === 200) throw new PageFailure('unreadable', 'of a type that is not read')
+    if (statusCode === 200) throw new PageFailure('unreadable', 'unsupported content type')
     if (!isRedirect) throw new PageFailure('unreachable', `answered with ${statusCode}`)
     target = vet(options, headers.location ?? '', target.url)
   }
   throw new PageFailure('unreachable', 'redirected too often')
 }
 
-/** Dials one address of each family at most, vetted all together: one that is not public condemns the name. */
+/** Dials at most one address per family. All are checked together: one non-public address disqualifies the name. */
 async function ask(options: PageReaderOptions, target: AllowedUrl, signal: AbortSignal): Promise<IncomingMessage> {
   const { resolve, dial = vetted => vetted } = options
   const addresses = target.isLiteral ? [target.host] : await resolve(target.host).catch(() => [])
-  // Told apart from a name that is not there, it would say which names the inner network knows.
+  // The same error as for an unknown name; otherwise clients could find out which names the internal network resolves.
   if (addresses.length === 0 || !addresses.every(isPublicAddress)) throw unknownName()
   const families = [addresses.find(address => !address.includes(':')), addresses.find(address => address.includes(':'))]
   let failure: unknown = unknownName()

@@ -1,4 +1,4 @@
-/** The official `openai` client for Python, where this machine has it. */
+/** The official `openai` client for Python, if installed. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Gateway } from '../harness/gateway.ts'
 import { eventually, leavings, startOnServiceDay } from './support.ts'
@@ -13,7 +13,7 @@ beforeAll(async () => {
 }, 20_000)
 afterAll(() => gateway?.stop())
 
-test('the Python client chats, streams, calls tools, keeps to schemas and raises its typed errors', async () => {
+test('OpenAI Python client: supports chat, streams, tools, schemas and typed errors', async () => {
   if (python === null || gateway === null) {
     process.stdout.write('did not run: the Python client (needs python3 with the package openai)\n')
     return

@@ -32,7 +32,7 @@ function gatewayOn(urls: readonly string[]) {
   }
 }
 
-test('what one gateway tells, the others hear; back after Redis was gone, they look of themselves', async () => {
+test('channel: forwards hints between gateways and causes a read after Redis was unavailable', async () => {
   if (server === null) return
   const [one, other] = [gatewayOn([server.url]), gatewayOn([server.url])]
   await eventually(() => one.redis.isReady() && other.hints() === 1 && one.hints() === 1, 5000)
@@ -50,7 +50,7 @@ test('what one gateway tells, the others hear; back after Redis was gone, they l
   other.close()
 }, 40_000)
 
-test('a cluster passes a hint on, whichever node it was told to', async () => {
+test('channel: forwards hints in a cluster from any node', async () => {
   const nodes = await startRedisCluster()
   if (nodes === null) return
   const urls = nodes.map(node => node.url)

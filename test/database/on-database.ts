@@ -1,7 +1,7 @@
 import { test } from 'bun:test'
 import type { Database } from '../../src/database/database.ts'
 
-/** Declares tests that run on one database, and say so where there is none. */
+/** Declares tests on one database, which report a missing database. */
 export function onDatabaseOf(name: string, open: () => Database | null, timeoutMs: number) {
   return (title: string, body: (database: Database) => Promise<void>, ownTimeoutMs = timeoutMs) =>
     test(

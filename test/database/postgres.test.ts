@@ -32,7 +32,7 @@ databaseContract('real Postgres', () => database)
 const random = (count: number) => crypto.getRandomValues(new Uint8Array(count))
 const clock = { now: () => Date.now() }
 
-/** A query's deadline is a second; the rest is for a busy machine. */
+/** A query's deadline is 1 s; the rest allows for a busy machine. */
 const deadlineAndLeewayMs = 3_000
 
 function onServer(title: string, body: (server: PrivatePostgres, database: Database) => Promise<void>) {

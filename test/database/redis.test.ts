@@ -24,7 +24,7 @@ if (server !== null) {
     return { outcome, ms: performance.now() - startedAt }
   }
 
-  test('B22a B22b a frozen server costs 250 ms a command, after three nothing; thawed it is back within 2 s', async () => {
+  test('Redis client: waits 250 ms per command on a frozen server, not at all after three, and recovers within 2 s [B22a, B22b]', async () => {
     const events: string[] = []
     const redis = openRedis({ urls: [server.url], onEvent: event => events.push(event) })
     await eventually(redis.isReady, 2000)
@@ -41,13 +41,13 @@ if (server !== null) {
     server.thaw()
     const { ms: backMs } = await timed(() => eventually(redis.isReady, 2000))
     expect(backMs).toBeLessThan(2000)
-    // A timeout is unknown, not failed.
+    // After a timeout the outcome is unknown, not failed.
     await eventually(async () => (await redis.send('k', ['GET', 'given-up'])) === '3', 1000)
     expect(events).toEqual(['redis_back', 'redis_away', 'redis_back'])
     redis.close()
   })
 
-  test('B22d B22e a killed server fails commands at once, ends no process, and is found again within 2 s of its return', async () => {
+  test('Redis client: fails at once when the server is killed and reconnects within 2 s of its return [B22d, B22e]', async () => {
     const heard: boolean[] = []
     const redis = openRedis({ urls: [server.url] })
     redis.onChange(isReady => heard.push(isReady))
@@ -63,7 +63,7 @@ if (server !== null) {
     redis.close()
   })
 
-  test('a hundred commands that are late together are late once', async () => {
+  test('Redis client: counts many late commands sent together as one failure', async () => {
     const redis = openRedis({ urls: [server.url] })
     await eventually(redis.isReady, 2000)
     await server.command('CLIENT', 'PAUSE', '400', 'ALL')
@@ -73,7 +73,7 @@ if (server !== null) {
     redis.close()
   })
 
-  test('a script that Redis has forgotten is sent again; what Redis refuses is no reason to leave it', async () => {
+  test('Redis client: reloads a forgotten script, and stays connected on error replies', async () => {
     const redis = openRedis({ urls: [server.url] })
     await eventually(redis.isReady, 2000)
     const twice = script('return ARGV[1] * 2')
@@ -87,7 +87,7 @@ if (server !== null) {
   })
 }
 
-test('on a cluster every account is metered, each on its partition’s node', async () => {
+test("Redis client: meters every account of a cluster on its partition's node", async () => {
   const nodes = await startRedisCluster()
   const { embedded: database } = databases
   if (nodes === null || database === null) return
@@ -124,7 +124,7 @@ test('on a cluster every account is metered, each on its partition’s node', as
   }
 }, 20_000)
 
-test('an account has its partition for ever, and all of a partition’s keys are in one slot', () => {
+test("partitionOf: never changes, and puts a partition's keys into one slot", () => {
   expect(partitionOf('acc_1')).toBe(partitionOf('acc_1'))
   const counts = new Map<number, number>()
   for (let index = 0; index < 1600; index++) {
@@ -136,7 +136,7 @@ test('an account has its partition for ever, and all of a partition’s keys are
   for (const key of [account('a'), account('b'), ...Object.values(rest)]) expect(/\{(.*?)\}/.exec(key)?.[1]).toBe('7')
 })
 
-test('over TLS a server is believed where NODE_EXTRA_CA_CERTS names who signed it, and refused with the reason where nothing does', async () => {
+test('Redis client: trusts a TLS server by NODE_EXTRA_CA_CERTS and reports why it rejects another', async () => {
   const folder = temporaryFolder()
   const certificates = makeCertificates(folder.path)
   const server = certificates === null ? null : await startRedis({ tls: certificates })
@@ -165,7 +165,7 @@ test('over TLS a server is believed where NODE_EXTRA_CA_CERTS names who signed i
   }
 }, 20_000)
 
-/** An authority of its own and a server's certificate; null where there is no openssl. */
+/** Creates an authority and a server certificate; null without openssl. */
 function makeCertificates(folder: string) {
   if (Bun.which('openssl') === null) return null
   const openssl = (...words: string[]) => {

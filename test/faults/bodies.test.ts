@@ -1,6 +1,6 @@
 /**
- * Large bodies at a real gateway process: 40 at once of 31 MB from each of ten keys. Its memory stays below what a container
- * of 512 MB has, each request is answered, and small requests are served meanwhile.
+ * Large bodies at a real gateway process: 40 concurrent ones of 31 MB from each of ten keys. Its memory stays below a
+ * container of 512 MB, each request is answered, and small requests are served meanwhile.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
@@ -16,7 +16,7 @@ import { rawText } from '../harness/raw.ts'
 setDefaultTimeout(240_000)
 
 const megabyte = 1_048_576
-/** A small container. Usual peaks are 190 to 340 MB, of which 140 are there at rest. */
+/** A small container. Usual peaks are 190 to 340 MB, of which 140 MB are used at rest. */
 const mostBytes = 512 * megabyte
 const [keys, each, piecesOfBody] = [10, 40, 31]
 
@@ -54,20 +54,20 @@ afterAll(async () => {
   await postgres?.stop()
 }, 60_000)
 
-/** Most that the process ever had in memory, in bytes. */
+/** Returns the peak memory of the process in bytes. */
 function peakBytes({ pid }: GatewayProcess): number {
   return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
 }
 
 const piece = Buffer.alloc(megabyte, 'A')
-/** A chat with an image; one character that needs two bytes makes the gateway's text of it twice as large. */
+/** A chat with an image. One character of two bytes makes the gateway's text of it twice as large. */
 const start = (word: string) =>
   `{"model":"openai/gpt-5.5","fallback":false,"max_tokens":20,"messages":[{"role":"user","content":[{"type":"text","text":"${word}"},{"type":"image_url","image_url":{"url":"data:image/png;base64,`
 const end = '"}}]}]}'
 
 type Framing = 'length' | 'chunked'
 
-/** Sends the body as fast as it is taken, and reads the status of the answer; `cut` = the connection broke first. */
+/** Sends the body as fast as possible and returns the status of the response; `cut` = the connection broke first. */
 function sendLarge({ url }: GatewayProcess, { headers }: TestAccount, word: string, framing: Framing): Promise<string> {
   const length = Buffer.byteLength(start(word)) + piecesOfBody * megabyte + end.length
   const framed = framing === 'length' ? { 'content-length': String(length) } : { 'transfer-encoding': 'chunked' }
@@ -117,54 +117,57 @@ const attacks = [
   ['without a length', 'look', 'chunked'],
 ] as const
 
-test.each(attacks)('ten keys, each with 40 bodies of 31 MB %s: memory stays bounded', async (name, word, framing) => {
-  if (postgres === null || database === null || upstream === null || !existsSync('/proc/self/status')) {
-    process.stdout.write(`did not run without a real Postgres on Linux: bodies ${name}\n`)
-    return
-  }
-  const gateway = await startProcess(dataFolder(), {
-    DATABASE_URL: postgres.url,
-    JWT_SECRET: 'a secret of the tests, long enough to be taken',
-    OPENAI_API_KEY: 'x',
-    OPENAI_BASE_URL: `http://127.0.0.1:${upstream.port}/v1`,
-  })
-  const on = database
-  const attackers = await Promise.all(Array.from({ length: keys }, () => newAccountOn(on, plans.evaluation)))
-  const [customer, patient] = [
-    await newAccountOn(on),
-    await newAccountOn(on, { dailyTokens: 1e12, dailyCostMicrocents: 1e15 }),
-  ]
-  const statuses = new Map<string, number>()
-  const small = async () => {
-    const answer = await gateway.chat(customer.key, 'Hi', { model: 'openai/gpt-5.5', max_output_tokens: 5 })
-    return `${answer.status} ${answer.status === 200 ? '' : await answer.text()}`
-  }
-  // Known before: what is asked here is whether a body that is small finds room.
-  expect(await small()).toBe('200 ')
-  const attack = Promise.all(
-    attackers.flatMap(account =>
-      Array.from({ length: each }, async () => {
-        const status = await sendLarge(gateway, account, word, framing)
-        statuses.set(status, (statuses.get(status) ?? 0) + 1)
-      }),
-    ),
-  )
-  const meanwhile = await small()
-  await attack
-  const peak = peakBytes(gateway)
-  process.stdout.write(
-    `${keys * each} bodies of ${piecesOfBody} MB ${name}: peak RSS ${(peak / megabyte).toFixed(0)} MB, answers ${JSON.stringify([...statuses].sort())}\n`,
-  )
-  expect(peak).toBeLessThan(mostBytes)
-  expect(meanwhile).toBe('200 ')
-  for (const status of statuses.keys()) expect(['200', '429', '503']).toContain(status)
-  // What was held is free again: the same body is served.
-  let last = ''
-  await eventually(async () => {
-    last = await sendLarge(gateway, patient, word, framing)
-    return last !== '503'
-  }, 60_000)
-  expect(last).toBe('200')
-  expect(peakBytes(gateway)).toBeLessThan(mostBytes)
-  gateway.kill('SIGKILL')
-})
+test.each(attacks)(
+  'request bodies: stay within memory limits with ten keys of 40 bodies of 31 MB %s',
+  async (name, word, framing) => {
+    if (postgres === null || database === null || upstream === null || !existsSync('/proc/self/status')) {
+      process.stdout.write(`did not run without a real Postgres on Linux: bodies ${name}\n`)
+      return
+    }
+    const gateway = await startProcess(dataFolder(), {
+      DATABASE_URL: postgres.url,
+      JWT_SECRET: 'a secret of the tests, long enough to be taken',
+      OPENAI_API_KEY: 'x',
+      OPENAI_BASE_URL: `http://127.0.0.1:${upstream.port}/v1`,
+    })
+    const on = database
+    const attackers = await Promise.all(Array.from({ length: keys }, () => newAccountOn(on, plans.evaluation)))
+    const [customer, patient] = [
+      await newAccountOn(on),
+      await newAccountOn(on, { dailyTokens: 1e12, dailyCostMicrocents: 1e15 }),
+    ]
+    const statuses = new Map<string, number>()
+    const small = async () => {
+      const answer = await gateway.chat(customer.key, 'Hi', { model: 'openai/gpt-5.5', max_output_tokens: 5 })
+      return `${answer.status} ${answer.status === 200 ? '' : await answer.text()}`
+    }
+    // Sent before, so that the key is known: this tests whether a small body finds room.
+    expect(await small()).toBe('200 ')
+    const attack = Promise.all(
+      attackers.flatMap(account =>
+        Array.from({ length: each }, async () => {
+          const status = await sendLarge(gateway, account, word, framing)
+          statuses.set(status, (statuses.get(status) ?? 0) + 1)
+        }),
+      ),
+    )
+    const meanwhile = await small()
+    await attack
+    const peak = peakBytes(gateway)
+    process.stdout.write(
+      `${keys * each} bodies of ${piecesOfBody} MB ${name}: peak RSS ${(peak / megabyte).toFixed(0)} MB, answers ${JSON.stringify([...statuses].sort())}\n`,
+    )
+    expect(peak).toBeLessThan(mostBytes)
+    expect(meanwhile).toBe('200 ')
+    for (const status of statuses.keys()) expect(['200', '429', '503']).toContain(status)
+    // The reserved bytes are free again: the same body is served.
+    let last = ''
+    await eventually(async () => {
+      last = await sendLarge(gateway, patient, word, framing)
+      return last !== '503'
+    }, 60_000)
+    expect(last).toBe('200')
+    expect(peakBytes(gateway)).toBeLessThan(mostBytes)
+    gateway.kill('SIGKILL')
+  },
+)

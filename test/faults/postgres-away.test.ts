@@ -1,6 +1,6 @@
 /**
- * Postgres gone for five seconds under load, of a real gateway process on a real server: who is known goes on, streams and
- * new requests alike, who is not is told to come again, and afterwards the ledger says what the callers saw.
+ * Postgres unavailable for 5 s under load, with a real gateway process on a real server: known keys continue with
+ * streams and new requests, unknown ones are rejected with 503, and the ledger matches the clients' view afterwards.
  */
 import { afterAll, describe, setDefaultTimeout, test } from 'bun:test'
 import { startPostgres } from '../harness/postgres.ts'
@@ -20,8 +20,8 @@ afterAll(async () => {
   await Promise.all(stores.map(store => store?.stop()))
 })
 
-describe('Postgres is gone for 5 s under load', () => {
-  test('limits in process: known keys go on, unknown ones get 503, and all is in the ledger ≤ 10 s after its return', async () => {
+describe('Postgres unavailable for 5 s under load', () => {
+  test('limits in process: serve known keys, answer 503 to unknown ones, and ship all usage within 10 s', async () => {
     if (postgres !== null)
       await throughOutage('Postgres gone', postgres, {}, [
         [0, postgres.crash],
@@ -29,7 +29,7 @@ describe('Postgres is gone for 5 s under load', () => {
       ])
   })
 
-  test('limits in Redis: the same', async () => {
+  test('limits in Redis: behave the same', async () => {
     if (postgres !== null && redis !== null)
       await throughOutage('Postgres gone, Redis there', postgres, { REDIS_URL: redis.url }, [
         [0, postgres.crash],

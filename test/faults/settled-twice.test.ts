@@ -1,6 +1,7 @@
 /**
- * Answers that ended while their gateway's wires to both stores were cut, and a gateway that is killed before it could tell
- * anybody: a sibling settles them to their checkpoints, and the journal of the dead one knows better once it is back.
+ * Responses that ended while their gateway's connections to both stores were cut, and a gateway that is killed before
+ * it could report them: another instance settles them to their checkpoints, and the dead one's journal corrects this
+ * when it is back.
  */
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { openDatabase } from '../../src/database/database.ts'
@@ -24,7 +25,7 @@ afterAll(async () => {
 
 type Seen = { readonly id: string; readonly tokens: number; readonly microcents: number }
 
-/** An answer that takes some seconds; what its caller was told in the end. */
+/** A response that takes some seconds, with the usage that its client received. */
 async function longAnswer(gateway: GatewayProcess, key: string): Promise<Seen> {
   const prompt = '[[sim:tokens=110, chunk=1, pace_ms=40]] tell me'
   const text = await (await gateway.chat(key, prompt, { stream: true })).text()
@@ -38,8 +39,8 @@ async function longAnswer(gateway: GatewayProcess, key: string): Promise<Seen> {
   return { id, tokens: usage.total_tokens, microcents: Math.round(usage.cost_usd * 1e8) }
 }
 
-describe('an answer that ended unheard', () => {
-  test('ledger: says what callers were told when a sibling settled their answers first, and so do all sums', async () => {
+describe('ledger of instances that seemed dead', () => {
+  test('records the status that clients received when another instance settled first, and so do all sums', async () => {
     if (postgres === null || redis === null) return
     const [toPostgres, toRedis] = [startProxy(Number(new URL(postgres.url).port)), startProxy(redis.port)]
     const proxied = new URL(postgres.url)
@@ -82,7 +83,7 @@ describe('an answer that ended unheard', () => {
       expect(row).toMatchObject({ status: 'failed', truth: 'checkpoint' })
       expect(row.tokens).toBeLessThan(seen.find(({ id }) => id === row.id)?.tokens ?? 0)
     }
-    // The sibling's limits count the checkpoints from here on.
+    // The other instance's limits count the checkpoints from here on.
     expect((await sibling.chat(key, 'hello')).status).toBe(200)
 
     await startProcess(folder, direct)
@@ -102,7 +103,7 @@ describe('an answer that ended unheard', () => {
   })
 })
 
-/** How many open requests Redis holds a checkpoint of. */
+/** Returns the number of open requests with a checkpoint in Redis. */
 async function checkpoints(): Promise<number> {
   const script = `local count = 0
     for _, key in ipairs(redis.call('KEYS', '*')) do

@@ -92,7 +92,7 @@ describe('computeEmbeddingsBill', () => {
       host: plan.hosts[0],
       inputTokens,
       estimated: false,
-      callCompleted: () => {},
+      answered: () => {},
     }
     const { owed, billed, inputTokens: counted } = computeEmbeddingsBill(plan, progress, isOwed)
     return { owed, billed, counted }
@@ -108,11 +108,11 @@ describe('computeEmbeddingsBill', () => {
   })
 })
 
-describe('the response body', () => {
+describe('embeddingsBody', () => {
   const asked = { model: 'm "quoted"', encoding: 'float' } as const
   const textOf = async (body: string | ReadableStream<Uint8Array>) => new Response(body).text()
 
-  test.each([1, 40])('is the same JSON whole and in pieces: %d vectors of 2,000 numbers', async count => {
+  test.each([1, 40])('writes the same JSON whole and in pieces: %d vectors of 2,000 numbers', async count => {
     const vectors = Array.from({ length: count }, (_, index) =>
       Float32Array.from({ length: 2_000 }, (_, at) => index + at / 8),
     )
@@ -126,7 +126,7 @@ describe('the response body', () => {
     })
   })
 
-  test('holds base64 when the client wants it', async () => {
+  test('writes base64 when the client requests it', async () => {
     const body = toResponseBody(embeddingsBody({ model: 'm', encoding: 'base64' }, [[1, 2]], 1))
     expect(JSON.parse(await textOf(body)).data[0].embedding).toBe(encodeVector([1, 2]))
   })

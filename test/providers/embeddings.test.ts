@@ -1,4 +1,4 @@
-/** The embedding adapters: what goes out on each wire, and what is made of what comes back. */
+/** Tests of the embedding adapters: requests on each wire, and results of responses. */
 import { describe, expect, test } from 'bun:test'
 import { encodeVector } from '../../src/core/embeddings/vectors.ts'
 import {
@@ -6,7 +6,7 @@ import {
   publishedEmbeddingModels,
   toEmbeddingModel,
 } from '../../src/core/models/embedding-models.ts'
-import type { EmbeddingsCall } from '../../src/providers/embeddings.ts'
+import type { EmbeddingsAsk } from '../../src/providers/embeddings.ts'
 import { googleEmbeddings } from '../../src/providers/google/embeddings.ts'
 import { openaiEmbeddings } from '../../src/providers/openai/embeddings.ts'
 
@@ -15,7 +15,7 @@ const published = (id: string): EmbeddingModel => publishedEmbeddingModels.find(
 const small = published('text-embedding-3-small')
 const gemini = published('gemini-embedding-001')
 
-const ask = (model: EmbeddingModel, fields: Partial<EmbeddingsCall> = {}): EmbeddingsCall => ({
+const ask = (model: EmbeddingModel, fields: Partial<EmbeddingsAsk> = {}): EmbeddingsAsk => ({
   model,
   inputs: ['one', 'two'],
   dimensions: null,
@@ -25,8 +25,8 @@ const ask = (model: EmbeddingModel, fields: Partial<EmbeddingsCall> = {}): Embed
 })
 const access = (baseUrl: string) => ({ baseUrl, apiKey: 'secret' })
 
-describe('the OpenAI wire', () => {
-  test('asks OpenAI for base64 and passes token IDs and the end user', () => {
+describe('OpenAI embeddings', () => {
+  test('request base64 from OpenAI and pass token IDs and the end user', () => {
     const fields = { inputs: [[1, 2]], dimensions: 256, endUser: 'ada', extras: { task: 'x' } }
     const sent = openaiEmbeddings(true).toEmbeddingsRequest(ask(small, fields), access('https://api.openai.com/v1'))
     expect(sent.url).toBe('https://api.openai.com/v1/embeddings')
@@ -50,7 +50,7 @@ describe('the OpenAI wire', () => {
       'dimensions',
     ],
     ['https://api.voyageai.com/v1', 'https://api.voyageai.com/v1/embeddings', 'output_dimension'],
-  ])('adds nothing that a server at %s may not take', (base, url, field) => {
+  ])('add nothing that a server at %s may reject', (base, url, field) => {
     const fields = {
       dimensions: 2,
       endUser: 'ada',
@@ -71,7 +71,7 @@ describe('the OpenAI wire', () => {
     ['without indices', [item(undefined, [1]), item(null, [2])]],
     ['within a list', [item(0, [[1]]), item(1, [[2]])]],
     ['as base64', [item(0, encodeVector([1])), item(1, encodeVector([2]))]],
-  ])('returns the vectors in the order of the inputs when they come %s', (_, data) => {
+  ])('return the vectors in the order of the inputs when they arrive %s', (_, data) => {
     const answer = read({ data, usage: { prompt_tokens: 7 } })
     const vectors = answer.kind === 'vectors' ? answer.vectors.map(vector => [...vector]) : null
     expect({ ...answer, vectors }).toEqual({ kind: 'vectors', vectors: [[1], [2]], inputTokens: 7 })
@@ -83,7 +83,7 @@ describe('the OpenAI wire', () => {
     ['a total only', { total_tokens: 9 }, 9],
     ['an absurd usage', { prompt_tokens: 1e12 }, null],
     ['a negative usage', { prompt_tokens: -5 }, null],
-  ])('counts tokens of %s', (_, usage, inputTokens) => {
+  ])('count tokens of %s', (_, usage, inputTokens) => {
     expect(read({ data: [item(0, [1]), item(1, [2])], usage })).toMatchObject({ inputTokens })
   })
 
@@ -95,16 +95,16 @@ describe('the OpenAI wire', () => {
     ['a vector with null', { data: [item(0, [1]), item(1, [null])] }, 'bad_answer'],
     ['one vector per token', { data: [item(0, [[1], [2]]), item(1, [[1], [2]])] }, 'bad_answer'],
     ['an error', { error: { message: 'busy', type: 'rate_limit_error' } }, 'rate_limited'],
-  ])('fails on %s', (_, body, kind) => {
+  ])('fail on %s', (_, body, kind) => {
     expect(read(body)).toMatchObject({ kind: 'failure', failure: { kind } })
   })
 })
 
-describe('the Gemini wire', () => {
+describe('Gemini embeddings', () => {
   const base = access('https://generativelanguage.googleapis.com/')
   const content = (text: string) => ({ model: 'models/gemini-embedding-001', content: { parts: [{ text }] } })
 
-  test('sends one input by embedContent and several by batchEmbedContents, each as a request of its own', () => {
+  test('send one input by embedContent and several by batchEmbedContents as separate requests', () => {
     const one = googleEmbeddings.toEmbeddingsRequest(ask(gemini, { inputs: ['one'] }), base)
     expect(one.url).toBe('https://generativelanguage.googleapis.com/v1beta/models/gemini-embedding-001:embedContent')
     expect(one.headers['x-goog-api-key']).toBe('secret')
@@ -122,12 +122,12 @@ describe('the Gemini wire', () => {
     expect(two.droppedParameters).toEqual(['user', 'other'])
   })
 
-  const vectorsOf = (body: unknown, fields: Partial<EmbeddingsCall>) => {
+  const vectorsOf = (body: unknown, fields: Partial<EmbeddingsAsk>) => {
     const answer = googleEmbeddings.readEmbeddings(body, ask(gemini, fields))
     return answer.kind === 'vectors' ? { vectors: answer.vectors, tokens: answer.inputTokens } : answer.failure.kind
   }
 
-  test('normalizes vectors below full length only', () => {
+  test('normalize only vectors below full length', () => {
     const body = { embeddings: [{ values: [3, 4] }, { values: [0, 2] }], usageMetadata: { promptTokenCount: 5 } }
     expect(vectorsOf(body, { dimensions: 2 })).toEqual({
       vectors: [
@@ -151,7 +151,7 @@ describe('the Gemini wire', () => {
     ['no values', { embeddings: [{ values: [1] }, {}] }, 'bad_answer'],
     ['no JSON', undefined, 'bad_answer'],
     ['an error', { error: { code: 429, status: 'RESOURCE_EXHAUSTED', message: 'slow down' } }, 'rate_limited'],
-  ])('fails on %s', (_, body, kind) => {
-    expect<unknown>(vectorsOf(body, {})).toBe(kind)
+  ] as const)('fail on %s', (_, body, kind) => {
+    expect(vectorsOf(body, {})).toBe(kind)
   })
 })

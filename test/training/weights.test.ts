@@ -26,7 +26,7 @@ const tell = (line: string) => process.stdout.write(`${line}\n`)
 if (!hasSets) tell('not run: ../shared/data is absent, so the shipped weights are not measured')
 
 test.each(Object.entries(courses))(
-  '%s: the kept weights are of the examples as they are now; else `bun run train`',
+  'weights of %s: match the current examples, else run `bun run train`',
   async (name, read) => {
     if (!hasSets) return
     const kept = await Bun.file(new URL(`../../src/core/weights/${name}.json`, import.meta.url)).text()
@@ -34,7 +34,7 @@ test.each(Object.entries(courses))(
   },
 )
 
-test('query types: the rows learned from are told as labelled, case and white space aside', async () => {
+test('query type weights: classify their training rows as labeled, ignoring case and white space', async () => {
   if (!hasSets) return
   const rows = await readRows('query-types', Query)
   const right = rows.filter(row => read(row.prompt).queryType === (row.type === 'others' ? 'other' : row.type)).length
@@ -48,7 +48,7 @@ test('query types: the rows learned from are told as labelled, case and white sp
   expect(same / rows.length).toBeGreaterThanOrEqual(0.99)
 })
 
-test('complexity: detailed prompts stand above terse ones', async () => {
+test('complexity weights: rank detailed prompts above terse ones', async () => {
   if (!hasSets) return
   const rows = await readRows('query-types', Query)
   const of = (detail: string) => rows.filter(row => row.detail === detail).map(row => read(row.prompt).complexity)
@@ -59,7 +59,7 @@ test('complexity: detailed prompts stand above terse ones', async () => {
   expect(share).toBeGreaterThan(0.9)
 })
 
-test('freshness: questions in seven languages are told apart, and real prompts not searched for in vain', async () => {
+test('freshness weights: separate questions in seven languages without searching for real prompts in vain', async () => {
   if (!hasSets) return
   const rows = await readRows('evergreenqa', EverGreen)
   for (const language of Object.keys(rows[0]?.texts ?? {})) {

@@ -1,7 +1,9 @@
-/** What one upstream call takes. `tokens` bounds a batch of two inputs and more: one input is sent however long it is. */
+/**
+ * Limits of one upstream call. `tokens` limits a batch of several inputs: a single input is sent whatever its length.
+ */
 export type BatchLimits = { readonly inputs: number; readonly tokens: number }
 
-/** Inputs from index `from` to before `to`. */
+/** Inputs from index `from` up to but excluding `to`. */
 export type Batch = { readonly from: number; readonly to: number; readonly tokens: number }
 
 /** Splits inputs of these token counts into batches within the limits, in order. */

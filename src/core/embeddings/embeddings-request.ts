@@ -1,4 +1,4 @@
-/** One request for embeddings, read and checked, whatever upstream serves it. */
+/** One validated embeddings request, independent of the upstream. */
 
 import { maximumInputs } from '../models/embedding-models.ts'
 import { GatewayError } from '../validation/errors.ts'
@@ -10,19 +10,19 @@ export type EmbeddingsRequest = {
   /** As the client wrote it. */
   readonly model: string
   readonly inputs: readonly EmbeddingInput[]
-  /** What the client wrote was one input and no list: errors then name `input`, and else `input.3`. */
+  /** True if the client sent one input instead of a list: errors then name `input`, otherwise `input.3`. */
   readonly isSingle: boolean
   readonly encoding: 'float' | 'base64'
-  /** null = the model's own. */
+  /** null = the model's default. */
   readonly dimensions: number | null
   readonly endUser: string | null
-  /** Every other field, by its wire name. */
+  /** All other fields, by wire name. */
   readonly extras: Readonly<Record<string, unknown>>
 }
 
 /**
- * Returns the inputs of a request's `input`: a text, a list of texts, a list of token IDs, or a list of such lists. Throws
- * `invalid_request` that names `input`, or the place in it.
+ * Returns the inputs of a request's `input`: a text, a list of texts, a list of token IDs, or a list of such lists.
+ * Throws `invalid_request` that names `input` or the item.
  */
 export function parseInputs(input: unknown): Pick<EmbeddingsRequest, 'inputs' | 'isSingle'> {
   if (input === undefined || input === null) throw invalidInput('is missing: it must be', forms)
@@ -65,7 +65,7 @@ function isId(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }
 
-/** The error about an input; `place` is where it is in the request. */
+/** Returns the error about an input; `place` is its path in the request. */
 export function inputError(
   place: string,
   text: string,
@@ -74,7 +74,7 @@ export function inputError(
   return new GatewayError(code, `\`${place}\` ${text}.`, { param: place })
 }
 
-/** Where the input of that index is in the request. */
+/** Returns the path of an input in the request. */
 export function placeOf({ isSingle }: Pick<EmbeddingsRequest, 'isSingle'>, index: number): string {
   return isSingle ? 'input' : `input.${index}`
 }

@@ -1,8 +1,8 @@
-/** Vectors of embeddings: their two wire forms, and the checks that a vector must pass before a client stores it. */
+/** Embedding vectors: their two wire forms, and the checks that a vector must pass before a client stores it. */
 
 export type Vector = readonly number[] | Float32Array
 
-/** Returns the vector as base64 of its little-endian float32 values, the form that OpenAI's clients decode. */
+/** Returns the vector as base64 of its little-endian float32 values, which OpenAI's clients decode. */
 export function encodeVector(vector: Vector): string {
   const bytes = Buffer.allocUnsafe(vector.length * 4)
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -10,10 +10,10 @@ export function encodeVector(vector: Vector): string {
   return bytes.toString('base64')
 }
 
-/** Returns the vector of such a text; null where the text is not base64 of whole, finite float32 values. */
+/** Returns the vector of such a text; null if it is not base64 of complete, finite float32 values. */
 export function decodeVector(text: string): Float32Array | null {
   const bytes = Buffer.from(text, 'base64')
-  // Buffer skips what is not base64: the length shows it.
+  // Buffer ignores invalid characters; a wrong length reveals them.
   const unpadded = text.replace(/=+$/, '').length
   if (bytes.length === 0 || bytes.length % 4 !== 0 || bytes.length !== Math.floor((unpadded * 3) / 4)) return null
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -27,8 +27,8 @@ export function decodeVector(text: string): Float32Array | null {
 }
 
 /**
- * Returns the vector that an upstream sent, as numbers or as base64; null where it is none. Servers that pool nothing send a
- * list that holds the vector.
+ * Returns the vector that an upstream sent as numbers or base64; null if it is invalid. Servers without pooling send a
+ * list that contains the vector.
  */
 export function parseVector(sent: unknown): Vector | null {
   if (typeof sent === 'string') return decodeVector(sent)
@@ -38,12 +38,15 @@ export function parseVector(sent: unknown): Vector | null {
   return sent.every(isFloat32) ? sent : null
 }
 
-/** A number that float32 holds: JSON has none that is not finite, and one above 3.4e38 would become infinite in base64. */
+/**
+ * Returns true for a number within float32: JSON has only finite numbers, and one above 3.4e38 would become infinite in
+ * base64.
+ */
 function isFloat32(value: unknown): value is number {
   return typeof value === 'number' && Number.isFinite(Math.fround(value))
 }
 
-/** Returns the vector at length 1, and a vector of zeros unchanged. */
+/** Returns the vector scaled to length 1; a zero vector stays unchanged. */
 export function normalizeVector(vector: Vector): Vector {
   let squares = 0
   for (const value of vector) squares += value * value

@@ -1,14 +1,15 @@
 /**
- * Embedding models: the published ones and those that the operator configures. A list of its own, so that no routing of chat
- * requests ever sees one. Vectors of two models do not mix: only entries of one `vectorSpace` stand in for each other.
+ * Embedding models: the published ones and those that the operator configures. Separate from the chat models, so that
+ * chat routing never includes them. Vectors of different models are incompatible: only entries with the same
+ * `vectorSpace` are fallbacks of each other.
  */
 import { type Static, Type } from '@sinclair/typebox'
 import { buildCatalog, type Catalog, fullName, maximumNameCharacters, type Pricing } from './models.ts'
 
 export type EmbeddingModel = {
-  /** As the provider's API takes it. */
+  /** The model's name in the provider's API. */
   readonly id: string
-  /** `openai`, `google`, or a configured provider's id. */
+  /** `openai`, `google`, or the ID of a configured provider. */
   readonly provider: string
   readonly displayName: string
   /** Only input has a price. */
@@ -16,22 +17,22 @@ export type EmbeddingModel = {
   readonly pricingSource: string
   /** Full name of the model that computes the vectors: the same for all hosts of one model. */
   readonly vectorSpace: string
-  /** Length of a vector unless the client names another; null = not configured. */
+  /** Default length of a vector; null = not configured. */
   readonly dimensions: number | null
-  /** Lengths that `dimensions` may name; null = the model has one length only. */
+  /** Allowed values of `dimensions`; null = the model has only one length. */
   readonly dimensionRange: { readonly minimum: number; readonly maximum: number } | null
   /** Tokens of one input. */
   readonly maximumInputTokens: number
-  /** What one upstream call takes; a longer request is split. */
+  /** Limits of one upstream call; a larger request is split. */
   readonly batch: { readonly inputs: number; readonly tokens: number }
-  /** `as_is`: its API takes token IDs of cl100k_base. `decoded`: it is sent the text that they stand for. */
+  /** `as_is`: its API accepts token IDs of cl100k_base. `decoded`: it receives the text that they stand for. */
   readonly tokenIds: 'as_is' | 'decoded'
   readonly aliases: readonly string[]
   readonly marketplaceAliases: readonly string[]
   readonly releaseDate: string | null
 }
 
-/** Inputs of one request, as at OpenAI. */
+/** Maximum inputs per request, as at OpenAI. */
 export const maximumInputs = 2_048
 
 /** The published embedding models. Sources and dates: docs/embeddings.md. */
@@ -94,19 +95,22 @@ const strict = { additionalProperties: false } as const
 const name = Type.String({ minLength: 1, maxLength: maximumNameCharacters })
 const length = Type.Integer({ minimum: 1, maximum: 65_536 })
 
-/** An embedding model of a configured provider (`GATEWAY_CONFIG`, `providers[].embedding_models[]`). 0 is a price. */
+/**
+ * An embedding model of a configured provider (`GATEWAY_CONFIG`, `providers[].embedding_models[]`). A price of 0 is
+ * allowed.
+ */
 export const configuredEmbeddingModelSchema = Type.Object(
   {
     id: name,
     display_name: Type.Optional(name),
     input_per_mtok: Type.Number({ minimum: 0, maximum: 1_000_000 }),
     dimensions: Type.Optional(length),
-    /** Shortest length that `dimensions` of a request may name; absent = it may name none. */
+    /** Minimum value of `dimensions` in a request; absent = not supported. */
     minimum_dimensions: Type.Optional(length),
     max_input_tokens: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000_000 })),
     batch_inputs: Type.Optional(Type.Integer({ minimum: 1, maximum: maximumInputs })),
     batch_tokens: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000_000 })),
-    /** True: it takes token IDs of cl100k_base, as OpenAI's models hosted elsewhere do. */
+    /** True: it accepts token IDs of cl100k_base, as OpenAI's models on other hosts do. */
     token_ids: Type.Optional(Type.Boolean()),
     /** `provider/model` of the same model on another host. */
     same_as: Type.Optional(name),
@@ -117,11 +121,11 @@ export const configuredEmbeddingModelSchema = Type.Object(
 
 export type ConfiguredEmbeddingModel = Static<typeof configuredEmbeddingModelSchema>
 
-/** Small enough for the servers with the smallest default (text-embeddings-inference takes 32 inputs per call). */
+/** Fits the servers with the smallest default (text-embeddings-inference accepts 32 inputs per call). */
 const usualBatch = { inputs: 32, tokens: 300_000 }
 const usualInputTokens = 8_192
 
-/** Returns a configured row as a model. What it leaves open is as at the published model that it is the `same_as`. */
+/** Returns a configured row as a model. Missing values come from the published model named by `same_as`. */
 export function toEmbeddingModel(provider: string, row: ConfiguredEmbeddingModel): EmbeddingModel {
   const { id, minimum_dimensions: minimum } = row
   const same = publishedEmbeddingModels.find(model => fullName(model) === row.same_as) ?? null
@@ -148,7 +152,7 @@ export function toEmbeddingModel(provider: string, row: ConfiguredEmbeddingModel
   }
 }
 
-/** What is wrong with a configured row, one line each. */
+/** Returns the problems of a configured row, one line each. */
 export function embeddingModelProblems({ id, dimensions, minimum_dimensions: minimum }: ConfiguredEmbeddingModel) {
   if (minimum === undefined) return []
   if (dimensions === undefined)
@@ -161,11 +165,11 @@ function inputPricing(input: number): Pricing {
 }
 
 export type EmbeddingCatalog = Catalog<EmbeddingModel> & {
-  /** The model and the other hosts of it, the model itself first. */
+  /** Returns the model and its other hosts, the model itself first. */
   hostsOf(model: EmbeddingModel): readonly EmbeddingModel[]
 }
 
-/** Returns the catalog of these models. Names resolve as those of chat models do. */
+/** Builds the catalog of these models. Names resolve like those of chat models. */
 export function buildEmbeddingCatalog(models: readonly EmbeddingModel[]): EmbeddingCatalog {
   const catalog = buildCatalog(models)
   return {

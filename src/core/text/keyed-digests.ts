@@ -1,16 +1,25 @@
 import type { ContentPart, Message, ToolCall } from '../chat/chat.ts'
 import type { PromptDefinition } from '../chat/tool-definitions.ts'
 
+/** Turns of a conversation read as one text (`core/moderation/turns.ts`). */
+export type JoinedTurns = { readonly role: 'turns'; readonly text: string }
+
+/** What has a digest. */
+export type Digested = Message | PromptDefinition | JoinedTurns
+
 /** Names for messages and definitions under which something can be remembered of them without keeping what they say. */
 export type KeyedDigests = {
   /** The same for messages of one role that say the same, worked out once for each message. */
-  of(message: Message | PromptDefinition): string
+  of(message: Digested): string
 }
 
-/** Keyed SHA-256 digests; `salt` is secret and lives as long as what they name, so that they mean nothing outside of it. */
+/**
+ * Creates keyed SHA-256 digests. `salt` is secret and lives only as long as the cache, so that digests are meaningless
+ * elsewhere.
+ */
 export function createKeyedDigests(salt: Uint8Array): KeyedDigests {
   const key = Buffer.from(salt).toString('base64')
-  const known = new WeakMap<Message | PromptDefinition, string>()
+  const known = new WeakMap<Digested, string>()
   return {
     of(message) {
       let digest = known.get(message)
@@ -24,7 +33,7 @@ export function createKeyedDigests(salt: Uint8Array): KeyedDigests {
 }
 
 /** All of a message that is read or screened, so that no two messages that differ in it are spelt alike. */
-function spelt(message: Message | PromptDefinition): string {
+function spelt(message: Digested): string {
   switch (message.role) {
     case 'system':
       return `s${message.text}`
@@ -33,9 +42,12 @@ function spelt(message: Message | PromptDefinition): string {
     case 'user':
       return `u${message.content.map(speltPart).join('')}`
     case 'assistant': {
-      const { text, reasoning, toolCalls } = message
-      return `a${measured(text ?? '')}${measured(reasoning ?? '')}${toolCalls.map(speltCall).join('')}`
+      const { text, reasoning, reasoningItems = [], toolCalls } = message
+      const thoughts = measured(reasoning ?? '') + reasoningItems.map(item => `r${measured(item.text)}`).join('')
+      return `a${measured(text ?? '')}${thoughts}${toolCalls.map(speltCall).join('')}`
     }
+    case 'turns':
+      return `j${message.text}`
     case 'definition':
       return `d${message.texts.map(measured).join('')}`
     default:
@@ -43,7 +55,7 @@ function spelt(message: Message | PromptDefinition): string {
   }
 }
 
-/** An image that is sent along is neither read nor screened. */
+/** An inline image is neither analyzed nor moderated. */
 function speltPart(part: ContentPart): string {
   if (part.type === 'text') return `t${measured(part.text)}`
   return part.url.startsWith('data:') ? 'd' : `i${measured(part.url)}`

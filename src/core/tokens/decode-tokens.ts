@@ -1,14 +1,14 @@
-/** The text behind token IDs of cl100k_base, the vocabulary of OpenAI's embedding models, which clients use for every name. */
+/** Decodes token IDs of cl100k_base, the vocabulary of OpenAI's embedding models, which clients use for every model. */
 
-/** IDs of cl100k_base are below it; the few special ones above stand for no text. */
+/** IDs of cl100k_base are below this; the few special ones above stand for no text. */
 export const tokenIdLimit = 100_256
 
 type Ranks = typeof import('gpt-tokenizer/bpeRanks/cl100k_base')
 let ranks: Promise<Ranks> | null = null
 
 /**
- * Returns the texts of these lists of IDs, each below `tokenIdLimit`. A list that ends inside a character ends with U+FFFD. The
- * table takes 16 MB and a fifth of a second to load: for a thread of its own.
+ * Returns the texts of lists of IDs, each below `tokenIdLimit`. A list that ends inside a character ends with U+FFFD. Loads a
+ * table of 16 MB in about 0.2 s, so it must run in a separate thread.
  */
 export async function decodeTokens(lists: readonly (readonly number[])[]): Promise<readonly string[]> {
   ranks ??= import('gpt-tokenizer/bpeRanks/cl100k_base')
@@ -16,9 +16,9 @@ export async function decodeTokens(lists: readonly (readonly number[])[]): Promi
   return lists.map(ids => decodeList(ids, tokens))
 }
 
-/** A token is a text, or the bytes of one that is no whole number of characters. */
+/** A token is a text, or bytes that are not whole characters. */
 function decodeList(ids: readonly number[], tokens: Ranks['default']): string {
-  // Else a byte order mark is left out.
+  // Otherwise the decoder drops a byte order mark.
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   let text = ''
   let bytes: number[] = []

@@ -2,10 +2,10 @@ import type { ShownRequest } from '../../routes/usage/schemas.ts'
 import { count, humanize, milliseconds } from '../state/format.ts'
 import { Badge } from './badge.tsx'
 
-/** Who was asked, one below the other along the time that the request took: grey while waited for, then the answer itself. */
+/** Attempts on the timeline of the request: gray while waiting, then the output. */
 export function Attempts({ request }: { readonly request: ShownRequest }) {
   const { tried, attempts, latency_ms: all } = request
-  if (tried === null) return <p class="hint">Of requests this old their attempts are counted alone.</p>
+  if (tried === null) return <p class="hint">Attempt details are not available for older requests.</p>
   const skipped = attempts - tried.length
   return (
     <>
@@ -31,27 +31,29 @@ export function Attempts({ request }: { readonly request: ShownRequest }) {
           {(['wait', 'flow'] as const).map(tone => (
             <li key={tone}>
               <span class={`swatch ${tone}`} />
-              {tone === 'wait' ? 'until the first words' : 'the answer'}
+              {tone === 'wait' ? 'time to first token' : 'streaming'}
             </li>
           ))}
         </ul>
       )}
       {tried.length === 0 && (
         <p class="hint">
-          {request.model === null ? 'No model was asked.' : `${request.model} was being asked when the request ended.`}
+          {request.model === null
+            ? 'No attempt was made.'
+            : `The request ended during the attempt on ${request.model}.`}
         </p>
       )}
       {skipped > 0 && (
         <p class="hint">
-          {count(skipped)} {skipped === 1 ? 'other was' : 'others were'} skipped: over the remaining budget, or paused
-          after failures.
+          {count(skipped)} {skipped === 1 ? 'candidate' : 'candidates'} skipped: cost above the remaining daily limit,
+          or a cooldown after failures.
         </p>
       )}
     </>
   )
 }
 
-/** Place and length of a time within `all`; seen even where it is next to nothing, and never past the end. */
+/** Returns position and length of a time within `all`, always visible and within bounds. */
 function stretch(from: number, duration: number, all: number) {
   const start = all === 0 ? 0 : Math.min(1, from / all)
   const length = all === 0 ? 1 : Math.min(1 - start, duration / all)

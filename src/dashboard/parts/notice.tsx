@@ -11,7 +11,7 @@ type NoticeProps = {
   readonly title?: string
   readonly children?: ComponentChildren
   readonly actions?: ComponentChildren
-  /** True: said at once by screen readers. */
+  /** True = announced by screen readers at once. */
   readonly isUrgent?: boolean
 }
 
@@ -29,44 +29,44 @@ export function Notice({ tone = 'plain', title, children, actions, isUrgent = fa
   )
 }
 
-/** What the API refused, in its own words, with the way on where there is one. */
+/** Shows an API error, with a retry button if that may help. */
 export function FailureNotice({ failure, retry }: { readonly failure: RequestError; readonly retry?: () => void }) {
   const wait = failure.retryAfterSeconds
   return (
     <Notice
       tone="bad"
       isUrgent
-      title={titles[failure.code] ?? 'That did not work'}
+      title={titles[failure.code] ?? 'Request failed'}
       actions={
         retry !== undefined && (
           <button type="button" class="button small" onClick={retry}>
-            Try again
+            Retry
           </button>
         )
       }
     >
       {failure.message}
-      {wait !== null && wait > 1 && ` Possible again in ${wait < 120 ? `${wait} s` : `${Math.ceil(wait / 60)} min`}.`}
+      {wait !== null && wait > 1 && ` Retry in ${wait < 120 ? `${wait} s` : `${Math.ceil(wait / 60)} min`}.`}
       {failure.requestId !== null && <small class="mono quiet block">{failure.requestId}</small>}
     </Notice>
   )
 }
 
 const titles: Partial<Record<RequestError['code'], string>> = {
-  offline: 'The gateway does not answer',
-  forbidden: 'Not allowed',
-  not_found: 'Not here',
-  invalid_credentials: 'Sign-in refused',
-  payment_required: 'Payment needed',
+  offline: 'Gateway unreachable',
+  forbidden: 'Permission denied',
+  not_found: 'Not found',
+  invalid_credentials: 'Sign-in failed',
+  payment_required: 'Payment required',
   account_paused: 'Account paused',
-  requests_per_minute_exceeded: 'Too many requests this minute',
-  concurrent_requests_exceeded: 'All seats are taken',
+  requests_per_minute_exceeded: 'Rate limit reached',
+  concurrent_requests_exceeded: 'Concurrency limit reached',
   request_bytes_exceeded: 'Too many request bytes',
-  ip_rate_limited: 'Too many tries',
-  daily_tokens_exceeded: 'Today’s tokens are used up',
-  daily_cost_exceeded: 'Today’s money is used up',
-  content_blocked: 'Blocked by the safety rules',
-  service_unavailable: 'Not available right now',
+  ip_rate_limited: 'Too many attempts',
+  daily_tokens_exceeded: 'Daily token limit reached',
+  daily_cost_exceeded: 'Daily cost limit reached',
+  content_blocked: 'Blocked by moderation',
+  service_unavailable: 'Service unavailable',
   no_model_available: 'No model is available',
 }
 
@@ -79,7 +79,7 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
   )
 }
 
-/** Grey lines in the place of what is awaited, and a word about it when it takes long. */
+/** Placeholder lines while loading, with a message if it takes long. */
 export function Loading({ lines = 3, what }: { readonly lines?: number; readonly what: string }) {
   const [isSlow, setSlow] = useState(false)
   useEffect(() => {
@@ -92,7 +92,7 @@ export function Loading({ lines = 3, what }: { readonly lines?: number; readonly
       {Array.from({ length: lines }, (_, line) => (
         <div key={line} class="skeleton" aria-hidden="true" />
       ))}
-      {isSlow && <p class="quiet">Still loading {what}. The connection is slow.</p>}
+      {isSlow && <p class="quiet">Still loading {what}…</p>}
     </div>
   )
 }
@@ -104,7 +104,7 @@ type LoadedProps<T> = {
   readonly children: (data: T) => ComponentChildren
 }
 
-/** What was loaded; before that lines in its place, and a failure with a way to ask again, beside what is known already. */
+/** Shows loaded data; before that a placeholder, or an error with a retry button beside older data. */
 export function Loaded<T>({ resource, what, lines, children }: LoadedProps<T>) {
   const { data, failure, reload } = resource
   return (

@@ -8,12 +8,12 @@ type StarsProps = {
   readonly disabled?: boolean
 }
 
-/** One to five stars, as the radio buttons that they are. */
+/** One to five stars as radio buttons. */
 export function Stars({ given, onRate, disabled = false }: StarsProps) {
   const name = useId()
   return (
     <fieldset class="stars" disabled={disabled}>
-      <legend class="unseen">Rate this answer</legend>
+      <legend class="unseen">Rate this response</legend>
       {scale.map(stars => (
         <label key={stars} class={given !== null && stars <= given ? 'lit' : ''}>
           <input type="radio" name={name} checked={given === stars} onChange={() => onRate(stars)} />

@@ -29,14 +29,14 @@ export type EmbeddingsProgress = {
   readonly requestId: string
   readonly attempts: Attempt[]
   seat: Reservation
-  /** The host whose vectors count; null = none. */
+  /** The host whose answers count; null = none. */
   host: EmbeddingHost | null
-  /** Tokens of its completed calls. */
+  /** Tokens of the calls that it has answered. */
   inputTokens: number
   /** Some of them are our own count. */
   estimated: boolean
-  /** Called after each completed call. */
-  callCompleted: () => void
+  /** Called after each answered call. */
+  answered: () => void
 }
 
 export type EmbeddedInputs = {
@@ -51,13 +51,17 @@ const maximumAttempts = 3
 /** Calls of one request that run at the same time. */
 const maximumParallelCalls = 4
 
-/** Throws `GatewayError` when every host failed, and when `signal` aborts. */
+export type EmbeddingsCall = {
+  readonly prepared: PreparedEmbeddings
+  readonly moderated: ModeratedInputs
+  readonly signal: RequestAbortSignal
+}
+
+/** Throws `GatewayError` when no host answered, and when `signal` aborts. */
 export async function callHosts(
   deps: CallHostsDeps,
-  prepared: PreparedEmbeddings,
-  moderated: ModeratedInputs,
+  { prepared, moderated, signal }: EmbeddingsCall,
   progress: EmbeddingsProgress,
-  signal: RequestAbortSignal,
 ): Promise<EmbeddedInputs> {
   const deadlineAt = deps.clock.monotonic() + deps.config.deadlines.totalMs
   const failed: FailedHost[] = []
@@ -66,7 +70,7 @@ export async function callHosts(
     for (const host of inOrderOfHealth(deps.health, prepared.hosts)) {
       if (failed.length >= maximumAttempts || deps.clock.monotonic() >= deadlineAt) break
       if (!(await canAfford(deps, host, prepared, progress))) {
-        note(progress, host, 'skipped_over_budget', deps.clock.monotonic(), 0)
+        note(progress, host, 'skipped_over_budget', { startedAt: deps.clock.monotonic(), durationMs: 0 })
         continue
       }
       const key = fullName(host.model)
@@ -78,12 +82,12 @@ export async function callHosts(
       if (signal.aborted) throw abortError(signal)
       if (result.kind === 'vectors') {
         deps.health.report(key, { outcome: 'ok' })
-        note(progress, host, 'served', calledAt, durationMs)
+        note(progress, host, 'served', { startedAt: calledAt, durationMs })
         return { host, vectors: result.vectors, droppedParameters: result.droppedParameters, calledAt }
       }
       const { failure, status } = result
-      reportFailure(deps, progress, host, failure, status)
-      note(progress, host, failure.kind, calledAt, durationMs)
+      reportFailure(deps, progress.requestId, { candidate: host, failure, status })
+      note(progress, host, failure.kind, { startedAt: calledAt, durationMs })
       progress.host = null
       failed.push({ host, failure, status })
       if (!failure.retryable || failure.blame === 'caller') break
@@ -149,25 +153,25 @@ async function embedAt(
       const batch = batches[next++]
       if (batch === undefined) return
       const { dimensions, endUser, extras } = request
-      const call = { model, inputs: inputs.slice(batch.from, batch.to), dimensions, endUser, extras }
-      const { result, status, droppedParameters } = await callUpstream(deps, {
+      const ask = { model, inputs: inputs.slice(batch.from, batch.to), dimensions, endUser, extras }
+      const { answer, status, droppedParameters } = await callUpstream(deps, {
         host,
-        call,
+        ask,
         deadlineAt,
         signal: ending.signal,
       })
       for (const name of droppedParameters) dropped.add(name)
       const problem =
-        result.kind === 'failure' ? result.failure : wrongLength(result.vectors, dimensions ?? model.dimensions)
-      if (result.kind === 'failure' || problem !== null) {
+        answer.kind === 'failure' ? answer.failure : wrongLength(answer.vectors, dimensions ?? model.dimensions)
+      if (answer.kind === 'failure' || problem !== null) {
         if (problem !== null) failure ??= { kind: 'failure', failure: problem, status }
         ending.abort()
         return
       }
-      for (const [index, vector] of result.vectors.entries()) vectors[batch.from + index] = vector
-      progress.inputTokens += result.inputTokens ?? batch.tokens
-      if (result.inputTokens === null) progress.estimated = true
-      progress.callCompleted()
+      for (const [index, vector] of answer.vectors.entries()) vectors[batch.from + index] = vector
+      progress.inputTokens += answer.inputTokens ?? batch.tokens
+      if (answer.inputTokens === null) progress.estimated = true
+      progress.answered()
     }
   }
   try {
@@ -175,7 +179,7 @@ async function embedAt(
   } finally {
     signal.removeEventListener('abort', leave)
   }
-  // Checked over all calls: two servers behind one address may run two models.
+  // Told over all calls too: two servers behind one address may run two models.
   const problem = failure ?? mixedLengths(vectors)
   return problem ?? { kind: 'vectors', vectors, droppedParameters: [...dropped] }
 }
@@ -199,8 +203,7 @@ function note(
   { attempts }: EmbeddingsProgress,
   { model }: EmbeddingHost,
   outcome: AttemptOutcome,
-  startedAt: number,
-  durationMs: number,
+  { startedAt, durationMs }: { readonly startedAt: number; readonly durationMs: number },
 ): void {
   attempts.push({ model: fullName(model), outcome, startedAt, durationMs: Math.round(durationMs) })
 }

@@ -8,24 +8,31 @@ import type { EmbeddingsRequest } from '../../core/embeddings/embeddings-request
 import type { Vector } from '../../core/embeddings/vectors.ts'
 import type { Caller } from '../../core/limits/plans.ts'
 import { fullName } from '../../core/models/models.ts'
+import type { Clock } from '../../core/ports/clock.ts'
 import type { TraceParent } from '../../core/text/traceparent.ts'
 import { priceTable } from '../../core/usage/money.ts'
 import type { UsageRecord } from '../../core/usage/usage-record.ts'
 import type { Meter, Reservation } from '../../limits/meter.ts'
-import type { Telemetry } from '../../observability/telemetry.ts'
 import { checkPaid, limitReachedError } from '../admit.ts'
-import { createRequestContext, type RequestContext } from '../request-context.ts'
+import { createProgress, failureOf, type Progress } from '../progress.ts'
+import type { SettledRequest } from '../settle.ts'
 import { type CallHostsDeps, callHosts, type EmbeddingsProgress } from './call-hosts.ts'
 import { type ModerateInputsDeps, moderateInputs } from './moderate-inputs.ts'
 import { type PreparedEmbeddings, type PrepareEmbeddingsDeps, prepareEmbeddings } from './prepare.ts'
-import { computeEmbeddingsBill, servedName, toEmbeddingsRecord, toInterimUsage } from './settle-embeddings.ts'
+import {
+  type AdmittedEmbeddings,
+  computeEmbeddingsBill,
+  servedName,
+  toEmbeddingsRecord,
+  toInterimUsage,
+} from './settle-embeddings.ts'
 
 export type EmbedDeps = PrepareEmbeddingsDeps &
   ModerateInputsDeps &
   CallHostsDeps & {
-    readonly clock: Parameters<typeof createRequestContext>[0]
+    readonly clock: Pick<Clock, 'now' | 'monotonic'>
     readonly meter: Pick<Meter, 'admit' | 'raise' | 'settle' | 'checkpoint'>
-    readonly observe: Pick<Telemetry, 'admitted' | 'settled'>
+    readonly observe: { admitted(progress: Progress): void; settled(request: SettledRequest): void }
   }
 
 /** The vectors of a request, and what they cost. Money is an integer of 1e-8 USD. */
@@ -63,63 +70,62 @@ export async function embed(
   request: EmbeddingsRequest,
   active: ActiveEmbeddings,
 ): Promise<Embeddings> {
-  const tally = createRequestContext(deps.clock, active.id)
-  tally.trace = active.trace
+  const { clock } = deps
+  const admitted = { requestId: active.id, caller, startedAt: clock.now(), startedMonotonic: clock.monotonic() }
   checkPaid(deps, caller)
   const prepared = await prepareEmbeddings(deps, request)
-  tally.begin('admit')
-  const seat = await admitEmbeddings(deps, caller, prepared, tally)
-  const progress = startProgress(deps, caller, prepared, tally, seat)
+  const admittedFrom = clock.monotonic()
+  const reservation = await admitEmbeddings(deps, admitted, prepared)
+  const progress = createProgress(reservation, { route: admitted.startedMonotonic, admit: admittedFrom })
+  deps.observe.admitted(progress)
+  const calls = startCalls(deps, admitted, prepared, progress)
   // At once: a request without a checkpoint leaves no record if the process dies.
-  progress.callCompleted()
+  calls.answered()
   try {
-    tally.begin('moderate')
-    const moderated = await moderateInputs(deps, prepared, active.id)
-    tally.secrets = moderated.secrets
-    tally.begin('call')
-    const { host, vectors, droppedParameters, calledAt } = await callHosts(
-      deps,
-      prepared,
-      moderated,
-      progress,
-      active.signal,
-    )
-    tally.outcome = 'completed'
-    const overheadMs = Math.max(0, calledAt - tally.startedMonotonic - tally.upstreamMs)
-    const { inputTokens, estimated, billed } = computeEmbeddingsBill(prepared, progress, true)
+    progress.stages.moderate = clock.monotonic()
+    const { inputs, texts, secrets } = await moderateInputs(deps, prepared, active.id)
+    progress.stages.call = clock.monotonic()
+    const called = { prepared, moderated: { inputs, texts, secrets }, signal: active.signal }
+    const { host, vectors, droppedParameters, calledAt } = await callHosts(deps, called, calls)
+    progress.outcome = 'completed'
+    const overheadMs = Math.max(0, calledAt - admitted.startedMonotonic - progress.upstreamMs)
+    const { inputTokens, estimated, billed } = computeEmbeddingsBill(prepared, calls, true)
     return {
       requestId: active.id,
-      createdAt: Math.floor(tally.startedAt / 1000),
+      createdAt: Math.floor(admitted.startedAt / 1000),
       model: fullName(host.model),
       provider: host.model.provider,
       vectors,
       inputTokens,
       estimated,
       billedMicrocents: billed,
-      attempts: [...tally.attempts],
+      attempts: [...progress.attempts],
       droppedParameters,
-      ...(moderated.secrets.length === 0 ? {} : { secrets: moderated.secrets }),
+      ...(secrets.length === 0 ? {} : { secrets }),
       overheadMs,
     }
-  } catch (failure) {
-    tally.fail(failure, active.signal)
-    throw failure
+  } catch (thrown) {
+    const failure = failureOf(thrown, active.signal)
+    if (failure !== null) {
+      progress.outcome = failure.outcome
+      progress.errorCode = failure.errorCode
+    }
+    throw thrown
   } finally {
-    tally.begin('settle')
-    await settleEmbeddings(deps, caller, prepared, progress, { tally, active })
+    progress.stages.settle = clock.monotonic()
+    await settleEmbeddings(deps, { admitted, prepared, progress, calls, active })
   }
 }
 
 /** Reserves a place, and what the inputs can cost at most. Throws the limit that was reached. */
 async function admitEmbeddings(
   deps: EmbedDeps,
-  caller: Caller,
+  { requestId, caller }: AdmittedEmbeddings,
   { hosts, mostTokens }: PreparedEmbeddings,
-  tally: RequestContext,
 ): Promise<Reservation> {
   const prices = priceTable(hosts[0].model.pricing, mostTokens)
   const admission = await deps.meter.admit({
-    requestId: tally.requestId,
+    requestId,
     accountId: caller.accountId,
     limits: caller.limits,
     inputTokens: mostTokens,
@@ -132,58 +138,67 @@ async function admitEmbeddings(
     extraMicrocents: 0,
   })
   if (!admission.admitted) throw limitReachedError(admission, caller.limits)
-  tally.seat = admission.seat
-  deps.observe.admitted(tally)
   return admission.seat
 }
 
-function startProgress(
-  { meter }: EmbedDeps,
-  caller: Caller,
+function startCalls(
+  { meter, clock }: EmbedDeps,
+  admitted: AdmittedEmbeddings,
   prepared: PreparedEmbeddings,
-  tally: RequestContext,
-  seat: Reservation,
+  { attempts, reservation }: Progress,
 ): EmbeddingsProgress {
-  const progress: EmbeddingsProgress = {
-    requestId: tally.requestId,
-    attempts: tally.attempts,
-    seat,
+  const calls: EmbeddingsProgress = {
+    requestId: admitted.requestId,
+    attempts,
+    seat: reservation,
     host: null,
     inputTokens: 0,
     estimated: false,
-    callCompleted: () => meter.checkpoint(progress.seat, () => toInterimUsage(caller, tally, prepared, progress)),
+    answered: () => meter.checkpoint(calls.seat, () => toInterimUsage(admitted, prepared, calls, clock.monotonic())),
   }
-  return progress
+  return calls
+}
+
+type EndedEmbeddings = {
+  readonly admitted: AdmittedEmbeddings
+  readonly prepared: PreparedEmbeddings
+  readonly progress: Progress
+  readonly calls: EmbeddingsProgress
+  readonly active: ActiveEmbeddings
 }
 
 /** Runs once for every admitted request, whoever ended it. */
 async function settleEmbeddings(
   deps: EmbedDeps,
-  caller: Caller,
-  prepared: PreparedEmbeddings,
-  progress: EmbeddingsProgress,
-  { tally, active }: { readonly tally: RequestContext; readonly active: ActiveEmbeddings },
+  { admitted, prepared, progress, calls, active }: EndedEmbeddings,
 ): Promise<void> {
-  tally.seat = progress.seat
-  const isOwed = tally.outcome === 'completed' || tally.outcome === 'client_closed'
-  const bill = computeEmbeddingsBill(prepared, progress, isOwed)
+  progress.reservation = calls.seat
+  const { outcome, errorCode } = progress
+  const isOwed = outcome === 'completed' || outcome === 'client_closed'
+  const bill = computeEmbeddingsBill(prepared, calls, isOwed)
   if (bill.owed > bill.billed)
     deps.log.warn('billed_less_than_used', {
-      request_id: tally.requestId,
-      model: servedName(progress),
-      account_id: caller.accountId,
+      request_id: admitted.requestId,
+      model: servedName(calls),
+      account_id: admitted.caller.accountId,
       owed: bill.owed,
       billed: bill.billed,
       shortfall: bill.owed - bill.billed,
     })
-  const ending = { status: tally.outcome, error_code: tally.errorCode }
-  const record = toEmbeddingsRecord(caller, tally, progress, bill, ending)
+  const end = { status: outcome, error_code: errorCode, at: deps.clock.monotonic() }
+  const record = toEmbeddingsRecord(admitted, calls, bill, end)
   try {
-    await deps.meter.settle({ seat: progress.seat, tokens: bill.inputTokens, microcents: bill.billed, record })
+    await deps.meter.settle({ seat: calls.seat, tokens: bill.inputTokens, microcents: bill.billed, record })
   } finally {
     const [{ model }] = prepared.hosts
     const plan = { mode: 'manual', choices: 1, first: { model } } as const
-    deps.observe.settled({ tally, record, plan, operation: 'embeddings' })
+    const request = {
+      startedAt: admitted.startedAt,
+      startedMonotonic: admitted.startedMonotonic,
+      trace: active.trace,
+      plan,
+    }
+    deps.observe.settled({ request, progress, response: null, record, operation: 'embeddings' })
   }
   if (active.settled !== undefined) await active.settled(record)
 }

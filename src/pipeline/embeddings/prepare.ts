@@ -6,13 +6,13 @@ import { tokenIdLimit } from '../../core/tokens/decode-tokens.ts'
 import { estimateInputTokens, estimateTokens } from '../../core/tokens/tokens.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField } from '../../core/validation/validate.ts'
-import type { TcpAddress } from '../routing/candidate.ts'
+import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 
 /** A server of the model, and the model as that server names and prices it. */
 export type EmbeddingHost = {
   readonly model: EmbeddingModel
-  readonly endpoint: TcpAddress
-  readonly adapter: NonNullable<TcpAddress['embeddings']>
+  readonly endpoint: ConfiguredProvider
+  readonly adapter: NonNullable<ConfiguredProvider['embeddings']>
 }
 
 export type PreparedEmbeddings = {
@@ -29,7 +29,7 @@ export type PreparedEmbeddings = {
 
 export type PrepareEmbeddingsDeps = {
   readonly embeddingCatalog: EmbeddingCatalog
-  readonly endpoints: ReadonlyMap<string, TcpAddress>
+  readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
   readonly tokenizer: { decode(lists: readonly (readonly number[])[]): Promise<readonly string[]> }
 }
 

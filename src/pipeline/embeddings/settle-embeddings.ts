@@ -10,9 +10,19 @@ import {
   type UsageRecord,
 } from '../../core/usage/usage-record.ts'
 import type { InterimUsage } from '../../limits/meter.ts'
-import type { RequestContext } from '../request-context.ts'
+import type { Progress } from '../progress.ts'
 import type { EmbeddingsProgress } from './call-hosts.ts'
 import type { PreparedEmbeddings } from './prepare.ts'
+
+/** What is fixed once a request is admitted. */
+export type AdmittedEmbeddings = {
+  readonly requestId: string
+  readonly caller: Caller
+  /** Epoch milliseconds. */
+  readonly startedAt: number
+  /** Monotonic milliseconds of the same moment, for durations. */
+  readonly startedMonotonic: number
+}
 
 /** What a request used and owes. Money is an integer of 1e-8 USD. */
 export type EmbeddingsBill = {
@@ -24,7 +34,7 @@ export type EmbeddingsBill = {
 }
 
 /**
- * Computes the bill. A client that disconnected owes for the completed calls; a request that failed or was blocked owes
+ * Computes the bill. A client that left owes for the calls that were answered; a request that failed or was blocked owes
  * nothing, since its client has no vector. Counts above what the inputs can hold are an upstream's defect and are cut.
  */
 export function computeEmbeddingsBill(
@@ -44,28 +54,28 @@ const nothing = { cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0, re
 
 /** The request as the ledger keeps it: content-free. */
 export function toEmbeddingsRecord(
-  caller: Caller,
-  tally: Pick<RequestContext, 'requestId' | 'startedAt' | 'startedMonotonic' | 'clock' | 'attempts'>,
+  { requestId, caller, startedAt, startedMonotonic }: AdmittedEmbeddings,
   progress: EmbeddingsProgress,
   bill: EmbeddingsBill,
-  ending: Pick<UsageRecord, 'status' | 'error_code'>,
+  end: Pick<UsageRecord, 'status' | 'error_code'> & { readonly at: number },
 ): UsageRecord {
   const { seat } = progress
-  // A failed request has no serving model: `tried` lists the hosts that were called.
-  const model = ending.status === 'failed' || ending.status === 'blocked' ? null : (progress.host?.model ?? null)
+  // A failed request has no serving model: which were tried says `tried`.
+  const model = end.status === 'failed' || end.status === 'blocked' ? null : (progress.host?.model ?? null)
   return {
-    request_id: tally.requestId,
+    request_id: requestId,
     account_id: caller.accountId,
     key_id: caller.keyId,
-    at_ms: Math.max(tally.startedAt, seat.day * dayMs),
+    at_ms: Math.max(startedAt, seat.day * dayMs),
     provider: model?.provider ?? '',
     model: model?.id ?? '',
     routing_mode: 'manual',
     strategy: null,
     query_type: null,
     streamed: false,
-    status: ending.status,
-    error_code: ending.error_code,
+    dialect: 'embeddings',
+    status: end.status,
+    error_code: end.error_code,
     finish_reason: null,
     input_tokens: bill.inputTokens,
     cached_input_tokens: 0,
@@ -76,9 +86,9 @@ export function toEmbeddingsRecord(
     billed_microcents: bill.billed,
     reserved_microcents: seat.reservedMicrocents,
     ...(bill.owed === bill.billed ? {} : { shortfall_microcents: bill.owed - bill.billed }),
-    attempts: tally.attempts.length,
-    tried: triedOf(tally),
-    latency_ms: Math.round(tally.clock.monotonic() - tally.startedMonotonic),
+    attempts: progress.attempts.length,
+    tried: triedOf(progress.attempts, startedMonotonic),
+    latency_ms: Math.round(end.at - startedMonotonic),
     first_token_ms: null,
     metadata: null,
     learning: null,
@@ -87,30 +97,27 @@ export function toEmbeddingsRecord(
 
 /** What the meter notes of a running request: as it would be settled if this process died now. */
 export function toInterimUsage(
-  caller: Caller,
-  tally: Parameters<typeof toEmbeddingsRecord>[1],
+  request: AdmittedEmbeddings,
   prepared: PreparedEmbeddings,
   progress: EmbeddingsProgress,
+  now: number,
 ): InterimUsage {
   const bill = { ...computeEmbeddingsBill(prepared, progress, true), estimated: true }
-  const ending = { status: 'failed', error_code: 'service_unavailable' } as const
-  const record = { ...toEmbeddingsRecord(caller, tally, progress, bill, ending), truth: 'checkpoint' } as const
+  const end = { status: 'failed', error_code: 'service_unavailable', at: now } as const
+  const record = { ...toEmbeddingsRecord(request, progress, bill, end), truth: 'checkpoint' } as const
   const host = progress.host?.model
   const served = host === undefined ? {} : { provider: host.provider, model: host.id }
   return { tokens: bill.inputTokens, microcents: bill.billed, record: { ...record, ...served } }
 }
 
-function triedOf({
-  attempts,
-  startedMonotonic,
-}: Pick<RequestContext, 'attempts' | 'startedMonotonic'>): AttemptRecord[] {
+function triedOf(attempts: Progress['attempts'], startedMonotonic: number): AttemptRecord[] {
   const tried: AttemptRecord[] = []
   for (const { model, outcome, startedAt, durationMs } of attempts)
     if (isTried(outcome)) tried.push([model, outcome, Math.round(startedAt - startedMonotonic), durationMs])
   return tried
 }
 
-function isTried(outcome: RequestContext['attempts'][number]['outcome']): outcome is TriedOutcome {
+function isTried(outcome: Progress['attempts'][number]['outcome']): outcome is TriedOutcome {
   return attemptOutcomes.some(one => one === outcome)
 }
 

@@ -1,9 +1,9 @@
 /**
- * Gemini's `:embedContent` for one input and `:batchEmbedContents` for more. Each input is a request of its own within the
- * batch: several parts of one content would become one vector.
+ * Gemini's `:embedContent` for one input and `:batchEmbedContents` for several. Each input is a separate request in the
+ * batch, since several parts of one content would become one vector.
  */
 import { normalizeVector, parseVector, type Vector } from '../../core/embeddings/vectors.ts'
-import type { EmbeddingsAdapter, EmbeddingsCall, EmbeddingsResult } from '../embeddings.ts'
+import type { EmbeddingsAdapter, EmbeddingsAnswer, EmbeddingsAsk } from '../embeddings.ts'
 import { failureOf } from '../failure.ts'
 import { encoded, isRecord, record, records, tokenCount } from '../json.ts'
 import type { Access, ProviderRequest } from '../provider.ts'
@@ -11,15 +11,15 @@ import { failureInAnswer } from './failure.ts'
 
 export const googleEmbeddings: EmbeddingsAdapter = { toEmbeddingsRequest, readEmbeddings }
 
-/** The fields of the compatible wire that have a name here. */
+/** Fields of the compatible API with an equivalent here. */
 const fieldNames: ReadonlyMap<string, string> = new Map([
   ['task_type', 'taskType'],
   ['taskType', 'taskType'],
   ['title', 'title'],
 ])
 
-function toEmbeddingsRequest(call: EmbeddingsCall, access: Access): ProviderRequest {
-  const { model, inputs, dimensions, endUser, extras } = call
+function toEmbeddingsRequest(ask: EmbeddingsAsk, access: Access): ProviderRequest {
+  const { model, inputs, dimensions, endUser, extras } = ask
   const dropped = endUser === null ? [] : ['user']
   const settings: Record<string, unknown> = dimensions === null ? {} : { outputDimensionality: dimensions }
   for (const [name, value] of Object.entries(extras)) {
@@ -45,12 +45,12 @@ function toEmbeddingsRequest(call: EmbeddingsCall, access: Access): ProviderRequ
   }
 }
 
-function readEmbeddings(body: unknown, { model, inputs, dimensions }: EmbeddingsCall): EmbeddingsResult {
+function readEmbeddings(body: unknown, { model, inputs, dimensions }: EmbeddingsAsk): EmbeddingsAnswer {
   if (!isRecord(body)) return bad('no JSON object')
   const sent = isRecord(body.embedding) ? [body.embedding] : records(body.embeddings)
   if (sent.length === 0 && body.error !== undefined) return { kind: 'failure', failure: failureInAnswer(body) }
   if (sent.length !== inputs.length) return bad(`${sent.length} vectors for ${inputs.length} inputs`)
-  // Only vectors of full length come normalized.
+  // Only vectors of full length are normalized.
   const isShort = dimensions !== null && dimensions !== model.dimensions
   const vectors: Vector[] = []
   for (const { values } of sent) {
@@ -61,6 +61,6 @@ function readEmbeddings(body: unknown, { model, inputs, dimensions }: Embeddings
   return { kind: 'vectors', vectors, inputTokens: tokenCount(record(body.usageMetadata).promptTokenCount) || null }
 }
 
-function bad(how: string): EmbeddingsResult {
+function bad(how: string): EmbeddingsAnswer {
   return { kind: 'failure', failure: failureOf('bad_answer', `200 ${how}`) }
 }

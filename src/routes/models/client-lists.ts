@@ -37,7 +37,7 @@ export function listModels(catalogue: Catalog, embeddingCatalog: EmbeddingCatalo
     id: autoModel,
     displayName: 'gateway-ai: chooses the model by the prompt',
     provider: autoModel,
-    // Its first release.
+    // When it first answered.
     releaseDate: '2026-02-10',
     deprecationDate: null,
     maxInputTokens: null,

@@ -1,15 +1,15 @@
 /**
- * The threads that make pages readable. Each reads one page at a time and has so long for it; one that takes longer, or
- * more memory than a page needs, is ended and replaced, so that nothing a page holds can stall or fill the gateway.
+ * Threads that parse pages, one page at a time with a time limit. A thread that exceeds the limit, or its memory limit,
+ * is terminated and replaced, so that no page can stall or fill the gateway.
  */
 import { PageFailure } from './failure.ts'
 import type { ReadText } from './html.ts'
 import type { PageBody, ReadOrder, ReadReport } from './worker.ts'
 
 export type ParserPool = {
-  /** Rejects with `PageFailure`: `unreadable`, or `too_slow` where too many wait. */
+  /** Rejects with `PageFailure`: `unreadable`, or `too_slow` if too many pages wait. */
   read(content: PageBody): Promise<ReadText>
-  /** Ends the threads; what they read, and what waits, is given up. */
+  /** Terminates the threads and rejects all pages in progress and waiting. */
   close(): void
 }
 
@@ -23,12 +23,12 @@ type Thread = { readonly worker: Worker; busy: QueuedPage | null; end: () => voi
 const maximumThreads = 2
 const maximumWaiting = 32
 const deadlineMs = 1_500
-/** A first start loads the libraries. */
+/** The first start loads the libraries. */
 const startMs = 2_000
 const lookEveryMs = 25
 const maximumGrowthBytes = 256 << 20
 
-/** Starts a thread with the first page; it does not keep the process alive. */
+/** Creates a pool. A thread starts with the first page and does not keep the process alive. */
 export function createReaders({ enoughCharacters }: { readonly enoughCharacters: number }): ParserPool {
   const threads: Thread[] = []
   const queue: QueuedPage[] = []
@@ -48,17 +48,17 @@ export function createReaders({ enoughCharacters }: { readonly enoughCharacters:
       if (busy === null || busy.order.id !== event.data.id) return
       thread.end()
       const { read } = event.data
-      if (read === null) busy.fail(new PageFailure('unreadable', 'nothing could be made of it'))
+      if (read === null) busy.fail(new PageFailure('unreadable', 'parsing failed'))
       else busy.done(read)
       next()
     }
-    thread.worker.onerror = () => give(thread, 'the thread failed')
+    thread.worker.onerror = () => give(thread, 'the parser thread failed')
     thread.worker.unref()
     threads.push(thread)
     return thread
   }
 
-  /** Gives a page up, and the thread that sits on it. */
+  /** Rejects a page and terminates its thread. */
   const give = (thread: Thread, message: string) => {
     const { busy } = thread
     thread.end()
@@ -70,9 +70,9 @@ export function createReaders({ enoughCharacters }: { readonly enoughCharacters:
   const begin = (thread: Thread, waiting: QueuedPage, allowedMs: number) => {
     thread.busy = waiting
     const memory = process.memoryUsage.rss()
-    const late = setTimeout(() => give(thread, 'it takes too long to read'), allowedMs)
+    const late = setTimeout(() => give(thread, 'parsing timed out'), allowedMs)
     const watch = setInterval(() => {
-      if (process.memoryUsage.rss() - memory > maximumGrowthBytes) give(thread, 'it takes too much memory to read')
+      if (process.memoryUsage.rss() - memory > maximumGrowthBytes) give(thread, 'parsing exceeded the memory limit')
     }, lookEveryMs)
     thread.end = () => {
       thread.busy = null
@@ -115,5 +115,5 @@ export function createReaders({ enoughCharacters }: { readonly enoughCharacters:
 }
 
 function closed(): PageFailure {
-  return new PageFailure('unreadable', 'the gateway stops')
+  return new PageFailure('unreadable', 'the gateway is stopping')
 }

@@ -45,7 +45,7 @@ describe('parseInputs', () => {
 })
 
 describe('vectors', () => {
-  test('base64: holds little-endian float32 values, as OpenAI sends them', () => {
+  test("base64: contains little-endian float32 values like OpenAI's", () => {
     expect(encodeVector([1, -2, 0.5])).toBe('AACAPwAAAMAAAAA/')
     expect([...(decodeVector('AACAPwAAAMAAAAA/') ?? [])]).toEqual([1, -2, 0.5])
   })
@@ -82,7 +82,7 @@ describe('vectors', () => {
     expect(parseVector(sent)).toEqual(expected)
   })
 
-  test('normalizeVector: brings a vector to length 1 and leaves zeros', () => {
+  test('normalizeVector: scales a vector to length 1 and keeps zeros', () => {
     expect(normalizeVector([3, 4])).toEqual([0.6, 0.8])
     expect(normalizeVector([0, 0])).toEqual([0, 0])
   })
@@ -122,7 +122,7 @@ describe('splitIntoBatches', () => {
     expect(batches.map(({ from, to }) => [from, to])).toEqual(expected)
   })
 
-  test('holds every input once, in order, within the limits', () => {
+  test('returns every input once, in order, within the limits', () => {
     const tokens = fc.array(fc.nat(20), { maxLength: 50 })
     fc.assert(
       fc.property(tokens, fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 30 }), (counts, inputs, most) => {
@@ -137,10 +137,10 @@ describe('splitIntoBatches', () => {
   })
 })
 
-describe('the embedding catalog', () => {
+describe('embedding catalog', () => {
   const row = { id: 'small', input_per_mtok: 0.03, same_as: 'openai/text-embedding-3-small' }
 
-  test('hostsOf: names hosts of the same model and length only', () => {
+  test('hostsOf: returns only hosts of the same model and length', () => {
     const mirror = toEmbeddingModel('azure', row)
     const shorter = toEmbeddingModel('cut', { ...row, dimensions: 256 })
     const other = toEmbeddingModel('local', { id: 'bge', input_per_mtok: 0, dimensions: 1_536 })
@@ -156,7 +156,7 @@ describe('the embedding catalog', () => {
     expect(hosts('bge')).toEqual(['local/bge'])
   })
 
-  test('toEmbeddingModel: takes from the same published model what its row leaves open', () => {
+  test('toEmbeddingModel: takes missing values from the published model in `same_as`', () => {
     expect(toEmbeddingModel('azure', row)).toMatchObject({
       dimensions: 1_536,
       dimensionRange: { minimum: 1, maximum: 1_536 },

@@ -1,0 +1,176 @@
+/**
+ * Sends a client's own Messages body to Anthropic with minimal changes. Reordered keys or reformatted numbers would
+ * miss the prompt cache, and a changed block would invalidate a signature.
+ */
+import type { SourceBody } from '../../core/chat/chat.ts'
+import { fullName, type Model } from '../../core/models/models.ts'
+import { type Json, record } from '../json.ts'
+import { type Edit, edited, elementsAt, type Member, membersAt, removals, type Span } from '../json-spans.ts'
+import type { ProviderAsk } from '../provider.ts'
+
+/** Fields that depend on the model, as a translated request contains them. */
+export type ModelFields = Readonly<
+  Record<'temperature' | 'top_p' | 'top_k' | 'thinking' | 'output_config' | 'tool_choice', unknown>
+>
+
+export type OwnBody = { readonly text: string; readonly dropped: readonly string[] }
+
+/** Fields of the gateway, which Anthropic would reject. */
+const gatewayFields: ReadonlySet<string> = new Set(
+  'mode strategy stream_mode enhance_prompt test_mode fallback fallback_max_cost_factor web'.split(' '),
+)
+
+/**
+ * Returns the source of a request if it is up to date; null = the gateway has changed the request, or the source has
+ * another form.
+ */
+export function ownSource({ ask }: ProviderAsk): SourceBody | null {
+  const { source } = ask
+  return source?.dialect === 'messages' && source.messages === ask.messages ? source : null
+}
+
+/**
+ * Returns the client's text with the model, the cap and the streaming mode of this attempt. `fields` is called if the
+ * client wrote it for another model. Null = the request must be translated.
+ */
+export function ownBody(question: ProviderAsk, source: SourceBody, fields: () => ModelFields): OwnBody | null {
+  const { ask, model, outputCap, stream } = question
+  const members = membersAt(source.text, 0)
+  // With a duplicate key, another parser might use the value that was not moderated.
+  if (new Set(members.map(({ key }) => key)).size < members.length) return null
+  const values: Record<string, unknown> = { model: model.id }
+  if (outputCap < (ask.maxOutputTokens ?? 0)) {
+    // Reasoning needs room under the cap, which only the translation balances.
+    if (Number(record(source.fields.thinking).budget_tokens ?? 0) >= outputCap) return null
+    values.max_tokens = outputCap
+  }
+  if ((source.fields.stream === true) !== stream) values.stream = stream
+  const { user_id, ...tags } = record(source.fields.metadata)
+  // Anthropic takes a user's id alone; the tags beside it are the gateway's.
+  if (Object.keys(tags).length > 0) values.metadata = user_id === undefined ? undefined : { user_id }
+  const isForeign = !isNamed(model, ask.model)
+  if (isForeign) {
+    if (!canSay(source.fields, fields())) return null
+    Object.assign(values, changedFields(source.fields, model, fields()))
+  } else if (lacksThinking(source)) values.thinking = fields().thinking
+  const dropped = Object.keys(values).filter(
+    name => name !== 'metadata' && values[name] === undefined && source.fields[name] != null,
+  )
+  const edits = [...fieldEdits(members, values), ...sealedEdits(source, members)]
+  return { text: edited(source.text, edits), dropped }
+}
+
+/** Returns true if the client requested this model, so that the body fits it. */
+function isNamed(model: Model, name: string | null): boolean {
+  const wanted = name?.toLowerCase()
+  const { provider, aliases, marketplaceAliases } = model
+  const names = [
+    fullName(model),
+    model.id,
+    ...aliases,
+    ...aliases.map(id => fullName({ id, provider })),
+    ...marketplaceAliases,
+  ]
+  return names.some(one => one.toLowerCase() === wanted)
+}
+
+/**
+ * Returns true if the model supports the forced call and the schema directly, without instructions that only a
+ * translation adds.
+ */
+function canSay(written: Json, translated: ModelFields): boolean {
+  const choice = record(written.tool_choice).type
+  const isDemand = choice === 'any' || choice === 'tool'
+  if (isDemand && record(translated.tool_choice).type !== choice) return false
+  return record(written.output_config).format == null || record(translated.output_config).format !== undefined
+}
+
+/** Returns the fields that this model needs in another form; undefined = it supports none. */
+function changedFields(written: Json, model: Model, translated: ModelFields): Partial<ModelFields> {
+  const changed: Record<string, unknown> = {}
+  for (const name of ['temperature', 'top_p', 'top_k'] as const)
+    if (written[name] != null && translated[name] === undefined) changed[name] = undefined
+  if (written.thinking != null && !takesThinking(model, record(written.thinking).type))
+    changed.thinking = translated.thinking
+  const { effort } = record(written.output_config)
+  if (effort != null && !model.parameters.efforts.some(one => one === effort))
+    changed.output_config = translated.output_config
+  return changed
+}
+
+function takesThinking({ parameters: { reasoning } }: Model, type: unknown): boolean {
+  switch (reasoning.kind) {
+    case 'adaptive':
+      return type === 'adaptive' || type === reasoning.off
+    case 'budget':
+      return type === 'enabled' || (type === 'disabled' && reasoning.canDisable)
+    default:
+      return false
+  }
+}
+
+/**
+ * Returns true if reasoning with a budget is requested and the answered calls came from another provider's model: the
+ * API requires its own reasoning before them.
+ */
+function lacksThinking({ fields, sealed = [] }: SourceBody): boolean {
+  if (record(fields.thinking).type !== 'enabled' || sealed.length === 0) return false
+  const messages = Array.isArray(fields.messages) ? fields.messages : []
+  const last = messages.findLastIndex(message => record(message).role === 'assistant')
+  return sealed.some(([message]) => message === last)
+}
+
+/** Sets members with these names, removes undefined ones and the gateway's own, and adds missing ones. */
+function fieldEdits(members: readonly Member[], values: Json): readonly Edit[] {
+  const isSet = ({ key }: Member) => values[key] !== undefined
+  const isOut = ({ key }: Member) => gatewayFields.has(key) || (key in values && values[key] === undefined)
+  const replaced = members.filter(isSet).map(({ key, value }) => ({ ...value, text: JSON.stringify(values[key]) }))
+  const removed = removals(members, index => isOut(members[index] ?? noMember))
+  const missing = Object.entries(values).filter(
+    ([name, value]) => value !== undefined && members.every(({ key }) => key !== name),
+  )
+  const last = members.at(-1)
+  const added = missing.map(([name, value]) => `,${JSON.stringify(name)}:${JSON.stringify(value)}`).join('')
+  // After the last remaining member. There is one, since `messages` and `model` are required.
+  const end = members.findLast(member => !isOut(member)) ?? last
+  if (added === '' || end === undefined) return [...replaced, ...removed]
+  const at = { from: end.to, to: end.to }
+  const own = replaced.find(edit => edit.to === end.to)
+  if (own === undefined) return [...replaced, ...removed, { ...at, text: added }]
+  return [...replaced.filter(edit => edit !== own), ...removed, { ...own, text: own.text + added }]
+}
+
+const noMember: Member = { key: '', from: 0, to: 0, value: { from: 0, to: 0 } }
+
+/** Removes the blocks that the gateway sealed, and turns that contain nothing else. */
+function sealedEdits({ text, sealed = [], fields }: SourceBody, members: readonly Member[]): readonly Edit[] {
+  const list = members.find(({ key }) => key === 'messages')
+  if (sealed.length === 0 || list === undefined) return []
+  const parts = new Map<number, Set<number>>()
+  for (const [message, part] of sealed) parts.set(message, (parts.get(message) ?? new Set()).add(part))
+  const turns = elementsAt(text, list.value.from)
+  const messages = Array.isArray(fields.messages) ? fields.messages : []
+  const countOf = (turn: number) => {
+    const content: unknown = record(messages[turn]).content
+    return Array.isArray(content) ? content.length : 0
+  }
+  const isEmptied = (turn: number) => parts.get(turn)?.size === countOf(turn)
+  const blocks = [...parts].flatMap(([turn, out]) => {
+    const span = turns[turn]
+    if (span === undefined || isEmptied(turn)) return []
+    const content = contentOf(text, span)
+    return content === null ? [] : removals(content, index => out.has(index))
+  })
+  return [...removals(turns, isEmptied), ...blocks]
+}
+
+function contentOf(text: string, turn: Span): readonly Span[] | null {
+  const content = membersAt(text, turn.from).findLast(({ key }) => key === 'content')
+  return content === undefined || text[content.value.from] !== '[' ? null : elementsAt(text, content.value.from)
+}
+
+/** Returns the fields of a translated body that replace the client's own. */
+export function modelFields(body: Json): ModelFields {
+  const { temperature, top_p, top_k, thinking, output_config, tool_choice } = body
+  return { temperature, top_p, top_k, thinking, output_config, tool_choice }
+}

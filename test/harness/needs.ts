@@ -1,0 +1,92 @@
+/**
+ * Requirements of tests beyond Bun. A test with an unmet requirement is reported as skipped, with the requirement at
+ * the end of its title. `test/run.ts` reads it there and fails in continuous integration if installing a package would
+ * have met it.
+ */
+import { describe, test } from 'bun:test'
+import { existsSync } from 'node:fs'
+import { chromiumPath } from '../dashboard/chromium.ts'
+import { canStartPostgres } from './postgres.ts'
+
+type Need = {
+  /** What is missing if the requirement is not met. */
+  readonly what: string
+  readonly isMet: () => boolean
+}
+
+const isOnPath = (program: string) => () => Bun.which(program) !== null
+const hasPythonClient = () =>
+  Bun.which('python3') !== null &&
+  Bun.spawnSync(['python3', '-c', 'import openai'], { stdout: 'ignore', stderr: 'ignore' }).success
+
+/** Requirements that an installable package meets. */
+const installable = {
+  postgres: { what: 'Postgres with initdb, and an unprivileged user to run it as', isMet: canStartPostgres },
+  redis: { what: 'redis-server', isMet: isOnPath('redis-server') },
+  chromium: { what: 'Chromium', isMet: () => chromiumPath() !== null },
+  node: { what: 'Node.js', isMet: isOnPath('node') },
+  curl: { what: 'curl', isMet: isOnPath('curl') },
+  openssl: { what: 'openssl', isMet: isOnPath('openssl') },
+} as const satisfies Record<string, Need>
+
+/** Requirements that no package meets: another platform, permissions, or data outside of the repository. */
+const given = {
+  deno: { what: 'Deno', isMet: isOnPath('deno') },
+  pythonClient: { what: 'python3 with the package openai', isMet: hasPythonClient },
+  linux: { what: 'Linux', isMet: () => process.platform === 'linux' },
+  root: { what: 'root on Linux', isMet: () => process.platform === 'linux' && process.getuid?.() === 0 },
+  data: {
+    what: 'the labelled data of ../shared',
+    isMet: () => existsSync(new URL('../../../shared/data', import.meta.url)),
+  },
+  catalog: {
+    what: 'the published catalog of ../shared',
+    isMet: () => existsSync(new URL('../../../shared/catalog.json', import.meta.url)),
+  },
+} as const satisfies Record<string, Need>
+
+const all = { ...installable, ...given }
+const met = new Map<NeedName, boolean>()
+
+export type NeedName = keyof typeof all
+
+/** Returns true if this machine meets all of `names`. Checks once per process. */
+export function has(...names: readonly NeedName[]): boolean {
+  return names.every(name => {
+    const known = met.get(name) ?? all[name].isMet()
+    met.set(name, known)
+    return known
+  })
+}
+
+/** Declares a test that is reported as skipped if the machine lacks one of `names`. */
+export function testNeeding(
+  names: NeedName | readonly NeedName[],
+  title: string,
+  body: () => unknown,
+  timeoutMs?: number,
+) {
+  const missing = firstMissing(names)
+  if (missing === undefined) test(title, async () => void (await body()), timeoutMs)
+  else test.skip(`${title} ${needText(missing)}`, async () => void (await body()), timeoutMs)
+}
+
+/** Declares a group of tests that are reported as skipped if the machine lacks one of `names`. */
+export function describeNeeding(names: NeedName | readonly NeedName[], title: string, body: () => void): void {
+  const missing = firstMissing(names)
+  if (missing === undefined) describe(title, body)
+  else describe.skip(`${title} ${needText(missing)}`, body)
+}
+
+function firstMissing(names: NeedName | readonly NeedName[]): NeedName | undefined {
+  return (typeof names === 'string' ? [names] : names).find(name => !has(name))
+}
+
+const needText = (name: NeedName) => `[needs ${all[name].what}]`
+
+/** Returns the requirement in a skipped test's full title; null = none. */
+export function statedNeed(title: string): { readonly what: string; readonly isInstallable: boolean } | null {
+  const what = /\[needs ([^\]]+)\]/.exec(title)?.[1]
+  if (what === undefined) return null
+  return { what, isInstallable: Object.values(installable).some(need => need.what === what) }
+}
