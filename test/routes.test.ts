@@ -195,7 +195,11 @@ describe('protected route: rejects with one body before reading the request', ()
           const answer = await fetch(gateway.url + path, { method, body, headers: headers() })
           const { error } = (await answer.json()) as { error: Record<string, unknown> }
           expect(answer.status).toBe(401)
-          const names = [...answer.headers.keys()].sort().join()
+          // Anthropic's clients know a request by a header of their own.
+          const names = [...answer.headers.keys()]
+            .filter(name => name !== 'request-id')
+            .sort()
+            .join()
           bodies.add(
             JSON.stringify({ ...error, request_id: answer.headers.get('x-request-id') === error.request_id, names }),
           )

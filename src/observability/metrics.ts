@@ -11,7 +11,7 @@ import type { LimitErrorCode } from '../limits/meter.ts'
 import type { SettledRequest } from '../pipeline/settle.ts'
 import { type Axis, createCounter, createHistogram, type Family } from './instruments.ts'
 
-/** Where an error was sent: on the routes that call models (chat and embeddings), or elsewhere. */
+/** Where an error was sent: on the two chat routes, or elsewhere. */
 export type Surface = 'chat' | 'other'
 
 export type Metrics = {

@@ -8,7 +8,7 @@ import type { EmbeddingModel } from '../core/models/embedding-models.ts'
 import type { Access, ProviderFailure, ProviderRequest } from './provider.ts'
 
 /** One upstream call. `inputs` contains token IDs only if the model's `tokenIds` are `as_is`. */
-export type EmbeddingsAsk = {
+export type EmbeddingsCall = {
   readonly model: EmbeddingModel
   readonly inputs: readonly EmbeddingInput[]
   /** null = the model's own length. */
@@ -18,7 +18,7 @@ export type EmbeddingsAsk = {
 }
 
 /** The vectors in the order of the inputs, or the failure. */
-export type EmbeddingsAnswer =
+export type EmbeddingsResult =
   | {
       readonly kind: 'vectors'
       readonly vectors: readonly Vector[]
@@ -28,7 +28,7 @@ export type EmbeddingsAnswer =
   | { readonly kind: 'failure'; readonly failure: ProviderFailure }
 
 export type EmbeddingsAdapter = {
-  toEmbeddingsRequest(ask: EmbeddingsAsk, access: Access): ProviderRequest
+  toEmbeddingsRequest(call: EmbeddingsCall, access: Access): ProviderRequest
   /** Reads a parsed body of status 200; `undefined` = it was not JSON. Never throws. */
-  readEmbeddings(body: unknown, ask: EmbeddingsAsk): EmbeddingsAnswer
+  readEmbeddings(body: unknown, call: EmbeddingsCall): EmbeddingsResult
 }

@@ -92,7 +92,7 @@ describe('computeEmbeddingsBill', () => {
       host: plan.hosts[0],
       inputTokens,
       estimated: false,
-      answered: () => {},
+      callCompleted: () => {},
     }
     const { owed, billed, inputTokens: counted } = computeEmbeddingsBill(plan, progress, isOwed)
     return { owed, billed, counted }

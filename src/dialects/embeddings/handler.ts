@@ -22,7 +22,7 @@ export type EmbeddingsRouteDeps = Omit<ChatRouteDeps, 'answer' | 'pace' | 'depre
 
 /** Far above 300,000 token IDs, as many as one upstream call takes. */
 const maximumValues = 524_288
-/** Settling, and a response that nobody fetches, take a while too. */
+/** Settlement, and a response that the client does not read, need time too. */
 const marginMs = 60_000
 
 /** Never throws: a failure is a response with the API's error body. */

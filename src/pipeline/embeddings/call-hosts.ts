@@ -29,14 +29,14 @@ export type EmbeddingsProgress = {
   readonly requestId: string
   readonly attempts: Attempt[]
   seat: Reservation
-  /** The host whose answers count; null = none. */
+  /** The host whose vectors count; null = none. */
   host: EmbeddingHost | null
-  /** Tokens of the calls that it has answered. */
+  /** Tokens of its completed calls. */
   inputTokens: number
   /** Some of them are our own count. */
   estimated: boolean
-  /** Called after each answered call. */
-  answered: () => void
+  /** Called after each completed call. */
+  callCompleted: () => void
 }
 
 export type EmbeddedInputs = {
@@ -51,16 +51,16 @@ const maximumAttempts = 3
 /** Calls of one request that run at the same time. */
 const maximumParallelCalls = 4
 
-export type EmbeddingsCall = {
+export type EmbedRequest = {
   readonly prepared: PreparedEmbeddings
   readonly moderated: ModeratedInputs
   readonly signal: RequestAbortSignal
 }
 
-/** Throws `GatewayError` when no host answered, and when `signal` aborts. */
+/** Throws `GatewayError` when every host failed, and when `signal` aborts. */
 export async function callHosts(
   deps: CallHostsDeps,
-  { prepared, moderated, signal }: EmbeddingsCall,
+  { prepared, moderated, signal }: EmbedRequest,
   progress: EmbeddingsProgress,
 ): Promise<EmbeddedInputs> {
   const deadlineAt = deps.clock.monotonic() + deps.config.deadlines.totalMs
@@ -153,25 +153,25 @@ async function embedAt(
       const batch = batches[next++]
       if (batch === undefined) return
       const { dimensions, endUser, extras } = request
-      const ask = { model, inputs: inputs.slice(batch.from, batch.to), dimensions, endUser, extras }
-      const { answer, status, droppedParameters } = await callUpstream(deps, {
+      const call = { model, inputs: inputs.slice(batch.from, batch.to), dimensions, endUser, extras }
+      const { result, status, droppedParameters } = await callUpstream(deps, {
         host,
-        ask,
+        call,
         deadlineAt,
         signal: ending.signal,
       })
       for (const name of droppedParameters) dropped.add(name)
       const problem =
-        answer.kind === 'failure' ? answer.failure : wrongLength(answer.vectors, dimensions ?? model.dimensions)
-      if (answer.kind === 'failure' || problem !== null) {
+        result.kind === 'failure' ? result.failure : wrongLength(result.vectors, dimensions ?? model.dimensions)
+      if (result.kind === 'failure' || problem !== null) {
         if (problem !== null) failure ??= { kind: 'failure', failure: problem, status }
         ending.abort()
         return
       }
-      for (const [index, vector] of answer.vectors.entries()) vectors[batch.from + index] = vector
-      progress.inputTokens += answer.inputTokens ?? batch.tokens
-      if (answer.inputTokens === null) progress.estimated = true
-      progress.answered()
+      for (const [index, vector] of result.vectors.entries()) vectors[batch.from + index] = vector
+      progress.inputTokens += result.inputTokens ?? batch.tokens
+      if (result.inputTokens === null) progress.estimated = true
+      progress.callCompleted()
     }
   }
   try {
@@ -179,7 +179,7 @@ async function embedAt(
   } finally {
     signal.removeEventListener('abort', leave)
   }
-  // Told over all calls too: two servers behind one address may run two models.
+  // Checked over all calls: two servers behind one address may run two models.
   const problem = failure ?? mixedLengths(vectors)
   return problem ?? { kind: 'vectors', vectors, droppedParameters: [...dropped] }
 }

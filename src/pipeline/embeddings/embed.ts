@@ -80,7 +80,7 @@ export async function embed(
   deps.observe.admitted(progress)
   const calls = startCalls(deps, admitted, prepared, progress)
   // At once: a request without a checkpoint leaves no record if the process dies.
-  calls.answered()
+  calls.callCompleted()
   try {
     progress.stages.moderate = clock.monotonic()
     const { inputs, texts, secrets } = await moderateInputs(deps, prepared, active.id)
@@ -154,7 +154,8 @@ function startCalls(
     host: null,
     inputTokens: 0,
     estimated: false,
-    answered: () => meter.checkpoint(calls.seat, () => toInterimUsage(admitted, prepared, calls, clock.monotonic())),
+    callCompleted: () =>
+      meter.checkpoint(calls.seat, () => toInterimUsage(admitted, prepared, calls, clock.monotonic())),
   }
   return calls
 }

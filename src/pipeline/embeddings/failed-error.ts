@@ -1,4 +1,4 @@
-/** The error of a request for embeddings that no host answered. */
+/** The error of a request for embeddings that every host failed. */
 import type { Attempt } from '../../core/chat/chat.ts'
 import { fullName } from '../../core/models/models.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
@@ -15,7 +15,7 @@ const usualWaitMs = 5_000
 const maximumWaitMs = 60_000
 const unavailable = 'No host of this model is available. Retry after the time in the retry-after header.'
 
-/** Returns the error from what each host answered; `isLate` = the request's time was up. */
+/** Returns the error from the failure of each host; `isLate` = the request's time was up. */
 export function embeddingsFailedError(
   failed: readonly FailedHost[],
   isLate: boolean,

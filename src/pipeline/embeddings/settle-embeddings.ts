@@ -34,7 +34,7 @@ export type EmbeddingsBill = {
 }
 
 /**
- * Computes the bill. A client that left owes for the calls that were answered; a request that failed or was blocked owes
+ * Computes the bill. A client that disconnected owes for the completed calls; a request that failed or was blocked owes
  * nothing, since its client has no vector. Counts above what the inputs can hold are an upstream's defect and are cut.
  */
 export function computeEmbeddingsBill(
@@ -60,7 +60,7 @@ export function toEmbeddingsRecord(
   end: Pick<UsageRecord, 'status' | 'error_code'> & { readonly at: number },
 ): UsageRecord {
   const { seat } = progress
-  // A failed request has no serving model: which were tried says `tried`.
+  // A failed request has no serving model: `tried` lists the hosts that were called.
   const model = end.status === 'failed' || end.status === 'blocked' ? null : (progress.host?.model ?? null)
   return {
     request_id: requestId,

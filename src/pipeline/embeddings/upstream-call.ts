@@ -4,7 +4,7 @@ import type { RequestAbortSignal } from '../../core/chat/request-abort.ts'
 import type { Clock } from '../../core/ports/clock.ts'
 import type { Network } from '../../core/ports/network.ts'
 import type { Deadlines } from '../../core/request/deadlines.ts'
-import type { EmbeddingsAnswer, EmbeddingsAsk } from '../../providers/embeddings.ts'
+import type { EmbeddingsCall, EmbeddingsResult } from '../../providers/embeddings.ts'
 import type { ProviderFailure, ProviderRequest } from '../../providers/provider.ts'
 import type { EmbeddingHost } from './prepare.ts'
 
@@ -15,7 +15,7 @@ export type UpstreamCallDeps = {
 }
 
 export type UpstreamCallResult = {
-  readonly answer: EmbeddingsAnswer
+  readonly result: EmbeddingsResult
   /** HTTP status; null = there was none. */
   readonly status: number | null
   readonly droppedParameters: readonly string[]
@@ -23,7 +23,7 @@ export type UpstreamCallResult = {
 
 type CallOptions = {
   readonly host: EmbeddingHost
-  readonly ask: EmbeddingsAsk
+  readonly call: EmbeddingsCall
   /** Monotonic milliseconds at which the whole request must be over. */
   readonly deadlineAt: number
   readonly signal: RequestAbortSignal
@@ -32,13 +32,13 @@ type CallOptions = {
 const maximumFailureBytes = 65_536
 /** A number of a vector in JSON, printed on a line of its own. */
 const maximumNumberBytes = 40
-/** Length of a vector whose length nobody stated. */
+/** Bound for a vector whose length is not configured. */
 const longestVector = 16_384
 
-/** Makes one call. Never throws: a failure, a deadline and an abort are answers too. */
+/** Makes one call. Never throws: a failure, a deadline and an abort are results too. */
 export async function callUpstream(deps: UpstreamCallDeps, options: CallOptions): Promise<UpstreamCallResult> {
-  const { host, ask, signal } = options
-  const request = host.adapter.toEmbeddingsRequest(ask, host.endpoint.access)
+  const { host, call, signal } = options
+  const request = host.adapter.toEmbeddingsRequest(call, host.endpoint.access)
   const { droppedParameters } = request
   const abort = new AbortController()
   const leave = () => abort.abort()
@@ -49,14 +49,14 @@ export async function callUpstream(deps: UpstreamCallDeps, options: CallOptions)
   try {
     response = await deps.network.fetch(request.url, requestInit(request, abort.signal))
     watch.byteArrived()
-    const answer = await readAnswer(options, response, watch.byteArrived)
-    return { answer, status: response.status, droppedParameters }
+    const result = await readResult(options, response, watch.byteArrived)
+    return { result, status: response.status, droppedParameters }
   } catch {
     const broken =
       response === null
         ? upstreamFailure('connection_failed', 'connection refused or reset')
-        : upstreamFailure('truncated', 'connection broke inside the answer')
-    return { answer: failed(watch.failure() ?? broken), status: response?.status ?? null, droppedParameters }
+        : upstreamFailure('truncated', 'connection broke inside the response')
+    return { result: failed(watch.failure() ?? broken), status: response?.status ?? null, droppedParameters }
   } finally {
     watch.stop()
     signal.removeEventListener('abort', leave)
@@ -70,16 +70,16 @@ function requestInit(request: ProviderRequest, signal: AbortSignal): RequestInit
   return { method: 'POST', headers: request.headers, body: request.body, signal, redirect: 'error' }
 }
 
-async function readAnswer({ host, ask }: CallOptions, response: Response, byteArrived: () => void) {
+async function readResult({ host, call }: CallOptions, response: Response, byteArrived: () => void) {
   if (!response.ok) {
     const text = (await readText(response, maximumFailureBytes, byteArrived)) ?? ''
     return failed(host.endpoint.provider.readFailure(response.status, response.headers, text))
   }
-  const length = ask.dimensions ?? ask.model.dimensions ?? longestVector
-  const most = maximumFailureBytes + ask.inputs.length * (1_024 + length * maximumNumberBytes)
+  const length = call.dimensions ?? call.model.dimensions ?? longestVector
+  const most = maximumFailureBytes + call.inputs.length * (1_024 + length * maximumNumberBytes)
   const text = await readText(response, most, byteArrived)
   if (text === null) return failed(upstreamFailure('bad_answer', '200 longer than its vectors can be'))
-  return host.adapter.readEmbeddings(parsed(text), ask)
+  return host.adapter.readEmbeddings(parsed(text), call)
 }
 
 /** The body; null = it is over `most` bytes. */
@@ -105,7 +105,7 @@ function parsed(text: string): unknown {
   }
 }
 
-function failed(failure: ProviderFailure): EmbeddingsAnswer {
+function failed(failure: ProviderFailure): EmbeddingsResult {
   return { kind: 'failure', failure }
 }
 

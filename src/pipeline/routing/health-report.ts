@@ -1,11 +1,10 @@
-import type { EmbeddingCatalog } from '../../core/models/embedding-models.ts'
-import { type Catalog, fullName } from '../../core/models/models.ts'
+import { type Catalog, fullName, type Model } from '../../core/models/models.ts'
 import type { HealthState } from '../../core/routing/circuit-breaker.ts'
 import { healthKey } from './health-key.ts'
 
 export type HealthReportDeps = {
   readonly catalogue: Pick<Catalog, 'list'>
-  readonly embeddingCatalog: Pick<EmbeddingCatalog, 'list'>
+  readonly embeddingCatalog: { readonly list: readonly Pick<Model, 'id' | 'provider'>[] }
   /** `since` in epoch milliseconds; null = it was never in another state. */
   readonly health: { entryOf(key: string): { readonly state: HealthState; readonly since: number | null } }
 }

@@ -3,7 +3,7 @@
  * batch, since several parts of one content would become one vector.
  */
 import { normalizeVector, parseVector, type Vector } from '../../core/embeddings/vectors.ts'
-import type { EmbeddingsAdapter, EmbeddingsAnswer, EmbeddingsAsk } from '../embeddings.ts'
+import type { EmbeddingsAdapter, EmbeddingsCall, EmbeddingsResult } from '../embeddings.ts'
 import { failureOf } from '../failure.ts'
 import { encoded, isRecord, record, records, tokenCount } from '../json.ts'
 import type { Access, ProviderRequest } from '../provider.ts'
@@ -18,8 +18,8 @@ const fieldNames: ReadonlyMap<string, string> = new Map([
   ['title', 'title'],
 ])
 
-function toEmbeddingsRequest(ask: EmbeddingsAsk, access: Access): ProviderRequest {
-  const { model, inputs, dimensions, endUser, extras } = ask
+function toEmbeddingsRequest(call: EmbeddingsCall, access: Access): ProviderRequest {
+  const { model, inputs, dimensions, endUser, extras } = call
   const dropped = endUser === null ? [] : ['user']
   const settings: Record<string, unknown> = dimensions === null ? {} : { outputDimensionality: dimensions }
   for (const [name, value] of Object.entries(extras)) {
@@ -45,7 +45,7 @@ function toEmbeddingsRequest(ask: EmbeddingsAsk, access: Access): ProviderReques
   }
 }
 
-function readEmbeddings(body: unknown, { model, inputs, dimensions }: EmbeddingsAsk): EmbeddingsAnswer {
+function readEmbeddings(body: unknown, { model, inputs, dimensions }: EmbeddingsCall): EmbeddingsResult {
   if (!isRecord(body)) return bad('no JSON object')
   const sent = isRecord(body.embedding) ? [body.embedding] : records(body.embeddings)
   if (sent.length === 0 && body.error !== undefined) return { kind: 'failure', failure: failureInAnswer(body) }
@@ -61,6 +61,6 @@ function readEmbeddings(body: unknown, { model, inputs, dimensions }: Embeddings
   return { kind: 'vectors', vectors, inputTokens: tokenCount(record(body.usageMetadata).promptTokenCount) || null }
 }
 
-function bad(how: string): EmbeddingsAnswer {
+function bad(how: string): EmbeddingsResult {
   return { kind: 'failure', failure: failureOf('bad_answer', `200 ${how}`) }
 }

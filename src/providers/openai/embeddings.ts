@@ -1,7 +1,7 @@
 /** Adapter for `/embeddings` at OpenAI and all compatible servers. */
 import { parseVector, type Vector } from '../../core/embeddings/vectors.ts'
 import { ownFields } from '../../core/validation/own-fields.ts'
-import type { EmbeddingsAdapter, EmbeddingsAnswer, EmbeddingsAsk } from '../embeddings.ts'
+import type { EmbeddingsAdapter, EmbeddingsCall, EmbeddingsResult } from '../embeddings.ts'
 import { failureOf } from '../failure.ts'
 import { encoded, isRecord, record, records, tokenCount, wholeNumber } from '../json.ts'
 import type { Access, ProviderRequest } from '../provider.ts'
@@ -14,7 +14,7 @@ import { errorOf, failureInAnswer } from './failure.ts'
  */
 export function openaiEmbeddings(official: boolean): EmbeddingsAdapter {
   return {
-    toEmbeddingsRequest: (ask, access) => toEmbeddingsRequest(ask, access, official),
+    toEmbeddingsRequest: (call, access) => toEmbeddingsRequest(call, access, official),
     readEmbeddings,
   }
 }
@@ -26,8 +26,8 @@ const compatibleFields: ReadonlySet<string> = new Set(
   'input_type task task_type prompt_name truncate truncation truncate_prompt_tokens normalize'.split(' '),
 )
 
-function toEmbeddingsRequest(ask: EmbeddingsAsk, access: Access, official: boolean): ProviderRequest {
-  const { model, inputs, dimensions, endUser, extras } = ask
+function toEmbeddingsRequest(call: EmbeddingsCall, access: Access, official: boolean): ProviderRequest {
+  const { model, inputs, dimensions, endUser, extras } = call
   const base = new URL(access.baseUrl)
   const sent: [string, unknown][] = []
   const dropped: string[] = []
@@ -72,7 +72,7 @@ function embeddingsUrl(base: URL): string {
   return `${base.origin}${path}${versioned ? '' : '/v1'}/embeddings${base.search}`
 }
 
-function readEmbeddings(body: unknown, { inputs }: EmbeddingsAsk): EmbeddingsAnswer {
+function readEmbeddings(body: unknown, { inputs }: EmbeddingsCall): EmbeddingsResult {
   if (!isRecord(body)) return bad('no JSON object')
   const data = records(body.data)
   if (data.length === 0) {
@@ -95,6 +95,6 @@ function readEmbeddings(body: unknown, { inputs }: EmbeddingsAsk): EmbeddingsAns
   return { kind: 'vectors', vectors: vectors.filter(vector => vector !== null), inputTokens }
 }
 
-function bad(how: string): EmbeddingsAnswer {
+function bad(how: string): EmbeddingsResult {
   return { kind: 'failure', failure: failureOf('bad_answer', `200 ${how}`) }
 }

@@ -37,7 +37,7 @@ export function listModels(catalogue: Catalog, embeddingCatalog: EmbeddingCatalo
     id: autoModel,
     displayName: 'gateway-ai: chooses the model by the prompt',
     provider: autoModel,
-    // When it first answered.
+    // Its first release.
     releaseDate: '2026-02-10',
     deprecationDate: null,
     maxInputTokens: null,
