@@ -10,6 +10,7 @@ import { endpointsOf } from '../src/http/endpoints.ts'
 import { readDirectives } from '../src/simulator/directives.ts'
 import { type Gateway, startGateway } from './harness/gateway.ts'
 import { exchangeRaw, rawText } from './harness/raw.ts'
+import { fromAnotherIp } from './harness/users.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
 setDefaultTimeout(20_000)
@@ -22,7 +23,7 @@ let routes: readonly {
 }[]
 let revoked = ''
 beforeAll(async () => {
-  gateway = await startGateway({ HOST: '0.0.0.0' })
+  gateway = await startGateway({ HOST: '0.0.0.0', TRUSTED_PROXIES: '127.0.0.1' })
   routes = createApp(gateway.deps).routes.map(({ method, path, hooks }) => ({
     method,
     path,
@@ -122,10 +123,7 @@ test("unknown path: names the supported API for a client library's request", asy
     expect([answer.status, error.code]).toEqual([404, 'not_found'])
     return error.message
   }
-  for (const path of ['/v1/responses', '/v1/responses/resp_1/cancel', '/responses'])
-    expect(await told(path)).toMatch(
-      /Responses API is not served.*POST \/v1\/chat\/completions.*`openai\.chat\(model\)`/,
-    )
+  expect(await told('/v1/responses/resp_1/cancel')).toContain('are not stored here')
   for (const [path, endpoint] of [
     ['/chat/completions', 'POST /v1/chat/completions'],
     ['/api/v1/chat/completions', 'POST /v1/chat/completions'],
@@ -134,6 +132,8 @@ test("unknown path: names the supported API for a client library's request", asy
     ['/v1/v1/embeddings', 'POST /v1/embeddings'],
     ['/embeddings?beta=true', 'POST /v1/embeddings'],
     ['/openai/v1/moderations', 'POST /v1/moderations'],
+    ['/responses', 'POST /v1/responses'],
+    ['/v1/v1/responses', 'POST /v1/responses'],
     ['/models', 'GET /v1/models'],
     ['/v1/v1/models/', 'GET /v1/models'],
     ['/models/openai/gpt-5.5', 'GET /v1/models/{id}'],
@@ -141,6 +141,8 @@ test("unknown path: names the supported API for a client library's request", asy
     expect(await told(path)).toBe(
       `Unknown path. The endpoint is ${endpoint}: give the client a base URL that ends in /v1, once.`,
     )
+  const withoutV1 = 'the base URL of Anthropic clients is the address of this gateway, without /v1'
+  expect(await told('/v1/v1/messages')).toBe(`Unknown path. The endpoint is POST /v1/messages: ${withoutV1}.`)
   expect(await told('/v1/completions')).toBe('Text completions are not served. Use POST /v1/chat/completions.')
   expect(await told('/v1/audio/speech')).toStartWith('Of the compatible API only POST /v1/chat/completions, ')
   expect(await told('/v1/embeddings/x'.repeat(300))).toBeString()
@@ -192,7 +194,12 @@ describe('protected route: rejects with one body before reading the request', ()
     for (const { method, path } of guarded())
       for (const headers of Object.values(strangers))
         for (const body of ['{', '{"prompt":"Hi"}', '{"temperature":7}']) {
-          const answer = await fetch(gateway.url + path, { method, body, headers: headers() })
+          // Each from an address of its own: rejected credentials are counted per address.
+          const answer = await fetch(gateway.url + path, {
+            method,
+            body,
+            headers: { ...fromAnotherIp(), ...headers() },
+          })
           const { error } = (await answer.json()) as { error: Record<string, unknown> }
           expect(answer.status).toBe(401)
           // Anthropic's clients know a request by a header of their own.
@@ -226,7 +233,8 @@ describe('protected route: rejects with one body before reading the request', ()
     ]
     for (const { method, path } of guarded())
       for (const [target = '', host = ''] of tricks(path)) {
-        const headers = { host, 'content-type': 'application/json', 'content-length': '15', connection: 'close' }
+        const fixed = { host, 'content-type': 'application/json', 'content-length': '15', connection: 'close' }
+        const headers = { ...fixed, ...fromAnotherIp() }
         const answer = await exchangeRaw(gateway.port, rawText(`${method} ${target}`, headers, '{"prompt":"Hi"}'))
         expect([target, host, [400, 401, 403, 404].includes(answer?.status ?? 0)]).toEqual([target, host, true])
       }
@@ -267,5 +275,7 @@ test('protected route: limits key guessing per IP address, but not a valid key f
 test('protected route: ignores a key in the URL', async () => {
   const query = `?api_key=${gateway.key}&key=${gateway.key}&authorization=Bearer%20${gateway.key}`
   for (const { method, path } of guarded())
-    expect((await fetch(gateway.url + path + query, { method, body: '{"prompt":"Hi"}' })).status).toBe(401)
+    expect(
+      (await fetch(gateway.url + path + query, { method, body: '{"prompt":"Hi"}', headers: fromAnotherIp() })).status,
+    ).toBe(401)
 })

@@ -257,8 +257,9 @@ describe('every operation', () => {
     expect(once.map(({ name }) => name.split('/').at(-1))).toEqual([
       'chat',
       'completions',
-      'embeddings',
+      'responses',
       'messages',
+      'embeddings',
       'keys',
       'rotate',
       'upgrade',
