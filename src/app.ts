@@ -11,6 +11,7 @@ import { messages } from './dialects/messages/routes.ts'
 import { moderations } from './dialects/moderations/routes.ts'
 import { nativeSchema, readNative } from './dialects/native/request.ts'
 import { chat } from './dialects/native/routes.ts'
+import { inputTokens } from './dialects/responses/input-tokens.ts'
 import { responses } from './dialects/responses/routes.ts'
 import { authenticateSession, type Callers, createCallers } from './http/authentication.ts'
 import { serverBodyLimit } from './http/body.ts'
@@ -201,6 +202,7 @@ function useResources(
     bodies: deps.bodies,
   }
   return root
+    .use(inputTokens({ ...deps, callerOf }))
     .use(models({ ...deps, health: { report: () => reportModelHealth(deps) } }))
     .use(
       estimate({

@@ -185,6 +185,7 @@ const foreignVariables: Readonly<Record<string, string>> = {
   GATEWAY_KEY: 'the examples of clients',
   GROQ_API_KEY: 'the example of a configured provider',
   AZURE_KEY: 'the example of a host of an embedding model',
+  ANTHROPIC_AUTH_TOKEN: 'Claude Code',
 }
 
 describe('environment variables', () => {

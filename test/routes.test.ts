@@ -123,7 +123,9 @@ test("unknown path: names the supported API for a client library's request", asy
     expect([answer.status, error.code]).toEqual([404, 'not_found'])
     return error.message
   }
-  expect(await told('/v1/responses/resp_1/cancel')).toContain('are not stored here')
+  for (const path of ['/v1/responses/resp_1/cancel', '/v1/responses/resp_1', '/v1/conversations/conv_1'])
+    expect(await told(path)).toContain('are not stored here')
+  expect(await told('/v1/responses/compact')).toContain('Compaction is not served')
   for (const [path, endpoint] of [
     ['/chat/completions', 'POST /v1/chat/completions'],
     ['/api/v1/chat/completions', 'POST /v1/chat/completions'],

@@ -16,5 +16,6 @@ export const anthropic: Provider = {
   readResponse: body => guardBody(() => readResponse(body)),
   streamReader: () => guardStream(streamReader()),
   readFailure,
+  takesSource: ['messages'],
   count: { toRequest: countRequest, read: body => tokenCount(record(body).input_tokens) },
 }

@@ -106,4 +106,8 @@ export type Provider = {
   }
   /** Reads any other status. `body` is at most the first 64 KB and may not be JSON. */
   readFailure(status: number, headers: Headers, body: string): ProviderFailure
+  /** The API form that serves this request, where the provider has several; absent = it has this one. */
+  formFor?(ask: ProviderAsk): Provider
+  /** API forms whose requests it takes as their clients wrote them; absent = none. */
+  readonly takesSource?: readonly SourceBody['dialect'][]
 }

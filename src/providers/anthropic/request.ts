@@ -105,7 +105,10 @@ function translatedBody(question: ProviderAsk): Translation {
   if (json.kind === 'line' && json.schema !== null) dropped.add('response_format')
   if (reasoning.dropped) dropped.add('reasoning_effort')
 
-  return { body, dropped: droppedNames(dropped, extras.dropped) }
+  return {
+    body,
+    dropped: droppedNames(dropped, extras.dropped, ask.source?.dialect === 'responses' ? ask.source : null),
+  }
 }
 
 function outputConfigFor({ effort }: Reasoning, json: JsonAnswer): Json | undefined {
