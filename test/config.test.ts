@@ -363,7 +363,7 @@ describe('valid configuration value', () => {
     expect(problemsOf({ GATEWAY_CONFIG: fields('__proto__') })).toHaveLength(1)
   })
 
-  test('embedding_models: adds embedding models to a provider, also to one without chat models', () => {
+  test('adds embedding models to a provider, with or without chat models', () => {
     const row = { id: 'bge', input_per_mtok: 0.01, dimensions: 1024, minimum_dimensions: 64, same_as: 'tei/bge' }
     const { models: _, ...tei } = provider({ id: 'tei', embedding_models: [row] })
     const config = readConfig({ GATEWAY_CONFIG: file('embeddings.json', { providers: [tei, provider({})] }) })
@@ -372,7 +372,7 @@ describe('valid configuration value', () => {
     const { models: __, ...bare } = provider({})
     for (const [wrong, problem] of [
       [bare, 'provider "local" has no `models` and no `embedding_models`; add one'],
-      [provider({ embedding_models: [{ id: 'bge' }] }), 'providers.0.embedding_models.0.input_per_mtok: is missing'],
+      [provider({ embedding_models: [{ id: 'bge' }] }), 'providers.0.embedding_models.0.input_per_mtok: is required'],
       [provider({ embedding_models: [{ ...row, id: 'Llama' }] }), 'provider "local": two models are named "llama"'],
       [
         provider({ embedding_models: [{ ...row, dimensions: 8 }] }),

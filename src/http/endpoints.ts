@@ -61,11 +61,6 @@ const clientHints: readonly { readonly path: RegExp; readonly words: string }[] 
       'Responses and conversations are not stored here: each request holds its whole conversation (`store: false`), and there is nothing to fetch, cancel or delete.',
   },
   {
-    path: /\/(chat\/completions|models|responses)\/?$/,
-    words:
-      'Compatible clients ask POST /v1/chat/completions, POST /v1/responses and GET /v1/models: give them a base URL that ends in /v1.',
-  },
-  {
     path: /\/completions\/?$/,
     words: 'Text completions are not served. Use POST /v1/chat/completions.',
   },
