@@ -10,8 +10,9 @@ function said(command: readonly string[]): string {
 }
 
 test('the compiler has nothing to say', () => {
-  // Several checkers share out the files, and each works out anew what they have in common.
-  expect(said(['node_modules/.bin/tsc', '--noEmit', '--singleThreaded'])).toBe('')
+  // Several checkers would each repeat what the files have in common. The next run checks only what has changed.
+  const state = ['--incremental', '--tsBuildInfoFile', 'node_modules/.cache/gateway-ai.tsbuildinfo']
+  expect(said(['node_modules/.bin/tsc', '--noEmit', '--singleThreaded', ...state])).toBe('')
 }, 120_000)
 
 test('nor about the dashboard, which is compiled for browsers', () => {

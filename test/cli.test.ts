@@ -3,7 +3,8 @@
  * of its own takes half a second to start; of each kind one at least runs as an operator runs it.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, spyOn, test } from 'bun:test'
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import packageJson from '../package.json'
 import { execute } from '../src/commands/execute.ts'
 import { eventually } from './database/database.contract.ts'
@@ -14,6 +15,7 @@ import {
   type Finished,
   freshFolder,
   type GatewayProcess,
+  onEmbedded,
   run,
   startProcess,
   stopProcesses,
@@ -73,7 +75,7 @@ const status = async (key: string) => (await gateway.chat(key, 'hello', { max_ou
 
 /** Sends chats with `key` until one gets the status `wanted`. */
 function untilStatus(key: string, wanted: number): Promise<void> {
-  return eventually(async () => (await status(key)) === wanted, 15_000)
+  return eventually(async () => (await status(key)) === wanted, 15_000, 50)
 }
 
 /** Billing as the account's owner sees it at the gateway. */
@@ -188,6 +190,13 @@ describe('while a gateway serves', () => {
 
 describe('while no gateway serves', () => {
   const environment = { GATEWAY_DATA_DIR: dataFolder() }
+  const unfinished = join(environment.GATEWAY_DATA_DIR, 'postgres.unfinished')
+
+  // What a first start leaves that was killed while it made the database.
+  beforeAll(() => {
+    mkdirSync(unfinished, { recursive: true })
+    writeFileSync(join(unfinished, 'PG_VERSION'), '18')
+  })
 
   test('a command opens the embedded database, leaves it free, and the gateway then serves what it made', async () => {
     await done('accounts create early@example.com --plan usage', environment, spawned)
@@ -200,11 +209,20 @@ describe('while no gateway serves', () => {
     await later.exited
   })
 
+  test('embedded database: is made anew when a first start was killed while it made one', () => {
+    expect(readdirSync(environment.GATEWAY_DATA_DIR)).toContain('postgres')
+    expect(existsSync(unfinished)).toBe(false)
+  })
+
   test('commands begun at once wait for one another', async () => {
-    await done('migrate', environment)
     const words = ['a', 'b', 'c'].map(name => `accounts create ${name}@example.com`)
     expect(await Promise.all(words.map(async one => (await spawned(one, environment)).code))).toEqual([0, 0, 0])
-    for (const name of ['a', 'b', 'c']) await done(`accounts show ${name}@example.com`, environment)
+    const made = await onEmbedded(
+      environment.GATEWAY_DATA_DIR,
+      ({ sql }) => sql`select email from users where email similar to '[abc]@example.com' order by email`,
+    )
+    expect(made.map(({ email }) => email)).toEqual(['a@example.com', 'b@example.com', 'c@example.com'])
+    expect(await done('migrate', environment)).toBe('The database is up to date.\n')
   })
 
   test('a command that only reads makes no database where there is none', async () => {

@@ -68,11 +68,15 @@ async function shipAll(database: Database, records: readonly UsageRecord[]): Pro
   folder.remove()
 }
 
-export async function eventually(holds: () => Promise<boolean> | boolean, withinMs: number): Promise<void> {
+export async function eventually(
+  holds: () => Promise<boolean> | boolean,
+  withinMs: number,
+  everyMs = 10,
+): Promise<void> {
   const until = performance.now() + withinMs
   while (!(await holds())) {
     if (performance.now() > until) throw new Error(`not within ${withinMs} ms`)
-    await Bun.sleep(10)
+    await Bun.sleep(everyMs)
   }
 }
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import postgres from 'postgres'
 import { DataFolderHeld, lockDataFolder } from '../../src/database/data-folder.ts'
@@ -175,7 +175,7 @@ const serving = (path: string) => `
 test('killed at any moment, the database starts again with every commit it told of, its lock taken over', async () => {
   // A path too long for a socket, too.
   const path = await freshDataFolder(join(folder.path, 'long'.repeat(30)))
-  for (let round = 0; round < 3; round++) {
+  for (let round = 0; round < 2; round++) {
     const child = Bun.spawn([process.execPath, '-e', serving(path)], { stdout: 'pipe', stderr: 'inherit' })
     let told = ''
     for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
@@ -184,9 +184,7 @@ test('killed at any moment, the database starts again with every commit it told 
     }
     child.kill('SIGKILL')
     await child.exited
-    const started = performance.now()
     const again = await openEmbedded(path)
-    process.stdout.write(`embedded start after kill -9: ${Math.round(performance.now() - started)} ms\n`)
     const reopened = openDatabase(again.address)
     const rows = await reopened.run(({ sql }) => sql`select count(*)::int as n from kept`)
     expect(rows[0]?.n).toBeGreaterThanOrEqual(told.trim().split('\n').length - 1)
@@ -211,15 +209,6 @@ test('statements that a departed client has prepared are gone, and those of the 
   expect(await staying`select ${1}::int + 1, ${1}::int as marked`).toHaveLength(1)
   await staying.end()
 })
-
-test('a first start that was killed half-way leaves nothing that looks like a database', async () => {
-  const path = join(folder.path, 'unfinished')
-  mkdirSync(join(path, 'postgres.unfinished'), { recursive: true })
-  writeFileSync(join(path, 'postgres.unfinished', 'PG_VERSION'), '18')
-  const opened = await openEmbedded(path)
-  await opened.close()
-  expect(existsSync(join(path, 'postgres.unfinished'))).toBe(false)
-}, 60_000)
 
 test.skipIf(process.platform !== 'linux')(
   'a killed process that its parent has not asked after holds no folder, though a signal still finds it',
