@@ -32,6 +32,7 @@ const apart = [
   'test/database/postgres.test.ts',
   'test/database/redis.test.ts',
   'test/limits/',
+  'test/routes/usage.test.ts',
 ]
 const mostTogether = 10
 

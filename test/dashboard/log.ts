@@ -5,7 +5,8 @@ import type { Gateway } from '../harness/gateway.ts'
 
 /** Of one statement: the embedded database answers nobody else meanwhile. */
 const pieceOf = 1_000
-const secondsApart = 25
+/** Twenty thousand are a month. */
+const secondsApart = 125
 
 /** Gives the first account `count` requests of its first key, up to now, with their attempts and their daily sums. */
 export async function fillLog({ deps, accountId }: Gateway, count: number): Promise<void> {

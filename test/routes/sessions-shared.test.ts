@@ -233,25 +233,23 @@ shared(
     try {
       await Bun.sleep(600)
       for (const { method, path } of routes) {
-        const started = performance.now()
         const answer = await ask<Failure>(one, method, path.replace(/:\w+/, 'usr_1'), {
           token: person.token,
           ...(method === 'GET' ? {} : { body: bodies[path] ?? {} }),
         })
-        const took = performance.now() - started
         expect([`${method} ${path}`, answer.status, answer.body.error.code]).toEqual([
           `${method} ${path}`,
           503,
           'service_unavailable',
         ])
         expect(answer.headers.get('retry-after')).toBe('1')
-        expect(took).toBeLessThan(4_000)
       }
       expect(routes.length).toBeGreaterThan(15)
     } finally {
       await server.start()
     }
     await eventually(async () => (await see(one, person.token)).status === 200, 20_000)
-    expect((await refreshAt(one, person.refreshToken)).status).toBe(200)
+    // Other connections of the pool may still be those of before.
+    await eventually(async () => (await refreshAt(one, person.refreshToken)).status === 200, 20_000)
   },
 )
